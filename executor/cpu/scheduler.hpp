@@ -1,0 +1,113 @@
+/// \file
+/// Scheduler: runs thread blocks as fibers on the threads that launch them.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chorale/device/deadline.hpp"
+#include "chorale/device/group.hpp"
+
+namespace chorale::cpu {
+
+using device::Stop;
+
+/// What a parked block waits for, kept for the report of a hang.
+struct Waiting {
+  const char* what = nullptr;      ///< the op's name, a literal; null: nothing was said
+  uint32_t op_index = 0;           ///< in the block's ops
+  uint64_t expected = 0;           ///< the value it waits for
+  const uint64_t* word = nullptr;  ///< where it looks; may be null
+  int peer = -1;                   ///< the rank that should write it; -1: unknown
+};
+
+/// A block that had not ended when the world stopped.
+struct Stuck {
+  int rank = 0;
+  int block = 0;
+  bool parked = false;  ///< false: it could run
+  Waiting waiting;
+  uint64_t seen = 0;  ///< *waiting.word at that time, 0 if there is none
+};
+
+struct LaunchResult {
+  Stop stop = Stop::none;
+  std::vector<Stuck> stuck;  ///< all unfinished blocks of this process's ranks, by rank and block; if stopped
+};
+
+/// A block's way to its scheduler; lives on the fiber's stack frame for the length of the body.
+class BlockHost : public device::HostBlock {
+ public:
+  /// Kept until the next call; read only when the world stops while the block is unfinished.
+  void set_waiting(const Waiting& waiting) { waiting_ = waiting; }
+  const Waiting& waiting() const { return waiting_; }
+
+ protected:
+  Waiting waiting_;
+};
+
+/// Callers of launch() are the workers: up to `workers` of them run blocks of any rank, the others sleep until
+/// their launch has ended or a worker's place is free. There are no other threads.
+///
+/// With a seed there is one thread, ranks are fibers too (run_seeded), and every choice is drawn.
+class Scheduler {
+ public:
+  struct Options {
+    int ranks = 1;                         ///< of the world
+    bool complete = true;                  ///< all ranks of the world launch here
+    unsigned workers = 0;                  ///< 0: one a core
+    std::optional<uint64_t> seed;
+    std::chrono::nanoseconds timeout{0};   ///< of a launch; 0: none
+    device::AbortWord* abort = nullptr;    ///< never null
+    /// Stops the world, first caller wins; sets abort->stop before it returns. Any thread.
+    std::function<void(Stop, int rank, const std::string& why)> raise;
+    /// Looks for dead peers; called about every 20 ms while nothing can run. Any thread. May be empty.
+    std::function<void()> idle_check;
+  };
+
+  explicit Scheduler(Options options);
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  /// Runs body(block, host) for block = 0 ... blocks-1 of `rank`; returns when all have ended. Launches of one
+  /// rank are made one after the other. In a stopped world nothing runs.
+  /// \throws what a body threw first (the world is then stopped: aborted)
+  LaunchResult launch(int rank, int blocks, const std::function<void(int block, BlockHost& host)>& body);
+
+  /// Something outside the fibers (a proxy thread) may make progress: +1 while it may, -1 after. While the
+  /// count is not 0 a state in which nothing runs is not called a deadlock.
+  void busy(int change);
+
+  /// Of a complete world: `rank` will not launch again.
+  void end_rank(int rank);
+
+  // --- for World ---
+
+  bool seeded() const;
+
+  /// Seeded only: runs the bodies as fibers, by rank, and returns when all have ended. Bodies do not throw.
+  void run_seeded(std::vector<std::function<void()>> bodies);
+
+  /// Seeded only, in a fiber of run_seeded(): lets others run until ready(state) or a stop. False: a stop.
+  bool wait(bool (*ready)(const void*), const void* state);
+
+  /// Ranks of a complete world that sit in a collective of the world, which cannot end unless another comes:
+  /// they count as stuck too. The one that completes it calls this with 0 before it lets the others go.
+  void set_ranks_in_collective(int count);
+
+  /// After a stop has been taken back; no launch is active.
+  void rearm();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace chorale::cpu

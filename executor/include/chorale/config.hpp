@@ -1,0 +1,56 @@
+/// \file
+/// Config: the executor's settings, and where each came from.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "chorale/world.hpp"
+
+namespace chorale {
+
+/// A value and where it came from.
+template <class T>
+struct Setting {
+  T value{};
+  std::string from = "default";  ///< "default", "CHORALE_TIMEOUT", "/etc/chorale.ini" or "code"
+
+  operator const T&() const { return value; }  // NOLINT: reads as the value
+  Setting& operator=(T other) {
+    value = std::move(other);
+    from = "code";
+    return *this;
+  }
+};
+
+/// Later wins: default, ini file (named by CHORALE_CONFIG), environment CHORALE_<NAME>, code.
+struct Config {
+  Setting<std::chrono::nanoseconds> timeout{std::chrono::seconds(30)};  ///< "30s", "500ms", "2us"; "off" is 0
+  Setting<unsigned> workers{0};                                         ///< threads that run blocks; 0: one a core
+  Setting<std::optional<uint64_t>> seed{};   ///< of the deterministic scheduler; "off": none
+  Setting<std::string> backend{"cpu"};       ///< "cpu"
+  Setting<std::string> packet{"ll8"};        ///< "ll8" or "ll16": bytes of a packet, half of them data
+  Setting<std::string> log_level{"warning"};  ///< trace, debug, info, warning, error, off
+  Setting<bool> require_proof{false};        ///< refuse plans that do not carry a proof
+
+  /// Reads file and environment, and points the log at stderr with `log_level`.
+  /// \throws UsageError for an unknown CHORALE_ name or ini key ("did you mean"), or a bad value, naming it
+  static Config load();
+
+  /// Reads `ini` (empty: none) and `environment` ("NAME=value", null at the end) only; touches no log.
+  static Config read(const std::string& ini, const char* const* environment);
+
+  LocalOptions local() const { return {.seed = seed, .workers = workers, .timeout = timeout}; }
+  JoinOptions join() const { return {.workers = workers, .timeout = timeout}; }
+
+  /// One "name = value  (from)" a line.
+  std::string describe() const;
+};
+
+/// "30s", "500ms", "20us", "7ns", "off".
+/// \throws UsageError if `text` is none of these
+std::chrono::nanoseconds parse_duration(const std::string& text);
+
+}  // namespace chorale

@@ -1,0 +1,46 @@
+/// \file
+/// The exceptions of the executor: a run that failed, and a call that was wrong.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace chorale {
+
+/// The machine or the run failed. The message holds the values and, where one is known, the remedy.
+struct RunError : std::runtime_error {
+  enum class Reason {
+    timed_out,  ///< a wait reached its deadline; the message names the ranks that are missing
+    aborted,    ///< somebody called World::abort(); the message names the rank and its reason
+    deadlock,   ///< nothing can run any more: found without waiting for a deadline
+    peer_lost,  ///< a peer's process died, or the peer has left the world
+    mismatch,   ///< the ranks disagree: two jobs under one name, two processes with one rank, other sizes
+    resources,  ///< memory, shared memory or descriptors ran out
+    other
+  };
+
+  RunError(Reason why, const std::string& message) : std::runtime_error(message), reason(why) {}
+
+  Reason reason;
+};
+
+/// "timed_out", "aborted", ...
+constexpr const char* name(RunError::Reason reason) {
+  switch (reason) {
+    case RunError::Reason::timed_out: return "timed_out";
+    case RunError::Reason::aborted: return "aborted";
+    case RunError::Reason::deadlock: return "deadlock";
+    case RunError::Reason::peer_lost: return "peer_lost";
+    case RunError::Reason::mismatch: return "mismatch";
+    case RunError::Reason::resources: return "resources";
+    case RunError::Reason::other: return "other";
+  }
+  return "other";
+}
+
+/// The call was wrong: the caller can mend it without looking at the machine.
+struct UsageError : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+};
+
+}  // namespace chorale

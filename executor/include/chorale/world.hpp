@@ -1,0 +1,117 @@
+/// \file
+/// World: one rank's handle on the group of ranks that run collectives together.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "chorale/device/deadline.hpp"
+#include "chorale/error.hpp"
+
+namespace chorale {
+
+namespace cpu {
+class Scheduler;
+}
+namespace world {
+class Group;
+}
+
+/// For ranks that live in one process.
+struct LocalOptions {
+  std::optional<uint64_t> seed;                             ///< run everything in an order drawn from it (run_local)
+  unsigned workers = 0;                                     ///< threads that run blocks at a time; 0: one a core
+  std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< of every wait; 0: none
+};
+
+/// For ranks that are processes of one host.
+struct JoinOptions {
+  unsigned workers = 0;
+  std::chrono::nanoseconds timeout = std::chrono::seconds(30);
+};
+
+/// One rank of a group: who is there, small exchanges between hosts, abort.
+///
+/// Every wait ends: with its condition, at the deadline, at an abort, or when a peer dies or leaves.
+/// A handle is used by one thread at a time; abort() alone may be called from any thread.
+/// Destroying it never blocks: it marks the rank as having left.
+class World {
+ public:
+  /// One handle a rank, in this process. Use each on its own thread, or see run_local().
+  /// \throws UsageError if ranks < 1, or with a seed, which needs run_local()
+  static std::vector<World> local(int ranks, LocalOptions options = {});
+
+  /// Collective over `ranks` processes of one host, which meet under `address`, "shm://name".
+  ///
+  /// \throws UsageError for an address of another kind, or a rank outside [0, ranks)
+  /// \throws RunError timed_out naming the ranks that did not come; mismatch if two jobs use the name, two
+  ///         processes have one rank, or the numbers of ranks differ; resources if shared memory is full
+  static World join(const std::string& address, int rank, int ranks, JoinOptions options = {});
+
+  World(World&&) noexcept;
+  World& operator=(World&&) noexcept;
+  ~World();
+
+  int rank() const { return rank_; }
+  int ranks() const;
+  std::chrono::nanoseconds timeout() const;  ///< of every wait; 0: none
+
+  /// True if all ranks live in this process, so that a pointer of one is good for all.
+  bool local() const;
+
+  /// Collective: returns once all ranks have called it.
+  /// \throws RunError timed_out naming the missing ranks, aborted, deadlock or peer_lost
+  void barrier();
+
+  /// Collective: everybody's bytes, indexed by rank. Sizes may differ and may be 0. Errors as barrier().
+  std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine);
+
+  /// Collective: did it work everywhere? Throws on ALL ranks the message of the lowest rank that has one,
+  /// with its `reason`, as "rank 2: <message>".
+  void agree(const std::optional<std::string>& my_error,
+             RunError::Reason reason = RunError::Reason::other);
+
+  /// Ends every pending and later wait of every rank with RunError{aborted}, naming this rank and `why`.
+  /// From any thread, any number of times: the first abort of the world wins. Never blocks.
+  void abort(const std::string& why);
+
+  /// Collective: takes an abort, a timeout or a deadlock back. Every rank must call it; a peer that died or
+  /// left cannot, so then it throws peer_lost.
+  void reset();
+
+  /// Throws the RunError of a world that has stopped; otherwise does nothing.
+  void check() const;
+
+  /// What waits in kernels and fibers look at: all ranks share one. Never null.
+  device::AbortWord* abort_word() const;
+
+  /// Where this rank's blocks run on the CPU.
+  cpu::Scheduler& scheduler() const;
+
+  /// For Window and the backends.
+  world::Group& group() const { return *group_; }
+
+ private:
+  friend void run_local(int, const std::function<void(World&)>&, LocalOptions);
+  World(std::shared_ptr<world::Group> group, int rank);
+
+  std::shared_ptr<world::Group> group_;
+  int rank_ = -1;
+};
+
+/// Runs `body` once per rank of a local world and waits for all of them.
+///
+/// Without a seed each rank has a thread. With one, the ranks and every block that they launch are fibers of
+/// the calling thread, and a generator started from the seed picks the next one at every switch: the same
+/// seed gives the same interleaving. A body that throws aborts the world.
+/// \throws the exception of the lowest rank, preferring one that is not the echo of another rank's
+void run_local(int ranks, const std::function<void(World&)>& body, LocalOptions options = {});
+
+}  // namespace chorale
