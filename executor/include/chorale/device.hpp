@@ -1,0 +1,11 @@
+#pragma once
+/// \file
+/// The device library: what kernels and CPU blocks use to work on shared memory together. Header-only, C++17, one source
+/// for CUDA and the CPU. Everything takes its Group, and every wait takes a Deadline and gives a Stop.
+
+#include "chorale/device/atomics.hpp"
+#include "chorale/device/deadline.hpp"
+#include "chorale/device/group.hpp"
+#include "chorale/device/macros.hpp"
+#include "chorale/device/signal.hpp"
+#include "chorale/types.hpp"

@@ -1,0 +1,155 @@
+#pragma once
+// Memory accesses that order or are atomic, for the whole machine: every GPU, the host, and peers behind a mapping.
+// Together with signal.hpp and packet.hpp this is the only place that names memory orders. On CUDA each function is one
+// PTX instruction at system scope on global memory; on the CPU it is one __atomic builtin.
+// T is a 32- or 64-bit unsigned integer, naturally aligned.
+
+#include <cstdint>
+#include <type_traits>
+
+#include "chorale/device/macros.hpp"
+
+namespace chorale {
+
+namespace detail {
+template <class T>
+inline constexpr bool is_atomic_word = std::is_same_v<T, uint32_t> || std::is_same_v<T, uint64_t>;
+}  // namespace detail
+
+#if defined(__CUDACC__)
+
+#define CHORALE_PTX_LOAD(name, order)                                                                  \
+  template <class T>                                                                                   \
+  CHORALE_FN T name(const T* from) {                                                                   \
+    static_assert(detail::is_atomic_word<T>);                                                          \
+    T value;                                                                                           \
+    if constexpr (sizeof(T) == 4) {                                                                    \
+      asm volatile("ld." order ".sys.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");      \
+    } else {                                                                                           \
+      asm volatile("ld." order ".sys.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");      \
+    }                                                                                                  \
+    return value;                                                                                      \
+  }
+#define CHORALE_PTX_STORE(name, order)                                                                 \
+  template <class T>                                                                                   \
+  CHORALE_FN void name(T* to, T value) {                                                               \
+    static_assert(detail::is_atomic_word<T>);                                                          \
+    if constexpr (sizeof(T) == 4) {                                                                    \
+      asm volatile("st." order ".sys.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");          \
+    } else {                                                                                           \
+      asm volatile("st." order ".sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");          \
+    }                                                                                                  \
+  }
+#define CHORALE_PTX_ADD(name, order)                                                                   \
+  template <class T>                                                                                   \
+  CHORALE_FN T name(T* at, T addend) {                                                                 \
+    static_assert(detail::is_atomic_word<T>);                                                          \
+    T old;                                                                                             \
+    if constexpr (sizeof(T) == 4) {                                                                    \
+      asm volatile("atom.add." order ".sys.global.u32 %0, [%1], %2;" : "=r"(old) : "l"(at), "r"(addend) : "memory"); \
+    } else {                                                                                           \
+      asm volatile("atom.add." order ".sys.global.u64 %0, [%1], %2;" : "=l"(old) : "l"(at), "l"(addend) : "memory"); \
+    }                                                                                                  \
+    return old;                                                                                        \
+  }
+
+CHORALE_PTX_LOAD(load_relaxed, "relaxed")
+CHORALE_PTX_LOAD(load_acquire, "acquire")
+CHORALE_PTX_STORE(store_relaxed, "relaxed")
+CHORALE_PTX_STORE(store_release, "release")
+/// The additions return the value before.
+CHORALE_PTX_ADD(add_relaxed, "relaxed")
+CHORALE_PTX_ADD(add_release, "release")
+CHORALE_PTX_ADD(add_acq_rel, "acq_rel")
+
+#undef CHORALE_PTX_LOAD
+#undef CHORALE_PTX_STORE
+#undef CHORALE_PTX_ADD
+
+/// Replaces `expected` by `desired`, with acquire order, and says whether it did. Never fails without a reason.
+template <class T>
+CHORALE_FN bool compare_exchange_acquire(T* at, T expected, T desired) {
+  static_assert(detail::is_atomic_word<T>);
+  T seen;
+  if constexpr (sizeof(T) == 4) {
+    asm volatile("atom.cas.acquire.sys.global.b32 %0, [%1], %2, %3;"
+                 : "=r"(seen)
+                 : "l"(at), "r"(expected), "r"(desired)
+                 : "memory");
+  } else {
+    asm volatile("atom.cas.acquire.sys.global.b64 %0, [%1], %2, %3;"
+                 : "=l"(seen)
+                 : "l"(at), "l"(expected), "l"(desired)
+                 : "memory");
+  }
+  return seen == expected;
+}
+
+/// Orders this thread's accesses before it with those after it, as the whole machine sees them.
+CHORALE_FN void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+
+#else
+
+template <class T>
+CHORALE_FN T load_relaxed(const T* from) {
+  static_assert(detail::is_atomic_word<T>);
+  return __atomic_load_n(from, __ATOMIC_RELAXED);
+}
+
+template <class T>
+CHORALE_FN T load_acquire(const T* from) {
+  static_assert(detail::is_atomic_word<T>);
+  return __atomic_load_n(from, __ATOMIC_ACQUIRE);
+}
+
+template <class T>
+CHORALE_FN void store_relaxed(T* to, T value) {
+  static_assert(detail::is_atomic_word<T>);
+  __atomic_store_n(to, value, __ATOMIC_RELAXED);
+}
+
+template <class T>
+CHORALE_FN void store_release(T* to, T value) {
+  static_assert(detail::is_atomic_word<T>);
+  __atomic_store_n(to, value, __ATOMIC_RELEASE);
+}
+
+/// The additions return the value before.
+template <class T>
+CHORALE_FN T add_relaxed(T* at, T addend) {
+  static_assert(detail::is_atomic_word<T>);
+  return __atomic_fetch_add(at, addend, __ATOMIC_RELAXED);
+}
+
+template <class T>
+CHORALE_FN T add_release(T* at, T addend) {
+  static_assert(detail::is_atomic_word<T>);
+  return __atomic_fetch_add(at, addend, __ATOMIC_RELEASE);
+}
+
+template <class T>
+CHORALE_FN T add_acq_rel(T* at, T addend) {
+  static_assert(detail::is_atomic_word<T>);
+  return __atomic_fetch_add(at, addend, __ATOMIC_ACQ_REL);
+}
+
+/// Replaces `expected` by `desired`, with acquire order, and says whether it did. Never fails without a reason.
+template <class T>
+CHORALE_FN bool compare_exchange_acquire(T* at, T expected, T desired) {
+  static_assert(detail::is_atomic_word<T>);
+  return __atomic_compare_exchange_n(at, &expected, desired, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wtsan"  // the sanitizer does not model fences; nothing that it checks relies on one
+#endif
+/// Orders this thread's accesses before it with those after it, as the whole machine sees them.
+CHORALE_FN void fence_system() { __atomic_thread_fence(__ATOMIC_ACQ_REL); }
+#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+#endif
+
+}  // namespace chorale

@@ -1,0 +1,181 @@
+#pragma once
+// The threads that work on something together. Every function of the device library takes its group; nothing is implied.
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "chorale/device/atomics.hpp"
+#include "chorale/device/macros.hpp"
+
+#if !defined(__CUDACC__)
+#include <cassert>
+#include <thread>
+#endif
+
+namespace chorale {
+
+/// Why a wait ended: `none` means that what was waited for came. The larger wins when threads disagree.
+enum class Stop : uint32_t { none = 0, timed_out, aborted, deadlock, peer_lost };
+
+/// What a group is made of, and so how it synchronises.
+enum class Scope : uint8_t { thread, warp, multiwarp, block };
+
+struct HostBlock;
+
+#if !defined(__CUDACC__)
+/// What a thread of a CPU block (a fiber, or the one thread of a block of size 1) asks of whoever runs it.
+struct HostBlock {
+  virtual ~HostBlock() = default;
+
+  /// This thread cannot go on until ready(state), or until the world stops. Returns at the latest then; may return
+  /// earlier, the caller looks again. `ready` neither waits nor changes anything and may be called from another thread.
+  virtual void park(bool (*ready)(const void*), const void* state) = 0;
+
+  /// Returns when all threads of the block have called it, or the world has stopped. What they wrote before is visible.
+  virtual void sync() = 0;
+
+  /// Called before accesses that peers can see: a place where a deterministic scheduler may switch.
+  virtual void step() = 0;
+
+  /// Why the world stopped; `none` while it runs.
+  virtual Stop stopped() = 0;
+
+  /// Hands a value round the block's threads, between calls of sync(). Group uses it; nobody else.
+  uint64_t cell[2] = {0, 0};
+};
+#endif
+
+struct Split;
+
+/// A group of threads, as one of its threads sees it. Copies name the same group. A function that takes a group is called
+/// by all its threads with the same arguments, unless it says otherwise.
+struct Group {
+  uint32_t rank = 0;     ///< this thread in the group, 0 .. size-1
+  uint32_t size = 1;     ///< threads in the group
+  uint32_t id = 0;       ///< this group among its peers, 0 .. count-1; renumbered by a split
+  uint32_t count = 1;    ///< groups that share the work
+  uint32_t block = 0;    ///< the thread block it runs in; survives splits
+  Scope scope = Scope::thread;
+  uint32_t barrier = 0;  ///< CUDA: the named barrier of a block (0) or multiwarp group (1..15)
+  HostBlock* host = nullptr;  ///< CPU only; null: one thread, that yields when it must wait
+
+  CHORALE_FN bool leader() const { return rank == 0; }
+
+  /// Returns when all threads of the group have called it; orders their memory accesses among each other.
+  CHORALE_FN void sync() const;
+
+  /// Of one thread: spends a moment of a wait whose `spin`-th look failed.
+  CHORALE_FN void pause(uint32_t spin) const;
+
+  /// Of one thread: gives way until ready() may hold; the caller looks again. CUDA: as pause.
+  template <class Ready>
+  CHORALE_FN void park(const Ready& ready, uint32_t spin) const;
+
+  /// Of one thread: a place where a deterministic scheduler may switch. CUDA: nothing.
+  CHORALE_FN void step() const;
+
+  /// Of one thread, CPU only: why the world stopped, as far as its scheduler knows.
+  CHORALE_FN Stop stopped() const;
+
+  /// The leader's value, in every thread. T is trivially copyable, at most 16 bytes. Synchronises.
+  template <class T>
+  CHORALE_FN T broadcast(T value) const;
+
+  /// Whether every thread says yes; the same answer everywhere. Synchronises.
+  CHORALE_FN bool all(bool yes) const;
+
+  /// The largest of the threads' reasons to stop; the same answer everywhere. Synchronises.
+  CHORALE_FN Stop agree(Stop mine) const;
+
+  /// Divides the `count` groups into `parts` runs of neighbours whose sizes differ by at most one. Moves no thread.
+  CHORALE_FN Split split(uint32_t parts) const;
+
+  /// Divides the groups round-robin: group g is in part g % parts.
+  CHORALE_FN Split split_interleaved(uint32_t parts) const;
+
+  /// Divides the groups into runs of neighbours of about weights[part] / sum of weights each.
+  CHORALE_FN Split split_weighted(const uint32_t* weights, uint32_t parts) const;
+
+  /// The warps of a block or multiwarp group, as groups of their own that share this group's work. CPU: each thread.
+  CHORALE_FN Group warps() const;
+
+  /// Calls f(item) for this group's run of 0 .. items-1. All its threads get the same items.
+  template <class F>
+  CHORALE_FN void each_contiguous(uint64_t items, F&& f) const {
+    const uint64_t base = items / count, more = items % count;
+    const uint64_t first = id * base + (id < more ? id : more);
+    const uint64_t last = first + base + (id < more ? 1 : 0);
+    for (uint64_t item = first; item < last; ++item) f(item);
+  }
+
+  /// Calls f(item) for items id, id + count, ... below `items`. All threads of the group get the same items.
+  template <class F>
+  CHORALE_FN void each_strided(uint64_t items, F&& f) const {
+    for (uint64_t item = id; item < items; item += count) f(item);
+  }
+};
+
+/// Which part of a split this group fell into, and the group renumbered within it.
+struct Split {
+  uint32_t part;
+  Group group;
+};
+
+CHORALE_FN Split Group::split(uint32_t parts) const {
+  // The first `more` parts have base + 1 groups.
+  const uint32_t base = count / parts, more = count % parts;
+  const uint32_t large = more * (base + 1);
+  Split result{0, *this};
+  if (id < large) {
+    result.part = id / (base + 1);
+    result.group.id = id % (base + 1);
+    result.group.count = base + 1;
+  } else {
+    result.part = more + (id - large) / base;
+    result.group.id = (id - large) % base;
+    result.group.count = base;
+  }
+  return result;
+}
+
+CHORALE_FN Split Group::split_interleaved(uint32_t parts) const {
+  Split result{id % parts, *this};
+  result.group.id = id / parts;
+  result.group.count = count / parts + (result.part < count % parts ? 1 : 0);
+  return result;
+}
+
+CHORALE_FN Split Group::split_weighted(const uint32_t* weights, uint32_t parts) const {
+  uint64_t total = 0;
+  for (uint32_t part = 0; part < parts; ++part) total += weights[part];
+  Split result{0, *this};
+  uint64_t before = 0;
+  for (uint32_t part = 0; part < parts; ++part) {
+    const uint64_t begin = total == 0 ? 0 : before * count / total;
+    before += weights[part];
+    const uint64_t end = total == 0 || part + 1 == parts ? count : before * count / total;
+    if (id >= begin && id < end) {
+      result.part = part;
+      result.group.id = uint32_t(id - begin);
+      result.group.count = uint32_t(end - begin);
+    }
+  }
+  return result;
+}
+
+CHORALE_FN Stop Group::agree(Stop mine) const {
+  if (all(mine == Stop::none)) return Stop::none;
+  for (uint32_t reason = uint32_t(Stop::peer_lost); reason > uint32_t(Stop::timed_out); --reason) {
+    if (!all(mine != Stop(reason))) return Stop(reason);
+  }
+  return Stop::timed_out;
+}
+
+}  // namespace chorale
+
+#if defined(__CUDACC__)
+#include "chorale/device/group_cuda.hpp"
+#else
+#include "chorale/device/group_cpu.hpp"
+#endif

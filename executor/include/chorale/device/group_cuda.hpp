@@ -1,0 +1,134 @@
+#pragma once
+// Groups on CUDA. Included by group.hpp. Blocks are one-dimensional; all threads of a group are converged when they call.
+
+#include "chorale/device/group.hpp"
+
+namespace chorale {
+
+namespace detail {
+constexpr uint32_t warp_threads = 32;
+constexpr uint32_t named_barriers = 16;
+
+CHORALE_FN void named_sync(uint32_t barrier, uint32_t threads) {
+  asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
+CHORALE_FN bool named_all(uint32_t barrier, uint32_t threads, bool yes) {
+  uint32_t result;
+  asm volatile(
+      "{\n"
+      "  .reg .pred mine, every;\n"
+      "  setp.ne.u32 mine, %3, 0;\n"
+      "  barrier.cta.red.and.aligned.pred every, %1, %2, mine;\n"
+      "  selp.u32 %0, 1, 0, every;\n"
+      "}"
+      : "=r"(result)
+      : "r"(barrier), "r"(threads), "r"(uint32_t(yes))
+      : "memory");
+  return result != 0;
+}
+}  // namespace detail
+
+CHORALE_FN void Group::sync() const {
+  switch (scope) {
+    case Scope::thread: break;
+    case Scope::warp: __syncwarp(); break;
+    case Scope::multiwarp: detail::named_sync(barrier, size); break;
+    case Scope::block: __syncthreads(); break;
+  }
+}
+
+CHORALE_FN void Group::pause(uint32_t spin) const {
+  // A wait is mostly short, and a sleep is longer than a poll: only who has waited long makes room for others.
+  if (spin > 4096) __nanosleep(100);
+}
+
+template <class Ready>
+CHORALE_FN void Group::park(const Ready&, uint32_t spin) const {
+  pause(spin);
+}
+
+CHORALE_FN void Group::step() const {}
+
+CHORALE_FN Stop Group::stopped() const { return Stop::none; }
+
+template <class T>
+CHORALE_FN T Group::broadcast(T value) const {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 16);
+  if (scope == Scope::thread) return value;
+  if (scope == Scope::warp) {
+    uint32_t words[(sizeof(T) + 3) / 4] = {};
+    std::memcpy(words, &value, sizeof(T));
+#pragma unroll
+    for (uint32_t word = 0; word < sizeof words / 4; ++word) words[word] = __shfl_sync(0xffffffffu, words[word], 0);
+    std::memcpy(&value, words, sizeof(T));
+    return value;
+  }
+  __shared__ uint64_t cells[detail::named_barriers][2];  // one for each group that can be at a barrier at a time
+  sync();                                                // nobody reads the cell of an earlier call any more
+  if (leader()) std::memcpy(cells[barrier], &value, sizeof(T));
+  sync();
+  std::memcpy(&value, cells[barrier], sizeof(T));
+  return value;
+}
+
+CHORALE_FN bool Group::all(bool yes) const {
+  switch (scope) {
+    case Scope::thread: return yes;
+    case Scope::warp: return __all_sync(0xffffffffu, yes);
+    case Scope::multiwarp: return detail::named_all(barrier, size, yes);
+    case Scope::block: return __syncthreads_and(yes);
+  }
+  return yes;
+}
+
+CHORALE_FN Group Group::warps() const {
+  const uint32_t warps = size / detail::warp_threads;
+  Group warp = *this;
+  warp.scope = Scope::warp;
+  warp.rank = rank % detail::warp_threads;
+  warp.size = detail::warp_threads;
+  warp.id = id * warps + rank / detail::warp_threads;
+  warp.count = count * warps;
+  return warp;
+}
+
+/// The calling thread alone, one among all threads of the grid.
+CHORALE_FN Group thread_group() {
+  Group group;
+  group.id = blockIdx.x * blockDim.x + threadIdx.x;
+  group.count = gridDim.x * blockDim.x;
+  group.block = blockIdx.x;
+  return group;
+}
+
+/// The calling thread's block, one among the grid's.
+CHORALE_FN Group block_group() {
+  Group group;
+  group.rank = threadIdx.x;
+  group.size = blockDim.x;
+  group.id = group.block = blockIdx.x;
+  group.count = gridDim.x;
+  group.scope = Scope::block;
+  return group;
+}
+
+/// The calling thread's warp, one among the grid's. The block is a multiple of 32 threads.
+CHORALE_FN Group warp_group() { return block_group().warps(); }
+
+/// Runs of `threads` neighbours of a block, a multiple of 32 that divides the block into at most 15 groups. They take the
+/// named barriers 1 to 15.
+CHORALE_FN Group multiwarp_group(uint32_t threads) {
+  const uint32_t here = threadIdx.x / threads, groups = blockDim.x / threads;
+  Group group;
+  group.rank = threadIdx.x % threads;
+  group.size = threads;
+  group.id = blockIdx.x * groups + here;
+  group.count = gridDim.x * groups;
+  group.block = blockIdx.x;
+  group.scope = Scope::multiwarp;
+  group.barrier = here + 1;
+  return group;
+}
+
+}  // namespace chorale

@@ -1,0 +1,14 @@
+#pragma once
+// What differs between a CUDA and a plain C++ translation unit, and nothing else.
+//
+// CHORALE_FN  a function of the device library: device code in a CUDA translation unit, ordinary code elsewhere. The same
+//             source is never compiled for both sides of one translation unit, so it may use what only one side has.
+// CHORALE_HD  small functions without synchronisation that host code of a CUDA translation unit wants as well.
+
+#if defined(__CUDACC__)
+#define CHORALE_FN __device__ __forceinline__
+#define CHORALE_HD __host__ __device__ __forceinline__
+#else
+#define CHORALE_FN inline
+#define CHORALE_HD inline
+#endif
