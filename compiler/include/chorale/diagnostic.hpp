@@ -1,0 +1,46 @@
+#pragma once
+/// \file
+/// What we tell an author about a program or a plan: located, many at a time,
+/// never thrown.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chorale/plan.hpp"
+
+namespace chorale {
+
+/// Operation `op` (position in ThreadBlock::ops) of a thread block.
+struct OpPlace {
+  uint32_t rank = 0, threadblock = 0, op = 0;
+};
+
+struct Note {
+  SourceLine line;  ///< line 0: that of `at`, else none
+  std::optional<OpPlace> at;
+  std::string text;
+};
+
+/// One finding. `text` starts in lower case, names both values, and has no final
+/// period. `line` is the author's; if its line is 0 that of the operation is shown.
+struct Diagnostic {
+  std::string check;  ///< the check or rewrite that found it
+  SourceLine line;
+  std::optional<OpPlace> at;
+  std::string text;
+  std::vector<Note> notes;
+  std::string help;  ///< what to change; empty if we do not know
+};
+
+using Diagnostics = std::vector<Diagnostic>;
+
+/// One finding in compiler style: place, text, check, operation, notes, help.
+///   mine.cpp:11: error: this wait is never answered [pairing]
+///     rank 0, thread block 0, op 0: {"name":"wait","channel_ids":[0],"channel_type":"memory"}
+std::string render(const Plan&, const Diagnostic&);
+
+/// All findings and the closing line "1 error" or "3 errors"; "" if there are none.
+std::string render(const Plan&, const Diagnostics&);
+
+}  // namespace chorale

@@ -1,0 +1,36 @@
+#pragma once
+/// \file
+/// Plans as JSON in MSCCL++'s schema, one operation per line, so that plans diff,
+/// review and grep like code.
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "chorale/plan.hpp"
+
+namespace chorale {
+
+/// The text is no plan. what() is "<path>: <what was found>, expected <what>".
+struct PlanError : std::runtime_error {
+  PlanError(std::string path, const std::string& message)
+      : std::runtime_error(path + ": " + message), json_path(std::move(path)) {}
+  std::string json_path;  ///< e.g. "/gpus/0/threadblocks/1/ops/3/src_buff/0/index"
+};
+
+/// Canonical text: write(read(write(p))) == write(p), byte for byte.
+std::string write(const Plan&);
+
+/// One operation as it stands in a plan file, on one line, without its line number.
+std::string write(const Plan&, const ThreadBlock&, const Op&, uint32_t rank = 0);
+
+/// Reads a plan of MSCCL++ or of ours; unknown keys are kept.
+/// Says nothing about whether the plan is right: run check().
+/// \throws PlanError
+Plan read(std::string_view text);
+
+/// Reads a file; "-" is standard input.
+/// \throws std::runtime_error naming the file and the reason; PlanError
+Plan load(const std::string& path);
+
+}  // namespace chorale

@@ -1,0 +1,281 @@
+#pragma once
+/// \file
+/// A plan in memory: what every thread block of every rank does in one
+/// collective. It mirrors the JSON of MSCCL++ level by level, so that reading and
+/// writing lose nothing; what that schema lacks is in Plan::extension and Op::at.
+///
+/// A *chunk* is the unit of a plan; how many bytes it has is settled when the
+/// plan is bound to a message size.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chorale/types.hpp"
+
+namespace chorale {
+
+enum class BufferKind : uint8_t { input, output, scratch };
+/// By BufferKind: the words of diagnostics and the letters of plan files.
+inline constexpr std::string_view buffer_names[] = {"input", "output", "scratch"};
+inline constexpr std::string_view buffer_letters[] = {"i", "o", "s"};
+
+enum class ChannelType : uint8_t { none, memory, port, switched };
+/// By ChannelType, as in plan files.
+inline constexpr std::string_view channel_type_names[] = {"none", "memory", "port", "switch"};
+
+enum class Protocol : uint8_t { Simple, LL };
+
+enum class Opcode : uint8_t {
+#define OP(name, mnemonic, summary, fields) name,
+#include "chorale/ops.def"
+};
+
+/// What an operation does with an operand, or what else it carries.
+/// "Here" is the rank that runs the operation.
+enum class Role : uint8_t {
+  // operands
+  Read,               ///< plain chunks, read here
+  Write,              ///< plain chunks, overwritten here
+  PacketRead,         ///< packets in scratch here, waited for
+  PacketWrite,        ///< packets in scratch, written here
+  RemoteRead,         ///< plain chunks, read at a peer
+  RemoteWrite,        ///< plain chunks, overwritten at a peer
+  RemotePacketWrite,  ///< packets in a peer's scratch, written
+  SwitchRead,         ///< the region of every member of a switch channel, read
+  SwitchWrite,        ///< the region of every member, overwritten
+  SwitchPacketWrite,  ///< packets in the scratch of every member, written
+  // attributes
+  Via,           ///< the channel type: Op::via
+  Channels,      ///< channel ids (thread-block-local) that only name the peer
+  PortChannels,  ///< as Channels, written for port channels only
+  Post,          ///< channel ids whose semaphore is posted at the peer, with release
+  PostRelaxed,   ///< the same without any order
+  Await,         ///< channel ids awaited here, with acquire
+  AwaitRelaxed,  ///< the same without any order
+  Drain,         ///< port channels whose transfers are waited for
+  Acquire,       ///< semaphore ids taken here
+  Release,       ///< semaphore ids given here
+  Arrive,        ///< barrier id and the number of participating thread blocks
+  Reduce,        ///< the reduction operator: Op::reduce_op
+  Sliced,        ///< may be shared by the blocks of a thread block group: Op::group_*
+  Loop,          ///< pipeline: unit size, chunks, and the operations that follow as its body
+};
+
+/// True for the roles that stand for an operand, false for attributes.
+constexpr bool is_operand(Role role) { return role <= Role::SwitchPacketWrite; }
+/// True where the operand is a thread-block-local remote buffer reference.
+constexpr bool is_remote(Role role) {
+  return role == Role::RemoteRead || role == Role::RemoteWrite || role == Role::RemotePacketWrite;
+}
+/// True where the operand is a thread-block-local switch channel reference.
+constexpr bool is_switched(Role role) {
+  return role == Role::SwitchRead || role == Role::SwitchWrite || role == Role::SwitchPacketWrite;
+}
+constexpr bool is_packet(Role role) {
+  return role == Role::PacketRead || role == Role::PacketWrite || role == Role::RemotePacketWrite ||
+         role == Role::SwitchPacketWrite;
+}
+constexpr bool is_write(Role role) {
+  return role == Role::Write || role == Role::PacketWrite || role == Role::RemoteWrite ||
+         role == Role::RemotePacketWrite || role == Role::SwitchWrite || role == Role::SwitchPacketWrite;
+}
+
+/// One row's field, for consumers that walk the table.
+struct Field {
+  Role role;
+  std::string_view name;  ///< of the operand; empty for attributes
+  bool in_dst;            ///< operand of "dst_buff" (else "src_buff")
+  bool many;              ///< one or more operands; else exactly one
+};
+
+/// One row of the op table.
+struct OpInfo {
+  std::string_view name, mnemonic, summary;
+  std::span<const Field> fields;
+
+  bool has(Role role) const {
+    for (const Field& field : fields)
+      if (field.role == role) return true;
+    return false;
+  }
+};
+
+const OpInfo& info(Opcode);
+std::span<const OpInfo> op_table();  ///< by Opcode
+/// The opcode of a mnemonic, or of a name; -1 if there is none.
+int find_opcode(std::string_view mnemonic_or_name);
+
+/// `size` chunks from chunk `index` of a buffer. Which buffer depends on the
+/// role of the operand: a BufferKind here (local), a position in
+/// ThreadBlock::remote_buffers of the op's channel type (remote), or a position
+/// in the block's list of switch channels (switched).
+struct Operand {
+  uint64_t index = 0, size = 0;
+  uint32_t ref = 0;
+  bool operator==(const Operand&) const = default;
+};
+
+/// Where the compiler has to put thread synchronisation around a control
+/// operation (signal, wait, flush, semaphores). Gone after the data_sync rewrite.
+enum class SyncType : uint8_t { none = 0, before = 1, after = 2, both = 3 };
+
+/// One operation. Operands and ids are ranges of the pools of its ThreadBlock:
+/// first the sources, then the destinations, each in table order.
+struct Op {
+  Opcode code = Opcode::nop;
+  ChannelType via = ChannelType::none;
+  ReduceOp reduce_op = ReduceOp::sum;
+  SyncType sync = SyncType::none;
+  uint32_t first_operand = 0;
+  uint32_t sources = 0, destinations = 0;
+  uint32_t first_id = 0, ids = 0;      ///< channel, semaphore or barrier ids
+  uint32_t group_index = 0;            ///< position of this block in its group
+  uint32_t group_size = 0;             ///< blocks in the group; 0: not grouped
+  uint32_t participants = 0;           ///< barrier: number of thread blocks
+  uint32_t body = 0;                   ///< pipeline: so many operations after this one are its body
+  uint64_t unit_bytes = 0;             ///< pipeline: bytes of one turn
+  uint64_t chunks = 0;                 ///< pipeline: chunks that all turns cover
+  uint32_t at = 0;                     ///< author's line: position in Plan::source plus one; 0 unknown
+  uint32_t extra = 0;                  ///< unknown JSON keys: position in Plan::extras plus one
+};
+
+/// The thread-block-local list of one channel type, in order of first use;
+/// ids are positions in the rank's channels of that type (Gpu::channel_count).
+struct ChannelRefs {
+  ChannelType type;
+  std::vector<uint32_t> ids;
+};
+
+/// The thread-block-local list of remote buffers reached through one channel type;
+/// ids are positions in Gpu::remote_buffers.
+struct RemoteBufferRefs {
+  ChannelType type;
+  std::vector<uint32_t> ids;
+};
+
+struct ThreadBlock {
+  uint32_t id = 0;
+  std::vector<Op> ops;
+  std::vector<Operand> operands;
+  std::vector<uint32_t> ids;
+  std::vector<ChannelRefs> channels;
+  std::vector<RemoteBufferRefs> remote_buffers;
+  uint32_t extra = 0;
+
+  std::span<const Operand> sources(const Op& op) const { return {operands.data() + op.first_operand, op.sources}; }
+  std::span<const Operand> dests(const Op& op) const {
+    return {operands.data() + op.first_operand + op.sources, op.destinations};
+  }
+  std::span<Operand> sources(const Op& op) { return {operands.data() + op.first_operand, op.sources}; }
+  std::span<Operand> dests(const Op& op) {
+    return {operands.data() + op.first_operand + op.sources, op.destinations};
+  }
+  std::span<const uint32_t> op_ids(const Op& op) const { return {ids.data() + op.first_id, op.ids}; }
+  /// The local list of a type; null if the block uses none.
+  const ChannelRefs* channels_of(ChannelType) const;
+  const RemoteBufferRefs* remote_buffers_of(ChannelType) const;
+};
+
+/// A record of "channels". Memory and port: one peer per channel. Switch: one
+/// rank group per channel.
+struct ChannelRecord {
+  ChannelType type = ChannelType::memory;
+  std::vector<uint32_t> connected_to;               ///< memory, port
+  BufferKind buffer = BufferKind::input;            ///< switch
+  std::vector<std::vector<uint32_t>> rank_groups;   ///< switch
+  uint32_t extra = 0;
+};
+
+/// A buffer of a peer that some operation here reaches.
+struct RemoteBuffer {
+  uint32_t rank = 0;
+  BufferKind buffer = BufferKind::input;
+  std::vector<ChannelType> access;  ///< the channel types used, in order of first use
+  uint32_t extra = 0;
+};
+
+/// One member list and buffer of a switch channel.
+struct SwitchGroup {
+  BufferKind buffer;
+  const std::vector<uint32_t>* ranks;
+};
+
+/// What one rank does.
+struct Gpu {
+  uint32_t id = 0;
+  uint64_t chunks[3] = {0, 0, 0};  ///< by BufferKind
+  std::vector<ThreadBlock> threadblocks;
+  std::vector<ChannelRecord> channels;
+  std::vector<RemoteBuffer> remote_buffers;
+  std::vector<int64_t> semaphores;  ///< initial values
+  uint32_t extra = 0;
+
+  /// Channels of a type in this rank, over all its records.
+  uint32_t channel_count(ChannelType) const;
+  /// The peer of memory or port channel `id`; -1 if there is none.
+  int64_t peer(ChannelType, uint32_t id) const;
+  /// Switch channel `id`; .ranks is null if there is none.
+  SwitchGroup switch_group(uint32_t id) const;
+};
+
+struct SourceLine {
+  std::string file;
+  uint32_t line = 0;
+  bool operator==(const SourceLine&) const = default;
+};
+
+/// Chunk `chunk` of rank `rank`'s input.
+struct Contribution {
+  uint32_t rank = 0;
+  uint64_t chunk = 0;
+  bool operator==(const Contribution&) const = default;
+};
+
+/// What MSCCL++'s schema has no key for: the top-level key "chorale".
+struct Extension {
+  std::vector<std::string> requirements;  ///< "requires": features that MSCCL++ lacks
+  uint32_t root = 0;                      ///< broadcast: the rank whose input is sent
+  /// Logical chunks per rank before replication, for custom and test collectives;
+  /// 0: as many as the buffer has.
+  uint64_t input_segments = 0, output_segments = 0;
+  /// Custom collectives: post[rank][output segment] is the sum of these inputs
+  /// (one entry: a copy; none: undefined). Counts segments, not replicated chunks.
+  std::vector<std::vector<std::vector<Contribution>>> post;
+  std::string verified, host;  ///< JSON texts kept as they are; empty: absent
+};
+
+struct Plan {
+  std::string name, collective;
+  Protocol protocol = Protocol::Simple;
+  bool inplace = false, reuse_resources = false, use_double_scratch_buffer = false;
+  std::vector<Gpu> gpus;
+  uint64_t threads_per_block = 1024, buffer_alignment = 16;
+  uint64_t min_message_size = 0, max_message_size = UINT64_MAX;
+  Extension extension;
+  std::vector<SourceLine> source;    ///< authors' lines that Op::at points to
+  std::vector<std::string> extras;   ///< unknown keys, as the inside of a JSON object
+  uint32_t extra = 0;                ///< of the top level
+
+  uint32_t ranks() const { return uint32_t(gpus.size()); }
+  /// The author's line of an operation; line 0 if unknown.
+  SourceLine line_of(const Op& op) const { return op.at ? source[op.at - 1] : SourceLine{}; }
+};
+
+/// How a buffer of a message is cut into chunks: `segments` equal parts, one per
+/// rank where the collective concatenates or scatters, each cut into
+/// chunks / segments chunks (all but the last of one size).
+struct Segmentation {
+  uint64_t input = 1, output = 1;  ///< number of segments of each buffer
+};
+/// By collective: allreduce, sendrecv, broadcast 1 and 1; allgather 1 and ranks;
+/// reducescatter ranks and 1; alltoall ranks and ranks; others their logical chunks.
+Segmentation segmentation(const Plan&);
+
+/// A small plan-building helper used by the DSL, the reader and tests.
+Op& append(ThreadBlock&, Opcode, std::span<const Operand> sources, std::span<const Operand> dests,
+           std::span<const uint32_t> ids = {});
+
+}  // namespace chorale

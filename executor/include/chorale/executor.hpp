@@ -1,0 +1,71 @@
+#pragma once
+/// \file
+/// Runs plans. An application needs this header, a World and a plan.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "chorale/config.hpp"
+#include "chorale/error.hpp"
+#include "chorale/plan.hpp"
+#include "chorale/types.hpp"
+#include "chorale/world.hpp"
+
+namespace chorale {
+
+enum class PacketForm : uint8_t { ll8, ll16 };
+
+/// One call of a collective on one rank.
+struct Arguments {
+  const void* in = nullptr;  ///< this rank's input; may equal `out` where the plan is in place
+  void* out = nullptr;       ///< this rank's output
+  /// Bytes of the message: of the input, but of the output for all-gather (as
+  /// MSCCL++ and nccl-tests count). Any whole number of elements; for
+  /// all-gather, reduce-scatter and all-to-all a multiple of ranks elements.
+  uint64_t bytes = 0;
+  DType dtype = DType::f32;
+  std::optional<ReduceOp> op = {};           ///< replaces the plan's reduction operator
+  std::optional<PacketForm> packet = {};     ///< default: Config
+};
+
+/// Bytes of this rank's input and output for a message of `bytes`.
+/// \throws UsageError if the plan cannot take that size: says which sizes it takes
+struct MessageSizes {
+  uint64_t input = 0, output = 0;
+};
+MessageSizes message_sizes(const Plan&, uint64_t bytes, DType);
+
+/// One rank's executor. Calls on all ranks of the world must come in the same
+/// order with the same plan, bytes, dtype and op; a difference is an error on
+/// every rank. Not to be used by two threads at once.
+class Executor {
+ public:
+  explicit Executor(World& world, const Config& config = Config::load());
+  ~Executor();
+  Executor(Executor&&) noexcept;
+  Executor& operator=(Executor&&) noexcept;
+
+  /// Runs `plan` once and returns when this rank's part has ended.
+  ///
+  /// The first call with these arguments binds: it allocates and exchanges what
+  /// the run needs; later calls with the same arguments allocate nothing.
+  /// \throws UsageError for arguments the plan does not take
+  /// \throws RunError if a wait timed out, a peer died, the world was aborted, or
+  ///   ranks disagree; what() names rank, thread block, operation, channel and
+  ///   the author's line, and who waits for whom. After it, World::reset().
+  void execute(const Plan& plan, const Arguments& arguments, void* stream = nullptr);
+
+  /// Binds without running, so that the next execute() only launches.
+  void prepare(const Plan& plan, const Arguments& arguments);
+
+  /// Memory that peers reach without a copy. Freed with the executor.
+  void* allocate(uint64_t bytes);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace chorale
