@@ -1,0 +1,90 @@
+# Sourced by tools/quickstart and tools/test: installs what is missing, configures
+# and builds. Leaves $root (the repository) and $build (the build folder) set.
+# Each step that can take long says what it does and how long it took.
+
+set -u
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=${CHORALE_BUILD_DIR:-$root/build/dev}
+
+say() { printf '%s\n' "$*"; }
+die() {
+  printf 'error: %s\n' "$1" >&2
+  [ $# -gt 1 ] && printf 'help: %s\n' "$2" >&2
+  exit 1
+}
+
+# step <what> <log> <command...>: runs it with its output in a log, and a line
+# before and after; on failure the end of the log and where the rest is.
+step() {
+  local what=$1 log=$2 start=$SECONDS
+  shift 2
+  printf '%s ...' "$what"
+  if ! "$@" >"$log" 2>&1; then
+    printf ' failed after %d s\n' $((SECONDS - start))
+    tail -n 25 "$log" >&2
+    printf 'the whole log: %s\n' "$log" >&2
+    return 1
+  fi
+  printf ' done (%d s)\n' $((SECONDS - start))
+}
+
+# What the build needs, as Debian 12 names it.
+packages="g++ cmake ninja-build python3 nlohmann-json3-dev libcli11-dev libfmt-dev libspdlog-dev
+  libboost-context-dev libboost-program-options-dev libgtest-dev"
+
+install_packages() {
+  local missing="" package
+  for package in $packages "$@"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=" $package"
+  done
+  [ -z "$missing" ] && return
+  command -v apt-get >/dev/null ||
+    die "these packages are missing and there is no apt-get to install them:$missing" \
+        "install them (or their equivalents) and run this again"
+  local as_root=""
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || die "these packages are missing and need root to install:$missing" \
+      "as root: apt-get install$missing"
+    as_root=sudo
+  fi
+  local log=${TMPDIR:-/tmp}/chorale-setup.$$.log
+  step "updating the package lists" "$log" $as_root apt-get update ||
+    die "apt-get update failed" "is there a network, and do /etc/apt/sources.list* name a reachable mirror?"
+  step "installing$missing" "$log" $as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y --no-install-recommends $missing ||
+    die "apt-get install failed" "a full disk? ($(df -h --output=avail / | tail -1 | tr -d ' ') free on /)"
+  rm -f "$log"
+}
+
+check_machine() {
+  local free_mb
+  mkdir -p "$build" || die "the build folder $build cannot be made" "set CHORALE_BUILD_DIR to a writable folder"
+  free_mb=$(df -m --output=avail "$build" | tail -1)
+  [ "$free_mb" -ge 1500 ] || die "only $free_mb MB are free where $build is; the build needs about 1500 MB" \
+    "free some space, or set CHORALE_BUILD_DIR to a folder on another disk"
+  local version
+  version=$("${CXX:-c++}" -dumpversion 2>/dev/null) || die "the C++ compiler '${CXX:-c++}' does not run" \
+    "install g++ 12 or newer, or set CXX"
+  printf 'int main() { auto f = []<class T>(T) requires(sizeof(T) > 0) {}; f(1); }\n' |
+    "${CXX:-c++}" -std=c++20 -x c++ -fsyntax-only - 2>/dev/null ||
+    die "the C++ compiler '${CXX:-c++}' (version $version) does not know C++20" \
+        "install g++ 12 or newer, or set CXX to one"
+}
+
+# build_project <targets...>
+build_project() {
+  local launcher=""
+  command -v ccache >/dev/null && launcher=-DCMAKE_CXX_COMPILER_LAUNCHER=ccache
+  if [ ! -f "$build/build.ninja" ]; then
+    step "configuring" "$build/configure.log" cmake -S "$root" -B "$build" -G Ninja \
+      -DCMAKE_BUILD_TYPE=RelWithDebInfo $launcher || die "cmake could not configure the project"
+  fi
+  local what="building"
+  [ -x "$build/tools/chorale" ] || what="building (about five minutes on two cores)"
+  if [ -t 1 ]; then
+    say "$what"
+    ninja -C "$build" "$@" || die "the build failed"
+  else
+    step "$what" "$build/build.log" ninja -C "$build" "$@" || die "the build failed"
+  fi
+}
