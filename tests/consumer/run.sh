@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Installs the build into a folder of its own, builds the consumer project against
+# it and runs what it built: run.sh BUILD_DIR C++-COMPILER
+set -eu
+build=$1 compiler=$2 here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cmake --install "$build" --prefix "$work/installed" >"$work/install.log" || { cat "$work/install.log"; exit 1; }
+cmake -S "$here" -B "$work/build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
+  -DCMAKE_PREFIX_PATH="$work/installed" >"$work/configure.log" 2>&1 || { cat "$work/configure.log"; exit 1; }
+ninja -C "$work/build" >"$work/build.log" 2>&1 || { cat "$work/build.log"; exit 1; }
+"$work/build/author" >"$work/plan.json"
+"$work/installed/bin/chorale" check "$work/plan.json"
+"$work/installed/bin/chorale" run "$work/plan.json" --ranks 2 --bytes 4K --no-times
+"$work/installed/bin/chorale" compile "$here/../../plans/allreduce_ring.cpp" --set ranks=4 -o "$work/ring.json"
+"$work/build/application" "$work/ring.json"
