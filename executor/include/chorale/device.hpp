@@ -5,7 +5,13 @@
 
 #include "chorale/device/atomics.hpp"
 #include "chorale/device/deadline.hpp"
+#include "chorale/device/endpoints.hpp"
+#include "chorale/device/engine.hpp"
 #include "chorale/device/group.hpp"
 #include "chorale/device/macros.hpp"
+#include "chorale/device/numeric.hpp"
+#include "chorale/device/packet.hpp"
+#include "chorale/device/reduce.hpp"
 #include "chorale/device/signal.hpp"
+#include "chorale/device/vec.hpp"
 #include "chorale/types.hpp"

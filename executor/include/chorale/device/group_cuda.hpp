@@ -1,5 +1,5 @@
 #pragma once
-// Groups on CUDA. Included by group.hpp. Blocks are one-dimensional; all threads of a group are converged when they call.
+// Groups on CUDA. Included by group.hpp. Blocks are one-dimensional.
 
 #include "chorale/device/group.hpp"
 
@@ -9,8 +9,10 @@ namespace detail {
 constexpr uint32_t warp_threads = 32;
 constexpr uint32_t named_barriers = 16;
 
+// Not the .aligned forms: the leader of a group may come from a wait of its own, apart from the rest of its warp.
+
 CHORALE_FN void named_sync(uint32_t barrier, uint32_t threads) {
-  asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+  asm volatile("barrier.cta.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
 CHORALE_FN bool named_all(uint32_t barrier, uint32_t threads, bool yes) {
@@ -19,7 +21,7 @@ CHORALE_FN bool named_all(uint32_t barrier, uint32_t threads, bool yes) {
       "{\n"
       "  .reg .pred mine, every;\n"
       "  setp.ne.u32 mine, %3, 0;\n"
-      "  barrier.cta.red.and.aligned.pred every, %1, %2, mine;\n"
+      "  barrier.cta.red.and.pred every, %1, %2, mine;\n"
       "  selp.u32 %0, 1, 0, every;\n"
       "}"
       : "=r"(result)

@@ -1,0 +1,259 @@
+#pragma once
+// Element types and their arithmetic, the same bits on the CPU and on CUDA.
+//
+// Narrow floats are storage only: they are widened to float, combined there, and rounded once (to nearest, ties to even).
+// A NaN stays a NaN, in the canonical form that the GPU's conversions give (all exponent and mantissa bits set, no sign).
+// The two fp8 types saturate: what is too large, infinity included, becomes the largest finite value.
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "chorale/device/macros.hpp"
+#include "chorale/types.hpp"
+
+namespace chorale {
+
+struct f16 { uint16_t bits; };
+struct bf16 { uint16_t bits; };
+struct fp8_e4m3 { uint8_t bits; };  ///< the OCP "fn" form: no infinities, NaN is 0x7f, largest 448
+struct fp8_e5m2 { uint8_t bits; };  ///< largest 57344
+
+namespace detail {
+
+CHORALE_HD uint32_t float_bits(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+CHORALE_HD float bits_float(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// All the functions below compute every case and select, without branches, so that loops over them become vector code.
+
+/// Magnitude and sign of a narrow float with `Mantissa` mantissa bits and exponent bias `Bias`, from a float's bits. Rounds
+/// to nearest even as if exponents had no upper limit: the caller deals with overflow and NaN.
+template <int Mantissa, int Bias>
+CHORALE_HD uint32_t round_magnitude(uint32_t magnitude) {
+  constexpr int drop = 23 - Mantissa;
+  // Rebiasing and rounding are one addition: half a unit less one, plus the lowest bit kept, rounds ties to even.
+  const uint32_t normal =
+      (magnitude + ((1u << (drop - 1)) - 1) + ((magnitude >> drop) & 1) - (uint32_t(127 - Bias) << 23)) >> drop;
+  // Below the smallest normal the unit is fixed: adding a float whose unit is the same lets the hardware round.
+  constexpr uint32_t same_unit = uint32_t(127 + 1 - Bias - Mantissa + 23) << 23;
+  const uint32_t subnormal = float_bits(bits_float(magnitude) + bits_float(same_unit)) - same_unit;
+  constexpr uint32_t smallest_normal = uint32_t(127 + 1 - Bias) << 23;
+  return magnitude < smallest_normal ? subnormal : normal;
+}
+
+/// The float with the value of a narrow float's magnitude bits that are neither infinity nor NaN.
+template <int Mantissa, int Bias>
+CHORALE_HD uint32_t widen_magnitude(uint32_t magnitude) {
+  constexpr int up = 23 - Mantissa;
+  const uint32_t normal = (magnitude << up) + (uint32_t(127 - Bias) << 23);
+  // A subnormal is its mantissa times a fixed unit: both the conversion and the product are exact.
+  const float unit = bits_float(uint32_t(127 + 1 - Bias - Mantissa) << 23);
+  const uint32_t subnormal = float_bits(float(int32_t(magnitude)) * unit);
+  return magnitude < (1u << Mantissa) ? subnormal : normal;
+}
+
+constexpr uint32_t infinity_bits = 0x7f800000u;
+
+}  // namespace detail
+
+// -- Conversions ------------------------------------------------------------------------------------------------------
+
+CHORALE_HD float to_float(f16 value) {
+#if defined(__CUDA_ARCH__)
+  float result;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value.bits));
+  return result;
+#else
+  const uint32_t magnitude = value.bits & 0x7fffu, sign = uint32_t(value.bits & 0x8000u) << 16;
+  const uint32_t finite = detail::widen_magnitude<10, 15>(magnitude);
+  const uint32_t special = (magnitude << 13) | detail::infinity_bits;
+  return detail::bits_float(sign | (magnitude >= 0x7c00u ? special : finite));
+#endif
+}
+
+CHORALE_HD float to_float(bf16 value) { return detail::bits_float(uint32_t(value.bits) << 16); }
+
+CHORALE_HD float to_float(fp8_e4m3 value) {
+  const uint32_t magnitude = value.bits & 0x7fu, sign = uint32_t(value.bits & 0x80u) << 24;
+  const uint32_t finite = detail::widen_magnitude<3, 7>(magnitude);
+  return detail::bits_float(sign | (magnitude == 0x7fu ? 0x7fffffffu : finite));
+}
+
+CHORALE_HD float to_float(fp8_e5m2 value) {
+  // The upper half of an f16.
+  return to_float(f16{uint16_t(value.bits << 8)});
+}
+
+/// from_float<T>(x): x rounded to T.
+template <class T>
+CHORALE_HD T from_float(float value);
+
+template <>
+CHORALE_HD f16 from_float<f16>(float value) {
+#if defined(__CUDA_ARCH__)
+  f16 result;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
+  return result;
+#else
+  const uint32_t bits = detail::float_bits(value), magnitude = bits & 0x7fffffffu;
+  uint32_t result = detail::round_magnitude<10, 15>(magnitude);
+  result = magnitude >= 0x47800000u ? 0x7c00u : result;  // 65536; from 65520 on rounding itself gives infinity
+  result |= (bits >> 16) & 0x8000u;
+  return {uint16_t(magnitude > detail::infinity_bits ? 0x7fffu : result)};
+#endif
+}
+
+template <>
+CHORALE_HD bf16 from_float<bf16>(float value) {
+#if defined(__CUDA_ARCH__)
+  bf16 result;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
+  return result;
+#else
+  const uint32_t bits = detail::float_bits(value);
+  const uint32_t result = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
+  return {uint16_t((bits & 0x7fffffffu) > detail::infinity_bits ? 0x7fffu : result)};
+#endif
+}
+
+template <>
+CHORALE_HD fp8_e4m3 from_float<fp8_e4m3>(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  uint16_t pair;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
+  return {uint8_t(pair)};
+#else
+  const uint32_t bits = detail::float_bits(value), magnitude = bits & 0x7fffffffu;
+  uint32_t result = detail::round_magnitude<3, 7>(magnitude);
+  result = magnitude >= 0x43e00000u ? 0x7eu : result;  // from 448 on
+  result |= (bits >> 24) & 0x80u;
+  return {uint8_t(magnitude > detail::infinity_bits ? 0x7fu : result)};
+#endif
+}
+
+template <>
+CHORALE_HD fp8_e5m2 from_float<fp8_e5m2>(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  uint16_t pair;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
+  return {uint8_t(pair)};
+#else
+  const uint32_t bits = detail::float_bits(value), magnitude = bits & 0x7fffffffu;
+  uint32_t result = detail::round_magnitude<2, 15>(magnitude);
+  result = magnitude >= 0x47600000u ? 0x7bu : result;  // from 57344 on
+  result |= (bits >> 24) & 0x80u;
+  return {uint8_t(magnitude > detail::infinity_bits ? 0x7fu : result)};
+#endif
+}
+
+// -- Accumulating -----------------------------------------------------------------------------------------------------
+
+template <class T>
+inline constexpr bool is_narrow_float = std::is_same_v<T, f16> || std::is_same_v<T, bf16> ||
+                                        std::is_same_v<T, fp8_e4m3> || std::is_same_v<T, fp8_e5m2>;
+
+/// The type in which T is combined.
+template <class T>
+using Accumulator = std::conditional_t<is_narrow_float<T>, float, T>;
+
+template <class T>
+CHORALE_HD Accumulator<T> widen(T value) {
+  if constexpr (is_narrow_float<T>) {
+    return to_float(value);
+  } else {
+    return value;
+  }
+}
+
+/// Rounds an accumulated value to T.
+template <class T>
+CHORALE_HD T narrow(Accumulator<T> value) {
+  if constexpr (is_narrow_float<T>) {
+    return from_float<T>(value);
+  } else {
+    return value;
+  }
+}
+
+/// One more addend. A is an Accumulator. Integers wrap. min and max give NaN when either is NaN, and the later of two
+/// values that compare equal: so -0 and +0 are not told apart. avg adds; finish_avg divides.
+template <ReduceOp Op, class A>
+CHORALE_HD A combine(A sum, A next) {
+  if constexpr (Op == ReduceOp::min) {
+    return ((sum < next) | (sum != sum)) ? sum : next;
+  } else if constexpr (Op == ReduceOp::max) {
+    return ((sum > next) | (sum != sum)) ? sum : next;
+  } else if constexpr (std::is_integral_v<A>) {
+    // In unsigned, at least as wide as unsigned int: signed overflow is undefined, and so is that of a promoted product.
+    using Wide = std::common_type_t<std::make_unsigned_t<A>, unsigned>;
+    return Op == ReduceOp::prod ? A(Wide(sum) * Wide(next)) : A(Wide(sum) + Wide(next));
+  } else {
+    return Op == ReduceOp::prod ? sum * next : sum + next;
+  }
+}
+
+/// The average, from a sum of n addends: integers are truncated towards zero. n > 0.
+template <class T>
+CHORALE_HD Accumulator<T> finish_avg(Accumulator<T> sum, uint32_t n) {
+  using A = Accumulator<T>;
+  if constexpr (std::is_integral_v<A>) {
+    return A(int64_t(sum) / int64_t(n));
+  } else {
+    return sum / A(n);
+  }
+}
+
+// -- From values to types ---------------------------------------------------------------------------------------------
+
+template <class T>
+struct TypeTag {
+  using type = T;
+};
+template <class T>
+inline constexpr TypeTag<T> type_tag{};
+
+/// Calls f(type_tag<T>) with the type that `type` names, and gives what it gives.
+template <class F>
+CHORALE_FN decltype(auto) with_dtype(DType type, F&& f) {
+  switch (type) {
+    case DType::f32: break;
+    case DType::f16: return f(TypeTag<f16>{});
+    case DType::bf16: return f(TypeTag<bf16>{});
+    case DType::f64: return f(TypeTag<double>{});
+    case DType::i32: return f(TypeTag<int32_t>{});
+    case DType::u32: return f(TypeTag<uint32_t>{});
+    case DType::i64: return f(TypeTag<int64_t>{});
+    case DType::u8: return f(TypeTag<uint8_t>{});
+    case DType::i8: return f(TypeTag<int8_t>{});
+    case DType::fp8_e4m3: return f(TypeTag<fp8_e4m3>{});
+    case DType::fp8_e5m2: return f(TypeTag<fp8_e5m2>{});
+  }
+  return f(TypeTag<float>{});
+}
+
+template <ReduceOp Op>
+using OpTag = std::integral_constant<ReduceOp, Op>;
+
+/// Calls f(OpTag<Op>{}) with the operation that `op` names, and gives what it gives. avg comes as avg.
+template <class F>
+CHORALE_FN decltype(auto) with_reduce_op(ReduceOp op, F&& f) {
+  switch (op) {
+    case ReduceOp::sum: break;
+    case ReduceOp::min: return f(OpTag<ReduceOp::min>{});
+    case ReduceOp::max: return f(OpTag<ReduceOp::max>{});
+    case ReduceOp::prod: return f(OpTag<ReduceOp::prod>{});
+    case ReduceOp::avg: return f(OpTag<ReduceOp::avg>{});
+  }
+  return f(OpTag<ReduceOp::sum>{});
+}
+
+}  // namespace chorale

@@ -1,0 +1,110 @@
+#pragma once
+// Packets: data that carries its own arrival flag, so that one store replaces a store, a fence and a signal.
+//
+// A flag and the data it vouches for share one naturally aligned 64-bit word, and words are written and read whole (relaxed,
+// system scope): whoever sees the flag in a word sees the data in it, on every machine, without a fence. A reader waits
+// until all words of a packet hold exactly the flag it expects, so an older flag and a later one are both "not yet". Who
+// chooses flags must not come back to one while a packet that carries it may still be in memory.
+//
+// A slot is in memory that the writer reaches and the reader owns, 16-byte aligned. Zero is what fresh memory holds: no flag.
+
+#include <cstdint>
+#include <cstring>
+
+#include "chorale/device/atomics.hpp"
+#include "chorale/device/macros.hpp"
+#include "chorale/device/vec.hpp"
+
+namespace chorale {
+
+namespace detail {
+CHORALE_FN uint64_t packet_word(uint32_t data, uint32_t flag) { return uint64_t(flag) << 32 | data; }
+}  // namespace detail
+
+/// 8 bytes in a 16-byte slot: {data, flag, data, flag}.
+struct alignas(16) LL16 {
+  uint64_t words[2];
+
+  struct Payload { uint32_t data[2]; };
+
+  /// Of one thread. CUDA: one vector store.
+  CHORALE_FN static void write(LL16* slot, const Payload& payload, uint32_t flag) {
+    const uint64_t first = detail::packet_word(payload.data[0], flag), second = detail::packet_word(payload.data[1], flag);
+#if defined(__CUDACC__)
+    // Two 64-bit elements: each is single-copy atomic by the PTX memory model, which four 32-bit ones would not be.
+    asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2};" ::"l"(slot), "l"(first), "l"(second) : "memory");
+#else
+    store_relaxed(&slot->words[0], first);
+    store_relaxed(&slot->words[1], second);
+#endif
+  }
+
+  /// Of one thread: the payload, if the packet with this flag is there.
+  CHORALE_FN static bool try_read(const LL16* slot, uint32_t flag, Payload& payload) {
+    uint64_t first, second;
+#if defined(__CUDACC__)
+    asm volatile("ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2];" : "=l"(first), "=l"(second) : "l"(slot) : "memory");
+#else
+    first = load_relaxed(&slot->words[0]);
+    second = load_relaxed(&slot->words[1]);
+#endif
+    payload.data[0] = uint32_t(first);
+    payload.data[1] = uint32_t(second);
+    return uint32_t(first >> 32) == flag && uint32_t(second >> 32) == flag;
+  }
+};
+
+/// 4 bytes in an 8-byte slot: {data, flag}.
+struct alignas(8) LL8 {
+  uint64_t word;
+
+  struct Payload { uint32_t data[1]; };
+
+  /// Of one thread.
+  CHORALE_FN static void write(LL8* slot, const Payload& payload, uint32_t flag) {
+    store_relaxed(&slot->word, detail::packet_word(payload.data[0], flag));
+  }
+
+  /// Of one thread: the payload, if the packet with this flag is there.
+  CHORALE_FN static bool try_read(const LL8* slot, uint32_t flag, Payload& payload) {
+    const uint64_t word = load_relaxed(&slot->word);
+    payload.data[0] = uint32_t(word);
+    return uint32_t(word >> 32) == flag;
+  }
+};
+
+/// Packets that carry one unit, and the bytes of slots that `bytes` bytes of payload take: whole units are sent.
+template <class P>
+constexpr uint32_t packets_per_unit = unit_bytes / sizeof(typename P::Payload);
+template <class P>
+CHORALE_HD uint64_t packet_bytes(uint64_t bytes) {
+  return units_of(bytes) * packets_per_unit<P> * sizeof(P);
+}
+
+/// Of one thread: sends one unit in the slots from `slots` on.
+template <class P>
+CHORALE_FN void write_unit(P* slots, const Unit& unit, uint32_t flag) {
+  typename P::Payload payload[packets_per_unit<P>];
+  std::memcpy(payload, &unit, unit_bytes);
+#if defined(__CUDACC__)
+#pragma unroll
+#endif
+  for (uint32_t packet = 0; packet < packets_per_unit<P>; ++packet) P::write(slots + packet, payload[packet], flag);
+}
+
+/// Of one thread: the unit, if all its packets are there.
+template <class P>
+CHORALE_FN bool try_read_unit(const P* slots, uint32_t flag, Unit& unit) {
+  typename P::Payload payload[packets_per_unit<P>];
+  bool here = true;
+#if defined(__CUDACC__)
+#pragma unroll
+#endif
+  for (uint32_t packet = 0; packet < packets_per_unit<P>; ++packet) {
+    here &= P::try_read(slots + packet, flag, payload[packet]);
+  }
+  std::memcpy(&unit, payload, unit_bytes);
+  return here;
+}
+
+}  // namespace chorale

@@ -1,0 +1,102 @@
+#pragma once
+// Sixteen bytes at a time: what one thread moves in one step.
+
+#include <cstdint>
+#include <cstring>
+
+#include "chorale/device/macros.hpp"
+
+namespace chorale {
+
+/// N elements side by side, at most 16 bytes.
+template <class T, int N>
+struct alignas(sizeof(T) * N) Pack {
+  static_assert(N > 0 && (N & (N - 1)) == 0 && sizeof(T) * N <= 16);
+  T item[N];
+};
+
+/// The unit of every transfer.
+using Unit = Pack<uint32_t, 4>;
+constexpr uint32_t unit_bytes = 16;
+
+/// Units that hold `bytes` bytes; the last may be partly filled.
+CHORALE_HD uint64_t units_of(uint64_t bytes) { return bytes / unit_bytes + (bytes % unit_bytes != 0 ? 1 : 0); }
+
+/// The unit's elements, and back.
+template <class T>
+CHORALE_HD Pack<T, int(unit_bytes / sizeof(T))> elements_of(const Unit& unit) {
+  Pack<T, int(unit_bytes / sizeof(T))> result;
+  std::memcpy(&result, &unit, unit_bytes);
+  return result;
+}
+template <class T>
+CHORALE_HD Unit unit_of(const Pack<T, int(unit_bytes / sizeof(T))>& elements) {
+  Unit result;
+  std::memcpy(&result, &elements, unit_bytes);
+  return result;
+}
+
+#if defined(__CUDACC__)
+namespace detail {
+// memcpy between registers and memory of type W, which the address is aligned for: one load or store each.
+template <class W>
+CHORALE_FN void load_words(Unit* to, const char* from, uint32_t bytes) {
+  W words[unit_bytes / sizeof(W)] = {};
+#pragma unroll
+  for (uint32_t word = 0; word < unit_bytes / sizeof(W); ++word) {
+    if ((word + 1) * sizeof(W) <= bytes) words[word] = reinterpret_cast<const W*>(from)[word];
+  }
+  std::memcpy(to, words, unit_bytes);
+}
+template <class W>
+CHORALE_FN void store_words(char* to, const Unit& from, uint32_t bytes) {
+  W words[unit_bytes / sizeof(W)];
+  std::memcpy(words, &from, unit_bytes);
+#pragma unroll
+  for (uint32_t word = 0; word < unit_bytes / sizeof(W); ++word) {
+    if ((word + 1) * sizeof(W) <= bytes) reinterpret_cast<W*>(to)[word] = words[word];
+  }
+}
+}  // namespace detail
+#endif
+
+/// The first `bytes` (at most 16) bytes at `from`, the rest zero. Any alignment; CUDA takes the widest access that the
+/// address and the count allow.
+CHORALE_FN Unit load_unit(const char* from, uint32_t bytes = unit_bytes) {
+  Unit unit{};
+#if defined(__CUDACC__)
+  const uint32_t fit = uint32_t(reinterpret_cast<uintptr_t>(from)) | bytes;
+  if (fit % 16 == 0 && bytes == 16) {
+    unit = *reinterpret_cast<const Unit*>(from);
+  } else if (fit % 4 == 0) {
+    detail::load_words<uint32_t>(&unit, from, bytes);
+  } else if (fit % 2 == 0) {
+    detail::load_words<uint16_t>(&unit, from, bytes);
+  } else {
+    detail::load_words<uint8_t>(&unit, from, bytes);
+  }
+#else
+  std::memcpy(&unit, from, bytes);
+#endif
+  return unit;
+}
+
+/// Stores the first `bytes` (at most 16) bytes of `unit` at `to`. As load_unit.
+CHORALE_FN void store_unit(char* to, const Unit& unit, uint32_t bytes = unit_bytes) {
+#if defined(__CUDACC__)
+  const uint32_t fit = uint32_t(reinterpret_cast<uintptr_t>(to)) | bytes;
+  if (fit % 16 == 0 && bytes == 16) {
+    *reinterpret_cast<Unit*>(to) = unit;
+  } else if (fit % 4 == 0) {
+    detail::store_words<uint32_t>(to, unit, bytes);
+  } else if (fit % 2 == 0) {
+    detail::store_words<uint16_t>(to, unit, bytes);
+  } else {
+    detail::store_words<uint8_t>(to, unit, bytes);
+  }
+#else
+  std::memcpy(to, &unit, bytes);
+#endif
+}
+
+}  // namespace chorale
