@@ -1,0 +1,119 @@
+// chorale: write, check, compare, run and time GPU collectives.
+
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <new>
+
+#include "chorale/did_you_mean.hpp"
+#include "chorale/error.hpp"
+#include "tools/command.hpp"
+
+namespace {
+
+using namespace chorale;
+using namespace chorale::tools;
+
+constexpr const char* footer =
+    "'-' as a plan is standard input. Results go to stdout, talk to stderr.\n"
+    "exit status: 0 all is well, 1 the plan is wrong, 2 the command is wrong, 3 the run failed";
+
+int fail(Exit status, const std::string& message, const std::string& help = "") {
+  std::cout.flush();
+  std::cerr << "error: " << message << '\n';
+  if (!help.empty()) std::cerr << "help: " << help << '\n';
+  return int(status);
+}
+
+std::vector<std::string> names_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+std::vector<std::string> options_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+/// Misspelt commands and options are found before CLI11 parses: it would complain of what they leave missing.
+void refuse_unknown_words(CLI::App& app, int argc, char** argv) {
+  const CLI::App* at = &app;
+  int next = 1;
+  if (argc > 1 && argv[1][0] != '-') {
+    const std::vector<std::string> names = names_of(app);
+    if (std::find(names.begin(), names.end(), argv[1]) == names.end()) {
+      throw Failure(Exit::command_wrong, unknown("command", argv[1], names), "chorale --help lists the commands");
+    }
+    at = app.get_subcommand(argv[1]);
+    next = 2;
+  }
+  const std::vector<std::string> known = options_of(*at);
+  for (; next < argc; ++next) {
+    std::string word = argv[next];
+    if (word == "--") return;
+    if (word.size() < 2 || word[0] != '-' || std::isdigit(static_cast<unsigned char>(word[1]))) continue;
+    word = word[1] == '-' ? word.substr(0, word.find('=')) : word.substr(0, 2);
+    if (std::find(known.begin(), known.end(), word) == known.end()) {
+      const std::string command = at == &app ? "chorale" : "chorale " + at->get_name();
+      throw Failure(Exit::command_wrong, unknown("option", word, known), command + " --help lists the options");
+    }
+  }
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Chorale: write GPU collectives, check them, run them.", "chorale");
+  app.footer(footer);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(32);
+  std::map<const CLI::App*, Action> actions;
+  const auto add = [&](const char* name, const char* summary, Action (*declare)(CLI::App&)) {
+    CLI::App* command = app.add_subcommand(name, summary);
+    actions[command] = declare(*command);
+  };
+#define COMMAND(name, summary) add(#name, summary, command::name);
+#include "tools/commands.def"
+
+  if (argc < 2) {
+    std::cerr << app.help();
+    return int(Exit::command_wrong);
+  }
+  refuse_unknown_words(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    const std::vector<CLI::App*> used = app.get_subcommands();
+    const std::string command = used.empty() ? "chorale" : "chorale " + used.front()->get_name();
+    return fail(Exit::command_wrong, error.what(), command + " --help lists the arguments");
+  }
+  const Exit result = actions.at(app.get_subcommands().front())();
+  std::cout.flush();
+  if (!std::cout) return fail(Exit::command_wrong, "cannot write the results to standard output");
+  return int(result);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const Failure& failure) {
+    return fail(failure.exit, failure.what(), failure.help);
+  } catch (const UsageError& error) {
+    return fail(Exit::command_wrong, error.what());
+  } catch (const RunError& error) {
+    return fail(Exit::run_failed, error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(Exit::run_failed, "out of memory");
+  } catch (const std::exception& error) {
+    return fail(Exit::run_failed, error.what());
+  }
+}

@@ -1,0 +1,171 @@
+#include "tools/command.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+
+#include "chorale/did_you_mean.hpp"
+
+namespace chorale::tools {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+[[noreturn]] void cannot_write(const std::string& path, int error) {
+  throw Failure(Exit::command_wrong, "cannot write " + path + ": " + std::strerror(error));
+}
+
+/// 0, or the errno of what went wrong.
+int write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    text.remove_prefix(size_t(written));
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string join(std::span<const std::string> words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+std::string count(uint64_t number, const std::string& noun) {
+  return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
+std::string unknown(std::string_view kind, std::string_view word, std::span<const std::string> known) {
+  const std::vector<std::string_view> views(known.begin(), known.end());
+  return "unknown " + std::string(kind) + " '" + std::string(word) + "'" + did_you_mean(word, views);
+}
+
+CLI::Validator one_of(std::string kind, std::vector<std::string> known) {
+  const std::string listed = join(known);
+  return CLI::Validator(
+      [kind = std::move(kind), known = std::move(known)](std::string& word) {
+        for (const std::string& name : known) {
+          if (word == name) return std::string();
+        }
+        return unknown(kind, word, known) + "; it is one of " + join(known);
+      },
+      "{" + listed + "}");
+}
+
+uint64_t parse_bytes(const std::string& text) {
+  const auto refuse = [&](const std::string& why) -> uint64_t {
+    throw Failure(Exit::command_wrong, "'" + text + "' is no size" + why, "sizes are bytes, as 512, 4K, 1M or 2G");
+  };
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc::result_out_of_range) return refuse(": it is larger than 2^64 - 1");
+  if (error != std::errc()) return refuse("");
+  std::string suffix(end, text.data() + text.size());
+  if (suffix.ends_with("iB")) suffix.resize(suffix.size() - 2);
+  if (suffix == "B") suffix.clear();
+  const std::string_view letters = "KMGT";
+  unsigned shift = 0;
+  if (!suffix.empty()) {
+    const size_t at = letters.find(char(std::toupper(static_cast<unsigned char>(suffix[0]))));
+    if (suffix.size() != 1 || at == letters.npos) return refuse("");
+    shift = unsigned(at + 1) * 10;
+  }
+  if (number != 0 && number > (UINT64_MAX >> shift)) return refuse(": it is larger than 2^64 - 1");
+  return number << shift;
+}
+
+std::vector<uint64_t> parse_sizes(const std::string& text) {
+  const auto split = [](const std::string& whole, char separator) {
+    std::vector<std::string> parts(1);
+    for (const char letter : whole) letter == separator ? parts.emplace_back() : (parts.back() += letter, parts.back());
+    return parts;
+  };
+  std::vector<uint64_t> sizes;
+  for (const std::string& item : split(text, ',')) {
+    const std::vector<std::string> range = split(item, ':');
+    const uint64_t first = parse_bytes(range[0]);
+    if (range.size() == 1) {
+      sizes.push_back(first);
+      continue;
+    }
+    const uint64_t last = parse_bytes(range[1]), factor = range.size() > 2 ? parse_bytes(range[2]) : 2;
+    if (range.size() > 3 || first == 0 || first > last || factor < 2) {
+      throw Failure(Exit::command_wrong, "'" + item + "' is no range of sizes",
+                    "a range is first:last or first:last:factor, with 0 < first <= last and a factor of 2 or more");
+    }
+    for (uint64_t size = first; size <= last; size *= factor) {
+      sizes.push_back(size);
+      if (size > UINT64_MAX / factor) break;
+    }
+  }
+  return sizes;
+}
+
+std::string format_bytes(uint64_t bytes) {
+  unsigned step = 0;
+  while (bytes != 0 && bytes % 1024 == 0 && step < 4) bytes /= 1024, ++step;
+  return std::to_string(bytes) + (step ? std::string(1, "KMGT"[step - 1]) : "");
+}
+
+void write_output(const std::string& path, std::string_view text) {
+  if (path.empty() || path == "-") {
+    std::cout.flush();
+    if (const int error = write_all(STDOUT_FILENO, text)) cannot_write("standard output", error);
+    return;
+  }
+  struct stat found;
+  const bool exists = ::stat(path.c_str(), &found) == 0;
+  if (exists && S_ISDIR(found.st_mode)) cannot_write(path, EISDIR);
+  if (exists && !S_ISREG(found.st_mode)) {  // a device or a pipe cannot be replaced, only written to
+    const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (file < 0) cannot_write(path, errno);
+    const int error = write_all(file, text);
+    ::close(file);
+    if (error) cannot_write(path, error);
+    return;
+  }
+  // A link stays a link: what it points to is replaced.
+  const std::string target = exists ? std::filesystem::canonical(path).string() : path;
+  std::string temporary = target + ".XXXXXX";
+  const int file = ::mkostemp(temporary.data(), O_CLOEXEC);
+  if (file < 0) cannot_write(path, errno);
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  int error = write_all(file, text);
+  if (!error && ::fchmod(file, exists ? found.st_mode & 07777 : 0666 & ~mask) != 0) error = errno;
+  if (!error && ::fsync(file) != 0) error = errno;
+  if (::close(file) != 0 && !error) error = errno;
+  if (!error && ::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
+  if (error) {
+    ::unlink(temporary.c_str());
+    cannot_write(path, error);
+  }
+}
+
+Progress::Progress() : start_(now()), terminal_(::isatty(STDERR_FILENO)) {}
+
+Progress::~Progress() {
+  if (shown_) std::cerr << "\r\033[K" << std::flush;
+}
+
+void Progress::operator()(const std::string& what) {
+  const double time = now();
+  if (!terminal_ || time - start_ < 2 || time - last_ < 0.1) return;
+  last_ = time;
+  shown_ = true;
+  std::cerr << "\r\033[K" << what << std::flush;
+}
+
+}  // namespace chorale::tools

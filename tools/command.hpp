@@ -1,0 +1,76 @@
+/// \file
+/// What all commands share: how one is declared, how it ends and how it speaks.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace chorale::tools {
+
+/// The exit statuses of `chorale`.
+enum class Exit : int { well = 0, plan_wrong = 1, command_wrong = 2, run_failed = 3, interrupted = 130 };
+
+/// Ends a command with a message ("error: <message>") and, if there is one, a line "help: <help>".
+struct Failure : std::runtime_error {
+  Failure(Exit status, const std::string& message, std::string advice = "")
+      : std::runtime_error(message), exit(status), help(std::move(advice)) {}
+  Exit exit;
+  std::string help;
+};
+
+/// What a command does once its options are parsed.
+using Action = std::function<Exit()>;
+
+/// Each declares its options and returns what is to be done with them.
+namespace command {
+#define COMMAND(name, summary) Action name(CLI::App&);
+#include "tools/commands.def"
+}  // namespace command
+
+/// Refuses a word that is not one of `known`: "unknown dtype 'f33', did you mean 'f32'?".
+/// \param kind  what the word stands for
+CLI::Validator one_of(std::string kind, std::vector<std::string> known);
+
+/// The message of one_of(); for words that are looked up later.
+std::string unknown(std::string_view kind, std::string_view word, std::span<const std::string> known);
+
+/// "a, b, c".
+std::string join(std::span<const std::string> words);
+
+/// "1 plan", "2 plans".
+std::string count(uint64_t number, const std::string& noun);
+
+/// Bytes as people write them: "512", "4K", "4KiB", "1M", "2G".
+/// \throws Failure command_wrong
+uint64_t parse_bytes(const std::string& text);
+
+/// "4K,1M" is a list; "1K:1M" doubles from 1K to 1M; "1K:1M:4" multiplies by 4.
+/// \throws Failure command_wrong
+std::vector<uint64_t> parse_sizes(const std::string& text);
+
+/// The shortest text that parse_bytes() reads back as `bytes`.
+std::string format_bytes(uint64_t bytes);
+
+/// Writes `text` to a file, all or nothing: to a temporary name beside it, then renamed. "-" is standard output.
+/// \throws Failure command_wrong naming the file and the reason; no part of the text is left behind
+void write_output(const std::string& path, std::string_view text);
+
+/// One line on stderr that overwrites itself, for work that lasts. Silent for the first two seconds, and always
+/// when stderr is no terminal.
+class Progress {
+ public:
+  Progress();
+  ~Progress();
+  void operator()(const std::string& what);
+
+ private:
+  double start_, last_ = 0;
+  bool shown_ = false, terminal_;
+};
+
+}  // namespace chorale::tools

@@ -1,0 +1,77 @@
+/// \file
+/// What a run must give: inputs whose results are exact in every order of reduction, and those results.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "chorale/plan.hpp"
+
+namespace chorale::tools {
+
+/// One element that is not what it must be.
+struct Mismatch {
+  uint32_t rank = 0;
+  uint64_t index = 0;  ///< element of the output
+  uint64_t elements = 0;  ///< how many of this rank's output are wrong
+  double got = 0, expected = 0;
+};
+
+/// The element of `bits` as a number; NaN for one.
+double decode(DType, const std::byte* element);
+
+/// `value`, which the type must be able to hold exactly, as the bits of one element.
+void encode(DType, double value, std::byte* element);
+
+/// Test data and expected results of one plan, type, operator and size. Independent of the executor: it shares no
+/// code with it, and computes in double, where all of its values are exact.
+///
+/// Small integers for sum and avg, powers of two for prod: every partial result, in any order and with a rounding
+/// after every step, is a value of the type. So one wrong bit is an error, not noise.
+class Oracle {
+ public:
+  struct Case {
+    DType dtype = DType::f32;
+    ReduceOp op = ReduceOp::sum;
+    uint64_t input_elements = 0, output_elements = 0;  ///< per rank
+    uint64_t seed = 0;
+  };
+
+  /// \throws Failure command_wrong if the type has too few bits for that many addends, or sizes do not divide
+  Oracle(const Plan&, const Case&);
+
+  /// False for plans that say nothing of their result ("test" collectives without post-conditions).
+  bool knows_result() const { return known_; }
+
+  /// Fills a rank's input. Another `turn` gives other data.
+  void fill(uint32_t rank, uint64_t turn, std::byte* input) const;
+
+  /// Compares a rank's output with what it must be, bit for bit.
+  std::optional<Mismatch> compare(uint32_t rank, uint64_t turn, const std::byte* output) const;
+
+ private:
+  double value(uint32_t rank, uint64_t index, uint64_t turn) const;
+  double combine(double, double) const;
+  /// What output element `index` of `rank` must be; nothing if the plan leaves it undefined.
+  std::optional<double> expected(uint32_t rank, uint64_t index, uint64_t turn) const;
+  std::optional<double> reduced(uint64_t input_index, uint64_t turn) const;
+  std::optional<double> from_post(uint32_t rank, uint64_t index, uint64_t turn) const;
+  std::optional<Mismatch> compare_with(uint32_t rank, uint64_t turn, const std::byte* output,
+                                       std::optional<uint32_t> sender) const;
+
+  const Plan& plan_;
+  Case case_;
+  uint32_t addends_ = 1;  ///< values that meet in one result
+  bool known_ = true, has_post_ = false;
+};
+
+/// The operator the plan reduces with; sum if it reduces nothing.
+ReduceOp reduce_op_of(const Plan&);
+
+/// Bytes over the busiest link per byte of message, as nccl-tests define it.
+double bus_factor(const Plan&);
+
+}  // namespace chorale::tools

@@ -1,0 +1,177 @@
+#include "tools/source.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "tools/command.hpp"
+
+#ifndef CHORALE_INCLUDE_DIRS
+#define CHORALE_INCLUDE_DIRS ""
+#endif
+
+namespace chorale::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+volatile std::sig_atomic_t interrupted = 0;
+std::atomic<pid_t> child{0};
+
+extern "C" void pass_on(int signal) {
+  interrupted = 1;
+  if (const pid_t process = child) ::kill(process, signal);
+}
+
+struct sigaction old_interrupt, old_terminate;
+
+/// Runs `command` with stdout sent to stderr, or both to nowhere. Its exit status; 127 if there is no such program.
+int run_command(const std::vector<std::string>& command, bool quiet) {
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  const pid_t process = ::fork();
+  if (process < 0) throw Failure(Exit::run_failed, std::string("cannot start a process: ") + std::strerror(errno));
+  if (process == 0) {
+    ::signal(SIGINT, SIG_DFL);
+    ::signal(SIGTERM, SIG_DFL);
+    const int nowhere = quiet ? ::open("/dev/null", O_WRONLY) : -1;
+    ::dup2(quiet ? nowhere : STDERR_FILENO, STDOUT_FILENO);
+    if (quiet) ::dup2(nowhere, STDERR_FILENO);
+    ::execvp(words[0], words.data());
+    ::_exit(127);
+  }
+  child = process;
+  if (interrupted) ::kill(process, SIGTERM);  // the signal came before its receiver was known
+  int status = 0;
+  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  }
+  child = 0;
+  if (interrupted) throw Failure(Exit::interrupted, "interrupted");
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/// What `compiler` lacks; empty if it will do.
+std::string lacks(const std::vector<std::string>& compiler, const TemporaryFolder& folder) {
+  const std::string probe = folder.path() / "probe.cpp";
+  std::ofstream(probe) << "#include <concepts>\n#include <span>\n#if __cplusplus <= 201703L\n#error\n#endif\n";
+  std::vector<std::string> command = compiler;
+  command.insert(command.end(), {"-std=c++20", "-fsyntax-only", probe});
+  const int status = run_command(command, true);
+  if (status == 127) return "is not there";
+  return status == 0 ? "" : "does not compile C++20";
+}
+
+}  // namespace
+
+TemporaryFolder::TemporaryFolder() {
+  const char* base = std::getenv("TMPDIR");
+  std::string name = std::string(base && *base ? base : "/tmp") + "/chorale-XXXXXX";
+  struct sigaction action = {};
+  action.sa_handler = pass_on;
+  ::sigaction(SIGINT, &action, &old_interrupt);
+  ::sigaction(SIGTERM, &action, &old_terminate);
+  if (!::mkdtemp(name.data())) {
+    throw Failure(Exit::command_wrong, "cannot make a temporary folder " + name + ": " + std::strerror(errno),
+                  "TMPDIR names the folder to make it in");
+  }
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+  ::sigaction(SIGINT, &old_interrupt, nullptr);
+  ::sigaction(SIGTERM, &old_terminate, nullptr);
+}
+
+std::string HostCompiler::text() const {
+  std::string all;
+  for (const std::string& word : command) all += (all.empty() ? "" : " ") + word;
+  return all;
+}
+
+HostCompiler find_compiler(const TemporaryFolder& folder) {
+  const char* chosen = std::getenv("CXX");
+  if (chosen && *chosen) {
+    std::istringstream words(chosen);
+    std::vector<std::string> command;
+    for (std::string word; words >> word;) command.push_back(word);
+    const std::string lack = command.empty() ? "is blank" : lacks(command, folder);
+    if (!lack.empty()) {
+      throw Failure(Exit::command_wrong, "the compiler '" + std::string(chosen) + "', which CXX names, " + lack,
+                    "set CXX to a C++20 compiler, or unset it to use c++, g++ or clang++");
+    }
+    return {command, "$CXX"};
+  }
+  std::string why;
+  for (const std::string name : {"c++", "g++", "clang++"}) {
+    const std::string lack = lacks({name}, folder);
+    if (lack.empty()) return {{name}, "PATH"};
+    why += (why.empty() ? "" : ", ") + name + " " + lack;
+  }
+  throw Failure(Exit::command_wrong, "no C++20 compiler: " + why,
+                "install g++ 11 or clang 14, or newer, or set CXX to one; plans and shipped algorithms need none");
+}
+
+std::vector<std::string> include_folders() {
+  std::error_code error;
+  const fs::path executable = fs::read_symlink("/proc/self/exe", error);
+  const fs::path installed = executable.parent_path().parent_path() / "include";
+  if (fs::exists(installed / "chorale" / "dsl.hpp")) return {installed};
+  std::vector<std::string> folders;
+  std::istringstream built(CHORALE_INCLUDE_DIRS);
+  for (std::string folder; std::getline(built, folder, ':');) {
+    if (fs::is_directory(folder)) folders.push_back(folder);
+  }
+  if (folders.empty()) {
+    throw Failure(Exit::command_wrong, "there is no chorale/dsl.hpp beside this command, in " + installed.string(),
+                  "install the headers together with the command");
+  }
+  return folders;
+}
+
+void load_source(const std::string& source) {
+  std::error_code error;
+  if (!fs::is_regular_file(source, error)) {
+    throw Failure(Exit::command_wrong, "cannot read " + source + ": " +
+                                           (fs::exists(source, error) ? "it is no file" : "there is no such file"));
+  }
+  TemporaryFolder folder;
+  const HostCompiler compiler = find_compiler(folder);
+  const std::string plugin = folder.path() / "program.so";
+  std::vector<std::string> command = compiler.command;
+  command.insert(command.end(), {"-std=c++20", "-O0", "-fPIC", "-shared", "-Wall"});
+  for (const std::string& include : include_folders()) command.push_back("-I" + include);
+  // A name that starts with '-' must not read as an option.
+  command.insert(command.end(), {"-o", plugin, source.starts_with('-') ? "./" + source : source});
+  Progress progress;
+  progress("building " + source);
+  if (const int status = run_command(command, false)) {
+    throw Failure(Exit::plan_wrong,
+                  source + " does not compile (" + compiler.text() + " ended with " + std::to_string(status) + ")");
+  }
+  load_plugin(plugin);
+}
+
+void load_plugin(const std::string& path) {
+  // Without a slash dlopen() would search the library path instead of this folder.
+  const std::string file = path.find('/') == path.npos ? "./" + path : path;
+  // Never closed: the registry points into it.
+  if (!::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    throw Failure(Exit::command_wrong, std::string("cannot load ") + ::dlerror(),
+                  "a plugin must be built against the headers of this very version");
+  }
+}
+
+}  // namespace chorale::tools
