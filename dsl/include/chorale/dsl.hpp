@@ -1,0 +1,33 @@
+#pragma once
+/// \file
+/// The language that algorithms are written in: everything an author needs.
+///
+///   #include <chorale/dsl.hpp>
+///   using namespace chorale::dsl;
+///
+///   // Rank 0 sends its input to rank 1.
+///   CHORALE_PROGRAM(send_once, Parameters& with) {
+///     const int chunks = with("chunks", 1, "chunks of the message");
+///     Program program({.name = "send_once", .collective = SendRecv{.ranks = 2, .chunk_factor = chunks}});
+///     MemoryChannel there(program, 1, 0), back(program, 0, 1);
+///     there.put(program.rank(1).get_output_buffer()[{0, chunks}],
+///               program.rank(0).get_input_buffer()[{0, chunks}], 0);
+///     there.signal(0);
+///     back.wait(0);
+///     return program;
+///   }
+///
+/// Names, argument order and preconditions are those of the MSCCL++ DSL, so that
+/// programs port line by line; where Python says `tb=` or `tb_group=`, pass the
+/// number or the ThreadBlockGroup. A call that breaks a precondition adds one
+/// finding with the author's line to Program::diagnostics() and records nothing;
+/// what depends on its result is then silent, so that one mistake is one finding.
+
+#include "chorale/dsl/block.hpp"
+#include "chorale/dsl/buffer.hpp"
+#include "chorale/dsl/channel.hpp"
+#include "chorale/dsl/collectives.hpp"
+#include "chorale/dsl/program.hpp"
+#include "chorale/dsl/rank.hpp"
+#include "chorale/dsl/registry.hpp"
+#include "chorale/dsl/switch_channel.hpp"

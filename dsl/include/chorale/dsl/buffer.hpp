@@ -1,0 +1,85 @@
+#pragma once
+/// \file
+/// Buffers of a rank, and the chunks in them.
+
+#include <concepts>
+
+#include "chorale/dsl/common.hpp"
+
+namespace chorale::dsl {
+
+/// `size` chunks from chunk `index` of a buffer of a rank. Slicing a buffer makes one;
+/// one made by hand is checked by the call that uses it.
+/// Source: MSCCL++ Chunk(rank, buffer, index, size).
+struct Chunk {
+  Chunk(int64_t rank, BufferKind buffer, int64_t index, int64_t size)
+      : rank(rank), buffer(buffer), index(index), size(size) {}
+
+  int64_t rank;
+  BufferKind buffer;
+  int64_t index, size;
+
+ private:
+  friend class Recording;
+  friend class BaseBuffer;
+  const Recording* owner_ = nullptr;  // null: made by hand
+  bool poisoned_ = false;             // its maker has reported what is wrong
+};
+
+/// `buffer[{a, b}]` is chunks a to b - 1, `buffer[i]` is chunk i.
+/// Takes the author's line, which operator[] itself cannot before C++23.
+struct Slice {
+  template <std::integral Number>
+    requires(!std::same_as<Number, bool>)
+  Slice(Number index, Here at = Here::current())
+      : start(static_cast<int64_t>(index)), stop(start + 1), at(at) {}
+  template <std::integral First, std::integral Last>
+  Slice(First start, Last stop, Here at = Here::current())
+      : start(static_cast<int64_t>(start)), stop(static_cast<int64_t>(stop)), at(at) {}
+
+  int64_t start, stop;
+  Here at;
+};
+
+/// A run of chunks of one rank's input, output or scratch, from Rank or Buffer.
+/// Source: MSCCL++ BaseBuffer.
+class BaseBuffer {
+ public:
+  /// Chunks [start, stop) of this buffer.
+  ///
+  ///   input[{2, 4}]   of rank 1 becomes {"type":"i","index":2,"size":2}
+  ///
+  /// Refused: negative, reversed, empty, or past the end. The result is then a
+  /// chunk that every call ignores.
+  Chunk operator[](Slice) const;
+  /// The same, as a call.
+  Chunk slice(int64_t start, int64_t stop, Here at = Here::current()) const;
+
+  int64_t rank() const { return rank_; }
+  BufferKind kind() const { return kind_; }
+  int64_t offset() const { return offset_; }  ///< first chunk; not 0 for most scratch buffers
+  int64_t size() const { return size_; }      ///< in chunks
+
+ protected:
+  friend class Rank;
+  BaseBuffer(Recording* recording, int64_t rank, BufferKind kind, int64_t offset, int64_t size, bool poisoned)
+      : recording_(recording), rank_(rank), kind_(kind), offset_(offset), size_(size), poisoned_(poisoned) {}
+
+  Recording* recording_;
+  int64_t rank_;
+  BufferKind kind_;
+  int64_t offset_, size_;
+  bool poisoned_;
+};
+
+/// Scratch of one rank: the next `size` chunks, kept until the program ends.
+///
+/// All scratch buffers of a rank are parts of one allocation, in order of creation;
+/// only its size is in the plan: "scratch_chunks". `size` is 1 to 2^32, and so is the
+/// sum. Source: MSCCL++ Buffer(rank, size).
+class Buffer : public BaseBuffer {
+ public:
+  Buffer(Program&, int64_t rank, int64_t size, Here at = Here::current());
+};
+
+}  // namespace chorale::dsl

@@ -1,0 +1,93 @@
+#pragma once
+/// \file
+/// What a program computes, and with how many chunks. For each: chunks of input and
+/// output per rank, for N ranks and chunk factor c.
+/// `inplace`: a caller may pass one buffer as input and output.
+/// Source: MSCCL++ collectives.py; Broadcast and Custom are ours.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "chorale/dsl/common.hpp"
+
+namespace chorale::dsl {
+
+/// c and N * c: every rank's input, in rank order, everywhere.
+struct AllGather {
+  int64_t ranks = 0, chunk_factor = 1;
+  bool inplace = false;
+};
+
+/// N * c and N * c: the sum of all inputs, everywhere.
+struct AllReduce {
+  int64_t ranks = 0, chunk_factor = 1;
+  bool inplace = false;
+};
+
+/// N * c and c: part r of the sum of all inputs on rank r.
+struct ReduceScatter {
+  int64_t ranks = 0, chunk_factor = 1;
+  bool inplace = false;
+};
+
+/// N * c and N * c: part r of every input, in rank order, on rank r.
+struct AllToAll {
+  int64_t ranks = 0, chunk_factor = 1;
+  bool inplace = false;
+};
+
+/// c and c: the input of rank `root`, everywhere.
+struct Broadcast {
+  int64_t ranks = 0, root = 0, chunk_factor = 1;
+  bool inplace = false;
+};
+
+/// c and c: what goes where is the program's own.
+struct SendRecv {
+  int64_t ranks = 0, chunk_factor = 1;
+  bool inplace = false;
+};
+
+/// `input` and `output` chunks, and no promise of what the output holds.
+struct TestCollective {
+  int64_t ranks = 0, input = 0, output = 0;
+};
+
+/// `input` and `output` chunks, and the author's own promise, which the checks prove:
+/// output chunk `chunk` of rank `rank` is the sum of the inputs that post(rank, chunk)
+/// lists. One entry is a copy; none leaves the chunk undefined.
+///
+///   Custom{.ranks = 4, .input = 1, .output = 1, .post = [](int64_t rank, int64_t) {
+///     return std::vector<Contribution>{{.rank = uint32_t(rank + 3) % 4, .chunk = 0}};  // from the left
+///   }}
+struct Custom {
+  int64_t ranks = 0, input = 0, output = 0;
+  std::function<std::vector<Contribution>(int64_t rank, int64_t chunk)> post = {};
+  bool inplace = false;
+};
+
+/// Any of the above.
+struct Collective {
+  Collective() = default;
+  Collective(const AllGather&);
+  Collective(const AllReduce&);
+  Collective(const ReduceScatter&);
+  Collective(const AllToAll&);
+  Collective(const Broadcast&);
+  Collective(const SendRecv&);
+  Collective(const TestCollective&);
+  Collective(Custom);
+
+  std::string name;          ///< as in plan files: "allreduce"; empty: not chosen
+  int64_t ranks = 0;
+  int64_t chunk_factor = 1;  ///< 1 where it does not apply
+  int64_t input_parts = 0;   ///< the input has input_parts * chunk_factor chunks
+  int64_t output_parts = 0;
+  int64_t root = 0;          ///< broadcast
+  bool inplace = false;
+  /// custom; see Custom::post
+  std::function<std::vector<Contribution>(int64_t rank, int64_t chunk)> post;
+};
+
+}  // namespace chorale::dsl

@@ -1,0 +1,58 @@
+#pragma once
+/// \file
+/// What every header of the language uses.
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+#include "chorale/compile.hpp"
+#include "chorale/plan.hpp"
+#include "chorale/types.hpp"
+
+namespace chorale::dsl {
+
+using chorale::BufferKind;
+using chorale::Contribution;
+using chorale::Diagnostic;
+using chorale::Diagnostics;
+using chorale::Plan;
+using chorale::Protocol;
+using chorale::ReduceOp;
+using chorale::ReplicationPolicy;
+using chorale::SyncType;
+
+/// MSCCL++'s names for two of them.
+using BufferType = chorale::BufferKind;
+using ReduceOperationType = chorale::ReduceOp;
+
+class Program;
+/// What a Program has recorded so far; private to dsl/.
+class Recording;
+
+/// The caller's line, taken by default argument: leave it out.
+/// (Clang 14 has no std::source_location.)
+struct Here {
+  const char* file;
+  uint32_t line;
+  static constexpr Here current(const char* file = __builtin_FILE(), uint32_t line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
+
+/// A list of ranks or thread blocks: {0, 1}, or a vector of any integer type.
+class NumberList {
+ public:
+  NumberList() = default;
+  NumberList(std::initializer_list<int64_t> numbers) : numbers_(numbers) {}
+  template <std::integral Number>
+  NumberList(const std::vector<Number>& numbers) : numbers_(numbers.begin(), numbers.end()) {}
+
+  const std::vector<int64_t>& numbers() const { return numbers_; }
+
+ private:
+  std::vector<int64_t> numbers_;
+};
+
+}  // namespace chorale::dsl

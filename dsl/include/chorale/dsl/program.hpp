@@ -1,0 +1,105 @@
+#pragma once
+/// \file
+/// A program under construction: the object that every other one records into.
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "chorale/dsl/collectives.hpp"
+#include "chorale/dsl/common.hpp"
+#include "chorale/dsl/rank.hpp"
+
+namespace chorale::dsl {
+
+struct ProgramOptions {
+  std::string name;       ///< not empty
+  Collective collective;  ///< what it computes, and for how many ranks
+  Protocol protocol = Protocol::Simple;
+  int64_t instances = 1;  ///< copies that each take a share of every chunk; 1 to 1024
+  bool fuse = true;       ///< MSCCL++: instr_fusion
+  bool auto_sync = true;
+  ReplicationPolicy replication = ReplicationPolicy::interleaved;  ///< MSCCL++: replication_policy
+  bool reuse_resources = false;
+  int64_t threads_per_block = 1024;  ///< 1 to 1024; MSCCL++: num_threads_per_block
+  bool use_double_scratch_buffer = false;
+  int64_t buffer_alignment = 16;  ///< bytes; at least 1
+  uint64_t min_message_size = 0, max_message_size = UINT64_MAX;  ///< bytes; min is not above max
+};
+
+/// A compiled plan, and what was found. A plan with findings is not to be run.
+struct Compiled {
+  Plan plan;
+  Diagnostics diagnostics;
+  bool ok() const { return diagnostics.empty(); }
+};
+
+/// Records an algorithm as a Plan. Nothing is global: several programs can be built at once, one
+/// thread each. Moving a Program keeps the handles made from it (Rank, Buffer, channels) valid.
+///
+///   Program program({.name = "mine", .collective = AllReduce{.ranks = 8}, .protocol = Protocol::LL});
+///
+/// Becomes the top level of the plan. Violated bounds are findings as everywhere.
+/// Source: MSCCL++ CollectiveProgram(name, collective, num_ranks, ...).
+class Program {
+ public:
+  explicit Program(ProgramOptions, Here at = Here::current());
+  Program(Program&&) noexcept;
+  Program& operator=(Program&&) noexcept;
+  ~Program();
+
+  Rank rank(int64_t rank, Here at = Here::current()) { return Rank(*this, rank, at); }
+
+  const std::string& name() const;
+  int64_t num_ranks() const;
+
+  /// Runs `body` once; what it records becomes a loop over the units of `num_chunks` chunks, in
+  /// which every operand advances by `unit_bytes` a turn. See LoopIterationContext.
+  template <class Body>
+  void loop(int64_t unit_bytes, int64_t num_chunks, Body&& body, Here at = Here::current());
+
+  /// What the calls so far have found, in order; equal findings of one line count once.
+  Diagnostics diagnostics() const;
+
+  /// The plan as recorded, before any rewrite.
+  Plan recorded() const;
+
+  /// What the options say to the rewrites.
+  CompileOptions compile_options() const;
+
+  /// Runs the checks and the rewrites on a copy of what is recorded, so a second call gives the same.
+  /// With findings of its own it stops there: the plan is then as recorded.
+  /// Source: MSCCL++ to_json().
+  Compiled compile() const;
+
+ private:
+  friend class Recording;
+  std::unique_ptr<Recording> recording_;  // on the heap: handles point to it
+};
+
+/// From here to the end of the scope, operations become the body of a loop.
+///
+/// At the end they are grouped by rank and thread block, and each group is appended to its block as
+///   {"name":"pipeline","iter_context":{"unit_size":unit_bytes,"num_chunks":num_chunks},"ops":[...]}
+/// `unit_bytes` and `num_chunks` are 1 to 2^32. Loops do not nest. A scope that is left by an
+/// exception records no operation. Program::loop() is the same with a function.
+/// Source: MSCCL++ LoopIterationContext(unit, num_chunks).
+class LoopIterationContext {
+ public:
+  LoopIterationContext(Program&, int64_t unit_bytes, int64_t num_chunks, Here at = Here::current());
+  LoopIterationContext(const LoopIterationContext&) = delete;
+  LoopIterationContext& operator=(const LoopIterationContext&) = delete;
+  ~LoopIterationContext();
+
+ private:
+  Recording* recording_;
+  int exceptions_;  // in flight when the scope was entered
+};
+
+template <class Body>
+void Program::loop(int64_t unit_bytes, int64_t num_chunks, Body&& body, Here at) {
+  LoopIterationContext context(*this, unit_bytes, num_chunks, at);
+  std::forward<Body>(body)();
+}
+
+}  // namespace chorale::dsl

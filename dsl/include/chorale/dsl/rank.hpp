@@ -1,0 +1,90 @@
+#pragma once
+/// \file
+/// What one rank does with its own memory and its own thread blocks.
+
+#include <optional>
+#include <vector>
+
+#include "chorale/dsl/block.hpp"
+#include "chorale/dsl/buffer.hpp"
+#include "chorale/dsl/common.hpp"
+
+namespace chorale::dsl {
+
+/// One rank of a program; a handle to copy freely, valid as long as its Program is.
+///
+/// In every call: chunks are on this rank and inside their buffers, thread blocks are
+/// 0 to 65535. Source: MSCCL++ rank.py.
+class Rank {
+ public:
+  /// `rank` is 0 to the program's number of ranks - 1. Program::rank() is the same.
+  Rank(Program&, int64_t rank, Here at = Here::current());
+
+  int64_t rank() const { return rank_; }
+
+  BaseBuffer get_input_buffer() const;
+  BaseBuffer get_output_buffer() const;
+
+  /// Copies `src` to `dst`. As many chunks in both.
+  ///   {"name":"copy","src_buff":[src],"dst_buff":[dst]}
+  void copy(Chunk dst, Chunk src, Block tb, Here at = Here::current()) const;
+
+  /// Packs `src` into packets at `dst`, which is in scratch.
+  ///   {"name":"cpkt","src_buff":[src],"dst_buff":[dst]}
+  void copy_packets(Chunk dst, Chunk src, Block tb, Here at = Here::current()) const;
+
+  /// Waits for this launch's packets at `src`, which is in scratch, and unpacks them to `dst`.
+  ///   {"name":"upkt","src_buff":[src],"dst_buff":[dst]}
+  void unpack_packets(Chunk dst, Chunk src, Block tb, Here at = Here::current()) const;
+
+  /// dst = src combined with every one of `others`, in this order; dst is src if left out.
+  ///   {"name":"re","src_buff":[src,others...],"dst_buff":[dst],"reduce_op":"sum"}
+  ///
+  /// With `packet` the others are packets in scratch, waited for: "repkt". All chunks
+  /// have one size and `others` is not empty. ReduceOp::avg is refused: the average is
+  /// a sum that the run divides, chosen when the plan is executed.
+  void reduce(Chunk src, const std::vector<Chunk>& others, Block tb, std::optional<Chunk> dst = std::nullopt,
+              ReduceOp reduce_op = ReduceOp::sum, bool packet = false, Here at = Here::current()) const;
+
+  /// Makes the listed thread blocks wait for each other.
+  ///   {"name":"barrier","barrier_id":0,"num_threadblocks":2}   in each of two
+  ///   {"name":"nop"}                                           in one
+  ///
+  /// Lists of the same blocks in the same order share a barrier_id. Not empty, no block twice.
+  void barrier(const NumberList& tb_list, Here at = Here::current()) const;
+
+ private:
+  void transfer(Opcode, Chunk dst, Chunk src, Block, Here) const;
+
+  Recording* recording_;
+  int64_t rank_;
+  bool poisoned_;
+};
+
+/// A counter of one rank that orders its thread blocks: release adds one, acquire takes
+/// one and blocks while there is none. The value outlives a launch.
+///
+/// Becomes an entry {"init_value":n} of the rank's "semaphores", numbered in order of
+/// creation; `initial_value` is 0 to 2^31 - 1. Source: MSCCL++ Semaphore(rank, initial_value).
+class Semaphore {
+ public:
+  Semaphore(Program&, int64_t rank, int64_t initial_value, Here at = Here::current());
+
+  /// {"name":"sem_acquire","semaphore_ids":[id]}; `data_sync` says where the threads of the
+  /// block are synchronised around it.
+  void acquire(int64_t tb, SyncType data_sync = SyncType::both, Here at = Here::current()) const;
+  /// {"name":"sem_release","semaphore_ids":[id]}
+  void release(int64_t tb, SyncType data_sync = SyncType::both, Here at = Here::current()) const;
+
+  int64_t rank() const { return rank_; }
+  int64_t id() const { return id_; }  ///< among the semaphores of the rank
+
+ private:
+  void record(Opcode, int64_t tb, SyncType, Here) const;
+
+  Recording* recording_;
+  int64_t rank_, id_ = 0;
+  bool poisoned_ = false;
+};
+
+}  // namespace chorale::dsl

@@ -1,0 +1,108 @@
+#pragma once
+/// \file
+/// Programs by name, with parameters: what `chorale compile mine.cpp --set ranks=8` builds.
+
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chorale/dsl/program.hpp"
+
+namespace chorale::dsl {
+
+/// The least and the greatest value of a whole-number parameter.
+struct Bounds {
+  int64_t min = std::numeric_limits<int64_t>::min();
+  int64_t max = std::numeric_limits<int64_t>::max();
+};
+
+/// A parameter that a program has declared.
+struct Parameter {
+  std::string name;
+  std::string type;  ///< "integer", "boolean" or "text"
+  std::string default_value, description;
+  Bounds bounds;
+};
+
+/// Settings of one build, and the declarations that ask for them.
+///
+///   const int ranks = with("ranks", 8, "number of GPUs", {.min = 2, .max = 1024});
+///
+/// declares a parameter with its default and returns its value: what was set, or the default.
+/// \throws std::invalid_argument if what was set does not fit
+class Parameters {
+ public:
+  using Settings = std::map<std::string, std::string, std::less<>>;
+
+  explicit Parameters(Settings settings = {}) : settings_(std::move(settings)) {}
+
+  int operator()(std::string_view name, int default_value, std::string_view description, Bounds = {});
+  int64_t operator()(std::string_view name, int64_t default_value, std::string_view description, Bounds = {});
+  uint64_t operator()(std::string_view name, uint64_t default_value, std::string_view description, Bounds = {});
+  bool operator()(std::string_view name, bool default_value, std::string_view description);
+  std::string operator()(std::string_view name, const char* default_value, std::string_view description);
+  std::string operator()(std::string_view name, const std::string& default_value, std::string_view description);
+
+  /// One sentence for lists of programs.
+  void summary(std::string_view text) { summary_ = text; }
+
+  const std::string& summary() const { return summary_; }
+  const std::vector<Parameter>& declared() const { return declared_; }
+  /// \throws std::invalid_argument if a setting names no declared parameter
+  void refuse_unknown() const;
+
+ private:
+  const std::string* setting(Parameter);
+  int64_t whole_number(std::string_view name, int64_t default_value, std::string_view description, Bounds);
+
+  Settings settings_;
+  std::vector<Parameter> declared_;
+  std::string summary_;
+};
+
+using Factory = Program (*)(Parameters&);
+
+struct RegisteredProgram {
+  std::string name, file;  ///< file: without folders
+  uint32_t line = 0;
+};
+
+struct Description {
+  std::string name, summary, file;
+  uint32_t line = 0;
+  std::vector<Parameter> parameters;
+};
+
+/// Every program of this process, by name; also those of shared objects, as long as they are loaded.
+std::vector<RegisteredProgram> programs();
+
+/// The parameters of a program, found by building it with its defaults.
+/// \throws std::invalid_argument as build() for the name
+Description describe(std::string_view name);
+
+/// Builds a program.
+/// \throws std::invalid_argument if there is no such program or more than one, if a setting names no
+///   parameter or does not fit it, or if the program refuses the values
+Program build(std::string_view name, const Parameters::Settings& settings = {});
+
+/// Enters a program for as long as it lives; CHORALE_PROGRAM makes one.
+class Registration {
+ public:
+  Registration(const char* name, Factory, Here at = Here::current());
+  ~Registration();
+  Registration(const Registration&) = delete;
+  Registration& operator=(const Registration&) = delete;
+};
+
+}  // namespace chorale::dsl
+
+/// Defines and registers a program:
+///   CHORALE_PROGRAM(my_allreduce, Parameters& with) { ...; return program; }
+/// The function may throw std::invalid_argument for values that it does not support.
+#define CHORALE_PROGRAM(name, parameters)                                                          \
+  static ::chorale::dsl::Program chorale_program_##name(parameters);                               \
+  [[maybe_unused]] static const ::chorale::dsl::Registration chorale_registration_##name(          \
+      #name, &chorale_program_##name, ::chorale::dsl::Here{__FILE__, __LINE__});                   \
+  static ::chorale::dsl::Program chorale_program_##name(parameters)

@@ -1,0 +1,85 @@
+#pragma once
+/// \file
+/// A channel over a group of ranks whose buffers are read or written all at once.
+
+#include <vector>
+
+#include "chorale/dsl/buffer.hpp"
+#include "chorale/dsl/common.hpp"
+
+namespace chorale::dsl {
+
+/// One buffer of each rank of a group, joined by a switch.
+///
+/// Becomes in every member a record
+///   {"channel_type":"switch","buffer_type":"i","rank_groups":[{"size":2,"ranks":[0,1]}]}
+/// `rank_list` names ranks of the program, none of them twice, and is not empty.
+/// In every call: `rank` is the member that runs it and owns the chunk; the region
+/// [buffer_offset, buffer_offset + size) lies inside the buffer of every member (scratch:
+/// what is allocated by then), and the chunk has `size` chunks.
+/// Source: MSCCL++ SwitchChannel(rank_list, buffer_type).
+class SwitchChannel {
+ public:
+  class RankView;
+
+  SwitchChannel(Program&, const NumberList& rank_list, BufferKind buffer_type, Here at = Here::current());
+
+  /// The calls below for one member; `rank` is in rank_list.
+  RankView at_rank(int64_t rank, Here at = Here::current()) const;
+
+  /// dst = the region of every member, combined in rank order. No ReduceOp::avg, as in Rank::reduce().
+  ///   {"name":"glre","buffer_type":"i","buffer_offset":0,"size":1,"dst_chunk":dst,
+  ///    "channel_ids":[id],"channel_type":"switch","reduce_op":"sum"}
+  void reduce(int64_t rank, int64_t buffer_offset, int64_t size, Chunk dst, int64_t tb,
+              ReduceOp reduce_op = ReduceOp::sum, Here at = Here::current()) const;
+
+  /// Stores `src` to the region of every member.
+  ///   {"name":"gstore","src_buff":[src],"dst_buff":[{"switch_channel_id":0,"index":0,"size":1}],
+  ///    "channel_type":"switch"}
+  void broadcast(int64_t rank, Chunk src, int64_t buffer_offset, int64_t size, int64_t tb,
+                 Here at = Here::current()) const;
+
+  /// Waits for this launch's packets at `src`, in scratch, and stores them to the region of every
+  /// member; the buffer of the channel is scratch as well: "gstorepkt".
+  void broadcast_packets(int64_t rank, Chunk src, int64_t buffer_offset, int64_t size, int64_t tb,
+                         Here at = Here::current()) const;
+
+  const std::vector<int64_t>& rank_list() const { return ranks_; }
+  BufferKind buffer_type() const { return buffer_; }
+
+ private:
+  bool accepts(const char* chunk_name, int64_t rank, int64_t offset, int64_t size, const Chunk&, Here) const;
+  int64_t id_at(int64_t rank) const;
+
+  Recording* recording_;
+  std::vector<int64_t> ranks_, ids_;  // ids_[k]: number of this channel at ranks_[k]
+  BufferKind buffer_;
+  bool poisoned_ = false;
+};
+
+/// A switch channel seen from one member.
+/// Source: MSCCL++ SwitchChannelRankView.
+class SwitchChannel::RankView {
+ public:
+  void reduce(int64_t buffer_offset, int64_t size, Chunk dst, int64_t tb, ReduceOp reduce_op = ReduceOp::sum,
+              Here at = Here::current()) const {
+    if (!poisoned_) channel_.reduce(rank_, buffer_offset, size, dst, tb, reduce_op, at);
+  }
+  void broadcast(Chunk src, int64_t buffer_offset, int64_t size, int64_t tb, Here at = Here::current()) const {
+    if (!poisoned_) channel_.broadcast(rank_, src, buffer_offset, size, tb, at);
+  }
+  void broadcast_packets(Chunk src, int64_t buffer_offset, int64_t size, int64_t tb,
+                         Here at = Here::current()) const {
+    if (!poisoned_) channel_.broadcast_packets(rank_, src, buffer_offset, size, tb, at);
+  }
+
+ private:
+  friend class SwitchChannel;
+  RankView(const SwitchChannel& channel, int64_t rank, bool poisoned)
+      : channel_(channel), rank_(rank), poisoned_(poisoned) {}
+  SwitchChannel channel_;
+  int64_t rank_;
+  bool poisoned_;
+};
+
+}  // namespace chorale::dsl
