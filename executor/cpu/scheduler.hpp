@@ -16,8 +16,6 @@
 
 namespace chorale::cpu {
 
-using device::Stop;
-
 /// What a parked block waits for, kept for the report of a hang.
 struct Waiting {
   const char* what = nullptr;      ///< the op's name, a literal; null: nothing was said
@@ -41,8 +39,8 @@ struct LaunchResult {
   std::vector<Stuck> stuck;  ///< all unfinished blocks of this process's ranks, by rank and block; if stopped
 };
 
-/// A block's way to its scheduler; lives on the fiber's stack frame for the length of the body.
-class BlockHost : public device::HostBlock {
+/// A block's way to its scheduler, valid during the body.
+class BlockHost : public HostBlock {
  public:
   /// Kept until the next call; read only when the world stops while the block is unfinished.
   void set_waiting(const Waiting& waiting) { waiting_ = waiting; }
@@ -51,6 +49,8 @@ class BlockHost : public device::HostBlock {
  protected:
   Waiting waiting_;
 };
+
+class SchedulerImpl;
 
 /// Callers of launch() are the workers: up to `workers` of them run blocks of any rank, the others sleep until
 /// their launch has ended or a worker's place is free. There are no other threads.
@@ -64,9 +64,12 @@ class Scheduler {
     unsigned workers = 0;                  ///< 0: one a core
     std::optional<uint64_t> seed;
     std::chrono::nanoseconds timeout{0};   ///< of a launch; 0: none
-    device::AbortWord* abort = nullptr;    ///< never null
+    AbortWord* abort = nullptr;    ///< never null
     /// Stops the world, first caller wins; sets abort->stop before it returns. Any thread.
     std::function<void(Stop, int rank, const std::string& why)> raise;
+    /// Ranks that wait in a collective of the world, which cannot end while one of the others sits in a launch:
+    /// they count as stuck too. May be empty.
+    std::function<int()> ranks_in_collective;
     /// Looks for dead peers; called about every 20 ms while nothing can run. Any thread. May be empty.
     std::function<void()> idle_check;
   };
@@ -96,18 +99,14 @@ class Scheduler {
   void run_seeded(std::vector<std::function<void()>> bodies);
 
   /// Seeded only, in a fiber of run_seeded(): lets others run until ready(state) or a stop. False: a stop.
-  bool wait(bool (*ready)(const void*), const void* state);
-
-  /// Ranks of a complete world that sit in a collective of the world, which cannot end unless another comes:
-  /// they count as stuck too. The one that completes it calls this with 0 before it lets the others go.
-  void set_ranks_in_collective(int count);
+  /// With `obey_stop` false a stop does not end the wait.
+  bool wait(bool (*ready)(const void*), const void* state, bool obey_stop = true);
 
   /// After a stop has been taken back; no launch is active.
   void rearm();
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<SchedulerImpl> impl_;
 };
 
 }  // namespace chorale::cpu

@@ -1,0 +1,80 @@
+#include "scheduler.hpp"
+
+#include <fmt/format.h>
+
+#include "chorale/error.hpp"
+#include "scheduler_impl.hpp"
+
+namespace chorale::cpu {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr size_t block_stack_bytes = 256 << 10;  // redzones make frames several times larger
+#else
+constexpr size_t block_stack_bytes = 96 << 10;
+#endif
+
+}  // namespace
+
+void SchedulerImpl::run_seeded(std::vector<std::function<void()>>) {
+  throw UsageError("run_seeded() needs a scheduler with a seed");
+}
+
+bool SchedulerImpl::wait(Ready, const void*, bool) { throw UsageError("wait() needs a scheduler with a seed"); }
+
+void SchedulerImpl::time_out(int rank) {
+  options_.raise(Stop::timed_out, rank,
+                 fmt::format("a launch of rank {} has not ended within {:.3g} s", rank,
+                             std::chrono::duration<double>(options_.timeout).count()));
+}
+
+BlockTask::BlockTask(SchedulerImpl& scheduler) : Task(block_stack_bytes), scheduler_(scheduler) {}
+
+void BlockTask::begin(Launch& launch, int block) {
+  launch_ = &launch;
+  block_ = block;
+  ready = nullptr;
+  reported = false;
+  waiting_ = {};
+}
+
+Stuck BlockTask::report() const {
+  Stuck stuck{.rank = launch_->rank, .block = block_, .parked = ready != nullptr, .waiting = waiting_, .seen = 0};
+  if (waiting_.word) stuck.seen = load_relaxed(waiting_.word);
+  return stuck;
+}
+
+void BlockTask::run() {
+  try {
+    (*launch_->body)(block_, *this);
+  } catch (...) {
+    std::call_once(launch_->failed, [&] { launch_->error = std::current_exception(); });
+    std::string why = "an exception";
+    try {
+      throw;
+    } catch (const std::exception& error) {
+      why = error.what();
+    } catch (...) {
+    }
+    scheduler_.options().raise(Stop::aborted, launch_->rank, fmt::format("block {} failed: {}", block_, why));
+  }
+}
+
+Scheduler::Scheduler(Options options)
+    : impl_(options.seed ? make_seeded(std::move(options)) : make_threaded(std::move(options))) {}
+
+Scheduler::~Scheduler() = default;
+
+LaunchResult Scheduler::launch(int rank, int blocks, const Body& body) {
+  if (blocks < 0) throw UsageError(fmt::format("launch of {} blocks", blocks));
+  return impl_->launch(rank, blocks, body);
+}
+
+void Scheduler::busy(int change) { impl_->busy(change); }
+void Scheduler::end_rank(int rank) { impl_->end_rank(rank); }
+bool Scheduler::seeded() const { return impl_->options().seed.has_value(); }
+void Scheduler::run_seeded(std::vector<std::function<void()>> bodies) { impl_->run_seeded(std::move(bodies)); }
+bool Scheduler::wait(Ready ready, const void* state, bool obey_stop) { return impl_->wait(ready, state, obey_stop); }
+void Scheduler::rearm() { impl_->rearm(); }
+
+}  // namespace chorale::cpu

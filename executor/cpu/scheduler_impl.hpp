@@ -1,0 +1,128 @@
+/// \file
+/// What the two schedulers share: on threads, and from a seed.
+#pragma once
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+
+#include "fiber.hpp"
+#include "scheduler.hpp"
+
+namespace chorale::cpu {
+
+using Clock = std::chrono::steady_clock;
+using Body = std::function<void(int block, BlockHost& host)>;
+using Ready = bool (*)(const void*);
+
+/// See Scheduler for the meaning of the functions.
+class SchedulerImpl {
+ public:
+  explicit SchedulerImpl(Scheduler::Options options) : options_(std::move(options)) {}
+  virtual ~SchedulerImpl() = default;
+
+  virtual LaunchResult launch(int rank, int blocks, const Body& body) = 0;
+  virtual void end_rank(int rank) = 0;
+  virtual void rearm() = 0;
+  virtual void run_seeded(std::vector<std::function<void()>> bodies);
+  virtual bool wait(Ready ready, const void* state, bool obey_stop);
+
+  void busy(int change) { busy_.fetch_add(change, std::memory_order_acq_rel); }
+  const Scheduler::Options& options() const { return options_; }
+
+  Stop stopped() const { return Stop(load_acquire(&options_.abort->stop)); }
+
+  /// A launch's deadline, from now; the end of time if there is none.
+  Clock::time_point deadline() const {
+    return options_.timeout.count() > 0 ? Clock::now() + options_.timeout : Clock::time_point::max();
+  }
+
+ protected:
+  void time_out(int rank);
+
+  Scheduler::Options options_;
+  std::atomic<int> busy_{0};
+};
+
+/// One call of launch(), on the caller's stack.
+struct Launch {
+  int rank = 0;
+  const Body* body = nullptr;
+  std::atomic<int> remaining{0};  ///< blocks that have not ended
+  Clock::time_point deadline;
+  std::once_flag failed;
+  std::exception_ptr error;  ///< what a body threw first
+};
+
+/// A fiber, and what it is parked for.
+class Task : public Fiber {
+ public:
+  using Fiber::Fiber;
+
+  Ready ready = nullptr;  ///< null: can run
+  const void* state = nullptr;
+  bool obey_stop = true;  ///< a stop ends its wait
+
+  bool runnable(bool stopping) const { return !ready || (stopping && obey_stop) || ready(state); }
+
+ protected:
+  void park_until(Ready until, const void* of) {
+    ready = until;
+    state = of;
+    suspend();
+    ready = nullptr;
+  }
+};
+
+/// The fiber of a thread block; reused by later blocks.
+class BlockTask : public Task, public BlockHost {
+ public:
+  explicit BlockTask(SchedulerImpl& scheduler);
+
+  void begin(Launch& launch, int block);
+  Launch& launch() const { return *launch_; }
+  Stuck report() const;
+
+  bool reported = false;  ///< for the scheduler's use
+
+  void park(Ready until, const void* of) override { park_until(until, of); }
+  void sync() override {}  // a block is one fiber
+  void step() override {}
+  Stop stopped() override { return scheduler_.stopped(); }
+
+ protected:
+  void run() override;
+
+  SchedulerImpl& scheduler_;
+  Launch* launch_ = nullptr;
+  int block_ = 0;
+};
+
+/// Block fibers that have ended, to be used again: making a stack costs more than a small launch.
+/// Guarded by whoever owns it.
+template <class T>
+class TaskPool {
+ public:
+  template <class... Arguments>
+  std::unique_ptr<T> take(Arguments&&... arguments) {
+    if (free_.empty()) return std::make_unique<T>(std::forward<Arguments>(arguments)...);
+    std::unique_ptr<T> task = std::move(free_.back());
+    free_.pop_back();
+    return task;
+  }
+  void give(std::unique_ptr<T> task) { free_.push_back(std::move(task)); }
+
+ private:
+  std::vector<std::unique_ptr<T>> free_;
+};
+
+inline void sort_by_rank(std::vector<Stuck>& stuck) {
+  std::sort(stuck.begin(), stuck.end(), [](const Stuck& left, const Stuck& right) {
+    return left.rank != right.rank ? left.rank < right.rank : left.block < right.block;
+  });
+}
+
+std::unique_ptr<SchedulerImpl> make_threaded(Scheduler::Options options);
+std::unique_ptr<SchedulerImpl> make_seeded(Scheduler::Options options);
+
+}  // namespace chorale::cpu

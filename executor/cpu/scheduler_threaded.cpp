@@ -1,0 +1,307 @@
+#include "scheduler_threaded.hpp"
+
+#include <sched.h>
+
+#include <thread>
+
+namespace chorale::cpu {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+void pause_briefly() {
+#if defined(__x86_64__)
+  for (int times = 0; times < 16; ++times) __builtin_ia32_pause();
+#endif
+}
+
+size_t seats_for(const Scheduler::Options& options) {
+  const unsigned workers = options.workers ? options.workers : std::thread::hardware_concurrency();
+  return std::max(1u, std::min(workers, options.complete ? unsigned(options.ranks) : workers));
+}
+
+}  // namespace
+
+ThreadedScheduler::ThreadedScheduler(Scheduler::Options options)
+    : SchedulerImpl(std::move(options)), seats_(seats_for(options_)) {}
+
+LaunchResult ThreadedScheduler::launch(int rank, int blocks, const Body& body) {
+  if (stopped() != Stop::none) return {stopped(), {}};
+  if (blocks == 0) return {};
+  Call call;
+  call.rank = rank;
+  call.body = &body;
+  call.remaining = blocks;
+  call.deadline = deadline();
+
+  std::unique_lock guard(mutex_);
+  std::vector<std::unique_ptr<BlockTask>> tasks;
+  for (int block = 0; block < blocks; ++block) {
+    tasks.push_back(pool_.take(*this));
+    tasks.back()->begin(call, block);
+  }
+  calls_.push_back(&call);
+  // The seat that the rank's blocks had the last time, if it is free, then any; else the blocks go to that
+  // seat and the caller sleeps.
+  Seat* const usual = &seats_[size_t(rank) % seats_.size()];
+  Seat* seat = usual->owner ? nullptr : usual;
+  for (Seat& other : seats_) {
+    if (!seat && !other.owner) seat = &other;
+  }
+  if (seat) {
+    seat->owner = &call;
+    call.seat = seat;
+  } else {
+    sleepers_.push_back(&call);
+  }
+  post(seat ? *seat : *usual, std::move(tasks));
+  launched_.fetch_add(1, std::memory_order_acq_rel);
+
+  while (!call.done || call.seat) {
+    if (!call.seat) {
+      call.woken.wait(guard);
+    } else {
+      guard.unlock();
+      work(call);
+      guard.lock();
+    }
+  }
+  launched_.fetch_sub(1, std::memory_order_acq_rel);
+  calls_.erase(std::find(calls_.begin(), calls_.end(), &call));
+  std::erase(sleepers_, &call);
+
+  LaunchResult result{stopped(), {}};
+  if (result.stop != Stop::none) {
+    // Every block of every rank is written down before it is told of the stop; wait for the other workers to
+    // have done so, which they do before they run anything else.
+    recorded_.wait(guard, [&] {
+      return std::all_of(seats_.begin(), seats_.end(), [](const Seat& one) { return !one.owner || one.recorded; });
+    });
+    result.stuck = stuck_;
+    sort_by_rank(result.stuck);
+  }
+  guard.unlock();
+  if (call.error) std::rethrow_exception(call.error);
+  return result;
+}
+
+void ThreadedScheduler::end_rank(int) { ended_ranks_.fetch_add(1, std::memory_order_acq_rel); }
+
+void ThreadedScheduler::rearm() {
+  std::lock_guard guard(mutex_);
+  stuck_.clear();
+  for (Seat& seat : seats_) seat.recorded = false;
+}
+
+/// Runs the blocks of the caller's seat until its own launch has ended.
+void ThreadedScheduler::work(Call& call) {
+  Seat& seat = *call.seat;
+  std::unique_lock guard(seat.lock);
+  bool told = false;
+  unsigned idle_times = 0;
+  for (uint64_t rounds = 1; call.remaining.load(std::memory_order_acquire) != 0; ++rounds) {
+    if (seat.mail.load(std::memory_order_acquire)) collect(seat);
+    if (!told && stopped() != Stop::none) {
+      record(seat);
+      told = true;
+    }
+    if (round(seat, call)) {
+      idle_times = 0;
+      if (rounds % 1024 == 0) check_deadlines();
+      if (hungry_.load(std::memory_order_relaxed)) share(seat);
+    } else {
+      if (seat.entries.empty()) hungry_.store(&seat, std::memory_order_relaxed);
+      guard.unlock();  // for find_deadlock() of others
+      idle(seat, call, ++idle_times);
+      guard.lock();
+    }
+  }
+  if (!told && stopped() != Stop::none) record(seat);
+  leave_seat(call);
+}
+
+/// Runs each block that can run once; false if none could.
+bool ThreadedScheduler::round(Seat& seat, const Call& call) {
+  const bool stopping = stopped() != Stop::none;
+  bool ran = false;
+  for (size_t at = 0; at < seat.entries.size();) {
+    Entry& entry = seat.entries[at];
+    if (entry.ready && !stopping && !entry.ready(entry.state)) {
+      ++at;
+      continue;
+    }
+    ran = true;
+    if (!entry.task->resume()) {
+      entry.ready = entry.task->ready;
+      entry.state = entry.task->state;
+      ++at;
+      continue;
+    }
+    std::unique_ptr<BlockTask> ended = std::move(entry.task);
+    if (at + 1 != seat.entries.size()) entry = std::move(seat.entries.back());
+    seat.entries.pop_back();
+    end(std::move(ended), call);
+    if (call.remaining.load(std::memory_order_relaxed) == 0) return true;
+  }
+  return ran;
+}
+
+/// Puts a block's fiber back, and tells its caller if it was the last.
+void ThreadedScheduler::end(std::unique_ptr<BlockTask> task, const Call& by) {
+  Call& call = static_cast<Call&>(task->launch());
+  std::lock_guard guard(mutex_);
+  pool_.give(std::move(task));
+  if (call.remaining.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  call.done = true;
+  // Under the mutex: once the caller knows, it destroys the call.
+  if (&call != &by) (call.seat ? call.seat->rung : call.woken).notify_one();
+}
+
+/// Under mutex_.
+void ThreadedScheduler::post(Seat& seat, std::vector<std::unique_ptr<BlockTask>> tasks) {
+  for (auto& task : tasks) {
+    if (seat.recorded) report(*task);
+    seat.inbox.push_back(std::move(task));
+  }
+  seat.mail.store(true, std::memory_order_release);
+  seat.rung.notify_one();
+}
+
+/// Under the seat's lock.
+void ThreadedScheduler::collect(Seat& seat) {
+  std::lock_guard guard(mutex_);
+  for (auto& task : seat.inbox) {
+    const Ready ready = task->ready;
+    const void* const state = task->state;
+    seat.entries.push_back({ready, state, std::move(task)});
+  }
+  seat.inbox.clear();
+  seat.mail.store(false, std::memory_order_relaxed);
+}
+
+/// Under the seat's lock: gives half of the blocks to a worker without any.
+void ThreadedScheduler::share(Seat& seat) {
+  if (seat.entries.size() < 2 || stopped() != Stop::none) return;
+  Seat* const to = hungry_.exchange(nullptr, std::memory_order_acq_rel);
+  if (!to || to == &seat) return;
+  std::lock_guard guard(mutex_);
+  if (!to->owner || !to->inbox.empty()) return;
+  std::vector<std::unique_ptr<BlockTask>> tasks;
+  for (size_t more = seat.entries.size() / 2; more > 0; --more) {
+    tasks.push_back(std::move(seat.entries.back().task));
+    seat.entries.pop_back();
+  }
+  post(*to, std::move(tasks));
+}
+
+/// Under the seat's lock: hands it on.
+void ThreadedScheduler::leave_seat(Call& call) {
+  std::lock_guard guard(mutex_);
+  Seat& seat = *call.seat;
+  call.seat = nullptr;
+  seat.owner = nullptr;
+  recorded_.notify_all();
+  while (!sleepers_.empty()) {
+    Call* const next = sleepers_.front();
+    sleepers_.pop_front();
+    if (next->done) continue;
+    seat.owner = next;
+    next->seat = &seat;
+    next->woken.notify_one();
+    return;
+  }
+  // Nobody sleeps, so what is left belongs to callers that work. They find it in the inbox of one of them.
+  std::vector<std::unique_ptr<BlockTask>> tasks = std::move(seat.inbox);
+  seat.inbox.clear();
+  seat.mail.store(false, std::memory_order_relaxed);
+  for (Entry& entry : seat.entries) tasks.push_back(std::move(entry.task));
+  seat.entries.clear();
+  if (tasks.empty()) return;
+  for (Seat& other : seats_) {
+    if (other.owner) return post(other, std::move(tasks));
+  }
+}
+
+/// Spends a moment in which no block of the seat could run. `times`: in a row.
+void ThreadedScheduler::idle(Seat& seat, Call& call, unsigned times) {
+  if (may_be_stuck() && (times == 2 || times % 16 == 0)) find_deadlock();
+  if (times < 32) return pause_briefly();
+  if (times < 256) {
+    sched_yield();
+    return;
+  }
+  if (times % 16 == 0) check_deadlines();
+  if (options_.idle_check && times % 256 == 0) options_.idle_check();
+  std::unique_lock guard(mutex_);
+  seat.rung.wait_for(guard, microseconds(times < 1024 ? 50 : 100), [&] {
+    return seat.mail.load(std::memory_order_relaxed) || call.remaining.load(std::memory_order_relaxed) == 0;
+  });
+}
+
+void ThreadedScheduler::check_deadlines() {
+  const Clock::time_point now = Clock::now();
+  std::lock_guard guard(mutex_);
+  for (const Call* call : calls_) {
+    if (now > call->deadline && call->remaining.load(std::memory_order_relaxed) != 0) return time_out(call->rank);
+  }
+}
+
+/// Under the seat's lock: writes down its blocks, before they learn of the stop.
+void ThreadedScheduler::record(Seat& seat) {
+  std::lock_guard guard(mutex_);
+  if (seat.recorded) return;
+  seat.recorded = true;
+  for (const Entry& entry : seat.entries) report(*entry.task);
+  for (const auto& task : seat.inbox) report(*task);
+  recorded_.notify_all();
+}
+
+/// Under mutex_: once a block, which may change seats meanwhile.
+void ThreadedScheduler::report(BlockTask& task) {
+  if (std::exchange(task.reported, true)) return;
+  stuck_.push_back(task.report());
+}
+
+/// A cheap look at whether find_deadlock() may find one.
+bool ThreadedScheduler::may_be_stuck() const {
+  if (!options_.complete || busy_.load(std::memory_order_acquire) != 0) return false;
+  const int in_collective = options_.ranks_in_collective ? options_.ranks_in_collective() : 0;
+  return launched_.load(std::memory_order_acquire) + ended_ranks_.load(std::memory_order_acquire) + in_collective >=
+         options_.ranks;
+}
+
+/// With every seat's lock held no block runs. If then none can, every rank sits in a launch (or in a collective
+/// that waits for one that does), and nothing outside is at work, no memory changes any more: it stays so.
+void ThreadedScheduler::find_deadlock() {
+  std::vector<std::unique_lock<std::mutex>> locks;
+  for (Seat& seat : seats_) {
+    locks.emplace_back(seat.lock, std::try_to_lock);
+    if (!locks.back().owns_lock()) return;
+  }
+  int rank = 0;
+  {
+    std::lock_guard guard(mutex_);
+    // Before looking at the blocks: an agent writes what they wait for, and then is no longer busy.
+    if (calls_.empty() || stopped() != Stop::none || !may_be_stuck()) return;
+    // A caller whose blocks have all ended is about to go on.
+    if (std::any_of(calls_.begin(), calls_.end(), [](const Call* call) { return call->remaining == 0; })) return;
+    for (const Seat& seat : seats_) {
+      for (const Entry& entry : seat.entries) {
+        if (entry.task->runnable(false)) return;
+      }
+      for (const auto& task : seat.inbox) {
+        if (task->runnable(false)) return;
+      }
+    }
+    rank = calls_.front()->rank;
+  }
+  options_.raise(Stop::deadlock, rank, "every block of every rank waits for another");
+  for (Seat& seat : seats_) record(seat);
+}
+
+std::unique_ptr<SchedulerImpl> make_threaded(Scheduler::Options options) {
+  return std::make_unique<ThreadedScheduler>(std::move(options));
+}
+
+}  // namespace chorale::cpu

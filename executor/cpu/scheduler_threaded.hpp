@@ -1,0 +1,82 @@
+/// \file
+/// The scheduler on threads: callers of launch() are its workers.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+
+#include "scheduler_impl.hpp"
+
+namespace chorale::cpu {
+
+/// Blocks live in `seats`, one a worker. A caller takes a free seat and runs the blocks in it, of whatever rank;
+/// with none free it sleeps. Done with its own launch it hands the seat, blocks and all, to a sleeping caller.
+/// So a block stays with its seat, and switching blocks takes no lock that another thread wants.
+///
+/// Locks: a seat's `lock` before `mutex_`; find_deadlock(), which needs all seats, only tries.
+class ThreadedScheduler : public SchedulerImpl {
+ public:
+  explicit ThreadedScheduler(Scheduler::Options options);
+
+  LaunchResult launch(int rank, int blocks, const Body& body) override;
+  void end_rank(int rank) override;
+  void rearm() override;
+
+ private:
+  struct Seat;
+
+  struct Call : Launch {
+    std::condition_variable woken;
+    Seat* seat = nullptr;
+    bool done = false;  // guarded by mutex_; the last touch of others
+  };
+
+  /// A block, with what it is parked for beside it, so that looking at a thousand walks through one array.
+  struct Entry {
+    Ready ready;
+    const void* state;
+    std::unique_ptr<BlockTask> task;
+  };
+
+  struct alignas(64) Seat {
+    std::mutex lock;             // held while blocks run
+    std::vector<Entry> entries;  // guarded by lock
+    bool recorded = false;       // guarded by mutex_: its unfinished blocks are in stuck_
+
+    // Guarded by mutex_; `mail` says without it that there is some.
+    Call* owner = nullptr;
+    std::vector<std::unique_ptr<BlockTask>> inbox;
+    std::atomic<bool> mail{false};
+    std::condition_variable rung;
+  };
+
+  void work(Call& call);
+  bool round(Seat& seat, const Call& call);
+  void idle(Seat& seat, Call& call, unsigned times);
+  void end(std::unique_ptr<BlockTask> task, const Call& by);
+  void post(Seat& seat, std::vector<std::unique_ptr<BlockTask>> tasks);
+  void collect(Seat& seat);
+  void share(Seat& seat);
+  void leave_seat(Call& call);
+  void check_deadlines();
+  void record(Seat& seat);
+  void report(BlockTask& task);
+  bool may_be_stuck() const;
+  void find_deadlock();
+
+  std::vector<Seat> seats_;
+  std::atomic<Seat*> hungry_{nullptr};  // its worker has nothing to run
+
+  std::mutex mutex_;
+  std::vector<Call*> calls_;    // launches that have not ended
+  std::deque<Call*> sleepers_;  // those of them without a seat
+  TaskPool<BlockTask> pool_;
+  std::vector<Stuck> stuck_;
+  std::condition_variable recorded_;
+
+  // Copies of counts, to be read without the mutex by may_be_stuck().
+  std::atomic<int> launched_{0};
+  std::atomic<int> ended_ranks_{0};
+};
+
+}  // namespace chorale::cpu
