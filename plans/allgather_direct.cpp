@@ -1,0 +1,39 @@
+// All-gather by direct stores: every rank writes its input into every rank's output.
+//
+// Part r of any output is written by rank r alone, between two barriers: behind the first all peers have been
+// launched, so their outputs may be written; behind the second all peers have written, so the output is
+// complete and a rank may return. No peer reads anything of another rank.
+//
+// Cost: two barriers; ranks - 1 inputs leave each rank. Each rank begins with another peer, so that no two
+// write to one rank at the same time.
+
+#include <chorale/dsl.hpp>
+
+using namespace chorale::dsl;
+
+CHORALE_PROGRAM(allgather_direct, Parameters& with) {
+  with.summary("All-gather of large messages: everybody writes to everybody.");
+  const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
+  Program program({.name = "allgather_direct",
+                   .collective = AllGather{.ranks = ranks, .chunk_factor = 1},
+                   .instances = with("instances", 4, "thread blocks that split every input", {.min = 1})});
+
+  for (int rank = 0; rank < ranks; ++rank) {
+    Rank me(program, rank);
+    std::vector<MemoryChannel> peers;
+    for (int i = 1; i < ranks; ++i) peers.push_back({program, (rank + i) % ranks, rank});
+    const auto barrier = [&] {
+      for (MemoryChannel& peer : peers) peer.signal(0);
+      for (MemoryChannel& peer : peers) peer.wait(0);
+    };
+
+    const Chunk mine = me.get_input_buffer()[0];
+    barrier();
+    for (MemoryChannel& peer : peers) {
+      peer.put(Rank(program, peer.dst_rank()).get_output_buffer()[rank], mine, 0);
+    }
+    me.copy(me.get_output_buffer()[rank], mine, 0);
+    barrier();
+  }
+  return program;
+}

@@ -1,0 +1,41 @@
+// All-gather around a ring: every part travels from its owner to the right until all ranks have it.
+//
+// A rank first tells its left neighbour that it has been launched: from then on its output may be written.
+// Every part is written to a rank's output once, by its left neighbour, and passed on from there after the
+// signal that follows it. A rank returns when the last part has come: nothing else is ever written to it, and
+// nobody reads from it.
+//
+// Cost: ranks hops of latency; ranks - 1 parts leave each rank, over one link.
+
+#include <chorale/dsl.hpp>
+
+using namespace chorale::dsl;
+
+CHORALE_PROGRAM(allgather_ring, Parameters& with) {
+  with.summary("All-gather of large messages around a ring.");
+  const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
+  Program program({.name = "allgather_ring",
+                   .collective = AllGather{.ranks = ranks, .chunk_factor = 1},
+                   .instances = with("instances", 4, "rings that split every part", {.min = 1})});
+  const auto around = [&](int rank) { return (rank % ranks + ranks) % ranks; };
+
+  for (int rank = 0; rank < ranks; ++rank) {
+    Rank me(program, rank);
+    BaseBuffer out = me.get_output_buffer(), next_out = Rank(program, around(rank + 1)).get_output_buffer();
+    me.copy(out[rank], me.get_input_buffer()[0], 0);
+    if (ranks == 1) break;
+
+    MemoryChannel right(program, around(rank + 1), rank);
+    // Two ranks are each other's right and left: one channel serves both ways.
+    MemoryChannel left = ranks == 2 ? right : MemoryChannel(program, around(rank - 1), rank);
+    left.signal(0);
+    right.wait(0);
+    for (int step = 0; step < ranks - 1; ++step) {
+      const int part = around(rank - step);
+      right.put(next_out[part], out[part], 0);
+      right.signal(0);
+      left.wait(0);
+    }
+  }
+  return program;
+}

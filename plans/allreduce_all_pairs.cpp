@@ -1,0 +1,48 @@
+// All-reduce without a copy in between: rank r reads chunk r from all peers, and writes the sum to all peers.
+//
+// The owner adds its own part first and then its peers' in rank order, beginning behind itself: r, r+1, ...,
+// r-1. The sum is made once, in one operation, rounded once, and all ranks get its bits. Beginning behind
+// itself spreads the reads: no two owners read from one rank at the same time.
+//
+// Chunk r, of any rank, is touched by rank r alone, between two barriers. Behind the first all peers have
+// been launched: inputs are complete and outputs may be written. Behind the second all peers have read and
+// written all they ever will, so a rank may return. A launch's first barrier cannot be passed with the last
+// one's signals: every signal has its wait. Since only the owner touches a chunk, the sum may replace the
+// input. Otherwise the owner's part is first copied to where the sum is made.
+//
+// Cost: two barriers; 2 (ranks - 1) / ranks S bytes over each rank's links, half of them read, half written.
+
+#include <chorale/dsl.hpp>
+
+using namespace chorale::dsl;
+
+CHORALE_PROGRAM(allreduce_all_pairs, Parameters& with) {
+  with.summary("All-reduce of large messages: owners read from all and write to all, no copies.");
+  const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
+  const bool inplace = with("inplace", false, "the sum replaces the input");
+  Program program({.name = "allreduce_all_pairs",
+                   .collective = AllReduce{.ranks = ranks, .chunk_factor = 1, .inplace = inplace},
+                   .instances = with("instances", 4, "thread blocks that split every chunk", {.min = 1})});
+  const auto input = [&](int rank) { return program.rank(rank).get_input_buffer(); };
+  const auto output = [&](int rank) {
+    return inplace ? input(rank) : program.rank(rank).get_output_buffer();
+  };
+
+  for (int rank = 0; rank < ranks; ++rank) {
+    Rank me(program, rank);
+    std::vector<MemoryChannel> peers;
+    for (int i = 1; i < ranks; ++i) peers.push_back({program, (rank + i) % ranks, rank});
+    const auto barrier = [&] {
+      for (MemoryChannel& peer : peers) peer.signal(0);
+      for (MemoryChannel& peer : peers) peer.wait(0);
+    };
+
+    const Chunk sum = output(rank)[rank];
+    if (!inplace) me.copy(sum, input(rank)[rank], 0);
+    barrier();
+    for (MemoryChannel& peer : peers) peer.reduce(sum, {input(peer.dst_rank())[rank]}, 0);
+    for (MemoryChannel& peer : peers) peer.put(output(peer.dst_rank())[rank], sum, 0);
+    barrier();
+  }
+  return program;
+}

@@ -1,0 +1,56 @@
+// All-reduce in one exchange: every rank sends its whole input to every peer and adds up what it gets.
+//
+// Each rank holds one packet slot for every rank, its own included, and sums all slots in rank order. The
+// order does not depend on who sums, so all ranks get the same bits. That is why a rank sends itself its own
+// input: its data must be added in its turn, and reduce_packets takes plain data first and packets after it.
+//
+// No signal and no barrier. Packets carry their own arrival, and a peer never touches anything but scratch,
+// so input and output may be one memory and a rank may return at once. The next launch writes the other bank
+// of the packets; the one after it writes this bank again, but its sender has by then received a packet of
+// the launch in between from every peer, so each peer has ended this launch and with it all reading of this
+// bank.
+//
+// Cost: one one-way latency; (ranks - 1) S bytes leave each rank, as packets of twice the size. For small
+// messages.
+
+#include <chorale/dsl.hpp>
+
+using namespace chorale::dsl;
+
+CHORALE_PROGRAM(allreduce_one_shot, Parameters& with) {
+  with.summary("All-reduce of small messages: one exchange of packets, summed everywhere.");
+  const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
+  const bool inplace = with("inplace", false, "the sum replaces the input");
+  Program program({.name = "allreduce_one_shot",
+                   .collective = AllReduce{.ranks = ranks, .chunk_factor = 1, .inplace = inplace},
+                   .protocol = Protocol::LL,
+                   .instances = with("instances", 1, "thread blocks that split the message", {.min = 1}),
+                   .use_double_scratch_buffer = true});
+  std::vector<Buffer> slots;  // of each rank, one a sender
+  for (int rank = 0; rank < ranks; ++rank) slots.push_back({program, rank, ranks * ranks});
+  const auto slot = [&](int owner, int sender) {
+    return slots[owner].slice(sender * ranks, (sender + 1) * ranks);
+  };
+
+  for (int rank = 0; rank < ranks; ++rank) {
+    Rank me(program, rank);
+    const Chunk mine = me.get_input_buffer().slice(0, ranks);
+    const Chunk sum = inplace ? mine : me.get_output_buffer().slice(0, ranks);
+    for (int i = 1; i < ranks; ++i) {
+      const int peer = (rank + i) % ranks;  // no two ranks begin with the same one
+      MemoryChannel(program, peer, rank).put_packets(slot(peer, rank), mine, 0);
+    }
+
+    // ((x0 + x1) + x2) + ...
+    std::vector<Chunk> others;
+    for (int sender = 1; sender < ranks; ++sender) others.push_back(slot(rank, sender));
+    if (rank == 0) {
+      if (!inplace) me.copy(sum, mine, 0);
+    } else {
+      me.copy_packets(slot(rank, rank), mine, 0);
+      me.unpack_packets(sum, slot(rank, 0), 0);
+    }
+    if (ranks > 1) me.reduce(sum, others, 0, sum, ReduceOp::sum, true);
+  }
+  return program;
+}

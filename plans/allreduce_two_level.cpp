@@ -1,0 +1,78 @@
+// All-reduce for nodes of GPUs: sum inside each node over memory channels, exchange the sums between nodes
+// over port channels, then gather inside each node.
+//
+// GPU g of every node owns part g of the message. It sums the part over its node, its own first and then its
+// neighbours' from g+1 on, in one operation that rounds once. It sends this to GPU g of all other nodes, and
+// all of these add the nodes' sums in the order of the nodes, rounding once: they compute the same bits from
+// the same values. Each then writes the result to its neighbours.
+//
+// Inside a node part g of any GPU is touched by its owner alone, between two barriers: behind the first the
+// node's inputs are complete and outputs may be written, behind the second the output is complete and nobody
+// reads the input any more. Between nodes every sender has its own slot in the receiver's scratch. A receiver
+// reads its slots until its launch ends, so it says at the beginning of the next one that they are free, and
+// a sender waits for that; the word is on its way while the nodes sum. What the port channels read is scratch
+// of the sender: it flushes before it returns, so that its next launch may overwrite it.
+//
+// Cost: two barriers inside the node and one one-way latency between nodes; each GPU moves 2 (g - 1) / g S
+// bytes inside its node of g GPUs, and sends (nodes - 1) / g S bytes to other nodes.
+
+#include <chorale/dsl.hpp>
+#include <stdexcept>
+
+using namespace chorale::dsl;
+
+CHORALE_PROGRAM(allreduce_two_level, Parameters& with) {
+  with.summary("All-reduce for nodes of GPUs: sum in the node, exchange between nodes, gather.");
+  const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
+  const bool inplace = with("inplace", false, "the sum replaces the input");
+  const int gpus = with("gpus_per_node", ranks % 2 == 0 ? ranks / 2 : ranks, "GPUs of a node", {.min = 1});
+  if (gpus < 1 || ranks % gpus != 0) throw std::invalid_argument("gpus_per_node must divide ranks");
+  const int nodes = ranks / gpus;
+  Program program({.name = "allreduce_two_level",
+                   .collective = AllReduce{.ranks = ranks, .chunk_factor = 1, .inplace = inplace},
+                   .instances = with("instances", 1, "thread blocks that split every part", {.min = 1})});
+  const auto input = [&](int rank) { return program.rank(rank).get_input_buffer(); };
+  const auto output = [&](int rank) {
+    return inplace ? input(rank) : program.rank(rank).get_output_buffer();
+  };
+  std::vector<Buffer> sums;  // of each rank: its part summed over a node, by node
+  for (int rank = 0; rank < ranks; ++rank) sums.push_back({program, rank, nodes * nodes});
+  const auto sum_of = [&](int rank, int node) { return sums[rank].slice(node * nodes, (node + 1) * nodes); };
+
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int node = rank / gpus, gpu = rank % gpus;
+    const auto part = [&](const BaseBuffer& buffer) { return buffer.slice(gpu * nodes, (gpu + 1) * nodes); };
+    Rank me(program, rank);
+    std::vector<MemoryChannel> neighbours;
+    for (int i = 1; i < gpus; ++i) neighbours.push_back({program, node * gpus + (gpu + i) % gpus, rank});
+    std::vector<PortChannel> partners;
+    for (int i = 1; i < nodes; ++i) partners.push_back({program, (node + i) % nodes * gpus + gpu, rank});
+    const auto barrier = [&] {
+      for (MemoryChannel& neighbour : neighbours) neighbour.signal(0);
+      for (MemoryChannel& neighbour : neighbours) neighbour.wait(0);
+    };
+
+    const Chunk mine = sum_of(rank, node), result = part(output(rank));
+    for (PortChannel& partner : partners) partner.signal(0);  // my slots are free
+    me.copy(mine, part(input(rank)), 0);
+    barrier();
+    for (MemoryChannel& neighbour : neighbours)
+      neighbour.reduce(mine, {part(input(neighbour.dst_rank()))}, 0);
+
+    for (PortChannel& partner : partners) partner.wait(0);
+    for (PortChannel& partner : partners) partner.put_with_signal(sum_of(partner.dst_rank(), node), mine, 0);
+    for (PortChannel& partner : partners) partner.wait(0);
+    std::vector<Chunk> others;
+    for (int from = 1; from < nodes; ++from) others.push_back(sum_of(rank, from));
+    if (nodes == 1) {
+      me.copy(result, mine, 0);
+    } else {
+      me.reduce(sum_of(rank, 0), others, 0, result);
+    }
+
+    for (MemoryChannel& neighbour : neighbours) neighbour.put(part(output(neighbour.dst_rank())), result, 0);
+    for (PortChannel& partner : partners) partner.flush(0);
+    barrier();
+  }
+  return program;
+}

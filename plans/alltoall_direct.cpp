@@ -1,0 +1,39 @@
+// All-to-all by direct stores: rank r writes chunk p of its input into chunk r of rank p's output.
+//
+// Chunk r of any output is written by rank r alone, between two barriers: behind the first all peers have
+// been launched, so their outputs may be written; behind the second all peers have written, so the output is
+// complete and a rank may return. No peer reads anything of another rank.
+//
+// Cost: two barriers; (ranks - 1) / ranks S bytes leave each rank. Each rank begins with another peer, so
+// that no two write to one rank at the same time.
+
+#include <chorale/dsl.hpp>
+
+using namespace chorale::dsl;
+
+CHORALE_PROGRAM(alltoall_direct, Parameters& with) {
+  with.summary("All-to-all: everybody writes to everybody.");
+  const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
+  Program program({.name = "alltoall_direct",
+                   .collective = AllToAll{.ranks = ranks, .chunk_factor = 1},
+                   .instances = with("instances", 4, "thread blocks that split every chunk", {.min = 1})});
+
+  for (int rank = 0; rank < ranks; ++rank) {
+    Rank me(program, rank);
+    BaseBuffer in = me.get_input_buffer();
+    std::vector<MemoryChannel> peers;
+    for (int i = 1; i < ranks; ++i) peers.push_back({program, (rank + i) % ranks, rank});
+    const auto barrier = [&] {
+      for (MemoryChannel& peer : peers) peer.signal(0);
+      for (MemoryChannel& peer : peers) peer.wait(0);
+    };
+
+    barrier();
+    for (MemoryChannel& peer : peers) {
+      peer.put(Rank(program, peer.dst_rank()).get_output_buffer()[rank], in[peer.dst_rank()], 0);
+    }
+    me.copy(me.get_output_buffer()[rank], in[rank], 0);
+    barrier();
+  }
+  return program;
+}

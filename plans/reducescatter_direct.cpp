@@ -1,0 +1,42 @@
+// Reduce-scatter by direct loads: rank r reads chunk r of every peer's input and sums.
+//
+// A rank adds its own part first and then its peers' in rank order, beginning behind itself: r, r+1, ...,
+// r-1, in one operation that rounds once. Beginning behind itself spreads the reads: no two ranks read from
+// one peer at the same time.
+//
+// Behind the first barrier all peers have been launched, so their inputs are complete. Behind the second all
+// peers have read what they need, so a rank may return and its caller may change the input. Only a rank
+// itself writes its output.
+//
+// Cost: two barriers; (ranks - 1) / ranks S bytes are read over each rank's links.
+
+#include <chorale/dsl.hpp>
+
+using namespace chorale::dsl;
+
+CHORALE_PROGRAM(reducescatter_direct, Parameters& with) {
+  with.summary("Reduce-scatter: every rank reads its part from all and sums.");
+  const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
+  Program program({.name = "reducescatter_direct",
+                   .collective = ReduceScatter{.ranks = ranks, .chunk_factor = 1},
+                   .instances = with("instances", 4, "thread blocks that split every chunk", {.min = 1})});
+
+  for (int rank = 0; rank < ranks; ++rank) {
+    Rank me(program, rank);
+    std::vector<MemoryChannel> peers;
+    for (int i = 1; i < ranks; ++i) peers.push_back({program, (rank + i) % ranks, rank});
+    const auto barrier = [&] {
+      for (MemoryChannel& peer : peers) peer.signal(0);
+      for (MemoryChannel& peer : peers) peer.wait(0);
+    };
+
+    const Chunk sum = me.get_output_buffer()[0];
+    me.copy(sum, me.get_input_buffer()[rank], 0);
+    barrier();
+    for (MemoryChannel& peer : peers) {
+      peer.reduce(sum, {Rank(program, peer.dst_rank()).get_input_buffer()[rank]}, 0);
+    }
+    barrier();
+  }
+  return program;
+}
