@@ -115,6 +115,7 @@ int find_opcode(std::string_view mnemonic_or_name);
 struct Operand {
   uint64_t index = 0, size = 0;
   uint32_t ref = 0;
+  uint32_t extra = 0;  ///< unknown JSON keys, as Op::extra
   bool operator==(const Operand&) const = default;
 };
 
@@ -131,15 +132,15 @@ struct Op {
   SyncType sync = SyncType::none;
   uint32_t first_operand = 0;
   uint32_t sources = 0, destinations = 0;
-  uint32_t first_id = 0, ids = 0;      ///< channel, semaphore or barrier ids
-  uint32_t group_index = 0;            ///< position of this block in its group
-  uint32_t group_size = 0;             ///< blocks in the group; 0: not grouped
-  uint32_t participants = 0;           ///< barrier: number of thread blocks
-  uint32_t body = 0;                   ///< pipeline: so many operations after this one are its body
-  uint64_t unit_bytes = 0;             ///< pipeline: bytes of one turn
-  uint64_t chunks = 0;                 ///< pipeline: chunks that all turns cover
-  uint32_t at = 0;                     ///< author's line: position in Plan::source plus one; 0 unknown
-  uint32_t extra = 0;                  ///< unknown JSON keys: position in Plan::extras plus one
+  uint32_t first_id = 0, ids = 0;  ///< channel, semaphore or barrier ids
+  uint32_t group_index = 0;        ///< position of this block in its group
+  uint32_t group_size = 0;         ///< blocks in the group; 0: not grouped
+  uint32_t participants = 0;       ///< barrier: number of thread blocks
+  uint32_t body = 0;               ///< pipeline: so many operations after this one are its body
+  uint64_t unit_bytes = 0;         ///< pipeline: bytes of one turn
+  uint64_t chunks = 0;             ///< pipeline: chunks that all turns cover
+  uint32_t at = 0;                 ///< author's line: position in Plan::source plus one; 0 unknown
+  uint32_t extra = 0;              ///< unknown JSON keys: position in Plan::extras plus one
 };
 
 /// The thread-block-local list of one channel type, in order of first use;
@@ -147,6 +148,7 @@ struct Op {
 struct ChannelRefs {
   ChannelType type;
   std::vector<uint32_t> ids;
+  uint32_t extra = 0;
 };
 
 /// The thread-block-local list of remote buffers reached through one channel type;
@@ -154,6 +156,7 @@ struct ChannelRefs {
 struct RemoteBufferRefs {
   ChannelType type;
   std::vector<uint32_t> ids;
+  uint32_t extra = 0;
 };
 
 struct ThreadBlock {
@@ -165,7 +168,9 @@ struct ThreadBlock {
   std::vector<RemoteBufferRefs> remote_buffers;
   uint32_t extra = 0;
 
-  std::span<const Operand> sources(const Op& op) const { return {operands.data() + op.first_operand, op.sources}; }
+  std::span<const Operand> sources(const Op& op) const {
+    return {operands.data() + op.first_operand, op.sources};
+  }
   std::span<const Operand> dests(const Op& op) const {
     return {operands.data() + op.first_operand + op.sources, op.destinations};
   }
@@ -183,9 +188,9 @@ struct ThreadBlock {
 /// rank group per channel.
 struct ChannelRecord {
   ChannelType type = ChannelType::memory;
-  std::vector<uint32_t> connected_to;               ///< memory, port
-  BufferKind buffer = BufferKind::input;            ///< switch
-  std::vector<std::vector<uint32_t>> rank_groups;   ///< switch
+  std::vector<uint32_t> connected_to;              ///< memory, port
+  BufferKind buffer = BufferKind::input;           ///< switch
+  std::vector<std::vector<uint32_t>> rank_groups;  ///< switch
   uint32_t extra = 0;
 };
 
@@ -234,6 +239,9 @@ struct Contribution {
   bool operator==(const Contribution&) const = default;
 };
 
+/// Every word that Extension::requirements may hold.
+inline constexpr std::string_view known_requirements[] = {"reduce_op", "flush", "switch_reduce"};
+
 /// What MSCCL++'s schema has no key for: the top-level key "chorale".
 struct Extension {
   std::vector<std::string> requirements;  ///< "requires": features that MSCCL++ lacks
@@ -244,7 +252,8 @@ struct Extension {
   /// Custom collectives: post[rank][output segment] is the sum of these inputs
   /// (one entry: a copy; none: undefined). Counts segments, not replicated chunks.
   std::vector<std::vector<std::vector<Contribution>>> post;
-  std::string verified, host;  ///< JSON texts kept as they are; empty: absent
+  std::string verified, host;  ///< JSON texts, kept but for their spaces; empty: absent
+  uint32_t extra = 0;          ///< unknown keys, as Op::extra
 };
 
 struct Plan {
@@ -255,9 +264,9 @@ struct Plan {
   uint64_t threads_per_block = 1024, buffer_alignment = 16;
   uint64_t min_message_size = 0, max_message_size = UINT64_MAX;
   Extension extension;
-  std::vector<SourceLine> source;    ///< authors' lines that Op::at points to
-  std::vector<std::string> extras;   ///< unknown keys, as the inside of a JSON object
-  uint32_t extra = 0;                ///< of the top level
+  std::vector<SourceLine> source;   ///< authors' lines that Op::at points to
+  std::vector<std::string> extras;  ///< unknown keys, as the inside of a JSON object
+  uint32_t extra = 0;               ///< of the top level
 
   uint32_t ranks() const { return uint32_t(gpus.size()); }
   /// The author's line of an operation; line 0 if unknown.

@@ -1,0 +1,178 @@
+// The JSON tree: parsing through nlohmann's event interface, and writing.
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "chorale/json.hpp"
+#include "json.hpp"
+
+namespace chorale::json {
+namespace {
+
+constexpr size_t max_depth = 64;
+
+/// Builds a Value from nlohmann's events. A callback that returns false ends the parse; `message` then says
+/// why.
+class Builder {
+ public:
+  Value root;
+  std::string message;
+  size_t position = 0;  ///< of a syntax error: bytes read
+
+  bool null() { return leaf(Value::Kind::null); }
+  bool boolean(bool value) {
+    if (!leaf(Value::Kind::boolean)) return false;
+    last_->boolean = value;
+    return true;
+  }
+  bool number_unsigned(uint64_t value) {
+    if (!leaf(Value::Kind::number)) return false;
+    last_->number = value;
+    return true;
+  }
+  bool number_integer(int64_t value) {
+    if (value == 0) return number_unsigned(0);  // "-0"
+    if (!leaf(Value::Kind::other_number)) return false;
+    last_->text = std::to_string(value);
+    return true;
+  }
+  bool number_float(double, const std::string& digits) {
+    if (!leaf(Value::Kind::other_number)) return false;
+    last_->text = digits;
+    return true;
+  }
+  bool string(std::string& text) {
+    if (!leaf(Value::Kind::string)) return false;
+    last_->text = std::move(text);
+    return true;
+  }
+  bool binary(nlohmann::json::binary_t&) { return false; }  // no JSON text has any
+  bool start_object(size_t) { return open(Value::Kind::object); }
+  bool start_array(size_t) { return open(Value::Kind::array); }
+  bool end_array() { return close(); }
+  bool key(std::string& text) {
+    open_.back()->keys.push_back(std::move(text));
+    return true;
+  }
+  bool end_object() { return no_repeats(open_.back()->keys) && close(); }
+  bool parse_error(size_t at, const std::string&, const nlohmann::json::exception& error) {
+    position = at;
+    message = error.what();
+    return false;
+  }
+
+ private:
+  bool leaf(Value::Kind kind) {
+    if (open_.empty()) {
+      last_ = &root;
+    } else {
+      // An open value never moves: its parent gets no further item before it is closed.
+      last_ = &open_.back()->items.emplace_back();
+    }
+    last_->kind = kind;
+    return true;
+  }
+  bool open(Value::Kind kind) {
+    if (open_.size() == max_depth) {
+      message = "nesting deeper than " + std::to_string(max_depth) + " levels";
+      return false;
+    }
+    leaf(kind);
+    open_.push_back(last_);
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+  bool no_repeats(const std::vector<std::string>& keys) {
+    std::vector<std::string_view> sorted(keys.begin(), keys.end());
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice == sorted.end()) return true;
+    message = "the key \"" + std::string(*twice) + "\" twice in one object";
+    return false;
+  }
+
+  std::vector<Value*> open_;
+  Value* last_ = nullptr;
+};
+
+/// "line 3, column 7" of the byte at `position`.
+std::string place(std::string_view text, size_t position) {
+  const std::string_view before = text.substr(0, std::min(position ? position - 1 : 0, text.size()));
+  const size_t line = 1 + std::count(before.begin(), before.end(), '\n');
+  const size_t start = before.rfind('\n');
+  const size_t column = 1 + before.size() - (start == before.npos ? 0 : start + 1);
+  return "line " + std::to_string(line) + ", column " + std::to_string(column);
+}
+
+/// nlohmann's "[json.exception.parse_error.101] parse error at line 1, column 2: <what>" without its head.
+std::string what(const std::string& message) {
+  const size_t head = message.find(": ");
+  return head == message.npos ? message : message.substr(head + 2);
+}
+
+}  // namespace
+
+const Value* Value::find(std::string_view key) const {
+  for (size_t k = 0; k < keys.size(); ++k) {
+    if (keys[k] == key) return &items[k];
+  }
+  return nullptr;
+}
+
+Value parse(std::string_view text) {
+  Builder builder;
+  if (nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) return std::move(builder.root);
+  if (builder.position) throw PlanError(place(text, builder.position), "no JSON: " + what(builder.message));
+  throw PlanError("/", builder.message);
+}
+
+void dump(std::string& out, const Value& value) {
+  switch (value.kind) {
+    case Value::Kind::null:
+      out += "null";
+      break;
+    case Value::Kind::boolean:
+      out += value.boolean ? "true" : "false";
+      break;
+    case Value::Kind::number:
+      append(out, value.number);
+      break;
+    case Value::Kind::other_number:
+      out += value.text;
+      break;
+    case Value::Kind::string:
+      quote(out, value.text);
+      break;
+    case Value::Kind::array:
+    case Value::Kind::object: {
+      const bool object = value.kind == Value::Kind::object;
+      out += object ? '{' : '[';
+      for (size_t k = 0; k < value.items.size(); ++k) {
+        if (k) out += ',';
+        if (object) {
+          quote(out, value.keys[k]);
+          out += ':';
+        }
+        dump(out, value.items[k]);
+      }
+      out += object ? '}' : ']';
+    }
+  }
+}
+
+void quote(std::string& out, std::string_view text) {
+  const bool plain = std::all_of(text.begin(), text.end(),
+                                 [](char c) { return c >= ' ' && c < 127 && c != '"' && c != '\\'; });
+  if (plain) {
+    put(out, "\"", text, "\"");
+    return;
+  }
+  // Names of our own making may be no UTF-8: better a replacement character than no plan.
+  out += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace chorale::json

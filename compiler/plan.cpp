@@ -1,0 +1,112 @@
+// Look-ups in a plan, and appending to it.
+
+#include "chorale/plan.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace chorale {
+namespace {
+
+/// Appends `more` to `pool`, of which it may be a part.
+template <class T>
+void extend(std::vector<T>& pool, std::span<const T> more) {
+  const std::less<const T*> before;
+  const bool own =
+      !more.empty() && !before(more.data(), pool.data()) && before(more.data(), pool.data() + pool.size());
+  if (!own) {
+    pool.insert(pool.end(), more.begin(), more.end());
+    return;
+  }
+  const size_t from = more.data() - pool.data();
+  for (size_t k = 0; k < more.size(); ++k) {
+    const T value = pool[from + k];  // push_back may move what it is given a reference to
+    pool.push_back(value);
+  }
+}
+
+}  // namespace
+
+const ChannelRefs* ThreadBlock::channels_of(ChannelType type) const {
+  for (const ChannelRefs& refs : channels) {
+    if (refs.type == type) return &refs;
+  }
+  return nullptr;
+}
+
+const RemoteBufferRefs* ThreadBlock::remote_buffers_of(ChannelType type) const {
+  for (const RemoteBufferRefs& refs : remote_buffers) {
+    if (refs.type == type) return &refs;
+  }
+  return nullptr;
+}
+
+uint32_t Gpu::channel_count(ChannelType type) const {
+  size_t count = 0;
+  for (const ChannelRecord& record : channels) {
+    if (record.type != type) continue;
+    count += type == ChannelType::switched ? record.rank_groups.size() : record.connected_to.size();
+  }
+  return uint32_t(count);
+}
+
+int64_t Gpu::peer(ChannelType type, uint32_t id) const {
+  size_t left = id;
+  for (const ChannelRecord& record : channels) {
+    if (record.type != type) continue;
+    if (left < record.connected_to.size()) return record.connected_to[left];
+    left -= record.connected_to.size();
+  }
+  return -1;
+}
+
+SwitchGroup Gpu::switch_group(uint32_t id) const {
+  size_t left = id;
+  for (const ChannelRecord& record : channels) {
+    if (record.type != ChannelType::switched) continue;
+    if (left < record.rank_groups.size()) return {record.buffer, &record.rank_groups[left]};
+    left -= record.rank_groups.size();
+  }
+  return {BufferKind::input, nullptr};
+}
+
+Segmentation segmentation(const Plan& plan) {
+  const uint64_t ranks = plan.ranks();
+  if (plan.collective == "allgather") return {1, ranks};
+  if (plan.collective == "reducescatter") return {ranks, 1};
+  if (plan.collective == "alltoall") return {ranks, ranks};
+  for (const std::string_view name : {"allreduce", "sendrecv", "broadcast"}) {
+    if (plan.collective == name) return {1, 1};
+  }
+  Segmentation own{plan.extension.input_segments, plan.extension.output_segments};
+  for (const Gpu& gpu : plan.gpus) {
+    if (!plan.extension.input_segments)
+      own.input = std::max(own.input, gpu.chunks[size_t(BufferKind::input)]);
+    if (!plan.extension.output_segments)
+      own.output = std::max(own.output, gpu.chunks[size_t(BufferKind::output)]);
+  }
+  return {std::max<uint64_t>(own.input, 1), std::max<uint64_t>(own.output, 1)};
+}
+
+Op& append(ThreadBlock& block, Opcode code, std::span<const Operand> sources, std::span<const Operand> dests,
+           std::span<const uint32_t> ids) {
+  Op op;
+  op.code = code;
+  op.first_operand = uint32_t(block.operands.size());
+  op.sources = uint32_t(sources.size());
+  op.destinations = uint32_t(dests.size());
+  op.first_id = uint32_t(block.ids.size());
+  op.ids = uint32_t(ids.size());
+  // A destination list inside the pool must survive the pool's growth by the sources.
+  const std::less<const Operand*> before;
+  const Operand* pool = block.operands.data();
+  const bool own =
+      !dests.empty() && !before(dests.data(), pool) && before(dests.data(), pool + op.first_operand);
+  const size_t from = own ? dests.data() - pool : 0;
+  extend(block.operands, sources);
+  extend(block.operands, own ? std::span<const Operand>(block.operands.data() + from, dests.size()) : dests);
+  extend(block.ids, ids);
+  return block.ops.emplace_back(op);
+}
+
+}  // namespace chorale
