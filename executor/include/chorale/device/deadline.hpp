@@ -50,6 +50,9 @@ struct Deadline {
   /// Starts the clock, to give several waits one limit together.
   CHORALE_FN void start() { until = ticks != 0 ? now_ns() + ticks : 0; }
 
+  /// When a wait that begins now must end: `until` if it was started, else by a clock of its own; 0: never.
+  CHORALE_FN uint64_t started() const { return until != 0 ? until : ticks != 0 ? now_ns() + ticks : 0; }
+
   CHORALE_FN bool expired() const { return until != 0 && now_ns() >= until; }
 
   /// Of one thread: why to stop waiting now.
@@ -61,6 +64,13 @@ struct Deadline {
     return expired() ? Stop::timed_out : Stop::none;
   }
 };
+
+#if defined(__CUDACC__)
+/// Deadline::poll for waits that are inlined many times: apart, so that the rare look does not grow each of them.
+__device__ __noinline__ inline Stop poll_apart(AbortWord* shared, uint64_t until) {
+  return Deadline{shared, 0, until}.poll();
+}
+#endif
 
 /// Whether the group has to stop; the same answer in every thread. Synchronises.
 CHORALE_FN Stop stop_for(const Group& group, const Deadline& deadline) {
@@ -77,7 +87,7 @@ template <class Ready>
 CHORALE_FN Stop spin_until(const Group& group, const Deadline& deadline, const Ready& ready) {
   if (ready()) return Stop::none;
   Deadline limit = deadline;
-  if (limit.until == 0) limit.start();
+  limit.until = deadline.started();
   for (uint32_t spin = 1;; ++spin) {
     group.park(ready, spin);
     if (ready()) return Stop::none;

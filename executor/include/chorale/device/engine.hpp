@@ -26,7 +26,7 @@ namespace detail {
 /// The calling thread's units of first .. last-1, all of them of 16 bytes.
 template <bool Whole, class Source, class Sink>
 CHORALE_FN Stop move_units(const Group& group, uint64_t units, const Source& source, const Sink& sink) {
-  constexpr uint32_t at_once = Source::at_once;
+  constexpr uint32_t at_once = Whole ? Source::at_once : 1;  // the slow way is kept small instead
   const uint64_t stride = group.size;
   uint64_t unit = group.rank;
   // Several loads in flight before the first store hides the latency of peers' memory.

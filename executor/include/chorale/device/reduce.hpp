@@ -132,7 +132,7 @@ struct Reduced {
     Stop stop = first.template read<Whole>(group, unit, bytes, to);
     if (stop != Stop::none) return stop;
     sum.start(to);
-#pragma unroll 4
+#pragma unroll(Whole && !waits ? 4 : 1)
     for (uint32_t other = 0; other < n; ++other) {
       stop = others[other].template read<Whole>(group, unit, bytes, to);
       if (stop != Stop::none) return stop;
@@ -189,7 +189,7 @@ struct Multi {
     detail::Sum<Op, T> sum;
     member(0).template read<Whole>(group, unit, bytes, to);
     sum.start(to);
-#pragma unroll 4
+#pragma unroll(Whole ? 4 : 1)
     for (uint32_t rank = 1; rank < n; ++rank) {
       member(rank).template read<Whole>(group, unit, bytes, to);
       sum.add(to);

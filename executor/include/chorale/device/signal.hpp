@@ -119,7 +119,7 @@ CHORALE_FN Stop semaphore_acquire(const Group& group, Semaphore* semaphore, cons
   if (group.leader()) {
     group.step();
     Deadline limit = deadline;
-    if (limit.until == 0) limit.start();
+    limit.until = deadline.started();
     const auto positive = [semaphore]() -> bool { return load_relaxed(&semaphore->permits) != 0; };
     for (;;) {
       stop = spin_until(group, limit, positive);
