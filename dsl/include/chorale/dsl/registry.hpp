@@ -55,7 +55,8 @@ class Parameters {
 
  private:
   const std::string* setting(Parameter);
-  int64_t whole_number(std::string_view name, int64_t default_value, std::string_view description, Bounds);
+  template <class Number>
+  Number whole_number(std::string_view name, Number default_value, std::string_view description, Bounds);
 
   Settings settings_;
   std::vector<Parameter> declared_;

@@ -9,6 +9,10 @@
 
 namespace chorale::dsl {
 
+class Call;     // private to dsl/
+struct Region;  // private to dsl/
+struct Step;    // private to dsl/
+
 /// One buffer of each rank of a group, joined by a switch.
 ///
 /// Becomes in every member a record
@@ -48,8 +52,9 @@ class SwitchChannel {
   BufferKind buffer_type() const { return buffer_; }
 
  private:
-  bool accepts(const char* chunk_name, int64_t rank, int64_t offset, int64_t size, const Chunk&, Here) const;
-  int64_t id_at(int64_t rank) const;
+  bool accepts(Call&, const char* chunk_name, int64_t rank, int64_t offset, int64_t size, const Chunk&) const;
+  Region region(int64_t offset, int64_t size) const;
+  void record(Call&, Step, int64_t rank, int64_t tb) const;
 
   Recording* recording_;
   std::vector<int64_t> ranks_, ids_;  // ids_[k]: number of this channel at ranks_[k]

@@ -1,0 +1,128 @@
+#include "dsl/call.hpp"
+
+#include <unordered_map>
+#include <utility>
+
+namespace chorale::dsl {
+
+std::string buffer_of(int64_t rank, BufferKind kind) { return say("rank ", rank, "'s ", buffer_names[size_t(kind)]); }
+
+Region here(const Chunk& chunk) {
+  return {Region::At::here, chunk.buffer, 0, uint64_t(chunk.index), uint64_t(chunk.size)};
+}
+
+Region at_peer(const Chunk& chunk) {
+  return {Region::At::peer, chunk.buffer, uint32_t(chunk.rank), uint64_t(chunk.index), uint64_t(chunk.size)};
+}
+
+void Call::fail(std::string text, std::string help) {
+  ok_ = false;
+  if (!silent_) recording_.find(at_, std::move(text), std::move(help));
+}
+
+bool Call::rank(const char* what, int64_t rank) {
+  if (silent_) return false;
+  if (recording_.has_rank(rank)) return true;
+  fail(say(what, " is ", rank, ", but the program's ranks are ", recording_.rank_range()));
+  return false;
+}
+
+bool Call::within(const char* what, int64_t value, int64_t least, int64_t most) {
+  if (value >= least && value <= most) return true;
+  fail(say(what, " is ", value, ", but must be ", least, " to ", most));
+  return false;
+}
+
+bool Call::sound(const Chunk& chunk) const {
+  if (recording_.poisoned(chunk) || recording_.foreign(chunk) || !recording_.has_rank(chunk.rank)) return false;
+  const auto extent = int64_t(recording_.plan().gpus[chunk.rank].chunks[size_t(chunk.buffer)]);
+  return chunk.size > 0 && chunk.index >= 0 && chunk.size <= extent && chunk.index <= extent - chunk.size;
+}
+
+bool Call::chunk(Name name, const Chunk& chunk, int64_t rank, const char* who) {
+  if (silent_) return false;
+  if (recording_.poisoned(chunk)) return ok_ = false;
+  if (recording_.foreign(chunk)) {
+    fail(say(name.str(), " belongs to another program"));
+    return false;
+  }
+  if (!recording_.has_rank(chunk.rank)) return this->rank(say("the rank of ", name.str()).c_str(), chunk.rank);
+  if (!sound(chunk)) {
+    const std::string buffer = buffer_of(chunk.rank, chunk.buffer);
+    const uint64_t extent = recording_.plan().gpus[chunk.rank].chunks[size_t(chunk.buffer)];
+    if (chunk.size <= 0) {
+      fail(say(name.str(), " has ", chunk.size, " chunks, but needs at least 1"));
+    } else if (chunk.index < 0) {
+      fail(say(name.str(), " begins at chunk ", chunk.index, ", but ", buffer, " begins at 0"));
+    } else {
+      fail(say(name.str(), " is ", chunk.size, " chunks from chunk ", chunk.index, ", but ", buffer, " has ", extent));
+    }
+    return false;
+  }
+  if (chunk.rank != rank) {
+    fail(say(name.str(), " is on rank ", chunk.rank, ", but ", who, " is rank ", rank));
+    return false;
+  }
+  return true;
+}
+
+void Call::same_size(Name left_name, const Chunk& left, Name right_name, const Chunk& right) {
+  if (silent_ || !sound(left) || !sound(right) || left.size == right.size) return;
+  fail(say(left_name.str(), " has ", left.size, " chunks, but ", right_name.str(), " has ", right.size));
+}
+
+void Call::in_scratch(Name name, const Chunk& chunk) {
+  if (silent_ || !sound(chunk) || chunk.buffer == BufferKind::scratch) return;
+  fail(say(name.str(), " is in the ", buffer_names[size_t(chunk.buffer)], " buffer, but packets are kept in scratch"));
+}
+
+void Call::reduce_op(ReduceOp op) {
+  if (op == ReduceOp::avg) {
+    fail("reduce_op is avg, but an operation combines by sum, min, max or prod",
+         "use sum; whether the result is divided is chosen when the plan is executed");
+  }
+}
+
+void Call::block(Block block) {
+  const ThreadBlockGroup* group = block.group();
+  if (!group) {
+    within("thread block", block.tb(), 0, max_block);
+    return;
+  }
+  // The group is the author's other line: it is wrong there, once, however often it is used.
+  const auto group_is_wrong = [&](std::string text) {
+    ok_ = false;
+    if (!silent_) {
+      recording_.find(group->at(), std::move(text), {}, {Note{recording_.line(at_), std::nullopt, "used here"}});
+    }
+  };
+  if (group->numtb() == 0) group_is_wrong("the thread block group is empty, but at least 1 block has to run its operations");
+  std::unordered_map<int64_t, size_t> seen;
+  for (size_t at = 0; at < group->numtb(); ++at) {
+    const int64_t tb = group->tb_list()[at];
+    if (tb < 0 || tb > max_block) {
+      group_is_wrong(say("thread block is ", tb, ", but must be 0 to ", max_block));
+    } else if (const auto [first, added] = seen.try_emplace(tb, at); !added) {
+      group_is_wrong(say("thread block ", tb, " is in the group twice, at positions ", first->second, " and ", at));
+    }
+  }
+}
+
+void Call::record(Step step, int64_t rank, Block block) {
+  step.rank = uint32_t(rank);
+  step.at = recording_.place(at_);
+  if (!block.group()) {
+    step.block = uint32_t(block.tb());
+    recording_.record(std::move(step));
+    return;
+  }
+  const std::vector<int64_t>& blocks = block.group()->tb_list();
+  step.group_size = uint32_t(blocks.size());
+  for (const int64_t tb : blocks) {
+    step.block = uint32_t(tb);
+    recording_.record(step);
+    ++step.group_index;
+  }
+}
+
+}  // namespace chorale::dsl

@@ -1,0 +1,58 @@
+#pragma once
+/// \file
+/// The preconditions of one call. Each check reports what is wrong; checks go on after a
+/// finding, so that one call can have several, but what a finding makes meaningless is silent.
+
+#include <string>
+#include <vector>
+
+#include "dsl/recording.hpp"
+
+namespace chorale::dsl {
+
+/// What texts call an operand: "src", or "others[2]".
+struct Name {
+  Name(const char* text, int64_t index = -1) : text(text), index(index) {}
+  std::string str() const { return index < 0 ? std::string(text) : say(text, "[", index, "]"); }
+  const char* text;
+  int64_t index;
+};
+
+class Call {
+ public:
+  /// \param silent  the object that is called is poisoned: nothing is reported or recorded
+  Call(Recording& recording, Here at, bool silent = false)
+      : recording_(recording), at_(at), silent_(silent || !recording.usable()), ok_(!silent_) {}
+
+  bool ok() const { return ok_; }
+
+  /// `what` is e.g. "destination rank".
+  bool rank(const char* what, int64_t rank);
+  bool within(const char* what, int64_t value, int64_t least, int64_t most);
+  /// Inside its buffer, of this program, on `rank`, which is `who`, e.g. "the peer of this channel".
+  bool chunk(Name, const Chunk&, int64_t rank, const char* who);
+  /// Silent if one of them has been found wrong.
+  void same_size(Name left_name, const Chunk& left, Name right_name, const Chunk& right);
+  void in_scratch(Name, const Chunk&);
+  void reduce_op(ReduceOp);
+  void block(Block);
+  void fail(std::string text, std::string help = {});
+
+  /// The block, or every block of the group, records `step`. Only if ok().
+  void record(Step step, int64_t rank, Block);
+
+ private:
+  bool sound(const Chunk&) const;
+
+  Recording& recording_;
+  Here at_;
+  bool silent_, ok_;
+};
+
+/// How texts name a buffer: "rank 0's input".
+std::string buffer_of(int64_t rank, BufferKind);
+
+Region here(const Chunk&);
+Region at_peer(const Chunk&);
+
+}  // namespace chorale::dsl

@@ -1,0 +1,155 @@
+// Collectives, and the options of a program.
+
+#include "chorale/dsl/collectives.hpp"
+
+#include <utility>
+
+#include "dsl/recording.hpp"
+
+namespace chorale::dsl {
+namespace {
+
+template <class Kind>
+Collective make(const char* name, const Kind& kind, int64_t input_parts, int64_t output_parts) {
+  Collective made;
+  made.name = name;
+  made.ranks = kind.ranks;
+  made.chunk_factor = kind.chunk_factor;
+  made.input_parts = input_parts;
+  made.output_parts = output_parts;
+  made.inplace = kind.inplace;
+  return made;
+}
+
+}  // namespace
+
+Collective::Collective(const AllGather& kind) : Collective(make("allgather", kind, 1, kind.ranks)) {}
+Collective::Collective(const AllReduce& kind) : Collective(make("allreduce", kind, kind.ranks, kind.ranks)) {}
+Collective::Collective(const ReduceScatter& kind) : Collective(make("reducescatter", kind, kind.ranks, 1)) {}
+Collective::Collective(const AllToAll& kind) : Collective(make("alltoall", kind, kind.ranks, kind.ranks)) {}
+Collective::Collective(const SendRecv& kind) : Collective(make("sendrecv", kind, 1, 1)) {}
+
+Collective::Collective(const Broadcast& kind) : Collective(make("broadcast", kind, 1, 1)) { root = kind.root; }
+
+Collective::Collective(const TestCollective& kind)
+    : name("test"), ranks(kind.ranks), input_parts(kind.input), output_parts(kind.output) {}
+
+Collective::Collective(Custom kind)
+    : name("custom"),
+      ranks(kind.ranks),
+      input_parts(kind.input),
+      output_parts(kind.output),
+      inplace(kind.inplace),
+      post(std::move(kind.post)) {}
+
+Recording::Recording(ProgramOptions options, Here at) {
+  set_options(options, at);
+  set_collective(options.collective, at);
+  plan_.name = std::move(options.name);
+  ranks_.resize(plan_.gpus.size());
+}
+
+void Recording::set_options(const ProgramOptions& options, Here at) {
+  const auto within = [&](const char* name, int64_t value, int64_t least, int64_t most) {
+    if (value >= least && value <= most) return value;
+    find(at, say(name, " is ", value, ", but must be ", least, " to ", most));
+    return least;
+  };
+  if (options.name.empty()) find(at, "the name of the program is empty, but plans are known by it");
+  if (options.min_message_size > options.max_message_size) {
+    find(at, say("min_message_size is ", options.min_message_size, ", which is above max_message_size ",
+                 options.max_message_size));
+  }
+  compile_options_.instances = uint32_t(within("instances", options.instances, 1, 1024));
+  compile_options_.fuse = options.fuse;
+  compile_options_.auto_sync = options.auto_sync;
+  compile_options_.replication = options.replication;
+  plan_.protocol = options.protocol;
+  plan_.reuse_resources = options.reuse_resources;
+  plan_.use_double_scratch_buffer = options.use_double_scratch_buffer;
+  plan_.threads_per_block = uint64_t(within("threads_per_block", options.threads_per_block, 1, 1024));
+  plan_.buffer_alignment = uint64_t(within("buffer_alignment", options.buffer_alignment, 1, max_count));
+  plan_.min_message_size = options.min_message_size;
+  plan_.max_message_size = options.max_message_size;
+}
+
+void Recording::set_collective(const Collective& collective, Here at) {
+  const size_t before = findings_.size();
+  const auto within = [&](const char* name, int64_t value, int64_t least, int64_t most) {
+    if (value < least || value > most) {
+      find(at, say(name, " of ", collective.name, " is ", value, ", but must be ", least, " to ", most));
+    }
+  };
+  if (collective.name.empty()) {
+    find(at, "no collective is given, but it says how many ranks and chunks there are",
+         "for example .collective = AllReduce{.ranks = 8}");
+    return;
+  }
+  within("ranks", collective.ranks, 1, max_rank_count);
+  within("chunk_factor", collective.chunk_factor, 1, max_count);
+  // The parts of the named collectives are 1 or the ranks, which have been looked at.
+  const bool free = collective.name == "test" || collective.name == "custom";
+  if (free) {
+    within("input", collective.input_parts, 0, max_count);
+    within("output", collective.output_parts, 0, max_count);
+  }
+  if (findings_.size() != before) return;
+  if (collective.root < 0 || collective.root >= collective.ranks) {
+    find(at, say("root is ", collective.root, ", but the ranks are 0 to ", collective.ranks - 1));
+    return;
+  }
+  const auto chunks = [&](const char* buffer, int64_t parts) -> uint64_t {
+    if (parts <= max_count / collective.chunk_factor) return uint64_t(parts * collective.chunk_factor);
+    find(at, say("the ", buffer, " of ", collective.name, " has ", parts, " times ", collective.chunk_factor,
+                 " chunks, but at most ", max_count, " fit"));
+    return 0;
+  };
+  const uint64_t input = chunks("input", collective.input_parts);
+  const uint64_t output = chunks("output", collective.output_parts);
+  if (findings_.size() != before) return;
+
+  plan_.collective = collective.name;
+  plan_.inplace = collective.inplace;
+  plan_.extension.root = uint32_t(collective.root);
+  if (free) {
+    plan_.extension.input_segments = input;
+    plan_.extension.output_segments = output;
+  }
+  plan_.gpus.resize(size_t(collective.ranks));
+  for (size_t rank = 0; rank < plan_.gpus.size(); ++rank) {
+    plan_.gpus[rank].id = uint32_t(rank);
+    plan_.gpus[rank].chunks[size_t(BufferKind::input)] = input;
+    plan_.gpus[rank].chunks[size_t(BufferKind::output)] = output;
+  }
+  if (collective.name == "custom") set_post(collective, at);
+}
+
+void Recording::set_post(const Collective& collective, Here at) {
+  // Every chunk's list is in the plan file; beyond this nobody could read or check it.
+  constexpr int64_t most = int64_t{1} << 24;
+  if (!collective.post) {
+    find(at, "custom has no post, but only that says what the output holds",
+         "give .post, or use TestCollective, which promises nothing");
+    return;
+  }
+  if (collective.output_parts > most / collective.ranks) {
+    find(at, say("custom promises ", collective.output_parts, " chunks on each of ", collective.ranks,
+                 " ranks, but at most ", most, " in all can be listed"));
+    return;
+  }
+  auto& post = plan_.extension.post;
+  post.resize(size_t(collective.ranks));
+  for (int64_t rank = 0; rank < collective.ranks; ++rank) {
+    for (int64_t chunk = 0; chunk < collective.output_parts; ++chunk) {
+      std::vector<Contribution> sum = collective.post(rank, chunk);
+      for (const Contribution& part : sum) {
+        if (int64_t{part.rank} < collective.ranks && part.chunk < uint64_t(collective.input_parts)) continue;
+        find(at, say("post(", rank, ", ", chunk, ") names input chunk ", part.chunk, " of rank ", part.rank, ", but ",
+                     collective.ranks, " ranks have ", collective.input_parts, " input chunks each"));
+      }
+      post[size_t(rank)].push_back(std::move(sum));
+    }
+  }
+}
+
+}  // namespace chorale::dsl

@@ -1,0 +1,36 @@
+#include "chorale/dsl/program.hpp"
+
+#include <exception>
+#include <utility>
+
+#include "dsl/recording.hpp"
+
+namespace chorale::dsl {
+
+Program::Program(ProgramOptions options, Here at) : recording_(std::make_unique<Recording>(std::move(options), at)) {}
+Program::Program(Program&&) noexcept = default;
+Program& Program::operator=(Program&&) noexcept = default;
+Program::~Program() = default;
+
+const std::string& Program::name() const { return Recording::of(*this).plan().name; }
+int64_t Program::num_ranks() const { return int64_t(Recording::of(*this).plan().gpus.size()); }
+Diagnostics Program::diagnostics() const { return Recording::of(*this).findings(); }
+Plan Program::recorded() const { return Recording::of(*this).finished(); }
+CompileOptions Program::compile_options() const { return Recording::of(*this).compile_options(); }
+
+Compiled Program::compile() const {
+  Compiled compiled{recorded(), diagnostics()};
+  if (compiled.ok()) compiled.diagnostics = chorale::compile(compiled.plan, compile_options());
+  return compiled;
+}
+
+LoopIterationContext::LoopIterationContext(Program& program, int64_t unit_bytes, int64_t num_chunks, Here at)
+    : recording_(&Recording::of(program)), exceptions_(std::uncaught_exceptions()) {
+  recording_->open_loop(unit_bytes, num_chunks, at);
+}
+
+LoopIterationContext::~LoopIterationContext() {
+  recording_->close_loop(std::uncaught_exceptions() == exceptions_);
+}
+
+}  // namespace chorale::dsl

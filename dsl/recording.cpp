@@ -1,0 +1,263 @@
+// Recording: from calls to the plan.
+
+#include "dsl/recording.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace chorale::dsl {
+namespace {
+
+/// Position of `value` in `list`, appended if it is new.
+uint32_t position(std::vector<uint32_t>& list, uint32_t value) {
+  const auto found = std::find(list.begin(), list.end(), value);
+  const auto at = uint32_t(found - list.begin());
+  if (found == list.end()) list.push_back(value);
+  return at;
+}
+
+/// The entry of a channel type in a list of a block, appended if it is new.
+template <class Refs>
+Refs& of_type(std::vector<Refs>& list, ChannelType type) {
+  for (Refs& refs : list) {
+    if (refs.type == type) return refs;
+  }
+  return list.emplace_back(Refs{type, {}});
+}
+
+}  // namespace
+
+std::string base_name(std::string_view path) {
+  const size_t slash = path.find_last_of("/\\");
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+}
+
+Recording& Recording::of(const Program& program) {
+  if (!program.recording_) throw std::logic_error("this Program was moved from; use the one it was moved to");
+  return *program.recording_;
+}
+
+void Recording::find(Here at, std::string text, std::string help, std::vector<Note> notes) {
+  const SourceLine where = line(at);
+  if (!known_.insert(say(where.file, ":", where.line, ":", text)).second) return;
+  findings_.push_back({"dsl", where, std::nullopt, std::move(text), std::move(notes), std::move(help)});
+}
+
+SourceLine Recording::line(Here at) const { return {base_name(at.file), at.line}; }
+
+std::string Recording::rank_range() const { return say("0 to ", plan_.gpus.size() - 1); }
+
+Chunk Recording::chunk(int64_t rank, BufferKind buffer, int64_t index, int64_t size) const {
+  Chunk chunk(rank, buffer, index, size);
+  chunk.owner_ = this;
+  return chunk;
+}
+
+Chunk Recording::poison(int64_t rank, BufferKind buffer) {
+  Chunk chunk(rank, buffer, 0, 0);
+  chunk.poisoned_ = true;
+  return chunk;
+}
+
+int64_t Recording::add_scratch(int64_t rank, int64_t size) {
+  uint64_t& chunks = plan_.gpus[rank].chunks[size_t(BufferKind::scratch)];
+  const auto first = int64_t(chunks);
+  chunks += uint64_t(size);
+  return first;
+}
+
+int64_t Recording::add_semaphore(int64_t rank, int64_t initial_value) {
+  plan_.gpus[rank].semaphores.push_back(initial_value);
+  return int64_t(plan_.gpus[rank].semaphores.size()) - 1;
+}
+
+int64_t Recording::add_channel(ChannelType type, int64_t rank, int64_t peer) {
+  std::vector<ChannelRecord>& records = plan_.gpus[rank].channels;
+  auto record = std::find_if(records.begin(), records.end(), [&](const auto& known) { return known.type == type; });
+  if (record == records.end()) {
+    records.emplace_back().type = type;
+    record = records.end() - 1;
+  }
+  record->connected_to.push_back(uint32_t(peer));
+  return int64_t(record->connected_to.size()) - 1;
+}
+
+int64_t Recording::add_switch_channel(int64_t rank, BufferKind buffer, const std::vector<int64_t>& ranks) {
+  Gpu& gpu = plan_.gpus[rank];
+  const int64_t id = gpu.channel_count(ChannelType::switched);
+  ChannelRecord& record = gpu.channels.emplace_back();
+  record.type = ChannelType::switched;
+  record.buffer = buffer;
+  record.rank_groups.emplace_back(ranks.begin(), ranks.end());
+  return id;
+}
+
+uint32_t Recording::barrier_id(int64_t rank, const std::vector<int64_t>& blocks) {
+  // By the ordered list, as MSCCL++ does, but per program: its table is never reset.
+  auto& barriers = ranks_[rank].barriers;
+  const auto found = std::find(barriers.begin(), barriers.end(), blocks);
+  const auto id = uint32_t(found - barriers.begin());
+  if (found == barriers.end()) barriers.push_back(blocks);
+  return id;
+}
+
+uint32_t Recording::place(Here at) {
+  // Calls come in runs from one line (a group, a loop), so most look-ups end here.
+  if (at.file == last_place_.file && at.line == last_place_.line) return last_place_id_;
+  SourceLine where = line(at);
+  const auto [entry, added] = places_.try_emplace(say(where.file, ":", where.line), uint32_t(plan_.source.size() + 1));
+  if (added) plan_.source.push_back(std::move(where));
+  last_place_ = at;
+  return last_place_id_ = entry->second;
+}
+
+ThreadBlock& Recording::block(uint32_t rank, uint32_t id) {
+  std::vector<ThreadBlock>& blocks = plan_.gpus[rank].threadblocks;
+  std::vector<int32_t>& known = ranks_[rank].blocks;
+  if (id >= known.size()) known.resize(id + 1, -1);
+  if (known[id] < 0) {
+    known[id] = int32_t(blocks.size());
+    blocks.emplace_back().id = id;
+  }
+  return blocks[known[id]];
+}
+
+uint32_t Recording::local_channel(ThreadBlock& block, ChannelType type, uint32_t id) {
+  return position(of_type(block.channels, type).ids, id);
+}
+
+uint32_t Recording::local_remote_buffer(ThreadBlock& block, const Step& step, const Region& region) {
+  std::vector<RemoteBuffer>& buffers = plan_.gpus[step.rank].remote_buffers;
+  const uint64_t key = uint64_t{region.peer} * 3 + uint64_t(region.buffer);
+  const auto [entry, added] = ranks_[step.rank].remote_buffers.try_emplace(key, uint32_t(buffers.size()));
+  if (added) {
+    RemoteBuffer& buffer = buffers.emplace_back();
+    buffer.rank = region.peer;
+    buffer.buffer = region.buffer;
+  }
+  std::vector<ChannelType>& access = buffers[entry->second].access;
+  if (std::find(access.begin(), access.end(), step.via) == access.end()) access.push_back(step.via);
+  return position(of_type(block.remote_buffers, step.via).ids, entry->second);
+}
+
+Op& Recording::commit(const Step& step) {
+  ThreadBlock& to = block(step.rank, step.block);
+  uint32_t local_id = 0;
+  if (step.channel >= 0) local_id = local_channel(to, step.via, uint32_t(step.channel));
+  std::vector<Operand> operands;
+  operands.reserve(step.sources.size() + step.dests.size());
+  const auto resolve = [&](const Region& region) {
+    uint32_t ref = uint32_t(region.buffer);
+    if (region.at == Region::At::peer) ref = local_remote_buffer(to, step, region);
+    if (region.at == Region::At::members) ref = local_id;
+    operands.push_back({region.index, region.size, ref});
+  };
+  for (const Region& region : step.sources) resolve(region);
+  for (const Region& region : step.dests) resolve(region);
+  const std::span<const Operand> all = operands;
+  const std::span<const uint32_t> ids =
+      step.names_channel ? std::span<const uint32_t>(&local_id, 1) : std::span<const uint32_t>(step.ids);
+  Op& op = append(to, step.code, all.first(step.sources.size()), all.subspan(step.sources.size()), ids);
+  op.via = step.via;
+  op.reduce_op = step.reduce_op;
+  op.sync = step.sync;
+  op.group_index = step.group_index;
+  op.group_size = step.group_size;
+  op.participants = step.participants;
+  op.at = step.at;
+  return op;
+}
+
+void Recording::record(Step step) {
+  if (loop_.depth == 0) {
+    commit(step);
+  } else if (!loop_.discard && loop_.depth == 1) {
+    loop_.steps.push_back(std::move(step));
+  }
+}
+
+void Recording::open_loop(int64_t unit_bytes, int64_t chunks, Here at) {
+  if (!usable()) return;
+  if (++loop_.depth > 1) {
+    const SourceLine& outer = plan_.source[loop_.at - 1];
+    find(at, say("this loop is inside the loop of ", outer.file, ":", outer.line, ", but loops do not nest"));
+    return;
+  }
+  loop_.discard = false;
+  const auto check = [&](const char* name, int64_t value) {
+    if (value >= 1 && value <= max_count) return;
+    find(at, say(name, " is ", value, ", but must be 1 to ", max_count));
+    loop_.discard = true;
+  };
+  check("unit_bytes", unit_bytes);
+  check("num_chunks", chunks);
+  loop_.unit_bytes = uint64_t(unit_bytes);
+  loop_.chunks = uint64_t(chunks);
+  loop_.at = place(at);
+}
+
+void Recording::close_loop(bool keep) {
+  if (!usable() || --loop_.depth > 0) return;
+  const std::vector<Step> steps = std::exchange(loop_.steps, {});
+  if (!keep || loop_.discard) return;
+  // In the order of the calls, so that local numbers are those of first use.
+  std::unordered_map<uint64_t, size_t> pipelines;  // by rank and block: position of the pipeline
+  for (const Step& step : steps) {
+    const uint64_t key = uint64_t{step.rank} << 32 | step.block;
+    ThreadBlock& to = block(step.rank, step.block);
+    const auto [entry, added] = pipelines.try_emplace(key, to.ops.size());
+    if (added) {
+      Op& pipeline = append(to, Opcode::pipeline, {}, {});
+      pipeline.unit_bytes = loop_.unit_bytes;
+      pipeline.chunks = loop_.chunks;
+      pipeline.at = loop_.at;
+    }
+    commit(step);
+    ++block(step.rank, step.block).ops[entry->second].body;
+  }
+}
+
+int64_t Recording::empty_blocks(const Gpu& gpu) const {
+  uint32_t highest = 0;
+  for (const ThreadBlock& block : gpu.threadblocks) highest = std::max(highest, block.id);
+  return gpu.threadblocks.empty() ? 0 : int64_t{highest} + 1 - int64_t(gpu.threadblocks.size());
+}
+
+Plan Recording::finished() const {
+  Plan plan = plan_;
+  for (Gpu& gpu : plan.gpus) {
+    std::vector<ThreadBlock>& blocks = gpu.threadblocks;
+    const int64_t empty = empty_blocks(gpu);
+    if (empty > 0 && empty <= max_empty_blocks) {
+      // MSCCL++ launches them, so positions and ids agree.
+      const std::vector<int32_t>& known = ranks_[gpu.id].blocks;
+      for (uint32_t id = 0; id < known.size(); ++id) {
+        if (known[id] < 0) blocks.emplace_back().id = id;
+      }
+    }
+    std::sort(blocks.begin(), blocks.end(), [](const auto& left, const auto& right) { return left.id < right.id; });
+  }
+  return plan;
+}
+
+Diagnostics Recording::findings() const {
+  Diagnostics all = findings_;
+  for (const Gpu& gpu : plan_.gpus) {
+    const int64_t empty = empty_blocks(gpu);
+    if (empty <= max_empty_blocks) continue;
+    const auto highest = std::max_element(gpu.threadblocks.begin(), gpu.threadblocks.end(),
+                                          [](const auto& left, const auto& right) { return left.id < right.id; });
+    all.push_back({"dsl", plan_.line_of(highest->ops.front()), std::nullopt,
+                   say("rank ", gpu.id, " uses thread block ", highest->id, " and leaves ", empty,
+                       " blocks below it empty, but at most ", max_empty_blocks, " may be"),
+                   {}, "number the thread blocks without gaps"});
+  }
+  if (loop_.depth > 0) {
+    all.push_back({"dsl", plan_.source[loop_.at - 1], std::nullopt, "the plan is asked for inside this loop", {},
+                   "end the loop first"});
+  }
+  return all;
+}
+
+}  // namespace chorale::dsl

@@ -1,0 +1,139 @@
+#pragma once
+/// \file
+/// What a Program has recorded so far, and the only code that writes its Plan.
+
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "chorale/dsl.hpp"
+
+namespace chorale::dsl {
+
+/// Chunk counts, unit sizes and the like are at most this: what other plan readers can hold.
+inline constexpr int64_t max_count = int64_t{1} << 32;
+inline constexpr int64_t max_rank_count = 65536;
+inline constexpr int64_t max_block = 65535;
+/// Empty blocks that a rank may have below its highest one. They are launched too.
+inline constexpr int64_t max_empty_blocks = 1024;
+
+/// Text and numbers, one after the other.
+template <class... Parts>
+std::string say(const Parts&... parts) {
+  std::string text;
+  const auto add = [&text](const auto& part) {
+    if constexpr (std::is_integral_v<std::decay_t<decltype(part)>>) {
+      text += std::to_string(part);
+    } else {
+      text += part;
+    }
+  };
+  (add(parts), ...);
+  return text;
+}
+
+/// `path` without its folders: plans hold no paths of the author's machine.
+std::string base_name(std::string_view path);
+
+/// An operand before it is known under which local number its block reaches it.
+struct Region {
+  enum class At : uint8_t { here, peer, members };
+  At at = At::here;
+  BufferKind buffer = BufferKind::input;
+  uint32_t peer = 0;
+  uint64_t index = 0, size = 0;
+};
+
+/// One operation of one block, in terms of the whole rank.
+struct Step {
+  uint32_t rank = 0, block = 0;
+  Opcode code = Opcode::nop;
+  ChannelType via = ChannelType::none;
+  ReduceOp reduce_op = ReduceOp::sum;
+  SyncType sync = SyncType::none;
+  uint32_t group_index = 0, group_size = 0, participants = 0;
+  std::vector<Region> sources, dests;
+  int64_t channel = -1;    ///< number at the rank of the channel that it uses; -1: none
+  bool names_channel = false;  ///< the operation itself lists the channel
+  std::vector<uint32_t> ids;   ///< semaphore or barrier, if it uses no channel
+  uint32_t at = 0;             ///< as Op::at
+};
+
+class Recording {
+ public:
+  Recording(ProgramOptions, Here);
+  /// \throws std::logic_error if the program was moved from
+  static Recording& of(const Program&);
+
+  /// False if the options leave nothing to record into; all calls are then silent.
+  bool usable() const { return !plan_.gpus.empty(); }
+  const Plan& plan() const { return plan_; }
+  const CompileOptions& compile_options() const { return compile_options_; }
+
+  void find(Here, std::string text, std::string help = {}, std::vector<Note> notes = {});
+  SourceLine line(Here) const;
+  /// "0 to 7", for texts about ranks.
+  std::string rank_range() const;
+  bool has_rank(int64_t rank) const { return rank >= 0 && rank < int64_t(plan_.gpus.size()); }
+
+  Chunk chunk(int64_t rank, BufferKind, int64_t index, int64_t size) const;
+  static Chunk poison(int64_t rank, BufferKind);
+  bool poisoned(const Chunk& chunk) const { return chunk.poisoned_; }
+  bool foreign(const Chunk& chunk) const { return chunk.owner_ && chunk.owner_ != this; }
+
+  /// Each returns the first number or chunk of what it adds.
+  int64_t add_scratch(int64_t rank, int64_t size);
+  int64_t add_semaphore(int64_t rank, int64_t initial_value);
+  int64_t add_channel(ChannelType, int64_t rank, int64_t peer);
+  int64_t add_switch_channel(int64_t rank, BufferKind, const std::vector<int64_t>& ranks);
+  uint32_t barrier_id(int64_t rank, const std::vector<int64_t>& blocks);
+
+  /// Position of the author's line in the plan, plus one.
+  uint32_t place(Here);
+  /// Appends to the block, or keeps for the end of the open loop.
+  void record(Step);
+
+  void open_loop(int64_t unit_bytes, int64_t chunks, Here);
+  void close_loop(bool keep);
+
+  Plan finished() const;
+  Diagnostics findings() const;
+
+ private:
+  struct RankState {
+    std::vector<int32_t> blocks;                            // by id: position in threadblocks; -1: none
+    std::unordered_map<uint64_t, uint32_t> remote_buffers;  // by peer and kind: position
+    std::vector<std::vector<int64_t>> barriers;             // by id
+  };
+  struct Loop {
+    uint64_t unit_bytes = 0, chunks = 0;
+    uint32_t at = 0;
+    int depth = 0;         // 0: none is open
+    bool discard = false;  // it was refused
+    std::vector<Step> steps;
+  };
+
+  void set_options(const ProgramOptions&, Here);
+  void set_collective(const Collective&, Here);
+  void set_post(const Collective&, Here);
+  ThreadBlock& block(uint32_t rank, uint32_t id);
+  uint32_t local_channel(ThreadBlock&, ChannelType, uint32_t id);
+  uint32_t local_remote_buffer(ThreadBlock&, const Step&, const Region&);
+  Op& commit(const Step&);
+  int64_t empty_blocks(const Gpu&) const;
+
+  Plan plan_;  // threadblocks in order of first use, without empty ones
+  CompileOptions compile_options_;
+  std::vector<RankState> ranks_;
+  Diagnostics findings_;
+  std::unordered_set<std::string> known_;  // findings, to drop equal ones
+  std::unordered_map<std::string, uint32_t> places_;
+  Here last_place_{nullptr, 0};
+  uint32_t last_place_id_ = 0;
+  Loop loop_;
+};
+
+}  // namespace chorale::dsl

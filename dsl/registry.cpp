@@ -1,0 +1,175 @@
+#include "chorale/dsl/registry.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <mutex>
+#include <stdexcept>
+
+#include "chorale/did_you_mean.hpp"
+#include "dsl/recording.hpp"
+
+namespace chorale::dsl {
+namespace {
+
+struct Entry {
+  const Registration* owner;
+  RegisteredProgram program;
+  Factory factory;
+};
+
+struct Registry {
+  std::mutex mutex;  // shared objects are loaded and unloaded by any thread
+  std::vector<Entry> entries;
+};
+
+Registry& registry() {
+  // Never destroyed: shared objects may leave it after the statics of this file are gone.
+  static Registry& all = *new Registry;
+  return all;
+}
+
+Entry entry_of(std::string_view name) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  std::vector<std::string_view> names;
+  const Entry* found = nullptr;
+  for (const Entry& entry : all.entries) {
+    names.push_back(entry.program.name);
+    if (entry.program.name != name) continue;
+    if (found) {
+      const RegisteredProgram &one = found->program, &other = entry.program;
+      throw std::invalid_argument(say("two programs are called '", name, "': at ", one.file, ":", one.line, " and at ",
+                                      other.file, ":", other.line));
+    }
+    found = &entry;
+  }
+  if (!found) throw std::invalid_argument(say("there is no program '", name, "'", did_you_mean(name, names)));
+  return *found;
+}
+
+}  // namespace
+
+Registration::Registration(const char* name, Factory factory, Here at) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  all.entries.push_back({this, {name, base_name(at.file), at.line}, factory});
+}
+
+Registration::~Registration() {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  std::erase_if(all.entries, [this](const Entry& entry) { return entry.owner == this; });
+}
+
+std::vector<RegisteredProgram> programs() {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  std::vector<RegisteredProgram> listed;
+  for (const Entry& entry : all.entries) listed.push_back(entry.program);
+  std::sort(listed.begin(), listed.end(), [](const auto& left, const auto& right) { return left.name < right.name; });
+  return listed;
+}
+
+Description describe(std::string_view name) {
+  const Entry entry = entry_of(name);
+  Parameters with;
+  try {
+    entry.factory(with);
+  } catch (const std::invalid_argument&) {
+    // Not even the defaults suit it; what it has declared until then is still of use.
+  }
+  return {entry.program.name, with.summary(), entry.program.file, entry.program.line, with.declared()};
+}
+
+Program build(std::string_view name, const Parameters::Settings& settings) {
+  const Entry entry = entry_of(name);
+  Parameters with(settings);
+  Program program = entry.factory(with);
+  with.refuse_unknown();
+  return program;
+}
+
+const std::string* Parameters::setting(Parameter wanted) {
+  const auto same = [&](const Parameter& known) { return known.name == wanted.name; };
+  const auto value = settings_.find(wanted.name);
+  if (std::none_of(declared_.begin(), declared_.end(), same)) declared_.push_back(std::move(wanted));
+  return value == settings_.end() ? nullptr : &value->second;
+}
+
+template <class Number>
+Number Parameters::whole_number(std::string_view name, Number default_value, std::string_view description,
+                                Bounds bounds) {
+  const std::string* text =
+      setting({std::string(name), "integer", std::to_string(default_value), std::string(description), bounds});
+  Number value = default_value;
+  const auto refuse = [&](std::string found, std::string expected) {
+    throw std::invalid_argument(say("parameter '", name, "' is ", found, ", but must be ", expected));
+  };
+  if (text) {
+    const char* end = text->data() + text->size();
+    const auto [stop, error] = std::from_chars(text->data(), end, value);
+    if (error != std::errc() || stop != end) {
+      refuse(say("'", *text, "'"), say("a whole number of at most ", std::numeric_limits<Number>::max()));
+    }
+  }
+  if (std::cmp_less(value, bounds.min)) refuse(std::to_string(value), say("at least ", bounds.min));
+  if (bounds.max != Bounds{}.max && std::cmp_greater(value, bounds.max)) {
+    refuse(std::to_string(value), say("at most ", bounds.max));
+  }
+  return value;
+}
+
+int Parameters::operator()(std::string_view name, int default_value, std::string_view description, Bounds bounds) {
+  return whole_number(name, default_value, description, bounds);
+}
+
+int64_t Parameters::operator()(std::string_view name, int64_t default_value, std::string_view description,
+                               Bounds bounds) {
+  return whole_number(name, default_value, description, bounds);
+}
+
+uint64_t Parameters::operator()(std::string_view name, uint64_t default_value, std::string_view description,
+                                Bounds bounds) {
+  return whole_number(name, default_value, description, bounds);
+}
+
+bool Parameters::operator()(std::string_view name, bool default_value, std::string_view description) {
+  const std::string* text = setting(
+      {std::string(name), "boolean", default_value ? "true" : "false", std::string(description), Bounds{}});
+  if (!text) return default_value;
+  for (const char* word : {"true", "1", "yes", "on"}) {
+    if (*text == word) return true;
+  }
+  for (const char* word : {"false", "0", "no", "off"}) {
+    if (*text == word) return false;
+  }
+  throw std::invalid_argument(say("parameter '", name, "' is '", *text, "', but must be true or false"));
+}
+
+std::string Parameters::operator()(std::string_view name, const std::string& default_value,
+                                   std::string_view description) {
+  const std::string* text =
+      setting({std::string(name), "text", default_value, std::string(description), Bounds{}});
+  return text ? *text : default_value;
+}
+
+std::string Parameters::operator()(std::string_view name, const char* default_value, std::string_view description) {
+  return (*this)(name, std::string(default_value), description);
+}
+
+void Parameters::refuse_unknown() const {
+  std::vector<std::string_view> known;
+  for (const Parameter& parameter : declared_) known.push_back(parameter.name);
+  for (const auto& [name, value] : settings_) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::string listed;
+    for (const std::string_view one : known) listed += say(listed.empty() ? "" : ", ", one);
+    const std::string near = did_you_mean(name, known);
+    throw std::invalid_argument(say("there is no parameter '", name, "'",
+                                    !near.empty()   ? near
+                                    : known.empty() ? ", and this program has none"
+                                                    : "; there are: " + listed));
+  }
+}
+
+}  // namespace chorale::dsl

@@ -1,0 +1,121 @@
+#include "chorale/dsl/switch_channel.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "dsl/call.hpp"
+
+namespace chorale::dsl {
+namespace {
+
+std::string listed(const std::vector<int64_t>& ranks) {
+  std::string text;
+  for (const int64_t rank : ranks) text += say(text.empty() ? "" : ", ", rank);
+  return text;
+}
+
+bool has(const std::vector<int64_t>& ranks, int64_t rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+}  // namespace
+
+SwitchChannel::SwitchChannel(Program& program, const NumberList& rank_list, BufferKind buffer_type, Here at)
+    : recording_(&Recording::of(program)), ranks_(rank_list.numbers()), buffer_(buffer_type) {
+  Call call(*recording_, at);
+  if (ranks_.empty()) call.fail("the rank list of the switch channel is empty, but needs at least 1 rank");
+  for (size_t k = 0; k < ranks_.size(); ++k) {
+    if (!call.rank("a rank of the switch channel", ranks_[k])) continue;
+    const auto first = size_t(std::find(ranks_.begin(), ranks_.end(), ranks_[k]) - ranks_.begin());
+    if (first < k) {
+      call.fail(say("rank ", ranks_[k], " is in the switch channel twice, at positions ", first, " and ", k));
+    }
+  }
+  poisoned_ = !call.ok();
+  if (poisoned_) return;
+  for (const int64_t rank : ranks_) ids_.push_back(recording_->add_switch_channel(rank, buffer_type, ranks_));
+}
+
+SwitchChannel::RankView SwitchChannel::at_rank(int64_t rank, Here at) const {
+  Call call(*recording_, at, poisoned_);
+  if (call.ok() && !has(ranks_, rank)) {
+    call.fail(say("rank ", rank, " is no member of this switch channel, whose ranks are ", listed(ranks_)));
+  }
+  return {*this, rank, !call.ok()};
+}
+
+bool SwitchChannel::accepts(Call& call, const char* chunk_name, int64_t rank, int64_t offset, int64_t size,
+                            const Chunk& chunk) const {
+  if (!call.ok()) return false;
+  if (!has(ranks_, rank)) {
+    call.fail(say("rank ", rank, " is no member of this switch channel, whose ranks are ", listed(ranks_)));
+    return false;
+  }
+  const bool sound = call.chunk(chunk_name, chunk, rank, "the rank of this call");
+  const bool placed = call.within("buffer_offset", offset, 0, max_count) & call.within("size", size, 1, max_count);
+  if (!placed) return false;
+  if (sound && chunk.size != size) call.fail(say(chunk_name, " has ", chunk.size, " chunks, but size is ", size));
+  for (const int64_t member : ranks_) {
+    const uint64_t extent = recording_->plan().gpus[member].chunks[size_t(buffer_)];
+    if (uint64_t(offset + size) <= extent) continue;
+    call.fail(say("the region is ", size, " chunks from chunk ", offset, ", but ", buffer_of(member, buffer_), " has ",
+                  extent),
+              buffer_ == BufferKind::scratch ? "allocate the scratch of every member first" : "");
+    break;  // the members' buffers mostly have one size
+  }
+  return call.ok();
+}
+
+Region SwitchChannel::region(int64_t offset, int64_t size) const {
+  return {Region::At::members, buffer_, 0, uint64_t(offset), uint64_t(size)};
+}
+
+void SwitchChannel::record(Call& call, Step step, int64_t rank, int64_t tb) const {
+  call.block(tb);
+  if (!call.ok()) return;
+  step.via = ChannelType::switched;
+  step.channel = ids_[size_t(std::find(ranks_.begin(), ranks_.end(), rank) - ranks_.begin())];
+  call.record(std::move(step), rank, tb);
+}
+
+void SwitchChannel::reduce(int64_t rank, int64_t buffer_offset, int64_t size, Chunk dst, int64_t tb,
+                           ReduceOp reduce_op, Here at) const {
+  Call call(*recording_, at, poisoned_);
+  accepts(call, "dst", rank, buffer_offset, size, dst);
+  call.reduce_op(reduce_op);
+  Step step;
+  step.code = Opcode::switch_reduce;
+  step.reduce_op = reduce_op;
+  step.sources = {region(buffer_offset, size)};
+  step.dests = {here(dst)};
+  record(call, std::move(step), rank, tb);
+}
+
+void SwitchChannel::broadcast(int64_t rank, Chunk src, int64_t buffer_offset, int64_t size, int64_t tb,
+                              Here at) const {
+  Call call(*recording_, at, poisoned_);
+  accepts(call, "src", rank, buffer_offset, size, src);
+  Step step;
+  step.code = Opcode::switch_broadcast;
+  step.sources = {here(src)};
+  step.dests = {region(buffer_offset, size)};
+  record(call, std::move(step), rank, tb);
+}
+
+void SwitchChannel::broadcast_packets(int64_t rank, Chunk src, int64_t buffer_offset, int64_t size, int64_t tb,
+                                      Here at) const {
+  Call call(*recording_, at, poisoned_);
+  accepts(call, "src", rank, buffer_offset, size, src);
+  call.in_scratch("src", src);
+  if (call.ok() && buffer_ != BufferKind::scratch) {
+    call.fail(say("the switch channel is over the ", buffer_names[size_t(buffer_)],
+                  " buffers, but packets are kept in scratch"));
+  }
+  Step step;
+  step.code = Opcode::switch_broadcast_packets;
+  step.sources = {here(src)};
+  step.dests = {region(buffer_offset, size)};
+  record(call, std::move(step), rank, tb);
+}
+
+}  // namespace chorale::dsl
