@@ -1,0 +1,229 @@
+/// \file
+/// Runs a shipped algorithm several times back to back and compares every byte with the oracle.
+#pragma once
+
+#include <chorale/dsl.hpp>
+#include <chorale/executor.hpp>
+#include <map>
+#include <memory>
+#include <sstream>
+
+#include "tests/cpu/oracle.hpp"
+
+namespace matrix {
+
+using chorale::DType;
+using chorale::ReduceOp;
+using oracle::Bytes;
+
+/// A shipped algorithm and how it is built.
+struct Algorithm {
+  const char* name;
+  const char* collective;
+  bool inplace = false;
+  std::vector<int> ranks = {2, 3, 4, 5, 7, 8};
+};
+
+inline const std::vector<Algorithm>& algorithms() {
+  static const std::vector<Algorithm> all = {
+      {"allreduce_one_shot", "allreduce"},
+      {"allreduce_one_shot", "allreduce", true},
+      {"allreduce_two_shot", "allreduce"},
+      {"allreduce_two_shot", "allreduce", true},
+      {"allreduce_ring", "allreduce"},
+      {"allreduce_ring", "allreduce", true},
+      {"allreduce_all_pairs", "allreduce"},
+      {"allreduce_all_pairs", "allreduce", true},
+      {"allreduce_two_level", "allreduce", false, {3, 4, 6, 8}},
+      {"allreduce_two_level", "allreduce", true, {3, 4, 6, 8}},
+      {"allgather_direct", "allgather"},
+      {"allgather_ring", "allgather"},
+      {"allgather_packets", "allgather"},
+      {"reducescatter_direct", "reducescatter"},
+      {"alltoall_direct", "alltoall"},
+      {"broadcast_direct", "broadcast"},
+  };
+  return all;
+}
+
+inline bool reduces(const Algorithm& algorithm) {
+  return std::string(algorithm.collective) == "allreduce" ||
+         std::string(algorithm.collective) == "reducescatter";
+}
+
+/// A plan, and what the oracle has to know about it.
+struct Built {
+  chorale::Plan plan;
+  oracle::Setting setting;
+  bool inplace = false;
+};
+
+/// Builds an algorithm; the same one is built once. `instances` 0: its default.
+inline const Built& build(const Algorithm& algorithm, int ranks, int instances = 0) {
+  static std::map<std::string, std::unique_ptr<Built>> known;
+  chorale::dsl::Parameters::Settings settings{{"ranks", std::to_string(ranks)}};
+  oracle::Setting setting{.algorithm = algorithm.name, .collective = algorithm.collective, .ranks = ranks};
+  if (setting.collective == "allreduce") settings["inplace"] = algorithm.inplace ? "true" : "false";
+  if (setting.collective == "broadcast") settings["root"] = std::to_string(setting.root = ranks - 1);
+  if (instances) settings["instances"] = std::to_string(instances);
+  if (setting.algorithm == "allreduce_two_level") {  // 2x2, 2x3, 2x4, and three nodes of one GPU
+    setting.gpus_per_node = ranks % 2 ? 1 : ranks / 2;
+    settings["gpus_per_node"] = std::to_string(setting.gpus_per_node);
+  }
+  std::string key = algorithm.name;
+  for (const auto& [name, value] : settings) key += " " + name + "=" + value;
+  std::unique_ptr<Built>& built = known[key];
+  if (!built) {
+    chorale::dsl::Compiled compiled = chorale::dsl::build(algorithm.name, settings).compile();
+    if (!compiled.ok()) {
+      throw std::runtime_error(key +
+                               " does not compile: " + chorale::render(compiled.plan, compiled.diagnostics));
+    }
+    setting.instances =
+        int(compiled.plan.gpus[0].threadblocks.size());  // all shipped algorithms have one block each
+    built = std::make_unique<Built>(Built{std::move(compiled.plan), setting, algorithm.inplace});
+  }
+  return *built;
+}
+
+struct Case {
+  const Built* built = nullptr;
+  DType type = DType::f32;
+  ReduceOp op = ReduceOp::sum;
+  size_t size = 0;     ///< bytes of one rank's part
+  bool alias = false;  ///< one buffer for input and output
+  size_t shift = 0;    ///< bytes by which the buffers miss their alignment
+  int runs = 5;
+  uint64_t seed = 1;
+};
+
+inline std::string describe(const Case& of) {
+  std::ostringstream text;
+  text << of.built->setting.algorithm << (of.built->inplace ? " inplace" : "") << ", "
+       << of.built->setting.ranks << " ranks, " << of.size << " bytes, " << chorale::dtype_name(of.type)
+       << ' ' << chorale::reduce_op_name(of.op) << (of.alias ? ", one buffer" : "") << ", shift " << of.shift;
+  return text.str();
+}
+
+/// Data and results of all runs, by run and rank. Made before the ranks start, so that these do nothing else.
+struct Prepared {
+  std::vector<std::vector<Bytes>> inputs, outputs;
+};
+
+inline Prepared prepare(const Case& of) {
+  Prepared all;
+  oracle::Setting setting = of.built->setting;
+  setting.type = of.type;
+  setting.op = of.op;
+  const bool parts = setting.collective == "reducescatter" || setting.collective == "alltoall";
+  for (int run = 0; run < of.runs; ++run) {
+    std::vector<Bytes> inputs;
+    for (int rank = 0; rank < setting.ranks; ++rank) {
+      const uint64_t seed = (of.seed * 1000 + uint64_t(run)) * 1000 + uint64_t(rank);
+      inputs.push_back(oracle::random_elements(of.type, of.size * size_t(parts ? setting.ranks : 1), seed));
+    }
+    all.outputs.push_back(oracle::expected(setting, inputs));
+    all.inputs.push_back(std::move(inputs));
+  }
+  return all;
+}
+
+/// Where two byte strings differ; empty: nowhere. Two NaNs of a wide float are equal whatever their payload.
+inline std::string difference(const std::byte* seen, const Bytes& wanted, DType type) {
+  if (wanted.empty() || std::memcmp(seen, wanted.data(), wanted.size()) == 0) return "";
+  const size_t width = chorale::dtype_size(type);
+  for (size_t at = 0; at < wanted.size(); at += width) {
+    if (std::memcmp(seen + at, wanted.data() + at, width) == 0) continue;
+    const auto is_nan = [type](const std::byte* element) {
+      if (type == DType::f32) return bool(std::isnan(oracle::load<oracle::Wide<float>>(element)));
+      return type == DType::f64 && bool(std::isnan(oracle::load<oracle::Wide<double>>(element)));
+    };
+    if (is_nan(seen + at) && is_nan(wanted.data() + at)) continue;
+    std::ostringstream text;
+    text << "element " << at / width << " of " << wanted.size() / width << " is";
+    for (size_t byte = 0; byte < width; ++byte) text << ' ' << std::hex << int(seen[at + byte]);
+    text << ", not";
+    for (size_t byte = 0; byte < width; ++byte) text << ' ' << std::hex << int(wanted[at + byte]);
+    return text.str();
+  }
+  return "";
+}
+
+/// A buffer between canaries.
+class Guarded {
+ public:
+  Guarded(size_t bytes, size_t shift) : size_(bytes), begin_(guard + shift), all_(bytes + 2 * guard + shift) {
+    fill(std::byte{0xee});
+  }
+  std::byte* data() { return all_.data() + begin_; }
+  void fill(std::byte value) { std::fill_n(data(), size_, value); }
+  void set(const Bytes& bytes) { std::copy(bytes.begin(), bytes.end(), data()); }
+  void arm() {
+    std::fill_n(all_.data(), begin_, canary);
+    std::fill(all_.begin() + std::ptrdiff_t(begin_ + size_), all_.end(), canary);
+  }
+  bool intact() const {
+    for (size_t at = 0; at < all_.size(); ++at) {
+      if ((at < begin_ || at >= begin_ + size_) && all_[at] != canary) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr size_t guard = 64;
+  static constexpr std::byte canary{0xc5};
+  size_t size_, begin_;
+  std::vector<std::byte> all_;
+};
+
+/// One rank's part of a case. Between two runs there is no barrier: the rank spoils its output and changes
+/// its input at once, so that a peer that still reads or writes here is found out. \return what went wrong;
+/// empty: nothing
+inline std::string run_rank(chorale::World& world, const Case& of, const Prepared& all) {
+  const size_t rank = size_t(world.rank());
+  const size_t input_bytes = all.inputs[0][rank].size(), output_bytes = all.outputs[0][rank].size();
+  Guarded output(output_bytes, of.shift), separate(of.alias ? 0 : input_bytes, of.shift);
+  Guarded& input = of.alias ? output : separate;
+  output.arm();
+  separate.arm();
+  chorale::Arguments arguments{
+      .in = input.data(), .out = output.data(), .bytes = std::max(input_bytes, output_bytes)};
+  arguments.dtype = of.type;
+  const std::string& collective = of.built->setting.collective;
+  if (collective == "allreduce" || collective == "reducescatter") arguments.op = of.op;
+
+  chorale::Executor executor(world);
+  for (int run = 0; run < of.runs; ++run) {
+    output.fill(std::byte{0xee});
+    input.set(all.inputs[size_t(run)][rank]);
+    executor.execute(of.built->plan, arguments);
+    std::string wrong = difference(output.data(), all.outputs[size_t(run)][rank], of.type);
+    if (wrong.empty() && !of.alias) {
+      wrong = difference(input.data(), all.inputs[size_t(run)][rank], of.type);
+      if (!wrong.empty()) wrong = "input changed: " + wrong;
+    }
+    if (wrong.empty() && !(output.intact() && separate.intact()))
+      wrong = "bytes beside a buffer were written";
+    if (!wrong.empty()) return "run " + std::to_string(run) + ", rank " + std::to_string(rank) + ": " + wrong;
+  }
+  return "";
+}
+
+/// All ranks as threads, or, with a seed, in an order drawn from it.
+inline std::string run_threads(const Case& of, std::optional<uint64_t> seed = {}) {
+  const Prepared all = prepare(of);
+  std::vector<std::string> wrong(size_t(of.built->setting.ranks));
+  try {
+    chorale::run_local(of.built->setting.ranks,
+                       [&](chorale::World& world) { wrong[size_t(world.rank())] = run_rank(world, of, all); },
+                       {.seed = seed});
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  for (const std::string& text : wrong) {
+    if (!text.empty()) return text;
+  }
+  return "";
+}
+
+}  // namespace matrix
