@@ -1,0 +1,126 @@
+#include "fields.hpp"
+
+#include "chorale/did_you_mean.hpp"
+#include "chorale/json.hpp"
+
+namespace chorale::json {
+namespace {
+
+/// A value as a reader of the message wants it: scalars as they are, the rest by kind.
+std::string describe(const Value& value) {
+  constexpr size_t most = 60;
+  if (value.kind == Value::Kind::array) return "a list";
+  if (value.kind == Value::Kind::object) return "an object";
+  std::string text;
+  if (value.kind == Value::Kind::string && value.text.size() > most)
+    return "a string of " + std::to_string(value.text.size()) + " bytes";
+  dump(text, value);
+  return text;
+}
+
+}  // namespace
+
+std::string Node::path() const {
+  if (!up) return {};
+  std::string text = up->path() + "/";
+  return text += key.data() ? std::string(key) : std::to_string(index);
+}
+
+void Node::refuse(const std::string& expected) const {
+  throw PlanError(up ? path() : "/", describe(value) + ", expected " + expected);
+}
+
+uint64_t Node::number(uint64_t most) const {
+  if (value.kind != Value::Kind::number) refuse("a non-negative integer");
+  if (value.number > most) refuse("at most " + std::to_string(most));
+  return value.number;
+}
+
+bool Node::boolean() const {
+  if (value.kind != Value::Kind::boolean) refuse("true or false");
+  return value.boolean;
+}
+
+const std::string& Node::text() const {
+  if (value.kind != Value::Kind::string) refuse("a string");
+  return value.text;
+}
+
+size_t Node::choice(std::span<const std::string_view> words) const {
+  const std::string& word = text();
+  for (size_t position = 0; position < words.size(); ++position) {
+    if (words[position] == word) return position;
+  }
+  // The distance to a word as long as a plan is nobody's typing error, and slow to find.
+  refuse(alternatives(words) + (word.size() < 60 ? did_you_mean(word, words) : ""));
+}
+
+size_t Node::items() const {
+  if (value.kind != Value::Kind::array) refuse("a list");
+  return value.items.size();
+}
+
+std::vector<uint32_t> Node::numbers() const {
+  std::vector<uint32_t> list(items());
+  for (size_t position = 0; position < list.size(); ++position) list[position] = item(position).number32();
+  return list;
+}
+
+Fields::Fields(const Node& object) : object_(object) {
+  if (object.value.kind != Value::Kind::object) object.refuse("an object");
+}
+
+Node Fields::at(std::string_view key) {
+  if (const std::optional<Node> node = find(key)) return *node;
+  throw PlanError(object_.up ? object_.path() : "/", "no \"" + std::string(key) + "\", expected one");
+}
+
+std::optional<Node> Fields::find(std::string_view key) {
+  const Value* value = object_.value.find(key);
+  if (!value) return std::nullopt;
+  taken_[count_++] = value - object_.value.items.data();
+  return Node{*value, &object_, key};
+}
+
+bool Fields::taken(size_t position) const {
+  for (size_t k = 0; k < count_; ++k) {
+    if (taken_[k] == position) return true;
+  }
+  return false;
+}
+
+uint32_t Fields::rest(Plan& plan) const {
+  const Value& object = object_.value;
+  if (object.keys.size() == count_) return 0;
+  std::string text;
+  for (size_t position = 0; position < object.keys.size(); ++position) {
+    if (taken(position)) continue;
+    if (!text.empty()) text += ',';
+    quote(text, object.keys[position]);
+    text += ':';
+    dump(text, object.items[position]);
+  }
+  plan.extras.push_back(std::move(text));
+  return uint32_t(plan.extras.size());
+}
+
+void Fields::none(std::span<const std::string_view> known) const {
+  for (size_t position = 0; position < object_.value.keys.size(); ++position) {
+    if (taken(position)) continue;
+    const std::string& key = object_.value.keys[position];
+    throw PlanError(object_.path(), "the unknown key \"" + key.substr(0, 60) + "\", expected " +
+                                        alternatives(known) +
+                                        (key.size() < 60 ? did_you_mean(key, known) : ""));
+  }
+}
+
+std::string alternatives(std::span<const std::string_view> words) {
+  std::string text;
+  for (size_t position = 0; position < words.size(); ++position) {
+    if (position) text += position + 1 == words.size() ? " or " : ", ";
+    text += words[position];
+  }
+  return text;
+}
+
+}  // namespace chorale::json

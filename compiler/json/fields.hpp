@@ -1,0 +1,66 @@
+#pragma once
+/// \file
+/// A JSON tree seen by a reader that knows what it expects: every value knows its
+/// path, and every mistake becomes a PlanError that names it.
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "chorale/plan.hpp"
+#include "json.hpp"
+
+namespace chorale::json {
+
+/// A value and the way to it. Lives on the stack, below that of its parent.
+struct Node {
+  const Value& value;
+  const Node* up = nullptr;
+  std::string_view key;  ///< in the parent, if that is an object
+  size_t index = 0;      ///< in the parent, if that is a list
+
+  std::string path() const;
+  /// \throws PlanError "<path>: <this value>, expected <expected>"
+  [[noreturn]] void refuse(const std::string& expected) const;
+
+  uint64_t number(uint64_t most = UINT64_MAX) const;
+  uint32_t number32() const { return uint32_t(number(UINT32_MAX)); }
+  bool boolean() const;
+  const std::string& text() const;
+  /// The position of this word among `words`.
+  size_t choice(std::span<const std::string_view> words) const;
+  size_t items() const;  ///< of a list
+  Node item(size_t position) const { return {value.items[position], this, {}, position}; }
+  /// A list of 32-bit numbers.
+  std::vector<uint32_t> numbers() const;
+};
+
+/// The keys of an object. What was not asked for is left for rest() or none().
+class Fields {
+ public:
+  explicit Fields(const Node& object);
+
+  /// \throws PlanError if there is no such key
+  Node at(std::string_view key);
+  std::optional<Node> find(std::string_view key);
+  bool has(std::string_view key) const { return object_.value.find(key); }
+
+  /// Keeps the keys that were not asked for in Plan::extras: their position plus one, 0 if there are none.
+  uint32_t rest(Plan&) const;
+  /// \throws PlanError if any key was not asked for; `known` is for the suggestion
+  void none(std::span<const std::string_view> known) const;
+
+ private:
+  bool taken(size_t position) const;
+
+  const Node& object_;
+  std::array<size_t, 16> taken_;
+  size_t count_ = 0;
+};
+
+/// `first`, `second` or `third`
+std::string alternatives(std::span<const std::string_view> words);
+
+}  // namespace chorale::json
