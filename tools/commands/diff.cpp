@@ -1,0 +1,174 @@
+// chorale diff: two plans, compared rank by rank and operation by operation.
+
+#include <iostream>
+#include <memory>
+
+#include "chorale/json.hpp"
+#include "tools/canonical.hpp"
+#include "tools/command.hpp"
+#include "tools/programs.hpp"
+#include "tools/words.hpp"
+
+namespace chorale::tools {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+/// Prints what differs between two lists of lines, and where it stands.
+class Differences {
+ public:
+  bool any() const { return any_; }
+
+  void compare(const std::string& place, const Lines& left, const Lines& right) {
+    size_t same_front = 0, same_back = 0;
+    const size_t least = std::min(left.size(), right.size());
+    while (same_front < least && left[same_front] == right[same_front]) ++same_front;
+    while (same_back < least - same_front && left[left.size() - 1 - same_back] == right[right.size() - 1 - same_back]) {
+      ++same_back;
+    }
+    if (same_front == left.size() && same_front == right.size()) return;
+    any_ = true;
+    std::cout << place << '\n';
+    middle({left.begin() + long(same_front), left.end() - long(same_back)},
+           {right.begin() + long(same_front), right.end() - long(same_back)});
+  }
+
+ private:
+  /// By the longest common subsequence; where its table would be too large, everything counts as different.
+  static void middle(const Lines& left, const Lines& right) {
+    if (left.size() * right.size() > size_t(1) << 24) {
+      for (const std::string& line : left) std::cout << "- " << line << '\n';
+      for (const std::string& line : right) std::cout << "+ " << line << '\n';
+      return;
+    }
+    const size_t width = right.size() + 1;
+    std::vector<uint32_t> common((left.size() + 1) * width, 0);  // of what is left to compare
+    for (size_t l = left.size(); l-- > 0;) {
+      for (size_t r = right.size(); r-- > 0;) {
+        common[l * width + r] = left[l] == right[r]
+                                    ? common[(l + 1) * width + r + 1] + 1
+                                    : std::max(common[(l + 1) * width + r], common[l * width + r + 1]);
+      }
+    }
+    size_t l = 0, r = 0;
+    while (l < left.size() || r < right.size()) {
+      if (l < left.size() && r < right.size() && left[l] == right[r]) {
+        ++l, ++r;
+      } else if (r == right.size() ||
+                 (l < left.size() && common[(l + 1) * width + r] >= common[l * width + r + 1])) {
+        std::cout << "- " << left[l++] << '\n';
+      } else {
+        std::cout << "+ " << right[r++] << '\n';
+      }
+    }
+  }
+
+  bool any_ = false;
+};
+
+/// Operations in words, which look through the block's lists of ids, and these lists, so that nothing is missed.
+Lines block_lines(const Gpu& gpu, const ThreadBlock& block) {
+  Lines lines;
+  const auto add_list = [&](ChannelType type, const std::string& of, const std::vector<uint32_t>& ids) {
+    std::string line = "list of " + std::string(channel_type_names[size_t(type)]) + " " + of + ":";
+    for (const uint32_t id : ids) line += " " + std::to_string(id);
+    lines.push_back(line);
+  };
+  for (const ChannelRefs& refs : block.channels) add_list(refs.type, "channels", refs.ids);
+  for (const RemoteBufferRefs& refs : block.remote_buffers) add_list(refs.type, "remote buffers", refs.ids);
+  for (const Op& op : block.ops) lines.push_back(words(gpu, block, op));
+  return lines;
+}
+
+Lines header_lines(const Plan& plan) {
+  const Extension& more = plan.extension;
+  Lines lines = {"name " + plan.name, headline(plan), count(plan.threads_per_block, "thread") + " a block",
+                 "alignment " + std::to_string(plan.buffer_alignment),
+                 "messages from " + std::to_string(plan.min_message_size) + " to " +
+                     std::to_string(plan.max_message_size) + " bytes",
+                 std::string("double scratch ") + (plan.use_double_scratch_buffer ? "on" : "off"),
+                 std::string("reused resources ") + (plan.reuse_resources ? "on" : "off"),
+                 "root " + std::to_string(more.root), "requires " + join(more.requirements),
+                 "segments " + std::to_string(more.input_segments) + " and " + std::to_string(more.output_segments)};
+  for (size_t rank = 0; rank < more.post.size(); ++rank) {
+    for (size_t segment = 0; segment < more.post[rank].size(); ++segment) {
+      std::string line = "result " + std::to_string(segment) + " of rank " + std::to_string(rank) + ":";
+      for (const Contribution& from : more.post[rank][segment]) {
+        line += " " + std::to_string(from.rank) + "." + std::to_string(from.chunk);
+      }
+      lines.push_back(line);
+    }
+  }
+  return lines;
+}
+
+Lines rank_lines(const Gpu& gpu) {
+  Lines lines;
+  for (size_t kind = 0; kind < std::size(buffer_names); ++kind) {
+    lines.push_back(std::string(buffer_names[kind]) + " of " + count(gpu.chunks[kind], "chunk"));
+  }
+  for (const ChannelType type : {ChannelType::memory, ChannelType::port, ChannelType::switched}) {
+    for (uint32_t id = 0; id < gpu.channel_count(type); ++id) {
+      std::string line = std::string(channel_type_names[size_t(type)]) + " channel " + std::to_string(id) + " to";
+      if (type == ChannelType::switched) {
+        const SwitchGroup group = gpu.switch_group(id);
+        line += " " + std::string(buffer_names[size_t(group.buffer)]) + " of";
+        for (const uint32_t rank : *group.ranks) line += " " + std::to_string(rank);
+      } else {
+        line += " rank " + std::to_string(gpu.peer(type, id));
+      }
+      lines.push_back(line);
+    }
+  }
+  for (const RemoteBuffer& remote : gpu.remote_buffers) {
+    std::string line = "remote " + std::string(buffer_names[size_t(remote.buffer)]) + " of rank " +
+                       std::to_string(remote.rank) + " by";
+    for (const ChannelType type : remote.access) line += " " + std::string(channel_type_names[size_t(type)]);
+    lines.push_back(line);
+  }
+  for (const int64_t semaphore : gpu.semaphores) lines.push_back("semaphore from " + std::to_string(semaphore));
+  return lines;
+}
+
+}  // namespace
+
+Action command::diff(CLI::App& app) {
+  struct Options {
+    std::string left, right;
+    bool canonical = false;
+  };
+  auto options = std::make_shared<Options>();
+  app.add_option("left", options->left, "A plan file; - is standard input")->required();
+  app.add_option("right", options->right, "The plan to compare it with")->required();
+  app.add_flag("--canonical", options->canonical, "Ids of channels and remote buffers may differ, if they mean the same");
+  app.footer("Lines of the left plan start with -, of the right with +. Authors' lines are not compared.\nExit status 1 if "
+             "the plans differ.");
+  return [options] {
+    if (options->left == "-" && options->right == "-") {
+      throw Failure(Exit::command_wrong, "only one of the plans can be standard input");
+    }
+    Plan left = load_plan(options->left), right = load_plan(options->right);
+    if (options->canonical) {
+      canonicalise(left);
+      canonicalise(right);
+    }
+    Differences differences;
+    differences.compare("plan", header_lines(left), header_lines(right));
+    static const Gpu no_gpu;
+    static const ThreadBlock no_block;
+    for (size_t rank = 0; rank < std::max(left.gpus.size(), right.gpus.size()); ++rank) {
+      const Gpu& l = rank < left.gpus.size() ? left.gpus[rank] : no_gpu;
+      const Gpu& r = rank < right.gpus.size() ? right.gpus[rank] : no_gpu;
+      const std::string place = "rank " + std::to_string(rank);
+      differences.compare(place, rank_lines(l), rank_lines(r));
+      for (size_t block = 0; block < std::max(l.threadblocks.size(), r.threadblocks.size()); ++block) {
+        const ThreadBlock& lb = block < l.threadblocks.size() ? l.threadblocks[block] : no_block;
+        const ThreadBlock& rb = block < r.threadblocks.size() ? r.threadblocks[block] : no_block;
+        differences.compare(place + ", thread block " + std::to_string(block), block_lines(l, lb), block_lines(r, rb));
+      }
+    }
+    return differences.any() ? Exit::plan_wrong : Exit::well;
+  };
+}
+
+}  // namespace chorale::tools

@@ -1,0 +1,108 @@
+// chorale show: a plan in words.
+
+#include <iostream>
+#include <memory>
+
+#include "tools/command.hpp"
+#include "tools/programs.hpp"
+#include "tools/words.hpp"
+
+namespace chorale::tools {
+namespace {
+
+struct Options {
+  std::string plan;
+  int64_t rank = -1, threadblock = -1;
+};
+
+void show_plan(const Plan& plan) {
+  std::cout << "plan " << plan.name << ": " << headline(plan) << '\n'
+            << count(plan.threads_per_block, "thread") << " a block, alignment " << count(plan.buffer_alignment, "byte");
+  if (plan.use_double_scratch_buffer) std::cout << ", double scratch";
+  if (plan.reuse_resources) std::cout << ", reused resources";
+  std::cout << "\nmessages of " << format_bytes(plan.min_message_size) << " bytes";
+  if (plan.max_message_size == UINT64_MAX) {
+    std::cout << " or more\n";
+  } else {
+    std::cout << " to " << format_bytes(plan.max_message_size) << " bytes\n";
+  }
+  const Extension& more = plan.extension;
+  if (!more.requirements.empty()) std::cout << "needs more than MSCCL++: " << join(more.requirements) << '\n';
+  if (plan.collective == "broadcast") std::cout << "root: rank " << more.root << '\n';
+}
+
+void show_rank(const Gpu& gpu) {
+  std::cout << "\nrank " << gpu.id << ": input " << count(gpu.chunks[0], "chunk") << ", output " << gpu.chunks[1]
+            << ", scratch " << gpu.chunks[2] << '\n';
+  for (const ChannelType type : {ChannelType::memory, ChannelType::port, ChannelType::switched}) {
+    const uint32_t channels = gpu.channel_count(type);
+    if (!channels) continue;
+    std::cout << "  " << channel_type_names[size_t(type)] << " channels:";
+    for (uint32_t id = 0; id < channels; ++id) {
+      std::cout << (id ? ", " : " ") << id << " to ";
+      if (type != ChannelType::switched) {
+        std::cout << "rank " << gpu.peer(type, id);
+        continue;
+      }
+      const SwitchGroup group = gpu.switch_group(id);
+      std::cout << buffer_names[size_t(group.buffer)] << " of ranks";
+      for (const uint32_t rank : *group.ranks) std::cout << ' ' << rank;
+    }
+    std::cout << '\n';
+  }
+  for (size_t id = 0; id < gpu.semaphores.size(); ++id) {
+    std::cout << "  semaphore " << id << " starts at " << gpu.semaphores[id] << '\n';
+  }
+}
+
+void show_block(const Plan& plan, const Gpu& gpu, const ThreadBlock& block) {
+  std::cout << "  thread block " << block.id << (block.ops.empty() ? ": nothing to do\n" : "\n");
+  size_t body_ends = 0;
+  for (size_t at = 0; at < block.ops.size(); ++at) {
+    const Op& op = block.ops[at];
+    std::string number = std::to_string(at);
+    number.insert(0, number.size() < 4 ? 4 - number.size() : 0, ' ');
+    std::string line = "  " + number + "  " + (at < body_ends ? "  " : "") + words(gpu, block, op);
+    if (const std::string from = author_line(plan, op); !from.empty()) {
+      line.resize(std::max<size_t>(line.size() + 2, 72), ' ');
+      line += from;
+    }
+    std::cout << line << '\n';
+    if (op.body) body_ends = at + 1 + op.body;
+  }
+}
+
+}  // namespace
+
+Action command::show(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("plan", options->plan, "A plan file; - is standard input")->required();
+  app.add_option("--rank", options->rank, "Only this rank")->check(CLI::NonNegativeNumber);
+  app.add_option("--threadblock", options->threadblock, "Only this thread block of each rank")
+      ->check(CLI::NonNegativeNumber);
+  return [options] {
+    const Plan plan = load_plan(options->plan);
+    if (options->rank >= int64_t(plan.ranks())) {
+      throw Failure(Exit::command_wrong, "there is no rank " + std::to_string(options->rank) + ": the plan has " +
+                                             count(plan.ranks(), "rank") + ", from 0");
+    }
+    show_plan(plan);
+    bool found = options->threadblock < 0;
+    for (const Gpu& gpu : plan.gpus) {
+      if (options->rank >= 0 && &gpu != &plan.gpus[size_t(options->rank)]) continue;
+      show_rank(gpu);
+      for (const ThreadBlock& block : gpu.threadblocks) {
+        if (options->threadblock >= 0 && block.id != options->threadblock) continue;
+        found = true;
+        show_block(plan, gpu, block);
+      }
+    }
+    if (!found) {
+      throw Failure(Exit::command_wrong,
+                    "there is no thread block " + std::to_string(options->threadblock) + " in what was asked for");
+    }
+    return Exit::well;
+  };
+}
+
+}  // namespace chorale::tools

@@ -1,0 +1,148 @@
+// Ranks as processes of this machine: started, watched and cleaned up by this one.
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include "chorale/world.hpp"
+#include "tools/command.hpp"
+#include "tools/runner.hpp"
+
+namespace chorale::tools {
+namespace {
+
+volatile std::sig_atomic_t stop_asked = 0;
+extern "C" void ask_to_stop(int) { stop_asked = 1; }
+
+/// The part of a child; does not return.
+[[noreturn]] void be_rank(uint32_t rank, const std::string& address, pid_t parent, const Plan& plan,
+                          const RunRequest& request, const Config& config, const std::vector<Oracle>& oracles,
+                          Reports& reports) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(int(Exit::run_failed));  // it died before we asked to die with it
+  ::signal(SIGINT, SIG_IGN);  // the parent ends us, once it has reported
+  ::signal(SIGTERM, SIG_DFL);
+  try {
+    World world = World::join(address, int(rank), int(plan.ranks()), config.join());
+    try {
+      run_rank(world, plan, request, config, oracles, reports);
+    } catch (const RunError&) {
+      throw;
+    } catch (const std::exception& error) {
+      world.abort(error.what());
+      throw;
+    }
+  } catch (const RunError& error) {
+    reports.fail(rank, error.reason, error.what());
+    ::_exit(int(Exit::run_failed));
+  } catch (const std::exception& error) {
+    reports.fail(rank, RunError::Reason::other, error.what());
+    ::_exit(int(Exit::run_failed));
+  }
+  ::_exit(0);
+}
+
+/// The processes of a run. None outlives it.
+class Children {
+ public:
+  ~Children() {
+    for (const pid_t process : processes_) {
+      if (process > 0) ::kill(process, SIGKILL);
+    }
+    for (const pid_t process : processes_) {
+      while (process > 0 && ::waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
+      }
+    }
+  }
+
+  void add(pid_t process) { processes_.push_back(process); }
+
+  /// Takes the news of those that have ended. A sentence on the first that did not end by itself.
+  std::string poll() {
+    std::string news;
+    for (size_t rank = 0; rank < processes_.size(); ++rank) {
+      int status = 0;
+      if (processes_[rank] <= 0 || ::waitpid(processes_[rank], &status, WNOHANG) != processes_[rank]) continue;
+      if (WIFSIGNALED(status) && news.empty()) {
+        news = "the process of rank " + std::to_string(rank) + " (" + std::to_string(processes_[rank]) +
+               ") died: " + ::strsignal(WTERMSIG(status));
+      }
+      processes_[rank] = 0;
+    }
+    return news;
+  }
+
+  bool all_ended() const {
+    for (const pid_t process : processes_) {
+      if (process > 0) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<pid_t> processes_;
+};
+
+/// The cause among the ranks' errors: what only echoes another rank's trouble comes last.
+std::string cause_of(const Reports& reports, uint32_t ranks) {
+  for (const bool echoes : {false, true}) {
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      const RankReport& report = reports.rank(rank);
+      const bool echo =
+          report.reason == RunError::Reason::aborted || report.reason == RunError::Reason::peer_lost;
+      if (report.failed && echo == echoes) return report.error;
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string run_processes(const Plan& plan, const RunRequest& request, const Config& config,
+                          const std::vector<Oracle>& oracles, Reports& reports) {
+  const pid_t parent = ::getpid();
+  const std::string address = "shm://chorale-run-" + std::to_string(parent);
+  struct sigaction action = {}, old_interrupt, old_terminate;
+  action.sa_handler = ask_to_stop;
+  ::sigaction(SIGINT, &action, &old_interrupt);
+  ::sigaction(SIGTERM, &action, &old_terminate);
+  Children children;
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
+    const pid_t process = ::fork();
+    if (process == 0) be_rank(rank, address, parent, plan, request, config, oracles, reports);
+    if (process < 0) {
+      throw Failure(Exit::run_failed, "cannot start the process of rank " + std::to_string(rank) + " of " +
+                                          std::to_string(plan.ranks()) + ": " + std::strerror(errno),
+                    "run without --processes: the ranks are then threads");
+    }
+    children.add(process);
+  }
+
+  Progress progress;
+  std::string death;
+  auto give_up = std::chrono::steady_clock::time_point::max();
+  while (!children.all_ended() && !stop_asked && std::chrono::steady_clock::now() < give_up) {
+    const std::string news = children.poll();
+    if (!news.empty() && death.empty()) {
+      death = news;
+      // The others are told by the world; who does not hear it is ended.
+      give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    }
+    progress("size " + std::to_string(reports.rank(0).done + 1) + " of " + std::to_string(request.sizes.size()));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  ::sigaction(SIGINT, &old_interrupt, nullptr);
+  ::sigaction(SIGTERM, &old_terminate, nullptr);
+  if (stop_asked) throw Failure(Exit::interrupted, "interrupted");
+  const std::string cause = cause_of(reports, plan.ranks());
+  if (death.empty()) return cause;
+  return cause.empty() ? death : death + "\n  the others: " + cause;
+}
+
+}  // namespace chorale::tools

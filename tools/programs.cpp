@@ -1,0 +1,148 @@
+#include "tools/programs.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+
+#include "chorale/json.hpp"
+#include "tools/source.hpp"
+
+namespace chorale::tools {
+namespace {
+
+bool is_source(const std::string& what) {
+  return what.ends_with(".cpp") || what.ends_with(".cc") || what.ends_with(".cxx");
+}
+
+bool is_plugin(const std::string& what) { return what.ends_with(".so"); }
+
+std::vector<std::string> names(const std::vector<dsl::RegisteredProgram>& programs) {
+  std::vector<std::string> all;
+  for (const dsl::RegisteredProgram& program : programs) all.push_back(program.name);
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+/// The names that a source or plugin has added.
+std::vector<std::string> load(const std::string& what) {
+  const std::vector<std::string> before = names(dsl::programs());
+  is_source(what) ? load_source(what) : load_plugin(what);
+  const std::vector<std::string> after = names(dsl::programs());
+  std::vector<std::string> added;
+  std::set_difference(after.begin(), after.end(), before.begin(), before.end(), std::back_inserter(added));
+  if (added.empty()) {
+    throw Failure(Exit::plan_wrong, what + " registers no program",
+                  "write CHORALE_PROGRAM(name, Parameters& with) { ...; return program; }");
+  }
+  return added;
+}
+
+}  // namespace
+
+void declare_wanted(CLI::App& app, Wanted& wanted, const std::string& what_it_is) {
+  app.add_option("what", wanted.what, what_it_is)->required();
+  app.add_option("--set", wanted.set, "A parameter of the program; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--name", wanted.name, "Which program, if a source has several")->type_name("NAME");
+}
+
+bool names_program(const std::string& what) {
+  if (is_source(what) || is_plugin(what)) return true;
+  if (what == "-" || what.ends_with(".json")) return false;
+  std::error_code error;
+  return !std::filesystem::exists(what, error);
+}
+
+std::string load_program(const Wanted& wanted) {
+  if (is_source(wanted.what) || is_plugin(wanted.what)) {
+    const std::vector<std::string> added = load(wanted.what);
+    if (!wanted.name.empty()) {
+      if (std::find(added.begin(), added.end(), wanted.name) == added.end()) {
+        throw Failure(Exit::command_wrong, unknown("program", wanted.name, added),
+                      wanted.what + " has " + join(added));
+      }
+      return wanted.name;
+    }
+    if (added.size() > 1) {
+      throw Failure(Exit::command_wrong, wanted.what + " has several programs: " + join(added),
+                    "choose one with --name");
+    }
+    return added.front();
+  }
+  const std::vector<std::string> shipped = names(dsl::programs());
+  if (std::find(shipped.begin(), shipped.end(), wanted.what) == shipped.end()) {
+    const bool path = wanted.what.find('/') != std::string::npos || wanted.what.find('.') != std::string::npos;
+    if (path) throw Failure(Exit::command_wrong, "there is no file " + wanted.what);
+    throw Failure(Exit::command_wrong, unknown("algorithm", wanted.what, shipped),
+                  "chorale list names those that are shipped");
+  }
+  return wanted.what;
+}
+
+dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words) {
+  dsl::Parameters::Settings settings;
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    if (equals == 0 || equals == word.npos) {
+      throw Failure(Exit::command_wrong, "--set takes key=value, not '" + word + "'");
+    }
+    if (!settings.emplace(word.substr(0, equals), word.substr(equals + 1)).second) {
+      throw Failure(Exit::command_wrong, "--set gives '" + word.substr(0, equals) + "' twice");
+    }
+  }
+  return settings;
+}
+
+Built build_program(const std::string& name, const dsl::Parameters::Settings& settings) {
+  Progress progress;
+  progress("compiling " + name);
+  try {
+    dsl::Compiled compiled = dsl::build(name, settings).compile();
+    return {std::move(compiled.plan), std::move(compiled.diagnostics)};
+  } catch (const std::invalid_argument& error) {
+    throw Failure(Exit::command_wrong, error.what());
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Failure(Exit::plan_wrong, "program '" + name + "' failed: " + error.what());
+  }
+}
+
+Plan load_plan(const std::string& path) {
+  try {
+    return chorale::load(path);
+  } catch (const PlanError& error) {
+    throw Failure(Exit::plan_wrong, (path == "-" ? "standard input" : path) + ": " + error.what());
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw Failure(Exit::command_wrong, error.what());
+  }
+}
+
+bool report(const Plan& plan, const Diagnostics& diagnostics) {
+  std::cout.flush();
+  std::cerr << render(plan, diagnostics);
+  return !diagnostics.empty();
+}
+
+std::string parameters_help(const dsl::Description& program) {
+  std::string text;
+  for (const dsl::Parameter& parameter : program.parameters) {
+    std::string head = "  " + parameter.name + "=" + parameter.default_value;
+    head.resize(std::max<size_t>(head.size() + 2, 24), ' ');
+    text += head + parameter.description;
+    const auto [least, most] = parameter.bounds;
+    const bool has_least = least != std::numeric_limits<int64_t>::min();
+    const bool has_most = most != std::numeric_limits<int64_t>::max();
+    if (has_least && has_most) text += " (" + std::to_string(least) + " to " + std::to_string(most) + ")";
+    if (has_least && !has_most) text += " (" + std::to_string(least) + " or more)";
+    if (!has_least && has_most) text += " (" + std::to_string(most) + " or less)";
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace chorale::tools

@@ -1,0 +1,23 @@
+/// \file
+/// Plans in words: operations with their peers and buffers looked up.
+#pragma once
+
+#include <string>
+
+#include "chorale/plan.hpp"
+
+namespace chorale::tools {
+
+/// One operation, e.g. "put input[0:1] -> output[2:3] of rank 1 (memory)". Ids that name nothing are shown with a '?'.
+std::string words(const Gpu&, const ThreadBlock&, const Op&);
+
+/// "ring.cpp:12", or "" if the plan does not say.
+std::string author_line(const Plan&, const Op&);
+
+/// "allreduce of 8 ranks, LL, in place".
+std::string headline(const Plan&);
+
+/// The name of a dialect of buffers: "input[2:5]".
+std::string span_words(std::string_view buffer, uint64_t index, uint64_t size);
+
+}  // namespace chorale::tools
