@@ -62,16 +62,16 @@ class Scheduler {
     int ranks = 1;                         ///< of the world
     bool complete = true;                  ///< all ranks of the world launch here
     unsigned workers = 0;                  ///< 0: one a core
-    std::optional<uint64_t> seed;
+    std::optional<uint64_t> seed = std::nullopt;
     std::chrono::nanoseconds timeout{0};   ///< of a launch; 0: none
     AbortWord* abort = nullptr;    ///< never null
     /// Stops the world, first caller wins; sets abort->stop before it returns. Any thread.
-    std::function<void(Stop, int rank, const std::string& why)> raise;
+    std::function<void(Stop, int rank, const std::string& why)> raise = {};
     /// Ranks that wait in a collective of the world, which cannot end while one of the others sits in a launch:
     /// they count as stuck too. May be empty.
-    std::function<int()> ranks_in_collective;
+    std::function<int()> ranks_in_collective = {};
     /// Looks for dead peers; called about every 20 ms while nothing can run. Any thread. May be empty.
-    std::function<void()> idle_check;
+    std::function<void()> idle_check = {};
   };
 
   explicit Scheduler(Options options);

@@ -2,6 +2,9 @@
 /// Making a World out of an MPI communicator. Include only where MPI is there.
 #pragma once
 
+// The old C++ bindings, which mpi.h would bring along, do not compile without warnings.
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 
 #include "chorale/world.hpp"

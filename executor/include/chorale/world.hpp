@@ -12,10 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "chorale/device/deadline.hpp"
 #include "chorale/error.hpp"
 
 namespace chorale {
+
+struct AbortWord;  // chorale/device/deadline.hpp
 
 namespace cpu {
 class Scheduler;
@@ -26,8 +27,8 @@ class Group;
 
 /// For ranks that live in one process.
 struct LocalOptions {
-  std::optional<uint64_t> seed;                             ///< run everything in an order drawn from it (run_local)
-  unsigned workers = 0;                                     ///< threads that run blocks at a time; 0: one a core
+  std::optional<uint64_t> seed = std::nullopt;                  ///< run everything in an order drawn from it (run_local)
+  unsigned workers = 0;                                         ///< threads that run blocks at a time; 0: one a core
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< of every wait; 0: none
 };
 
@@ -90,7 +91,7 @@ class World {
   void check() const;
 
   /// What waits in kernels and fibers look at: all ranks share one. Never null.
-  device::AbortWord* abort_word() const;
+  AbortWord* abort_word() const;
 
   /// Where this rank's blocks run on the CPU.
   cpu::Scheduler& scheduler() const;

@@ -1,0 +1,68 @@
+/// \file
+/// The memory that all ranks of a world share for their own affairs. The same in one process and over several.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "chorale/device/deadline.hpp"
+
+namespace chorale::world {
+
+/// A process: its number alone may have been given to another since.
+struct Process {
+  int32_t pid = 0;
+  uint64_t start = 0;  ///< clock ticks from boot to its start
+
+  bool operator==(const Process&) const = default;
+};
+
+enum class Presence : uint32_t { absent, claimed, joined, left };
+
+/// One rank's part. Zero is its first state.
+struct alignas(64) Seat {
+  static constexpr size_t chunk_bytes = 4096;
+
+  std::atomic<Presence> presence;
+  Process process;                ///< valid once joined
+  std::atomic<uint64_t> arrived;  ///< number of the last barrier that it entered
+  std::atomic<uint64_t> resets;   ///< number of the last reset that it entered
+
+  // What it says in an exchange. The ranks meet once an exchange, so one may be an exchange ahead of another
+  // that still reads; two ahead it cannot be. Hence two of each.
+  uint64_t total_bytes[2];
+  std::byte chunk[2][chunk_bytes];
+};
+
+/// Where ranks count each other. All but the last count themselves and wait for `passed`.
+struct Meeting {
+  std::atomic<uint32_t> arrived;
+  std::atomic<uint64_t> passed;  ///< number of the last one that all ranks entered
+};
+
+struct Control {
+  static constexpr uint64_t version = 0x63686f72616c6501;  // "chorale", and 1
+  static constexpr size_t why_bytes = 2048;
+
+  uint64_t magic;
+  uint32_t ranks;
+  Process owner;
+  std::atomic<uint32_t> joined;
+
+  AbortWord abort;
+  std::atomic<uint32_t> why_ready;  ///< `why` is written; not so if device code stopped the world
+  char why[why_bytes];
+
+  std::atomic<uint32_t> bell;     ///< a futex: rung when anything that a wait looks at has changed
+  std::atomic<uint32_t> leavers;  ///< ranks that have left
+  Meeting barrier, reset;
+
+  Seat* seats() { return reinterpret_cast<Seat*>(this + 1); }
+  static size_t bytes(int ranks) { return sizeof(Control) + size_t(ranks) * sizeof(Seat); }
+};
+
+static_assert(sizeof(Control) % alignof(Seat) == 0);
+static_assert(std::atomic<uint64_t>::is_always_lock_free, "locks would not work between processes");
+
+}  // namespace chorale::world

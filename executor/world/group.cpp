@@ -1,0 +1,289 @@
+#include "group.hpp"
+
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <new>
+
+namespace chorale::world {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds check_interval{20};  // between looks for dead peers
+
+}  // namespace
+
+/// A rank in a meeting.
+struct Group::Waiter {
+  Group* group;
+  Meeting* meeting;
+  std::atomic<uint64_t> Seat::*number;
+  uint64_t wanted;
+  int rank;
+  bool obey_stop;
+
+  bool met() const { return meeting->passed.load(std::memory_order_acquire) >= wanted; }
+
+  /// Somebody has left who will not come any more.
+  bool hopeless() const {
+    Control& control = *group->control_;
+    if (control.leavers.load(std::memory_order_acquire) == 0) return false;
+    for (uint32_t peer = 0; peer < control.ranks; ++peer) {
+      Seat& seat = control.seats()[peer];
+      if (seat.presence.load(std::memory_order_acquire) == Presence::left && (seat.*number).load() < wanted) {
+        return !met();
+      }
+    }
+    return false;
+  }
+};
+
+Group::Group(int ranks, const Options& options) : options_(options), local_(true) {
+  const auto free_aligned = [](std::byte* memory) { ::operator delete[](memory, std::align_val_t{4096}); };
+  heap_ = {new (std::align_val_t{4096}) std::byte[Control::bytes(ranks)](), free_aligned};
+  control_ = reinterpret_cast<Control*>(heap_.get());
+  control_->ranks = uint32_t(ranks);
+  for (int rank = 0; rank < ranks; ++rank) control_->seats()[rank].presence = Presence::joined;
+  start(true);
+}
+
+Group::Group(Mapping control, int rank, const Options& options)
+    : options_(options), local_(false), mapping_(std::move(control)) {
+  control_ = reinterpret_cast<Control*>(mapping_.data());
+  const Process self = this_process();
+  for (int peer = 0; peer < ranks(); ++peer) {
+    const Process& process = control_->seats()[peer].process;
+    if (peer != rank && process != self) watch_.add(peer, process);
+  }
+  start(ranks() == 1);
+}
+
+Group::~Group() = default;
+
+void Group::start(bool complete) {
+  cpu::Scheduler::Options options{.ranks = ranks(),
+                                  .complete = complete,
+                                  .workers = options_.workers,
+                                  .seed = options_.seed,
+                                  .timeout = options_.timeout,
+                                  .abort = abort_word(),
+                                  .raise = [this](Stop stop, int rank, const std::string& why) { raise(stop, rank, why); },
+                                  .ranks_in_collective = {},
+                                  .idle_check = {}};
+  if (complete) options.ranks_in_collective = [this] { return int(control_->barrier.arrived.load()); };
+  if (!local_) options.idle_check = [this] { check_peers(); };
+  scheduler_ = std::make_unique<cpu::Scheduler>(std::move(options));
+}
+
+void Group::barrier(int rank) {
+  meet(control_->barrier, &Seat::arrived, rank, true, "a barrier", {});
+}
+
+std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const std::byte> mine) {
+  std::vector<std::vector<std::byte>> all(ranks());
+  Seat& seat = control_->seats()[rank];
+  size_t done = 0, most = 0;
+  do {
+    const size_t half = (seat.arrived.load(std::memory_order_relaxed) + 1) % 2;
+    seat.total_bytes[half] = mine.size();
+    const size_t bytes = std::min(Seat::chunk_bytes, mine.size() - std::min(done, mine.size()));
+    if (bytes) std::memcpy(seat.chunk[half], mine.data() + done, bytes);
+    meet(control_->barrier, &Seat::arrived, rank, true, "an allgather", {});
+    for (int peer = 0; peer < ranks(); ++peer) {
+      const Seat& from = control_->seats()[peer];
+      const size_t total = from.total_bytes[half];
+      most = std::max(most, total);
+      if (done >= total) continue;
+      all[peer].insert(all[peer].end(), from.chunk[half],
+                       from.chunk[half] + std::min(Seat::chunk_bytes, total - done));
+    }
+    done += Seat::chunk_bytes;
+  } while (done < most);
+  return all;
+}
+
+/// The ranks of a stopped world are anywhere in their barriers: all start again from none.
+void Group::reset(int rank) {
+  meet(control_->reset, &Seat::resets, rank, false, "a reset", [this] {
+    for (int peer = 0; peer < ranks(); ++peer) control_->seats()[peer].arrived = 0;
+    control_->barrier.arrived = 0;
+    control_->barrier.passed = 0;
+    control_->why_ready = 0;
+    control_->abort.rank = 0;
+    store_relaxed(&control_->abort.stop, 0u);
+    store_release(&control_->abort.claimed, 0u);
+    if (local_) scheduler_->rearm();
+  });
+  if (!local_) {
+    scheduler_->rearm();
+    // Nobody may stop the world again while a peer's scheduler still holds the report of the last stop.
+    barrier(rank);
+  }
+}
+
+void Group::meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop, const char* what,
+                 const std::function<void()>& before_release) {
+  if (obey_stop) check();
+  const uint64_t wanted = (control_->seats()[rank].*number).load(std::memory_order_relaxed) + 1;
+  (control_->seats()[rank].*number).store(wanted);
+  if (meeting.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == uint32_t(ranks())) {
+    meeting.arrived.store(0, std::memory_order_relaxed);
+    if (before_release) before_release();
+    meeting.passed.store(wanted, std::memory_order_release);
+    ring();
+    return;
+  }
+  wait({this, &meeting, number, wanted, rank, obey_stop}, what);
+}
+
+void Group::wait(const Waiter& waiter, const char* what) {
+  if (scheduler_->seeded()) {
+    scheduler_->wait(
+        [](const void* of) {
+          const Waiter& one = *static_cast<const Waiter*>(of);
+          return one.met() || one.hopeless();
+        },
+        &waiter, waiter.obey_stop);
+  }
+  const auto start = Clock::now();
+  for (unsigned looks = 0;; ++looks) {
+    const uint32_t seen = control_->bell.load(std::memory_order_acquire);
+    if (waiter.met()) return;
+    const Stop stop = Stop(load_acquire(&control_->abort.stop));
+    if (stop != Stop::none && (waiter.obey_stop || stop == Stop::peer_lost)) throw_stopped();
+    if (waiter.hopeless()) {
+      throw RunError(RunError::Reason::peer_lost,
+                     fmt::format("{} of rank {} cannot end: {} left the world", what, waiter.rank,
+                                 missing(waiter.number, waiter.wanted, true)));
+    }
+    if (options_.timeout.count() > 0 && Clock::now() - start > options_.timeout) {
+      const std::string why =
+          fmt::format("rank {} waited {} in {} for {}", waiter.rank, seconds_text(options_.timeout), what,
+                      missing(waiter.number, waiter.wanted, false));
+      // Last look: who came in time counts.
+      if (waiter.met()) return;
+      raise(Stop::timed_out, waiter.rank, why);
+      if (waiter.obey_stop) throw_stopped();
+      throw RunError(RunError::Reason::timed_out, why);
+    }
+    if (looks < 64) {
+      sched_yield();
+    } else {
+      check_peers();
+      sleep_on(control_->bell, seen, check_interval);
+    }
+  }
+}
+
+void Group::check() {
+  if (load_acquire(&control_->abort.stop) != 0) throw_stopped();
+}
+
+void Group::throw_stopped() {
+  const Stop stop = Stop(load_acquire(&control_->abort.stop));
+  const int rank = int(control_->abort.rank);
+  const std::string why = control_->why_ready.load(std::memory_order_acquire) ? control_->why : "";
+  switch (stop) {
+    case Stop::timed_out:
+      throw RunError(RunError::Reason::timed_out,
+                     "timed out: " + (why.empty() ? fmt::format("a wait of rank {} reached its deadline", rank) : why));
+    case Stop::deadlock:
+      throw RunError(RunError::Reason::deadlock, "deadlock: " + (why.empty() ? fmt::format("seen by rank {}", rank) : why));
+    case Stop::peer_lost:
+      throw RunError(RunError::Reason::peer_lost, why.empty() ? fmt::format("rank {} died", rank) : why);
+    default:
+      throw RunError(RunError::Reason::aborted,
+                     fmt::format("aborted by rank {}: {}", rank, why.empty() ? "no reason given" : why));
+  }
+}
+
+bool Group::raise(Stop stop, int rank, const std::string& why) {
+  AbortWord& word = control_->abort;
+  uint32_t unclaimed = 0;
+  if (!std::atomic_ref(word.claimed).compare_exchange_strong(unclaimed, 1, std::memory_order_acquire)) {
+    // The other is about to write why; unless it died there, which must not hang anybody.
+    for (int times = 0; load_acquire(&word.stop) == 0; ++times) {
+      if (times > 10000) store_release(&word.stop, uint32_t(stop));
+      sched_yield();
+    }
+    return false;
+  }
+  const size_t length = std::min(why.size(), Control::why_bytes - 1);
+  std::memcpy(control_->why, why.data(), length);
+  control_->why[length] = 0;
+  control_->why_ready.store(1, std::memory_order_release);
+  store_relaxed(&word.rank, uint32_t(rank));
+  store_release(&word.stop, uint32_t(stop));
+  ring();
+  return true;
+}
+
+void Group::leave(int rank) {
+  control_->seats()[rank].presence.store(Presence::left, std::memory_order_release);
+  control_->leavers.fetch_add(1, std::memory_order_acq_rel);
+  if (local_) scheduler_->end_rank(rank);
+  ring();
+}
+
+/// Looks for peers whose process has ended without leaving, at most every 20 ms.
+void Group::check_peers() {
+  if (local_) return;
+  const int64_t now = Clock::now().time_since_epoch().count();
+  int64_t next = next_check_ns_.load(std::memory_order_relaxed);
+  if (now < next || !next_check_ns_.compare_exchange_strong(next, now + std::chrono::nanoseconds(check_interval).count())) {
+    return;
+  }
+  for (const int peer : watch_.dead()) {
+    if (control_->seats()[peer].presence.load(std::memory_order_acquire) == Presence::left) continue;
+    raise(Stop::peer_lost, peer, fmt::format("{} died", process_text(peer)));
+    return;
+  }
+}
+
+std::string Group::process_text(int rank) {
+  return fmt::format("rank {} (pid {})", rank, control_->seats()[rank].process.pid);
+}
+
+std::string Group::missing(std::atomic<uint64_t> Seat::*number, uint64_t wanted, bool only_left) {
+  std::vector<int> absent;
+  for (int peer = 0; peer < ranks(); ++peer) {
+    Seat& seat = control_->seats()[peer];
+    if ((seat.*number).load() < wanted && (!only_left || seat.presence.load() == Presence::left)) absent.push_back(peer);
+  }
+  return ranks_text(absent);
+}
+
+void Group::ring() {
+  control_->bell.fetch_add(1, std::memory_order_acq_rel);
+  wake_all(control_->bell);
+}
+
+void sleep_on(std::atomic<uint32_t>& bell, uint32_t seen, std::chrono::nanoseconds limit) {
+  const timespec time{.tv_sec = time_t(limit.count() / 1000000000), .tv_nsec = long(limit.count() % 1000000000)};
+  syscall(SYS_futex, &bell, FUTEX_WAIT, seen, &time, nullptr, 0);
+}
+
+void wake_all(std::atomic<uint32_t>& bell) { syscall(SYS_futex, &bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
+
+std::string seconds_text(std::chrono::nanoseconds time) {
+  return fmt::format("{:.4g} s", std::chrono::duration<double>(time).count());
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  constexpr size_t shown = 16;
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t at = 0; at < std::min(shown, ranks.size()); ++at) {
+    text += (at ? ", " : "") + std::to_string(ranks[at]);
+  }
+  if (ranks.size() > shown) text += fmt::format(" and {} more", ranks.size() - shown);
+  return text;
+}
+
+}  // namespace chorale::world

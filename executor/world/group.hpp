@@ -1,0 +1,87 @@
+/// \file
+/// Group: what the handles of a world share in one process.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "../cpu/scheduler.hpp"
+#include "chorale/error.hpp"
+#include "control.hpp"
+#include "process.hpp"
+#include "shared_memory.hpp"
+
+namespace chorale::world {
+
+/// Control memory plus the waiting: on a futex, or as a fiber of the seeded scheduler. Thread-safe.
+class Group {
+ public:
+  struct Options {
+    unsigned workers = 0;
+    std::optional<uint64_t> seed;
+    std::chrono::nanoseconds timeout{0};
+  };
+
+  /// All ranks in this process.
+  Group(int ranks, const Options& options);
+
+  /// `control`, a Control that all ranks have joined. Watches the others' processes.
+  Group(Mapping control, int rank, const Options& options);
+
+  ~Group();
+
+  int ranks() const { return int(control_->ranks); }
+  bool local() const { return local_; }
+  std::chrono::nanoseconds timeout() const { return options_.timeout; }
+  AbortWord* abort_word() { return &control_->abort; }
+  cpu::Scheduler& scheduler() { return *scheduler_; }
+
+  // See World.
+  void barrier(int rank);
+  std::vector<std::vector<std::byte>> allgather(int rank, std::span<const std::byte> mine);
+  void reset(int rank);
+  void leave(int rank);
+  void check();
+
+  /// Stops the world; false if somebody did before. abort_word()->stop is set when it returns.
+  bool raise(Stop stop, int rank, const std::string& why);
+
+ private:
+  struct Waiter;
+
+  void start(bool complete);
+  void meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop, const char* what,
+            const std::function<void()>& before_release);
+  void wait(const Waiter& waiter, const char* what);
+  [[noreturn]] void throw_stopped();
+  std::string missing(std::atomic<uint64_t> Seat::*number, uint64_t wanted, bool only_left);
+  std::string process_text(int rank);
+  void check_peers();
+  void ring();
+
+  Options options_;
+  bool local_;
+  std::unique_ptr<std::byte[], void (*)(std::byte*)> heap_{nullptr, nullptr};
+  Mapping mapping_;
+  Control* control_;
+  std::unique_ptr<cpu::Scheduler> scheduler_;
+  Watch watch_;
+  std::atomic<int64_t> next_check_ns_{0};
+};
+
+/// Sleeps until `bell` differs from `seen` or `limit` has passed. Works between processes.
+void sleep_on(std::atomic<uint32_t>& bell, uint32_t seen, std::chrono::nanoseconds limit);
+void wake_all(std::atomic<uint32_t>& bell);
+
+/// "30 s", "0.5 s".
+std::string seconds_text(std::chrono::nanoseconds time);
+
+/// "rank 3", "ranks 1, 2 and 5 more".
+std::string ranks_text(const std::vector<int>& ranks);
+
+}  // namespace chorale::world

@@ -1,0 +1,177 @@
+#include "join.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+#include <thread>
+
+#include "chorale/error.hpp"
+#include "group.hpp"
+#include "process.hpp"
+
+namespace chorale::world {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Reason = RunError::Reason;
+
+/// One rank on its way into the world.
+class Joining {
+ public:
+  Joining(const std::string& name, int rank, int ranks, std::chrono::nanoseconds timeout)
+      : name_(name),
+        // Users share /dev/shm, but not their jobs.
+        file_(fmt::format("chorale-{}-{}", getuid(), name)),
+        rank_(rank),
+        ranks_(ranks),
+        timeout_(timeout),
+        start_(Clock::now()),
+        self_(this_process()) {}
+
+  Mapping run() {
+    rank_ == 0 ? create() : find();
+    take_seat();
+    wait_for_all();
+    return std::move(mapping_);
+  }
+
+ private:
+  Control& control() { return *reinterpret_cast<Control*>(mapping_.data()); }
+  Seat& seat(int rank) { return control().seats()[rank]; }
+
+  /// Rank 0 prepares the memory before it gets its name, so that nobody ever sees half of it.
+  void create() {
+    memory_ = create_shared(Control::bytes(ranks_));
+    mapping_ = Mapping(memory_, Control::bytes(ranks_));
+    control().magic = Control::version;
+    control().ranks = uint32_t(ranks_);
+    control().owner = self_;
+    while (!publish(memory_, file_)) {
+      const Descriptor other = open_published(file_);
+      if (!other) continue;  // it has just gone
+      if (const std::optional<Process> owner = owner_of(other); owner && is_alive(*owner)) {
+        throw RunError(Reason::mismatch,
+                       fmt::format("another job uses 'shm://{}': its rank 0 is process {}; give each job a name "
+                                   "of its own",
+                                   name_, owner->pid));
+      }
+      unpublish(other, file_);
+      check_deadline();
+    }
+  }
+
+  /// The others wait for it to appear. What a dead rank 0 has left behind is its successor's to replace.
+  void find() {
+    for (auto pause = std::chrono::microseconds(200);; pause = std::min(pause * 2, longest_pause)) {
+      memory_ = open_published(file_);
+      if (memory_) {
+        const std::optional<Process> owner = owner_of(memory_);
+        if (owner && is_alive(*owner)) break;
+      }
+      if (expired()) {
+        if (memory_) unpublish(memory_, file_);  // its owner is dead
+        throw_timed_out({0});
+      }
+      std::this_thread::sleep_for(pause);
+    }
+    mapping_ = Mapping(memory_, size_of(memory_));
+    if (control().ranks != uint32_t(ranks_)) {
+      throw RunError(Reason::mismatch, fmt::format("rank {} says that 'shm://{}' has {} ranks, rank 0 (pid {}) says {}",
+                                                   rank_, name_, ranks_, control().owner.pid, control().ranks));
+    }
+  }
+
+  std::optional<Process> owner_of(const Descriptor& memory) {
+    const uint64_t bytes = size_of(memory);
+    if (bytes < sizeof(Control)) return std::nullopt;
+    const Mapping mapping(memory, bytes);
+    const Control& found = *reinterpret_cast<const Control*>(mapping.data());
+    if (found.magic != Control::version || bytes < Control::bytes(int(found.ranks))) {
+      throw RunError(Reason::mismatch, fmt::format("/dev/shm/{} is not of this version of Chorale; remove it", file_));
+    }
+    return found.owner;
+  }
+
+  void take_seat() {
+    Seat& mine = seat(rank_);
+    Presence absent = Presence::absent;
+    if (!mine.presence.compare_exchange_strong(absent, Presence::claimed)) {
+      throw RunError(Reason::mismatch,
+                     fmt::format("rank {} of 'shm://{}' is taken by process {}: two processes have one rank, or "
+                                 "two jobs have one name",
+                                 rank_, name_, mine.process.pid));
+    }
+    mine.process = self_;
+    mine.presence.store(Presence::joined, std::memory_order_release);
+    // Whoever completes the world takes the name away: the next job may use it at once.
+    if (control().joined.fetch_add(1) + 1 == uint32_t(ranks_)) unpublish(memory_, file_);
+    control().bell.fetch_add(1);
+    wake_all(control().bell);
+  }
+
+  void wait_for_all() {
+    while (control().joined.load(std::memory_order_acquire) < uint32_t(ranks_)) {
+      const uint32_t seen = control().bell.load();
+      if (control().joined.load() >= uint32_t(ranks_)) return;
+      std::vector<int> absent;
+      for (int peer = 0; peer < ranks_; ++peer) {
+        const Presence presence = seat(peer).presence.load(std::memory_order_acquire);
+        if (presence == Presence::absent || presence == Presence::claimed) absent.push_back(peer);
+        if (presence == Presence::joined && peer != rank_ && !is_alive(seat(peer).process)) {
+          throw_lost(peer, "died");
+        }
+        if (presence == Presence::left && control().joined.load() < uint32_t(ranks_)) throw_lost(peer, "gave up");
+      }
+      if (expired()) throw_timed_out(absent);
+      sleep_on(control().bell, seen, std::chrono::milliseconds(20));
+    }
+  }
+
+  [[noreturn]] void throw_lost(int peer, const char* how) {
+    const int pid = seat(peer).process.pid;
+    give_up();
+    throw RunError(Reason::peer_lost,
+                   fmt::format("rank {} (pid {}) {} while 'shm://{}' was being joined", peer, pid, how, name_));
+  }
+
+  [[noreturn]] void throw_timed_out(const std::vector<int>& absent) {
+    const std::string why =
+        fmt::format("{} did not join 'shm://{}' within {}, says rank {}", ranks_text(absent), name_,
+                    seconds_text(timeout_), rank_);
+    if (mapping_.data()) give_up();
+    throw RunError(Reason::timed_out, why);
+  }
+
+  /// Nobody shall join any more, and those who wait shall stop.
+  void give_up() {
+    unpublish(memory_, file_);
+    seat(rank_).presence.store(Presence::left, std::memory_order_release);
+    control().bell.fetch_add(1);
+    wake_all(control().bell);
+  }
+
+  bool expired() const { return timeout_.count() > 0 && Clock::now() - start_ > timeout_; }
+  void check_deadline() {
+    if (expired()) throw_timed_out({0});
+  }
+
+  static constexpr std::chrono::microseconds longest_pause{10000};
+
+  const std::string name_, file_;
+  const int rank_, ranks_;
+  const std::chrono::nanoseconds timeout_;
+  const Clock::time_point start_;
+  const Process self_;
+  Descriptor memory_;
+  Mapping mapping_;
+};
+
+}  // namespace
+
+Mapping meet_under(const std::string& name, int rank, int ranks, std::chrono::nanoseconds timeout) {
+  return Joining(name, rank, ranks, timeout).run();
+}
+
+}  // namespace chorale::world

@@ -1,0 +1,88 @@
+// Worlds whose ranks live in one process.
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <thread>
+
+#include "chorale/world.hpp"
+#include "group.hpp"
+
+namespace chorale {
+namespace {
+
+void check_ranks(int ranks) {
+  if (ranks < 1) throw UsageError(fmt::format("a world of {} ranks: it needs one at least", ranks));
+}
+
+std::shared_ptr<world::Group> make_group(int ranks, const LocalOptions& options) {
+  return std::make_shared<world::Group>(ranks,
+                                        world::Group::Options{options.workers, options.seed, options.timeout});
+}
+
+std::string text_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    return known.what();
+  } catch (...) {
+    return "an exception";
+  }
+}
+
+/// Whether it only says that another rank stopped the world.
+bool is_echo(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const RunError& known) {
+    return known.reason == RunError::Reason::aborted || known.reason == RunError::Reason::peer_lost;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+std::vector<World> World::local(int ranks, LocalOptions options) {
+  check_ranks(ranks);
+  if (options.seed) {
+    throw UsageError("World::local() with a seed: the order can be drawn only if run_local() runs the ranks");
+  }
+  const std::shared_ptr<world::Group> group = make_group(ranks, options);
+  std::vector<World> worlds;
+  for (int rank = 0; rank < ranks; ++rank) worlds.push_back(World(group, rank));
+  return worlds;
+}
+
+void run_local(int ranks, const std::function<void(World&)>& body, LocalOptions options) {
+  check_ranks(ranks);
+  const std::shared_ptr<world::Group> group = make_group(ranks, options);
+  std::vector<std::exception_ptr> errors(ranks);
+  const auto run_rank = [&](World world) {
+    try {
+      body(world);
+    } catch (...) {
+      errors[world.rank()] = std::current_exception();
+      world.abort(text_of(errors[world.rank()]));
+    }
+  };
+  // All handles exist before the first body runs: a rank that ends early has left, it is not missing.
+  std::vector<World> worlds;
+  for (int rank = 0; rank < ranks; ++rank) worlds.push_back(World(group, rank));
+  if (options.seed) {
+    std::vector<std::function<void()>> bodies;
+    for (World& world : worlds) bodies.push_back([&run_rank, &world] { run_rank(std::move(world)); });
+    group->scheduler().run_seeded(std::move(bodies));
+  } else {
+    std::vector<std::jthread> threads;
+    for (World& world : worlds) threads.emplace_back([&run_rank, &world] { run_rank(std::move(world)); });
+  }
+  for (const std::exception_ptr& error : errors) {
+    if (error && !is_echo(error)) std::rethrow_exception(error);
+  }
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+}  // namespace chorale

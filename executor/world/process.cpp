@@ -1,0 +1,79 @@
+#include "process.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace chorale::world {
+namespace {
+
+struct Status {
+  char state = 0;  ///< 0: there is no such process
+  uint64_t start = 0;
+};
+
+Status status_of(int pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string line;
+  if (!std::getline(file, line)) return {};
+  // The second field is the program's name in parentheses and may hold anything; state is field 3, start 22.
+  std::istringstream fields(line.substr(line.rfind(')') + 1));
+  Status status;
+  fields >> status.state;
+  std::string field;
+  for (int number = 4; number <= 22; ++number) fields >> field;
+  status.start = std::stoull(field);
+  return status;
+}
+
+int open_pidfd(int pid) {
+#if defined(SYS_pidfd_open)
+  return int(syscall(SYS_pidfd_open, pid, 0));
+#else
+  return -1;
+#endif
+}
+
+}  // namespace
+
+Process this_process() { return {int32_t(getpid()), status_of(getpid()).start}; }
+
+bool is_alive(const Process& process) {
+  const Status status = status_of(process.pid);
+  return status.state != 0 && status.state != 'Z' && status.state != 'X' && status.start == process.start;
+}
+
+Watch::~Watch() {
+  for (const Watched& one : watched_) {
+    if (one.pidfd >= 0) close(one.pidfd);
+  }
+}
+
+void Watch::add(int rank, const Process& process) {
+  int pidfd = open_pidfd(process.pid);
+  // Between its death and our opening the number may have been given to another process: then watch by start.
+  if (pidfd >= 0 && !is_alive(process)) {
+    close(pidfd);
+    pidfd = -1;
+  }
+  watched_.push_back({rank, process, pidfd});
+}
+
+std::vector<int> Watch::dead() const {
+  std::vector<pollfd> polled;
+  for (const Watched& one : watched_) polled.push_back({.fd = one.pidfd, .events = POLLIN, .revents = 0});
+  poll(polled.data(), polled.size(), 0);
+  std::vector<int> ranks;
+  for (size_t at = 0; at < watched_.size(); ++at) {
+    const Watched& one = watched_[at];
+    if (one.pidfd >= 0 ? polled[at].revents != 0 : !is_alive(one.process)) ranks.push_back(one.rank);
+  }
+  return ranks;
+}
+
+}  // namespace chorale::world

@@ -1,0 +1,38 @@
+/// \file
+/// Whether the processes of peers live.
+#pragma once
+
+#include <vector>
+
+#include "control.hpp"
+
+namespace chorale::world {
+
+Process this_process();
+
+/// False for one that has ended, even if nobody has waited for it yet.
+bool is_alive(const Process& process);
+
+/// Watches the processes of all ranks, without a thread.
+class Watch {
+ public:
+  Watch() = default;
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  void add(int rank, const Process& process);
+
+  /// Ranks whose process has ended.
+  std::vector<int> dead() const;
+
+ private:
+  struct Watched {
+    int rank;
+    Process process;
+    int pidfd;  ///< -1: the kernel has none to give, look into /proc instead
+  };
+  std::vector<Watched> watched_;
+};
+
+}  // namespace chorale::world

@@ -1,0 +1,140 @@
+#include "shared_memory.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "chorale/error.hpp"
+
+namespace chorale::world {
+namespace {
+
+constexpr const char* folder = "/dev/shm";
+
+[[noreturn]] void throw_full(uint64_t bytes, const std::string& problem) {
+  struct statvfs space {};
+  uint64_t free_bytes = 0;
+  if (statvfs(folder, &space) == 0) free_bytes = uint64_t(space.f_bavail) * space.f_frsize;
+  throw RunError(RunError::Reason::resources,
+                 fmt::format("{} bytes of shared memory needed, {} free in {}: {}; enlarge it (mount -o "
+                             "remount,size=..., docker run --shm-size=... or --ipc=host), free it, or use "
+                             "smaller buffers",
+                             bytes, free_bytes, folder, problem));
+}
+
+std::string path_of_own(const Descriptor& memory) { return fmt::format("/proc/self/fd/{}", memory.get()); }
+
+Descriptor create_unnamed() {
+#if defined(O_TMPFILE)
+  // Never has a name, so that even a kill at this very place leaves none.
+  Descriptor memory(open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (memory || (errno != EOPNOTSUPP && errno != EISDIR)) return memory;
+#endif
+  const std::string name = fmt::format("/chorale-unnamed-{}-{}", getpid(), reinterpret_cast<uintptr_t>(&errno));
+  Descriptor named(shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+  if (named) shm_unlink(name.c_str());
+  return named;
+}
+
+bool same_file(const Descriptor& memory, const std::string& name) {
+  struct stat mine {}, named {};
+  return fstat(memory.get(), &mine) == 0 && stat(fmt::format("{}/{}", folder, name).c_str(), &named) == 0 &&
+         mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
+}
+
+}  // namespace
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
+int Descriptor::release() { return std::exchange(fd_, -1); }
+
+Mapping::Mapping(const Descriptor& from, uint64_t bytes) {
+  if (bytes == 0) return;
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, from.get(), 0);
+  if (memory == MAP_FAILED) {
+    throw RunError(RunError::Reason::resources,
+                   fmt::format("cannot map {} bytes of shared memory: {}", bytes, std::strerror(errno)));
+  }
+  data_ = static_cast<std::byte*>(memory);
+  bytes_ = bytes;
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (data_) munmap(data_, bytes_);
+}
+
+Descriptor create_shared(uint64_t bytes) {
+  // Asked first: posix_fallocate() would fill what is there, and starve others, before it finds out.
+  struct statvfs space {};
+  if (statvfs(folder, &space) == 0 && space.f_blocks > 0 && bytes / space.f_frsize > space.f_bavail) {
+    throw_full(bytes, "too little space");
+  }
+  Descriptor memory = create_unnamed();
+  if (!memory) throw_full(bytes, std::strerror(errno));
+  int error = EINTR;
+  while (error == EINTR) error = posix_fallocate(memory.get(), 0, off_t(bytes));
+  if (error) throw_full(bytes, std::strerror(error));
+  return memory;
+}
+
+bool publish(const Descriptor& memory, const std::string& name) {
+  const std::string path = fmt::format("{}/{}", folder, name);
+  if (linkat(AT_FDCWD, path_of_own(memory).c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
+  if (errno == EEXIST) return false;
+  throw RunError(RunError::Reason::resources, fmt::format("cannot create {}: {}", path, std::strerror(errno)));
+}
+
+Descriptor open_published(const std::string& name) {
+  const std::string path = fmt::format("{}/{}", folder, name);
+  Descriptor memory(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (memory || errno == ENOENT) return memory;
+  throw RunError(RunError::Reason::resources, fmt::format("cannot open {}: {}", path, std::strerror(errno)));
+}
+
+void unpublish(const Descriptor& memory, const std::string& name) {
+  // Two that find the same leftover must not take away what one of them has put in its place meanwhile.
+  flock(memory.get(), LOCK_EX);
+  if (same_file(memory, name)) unlink(fmt::format("{}/{}", folder, name).c_str());
+  flock(memory.get(), LOCK_UN);
+}
+
+Descriptor open_of_peer(int pid, int fd) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
+  Descriptor memory(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (memory) return memory;
+  throw RunError(RunError::Reason::other,
+                 fmt::format("cannot open a peer's shared memory at {}: {}; the ranks must be processes of one "
+                             "user that see each other in /proc",
+                             path, std::strerror(errno)));
+}
+
+uint64_t size_of(const Descriptor& memory) {
+  struct stat status {};
+  return fstat(memory.get(), &status) == 0 ? uint64_t(status.st_size) : 0;
+}
+
+}  // namespace chorale::world

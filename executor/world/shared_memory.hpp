@@ -1,0 +1,64 @@
+/// \file
+/// Shared memory that has no name, so that no death of a process leaves any behind.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace chorale::world {
+
+/// A file descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor();
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release();
+
+ private:
+  int fd_;
+};
+
+/// A mapping, shared and writable. Empty for 0 bytes.
+class Mapping {
+ public:
+  Mapping() = default;
+  /// \throws RunError resources
+  Mapping(const Descriptor& from, uint64_t bytes);
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+  ~Mapping();
+
+  std::byte* data() const { return data_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
+/// `bytes` > 0 of zeros in /dev/shm, all of them there: touching them cannot raise SIGBUS.
+/// \throws RunError resources with the bytes needed and free, and the remedy
+Descriptor create_shared(uint64_t bytes);
+
+/// Gives memory of create_shared() a name in /dev/shm; false if there is one already.
+bool publish(const Descriptor& memory, const std::string& name);
+
+/// The memory of that name; empty if there is none.
+Descriptor open_published(const std::string& name);
+
+/// Takes the name away if it is still that of `memory`.
+void unpublish(const Descriptor& memory, const std::string& name);
+
+/// Another process's descriptor, as one of ours.
+/// \throws RunError other
+Descriptor open_of_peer(int pid, int fd);
+
+uint64_t size_of(const Descriptor& memory);
+
+}  // namespace chorale::world

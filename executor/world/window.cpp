@@ -1,0 +1,136 @@
+#include "chorale/window.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "group.hpp"
+#include "shared_memory.hpp"
+
+namespace chorale {
+
+/// What one rank holds. In a local world the owner's share is reference-counted, so that no order of
+/// destruction leaves a peer with memory that has gone.
+struct Window::Maps {
+  struct Share {
+    std::byte* data = nullptr;
+    uint64_t bytes = 0;
+    std::shared_ptr<void> keep;
+  };
+  std::vector<Share> shares;  // by rank
+};
+
+namespace {
+
+constexpr std::align_val_t alignment{4096};
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+template <class T>
+T read_as(const std::vector<std::byte>& bytes) {
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+/// Runs `step` on all ranks; throws on all if it throws on one.
+template <class Step>
+void together(World& world, const Step& step) {
+  std::optional<std::string> error;
+  RunError::Reason reason = RunError::Reason::other;
+  try {
+    step();
+  } catch (const RunError& failed) {
+    error = failed.what();
+    reason = failed.reason;
+  } catch (const std::bad_alloc&) {
+    error = "out of memory";
+    reason = RunError::Reason::resources;
+  }
+  world.agree(error, reason);
+}
+
+std::shared_ptr<void> allocate(uint64_t bytes) {
+  // calloc leaves the zeroing of large blocks to the kernel, page by page as they are touched.
+  const uint64_t room = bytes + uint64_t(alignment);
+  void* const memory = room < bytes ? nullptr : std::calloc(1, room);
+  if (!memory) {
+    throw RunError(RunError::Reason::resources,
+                   fmt::format("{} bytes of memory for a window cannot be had; use smaller buffers", bytes));
+  }
+  return std::shared_ptr<void>(memory, std::free);
+}
+
+}  // namespace
+
+Window::Window(std::shared_ptr<Maps> maps, int rank) : maps_(std::move(maps)), rank_(rank) {}
+Window::Window(Window&&) noexcept = default;
+Window& Window::operator=(Window&&) noexcept = default;
+Window::~Window() = default;
+
+Window Window::create(World& world, uint64_t bytes) {
+  auto maps = std::make_shared<Maps>();
+  maps->shares.resize(world.ranks());
+  Maps::Share& mine = maps->shares[world.rank()];
+  mine.bytes = bytes;
+
+  if (world.local()) {
+    together(world, [&] {
+      if (bytes == 0) return;
+      mine.keep = allocate(bytes);
+      const uint64_t at = reinterpret_cast<uint64_t>(mine.keep.get());
+      mine.data = reinterpret_cast<std::byte*>((at + uint64_t(alignment) - 1) & ~(uint64_t(alignment) - 1));
+    });
+    const Maps::Share* const address = &mine;
+    const auto all = world.allgather(bytes_of(address));
+    for (int rank = 0; rank < world.ranks(); ++rank) {
+      if (rank != world.rank()) maps->shares[rank] = *read_as<const Maps::Share*>(all[rank]);
+    }
+    world.barrier();  // until all have copied it, `mine` must stay
+    return Window(std::move(maps), world.rank());
+  }
+
+  struct Offer {
+    uint64_t bytes;
+    int pid, fd;
+  };
+  world::Descriptor memory;
+  const auto map = [](Maps::Share& share, const world::Descriptor& from, uint64_t size) {
+    auto mapping = std::make_shared<world::Mapping>(from, size);
+    share = {mapping->data(), size, mapping};
+  };
+  together(world, [&] {
+    if (bytes == 0) return;
+    memory = world::create_shared(bytes);
+    map(mine, memory, bytes);
+  });
+  const Offer offer{bytes, world::this_process().pid, memory.get()};
+  const auto all = world.allgather(bytes_of(offer));
+  together(world, [&] {
+    for (int rank = 0; rank < world.ranks(); ++rank) {
+      const Offer other = read_as<Offer>(all[rank]);
+      if (rank == world.rank() || other.bytes == 0) continue;
+      const world::Descriptor theirs = world::open_of_peer(other.pid, other.fd);
+      if (world::size_of(theirs) != other.bytes) {
+        throw RunError(RunError::Reason::mismatch, fmt::format("the window of rank {} has {} bytes, not {}: are the "
+                                                               "ranks in different process namespaces?",
+                                                               rank, world::size_of(theirs), other.bytes));
+      }
+      map(maps->shares[rank], theirs, other.bytes);
+    }
+  });
+  // together() was a barrier: all have opened what they need, and `memory` may close.
+  return Window(std::move(maps), world.rank());
+}
+
+std::byte* Window::at(int rank) const { return maps_->shares.at(rank).data; }
+uint64_t Window::bytes(int rank) const { return maps_->shares.at(rank).bytes; }
+int Window::ranks() const { return int(maps_->shares.size()); }
+
+}  // namespace chorale

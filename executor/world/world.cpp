@@ -1,0 +1,87 @@
+#include "chorale/world.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <string_view>
+
+#include "group.hpp"
+#include "join.hpp"
+
+namespace chorale {
+namespace {
+
+constexpr std::string_view shm = "shm://", tcp = "tcp://";
+
+/// The part of `address` behind "shm://".
+std::string shm_name(const std::string& address) {
+  if (address.starts_with(tcp)) {
+    throw UsageError(fmt::format("'{}': joining over TCP is not there yet; ranks of one host join by shm://name", address));
+  }
+  const std::string name = address.starts_with(shm) ? address.substr(shm.size()) : std::string();
+  if (name.empty() || name.size() > 200 || name.find('/') != std::string::npos) {
+    throw UsageError(fmt::format("'{}' is no address: it should be shm://name, with a name of at most 200 "
+                                 "characters and no '/'",
+                                 address));
+  }
+  return name;
+}
+
+}  // namespace
+
+World::World(std::shared_ptr<world::Group> group, int rank) : group_(std::move(group)), rank_(rank) {}
+World::World(World&&) noexcept = default;
+
+World& World::operator=(World&& other) noexcept {
+  std::swap(group_, other.group_);
+  std::swap(rank_, other.rank_);
+  return *this;
+}
+
+World::~World() {
+  if (group_) group_->leave(rank_);
+}
+
+World World::join(const std::string& address, int rank, int ranks, JoinOptions options) {
+  const std::string name = shm_name(address);
+  if (ranks < 1 || rank < 0 || rank >= ranks) {
+    throw UsageError(fmt::format("rank {} of {} ranks: a rank is at least 0 and less than their number", rank, ranks));
+  }
+  world::Mapping control = world::meet_under(name, rank, ranks, options.timeout);
+  return World(std::make_shared<world::Group>(std::move(control), rank,
+                                              world::Group::Options{options.workers, {}, options.timeout}),
+               rank);
+}
+
+int World::ranks() const { return group_->ranks(); }
+std::chrono::nanoseconds World::timeout() const { return group_->timeout(); }
+bool World::local() const { return group_->local(); }
+void World::barrier() { group_->barrier(rank_); }
+
+std::vector<std::vector<std::byte>> World::allgather(std::span<const std::byte> mine) {
+  return group_->allgather(rank_, mine);
+}
+
+void World::agree(const std::optional<std::string>& my_error, RunError::Reason reason) {
+  // A byte for the reason, then the message; nothing at all if it went well.
+  std::vector<std::byte> mine;
+  if (my_error) {
+    mine.resize(1 + my_error->size());
+    mine[0] = std::byte(reason);
+    std::memcpy(mine.data() + 1, my_error->data(), my_error->size());
+  }
+  const std::vector<std::vector<std::byte>> all = allgather(mine);
+  for (int rank = 0; rank < ranks(); ++rank) {
+    if (all[rank].empty()) continue;
+    const std::string message(reinterpret_cast<const char*>(all[rank].data()) + 1, all[rank].size() - 1);
+    throw RunError(RunError::Reason(all[rank][0]), fmt::format("rank {}: {}", rank, message));
+  }
+}
+
+void World::abort(const std::string& why) { group_->raise(Stop::aborted, rank_, why); }
+void World::reset() { group_->reset(rank_); }
+void World::check() const { group_->check(); }
+AbortWord* World::abort_word() const { return group_->abort_word(); }
+cpu::Scheduler& World::scheduler() const { return group_->scheduler(); }
+
+}  // namespace chorale

@@ -1,0 +1,242 @@
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "../scheduler/scheduler_under_test.hpp"
+#include "chorale/window.hpp"
+#include "processes.hpp"
+
+namespace chorale::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Test;
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+class Join : public Test {
+ protected:
+  void TearDown() override { EXPECT_EQ(leftovers(), std::vector<std::string>()); }
+
+  World join(int rank, int ranks, std::chrono::nanoseconds timeout = 30s) const {
+    return World::join(address, rank, ranks, {.timeout = timeout});
+  }
+
+  const std::string address = fresh_address();
+};
+
+TEST_F(Join, BarriersAndAllgathersOfAnySize) {
+  Processes ranks(5, [&](int rank) -> std::string {
+    World world = join(rank, 5);
+    for (int round = 0; round < 200; ++round) {
+      if (round % 3 == 0) world.barrier();
+      const std::vector<std::byte> mine(size_t(rank * round * 97 % 20000), std::byte(rank + round));
+      const auto all = world.allgather(mine);
+      for (int peer = 0; peer < 5; ++peer) {
+        if (all[peer] != std::vector<std::byte>(size_t(peer * round * 97 % 20000), std::byte(peer + round))) return "wrong";
+      }
+    }
+    return "good";
+  });
+  for (int rank = 0; rank < 5; ++rank) EXPECT_EQ(ranks.said(rank), "good");
+}
+
+TEST_F(Join, TheNameIsFreeAgainAtOnce) {
+  Processes ranks(3, [&](int rank) -> std::string {
+    for (int times = 0; times < 20; ++times) {
+      World world = join(rank, 3);
+      world.barrier();
+    }
+    return "good";
+  });
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "good");
+}
+
+TEST_F(Join, AMissingRankIsNamed) {
+  for (const int missing : {0, 2}) {
+    Processes ranks(4, [&](int rank) -> std::string {
+      if (rank == missing) return "absent";
+      World world = join(rank, 4, 300ms);
+      return "joined";
+    });
+    for (int rank = 0; rank < 4; ++rank) {
+      if (rank == missing) continue;
+      const std::string said = ranks.said(rank);
+      // Others may find that the first to run out of time has left.
+      EXPECT_TRUE(has(said, "timed_out: rank " + std::to_string(missing) + " did not join") || has(said, "gave up")) << said;
+    }
+  }
+}
+
+TEST_F(Join, WrongNumbersAndSecondJobsAreNamed) {
+  Processes ranks(2, [&](int rank) -> std::string {
+    World world = rank == 0 ? join(0, 3, 1500ms) : join(1, 3, 1500ms);
+    return "joined";
+  });
+  std::this_thread::sleep_for(400ms);
+  Processes wrong(3, [&](int which) -> std::string {
+    if (which == 0) return join(1, 3, 500ms), "joined";  // that rank is taken
+    if (which == 1) return join(2, 4, 500ms), "joined";  // another number of ranks
+    return join(0, 3, 500ms), "joined";                  // another job
+  });
+  EXPECT_TRUE(has(wrong.said(0), "mismatch: rank 1 of")) << wrong.said(0);
+  EXPECT_TRUE(has(wrong.said(1), "has 4 ranks, rank 0")) << wrong.said(1);
+  EXPECT_TRUE(has(wrong.said(2), "mismatch: another job uses")) << wrong.said(2);
+  ranks.said(0), ranks.said(1);
+}
+
+TEST_F(Join, WhatADeadJobLeftIsReplaced) {
+  Processes first(1, [&](int) { return join(0, 2), ""; });
+  while (leftovers().empty()) std::this_thread::sleep_for(1ms);
+  first.kill(0);
+  first.said(0);
+  ASSERT_FALSE(leftovers().empty());
+  Processes second(2, [&](int rank) -> std::string {
+    World world = join(rank, 2);
+    world.barrier();
+    return "good";
+  });
+  EXPECT_EQ(second.said(0), "good");
+  EXPECT_EQ(second.said(1), "good");
+}
+
+TEST_F(Join, AWrongAddressOrRankIsRefused) {
+  EXPECT_THROW(World::join("tcp://host:1", 0, 1), UsageError);
+  EXPECT_THROW(World::join("shm://", 0, 1), UsageError);
+  EXPECT_THROW(World::join("shm://a/b", 0, 1), UsageError);
+  EXPECT_THROW(World::join("somewhere", 0, 1), UsageError);
+  EXPECT_THROW(World::join(address, 2, 2), UsageError);
+  EXPECT_THROW(World::join(address, -1, 2), UsageError);
+}
+
+// --- death ---
+
+void expect_lost(Processes& ranks, int killed, int count) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::string text = "rank " + std::to_string(killed) + " (pid " + std::to_string(ranks.pid(killed)) + ") died";
+  ranks.kill(killed);
+  for (int rank = 0; rank < count; ++rank) {
+    if (rank == killed) continue;
+    const std::string said = ranks.said(rank);
+    // While joining, one that learns of it second may see the first give up.
+    EXPECT_TRUE(has(said, "peer_lost: ") && (has(said, text) || has(said, "gave up"))) << said;
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+}
+
+TEST_F(Join, AKillDuringJoin) {
+  for (const int killed : {0, 1}) {
+    Processes ranks(3, [&](int rank) { return join(rank, 4), ""; });  // rank 3 never comes
+    std::this_thread::sleep_for(300ms);
+    expect_lost(ranks, killed, 3);
+  }
+}
+
+TEST_F(Join, AKillDuringABarrier) {
+  Processes ranks(3, [&](int rank) -> std::string {
+    World world = join(rank, 3);
+    if (rank == 1) std::this_thread::sleep_for(1h);
+    world.barrier();
+    return "good";
+  });
+  std::this_thread::sleep_for(300ms);
+  expect_lost(ranks, 1, 3);
+}
+
+TEST_F(Join, AKillBetweenBarriers) {
+  Processes ranks(3, [&](int rank) -> std::string {
+    World world = join(rank, 3);
+    for (;;) world.barrier();
+  });
+  std::this_thread::sleep_for(200ms);
+  expect_lost(ranks, 2, 3);
+}
+
+TEST_F(Join, AKillDuringALaunch) {
+  // The blocks wait for what a dead peer never writes.
+  Processes ranks(3, [&](int rank) -> std::string {
+    World world = join(rank, 3);
+    Window window = Window::create(world, 4096);
+    if (rank == 2) std::this_thread::sleep_for(1h);
+    const uint64_t* const word = reinterpret_cast<const uint64_t*>(window.local());
+    world.scheduler().launch(rank, 4, [&](int, cpu::BlockHost& host) { await(host, word, 1); });
+    world.check();
+    return "good";
+  });
+  std::this_thread::sleep_for(300ms);
+  expect_lost(ranks, 2, 3);
+}
+
+TEST_F(Join, OneThatLeftIsNotWaitedFor) {
+  Processes ranks(2, [&](int rank) -> std::string {
+    World world = join(rank, 2);
+    if (rank == 1) return "left";
+    world.barrier();
+    return "good";
+  });
+  const std::string said = ranks.said(0);
+  EXPECT_TRUE(has(said, "peer_lost: a barrier of rank 0 cannot end: rank 1 left the world")) << said;
+}
+
+TEST_F(Join, AbortReachesOtherProcessesAndResetMendsIt) {
+  Processes ranks(3, [&](int rank) -> std::string {
+    World world = join(rank, 3);
+    for (int round = 0; round < 10; ++round) {
+      try {
+        if (rank == round % 3) {
+          world.abort("round " + std::to_string(round));
+          world.barrier();
+        }
+        for (;;) world.barrier();
+      } catch (const RunError& error) {
+        const std::string expected = "aborted by rank " + std::to_string(round % 3) + ": round " + std::to_string(round);
+        if (error.reason != RunError::Reason::aborted || error.what() != expected) throw;
+      }
+      world.reset();
+    }
+    world.barrier();
+    return "good";
+  });
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "good");
+}
+
+// --- windows ---
+
+TEST_F(Join, WindowsAreSharedZeroedAndOfAnySize) {
+  Processes ranks(3, [&](int rank) -> std::string {
+    World world = join(rank, 3);
+    for (int times = 0; times < 5; ++times) {
+      Window window = Window::create(world, uint64_t(rank) * 5000);
+      if (window.bytes(0) != 0 || window.at(0) || window.bytes(2) != 10000) return "sizes";
+      if (rank > 0 && (reinterpret_cast<uintptr_t>(window.local()) % 4096 != 0 || window.local()[4999] != std::byte(0))) {
+        return "not zeroed";
+      }
+      world.barrier();
+      if (rank != 2) window.at(2)[9000 + rank] = std::byte(rank + 1);
+      world.barrier();
+      if (window.at(2)[9000] != std::byte(1) || window.at(2)[9001] != std::byte(2)) return "not shared";
+    }
+    return "good";
+  });
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "good");
+}
+
+TEST_F(Join, ATooLargeWindowFailsOnAllRanksAndTheWorldLives) {
+  Processes ranks(2, [&](int rank) -> std::string {
+    World world = join(rank, 2);
+    try {
+      Window::create(world, rank == 1 ? uint64_t(1) << 50 : 4096);
+      return "no error";
+    } catch (const RunError& error) {
+      world.barrier();
+      return std::string(name(error.reason)) + ": " + error.what();
+    }
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string said = ranks.said(rank);
+    EXPECT_TRUE(has(said, "resources: rank 1: 1125899906842624 bytes of shared memory needed, ")) << said;
+  }
+}
+
+}  // namespace
+}  // namespace chorale::test

@@ -1,0 +1,255 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+
+#include "../scheduler/scheduler_under_test.hpp"
+#include "chorale/window.hpp"
+
+namespace chorale::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Reason = RunError::Reason;
+
+/// Without a seed, and with some.
+std::vector<LocalOptions> both_kinds() {
+  std::vector<LocalOptions> kinds(1);
+  for (uint64_t seed = 0; seed < 5; ++seed) kinds.push_back({.seed = seed});
+  return kinds;
+}
+
+/// Runs `body` and says how it failed.
+std::string failure(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const RunError& error) {
+    return std::string(name(error.reason)) + ": " + error.what();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(LocalWorld, BarriersAndAllgathersOfAnySize) {
+  for (const LocalOptions& options : both_kinds()) {
+    int good = 0;
+    std::mutex mutex;
+    run_local(
+        6,
+        [&](World& world) {
+          for (int round = 0; round < 30; ++round) {
+            const auto size = [&](int rank) { return size_t(rank * round * 97 % 20000); };
+            const std::vector<std::byte> mine(size(world.rank()), std::byte(world.rank() + round));
+            const auto all = world.allgather(mine);
+            for (int peer = 0; peer < 6; ++peer) {
+              EXPECT_EQ(all[peer], std::vector<std::byte>(size(peer), std::byte(peer + round)));
+            }
+            world.barrier();
+          }
+          std::lock_guard guard(mutex);
+          ++good;
+        },
+        options);
+    EXPECT_EQ(good, 6);
+  }
+}
+
+TEST(LocalWorld, HandlesOnThreadsOfOnesOwn) {
+  std::vector<World> worlds = World::local(3);
+  std::vector<std::jthread> threads;
+  for (World& world : worlds) {
+    threads.emplace_back([&world] {
+      EXPECT_EQ(world.ranks(), 3);
+      world.barrier();
+    });
+  }
+}
+
+TEST(LocalWorld, AMissingRankIsNamed) {
+  const std::string said = failure([] {
+    run_local(
+        4,
+        [](World& world) {
+          if (world.rank() == 2) std::this_thread::sleep_for(400ms);
+          if (world.rank() != 2) world.barrier();
+        },
+        {.timeout = 100ms});
+  });
+  EXPECT_NE(said.find("timed_out: timed out: rank "), std::string::npos) << said;
+  EXPECT_NE(said.find("waited 0.1 s in a barrier for rank 2"), std::string::npos) << said;
+}
+
+TEST(LocalWorld, OneThatLeftIsNotWaitedFor) {
+  for (const LocalOptions& options : both_kinds()) {
+    const std::string said = failure([&] {
+      run_local(3, [](World& world) { if (world.rank() != 1) world.barrier(); }, options);
+    });
+    // Either of the two that wait may be the first to notice, and aborts the world.
+    EXPECT_NE(said.find("cannot end: rank 1 left the world"), std::string::npos) << said;
+  }
+}
+
+TEST(LocalWorld, AgreeThrowsTheLowestRanksMessageEverywhere) {
+  for (const LocalOptions& options : both_kinds()) {
+    run_local(
+        4,
+        [](World& world) {
+          world.agree(std::nullopt);
+          std::optional<std::string> error;
+          if (world.rank() >= 2) error = "no memory " + std::to_string(world.rank());
+          EXPECT_EQ(failure([&] { world.agree(error, Reason::resources); }), "resources: rank 2: no memory 2");
+          world.agree(std::nullopt);
+        },
+        options);
+  }
+}
+
+TEST(LocalWorld, AnExceptionOfABodyIsRethrownNotItsEcho) {
+  for (const LocalOptions& options : both_kinds()) {
+    const std::string said = failure([&] {
+      run_local(
+          3,
+          [](World& world) {
+            if (world.rank() == 2) throw std::runtime_error("mine");
+            world.barrier();
+          },
+          options);
+    });
+    EXPECT_EQ(said, "mine");
+  }
+}
+
+TEST(LocalWorld, AbortFromAnotherThreadAndReset) {
+  for (int times = 0; times < 20; ++times) {
+    std::vector<World> worlds = World::local(3);
+    std::vector<std::jthread> threads;
+    for (World& world : worlds) {
+      threads.emplace_back([&world] {
+        for (int round = 0; round < 3; ++round) {
+          EXPECT_EQ(failure([&] { for (;;) world.barrier(); }), "aborted: aborted by rank 1: enough");
+          EXPECT_EQ(failure([&] { world.check(); }), "aborted: aborted by rank 1: enough");
+          world.reset();
+        }
+      });
+    }
+    for (int round = 0; round < 3; ++round) {
+      worlds[1].abort("enough");
+      while (load_acquire(&worlds[1].abort_word()->stop) != 0) std::this_thread::yield();  // until all have reset
+    }
+  }
+}
+
+TEST(LocalWorld, ALaunchAgainstABarrierIsADeadlock) {
+  for (const LocalOptions& options : both_kinds()) {
+    LocalOptions without_timeout = options;
+    without_timeout.timeout = 0s;
+    const std::string said = failure([&] {
+      run_local(
+          2,
+          [](World& world) {
+            const uint64_t never = 0;
+            if (world.rank() == 0) {
+              world.scheduler().launch(0, 1, [&](int, cpu::BlockHost& host) { await(host, &never, 1); });
+              world.check();
+            } else {
+              world.barrier();
+            }
+          },
+          without_timeout);
+    });
+    EXPECT_EQ(said.substr(0, 20), "deadlock: deadlock: ") << said;
+  }
+}
+
+TEST(LocalWorld, BarriersInADifferentNumberAreFoundFromASeed) {
+  const std::string said = failure([] {
+    run_local(
+        2,
+        [](World& world) {
+          const uint64_t never = 0;
+          if (world.rank() == 0) world.barrier();
+          world.scheduler().launch(world.rank(), 1, [&](int, cpu::BlockHost& host) { await(host, &never, 1); });
+          world.check();
+        },
+        {.seed = 1, .timeout = 0s});
+  });
+  EXPECT_EQ(said.substr(0, 20), "deadlock: deadlock: ") << said;
+}
+
+/// In which order four ranks and their blocks go through their steps.
+std::vector<int> order(uint64_t seed) {
+  std::vector<int> passed;
+  run_local(
+      4,
+      [&](World& world) {
+        for (int launch = 0; launch < 2; ++launch) {
+          world.scheduler().launch(world.rank(), 2, [&](int block, cpu::BlockHost& host) {
+            for (int step = 0; step < 3; ++step) {
+              passed.push_back(world.rank() * 10 + block);
+              host.step();
+            }
+          });
+          passed.push_back(world.rank() * 10 + 9);
+          world.barrier();
+        }
+      },
+      {.seed = seed});
+  return passed;
+}
+
+TEST(LocalWorld, ASeedRepeatsItsOrder) {
+  const std::vector<int> first = order(7);
+  EXPECT_EQ(first.size(), 4u * 2 * 7);
+  for (int times = 0; times < 100; ++times) EXPECT_EQ(order(7), first);
+  int same = 0;
+  for (uint64_t seed = 100; seed < 200; ++seed) same += order(seed) == first;
+  EXPECT_EQ(same, 0);
+}
+
+TEST(LocalWorld, WindowsAreSharedAndOutliveTheirOwnersHandle) {
+  for (const LocalOptions& options : both_kinds()) {
+    run_local(
+        3,
+        [](World& world) {
+          Window window = Window::create(world, uint64_t(world.rank()) * 5000);
+          EXPECT_EQ(window.bytes(0), 0u);
+          EXPECT_EQ(window.at(0), nullptr);
+          EXPECT_EQ(window.bytes(2), 10000u);
+          EXPECT_EQ(reinterpret_cast<uintptr_t>(window.at(2)) % 4096, 0u);
+          EXPECT_EQ(window.at(2)[9999], std::byte(0));
+          world.barrier();
+          if (world.rank() == 2) return;  // and drops its handle
+          window.at(2)[world.rank()] = std::byte(1);
+        },
+        options);
+  }
+}
+
+TEST(LocalWorld, ATooLargeWindowFailsOnAllRanks) {
+  run_local(2, [](World& world) {
+    const std::string said = failure([&] { Window::create(world, world.rank() == 1 ? ~uint64_t(0) / 2 : 16); });
+    EXPECT_NE(said.find("resources: rank 1: 9223372036854775807 bytes"), std::string::npos) << said;
+    world.barrier();
+  });
+}
+
+TEST(LocalWorld, ManyWorldsLeaveNothingBehind) {
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  const auto before = descriptors();
+  for (int times = 0; times < 1000; ++times) run_local(2, [](World& world) { Window::create(world, 100); });
+  EXPECT_EQ(descriptors(), before);
+}
+
+TEST(LocalWorld, WrongCallsAreRefused) {
+  EXPECT_THROW(World::local(0), UsageError);
+  EXPECT_THROW(World::local(2, {.seed = 1}), UsageError);
+  EXPECT_THROW(run_local(0, [](World&) {}), UsageError);
+}
+
+}  // namespace
+}  // namespace chorale::test
