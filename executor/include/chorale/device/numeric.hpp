@@ -33,35 +33,95 @@ CHORALE_HD float bits_float(uint32_t bits) {
   return value;
 }
 
-// All the functions below compute every case and select, without branches, so that loops over them become vector code.
+// The conversions below work on a uint32_t or on a vector of them (U), so that there is one formula for one element and for
+// several at once. They compute every case and select, without branches.
 
-/// Magnitude and sign of a narrow float with `Mantissa` mantissa bits and exponent bias `Bias`, from a float's bits. Rounds
-/// to nearest even as if exponents had no upper limit: the caller deals with overflow and NaN.
-template <int Mantissa, int Bias>
-CHORALE_HD uint32_t round_magnitude(uint32_t magnitude) {
+#if !defined(__CUDACC__)
+/// 16 bytes of A side by side, as GCC's and Clang's vector extension has them.
+template <class A>
+struct LanesOf {
+  typedef A type __attribute__((vector_size(16)));
+};
+template <class A>
+using Lanes = typename LanesOf<A>::type;
+CHORALE_HD Lanes<uint32_t> float_bits(Lanes<float> value) { return (Lanes<uint32_t>)value; }
+CHORALE_HD Lanes<float> bits_float(Lanes<uint32_t> bits) { return (Lanes<float>)bits; }
+CHORALE_HD Lanes<float> count_float(Lanes<uint32_t> count) {
+  return __builtin_convertvector((Lanes<int32_t>)count, Lanes<float>);
+}
+/// Of values below 2^31, for which signed comparison is the cheaper.
+CHORALE_HD Lanes<uint32_t> below(Lanes<uint32_t> value, uint32_t limit, Lanes<uint32_t> yes, Lanes<uint32_t> no) {
+  return (Lanes<int32_t>)value < int32_t(limit) ? yes : no;
+}
+#endif
+CHORALE_HD float count_float(uint32_t count) { return float(int32_t(count)); }
+/// value < limit ? yes : no, in each lane.
+CHORALE_HD uint32_t below(uint32_t value, uint32_t limit, uint32_t yes, uint32_t no) { return value < limit ? yes : no; }
+
+/// Magnitude bits of a narrow float with `Mantissa` mantissa bits and exponent bias `Bias`, from a float's. Rounds to nearest
+/// even as if exponents had no upper limit: the caller deals with overflow and NaN.
+template <int Mantissa, int Bias, class U>
+CHORALE_HD U round_magnitude(U magnitude) {
   constexpr int drop = 23 - Mantissa;
   // Rebiasing and rounding are one addition: half a unit less one, plus the lowest bit kept, rounds ties to even.
-  const uint32_t normal =
-      (magnitude + ((1u << (drop - 1)) - 1) + ((magnitude >> drop) & 1) - (uint32_t(127 - Bias) << 23)) >> drop;
+  constexpr uint32_t rebias_and_half = ((1u << (drop - 1)) - 1) - (uint32_t(127 - Bias) << 23);
+  const U normal = (magnitude + rebias_and_half + ((magnitude >> drop) & 1u)) >> drop;
   // Below the smallest normal the unit is fixed: adding a float whose unit is the same lets the hardware round.
   constexpr uint32_t same_unit = uint32_t(127 + 1 - Bias - Mantissa + 23) << 23;
-  const uint32_t subnormal = float_bits(bits_float(magnitude) + bits_float(same_unit)) - same_unit;
+  const U subnormal = float_bits(bits_float(magnitude) + bits_float(same_unit)) - same_unit;
   constexpr uint32_t smallest_normal = uint32_t(127 + 1 - Bias) << 23;
-  return magnitude < smallest_normal ? subnormal : normal;
+  return below(magnitude, smallest_normal, subnormal, normal);
 }
 
-/// The float with the value of a narrow float's magnitude bits that are neither infinity nor NaN.
-template <int Mantissa, int Bias>
-CHORALE_HD uint32_t widen_magnitude(uint32_t magnitude) {
-  constexpr int up = 23 - Mantissa;
-  const uint32_t normal = (magnitude << up) + (uint32_t(127 - Bias) << 23);
+/// The float bits of a narrow float's magnitude bits that are neither infinity nor NaN.
+template <int Mantissa, int Bias, class U>
+CHORALE_HD U widen_magnitude(U magnitude) {
+  const U normal = (magnitude << (23 - Mantissa)) + (uint32_t(127 - Bias) << 23);
   // A subnormal is its mantissa times a fixed unit: both the conversion and the product are exact.
   const float unit = bits_float(uint32_t(127 + 1 - Bias - Mantissa) << 23);
-  const uint32_t subnormal = float_bits(float(int32_t(magnitude)) * unit);
-  return magnitude < (1u << Mantissa) ? subnormal : normal;
+  const U subnormal = float_bits(count_float(magnitude) * unit);
+  return below(magnitude, 1u << Mantissa, subnormal, normal);
 }
 
-constexpr uint32_t infinity_bits = 0x7f800000u;
+constexpr uint32_t above_infinity = 0x7f800001u;  ///< from here on a float's magnitude is a NaN's
+
+/// A float's bits, from a narrow float's.
+template <class T, class U>
+CHORALE_HD U widen_bits(U bits) {
+  if constexpr (std::is_same_v<T, bf16>) {
+    return bits << 16;
+  } else if constexpr (std::is_same_v<T, f16>) {
+    const U magnitude = bits & 0x7fffu, special = (magnitude << 13) | 0x7f800000u;
+    return (bits & 0x8000u) << 16 | below(magnitude, 0x7c00u, widen_magnitude<10, 15>(magnitude), special);
+  } else if constexpr (std::is_same_v<T, fp8_e5m2>) {
+    return widen_bits<f16>(bits << 8);  // the upper half of an f16
+  } else {
+    static_assert(std::is_same_v<T, fp8_e4m3>);
+    const U magnitude = bits & 0x7fu, nan = magnitude | 0x7fffffffu;
+    return (bits & 0x80u) << 24 | below(magnitude, 0x7fu, widen_magnitude<3, 7>(magnitude), nan);
+  }
+}
+
+/// A narrow float's bits, from a float's.
+template <class T, class U>
+CHORALE_HD U narrow_bits(U bits) {
+  const U magnitude = bits & 0x7fffffffu, zero = magnitude & 0u;
+  if constexpr (std::is_same_v<T, bf16>) {
+    const U rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    return below(magnitude, above_infinity, rounded, zero + 0x7fffu);
+  } else if constexpr (std::is_same_v<T, f16>) {
+    // From 65536 on all is infinity; from 65520 on, rounding itself gives it.
+    const U rounded = below(magnitude, 0x47800000u, round_magnitude<10, 15>(magnitude), zero + 0x7c00u);
+    return below(magnitude, above_infinity, rounded | ((bits >> 16) & 0x8000u), zero + 0x7fffu);
+  } else if constexpr (std::is_same_v<T, fp8_e4m3>) {
+    const U rounded = below(magnitude, 0x43e00000u, round_magnitude<3, 7>(magnitude), zero + 0x7eu);  // 448
+    return below(magnitude, above_infinity, rounded | ((bits >> 24) & 0x80u), zero + 0x7fu);
+  } else {
+    static_assert(std::is_same_v<T, fp8_e5m2>);
+    const U rounded = below(magnitude, 0x47600000u, round_magnitude<2, 15>(magnitude), zero + 0x7bu);  // 57344
+    return below(magnitude, above_infinity, rounded | ((bits >> 24) & 0x80u), zero + 0x7fu);
+  }
+}
 
 }  // namespace detail
 
@@ -73,86 +133,40 @@ CHORALE_HD float to_float(f16 value) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value.bits));
   return result;
 #else
-  const uint32_t magnitude = value.bits & 0x7fffu, sign = uint32_t(value.bits & 0x8000u) << 16;
-  const uint32_t finite = detail::widen_magnitude<10, 15>(magnitude);
-  const uint32_t special = (magnitude << 13) | detail::infinity_bits;
-  return detail::bits_float(sign | (magnitude >= 0x7c00u ? special : finite));
+  return detail::bits_float(detail::widen_bits<f16>(uint32_t(value.bits)));
 #endif
 }
-
-CHORALE_HD float to_float(bf16 value) { return detail::bits_float(uint32_t(value.bits) << 16); }
-
+CHORALE_HD float to_float(bf16 value) { return detail::bits_float(detail::widen_bits<bf16>(uint32_t(value.bits))); }
 CHORALE_HD float to_float(fp8_e4m3 value) {
-  const uint32_t magnitude = value.bits & 0x7fu, sign = uint32_t(value.bits & 0x80u) << 24;
-  const uint32_t finite = detail::widen_magnitude<3, 7>(magnitude);
-  return detail::bits_float(sign | (magnitude == 0x7fu ? 0x7fffffffu : finite));
+  return detail::bits_float(detail::widen_bits<fp8_e4m3>(uint32_t(value.bits)));
 }
+CHORALE_HD float to_float(fp8_e5m2 value) { return to_float(f16{uint16_t(value.bits << 8)}); }
 
-CHORALE_HD float to_float(fp8_e5m2 value) {
-  // The upper half of an f16.
-  return to_float(f16{uint16_t(value.bits << 8)});
-}
-
-/// from_float<T>(x): x rounded to T.
+/// from_float<T>(x): x rounded to T, a narrow float.
 template <class T>
-CHORALE_HD T from_float(float value);
-
-template <>
-CHORALE_HD f16 from_float<f16>(float value) {
+CHORALE_HD T from_float(float value) {
+  T result;
 #if defined(__CUDA_ARCH__)
-  f16 result;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
+  if constexpr (std::is_same_v<T, f16>) {
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
+    return result;
+  } else if constexpr (std::is_same_v<T, bf16>) {
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
+    return result;
+  }
+#if __CUDA_ARCH__ >= 890
+  uint16_t pair = 0;
+  if constexpr (std::is_same_v<T, fp8_e4m3>) {
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
+    return {uint8_t(pair)};
+  } else if constexpr (std::is_same_v<T, fp8_e5m2>) {
+    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
+    return {uint8_t(pair)};
+  }
+#endif
+#endif
+  result.bits = decltype(result.bits)(detail::narrow_bits<T>(detail::float_bits(value)));
   return result;
-#else
-  const uint32_t bits = detail::float_bits(value), magnitude = bits & 0x7fffffffu;
-  uint32_t result = detail::round_magnitude<10, 15>(magnitude);
-  result = magnitude >= 0x47800000u ? 0x7c00u : result;  // 65536; from 65520 on rounding itself gives infinity
-  result |= (bits >> 16) & 0x8000u;
-  return {uint16_t(magnitude > detail::infinity_bits ? 0x7fffu : result)};
-#endif
-}
-
-template <>
-CHORALE_HD bf16 from_float<bf16>(float value) {
-#if defined(__CUDA_ARCH__)
-  bf16 result;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
-  return result;
-#else
-  const uint32_t bits = detail::float_bits(value);
-  const uint32_t result = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
-  return {uint16_t((bits & 0x7fffffffu) > detail::infinity_bits ? 0x7fffu : result)};
-#endif
-}
-
-template <>
-CHORALE_HD fp8_e4m3 from_float<fp8_e4m3>(float value) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-  uint16_t pair;
-  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
-  return {uint8_t(pair)};
-#else
-  const uint32_t bits = detail::float_bits(value), magnitude = bits & 0x7fffffffu;
-  uint32_t result = detail::round_magnitude<3, 7>(magnitude);
-  result = magnitude >= 0x43e00000u ? 0x7eu : result;  // from 448 on
-  result |= (bits >> 24) & 0x80u;
-  return {uint8_t(magnitude > detail::infinity_bits ? 0x7fu : result)};
-#endif
-}
-
-template <>
-CHORALE_HD fp8_e5m2 from_float<fp8_e5m2>(float value) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-  uint16_t pair;
-  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
-  return {uint8_t(pair)};
-#else
-  const uint32_t bits = detail::float_bits(value), magnitude = bits & 0x7fffffffu;
-  uint32_t result = detail::round_magnitude<2, 15>(magnitude);
-  result = magnitude >= 0x47600000u ? 0x7bu : result;  // from 57344 on
-  result |= (bits >> 24) & 0x80u;
-  return {uint8_t(magnitude > detail::infinity_bits ? 0x7fu : result)};
-#endif
 }
 
 // -- Accumulating -----------------------------------------------------------------------------------------------------

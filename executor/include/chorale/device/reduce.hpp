@@ -45,62 +45,122 @@ struct Sum {
   }
 };
 #else
-/// Calls f(first) for the starts of runs of 16 elements of 0 .. n-1, then tail(element) for the rest. Loops of a constant
-/// length without dependences become vector code at every optimisation level that has any.
-template <class F>
-inline void each_run(uint32_t n, F&& f) {
-  constexpr uint32_t run = 16;
-  uint32_t first = 0;
-  for (; first + run <= n; first += run) f(first, TypeTag<std::integral_constant<uint32_t, run>>{});
-  for (; first < n; ++first) f(first, TypeTag<std::integral_constant<uint32_t, 1>>{});
+/// combine() in each lane.
+template <ReduceOp Op, class A>
+inline Lanes<A> combine_lanes(Lanes<A> sum, Lanes<A> next) {
+  if constexpr (Op == ReduceOp::min) {
+    return ((sum < next) | (sum != sum)) ? sum : next;
+  } else if constexpr (Op == ReduceOp::max) {
+    return ((sum > next) | (sum != sum)) ? sum : next;
+  } else if constexpr (std::is_integral_v<A>) {
+    using U = Lanes<std::make_unsigned_t<A>>;
+    return Op == ReduceOp::prod ? Lanes<A>(U(sum) * U(next)) : Lanes<A>(U(sum) + U(next));
+  } else {
+    return Op == ReduceOp::prod ? sum * next : sum + next;
+  }
 }
 
-/// One span's elements while they are combined. Bytes of elements may be at any address.
+// Zero-extends the lower or the upper half of the lanes, and keeps the lower half of each lane of two vectors (both
+// little-endian).
+inline Lanes<uint32_t> lower_half(Lanes<uint16_t> v) {
+  return (Lanes<uint32_t>)__builtin_shufflevector(v, v ^ v, 0, 8, 1, 9, 2, 10, 3, 11);
+}
+inline Lanes<uint32_t> upper_half(Lanes<uint16_t> v) {
+  return (Lanes<uint32_t>)__builtin_shufflevector(v, v ^ v, 4, 12, 5, 13, 6, 14, 7, 15);
+}
+inline Lanes<uint16_t> lower_half(Lanes<uint8_t> v) {
+  return (Lanes<uint16_t>)__builtin_shufflevector(v, v ^ v, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+inline Lanes<uint16_t> upper_half(Lanes<uint8_t> v) {
+  return (Lanes<uint16_t>)__builtin_shufflevector(v, v ^ v, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+inline Lanes<uint16_t> join(Lanes<uint32_t> a, Lanes<uint32_t> b) {
+  return __builtin_shufflevector((Lanes<uint16_t>)a, (Lanes<uint16_t>)b, 0, 2, 4, 6, 8, 10, 12, 14);
+}
+inline Lanes<uint8_t> join(Lanes<uint16_t> a, Lanes<uint16_t> b) {
+  return __builtin_shufflevector((Lanes<uint8_t>)a, (Lanes<uint8_t>)b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24,
+                                 26, 28, 30);
+}
+
+/// One span's elements while they are combined: whole units, at any address. Lanes are spelled out: loops would become vector
+/// code at some optimisation levels of some compilers only, and those over narrow floats at none.
 template <ReduceOp Op, class T>
 struct Sum {
   using A = Accumulator<T>;
+  static constexpr uint32_t per_unit = unit_bytes / sizeof(T), lanes = unit_bytes / sizeof(A);
   alignas(64) A values[span_bytes / sizeof(T)];
 
-  static T load(const char* from, uint32_t element) {
-    T value;
-    std::memcpy(&value, from + element * sizeof(T), sizeof(T));
-    return value;
+  /// A unit's elements, as they are accumulated.
+  struct Wide {
+    Lanes<A> part[per_unit / lanes];
+  };
+
+  static Wide load(const char* from) {
+    Wide wide;
+    if constexpr (is_narrow_float<T>) {
+      Lanes<decltype(T::bits)> packed;
+      std::memcpy(&packed, from, unit_bytes);
+      if constexpr (sizeof(T) == 2) {
+        wide.part[0] = bits_float(widen_bits<T>(lower_half(packed)));
+        wide.part[1] = bits_float(widen_bits<T>(upper_half(packed)));
+      } else {
+        const Lanes<uint16_t> lower = lower_half(packed), upper = upper_half(packed);
+        wide.part[0] = bits_float(widen_bits<T>(lower_half(lower)));
+        wide.part[1] = bits_float(widen_bits<T>(upper_half(lower)));
+        wide.part[2] = bits_float(widen_bits<T>(lower_half(upper)));
+        wide.part[3] = bits_float(widen_bits<T>(upper_half(upper)));
+      }
+    } else {
+      std::memcpy(&wide, from, unit_bytes);
+    }
+    return wide;
   }
 
-  void start(const char* __restrict from, uint32_t n) { start(values, from, n); }
-  void add(const char* __restrict from, uint32_t n) { add(values, from, n); }
+  static void store(char* to, const Wide& wide) {
+    if constexpr (is_narrow_float<T>) {
+      const auto bits = [&](uint32_t part) { return narrow_bits<T>(float_bits(wide.part[part])); };
+      Lanes<decltype(T::bits)> packed;
+      if constexpr (sizeof(T) == 2) {
+        packed = join(bits(0), bits(1));
+      } else {
+        packed = join(join(bits(0), bits(1)), join(bits(2), bits(3)));
+      }
+      std::memcpy(to, &packed, unit_bytes);
+    } else {
+      std::memcpy(to, &wide, unit_bytes);
+    }
+  }
 
-  void finish(char* __restrict to, uint32_t n, uint32_t average_over) {
+  void start(const char* from, uint32_t n) {
+    for (uint32_t element = 0; element < n; element += per_unit) {
+      const Wide wide = load(from + element * sizeof(T));
+      std::memcpy(values + element, &wide, sizeof wide);
+    }
+  }
+
+  void add(const char* from, uint32_t n) {
+    for (uint32_t element = 0; element < n; element += per_unit) {
+      const Wide next = load(from + element * sizeof(T));
+      Wide sum;
+      std::memcpy(&sum, values + element, sizeof sum);
+      for (uint32_t part = 0; part < per_unit / lanes; ++part) {
+        sum.part[part] = combine_lanes<Op, A>(sum.part[part], next.part[part]);
+      }
+      std::memcpy(values + element, &sum, sizeof sum);
+    }
+  }
+
+  void finish(char* to, uint32_t n, uint32_t average_over) {
     if (Op == ReduceOp::avg && average_over > 1) {
       for (uint32_t element = 0; element < n; ++element) {
         values[element] = finish_avg<T>(values[element], average_over);
       }
     }
-    finish(to, values, n);
-  }
-
- private:
-  static void start(A* __restrict to, const char* __restrict from, uint32_t n) {
-    each_run(n, [=](uint32_t first, auto length) {
-      for (uint32_t item = 0; item < decltype(length)::type::value; ++item) to[first + item] = widen(load(from, first + item));
-    });
-  }
-
-  static void add(A* __restrict to, const char* __restrict from, uint32_t n) {
-    each_run(n, [=](uint32_t first, auto length) {
-      for (uint32_t item = 0; item < decltype(length)::type::value; ++item) {
-        to[first + item] = combine<Op>(to[first + item], widen(load(from, first + item)));
-      }
-    });
-  }
-
-  static void finish(char* __restrict to, const A* __restrict from, uint32_t n) {
-    each_run(n, [=](uint32_t first, auto length) {
-      for (uint32_t item = 0; item < decltype(length)::type::value; ++item) {
-        const T value = narrow<T>(from[first + item]);
-        std::memcpy(to + (first + item) * sizeof(T), &value, sizeof(T));
-      }
-    });
+    for (uint32_t element = 0; element < n; element += per_unit) {
+      Wide wide;
+      std::memcpy(&wide, values + element, sizeof wide);
+      store(to + element * sizeof(T), wide);
+    }
   }
 };
 #endif
