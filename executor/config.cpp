@@ -1,0 +1,219 @@
+#include "chorale/config.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/program_options.hpp>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <string_view>
+#include <vector>
+
+#include "chorale/did_you_mean.hpp"
+#include "chorale/error.hpp"
+
+namespace chorale {
+namespace {
+
+namespace po = boost::program_options;
+using namespace std::string_literals;
+
+constexpr std::string_view prefix = "CHORALE_";
+constexpr std::string_view config_variable = "CHORALE_CONFIG";
+
+template <class Number>
+std::optional<Number> parse_number(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+bool parse_bool(const std::string& text) {
+  for (const char* yes : {"1", "true", "yes", "on"}) {
+    if (text == yes) return true;
+  }
+  for (const char* no : {"0", "false", "no", "off"}) {
+    if (text == no) return false;
+  }
+  throw UsageError(fmt::format("'{}' is neither true nor false", text));
+}
+
+unsigned parse_workers(const std::string& text) {
+  const auto workers = parse_number<unsigned>(text);
+  if (!workers || *workers > 4096) throw UsageError(fmt::format("'{}' is no number from 0 to 4096", text));
+  return *workers;
+}
+
+std::optional<uint64_t> parse_seed(const std::string& text) {
+  if (text == "off") return std::nullopt;
+  const auto seed = parse_number<uint64_t>(text);
+  if (!seed) throw UsageError(fmt::format("'{}' is neither a 64-bit number nor 'off'", text));
+  return seed;
+}
+
+/// `text`, which must be one of `words`.
+std::string parse_word(const std::string& text, std::initializer_list<std::string_view> words) {
+  if (std::find(words.begin(), words.end(), text) != words.end()) return text;
+  std::string list;
+  for (const std::string_view word : words) list += (list.empty() ? "" : ", ") + std::string(word);
+  throw UsageError(fmt::format("'{}' is none of {}{}", text, list,
+                               did_you_mean(text, std::span(words.begin(), words.size()))));
+}
+
+std::string duration_text(std::chrono::nanoseconds time) {
+  const int64_t count = time.count();
+  if (count == 0) return "off";
+  if (count % 1000000000 == 0) return fmt::format("{}s", count / 1000000000);
+  if (count % 1000000 == 0) return fmt::format("{}ms", count / 1000000);
+  if (count % 1000 == 0) return fmt::format("{}us", count / 1000);
+  return fmt::format("{}ns", count);
+}
+
+/// One setting: how it is read and shown. The one place that lists them.
+struct Row {
+  std::string_view name, help;
+  void (*set)(Config& config, const std::string& text, const std::string& from);
+  std::string (*show)(const Config& config);
+  const std::string& (*from)(const Config& config);
+};
+
+#define CHORALE_SETTING(NAME, HELP, PARSE, SHOW)                                                             \
+  Row {                                                                                                      \
+    #NAME, HELP,                                                                                             \
+        [](Config& config, const std::string& text, const std::string& from) {                               \
+          config.NAME = PARSE;                                                                               \
+          config.NAME.from = from;                                                                           \
+        },                                                                                                   \
+        [](const Config& config) -> std::string {                                                            \
+          const auto& value = config.NAME.value;                                                             \
+          return SHOW;                                                                                       \
+        },                                                                                                   \
+        [](const Config& config) -> const std::string& { return config.NAME.from; }                          \
+  }
+
+const std::array rows = {
+    CHORALE_SETTING(timeout, "of every wait", parse_duration(text), duration_text(value)),
+    CHORALE_SETTING(workers, "threads that run blocks on the CPU; 0: one a core", parse_workers(text), std::to_string(value)),
+    CHORALE_SETTING(seed, "of the deterministic scheduler", parse_seed(text), value ? std::to_string(*value) : "off"s),
+    CHORALE_SETTING(backend, "where plans run", parse_word(text, {"cpu"}), value),
+    CHORALE_SETTING(packet, "kind of packets", parse_word(text, {"ll8", "ll16"}), value),
+    CHORALE_SETTING(log_level, "what goes to stderr",
+                    parse_word(text, {"trace", "debug", "info", "warning", "error", "off"}), value),
+    CHORALE_SETTING(require_proof, "refuse plans without a proof", parse_bool(text), value ? "true"s : "false"s),
+};
+
+#undef CHORALE_SETTING
+
+/// \param shown  the name as its source spells it, for errors
+void apply(Config& config, std::string_view name, const std::string& text, const std::string& shown,
+           const std::string& from) {
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& one) { return one.name == name; });
+  try {
+    row->set(config, text, from);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{} = {}: {}", shown, text, error.what()));
+  }
+}
+
+void read_ini(Config& config, const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw UsageError(fmt::format("cannot read {}, named by {}", path, config_variable));
+  po::options_description known;
+  std::vector<std::string_view> names;
+  for (const Row& row : rows) {
+    known.add_options()(std::string(row.name).c_str(), po::value<std::string>(), std::string(row.help).c_str());
+    names.push_back(row.name);
+  }
+  const auto parsed = [&] {
+    try {
+      return po::parse_config_file(file, known, true);
+    } catch (const po::error& error) {
+      throw UsageError(fmt::format("{}: {}", path, error.what()));
+    }
+  }();
+  for (const po::option& option : parsed.options) {
+    if (option.unregistered) {
+      throw UsageError(
+          fmt::format("{}: unknown setting '{}'{}", path, option.string_key, did_you_mean(option.string_key, names)));
+    }
+    apply(config, option.string_key, option.value.at(0), fmt::format("{}: {}", path, option.string_key), path);
+  }
+}
+
+std::string upper(std::string_view name) {
+  std::string text(prefix);
+  for (const char letter : name) text += char(std::toupper(static_cast<unsigned char>(letter)));
+  return text;
+}
+
+void read_environment(Config& config, const char* const* environment) {
+  std::vector<std::string> variables{std::string(config_variable)};
+  for (const Row& row : rows) variables.push_back(upper(row.name));
+  const std::vector<std::string_view> known(variables.begin(), variables.end());
+  for (; environment && *environment; ++environment) {
+    const std::string_view entry = *environment;
+    const size_t equals = entry.find('=');
+    if (!entry.starts_with(prefix) || equals == entry.npos) continue;
+    const std::string variable(entry.substr(0, equals));
+    const auto found = std::find(known.begin(), known.end(), variable);
+    if (found == known.end()) {
+      throw UsageError(fmt::format("unknown environment variable {}{}", variable, did_you_mean(variable, known)));
+    }
+    if (variable == config_variable) continue;
+    apply(config, rows[size_t(found - known.begin()) - 1].name, std::string(entry.substr(equals + 1)), variable, variable);
+  }
+}
+
+}  // namespace
+
+std::chrono::nanoseconds parse_duration(const std::string& text) {
+  if (text == "off") return std::chrono::nanoseconds(0);
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto number = parse_number<int64_t>(std::string_view(text).substr(0, digits));
+  const std::string_view unit = std::string_view(text).substr(digits);
+  constexpr std::pair<std::string_view, int64_t> units[] = {
+      {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {"min", 60000000000}};
+  for (const auto& [name, nanoseconds] : units) {
+    // 0 would mean "no limit", the opposite of what it looks like.
+    if (number && *number > 0 && unit == name && *number <= INT64_MAX / nanoseconds) {
+      return std::chrono::nanoseconds(*number * nanoseconds);
+    }
+  }
+  throw UsageError(fmt::format("'{}' is no duration: it should be like 30s, 500ms, 20us, 7ns or 2min, above 0, or 'off'", text));
+}
+
+Config Config::read(const std::string& ini, const char* const* environment) {
+  Config config;
+  if (!ini.empty()) read_ini(config, ini);
+  read_environment(config, environment);
+  return config;
+}
+
+Config Config::load() {
+  const char* const ini = std::getenv(std::string(config_variable).c_str());
+  Config config = read(ini ? ini : "", environ);
+  static const std::shared_ptr<spdlog::logger> log = [] {
+    auto made = spdlog::stderr_color_mt("chorale");
+    made->set_pattern("[%T.%e %^%l%$] chorale: %v");
+    return made;
+  }();
+  log->set_level(spdlog::level::from_str(config.log_level.value));
+  for (const Row& row : rows) {
+    if (row.from(config) != "default") log->debug("{} = {}  ({})", row.name, row.show(config), row.from(config));
+  }
+  return config;
+}
+
+std::string Config::describe() const {
+  std::string text;
+  for (const Row& row : rows) text += fmt::format("{} = {}  ({})\n", row.name, row.show(*this), row.from(*this));
+  return text;
+}
+
+}  // namespace chorale

@@ -1,0 +1,115 @@
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string_view>
+#include <unistd.h>
+#include <vector>
+
+#include "chorale/config.hpp"
+#include "chorale/did_you_mean.hpp"
+
+namespace chorale::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A file that is gone when the test ends.
+struct IniFile {
+  explicit IniFile(const std::string& text) : path(testing::TempDir() + "chorale-" + std::to_string(getpid()) + ".ini") {
+    std::ofstream(path) << text;
+  }
+  ~IniFile() { std::remove(path.c_str()); }
+  const std::string path;
+};
+
+Config read(const std::string& ini, std::vector<const char*> environment) {
+  environment.push_back(nullptr);
+  return Config::read(ini, environment.data());
+}
+
+std::string failure(const std::string& ini, std::vector<const char*> environment) {
+  try {
+    read(ini, environment);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(Config, Defaults) {
+  EXPECT_EQ(read("", {"HOME=/", "PATH=/bin"}).describe(),
+            "timeout = 30s  (default)\n"
+            "workers = 0  (default)\n"
+            "seed = off  (default)\n"
+            "backend = cpu  (default)\n"
+            "packet = ll8  (default)\n"
+            "log_level = warning  (default)\n"
+            "require_proof = false  (default)\n");
+}
+
+TEST(Config, EnvironmentWinsOverTheFileAndCodeOverBoth) {
+  const IniFile file("# a comment\ntimeout = 500ms\nworkers = 3\nseed = 17\nrequire_proof = yes\n");
+  Config config = read(file.path, {"CHORALE_WORKERS=5", "CHORALE_PACKET=ll16", "CHORALE_SEED=off", "CHORALE_CONFIG=x"});
+  config.packet = "ll8";
+  EXPECT_EQ(config.describe(), "timeout = 500ms  (" + file.path +
+                                   ")\n"
+                                   "workers = 5  (CHORALE_WORKERS)\n"
+                                   "seed = off  (CHORALE_SEED)\n"
+                                   "backend = cpu  (default)\n"
+                                   "packet = ll8  (code)\n"
+                                   "log_level = warning  (default)\n"
+                                   "require_proof = true  (" +
+                                   file.path + ")\n");
+  EXPECT_EQ(config.local().timeout, 500ms);
+  EXPECT_EQ(config.join().workers, 5u);
+}
+
+TEST(Config, UnknownNamesAreRefusedWithASuggestion) {
+  EXPECT_EQ(failure("", {"CHORALE_TIMOUT=3s"}),
+            "unknown environment variable CHORALE_TIMOUT, did you mean 'CHORALE_TIMEOUT'?");
+  EXPECT_EQ(failure("", {"CHORALE_SOMETHING_QUITE_DIFFERENT=1"}),
+            "unknown environment variable CHORALE_SOMETHING_QUITE_DIFFERENT");
+  const IniFile file("[executor]\nworker = 3\n");
+  EXPECT_EQ(failure(file.path, {}), file.path + ": unknown setting 'executor.worker'");
+  const IniFile flat("worker = 3\n");
+  EXPECT_EQ(failure(flat.path, {}), flat.path + ": unknown setting 'worker', did you mean 'workers'?");
+}
+
+TEST(Config, BadValuesAreRefusedByName) {
+  EXPECT_EQ(failure("", {"CHORALE_TIMEOUT=30"}),
+            "CHORALE_TIMEOUT = 30: '30' is no duration: it should be like 30s, 500ms, 20us, 7ns or 2min, above 0, or 'off'");
+  EXPECT_EQ(failure("", {"CHORALE_PACKET=l16"}), "CHORALE_PACKET = l16: 'l16' is none of ll8, ll16, did you mean 'll16'?");
+  EXPECT_EQ(failure("", {"CHORALE_WORKERS=-1"}), "CHORALE_WORKERS = -1: '-1' is no number from 0 to 4096");
+  EXPECT_EQ(failure("", {"CHORALE_SEED=abc"}), "CHORALE_SEED = abc: 'abc' is neither a 64-bit number nor 'off'");
+  EXPECT_EQ(failure("", {"CHORALE_REQUIRE_PROOF="}), "CHORALE_REQUIRE_PROOF = : '' is neither true nor false");
+  EXPECT_EQ(failure("/no/such/file", {}), "cannot read /no/such/file, named by CHORALE_CONFIG");
+  const IniFile file("seed = x\n");
+  EXPECT_EQ(failure(file.path, {}), file.path + ": seed = x: 'x' is neither a 64-bit number nor 'off'");
+}
+
+TEST(Config, Durations) {
+  EXPECT_EQ(parse_duration("30s"), 30s);
+  EXPECT_EQ(parse_duration("500ms"), 500ms);
+  EXPECT_EQ(parse_duration("20us"), 20us);
+  EXPECT_EQ(parse_duration("7ns"), 7ns);
+  EXPECT_EQ(parse_duration("2min"), 2min);
+  EXPECT_EQ(parse_duration("off"), 0ns);
+  for (const char* bad : {"", "s", "0s", "-1s", "3", "3 s", "3h", "99999999999999s", "99999999999999999999s"}) {
+    EXPECT_THROW(parse_duration(bad), UsageError) << bad;
+  }
+}
+
+TEST(DidYouMean, NearestKnownWord) {
+  const std::string_view known[] = {"timeout", "workers", "seed", "backend"};
+  EXPECT_EQ(did_you_mean("timeuot", known), ", did you mean 'timeout'?");  // swapped
+  EXPECT_EQ(did_you_mean("worker", known), ", did you mean 'workers'?");   // dropped
+  EXPECT_EQ(did_you_mean("seeed", known), ", did you mean 'seed'?");       // inserted
+  EXPECT_EQ(did_you_mean("BACKEND", known), ", did you mean 'backend'?");  // case
+  EXPECT_EQ(did_you_mean("nothing", known), "");
+  EXPECT_EQ(did_you_mean("", known), "");
+  EXPECT_EQ(did_you_mean("x", std::span<const std::string_view>()), "");
+}
+
+}  // namespace
+}  // namespace chorale::test
