@@ -5,7 +5,9 @@
 
 namespace chorale::dsl {
 
-std::string buffer_of(int64_t rank, BufferKind kind) { return say("rank ", rank, "'s ", buffer_names[size_t(kind)]); }
+std::string buffer_of(int64_t rank, BufferKind kind) {
+  return say("rank ", rank, "'s ", buffer_names[size_t(kind)]);
+}
 
 Region here(const Chunk& chunk) {
   return {Region::At::here, chunk.buffer, 0, uint64_t(chunk.index), uint64_t(chunk.size)};
@@ -34,7 +36,8 @@ bool Call::within(const char* what, int64_t value, int64_t least, int64_t most) 
 }
 
 bool Call::sound(const Chunk& chunk) const {
-  if (recording_.poisoned(chunk) || recording_.foreign(chunk) || !recording_.has_rank(chunk.rank)) return false;
+  if (recording_.poisoned(chunk) || recording_.foreign(chunk) || !recording_.has_rank(chunk.rank))
+    return false;
   const auto extent = int64_t(recording_.plan().gpus[chunk.rank].chunks[size_t(chunk.buffer)]);
   return chunk.size > 0 && chunk.index >= 0 && chunk.size <= extent && chunk.index <= extent - chunk.size;
 }
@@ -46,7 +49,8 @@ bool Call::chunk(Name name, const Chunk& chunk, int64_t rank, const char* who) {
     fail(say(name.str(), " belongs to another program"));
     return false;
   }
-  if (!recording_.has_rank(chunk.rank)) return this->rank(say("the rank of ", name.str()).c_str(), chunk.rank);
+  if (!recording_.has_rank(chunk.rank))
+    return this->rank(say("the rank of ", name.str()).c_str(), chunk.rank);
   if (!sound(chunk)) {
     const std::string buffer = buffer_of(chunk.rank, chunk.buffer);
     const uint64_t extent = recording_.plan().gpus[chunk.rank].chunks[size_t(chunk.buffer)];
@@ -55,7 +59,8 @@ bool Call::chunk(Name name, const Chunk& chunk, int64_t rank, const char* who) {
     } else if (chunk.index < 0) {
       fail(say(name.str(), " begins at chunk ", chunk.index, ", but ", buffer, " begins at 0"));
     } else {
-      fail(say(name.str(), " is ", chunk.size, " chunks from chunk ", chunk.index, ", but ", buffer, " has ", extent));
+      fail(say(name.str(), " is ", chunk.size, " chunks from chunk ", chunk.index, ", but ", buffer, " has ",
+               extent));
     }
     return false;
   }
@@ -73,7 +78,8 @@ void Call::same_size(Name left_name, const Chunk& left, Name right_name, const C
 
 void Call::in_scratch(Name name, const Chunk& chunk) {
   if (silent_ || !sound(chunk) || chunk.buffer == BufferKind::scratch) return;
-  fail(say(name.str(), " is in the ", buffer_names[size_t(chunk.buffer)], " buffer, but packets are kept in scratch"));
+  fail(say(name.str(), " is in the ", buffer_names[size_t(chunk.buffer)],
+           " buffer, but packets are kept in scratch"));
 }
 
 void Call::reduce_op(ReduceOp op) {
@@ -93,17 +99,20 @@ void Call::block(Block block) {
   const auto group_is_wrong = [&](std::string text) {
     ok_ = false;
     if (!silent_) {
-      recording_.find(group->at(), std::move(text), {}, {Note{recording_.line(at_), std::nullopt, "used here"}});
+      recording_.find(group->at(), std::move(text), {},
+                      {Note{recording_.line(at_), std::nullopt, "used here"}});
     }
   };
-  if (group->numtb() == 0) group_is_wrong("the thread block group is empty, but at least 1 block has to run its operations");
+  if (group->numtb() == 0)
+    group_is_wrong("the thread block group is empty, but at least 1 block has to run its operations");
   std::unordered_map<int64_t, size_t> seen;
   for (size_t at = 0; at < group->numtb(); ++at) {
     const int64_t tb = group->tb_list()[at];
     if (tb < 0 || tb > max_block) {
       group_is_wrong(say("thread block is ", tb, ", but must be 0 to ", max_block));
     } else if (const auto [first, added] = seen.try_emplace(tb, at); !added) {
-      group_is_wrong(say("thread block ", tb, " is in the group twice, at positions ", first->second, " and ", at));
+      group_is_wrong(
+          say("thread block ", tb, " is in the group twice, at positions ", first->second, " and ", at));
     }
   }
 }

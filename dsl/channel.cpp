@@ -105,7 +105,8 @@ void MemoryChannel::reduce(Chunk local_src, const std::vector<Chunk>& remote_src
     call.chunk("local_dst", *local_dst, src_rank_, source);
     call.same_size("local_dst", *local_dst, "local_src", local_src);
   }
-  if (remote_srcs.empty()) call.fail("remote_srcs is empty, but local_src has to be combined with at least 1 chunk");
+  if (remote_srcs.empty())
+    call.fail("remote_srcs is empty, but local_src has to be combined with at least 1 chunk");
   Step step;
   step.sources.reserve(remote_srcs.size() + 1);
   step.sources.push_back(here(local_src));
@@ -133,9 +134,13 @@ void PortChannel::signal(int64_t tb, SyncType data_sync, Here at) const {
   control(Opcode::signal, tb, data_sync, at);
 }
 
-void PortChannel::wait(int64_t tb, SyncType data_sync, Here at) const { control(Opcode::wait, tb, data_sync, at); }
+void PortChannel::wait(int64_t tb, SyncType data_sync, Here at) const {
+  control(Opcode::wait, tb, data_sync, at);
+}
 
-void PortChannel::flush(int64_t tb, SyncType data_sync, Here at) const { control(Opcode::flush, tb, data_sync, at); }
+void PortChannel::flush(int64_t tb, SyncType data_sync, Here at) const {
+  control(Opcode::flush, tb, data_sync, at);
+}
 
 void PortChannel::put(Chunk dst, Chunk src, int64_t tb, Here at) const {
   Channel::put(Opcode::put, dst, src, tb, at);

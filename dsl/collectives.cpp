@@ -29,7 +29,9 @@ Collective::Collective(const ReduceScatter& kind) : Collective(make("reducescatt
 Collective::Collective(const AllToAll& kind) : Collective(make("alltoall", kind, kind.ranks, kind.ranks)) {}
 Collective::Collective(const SendRecv& kind) : Collective(make("sendrecv", kind, 1, 1)) {}
 
-Collective::Collective(const Broadcast& kind) : Collective(make("broadcast", kind, 1, 1)) { root = kind.root; }
+Collective::Collective(const Broadcast& kind) : Collective(make("broadcast", kind, 1, 1)) {
+  root = kind.root;
+}
 
 Collective::Collective(const TestCollective& kind)
     : name("test"), ranks(kind.ranks), input_parts(kind.input), output_parts(kind.output) {}
@@ -144,8 +146,9 @@ void Recording::set_post(const Collective& collective, Here at) {
       std::vector<Contribution> sum = collective.post(rank, chunk);
       for (const Contribution& part : sum) {
         if (int64_t{part.rank} < collective.ranks && part.chunk < uint64_t(collective.input_parts)) continue;
-        find(at, say("post(", rank, ", ", chunk, ") names input chunk ", part.chunk, " of rank ", part.rank, ", but ",
-                     collective.ranks, " ranks have ", collective.input_parts, " input chunks each"));
+        find(at,
+             say("post(", rank, ", ", chunk, ") names input chunk ", part.chunk, " of rank ", part.rank,
+                 ", but ", collective.ranks, " ranks have ", collective.input_parts, " input chunks each"));
       }
       post[size_t(rank)].push_back(std::move(sum));
     }

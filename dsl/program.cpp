@@ -7,7 +7,8 @@
 
 namespace chorale::dsl {
 
-Program::Program(ProgramOptions options, Here at) : recording_(std::make_unique<Recording>(std::move(options), at)) {}
+Program::Program(ProgramOptions options, Here at)
+    : recording_(std::make_unique<Recording>(std::move(options), at)) {}
 Program::Program(Program&&) noexcept = default;
 Program& Program::operator=(Program&&) noexcept = default;
 Program::~Program() = default;

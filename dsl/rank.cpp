@@ -17,12 +17,14 @@ Rank::Rank(Program& program, int64_t rank, Here at) : recording_(&Recording::of(
 }
 
 BaseBuffer Rank::get_input_buffer() const {
-  const int64_t size = poisoned_ ? 0 : int64_t(recording_->plan().gpus[rank_].chunks[size_t(BufferKind::input)]);
+  const int64_t size =
+      poisoned_ ? 0 : int64_t(recording_->plan().gpus[rank_].chunks[size_t(BufferKind::input)]);
   return {recording_, rank_, BufferKind::input, 0, size, poisoned_};
 }
 
 BaseBuffer Rank::get_output_buffer() const {
-  const int64_t size = poisoned_ ? 0 : int64_t(recording_->plan().gpus[rank_].chunks[size_t(BufferKind::output)]);
+  const int64_t size =
+      poisoned_ ? 0 : int64_t(recording_->plan().gpus[rank_].chunks[size_t(BufferKind::output)]);
   return {recording_, rank_, BufferKind::output, 0, size, poisoned_};
 }
 
@@ -52,8 +54,8 @@ void Rank::unpack_packets(Chunk dst, Chunk src, Block tb, Here at) const {
   transfer(Opcode::unpack_packets, dst, src, tb, at);
 }
 
-void Rank::reduce(Chunk src, const std::vector<Chunk>& others, Block tb, std::optional<Chunk> dst, ReduceOp reduce_op,
-                  bool packet, Here at) const {
+void Rank::reduce(Chunk src, const std::vector<Chunk>& others, Block tb, std::optional<Chunk> dst,
+                  ReduceOp reduce_op, bool packet, Here at) const {
   Call call(*recording_, at, poisoned_);
   call.chunk("src", src, rank_, this_rank);
   if (dst) {
@@ -89,8 +91,8 @@ void Rank::barrier(const NumberList& tb_list, Here at) const {
     call.block(blocks[k]);
     const auto [first, added] = seen.try_emplace(blocks[k], k);
     if (!added) {
-      call.fail(say("thread block ", blocks[k], " is in the barrier twice, at positions ", first->second, " and ", k,
-                    ", but can arrive only once"));
+      call.fail(say("thread block ", blocks[k], " is in the barrier twice, at positions ", first->second,
+                    " and ", k, ", but can arrive only once"));
     }
   }
   if (!call.ok()) return;

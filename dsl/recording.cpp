@@ -74,7 +74,8 @@ int64_t Recording::add_semaphore(int64_t rank, int64_t initial_value) {
 
 int64_t Recording::add_channel(ChannelType type, int64_t rank, int64_t peer) {
   std::vector<ChannelRecord>& records = plan_.gpus[rank].channels;
-  auto record = std::find_if(records.begin(), records.end(), [&](const auto& known) { return known.type == type; });
+  auto record =
+      std::find_if(records.begin(), records.end(), [&](const auto& known) { return known.type == type; });
   if (record == records.end()) {
     records.emplace_back().type = type;
     record = records.end() - 1;
@@ -106,7 +107,8 @@ uint32_t Recording::place(Here at) {
   // Calls come in runs from one line (a group, a loop), so most look-ups end here.
   if (at.file == last_place_.file && at.line == last_place_.line) return last_place_id_;
   SourceLine where = line(at);
-  const auto [entry, added] = places_.try_emplace(say(where.file, ":", where.line), uint32_t(plan_.source.size() + 1));
+  const auto [entry, added] =
+      places_.try_emplace(say(where.file, ":", where.line), uint32_t(plan_.source.size() + 1));
   if (added) plan_.source.push_back(std::move(where));
   last_place_ = at;
   return last_place_id_ = entry->second;
@@ -236,7 +238,8 @@ Plan Recording::finished() const {
         if (known[id] < 0) blocks.emplace_back().id = id;
       }
     }
-    std::sort(blocks.begin(), blocks.end(), [](const auto& left, const auto& right) { return left.id < right.id; });
+    std::sort(blocks.begin(), blocks.end(),
+              [](const auto& left, const auto& right) { return left.id < right.id; });
   }
   return plan;
 }
@@ -246,15 +249,23 @@ Diagnostics Recording::findings() const {
   for (const Gpu& gpu : plan_.gpus) {
     const int64_t empty = empty_blocks(gpu);
     if (empty <= max_empty_blocks) continue;
-    const auto highest = std::max_element(gpu.threadblocks.begin(), gpu.threadblocks.end(),
-                                          [](const auto& left, const auto& right) { return left.id < right.id; });
-    all.push_back({"dsl", plan_.line_of(highest->ops.front()), std::nullopt,
+    const auto highest =
+        std::max_element(gpu.threadblocks.begin(), gpu.threadblocks.end(),
+                         [](const auto& left, const auto& right) { return left.id < right.id; });
+    all.push_back({"dsl",
+                   plan_.line_of(highest->ops.front()),
+                   std::nullopt,
                    say("rank ", gpu.id, " uses thread block ", highest->id, " and leaves ", empty,
                        " blocks below it empty, but at most ", max_empty_blocks, " may be"),
-                   {}, "number the thread blocks without gaps"});
+                   {},
+                   "number the thread blocks without gaps"});
   }
   if (loop_.depth > 0) {
-    all.push_back({"dsl", plan_.source[loop_.at - 1], std::nullopt, "the plan is asked for inside this loop", {},
+    all.push_back({"dsl",
+                   plan_.source[loop_.at - 1],
+                   std::nullopt,
+                   "the plan is asked for inside this loop",
+                   {},
                    "end the loop first"});
   }
   return all;

@@ -56,7 +56,7 @@ struct Step {
   SyncType sync = SyncType::none;
   uint32_t group_index = 0, group_size = 0, participants = 0;
   std::vector<Region> sources, dests;
-  int64_t channel = -1;    ///< number at the rank of the channel that it uses; -1: none
+  int64_t channel = -1;        ///< number at the rank of the channel that it uses; -1: none
   bool names_channel = false;  ///< the operation itself lists the channel
   std::vector<uint32_t> ids;   ///< semaphore or barrier, if it uses no channel
   uint32_t at = 0;             ///< as Op::at

@@ -38,8 +38,8 @@ Entry entry_of(std::string_view name) {
     if (entry.program.name != name) continue;
     if (found) {
       const RegisteredProgram &one = found->program, &other = entry.program;
-      throw std::invalid_argument(say("two programs are called '", name, "': at ", one.file, ":", one.line, " and at ",
-                                      other.file, ":", other.line));
+      throw std::invalid_argument(say("two programs are called '", name, "': at ", one.file, ":", one.line,
+                                      " and at ", other.file, ":", other.line));
     }
     found = &entry;
   }
@@ -66,7 +66,8 @@ std::vector<RegisteredProgram> programs() {
   const std::lock_guard lock(all.mutex);
   std::vector<RegisteredProgram> listed;
   for (const Entry& entry : all.entries) listed.push_back(entry.program);
-  std::sort(listed.begin(), listed.end(), [](const auto& left, const auto& right) { return left.name < right.name; });
+  std::sort(listed.begin(), listed.end(),
+            [](const auto& left, const auto& right) { return left.name < right.name; });
   return listed;
 }
 
@@ -99,8 +100,8 @@ const std::string* Parameters::setting(Parameter wanted) {
 template <class Number>
 Number Parameters::whole_number(std::string_view name, Number default_value, std::string_view description,
                                 Bounds bounds) {
-  const std::string* text =
-      setting({std::string(name), "integer", std::to_string(default_value), std::string(description), bounds});
+  const std::string* text = setting(
+      {std::string(name), "integer", std::to_string(default_value), std::string(description), bounds});
   Number value = default_value;
   const auto refuse = [&](std::string found, std::string expected) {
     throw std::invalid_argument(say("parameter '", name, "' is ", found, ", but must be ", expected));
@@ -119,7 +120,8 @@ Number Parameters::whole_number(std::string_view name, Number default_value, std
   return value;
 }
 
-int Parameters::operator()(std::string_view name, int default_value, std::string_view description, Bounds bounds) {
+int Parameters::operator()(std::string_view name, int default_value, std::string_view description,
+                           Bounds bounds) {
   return whole_number(name, default_value, description, bounds);
 }
 
@@ -153,7 +155,8 @@ std::string Parameters::operator()(std::string_view name, const std::string& def
   return text ? *text : default_value;
 }
 
-std::string Parameters::operator()(std::string_view name, const char* default_value, std::string_view description) {
+std::string Parameters::operator()(std::string_view name, const char* default_value,
+                                   std::string_view description) {
   return (*this)(name, std::string(default_value), description);
 }
 

@@ -52,14 +52,16 @@ bool SwitchChannel::accepts(Call& call, const char* chunk_name, int64_t rank, in
     return false;
   }
   const bool sound = call.chunk(chunk_name, chunk, rank, "the rank of this call");
-  const bool placed = call.within("buffer_offset", offset, 0, max_count) & call.within("size", size, 1, max_count);
+  const bool placed =
+      call.within("buffer_offset", offset, 0, max_count) & call.within("size", size, 1, max_count);
   if (!placed) return false;
-  if (sound && chunk.size != size) call.fail(say(chunk_name, " has ", chunk.size, " chunks, but size is ", size));
+  if (sound && chunk.size != size)
+    call.fail(say(chunk_name, " has ", chunk.size, " chunks, but size is ", size));
   for (const int64_t member : ranks_) {
     const uint64_t extent = recording_->plan().gpus[member].chunks[size_t(buffer_)];
     if (uint64_t(offset + size) <= extent) continue;
-    call.fail(say("the region is ", size, " chunks from chunk ", offset, ", but ", buffer_of(member, buffer_), " has ",
-                  extent),
+    call.fail(say("the region is ", size, " chunks from chunk ", offset, ", but ", buffer_of(member, buffer_),
+                  " has ", extent),
               buffer_ == BufferKind::scratch ? "allocate the scratch of every member first" : "");
     break;  // the members' buffers mostly have one size
   }
@@ -102,8 +104,8 @@ void SwitchChannel::broadcast(int64_t rank, Chunk src, int64_t buffer_offset, in
   record(call, std::move(step), rank, tb);
 }
 
-void SwitchChannel::broadcast_packets(int64_t rank, Chunk src, int64_t buffer_offset, int64_t size, int64_t tb,
-                                      Here at) const {
+void SwitchChannel::broadcast_packets(int64_t rank, Chunk src, int64_t buffer_offset, int64_t size,
+                                      int64_t tb, Here at) const {
   Call call(*recording_, at, poisoned_);
   accepts(call, "src", rank, buffer_offset, size, src);
   call.in_scratch("src", src);

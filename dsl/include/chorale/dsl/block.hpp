@@ -39,8 +39,7 @@ class ThreadBlockGroup {
 class Block {
  public:
   template <std::integral Number>
-    requires(!std::same_as<Number, bool>)
-  Block(Number tb) : tb_(static_cast<int64_t>(tb)) {}
+  requires(!std::same_as<Number, bool>) Block(Number tb) : tb_(static_cast<int64_t>(tb)) {}
   Block(const ThreadBlockGroup& group) : group_(&group) {}
 
   const ThreadBlockGroup* group() const { return group_; }  ///< null: one block

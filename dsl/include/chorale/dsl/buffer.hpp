@@ -30,8 +30,7 @@ struct Chunk {
 /// Takes the author's line, which operator[] itself cannot before C++23.
 struct Slice {
   template <std::integral Number>
-    requires(!std::same_as<Number, bool>)
-  Slice(Number index, Here at = Here::current())
+  requires(!std::same_as<Number, bool>) Slice(Number index, Here at = Here::current())
       : start(static_cast<int64_t>(index)), stop(start + 1), at(at) {}
   template <std::integral First, std::integral Last>
   Slice(First start, Last stop, Here at = Here::current())

@@ -79,12 +79,12 @@ struct Collective {
   Collective(const TestCollective&);
   Collective(Custom);
 
-  std::string name;          ///< as in plan files: "allreduce"; empty: not chosen
+  std::string name;  ///< as in plan files: "allreduce"; empty: not chosen
   int64_t ranks = 0;
   int64_t chunk_factor = 1;  ///< 1 where it does not apply
   int64_t input_parts = 0;   ///< the input has input_parts * chunk_factor chunks
   int64_t output_parts = 0;
-  int64_t root = 0;          ///< broadcast
+  int64_t root = 0;  ///< broadcast
   bool inplace = false;
   /// custom; see Custom::post
   std::function<std::vector<Contribution>(int64_t rank, int64_t chunk)> post;

@@ -23,7 +23,7 @@ struct ProgramOptions {
   bool reuse_resources = false;
   int64_t threads_per_block = 1024;  ///< 1 to 1024; MSCCL++: num_threads_per_block
   bool use_double_scratch_buffer = false;
-  int64_t buffer_alignment = 16;  ///< bytes; at least 1
+  int64_t buffer_alignment = 16;                                 ///< bytes; at least 1
   uint64_t min_message_size = 0, max_message_size = UINT64_MAX;  ///< bytes; min is not above max
 };
 

@@ -40,10 +40,12 @@ class Parameters {
 
   int operator()(std::string_view name, int default_value, std::string_view description, Bounds = {});
   int64_t operator()(std::string_view name, int64_t default_value, std::string_view description, Bounds = {});
-  uint64_t operator()(std::string_view name, uint64_t default_value, std::string_view description, Bounds = {});
+  uint64_t operator()(std::string_view name, uint64_t default_value, std::string_view description,
+                      Bounds = {});
   bool operator()(std::string_view name, bool default_value, std::string_view description);
   std::string operator()(std::string_view name, const char* default_value, std::string_view description);
-  std::string operator()(std::string_view name, const std::string& default_value, std::string_view description);
+  std::string operator()(std::string_view name, const std::string& default_value,
+                         std::string_view description);
 
   /// One sentence for lists of programs.
   void summary(std::string_view text) { summary_ = text; }
@@ -102,8 +104,8 @@ class Registration {
 /// Defines and registers a program:
 ///   CHORALE_PROGRAM(my_allreduce, Parameters& with) { ...; return program; }
 /// The function may throw std::invalid_argument for values that it does not support.
-#define CHORALE_PROGRAM(name, parameters)                                                          \
-  static ::chorale::dsl::Program chorale_program_##name(parameters);                               \
-  [[maybe_unused]] static const ::chorale::dsl::Registration chorale_registration_##name(          \
-      #name, &chorale_program_##name, ::chorale::dsl::Here{__FILE__, __LINE__});                   \
+#define CHORALE_PROGRAM(name, parameters) \
+  static ::chorale::dsl::Program chorale_program_##name(parameters); \
+  [[maybe_unused]] static const ::chorale::dsl::Registration chorale_registration_##name( \
+      #name, &chorale_program_##name, ::chorale::dsl::Here{__FILE__, __LINE__}); \
   static ::chorale::dsl::Program chorale_program_##name(parameters)

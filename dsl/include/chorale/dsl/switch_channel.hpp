@@ -70,7 +70,8 @@ class SwitchChannel::RankView {
               Here at = Here::current()) const {
     if (!poisoned_) channel_.reduce(rank_, buffer_offset, size, dst, tb, reduce_op, at);
   }
-  void broadcast(Chunk src, int64_t buffer_offset, int64_t size, int64_t tb, Here at = Here::current()) const {
+  void broadcast(Chunk src, int64_t buffer_offset, int64_t size, int64_t tb,
+                 Here at = Here::current()) const {
     if (!poisoned_) channel_.broadcast(rank_, src, buffer_offset, size, tb, at);
   }
   void broadcast_packets(Chunk src, int64_t buffer_offset, int64_t size, int64_t tb,
