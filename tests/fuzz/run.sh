@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Builds the fuzz target of the plan reader with clang and its sanitizers and runs it over the shipped plans and
+# the inputs kept in tests/fuzz/corpus: run.sh CLANG++ BUILD_DIR SECONDS
+set -eu
+clang=$1 build=$2 seconds=$3
+here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
+mkdir -p "$build/corpus"
+sources=$(find "$root/compiler" -name '*.cpp')
+flags="-std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -I$root/compiler/include -I$root"
+if [ ! -x "$build/read_plan" ] || [ -n "$(find "$root/compiler" "$here/read_plan.cpp" -newer "$build/read_plan" -type f)" ]; then
+  # shellcheck disable=SC2086
+  "$clang" $flags "$here/read_plan.cpp" $sources -lfmt -o "$build/read_plan"
+fi
+find "$root/plans/shipped" "$here" -name '*.json' -size -40k -exec cp -u {} "$build/corpus/" \;
+cd "$build" && exec ./read_plan -max_total_time="$seconds" -max_len=16384 -timeout=10 -rss_limit_mb=2048 \
+  -print_final_stats=1 -verbosity=0 corpus
