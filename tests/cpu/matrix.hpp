@@ -42,6 +42,7 @@ inline const std::vector<Algorithm>& algorithms() {
       {"reducescatter_direct", "reducescatter"},
       {"alltoall_direct", "alltoall"},
       {"broadcast_direct", "broadcast"},
+      {"broadcast_ring", "broadcast"},
   };
   return all;
 }
