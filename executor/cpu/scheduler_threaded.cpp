@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 
 void pause_briefly() {
 #if defined(__x86_64__)
-  for (int times = 0; times < 16; ++times) __builtin_ia32_pause();
+  for (int times = 0; times < 8; ++times) __builtin_ia32_pause();
 #endif
 }
 
@@ -56,6 +56,9 @@ LaunchResult ThreadedScheduler::launch(int rank, int blocks, const Body& body) {
     sleepers_.push_back(&call);
   }
   post(seat ? *seat : *usual, std::move(tasks));
+  if (active_.load(std::memory_order_relaxed) == 0) {
+    for (Seat& other : seats_) other.rung.notify_one();
+  }
   launched_.fetch_add(1, std::memory_order_acq_rel);
 
   while (!call.done || call.seat) {
@@ -100,6 +103,7 @@ void ThreadedScheduler::work(Call& call) {
   std::unique_lock guard(seat.lock);
   bool told = false;
   unsigned idle_times = 0;
+  active_.fetch_add(1, std::memory_order_acq_rel);
   for (uint64_t rounds = 1; call.remaining.load(std::memory_order_acquire) != 0; ++rounds) {
     if (seat.mail.load(std::memory_order_acquire)) collect(seat);
     if (!told && stopped() != Stop::none) {
@@ -107,6 +111,7 @@ void ThreadedScheduler::work(Call& call) {
       told = true;
     }
     if (round(seat, call)) {
+      if (idle_times) active_.fetch_add(1, std::memory_order_acq_rel);
       idle_times = 0;
       if (rounds % 1024 == 0) check_deadlines();
       if (hungry_.load(std::memory_order_relaxed)) share(seat);
@@ -118,6 +123,7 @@ void ThreadedScheduler::work(Call& call) {
     }
   }
   if (!told && stopped() != Stop::none) record(seat);
+  if (!idle_times) active_.fetch_sub(1, std::memory_order_acq_rel);
   leave_seat(call);
 }
 
@@ -225,17 +231,22 @@ void ThreadedScheduler::leave_seat(Call& call) {
 
 /// Spends a moment in which no block of the seat could run. `times`: in a row.
 void ThreadedScheduler::idle(Seat& seat, Call& call, unsigned times) {
+  if (times == 1) active_.fetch_sub(1, std::memory_order_acq_rel);
   if (may_be_stuck() && (times == 2 || times % 16 == 0)) find_deadlock();
-  if (times < 32) return pause_briefly();
-  if (times < 256) {
+  // In a complete world with every worker idle only a new launch can help, and it rings: to spin would keep
+  // the very thread that launches from its core. Otherwise a peer is at work on another core.
+  const bool hopeful = !options_.complete || active_.load(std::memory_order_relaxed) != 0;
+  if (times < 16 && hopeful) return pause_briefly();
+  if (times < (options_.complete ? 64u : 256u) && (hopeful || times < 3)) {
     sched_yield();
     return;
   }
   if (times % 16 == 0) check_deadlines();
-  if (options_.idle_check && times % 256 == 0) options_.idle_check();
+  if (options_.idle_check && times % 128 == 0) options_.idle_check();
   std::unique_lock guard(mutex_);
   seat.rung.wait_for(guard, microseconds(times < 1024 ? 50 : 100), [&] {
-    return seat.mail.load(std::memory_order_relaxed) || call.remaining.load(std::memory_order_relaxed) == 0;
+    return seat.mail.load(std::memory_order_relaxed) || call.remaining.load(std::memory_order_relaxed) == 0 ||
+           (!hopeful && active_.load(std::memory_order_relaxed) != 0);
   });
 }
 

@@ -65,6 +65,7 @@ class ThreadedScheduler : public SchedulerImpl {
   void find_deadlock();
 
   std::vector<Seat> seats_;
+  std::atomic<int> active_{0};           // workers that found something to run the last time
   std::atomic<Seat*> hungry_{nullptr};  // its worker has nothing to run
 
   std::mutex mutex_;
