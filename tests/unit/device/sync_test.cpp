@@ -236,7 +236,7 @@ TEST(Semaphore, ProtectsASectionAmongSeveral) {
   for (int thread = 0; thread < 4; ++thread) {
     running.emplace_back([&] {
       const Group group = block_group();
-      for (int round = 0; round < 500; ++round) {
+      for (int round = 0; round < 20000; ++round) {
         ASSERT_EQ(semaphore_acquire(group, &lock), Stop::none);
         ++count;
         semaphore_release(group, &lock);
@@ -245,7 +245,7 @@ TEST(Semaphore, ProtectsASectionAmongSeveral) {
   }
   semaphore_release(block_group(), &lock);
   for (std::thread& thread : running) thread.join();
-  EXPECT_EQ(count, 2000u);
+  EXPECT_EQ(count, 80000u);
 }
 
 template <class P>
