@@ -1,12 +1,13 @@
-// Instantiates the device library in kernels. It is compiled, and ptx.py reads what comes out; running it is not its purpose.
+// Instantiates the device library in kernels. It is compiled, and ptx.py reads what comes out; running it is
+// not its purpose.
 
 #include <chorale/device.hpp>
 
 using namespace chorale;
 
 /// All forms of waiting and posting, by a block.
-extern "C" __global__ void posts_and_waits(Signal* peer, Signal* mine, Barrier* barriers, Semaphore* semaphore,
-                                           Deadline deadline, uint32_t* out) {
+extern "C" __global__ void posts_and_waits(Signal* peer, Signal* mine, Barrier* barriers,
+                                           Semaphore* semaphore, Deadline deadline, uint32_t* out) {
   const Group block = block_group();
   signal_set(block, peer, 1);
   signal_add(block, peer, 2);
@@ -34,7 +35,8 @@ extern "C" __global__ void one_wait(const Signal* mine, uint32_t* out) {
 /// Groups of every scope, and what they do.
 extern "C" __global__ void groups(uint64_t* out, const uint32_t* weights) {
   uint64_t sum = 0;
-  for (const Group& group : {thread_group(), warp_group(), multiwarp_group(64), block_group(), block_group().warps()}) {
+  for (const Group& group :
+       {thread_group(), warp_group(), multiwarp_group(64), block_group(), block_group().warps()}) {
     group.sync();
     sum += group.broadcast(out[group.rank]) + group.broadcast(uint16_t(group.id));
     sum += uint64_t(group.agree(out[0] != 0 ? Stop::aborted : Stop::none));
@@ -52,8 +54,8 @@ extern "C" __global__ void send_ll16(const char* from, char* slots, uint64_t byt
 extern "C" __global__ void send_ll8(const char* from, char* slots, uint64_t bytes, uint32_t flag) {
   transfer(block_group(), bytes, Mem(from), Packets<LL8>(slots, flag));
 }
-extern "C" __global__ void receive_ll16(const char* slots, char* to, uint64_t bytes, uint32_t flag, Deadline deadline,
-                                        Stop* out) {
+extern "C" __global__ void receive_ll16(const char* slots, char* to, uint64_t bytes, uint32_t flag,
+                                        Deadline deadline, Stop* out) {
   out[threadIdx.x] = transfer(block_group(), bytes, Packets<LL16>(slots, flag, &deadline), Mem(to));
 }
 
@@ -63,8 +65,8 @@ extern "C" __global__ void copy(const char* from, char* to, uint64_t bytes, uint
 
 /// The data-moving operations of a plan, for one operation and type.
 template <ReduceOp Op, class T>
-__device__ void all_transfers(const Mem* mems, const Packets<LL16>* ll16, const Packets<LL8>* ll8, char* const* members,
-                              uint32_t n, uint64_t bytes) {
+__device__ void all_transfers(const Mem* mems, const Packets<LL16>* ll16, const Packets<LL8>* ll8,
+                              char* const* members, uint32_t n, uint64_t bytes) {
   const Group block = block_group();
   const Many<Mem> to_peers{mems, n};
   const Many<Packets<LL16>> ll16_to_peers{ll16, n};

@@ -1,4 +1,5 @@
-// Conversions and arithmetic of element types, against a reference that knows the formats only by their definition.
+// Conversions and arithmetic of element types, against a reference that knows the formats only by their
+// definition.
 
 #include "chorale/device/numeric.hpp"
 
@@ -27,7 +28,8 @@ struct Format {
     const uint32_t magnitude = bits_ & ((1u << (exponent_bits + mantissa_bits)) - 1);
     if (magnitude > largest) {
       const bool infinite = infinities && mantissa == 0;
-      return infinite ? sign * std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+      return infinite ? sign * std::numeric_limits<double>::infinity()
+                      : std::numeric_limits<double>::quiet_NaN();
     }
     if (exponent == 0) return sign * std::ldexp(double(mantissa), 1 - bias - mantissa_bits);
     return sign * std::ldexp(double(mantissa + (1u << mantissa_bits)), int(exponent) - bias - mantissa_bits);
@@ -49,7 +51,8 @@ class Reference {
     const double magnitude = std::fabs(value);
     const double top = by_value_.rbegin()->first, below_top = std::prev(by_value_.end(), 2)->first;
     if (magnitude >= top) {
-      // Half a unit above the largest value is where rounding with one exponent more would give the next power of two.
+      // Half a unit above the largest value is where rounding with one exponent more would give the next
+      // power of two.
       const bool overflows = magnitude >= top + (top - below_top) / 2;
       return sign | (overflows && !saturate_ ? format_.largest + 1 : format_.largest);
     }
@@ -103,7 +106,8 @@ void check_format(const Format& format, bool saturate) {
   // Overflow, infinities, the smallest float, and floats of all sizes.
   const double top = format.value(format.largest), next = format.value(format.largest - 1);
   for (const double value : {top, top + (top - next) / 2, top + (top - next), top * 2}) {
-    for (const float f : {float(value), std::nextafterf(float(value), 0.0f), std::nextafterf(float(value), INFINITY)}) {
+    for (const float f :
+         {float(value), std::nextafterf(float(value), 0.0f), std::nextafterf(float(value), INFINITY)}) {
       expect_rounds(f);
       expect_rounds(-f);
     }

@@ -1,5 +1,5 @@
-// Groups, signals, semaphores, deadlines and packets with real threads: what they order is checked by values and, built with
-// a thread sanitizer, by it.
+// Groups, signals, semaphores, deadlines and packets with real threads: what they order is checked by values
+// and, built with a thread sanitizer, by it.
 
 #include <gtest/gtest.h>
 
@@ -159,7 +159,8 @@ TEST(Signal, Comparisons) {
   const bool wanted[][3] = {{false, true, false}, {true, false, true},  {true, false, false},
                             {true, true, false},  {false, false, true}, {false, true, true}};
   for (int cmp = 0; cmp < 6; ++cmp) {
-    for (uint64_t seen = 1; seen <= 3; ++seen) EXPECT_EQ(compare(seen, Cmp(cmp), 2), wanted[cmp][seen - 1]) << cmp;
+    for (uint64_t seen = 1; seen <= 3; ++seen)
+      EXPECT_EQ(compare(seen, Cmp(cmp), 2), wanted[cmp][seen - 1]) << cmp;
   }
 }
 
@@ -201,7 +202,9 @@ TEST(Deadline, TheSchedulerMayEndAWait) {
   Signal never;
   ThreadBlock block(2);
   store_release(&block.stop, uint32_t(Stop::deadlock));
-  run_block(2, [&](const Group& group) { EXPECT_EQ(wait_until(group, &never, Cmp::ne, 0), Stop::deadlock); }, &block);
+  run_block(
+      2, [&](const Group& group) { EXPECT_EQ(wait_until(group, &never, Cmp::ne, 0), Stop::deadlock); },
+      &block);
 }
 
 TEST(Semaphore, NoPermitIsLostOrTakenTwice) {

@@ -1,4 +1,5 @@
-// The transfer loop against an oracle that works on one element at a time: all types, operations, sizes and group sizes.
+// The transfer loop against an oracle that works on one element at a time: all types, operations, sizes and
+// group sizes.
 
 #include <gtest/gtest.h>
 
@@ -13,8 +14,8 @@ namespace {
 
 using Bytes = std::vector<char>;
 
-/// A block whose threads take turns by hand, which is enough for transfers that never wait for each other. `all` and
-/// `agree` are given their answer: nobody stops.
+/// A block whose threads take turns by hand, which is enough for transfers that never wait for each other.
+/// `all` and `agree` are given their answer: nobody stops.
 struct OneAfterAnother : HostBlock {
   void park(bool (*)(const void*), const void*) override { ADD_FAILURE() << "nothing should wait here"; }
   void sync() override { cell[0] = 1; }
@@ -42,7 +43,8 @@ T load(const Bytes& bytes, size_t element, size_t shift = 0) {
   return value;
 }
 
-/// Random bytes of elements of T: any bits for integers; floats of moderate size, so that sums round but say something.
+/// Random bytes of elements of T: any bits for integers; floats of moderate size, so that sums round but say
+/// something.
 template <class T>
 Bytes random_data(std::mt19937& random, size_t bytes) {
   Bytes data(bytes);
@@ -177,7 +179,8 @@ TYPED_TEST(TransferOf, SwitchReducesInRankOrderAndStoresToAll) {
       std::memcpy(wanted.data() + element * sizeof(TypeParam), &value, sizeof value);
     }
     for (Bytes& source : data) members.push_back(source.data());
-    transfer_by(2, bytes, Multi<ReduceOp::sum, TypeParam>{members.data(), 3, 8}, MultiStore{members.data(), 3, 8});
+    transfer_by(2, bytes, Multi<ReduceOp::sum, TypeParam>{members.data(), 3, 8},
+                MultiStore{members.data(), 3, 8});
     for (const Bytes& source : data) ASSERT_EQ(Bytes(source.begin() + 8, source.end()), wanted);
   }
 }
@@ -192,11 +195,13 @@ void check_all_bits() {
   std::vector<T> other(patterns);
   for (T& value : other) value.bits = decltype(value.bits)(random());
   const Mem others[] = {Mem(other.data())};
-  transfer(block_group(), patterns * sizeof(T), Reduced<ReduceOp::sum, T>{Mem(in.data()), others, 1}, Mem(out.data()));
+  transfer(block_group(), patterns * sizeof(T), Reduced<ReduceOp::sum, T>{Mem(in.data()), others, 1},
+           Mem(out.data()));
   for (uint32_t bits = 0; bits < patterns; ++bits) {
     ASSERT_EQ(out[bits].bits, narrow<T>(widen(in[bits]) + widen(other[bits])).bits) << std::hex << bits;
   }
-  transfer(block_group(), patterns * sizeof(T), Reduced<ReduceOp::max, T>{Mem(in.data()), others, 1}, Mem(out.data()));
+  transfer(block_group(), patterns * sizeof(T), Reduced<ReduceOp::max, T>{Mem(in.data()), others, 1},
+           Mem(out.data()));
   for (uint32_t bits = 0; bits < patterns; ++bits) {
     const float a = widen(in[bits]), b = widen(other[bits]);
     const float wanted = std::isnan(a) || std::isnan(b) ? NAN : a > b ? a : b;
@@ -219,7 +224,8 @@ TEST(Transfer, KeepsTheOrderOfAddends) {
       const Mem order[] = {Mem(one.data()), Mem(back.data()), Mem(one.data())};
       const Mem other_order[] = {Mem(back.data()), Mem(one.data()), Mem(one.data())};
       std::vector<float> sum(elements);
-      transfer_by(threads, elements * 4, Reduced<ReduceOp::sum, float>{Mem(large.data()), order, 3}, Mem(sum.data()));
+      transfer_by(threads, elements * 4, Reduced<ReduceOp::sum, float>{Mem(large.data()), order, 3},
+                  Mem(sum.data()));
       EXPECT_EQ(sum, std::vector<float>(elements, 1.0f));
       transfer_by(threads, elements * 4, Reduced<ReduceOp::sum, float>{Mem(large.data()), other_order, 3},
                   Mem(sum.data()));
@@ -240,7 +246,8 @@ TEST(Transfer, RoundsOnce) {
 TEST(Transfer, MayReduceInPlace) {
   std::vector<int32_t> mine(1000, 1), other(1000, 2);
   const Mem others[] = {Mem(other.data())};
-  transfer(block_group(), 4000, Reduced<ReduceOp::sum, int32_t>{Mem(mine.data()), others, 1}, Mem(mine.data()));
+  transfer(block_group(), 4000, Reduced<ReduceOp::sum, int32_t>{Mem(mine.data()), others, 1},
+           Mem(mine.data()));
   EXPECT_EQ(mine, std::vector<int32_t>(1000, 3));
 }
 
@@ -297,7 +304,8 @@ TEST(Transfer, ValidEndsReadsAndWrites) {
         transfer_by(threads, bytes, Packets<LL8>(slots.data(), 2), Many<Packets<LL8>>{next, 1});
         Unit last{};
         if (bytes != 0) {
-          ASSERT_TRUE(try_read_unit(reinterpret_cast<LL8*>(forwarded.data()) + (units_of(bytes) - 1) * 4, 3, last));
+          ASSERT_TRUE(
+              try_read_unit(reinterpret_cast<LL8*>(forwarded.data()) + (units_of(bytes) - 1) * 4, 3, last));
         }
         std::fill(got.begin(), got.end(), 'g');
         transfer_by(threads, bytes, Packets<LL8>(forwarded.data(), 3), Mem(got.data()));

@@ -1,8 +1,8 @@
 #pragma once
-// Memory accesses that order or are atomic, for the whole machine: every GPU, the host, and peers behind a mapping.
-// Together with signal.hpp and packet.hpp this is the only place that names memory orders. On CUDA each function is one
-// PTX instruction at system scope on global memory; on the CPU it is one __atomic builtin.
-// T is a 32- or 64-bit unsigned integer, naturally aligned.
+// Memory accesses that order or are atomic, for the whole machine: every GPU, the host, and peers behind a
+// mapping. Together with signal.hpp and packet.hpp this is the only place that names memory orders. On CUDA
+// each function is one PTX instruction at system scope on global memory; on the CPU it is one __atomic
+// builtin. T is a 32- or 64-bit unsigned integer, naturally aligned.
 
 #include <cstdint>
 #include <type_traits>
@@ -18,39 +18,45 @@ inline constexpr bool is_atomic_word = std::is_same_v<T, uint32_t> || std::is_sa
 
 #if defined(__CUDACC__)
 
-#define CHORALE_PTX_LOAD(name, order)                                                                  \
-  template <class T>                                                                                   \
-  CHORALE_FN T name(const T* from) {                                                                   \
-    static_assert(detail::is_atomic_word<T>);                                                          \
-    T value;                                                                                           \
-    if constexpr (sizeof(T) == 4) {                                                                    \
-      asm volatile("ld." order ".sys.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");      \
-    } else {                                                                                           \
-      asm volatile("ld." order ".sys.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");      \
-    }                                                                                                  \
-    return value;                                                                                      \
+#define CHORALE_PTX_LOAD(name, order) \
+  template <class T> \
+  CHORALE_FN T name(const T* from) { \
+    static_assert(detail::is_atomic_word<T>); \
+    T value; \
+    if constexpr (sizeof(T) == 4) { \
+      asm volatile("ld." order ".sys.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory"); \
+    } else { \
+      asm volatile("ld." order ".sys.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory"); \
+    } \
+    return value; \
   }
-#define CHORALE_PTX_STORE(name, order)                                                                 \
-  template <class T>                                                                                   \
-  CHORALE_FN void name(T* to, T value) {                                                               \
-    static_assert(detail::is_atomic_word<T>);                                                          \
-    if constexpr (sizeof(T) == 4) {                                                                    \
-      asm volatile("st." order ".sys.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");          \
-    } else {                                                                                           \
-      asm volatile("st." order ".sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");          \
-    }                                                                                                  \
+#define CHORALE_PTX_STORE(name, order) \
+  template <class T> \
+  CHORALE_FN void name(T* to, T value) { \
+    static_assert(detail::is_atomic_word<T>); \
+    if constexpr (sizeof(T) == 4) { \
+      asm volatile("st." order ".sys.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory"); \
+    } else { \
+      asm volatile("st." order ".sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory"); \
+    } \
   }
-#define CHORALE_PTX_ADD(name, order)                                                                   \
-  template <class T>                                                                                   \
-  CHORALE_FN T name(T* at, T addend) {                                                                 \
-    static_assert(detail::is_atomic_word<T>);                                                          \
-    T old;                                                                                             \
-    if constexpr (sizeof(T) == 4) {                                                                    \
-      asm volatile("atom.add." order ".sys.global.u32 %0, [%1], %2;" : "=r"(old) : "l"(at), "r"(addend) : "memory"); \
-    } else {                                                                                           \
-      asm volatile("atom.add." order ".sys.global.u64 %0, [%1], %2;" : "=l"(old) : "l"(at), "l"(addend) : "memory"); \
-    }                                                                                                  \
-    return old;                                                                                        \
+#define CHORALE_PTX_ADD(name, order) \
+  template <class T> \
+  CHORALE_FN T name(T* at, T addend) { \
+    static_assert(detail::is_atomic_word<T>); \
+    T old; \
+    if constexpr (sizeof(T) == 4) { \
+      asm volatile("atom.add." order ".sys.global.u32 %0, [%1], %2;" \
+                   : "=r"(old) \
+                   : "l"(at), "r"(addend) \
+                   : "memory"); \
+    } else { \
+      asm volatile("atom.add." order ".sys.global.u64 %0, [%1], %2;" \
+                   : "=l"(old) \
+                   : "l"(at), "l"(addend) \
+                   : "memory"); \
+    } \
+    return old; \
   }
 
 CHORALE_PTX_LOAD(load_relaxed, "relaxed")
@@ -66,7 +72,8 @@ CHORALE_PTX_ADD(add_acq_rel, "acq_rel")
 #undef CHORALE_PTX_STORE
 #undef CHORALE_PTX_ADD
 
-/// Replaces `expected` by `desired`, with acquire order, and says whether it did. Never fails without a reason.
+/// Replaces `expected` by `desired`, with acquire order, and says whether it did. Never fails without a
+/// reason.
 template <class T>
 CHORALE_FN bool compare_exchange_acquire(T* at, T expected, T desired) {
   static_assert(detail::is_atomic_word<T>);
@@ -133,7 +140,8 @@ CHORALE_FN T add_acq_rel(T* at, T addend) {
   return __atomic_fetch_add(at, addend, __ATOMIC_ACQ_REL);
 }
 
-/// Replaces `expected` by `desired`, with acquire order, and says whether it did. Never fails without a reason.
+/// Replaces `expected` by `desired`, with acquire order, and says whether it did. Never fails without a
+/// reason.
 template <class T>
 CHORALE_FN bool compare_exchange_acquire(T* at, T expected, T desired) {
   static_assert(detail::is_atomic_word<T>);
@@ -142,7 +150,8 @@ CHORALE_FN bool compare_exchange_acquire(T* at, T expected, T desired) {
 
 #if defined(__SANITIZE_THREAD__) && !defined(__clang__)
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wtsan"  // the sanitizer does not model fences; nothing that it checks relies on one
+#pragma GCC diagnostic ignored \
+    "-Wtsan"  // the sanitizer does not model fences; nothing that it checks relies on one
 #endif
 /// Orders this thread's accesses before it with those after it, as the whole machine sees them.
 CHORALE_FN void fence_system() { __atomic_thread_fence(__ATOMIC_ACQ_REL); }

@@ -13,8 +13,8 @@
 
 namespace chorale {
 
-/// One per world and rank, in memory that the host and all its kernels see. Zero while the world runs. Who stops it first
-/// decides what the others are told.
+/// One per world and rank, in memory that the host and all its kernels see. Zero while the world runs. Who
+/// stops it first decides what the others are told.
 struct alignas(64) AbortWord {
   uint32_t stop = 0;     ///< a Stop, written last
   uint32_t rank = 0;     ///< who is to blame, valid once `stop` is not zero
@@ -28,12 +28,14 @@ CHORALE_FN uint64_t now_ns() {
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
   return now;
 #else
-  return uint64_t(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+  return uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                      std::chrono::steady_clock::now().time_since_epoch())
+                      .count());
 #endif
 }
 
-/// Of one thread: stops the world with `reason`, blaming `rank`, unless somebody did before; says whether it was us.
+/// Of one thread: stops the world with `reason`, blaming `rank`, unless somebody did before; says whether it
+/// was us.
 CHORALE_FN bool raise_stop(AbortWord* word, Stop reason, uint32_t rank) {
   if (!compare_exchange_acquire(&word->claimed, 0u, 1u)) return false;
   store_relaxed(&word->rank, rank);
@@ -45,7 +47,7 @@ CHORALE_FN bool raise_stop(AbortWord* word, Stop reason, uint32_t rank) {
 struct Deadline {
   AbortWord* shared = nullptr;  ///< polled during waits; null: nobody can stop us
   uint64_t ticks = 0;           ///< nanoseconds a wait may take; 0: any time
-  uint64_t until = 0;           ///< when time is over, by now_ns(); 0: not started, each wait starts a copy of its own
+  uint64_t until = 0;  ///< when time is over, by now_ns(); 0: not started, each wait starts a copy of its own
 
   /// Starts the clock, to give several waits one limit together.
   CHORALE_FN void start() { until = ticks != 0 ? now_ns() + ticks : 0; }
@@ -66,7 +68,8 @@ struct Deadline {
 };
 
 #if defined(__CUDACC__)
-/// Deadline::poll for waits that are inlined many times: apart, so that the rare look does not grow each of them.
+/// Deadline::poll for waits that are inlined many times: apart, so that the rare look does not grow each of
+/// them.
 __device__ __noinline__ inline Stop poll_apart(AbortWord* shared, uint64_t until) {
   return Deadline{shared, 0, until}.poll();
 }
@@ -82,7 +85,8 @@ CHORALE_FN Stop stop_for(const Group& group, const Deadline& deadline) {
   return group.agree(stop);
 }
 
-/// Of one thread: looks until ready() holds or the wait must end. What came in time counts, even on the last look.
+/// Of one thread: looks until ready() holds or the wait must end. What came in time counts, even on the last
+/// look.
 template <class Ready>
 CHORALE_FN Stop spin_until(const Group& group, const Deadline& deadline, const Ready& ready) {
   if (ready()) return Stop::none;

@@ -1,13 +1,14 @@
 #pragma once
-// Where a transfer reads from and writes to: memory, packets, several sinks at once. See engine.hpp for the loop and
-// reduce.hpp for the sources that combine.
+// Where a transfer reads from and writes to: memory, packets, several sinks at once. See engine.hpp for the
+// loop and reduce.hpp for the sources that combine.
 //
 // A SOURCE has                                         A SINK has
 //   waits, at_once   whether it can stop; CUDA: units a thread holds at once
 //   whole(bytes)     CUDA: all whole units within `bytes` are whole and aligned here too
 //   read<W>(...)     CUDA: one unit                      write<W>(...)   CUDA: one unit
 //   run(at), view()  CPU: a span of bytes                put()           CPU: a span of bytes
-// `at` counts bytes from the start of the transfer and is a multiple of 16. A span's data is padded to whole units.
+// `at` counts bytes from the start of the transfer and is a multiple of 16. A span's data is padded to whole
+// units.
 
 #include <cstdint>
 #include <cstring>
@@ -35,8 +36,8 @@ CHORALE_FN uint32_t bytes_within(uint64_t unit, uint32_t bytes, uint64_t limit) 
 CHORALE_HD uint64_t padded(uint64_t bytes) { return units_of(bytes) * unit_bytes; }
 }  // namespace detail
 
-/// Plain memory, source or sink. As a source it gives zeros, and as a sink it drops what comes, from `valid` bytes on and
-/// when `data` is null. Any alignment; a multiple of 16 is fast.
+/// Plain memory, source or sink. As a source it gives zeros, and as a sink it drops what comes, from `valid`
+/// bytes on and when `data` is null. Any alignment; a multiple of 16 is fast.
 struct Mem {
   char* data = nullptr;
   uint64_t valid = unlimited;
@@ -52,7 +53,8 @@ struct Mem {
 
 #if defined(__CUDACC__)
   CHORALE_FN bool whole(uint64_t bytes) const {
-    return data && reinterpret_cast<uintptr_t>(data) % unit_bytes == 0 && valid >= bytes / unit_bytes * unit_bytes;
+    return data && reinterpret_cast<uintptr_t>(data) % unit_bytes == 0 &&
+           valid >= bytes / unit_bytes * unit_bytes;
   }
 
   template <bool Whole>
@@ -97,8 +99,8 @@ struct Mem {
 #endif
 };
 
-/// Packets of type P, source or sink, two bytes of slots for each byte of payload. As a source it waits for every packet;
-/// as a sink it sends whole units, the last one padded with zeros.
+/// Packets of type P, source or sink, two bytes of slots for each byte of payload. As a source it waits for
+/// every packet; as a sink it sends whole units, the last one padded with zeros.
 template <class P>
 struct Packets {
   P* slots = nullptr;
@@ -130,8 +132,8 @@ struct Packets {
       }
     }
 #else
-    // What is asked of a scheduler changes nothing, so the packet is read again once it is known to be there: it stays until
-    // its reader has allowed the next one.
+    // What is asked of a scheduler changes nothing, so the packet is read again once it is known to be there:
+    // it stays until its reader has allowed the next one.
     const auto came = [this, at]() -> bool {
       Unit seen;
       return try_read_unit(at, flag, seen);

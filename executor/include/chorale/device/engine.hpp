@@ -1,5 +1,6 @@
 #pragma once
-// The one loop that moves data: from a source to a sink, unit by unit, shared by the plan interpreter and users' kernels.
+// The one loop that moves data: from a source to a sink, unit by unit, shared by the plan interpreter and
+// users' kernels.
 
 #include <cstdint>
 #include <type_traits>
@@ -11,12 +12,14 @@
 
 namespace chorale {
 
-/// Moves `bytes` bytes, a whole number of elements, from `source` to `sink`; the group's threads take units in turn, unit u
-/// by thread u % size, in every transfer. Source and sink may be the same memory, but not overlap otherwise.
+/// Moves `bytes` bytes, a whole number of elements, from `source` to `sink`; the group's threads take units
+/// in turn, unit u by thread u % size, in every transfer. Source and sink may be the same memory, but not
+/// overlap otherwise.
 ///
-/// A source that waits can stop: then Stop says why, the same in every thread, and units that had come may have been passed
-/// on, each of them complete. With such a source the group is synchronised at the end; with others it is not, and Stop is
-/// none: what follows with other units than its thread's own, and every signal, synchronises first.
+/// A source that waits can stop: then Stop says why, the same in every thread, and units that had come may
+/// have been passed on, each of them complete. With such a source the group is synchronised at the end; with
+/// others it is not, and Stop is none: what follows with other units than its thread's own, and every signal,
+/// synchronises first.
 template <class Source, class Sink>
 CHORALE_FN Stop transfer(const Group& group, uint64_t bytes, const Source& source, const Sink& sink);
 
@@ -56,8 +59,9 @@ CHORALE_FN Stop move_units(const Group& group, uint64_t units, const Source& sou
 template <class Source, class Sink>
 CHORALE_FN Stop transfer(const Group& group, uint64_t bytes, const Source& source, const Sink& sink) {
   const uint64_t units = bytes / unit_bytes;
-  Stop stop = source.whole(bytes) && sink.whole(bytes) ? detail::move_units<true>(group, units, source, sink)
-                                                       : detail::move_units<false>(group, units, source, sink);
+  Stop stop = source.whole(bytes) && sink.whole(bytes)
+                  ? detail::move_units<true>(group, units, source, sink)
+                  : detail::move_units<false>(group, units, source, sink);
   const uint32_t tail = uint32_t(bytes % unit_bytes);
   if (tail != 0 && stop == Stop::none && units % group.size == group.rank) {
     Unit held;
@@ -72,9 +76,10 @@ CHORALE_FN Stop transfer(const Group& group, uint64_t bytes, const Source& sourc
 
 template <class Source, class Sink>
 CHORALE_FN Stop transfer(const Group& group, uint64_t bytes, const Source& source, const Sink& sink) {
-  // One thread moves long spans, through memcpy and vector code. Several take units in turn, just as on CUDA, so that what
-  // a kernel may and may not assume about its threads is tested here too.
-  constexpr uint64_t longest = std::is_same_v<Source, Mem> && std::is_same_v<Sink, Mem> ? unlimited : 64 * 1024;
+  // One thread moves long spans, through memcpy and vector code. Several take units in turn, just as on CUDA,
+  // so that what a kernel may and may not assume about its threads is tested here too.
+  constexpr uint64_t longest =
+      std::is_same_v<Source, Mem> && std::is_same_v<Sink, Mem> ? unlimited : 64 * 1024;
   const uint64_t stride = group.size == 1 ? 0 : (group.size - 1) * uint64_t{unit_bytes};
   alignas(64) char room[detail::span_bytes];
   Stop stop = Stop::none;

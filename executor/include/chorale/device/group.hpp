@@ -1,5 +1,6 @@
 #pragma once
-// The threads that work on something together. Every function of the device library takes its group; nothing is implied.
+// The threads that work on something together. Every function of the device library takes its group; nothing
+// is implied.
 
 #include <cstdint>
 #include <cstring>
@@ -28,11 +29,13 @@ struct HostBlock;
 struct HostBlock {
   virtual ~HostBlock() = default;
 
-  /// This thread cannot go on until ready(state), or until the world stops. Returns at the latest then; may return
-  /// earlier, the caller looks again. `ready` neither waits nor changes anything and may be called from another thread.
+  /// This thread cannot go on until ready(state), or until the world stops. Returns at the latest then; may
+  /// return earlier, the caller looks again. `ready` neither waits nor changes anything and may be called
+  /// from another thread.
   virtual void park(bool (*ready)(const void*), const void* state) = 0;
 
-  /// Returns when all threads of the block have called it, or the world has stopped. What they wrote before is visible.
+  /// Returns when all threads of the block have called it, or the world has stopped. What they wrote before
+  /// is visible.
   virtual void sync() = 0;
 
   /// Called before accesses that peers can see: a place where a deterministic scheduler may switch.
@@ -48,16 +51,16 @@ struct HostBlock {
 
 struct Split;
 
-/// A group of threads, as one of its threads sees it. Copies name the same group. A function that takes a group is called
-/// by all its threads with the same arguments, unless it says otherwise.
+/// A group of threads, as one of its threads sees it. Copies name the same group. A function that takes a
+/// group is called by all its threads with the same arguments, unless it says otherwise.
 struct Group {
-  uint32_t rank = 0;     ///< this thread in the group, 0 .. size-1
-  uint32_t size = 1;     ///< threads in the group
-  uint32_t id = 0;       ///< this group among its peers, 0 .. count-1; renumbered by a split
-  uint32_t count = 1;    ///< groups that share the work
-  uint32_t block = 0;    ///< the thread block it runs in; survives splits
+  uint32_t rank = 0;   ///< this thread in the group, 0 .. size-1
+  uint32_t size = 1;   ///< threads in the group
+  uint32_t id = 0;     ///< this group among its peers, 0 .. count-1; renumbered by a split
+  uint32_t count = 1;  ///< groups that share the work
+  uint32_t block = 0;  ///< the thread block it runs in; survives splits
   Scope scope = Scope::thread;
-  uint32_t barrier = 0;  ///< CUDA: the named barrier of a block (0) or multiwarp group (1..15)
+  uint32_t barrier = 0;       ///< CUDA: the named barrier of a block (0) or multiwarp group (1..15)
   HostBlock* host = nullptr;  ///< CPU only; null: one thread, that yields when it must wait
 
   CHORALE_FN bool leader() const { return rank == 0; }
@@ -88,7 +91,8 @@ struct Group {
   /// The largest of the threads' reasons to stop; the same answer everywhere. Synchronises.
   CHORALE_FN Stop agree(Stop mine) const;
 
-  /// Divides the `count` groups into `parts` runs of neighbours whose sizes differ by at most one. Moves no thread.
+  /// Divides the `count` groups into `parts` runs of neighbours whose sizes differ by at most one. Moves no
+  /// thread.
   CHORALE_FN Split split(uint32_t parts) const;
 
   /// Divides the groups round-robin: group g is in part g % parts.
@@ -97,7 +101,8 @@ struct Group {
   /// Divides the groups into runs of neighbours of about weights[part] / sum of weights each.
   CHORALE_FN Split split_weighted(const uint32_t* weights, uint32_t parts) const;
 
-  /// The warps of a block or multiwarp group, as groups of their own that share this group's work. CPU: each thread.
+  /// The warps of a block or multiwarp group, as groups of their own that share this group's work. CPU: each
+  /// thread.
   CHORALE_FN Group warps() const;
 
   /// Calls f(item) for this group's run of 0 .. items-1. All its threads get the same items.

@@ -9,7 +9,8 @@ namespace detail {
 constexpr uint32_t warp_threads = 32;
 constexpr uint32_t named_barriers = 16;
 
-// Not the .aligned forms: the leader of a group may come from a wait of its own, apart from the rest of its warp.
+// Not the .aligned forms: the leader of a group may come from a wait of its own, apart from the rest of its
+// warp.
 
 CHORALE_FN void named_sync(uint32_t barrier, uint32_t threads) {
   asm volatile("barrier.cta.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
@@ -33,15 +34,23 @@ CHORALE_FN bool named_all(uint32_t barrier, uint32_t threads, bool yes) {
 
 CHORALE_FN void Group::sync() const {
   switch (scope) {
-    case Scope::thread: break;
-    case Scope::warp: __syncwarp(); break;
-    case Scope::multiwarp: detail::named_sync(barrier, size); break;
-    case Scope::block: __syncthreads(); break;
+    case Scope::thread:
+      break;
+    case Scope::warp:
+      __syncwarp();
+      break;
+    case Scope::multiwarp:
+      detail::named_sync(barrier, size);
+      break;
+    case Scope::block:
+      __syncthreads();
+      break;
   }
 }
 
 CHORALE_FN void Group::pause(uint32_t spin) const {
-  // A wait is mostly short, and a sleep is longer than a poll: only who has waited long makes room for others.
+  // A wait is mostly short, and a sleep is longer than a poll: only who has waited long makes room for
+  // others.
   if (spin > 4096) __nanosleep(100);
 }
 
@@ -62,12 +71,14 @@ CHORALE_FN T Group::broadcast(T value) const {
     uint32_t words[(sizeof(T) + 3) / 4] = {};
     std::memcpy(words, &value, sizeof(T));
 #pragma unroll
-    for (uint32_t word = 0; word < sizeof words / 4; ++word) words[word] = __shfl_sync(0xffffffffu, words[word], 0);
+    for (uint32_t word = 0; word < sizeof words / 4; ++word)
+      words[word] = __shfl_sync(0xffffffffu, words[word], 0);
     std::memcpy(&value, words, sizeof(T));
     return value;
   }
-  __shared__ uint64_t cells[detail::named_barriers][2];  // one for each group that can be at a barrier at a time
-  sync();                                                // nobody reads the cell of an earlier call any more
+  __shared__ uint64_t
+      cells[detail::named_barriers][2];  // one for each group that can be at a barrier at a time
+  sync();                                // nobody reads the cell of an earlier call any more
   if (leader()) std::memcpy(cells[barrier], &value, sizeof(T));
   sync();
   std::memcpy(&value, cells[barrier], sizeof(T));
@@ -76,10 +87,14 @@ CHORALE_FN T Group::broadcast(T value) const {
 
 CHORALE_FN bool Group::all(bool yes) const {
   switch (scope) {
-    case Scope::thread: return yes;
-    case Scope::warp: return __all_sync(0xffffffffu, yes);
-    case Scope::multiwarp: return detail::named_all(barrier, size, yes);
-    case Scope::block: return __syncthreads_and(yes);
+    case Scope::thread:
+      return yes;
+    case Scope::warp:
+      return __all_sync(0xffffffffu, yes);
+    case Scope::multiwarp:
+      return detail::named_all(barrier, size, yes);
+    case Scope::block:
+      return __syncthreads_and(yes);
   }
   return yes;
 }
@@ -118,8 +133,8 @@ CHORALE_FN Group block_group() {
 /// The calling thread's warp, one among the grid's. The block is a multiple of 32 threads.
 CHORALE_FN Group warp_group() { return block_group().warps(); }
 
-/// Runs of `threads` neighbours of a block, a multiple of 32 that divides the block into at most 15 groups. They take the
-/// named barriers 1 to 15.
+/// Runs of `threads` neighbours of a block, a multiple of 32 that divides the block into at most 15 groups.
+/// They take the named barriers 1 to 15.
 CHORALE_FN Group multiwarp_group(uint32_t threads) {
   const uint32_t here = threadIdx.x / threads, groups = blockDim.x / threads;
   Group group;

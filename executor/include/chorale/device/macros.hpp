@@ -1,9 +1,12 @@
 #pragma once
 // What differs between a CUDA and a plain C++ translation unit, and nothing else.
 //
-// CHORALE_FN  a function of the device library: device code in a CUDA translation unit, ordinary code elsewhere. The same
-//             source is never compiled for both sides of one translation unit, so it may use what only one side has.
-// CHORALE_HD  small functions without synchronisation that host code of a CUDA translation unit wants as well.
+// CHORALE_FN  a function of the device library: device code in a CUDA translation unit, ordinary code
+// elsewhere. The same
+//             source is never compiled for both sides of one translation unit, so it may use what only one
+//             side has.
+// CHORALE_HD  small functions without synchronisation that host code of a CUDA translation unit wants as
+// well.
 
 #if defined(__CUDACC__)
 #define CHORALE_FN __device__ __forceinline__

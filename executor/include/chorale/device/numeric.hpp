@@ -1,9 +1,10 @@
 #pragma once
 // Element types and their arithmetic, the same bits on the CPU and on CUDA.
 //
-// Narrow floats are storage only: they are widened to float, combined there, and rounded once (to nearest, ties to even).
-// A NaN stays a NaN, in the canonical form that the GPU's conversions give (all exponent and mantissa bits set, no sign).
-// The two fp8 types saturate: what is too large, infinity included, becomes the largest finite value.
+// Narrow floats are storage only: they are widened to float, combined there, and rounded once (to nearest,
+// ties to even). A NaN stays a NaN, in the canonical form that the GPU's conversions give (all exponent and
+// mantissa bits set, no sign). The two fp8 types saturate: what is too large, infinity included, becomes the
+// largest finite value.
 
 #include <cstdint>
 #include <cstring>
@@ -14,10 +15,18 @@
 
 namespace chorale {
 
-struct f16 { uint16_t bits; };
-struct bf16 { uint16_t bits; };
-struct fp8_e4m3 { uint8_t bits; };  ///< the OCP "fn" form: no infinities, NaN is 0x7f, largest 448
-struct fp8_e5m2 { uint8_t bits; };  ///< largest 57344
+struct f16 {
+  uint16_t bits;
+};
+struct bf16 {
+  uint16_t bits;
+};
+struct fp8_e4m3 {
+  uint8_t bits;
+};  ///< the OCP "fn" form: no infinities, NaN is 0x7f, largest 448
+struct fp8_e5m2 {
+  uint8_t bits;
+};  ///< largest 57344
 
 namespace detail {
 
@@ -33,8 +42,8 @@ CHORALE_HD float bits_float(uint32_t bits) {
   return value;
 }
 
-// The conversions below work on a uint32_t or on a vector of them (U), so that there is one formula for one element and for
-// several at once. They compute every case and select, without branches.
+// The conversions below work on a uint32_t or on a vector of them (U), so that there is one formula for one
+// element and for several at once. They compute every case and select, without branches.
 
 #if !defined(__CUDACC__)
 /// 16 bytes of A side by side, as GCC's and Clang's vector extension has them.
@@ -50,23 +59,28 @@ CHORALE_HD Lanes<float> count_float(Lanes<uint32_t> count) {
   return __builtin_convertvector((Lanes<int32_t>)count, Lanes<float>);
 }
 /// Of values below 2^31, for which signed comparison is the cheaper.
-CHORALE_HD Lanes<uint32_t> below(Lanes<uint32_t> value, uint32_t limit, Lanes<uint32_t> yes, Lanes<uint32_t> no) {
+CHORALE_HD Lanes<uint32_t> below(Lanes<uint32_t> value, uint32_t limit, Lanes<uint32_t> yes,
+                                 Lanes<uint32_t> no) {
   return (Lanes<int32_t>)value < int32_t(limit) ? yes : no;
 }
 #endif
 CHORALE_HD float count_float(uint32_t count) { return float(int32_t(count)); }
 /// value < limit ? yes : no, in each lane.
-CHORALE_HD uint32_t below(uint32_t value, uint32_t limit, uint32_t yes, uint32_t no) { return value < limit ? yes : no; }
+CHORALE_HD uint32_t below(uint32_t value, uint32_t limit, uint32_t yes, uint32_t no) {
+  return value < limit ? yes : no;
+}
 
-/// Magnitude bits of a narrow float with `Mantissa` mantissa bits and exponent bias `Bias`, from a float's. Rounds to nearest
-/// even as if exponents had no upper limit: the caller deals with overflow and NaN.
+/// Magnitude bits of a narrow float with `Mantissa` mantissa bits and exponent bias `Bias`, from a float's.
+/// Rounds to nearest even as if exponents had no upper limit: the caller deals with overflow and NaN.
 template <int Mantissa, int Bias, class U>
 CHORALE_HD U round_magnitude(U magnitude) {
   constexpr int drop = 23 - Mantissa;
-  // Rebiasing and rounding are one addition: half a unit less one, plus the lowest bit kept, rounds ties to even.
+  // Rebiasing and rounding are one addition: half a unit less one, plus the lowest bit kept, rounds ties to
+  // even.
   constexpr uint32_t rebias_and_half = ((1u << (drop - 1)) - 1) - (uint32_t(127 - Bias) << 23);
   const U normal = (magnitude + rebias_and_half + ((magnitude >> drop) & 1u)) >> drop;
-  // Below the smallest normal the unit is fixed: adding a float whose unit is the same lets the hardware round.
+  // Below the smallest normal the unit is fixed: adding a float whose unit is the same lets the hardware
+  // round.
   constexpr uint32_t same_unit = uint32_t(127 + 1 - Bias - Mantissa + 23) << 23;
   const U subnormal = float_bits(bits_float(magnitude) + bits_float(same_unit)) - same_unit;
   constexpr uint32_t smallest_normal = uint32_t(127 + 1 - Bias) << 23;
@@ -118,14 +132,16 @@ CHORALE_HD U narrow_bits(U bits) {
     return below(magnitude, above_infinity, rounded | ((bits >> 24) & 0x80u), zero + 0x7fu);
   } else {
     static_assert(std::is_same_v<T, fp8_e5m2>);
-    const U rounded = below(magnitude, 0x47600000u, round_magnitude<2, 15>(magnitude), zero + 0x7bu);  // 57344
+    const U rounded =
+        below(magnitude, 0x47600000u, round_magnitude<2, 15>(magnitude), zero + 0x7bu);  // 57344
     return below(magnitude, above_infinity, rounded | ((bits >> 24) & 0x80u), zero + 0x7fu);
   }
 }
 
 }  // namespace detail
 
-// -- Conversions ------------------------------------------------------------------------------------------------------
+// -- Conversions
+// ------------------------------------------------------------------------------------------------------
 
 CHORALE_HD float to_float(f16 value) {
 #if defined(__CUDA_ARCH__)
@@ -136,7 +152,9 @@ CHORALE_HD float to_float(f16 value) {
   return detail::bits_float(detail::widen_bits<f16>(uint32_t(value.bits)));
 #endif
 }
-CHORALE_HD float to_float(bf16 value) { return detail::bits_float(detail::widen_bits<bf16>(uint32_t(value.bits))); }
+CHORALE_HD float to_float(bf16 value) {
+  return detail::bits_float(detail::widen_bits<bf16>(uint32_t(value.bits)));
+}
 CHORALE_HD float to_float(fp8_e4m3 value) {
   return detail::bits_float(detail::widen_bits<fp8_e4m3>(uint32_t(value.bits)));
 }
@@ -169,7 +187,8 @@ CHORALE_HD T from_float(float value) {
   return result;
 }
 
-// -- Accumulating -----------------------------------------------------------------------------------------------------
+// -- Accumulating
+// -----------------------------------------------------------------------------------------------------
 
 template <class T>
 inline constexpr bool is_narrow_float = std::is_same_v<T, f16> || std::is_same_v<T, bf16> ||
@@ -198,8 +217,8 @@ CHORALE_HD T narrow(Accumulator<T> value) {
   }
 }
 
-/// One more addend. A is an Accumulator. Integers wrap. min and max give NaN when either is NaN, and the later of two
-/// values that compare equal: so -0 and +0 are not told apart. avg adds; finish_avg divides.
+/// One more addend. A is an Accumulator. Integers wrap. min and max give NaN when either is NaN, and the
+/// later of two values that compare equal: so -0 and +0 are not told apart. avg adds; finish_avg divides.
 template <ReduceOp Op, class A>
 CHORALE_HD A combine(A sum, A next) {
   if constexpr (Op == ReduceOp::min) {
@@ -207,7 +226,8 @@ CHORALE_HD A combine(A sum, A next) {
   } else if constexpr (Op == ReduceOp::max) {
     return ((sum > next) | (sum != sum)) ? sum : next;
   } else if constexpr (std::is_integral_v<A>) {
-    // In unsigned, at least as wide as unsigned int: signed overflow is undefined, and so is that of a promoted product.
+    // In unsigned, at least as wide as unsigned int: signed overflow is undefined, and so is that of a
+    // promoted product.
     using Wide = std::common_type_t<std::make_unsigned_t<A>, unsigned>;
     return Op == ReduceOp::prod ? A(Wide(sum) * Wide(next)) : A(Wide(sum) + Wide(next));
   } else {
@@ -226,7 +246,8 @@ CHORALE_HD Accumulator<T> finish_avg(Accumulator<T> sum, uint32_t n) {
   }
 }
 
-// -- From values to types ---------------------------------------------------------------------------------------------
+// -- From values to types
+// ---------------------------------------------------------------------------------------------
 
 template <class T>
 struct TypeTag {
@@ -239,17 +260,28 @@ inline constexpr TypeTag<T> type_tag{};
 template <class F>
 CHORALE_FN decltype(auto) with_dtype(DType type, F&& f) {
   switch (type) {
-    case DType::f32: break;
-    case DType::f16: return f(TypeTag<f16>{});
-    case DType::bf16: return f(TypeTag<bf16>{});
-    case DType::f64: return f(TypeTag<double>{});
-    case DType::i32: return f(TypeTag<int32_t>{});
-    case DType::u32: return f(TypeTag<uint32_t>{});
-    case DType::i64: return f(TypeTag<int64_t>{});
-    case DType::u8: return f(TypeTag<uint8_t>{});
-    case DType::i8: return f(TypeTag<int8_t>{});
-    case DType::fp8_e4m3: return f(TypeTag<fp8_e4m3>{});
-    case DType::fp8_e5m2: return f(TypeTag<fp8_e5m2>{});
+    case DType::f32:
+      break;
+    case DType::f16:
+      return f(TypeTag<f16>{});
+    case DType::bf16:
+      return f(TypeTag<bf16>{});
+    case DType::f64:
+      return f(TypeTag<double>{});
+    case DType::i32:
+      return f(TypeTag<int32_t>{});
+    case DType::u32:
+      return f(TypeTag<uint32_t>{});
+    case DType::i64:
+      return f(TypeTag<int64_t>{});
+    case DType::u8:
+      return f(TypeTag<uint8_t>{});
+    case DType::i8:
+      return f(TypeTag<int8_t>{});
+    case DType::fp8_e4m3:
+      return f(TypeTag<fp8_e4m3>{});
+    case DType::fp8_e5m2:
+      return f(TypeTag<fp8_e5m2>{});
   }
   return f(TypeTag<float>{});
 }
@@ -261,11 +293,16 @@ using OpTag = std::integral_constant<ReduceOp, Op>;
 template <class F>
 CHORALE_FN decltype(auto) with_reduce_op(ReduceOp op, F&& f) {
   switch (op) {
-    case ReduceOp::sum: break;
-    case ReduceOp::min: return f(OpTag<ReduceOp::min>{});
-    case ReduceOp::max: return f(OpTag<ReduceOp::max>{});
-    case ReduceOp::prod: return f(OpTag<ReduceOp::prod>{});
-    case ReduceOp::avg: return f(OpTag<ReduceOp::avg>{});
+    case ReduceOp::sum:
+      break;
+    case ReduceOp::min:
+      return f(OpTag<ReduceOp::min>{});
+    case ReduceOp::max:
+      return f(OpTag<ReduceOp::max>{});
+    case ReduceOp::prod:
+      return f(OpTag<ReduceOp::prod>{});
+    case ReduceOp::avg:
+      return f(OpTag<ReduceOp::avg>{});
   }
   return f(OpTag<ReduceOp::sum>{});
 }

@@ -1,12 +1,14 @@
 #pragma once
 // Packets: data that carries its own arrival flag, so that one store replaces a store, a fence and a signal.
 //
-// A flag and the data it vouches for share one naturally aligned 64-bit word, and words are written and read whole (relaxed,
-// system scope): whoever sees the flag in a word sees the data in it, on every machine, without a fence. A reader waits
-// until all words of a packet hold exactly the flag it expects, so an older flag and a later one are both "not yet". Who
-// chooses flags must not come back to one while a packet that carries it may still be in memory.
+// A flag and the data it vouches for share one naturally aligned 64-bit word, and words are written and read
+// whole (relaxed, system scope): whoever sees the flag in a word sees the data in it, on every machine,
+// without a fence. A reader waits until all words of a packet hold exactly the flag it expects, so an older
+// flag and a later one are both "not yet". Who chooses flags must not come back to one while a packet that
+// carries it may still be in memory.
 //
-// A slot is in memory that the writer reaches and the reader owns, 16-byte aligned. Zero is what fresh memory holds: no flag.
+// A slot is in memory that the writer reaches and the reader owns, 16-byte aligned. Zero is what fresh memory
+// holds: no flag.
 
 #include <cstdint>
 #include <cstring>
@@ -25,14 +27,19 @@ CHORALE_FN uint64_t packet_word(uint32_t data, uint32_t flag) { return uint64_t(
 struct alignas(16) LL16 {
   uint64_t words[2];
 
-  struct Payload { uint32_t data[2]; };
+  struct Payload {
+    uint32_t data[2];
+  };
 
   /// Of one thread. CUDA: one vector store.
   CHORALE_FN static void write(LL16* slot, const Payload& payload, uint32_t flag) {
-    const uint64_t first = detail::packet_word(payload.data[0], flag), second = detail::packet_word(payload.data[1], flag);
+    const uint64_t first = detail::packet_word(payload.data[0], flag),
+                   second = detail::packet_word(payload.data[1], flag);
 #if defined(__CUDACC__)
-    // Two 64-bit elements: each is single-copy atomic by the PTX memory model, which four 32-bit ones would not be.
-    asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2};" ::"l"(slot), "l"(first), "l"(second) : "memory");
+    // Two 64-bit elements: each is single-copy atomic by the PTX memory model, which four 32-bit ones would
+    // not be.
+    asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2};" ::"l"(slot), "l"(first), "l"(second)
+                 : "memory");
 #else
     store_relaxed(&slot->words[0], first);
     store_relaxed(&slot->words[1], second);
@@ -43,7 +50,10 @@ struct alignas(16) LL16 {
   CHORALE_FN static bool try_read(const LL16* slot, uint32_t flag, Payload& payload) {
     uint64_t first, second;
 #if defined(__CUDACC__)
-    asm volatile("ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2];" : "=l"(first), "=l"(second) : "l"(slot) : "memory");
+    asm volatile("ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2];"
+                 : "=l"(first), "=l"(second)
+                 : "l"(slot)
+                 : "memory");
 #else
     first = load_relaxed(&slot->words[0]);
     second = load_relaxed(&slot->words[1]);
@@ -58,7 +68,9 @@ struct alignas(16) LL16 {
 struct alignas(8) LL8 {
   uint64_t word;
 
-  struct Payload { uint32_t data[1]; };
+  struct Payload {
+    uint32_t data[1];
+  };
 
   /// Of one thread.
   CHORALE_FN static void write(LL8* slot, const Payload& payload, uint32_t flag) {
@@ -73,7 +85,8 @@ struct alignas(8) LL8 {
   }
 };
 
-/// Packets that carry one unit, and the bytes of slots that `bytes` bytes of payload take: whole units are sent.
+/// Packets that carry one unit, and the bytes of slots that `bytes` bytes of payload take: whole units are
+/// sent.
 template <class P>
 constexpr uint32_t packets_per_unit = unit_bytes / sizeof(typename P::Payload);
 template <class P>
@@ -89,7 +102,8 @@ CHORALE_FN void write_unit(P* slots, const Unit& unit, uint32_t flag) {
 #if defined(__CUDACC__)
 #pragma unroll
 #endif
-  for (uint32_t packet = 0; packet < packets_per_unit<P>; ++packet) P::write(slots + packet, payload[packet], flag);
+  for (uint32_t packet = 0; packet < packets_per_unit<P>; ++packet)
+    P::write(slots + packet, payload[packet], flag);
 }
 
 /// Of one thread: the unit, if all its packets are there.

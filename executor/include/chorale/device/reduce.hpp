@@ -1,7 +1,7 @@
 #pragma once
-// Sources that combine: element by element, in the order in which the sources are given, in the accumulator type, rounded
-// once. The order is part of a plan's meaning, so nothing here reorders: results are the same bits in every run, for every
-// group size and on both backends.
+// Sources that combine: element by element, in the order in which the sources are given, in the accumulator
+// type, rounded once. The order is part of a plan's meaning, so nothing here reorders: results are the same
+// bits in every run, for every group size and on both backends.
 
 #include <cstdint>
 #include <cstring>
@@ -53,15 +53,15 @@ inline Lanes<A> combine_lanes(Lanes<A> sum, Lanes<A> next) {
   } else if constexpr (Op == ReduceOp::max) {
     return ((sum > next) | (sum != sum)) ? sum : next;
   } else if constexpr (std::is_integral_v<A>) {
-    using U = Lanes<std::make_unsigned_t<A>>;
+    using U = Lanes<std::make_unsigned_t<A> >;
     return Op == ReduceOp::prod ? Lanes<A>(U(sum) * U(next)) : Lanes<A>(U(sum) + U(next));
   } else {
     return Op == ReduceOp::prod ? sum * next : sum + next;
   }
 }
 
-// Zero-extends the lower or the upper half of the lanes, and keeps the lower half of each lane of two vectors (both
-// little-endian).
+// Zero-extends the lower or the upper half of the lanes, and keeps the lower half of each lane of two vectors
+// (both little-endian).
 inline Lanes<uint32_t> lower_half(Lanes<uint16_t> v) {
   return (Lanes<uint32_t>)__builtin_shufflevector(v, v ^ v, 0, 8, 1, 9, 2, 10, 3, 11);
 }
@@ -69,21 +69,24 @@ inline Lanes<uint32_t> upper_half(Lanes<uint16_t> v) {
   return (Lanes<uint32_t>)__builtin_shufflevector(v, v ^ v, 4, 12, 5, 13, 6, 14, 7, 15);
 }
 inline Lanes<uint16_t> lower_half(Lanes<uint8_t> v) {
-  return (Lanes<uint16_t>)__builtin_shufflevector(v, v ^ v, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  return (Lanes<uint16_t>)__builtin_shufflevector(v, v ^ v, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22,
+                                                  7, 23);
 }
 inline Lanes<uint16_t> upper_half(Lanes<uint8_t> v) {
-  return (Lanes<uint16_t>)__builtin_shufflevector(v, v ^ v, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  return (Lanes<uint16_t>)__builtin_shufflevector(v, v ^ v, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14,
+                                                  30, 15, 31);
 }
 inline Lanes<uint16_t> join(Lanes<uint32_t> a, Lanes<uint32_t> b) {
   return __builtin_shufflevector((Lanes<uint16_t>)a, (Lanes<uint16_t>)b, 0, 2, 4, 6, 8, 10, 12, 14);
 }
 inline Lanes<uint8_t> join(Lanes<uint16_t> a, Lanes<uint16_t> b) {
-  return __builtin_shufflevector((Lanes<uint8_t>)a, (Lanes<uint8_t>)b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24,
-                                 26, 28, 30);
+  return __builtin_shufflevector((Lanes<uint8_t>)a, (Lanes<uint8_t>)b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20,
+                                 22, 24, 26, 28, 30);
 }
 
-/// One span's elements while they are combined: whole units, at any address. Lanes are spelled out: loops would become vector
-/// code at some optimisation levels of some compilers only, and those over narrow floats at none.
+/// One span's elements while they are combined: whole units, at any address. Lanes are spelled out: loops
+/// would become vector code at some optimisation levels of some compilers only, and those over narrow floats
+/// at none.
 template <ReduceOp Op, class T>
 struct Sum {
   using A = Accumulator<T>;
@@ -167,8 +170,9 @@ struct Sum {
 
 }  // namespace detail
 
-/// Source: first, then others[0] .. others[n-1], combined. The array outlives the transfer. `average_over` > 1, with avg
-/// only: the sum is divided by it before it is rounded; leave it 0 where more addends follow in a later step.
+/// Source: first, then others[0] .. others[n-1], combined. The array outlives the transfer. `average_over` >
+/// 1, with avg only: the sum is divided by it before it is rounded; leave it 0 where more addends follow in a
+/// later step.
 template <ReduceOp Op, class T, class First = Mem, class Other = Mem>
 struct Reduced {
   First first;
@@ -223,7 +227,8 @@ struct Reduced {
 #endif
 };
 
-/// Source: the same place in the memory of all members of a switch channel, combined in rank order by plain loads. n > 0.
+/// Source: the same place in the memory of all members of a switch channel, combined in rank order by plain
+/// loads. n > 0.
 template <ReduceOp Op, class T>
 struct Multi {
   char* const* members = nullptr;  ///< by rank

@@ -1,10 +1,11 @@
 #pragma once
 // Waiting for each other: signals, barriers and counting semaphores.
 //
-// The pattern is always the same. A poster's threads synchronise, then its leader posts with release order at system scope:
-// what any of them wrote before is visible to whoever sees the post. A waiter's leader looks with acquire order, then its
-// threads synchronise: all of them see what is behind the post. Counts only grow, so that a replay needs no reset.
-// A wait gives the same verdict in every thread of its group; after anything but Stop::none nothing may be assumed or sent.
+// The pattern is always the same. A poster's threads synchronise, then its leader posts with release order at
+// system scope: what any of them wrote before is visible to whoever sees the post. A waiter's leader looks
+// with acquire order, then its threads synchronise: all of them see what is behind the post. Counts only
+// grow, so that a replay needs no reset. A wait gives the same verdict in every thread of its group; after
+// anything but Stop::none nothing may be assumed or sent.
 
 #include <cstdint>
 
@@ -15,7 +16,8 @@
 
 namespace chorale {
 
-/// A counter that a peer writes and its owner waits for. On a line of its own, so that waiting disturbs nobody.
+/// A counter that a peer writes and its owner waits for. On a line of its own, so that waiting disturbs
+/// nobody.
 struct alignas(128) Signal {
   uint64_t value = 0;
   uint64_t note = 0;  ///< for checks in debug builds: written before `value`
@@ -26,18 +28,24 @@ enum class Cmp : uint8_t { eq, ne, lt, le, gt, ge };
 /// Whether `seen cmp wanted`.
 CHORALE_HD bool compare(uint64_t seen, Cmp cmp, uint64_t wanted) {
   switch (cmp) {
-    case Cmp::eq: return seen == wanted;
-    case Cmp::ne: return seen != wanted;
-    case Cmp::lt: return seen < wanted;
-    case Cmp::le: return seen <= wanted;
-    case Cmp::gt: return seen > wanted;
-    case Cmp::ge: return seen >= wanted;
+    case Cmp::eq:
+      return seen == wanted;
+    case Cmp::ne:
+      return seen != wanted;
+    case Cmp::lt:
+      return seen < wanted;
+    case Cmp::le:
+      return seen <= wanted;
+    case Cmp::gt:
+      return seen > wanted;
+    case Cmp::ge:
+      return seen >= wanted;
   }
   return false;
 }
 
-/// Sets the signal, after everything the group did. Only one group may set a signal. `relaxed`: orders nothing, and does
-/// not synchronise the group.
+/// Sets the signal, after everything the group did. Only one group may set a signal. `relaxed`: orders
+/// nothing, and does not synchronise the group.
 CHORALE_FN void signal_set(const Group& group, Signal* at_peer, uint64_t value, bool relaxed = false) {
   if (!relaxed) group.sync();
   if (!group.leader()) return;
@@ -61,7 +69,8 @@ CHORALE_FN void signal_add(const Group& group, Signal* at_peer, uint64_t addend 
   }
 }
 
-/// Waits until `mine cmp value`. Synchronises the group. `relaxed`: what the poster did before need not be visible.
+/// Waits until `mine cmp value`. Synchronises the group. `relaxed`: what the poster did before need not be
+/// visible.
 CHORALE_FN Stop wait_until(const Group& group, const Signal* mine, Cmp cmp, uint64_t value,
                            const Deadline& deadline = {}, bool relaxed = false) {
   Stop stop = Stop::none;
@@ -85,7 +94,8 @@ struct alignas(128) Barrier {
 CHORALE_FN void arrive(const Group& group, Barrier* at_peer) { signal_add(group, &at_peer->arrived); }
 
 /// Waits for `arrivals` more reports than all waits before. One group waits at a barrier.
-CHORALE_FN Stop wait(const Group& group, Barrier* mine, const Deadline& deadline = {}, uint64_t arrivals = 1) {
+CHORALE_FN Stop wait(const Group& group, Barrier* mine, const Deadline& deadline = {},
+                     uint64_t arrivals = 1) {
   // Only the leader touches `expected`, so it needs no order: this group is its one reader and writer.
   Stop stop = Stop::none;
   if (group.leader()) {
@@ -111,9 +121,10 @@ CHORALE_FN void semaphore_release(const Group& group, Semaphore* semaphore, uint
   add_release(&semaphore->permits, permits);
 }
 
-/// Takes one permit, waiting for it. Takes none when it stops. A permit is taken by compare-and-swap from a count that was
-/// seen positive: the count never passes below zero, so no releaser and no other taker can be misled.
-/// Sees what the releaser of every permit still counted did: releases are read-modify-writes, and so one release sequence.
+/// Takes one permit, waiting for it. Takes none when it stops. A permit is taken by compare-and-swap from a
+/// count that was seen positive: the count never passes below zero, so no releaser and no other taker can be
+/// misled. Sees what the releaser of every permit still counted did: releases are read-modify-writes, and so
+/// one release sequence.
 CHORALE_FN Stop semaphore_acquire(const Group& group, Semaphore* semaphore, const Deadline& deadline = {}) {
   Stop stop = Stop::none;
   if (group.leader()) {

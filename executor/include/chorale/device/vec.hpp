@@ -20,7 +20,9 @@ using Unit = Pack<uint32_t, 4>;
 constexpr uint32_t unit_bytes = 16;
 
 /// Units that hold `bytes` bytes; the last may be partly filled.
-CHORALE_HD uint64_t units_of(uint64_t bytes) { return bytes / unit_bytes + (bytes % unit_bytes != 0 ? 1 : 0); }
+CHORALE_HD uint64_t units_of(uint64_t bytes) {
+  return bytes / unit_bytes + (bytes % unit_bytes != 0 ? 1 : 0);
+}
 
 /// The unit's elements, and back.
 template <class T>
@@ -60,8 +62,8 @@ CHORALE_FN void store_words(char* to, const Unit& from, uint32_t bytes) {
 }  // namespace detail
 #endif
 
-/// The first `bytes` (at most 16) bytes at `from`, the rest zero. Any alignment; CUDA takes the widest access that the
-/// address and the count allow.
+/// The first `bytes` (at most 16) bytes at `from`, the rest zero. Any alignment; CUDA takes the widest access
+/// that the address and the count allow.
 CHORALE_FN Unit load_unit(const char* from, uint32_t bytes = unit_bytes) {
   Unit unit{};
 #if defined(__CUDACC__)
