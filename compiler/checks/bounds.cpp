@@ -1,0 +1,106 @@
+// Every operand inside its buffer. A remote operand is measured against the peer's
+// chunks, a switch operand against those of every member. Sizes of operands that are
+// moved element by element into each other are equal.
+
+#include <algorithm>
+
+#include "../resolve.hpp"
+#include "../roles.hpp"
+#include "chorale/compile.hpp"
+#include "report.hpp"
+
+namespace chorale {
+namespace {
+
+/// More than any memory holds, and small enough for sums and replication to stay below 2^64.
+constexpr uint64_t max_chunks = uint64_t(1) << 47;
+
+std::string range(const Operand& operand) {
+  return "[" + number(operand.index) + ":" +
+         (operand.size > UINT64_MAX - operand.index ? "beyond 2^64" : number(operand.index + operand.size)) +
+         "]";
+}
+
+class Bounds {
+ public:
+  Bounds(const Plan& plan, Report& report) : plan_(plan), report_(report) {}
+
+  void operation(const Gpu& gpu, const ThreadBlock& block, const Op& op, OpPlace at) {
+    at_ = at;
+    for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
+      if (is_remote(field.role)) {
+        if (const RemoteBuffer* buffer = remote_buffer(gpu, block, op.via, operand.ref)) {
+          inside(field, operand, buffer->rank, buffer->buffer);
+        }
+      } else if (is_switched(field.role)) {
+        const SwitchGroup group = switch_group(gpu, block, operand.ref);
+        if (!group.ranks) return;
+        // The first member that is too small is enough: the others have the same cause.
+        for (const uint32_t rank : *group.ranks) {
+          if (!inside(field, operand, rank, group.buffer)) return;
+        }
+      } else if (operand.ref < std::size(buffer_names)) {
+        inside(field, operand, gpu.id, BufferKind(operand.ref));
+      }
+    });
+    sizes(block, op);
+  }
+
+ private:
+  bool inside(const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
+    if (rank >= plan_.gpus.size()) return true;
+    const uint64_t chunks = plan_.gpus[rank].chunks[size_t(buffer)];
+    if (operand.index <= chunks && operand.size <= chunks - operand.index) return true;
+    const std::string name(buffer_names[size_t(buffer)]);
+    report_.add(at_, std::string(field.name) + " is " + name + range(operand) + ", but the " + name + " of " +
+                         rank_name(rank) + " has " + count(chunks, "chunk"));
+    return false;
+  }
+
+  void sizes(const ThreadBlock& block, const Op& op) {
+    const Shape& row = shape(op.code);
+    const std::span<const Operand> sources = block.sources(op), dests = block.dests(op);
+    if (sources.empty() || dests.empty()) return;
+    const bool pairs =
+        row.sources.size() == 1 && row.dests.size() == 1 && row.sources[0].many && row.dests[0].many;
+    if (pairs) {
+      for (size_t k = 0; k < std::min(sources.size(), dests.size()); ++k) {
+        equal(*row.field(false, k), sources[k], *row.field(true, k), dests[k]);
+      }
+      return;
+    }
+    for (size_t k = 1; k < sources.size(); ++k)
+      equal(*row.field(false, 0), sources[0], *row.field(false, k), sources[k]);
+    for (size_t k = 0; k < dests.size(); ++k)
+      equal(*row.field(false, 0), sources[0], *row.field(true, k), dests[k]);
+  }
+
+  void equal(const Field& left, const Operand& one, const Field& right, const Operand& other) {
+    if (one.size == other.size) return;
+    report_.add(at_, std::string(left.name) + " has " + count(one.size, "chunk") + ", but " +
+                         std::string(right.name) + " has " + number(other.size));
+  }
+
+  const Plan& plan_;
+  Report& report_;
+  OpPlace at_;
+};
+
+}  // namespace
+
+void pass::bounds(const Plan& plan, Diagnostics& out) {
+  Report report("bounds", out);
+  for (const Gpu& gpu : plan.gpus) {
+    for (size_t buffer = 0; buffer < std::size(buffer_names); ++buffer) {
+      if (gpu.chunks[buffer] <= max_chunks) continue;
+      report.add({}, "the " + std::string(buffer_names[buffer]) + " of " + rank_name(gpu.id) + " has " +
+                         count(gpu.chunks[buffer], "chunk") + ", expected at most " + number(max_chunks));
+    }
+  }
+  Bounds bounds(plan, report);
+  for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
+    bounds.operation(gpu, block, op, at);
+  });
+}
+
+}  // namespace chorale

@@ -1,0 +1,63 @@
+#pragma once
+/// \file
+/// From the ids of an operation to what they name: thread-block-local position,
+/// position in the rank, object. Every step of a broken plan may lead nowhere.
+
+#include "chorale/diagnostic.hpp"
+
+namespace chorale {
+
+/// The rank-level id at thread-block-local position `local`; -1 if there is none.
+inline int64_t channel_id(const ThreadBlock& block, ChannelType type, uint32_t local) {
+  const ChannelRefs* refs = block.channels_of(type);
+  return refs && local < refs->ids.size() ? int64_t(refs->ids[local]) : -1;
+}
+
+/// As channel_id(), of Gpu::remote_buffers.
+inline int64_t remote_buffer_id(const ThreadBlock& block, ChannelType type, uint32_t local) {
+  const RemoteBufferRefs* refs = block.remote_buffers_of(type);
+  return refs && local < refs->ids.size() ? int64_t(refs->ids[local]) : -1;
+}
+
+/// The remote buffer that an operand names; null if there is none.
+inline const RemoteBuffer* remote_buffer(const Gpu& gpu, const ThreadBlock& block, ChannelType via,
+                                         uint32_t local) {
+  const int64_t id = remote_buffer_id(block, via, local);
+  return id >= 0 && size_t(id) < gpu.remote_buffers.size() ? &gpu.remote_buffers[size_t(id)] : nullptr;
+}
+
+/// The switch channel that an operand names; .ranks is null if there is none.
+inline SwitchGroup switch_group(const Gpu& gpu, const ThreadBlock& block, uint32_t local) {
+  const int64_t id = channel_id(block, ChannelType::switched, local);
+  return id >= 0 ? gpu.switch_group(uint32_t(id)) : SwitchGroup{BufferKind::input, nullptr};
+}
+
+/// The rank at the other end of a thread-block-local channel; -1 if there is none.
+inline int64_t peer_of(const Gpu& gpu, const ThreadBlock& block, ChannelType type, uint32_t local) {
+  const int64_t id = channel_id(block, type, local);
+  return id >= 0 ? gpu.peer(type, uint32_t(id)) : -1;
+}
+
+/// Calls visit(const Gpu&, const ThreadBlock&, const Op&, const Op* loop, OpPlace) for every operation;
+/// `loop` is the pipeline it is in, or null.
+template <class Visit>
+void for_each_op(const Plan& plan, Visit&& visit) {
+  for (uint32_t rank = 0; rank < plan.gpus.size(); ++rank) {
+    const Gpu& gpu = plan.gpus[rank];
+    for (uint32_t position = 0; position < gpu.threadblocks.size(); ++position) {
+      const ThreadBlock& block = gpu.threadblocks[position];
+      const Op* loop = nullptr;
+      uint64_t end = 0;
+      for (uint32_t at = 0; at < block.ops.size(); ++at) {
+        if (at == end) loop = nullptr;
+        visit(gpu, block, block.ops[at], loop, OpPlace{rank, position, at});
+        if (block.ops[at].body && !loop) {
+          loop = &block.ops[at];
+          end = uint64_t(at) + 1 + loop->body;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace chorale

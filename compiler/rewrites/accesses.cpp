@@ -1,0 +1,73 @@
+#include "accesses.hpp"
+
+#include "../resolve.hpp"
+#include "../roles.hpp"
+
+namespace chorale {
+namespace {
+
+/// In place: tells an access to input or output in the coordinates of the memory that holds both.
+void unite(const Plan& plan, Access& access) {
+  if (!plan.inplace || access.buffer == BufferKind::scratch) return;
+  if (plan.collective == "allgather") {
+    // The input of a rank is its own part of its output.
+    if (access.buffer != BufferKind::input) return;
+    const uint64_t shift = access.rank * plan.gpus[access.rank].chunks[size_t(BufferKind::input)];
+    access.begin += shift;
+    access.end += shift;
+    access.buffer = BufferKind::output;
+  } else if (plan.collective == "reducescatter") {
+    // The output of a rank is its own part of its input.
+    if (access.buffer != BufferKind::output) return;
+    const uint64_t shift = access.rank * plan.gpus[access.rank].chunks[size_t(BufferKind::output)];
+    access.begin += shift;
+    access.end += shift;
+    access.buffer = BufferKind::input;
+  } else {
+    access.buffer = BufferKind::input;
+  }
+}
+
+}  // namespace
+
+void list_accesses(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& op, bool everywhere,
+                   std::vector<Access>& out) {
+  for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
+    if (operand.size == 0) return;
+    Access access{gpu.id,        BufferKind::input,           is_packet(field.role), is_write(field.role),
+                  operand.index, operand.index + operand.size};
+    const auto add = [&](uint32_t rank, BufferKind buffer) {
+      Access placed = access;
+      placed.rank = rank;
+      placed.buffer = buffer;
+      unite(plan, placed);
+      out.push_back(placed);
+    };
+    if (is_remote(field.role)) {
+      const RemoteBuffer* remote = everywhere ? remote_buffer(gpu, block, op.via, operand.ref) : nullptr;
+      if (remote && remote->rank < plan.gpus.size()) add(remote->rank, remote->buffer);
+    } else if (is_switched(field.role)) {
+      const SwitchGroup group = switch_group(gpu, block, operand.ref);
+      if (!group.ranks) return;
+      for (const uint32_t rank : *group.ranks) {
+        if (rank == gpu.id || (everywhere && rank < plan.gpus.size())) add(rank, group.buffer);
+      }
+    } else {
+      add(gpu.id, BufferKind(operand.ref));
+    }
+  });
+}
+
+bool overlap(const Access& left, const Access& right) {
+  if (left.rank != right.rank || left.buffer != right.buffer) return false;
+  const auto meet = [](uint64_t begin, uint64_t end, uint64_t other_begin, uint64_t other_end) {
+    return begin < other_end && other_begin < end;
+  };
+  if (meet(left.begin, left.end, right.begin, right.end)) return true;
+  if (left.packets == right.packets) return false;
+  const Access& packets = left.packets ? left : right;
+  const Access& plain = left.packets ? right : left;
+  return meet(2 * packets.begin, 2 * packets.end, plain.begin, plain.end);
+}
+
+}  // namespace chorale

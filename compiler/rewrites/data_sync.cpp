@@ -1,0 +1,79 @@
+// Turns Op::sync into nops, and forgets it.
+//
+// Right because every operation gets a fence wherever it asked for one: a nop, or a
+// nop or barrier that stands there anyway. A fence at the edge of a pipeline's body
+// does not count for what is outside, nor the other way round: the body runs again,
+// and a turn's first operation follows the last one of the turn before.
+//
+// Costs one thread synchronisation for each nop; two neighbours that both ask for
+// one share it.
+
+#include "../roles.hpp"
+#include "chorale/compile.hpp"
+
+namespace chorale {
+namespace {
+
+bool wants(const Op& op, SyncType side) { return uint8_t(op.sync) & uint8_t(side); }
+
+class Expansion {
+ public:
+  explicit Expansion(const std::vector<Op>& ops) : ops_(ops) { out.reserve(ops.size() * 2); }
+
+  std::vector<Op> out;
+
+  /// Copies operations [from, to), which run one after the other.
+  void list(size_t from, size_t to) {
+    bool fenced = false;       // the last operation of this list is a fence
+    const Op* owed = nullptr;  // the last operation wants a fence behind it
+    for (size_t at = from; at < to; ++at) {
+      const Op& op = ops_[at];
+      if (is_fence(op)) {
+        owed = nullptr;
+      } else if (owed || (wants(op, SyncType::before) && !fenced)) {
+        fence(owed ? *owed : op);
+        owed = nullptr;
+      }
+      const size_t position = out.size();
+      out.push_back(op);
+      out.back().sync = SyncType::none;
+      if (op.body) {
+        list(at + 1, at + 1 + op.body);
+        out[position].body = uint32_t(out.size() - position - 1);
+        at += op.body;
+      }
+      fenced = is_fence(op);
+      if (wants(op, SyncType::after) && !fenced) owed = &op;
+    }
+    if (owed) fence(*owed);
+  }
+
+ private:
+  void fence(const Op& cause) {
+    Op nop;
+    nop.at = cause.at;
+    out.push_back(nop);
+  }
+
+  const std::vector<Op>& ops_;
+};
+
+}  // namespace
+
+bool pass::data_sync(Plan& plan, const CompileOptions&) {
+  bool changed = false;
+  for (Gpu& gpu : plan.gpus) {
+    for (ThreadBlock& block : gpu.threadblocks) {
+      bool any = false;
+      for (const Op& op : block.ops) any |= op.sync != SyncType::none;
+      if (!any) continue;
+      Expansion expansion(block.ops);
+      expansion.list(0, block.ops.size());
+      block.ops = std::move(expansion.out);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+}  // namespace chorale

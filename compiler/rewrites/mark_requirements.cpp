@@ -1,0 +1,62 @@
+// Says what a plan needs that MSCCL++'s executor lacks or ignores: a word in the
+// list of requirements, and at the head of rank 0 an operation that MSCCL++ does not
+// know. Its loader refuses an unknown operation, but nothing else: it computes a sum
+// for every reduction, and passes over a flush.
+//
+// Right because the operation does nothing, and a plan within MSCCL++'s means gets
+// none. Costs one operation that does nothing.
+
+#include <algorithm>
+
+#include "../roles.hpp"
+#include "chorale/compile.hpp"
+
+namespace chorale {
+namespace {
+
+/// The requirement of an operation; "" if it has none.
+std::string_view requirement(const Op& op) {
+  const Shape& row = shape(op.code);
+  if (row.has(Role::Reduce) && op.reduce_op != ReduceOp::sum) return "reduce_op";
+  // What drains without moving data is a flush of its own.
+  if (row.has(Role::Drain) && row.sources.empty()) return "flush";
+  if (row.has(Role::SwitchRead) && !row.has(Role::SwitchWrite)) return "switch_reduce";
+  return {};
+}
+
+bool holds_mark(const Plan& plan) {
+  for (const Gpu& gpu : plan.gpus) {
+    for (const ThreadBlock& block : gpu.threadblocks) {
+      for (const Op& op : block.ops) {
+        if (op.code == Opcode::require) return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool pass::mark_requirements(Plan& plan, const CompileOptions&) {
+  std::vector<std::string>& listed = plan.extension.requirements;
+  bool changed = false;
+  for (const Gpu& gpu : plan.gpus) {
+    for (const ThreadBlock& block : gpu.threadblocks) {
+      for (const Op& op : block.ops) {
+        const std::string_view feature = requirement(op);
+        if (feature.empty() || std::find(listed.begin(), listed.end(), feature) != listed.end()) continue;
+        listed.emplace_back(feature);
+        changed = true;
+      }
+    }
+  }
+  if (listed.empty() || plan.gpus.empty() || holds_mark(plan)) return changed;
+  std::vector<ThreadBlock>& blocks = plan.gpus[0].threadblocks;
+  if (blocks.empty()) blocks.emplace_back();
+  Op mark;
+  mark.code = Opcode::require;
+  blocks[0].ops.insert(blocks[0].ops.begin(), mark);
+  return true;
+}
+
+}  // namespace chorale

@@ -1,0 +1,96 @@
+// Makes k instances of the program. Instance j of thread block t is thread block
+// t * k + j; it has its own channels, semaphores and barriers (c * k + j), and of a
+// region [x, x + s) of a logical buffer, which becomes [k * x, k * (x + s)), the j-th
+// of k parts of s chunks.
+//
+// Right because the instances touch disjoint chunks and share no channel, semaphore
+// or barrier, so that each is the program on a k-th of every chunk. Every operand of
+// every role is moved, also packets and switch regions, and each exactly once:
+// operands are values. Size and meaning of the message do not change, so that the
+// segments of the collective stay the logical ones.
+//
+// Costs k times the thread blocks and plan; linear in its result.
+
+#include "chorale/compile.hpp"
+
+namespace chorale {
+namespace {
+
+/// Repeats each element k times in place.
+template <class T>
+std::vector<T> repeated(const std::vector<T>& list, uint32_t instances) {
+  std::vector<T> out;
+  out.reserve(list.size() * instances);
+  for (const T& item : list) out.insert(out.end(), instances, item);
+  return out;
+}
+
+ThreadBlock instance_of(const ThreadBlock& block, uint32_t instances, uint32_t instance) {
+  ThreadBlock copy = block;
+  copy.id = block.id * instances + instance;
+  for (ChannelRefs& refs : copy.channels) {
+    for (uint32_t& id : refs.ids) id = id * instances + instance;
+  }
+  for (Operand& operand : copy.operands) operand.index = operand.index * instances + instance * operand.size;
+  for (const Op& op : copy.ops) {
+    const OpInfo& row = info(op.code);
+    if (!row.has(Role::Acquire) && !row.has(Role::Release) && !row.has(Role::Arrive)) continue;
+    // Ids of channels are positions in the block's own list and stay.
+    for (uint32_t k = op.first_id; k < op.first_id + op.ids; ++k)
+      copy.ids[k] = block.ids[k] * instances + instance;
+  }
+  return copy;
+}
+
+void replicate_channels(Gpu& gpu, uint32_t instances) {
+  std::vector<ChannelRecord> records;
+  for (ChannelRecord& record : gpu.channels) {
+    // MSCCL++ has one rank group per record.
+    const bool single = record.rank_groups.size() == 1;
+    record.connected_to = repeated(record.connected_to, instances);
+    if (!single) record.rank_groups = repeated(record.rank_groups, instances);
+    records.insert(records.end(), single ? instances : 1, record);
+  }
+  gpu.channels = std::move(records);
+}
+
+/// Collectives without a layout of their own count in logical chunks: fixed before there are more.
+void keep_segments(Plan& plan) {
+  const Segmentation logical = segmentation(plan);
+  const uint64_t wanted[] = {logical.input, logical.output};
+  uint64_t* kept[] = {&plan.extension.input_segments, &plan.extension.output_segments};
+  Plan ranks_only;
+  ranks_only.collective = plan.collective;
+  ranks_only.gpus.resize(plan.gpus.size());
+  ranks_only.extension.input_segments = ranks_only.extension.output_segments = UINT64_MAX;
+  if (segmentation(ranks_only).input != UINT64_MAX) return;
+  for (size_t buffer = 0; buffer < 2; ++buffer) {
+    bool equal = true;
+    for (const Gpu& gpu : plan.gpus) equal &= gpu.chunks[buffer] == plan.gpus[0].chunks[buffer];
+    if (equal) *kept[buffer] = wanted[buffer];
+  }
+}
+
+}  // namespace
+
+bool pass::replicate(Plan& plan, const CompileOptions& options) {
+  const uint32_t instances = options.instances;
+  if (instances <= 1 || options.replication == ReplicationPolicy::none) return false;
+  keep_segments(plan);
+  for (Gpu& gpu : plan.gpus) {
+    std::vector<ThreadBlock> blocks;
+    blocks.reserve(gpu.threadblocks.size() * instances);
+    for (const ThreadBlock& block : gpu.threadblocks) {
+      for (uint32_t instance = 0; instance < instances; ++instance) {
+        blocks.push_back(instance_of(block, instances, instance));
+      }
+    }
+    gpu.threadblocks = std::move(blocks);
+    replicate_channels(gpu, instances);
+    gpu.semaphores = repeated(gpu.semaphores, instances);
+    for (uint64_t& chunks : gpu.chunks) chunks *= instances;
+  }
+  return true;
+}
+
+}  // namespace chorale
