@@ -27,7 +27,7 @@ Buffer::Buffer(Program& program, int64_t rank, int64_t size, Here at)
   const auto taken = int64_t(recording_->plan().gpus[rank].chunks[size_t(BufferKind::scratch)]);
   if (size > max_count - taken) {
     call.fail(
-        say("rank ", rank, " has ", taken, " chunks of scratch, and ", size, " more are above ", max_count));
+        say("rank ", rank, " has ", chunks(taken), " of scratch, and ", size, " more are above ", max_count));
     return;
   }
   offset_ = recording_->add_scratch(rank, size);

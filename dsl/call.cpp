@@ -55,11 +55,11 @@ bool Call::chunk(Name name, const Chunk& chunk, int64_t rank, const char* who) {
     const std::string buffer = buffer_of(chunk.rank, chunk.buffer);
     const uint64_t extent = recording_.plan().gpus[chunk.rank].chunks[size_t(chunk.buffer)];
     if (chunk.size <= 0) {
-      fail(say(name.str(), " has ", chunk.size, " chunks, but needs at least 1"));
+      fail(say(name.str(), " has ", chunks(chunk.size), ", but needs at least 1"));
     } else if (chunk.index < 0) {
       fail(say(name.str(), " begins at chunk ", chunk.index, ", but ", buffer, " begins at 0"));
     } else {
-      fail(say(name.str(), " is ", chunk.size, " chunks from chunk ", chunk.index, ", but ", buffer, " has ",
+      fail(say(name.str(), " is ", chunks(chunk.size), " from chunk ", chunk.index, ", but ", buffer, " has ",
                extent));
     }
     return false;
@@ -73,7 +73,7 @@ bool Call::chunk(Name name, const Chunk& chunk, int64_t rank, const char* who) {
 
 void Call::same_size(Name left_name, const Chunk& left, Name right_name, const Chunk& right) {
   if (silent_ || !sound(left) || !sound(right) || left.size == right.size) return;
-  fail(say(left_name.str(), " has ", left.size, " chunks, but ", right_name.str(), " has ", right.size));
+  fail(say(left_name.str(), " has ", chunks(left.size), ", but ", right_name.str(), " has ", right.size));
 }
 
 void Call::in_scratch(Name name, const Chunk& chunk) {

@@ -148,7 +148,7 @@ void Recording::set_post(const Collective& collective, Here at) {
         if (int64_t{part.rank} < collective.ranks && part.chunk < uint64_t(collective.input_parts)) continue;
         find(at,
              say("post(", rank, ", ", chunk, ") names input chunk ", part.chunk, " of rank ", part.rank,
-                 ", but ", collective.ranks, " ranks have ", collective.input_parts, " input chunks each"));
+                 ", but each of ", collective.ranks, " ranks has ", collective.input_parts, " input chunks"));
       }
       post[size_t(rank)].push_back(std::move(sum));
     }

@@ -28,6 +28,8 @@ Refs& of_type(std::vector<Refs>& list, ChannelType type) {
 
 }  // namespace
 
+std::string chunks(int64_t count) { return say(count, count == 1 ? " chunk" : " chunks"); }
+
 std::string base_name(std::string_view path) {
   const size_t slash = path.find_last_of("/\\");
   return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));

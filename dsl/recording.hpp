@@ -35,6 +35,9 @@ std::string say(const Parts&... parts) {
   return text;
 }
 
+/// "1 chunk", "2 chunks".
+std::string chunks(int64_t count);
+
 /// `path` without its folders: plans hold no paths of the author's machine.
 std::string base_name(std::string_view path);
 

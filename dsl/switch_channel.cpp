@@ -56,12 +56,12 @@ bool SwitchChannel::accepts(Call& call, const char* chunk_name, int64_t rank, in
       call.within("buffer_offset", offset, 0, max_count) & call.within("size", size, 1, max_count);
   if (!placed) return false;
   if (sound && chunk.size != size)
-    call.fail(say(chunk_name, " has ", chunk.size, " chunks, but size is ", size));
+    call.fail(say(chunk_name, " has ", chunks(chunk.size), ", but size is ", size));
   for (const int64_t member : ranks_) {
     const uint64_t extent = recording_->plan().gpus[member].chunks[size_t(buffer_)];
     if (uint64_t(offset + size) <= extent) continue;
-    call.fail(say("the region is ", size, " chunks from chunk ", offset, ", but ", buffer_of(member, buffer_),
-                  " has ", extent),
+    call.fail(say("the region is ", chunks(size), " from chunk ", offset, ", but ",
+                  buffer_of(member, buffer_), " has ", extent),
               buffer_ == BufferKind::scratch ? "allocate the scratch of every member first" : "");
     break;  // the members' buffers mostly have one size
   }

@@ -13,8 +13,8 @@
 namespace chorale::dsl {
 
 struct ProgramOptions {
-  std::string name;       ///< not empty
-  Collective collective;  ///< what it computes, and for how many ranks
+  std::string name = {};       ///< not empty
+  Collective collective = {};  ///< what it computes, and for how many ranks
   Protocol protocol = Protocol::Simple;
   int64_t instances = 1;  ///< copies that each take a share of every chunk; 1 to 1024
   bool fuse = true;       ///< MSCCL++: instr_fusion

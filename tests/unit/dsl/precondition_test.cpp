@@ -1,0 +1,362 @@
+// Every precondition: one call that breaks it, the text it gets, and nothing recorded.
+
+#include <functional>
+
+#include "helpers.hpp"
+
+namespace chorale::dsl {
+namespace {
+
+struct Fixture {
+  Program program = two_ranks();
+  Rank zero = program.rank(0), one = program.rank(1);
+  Buffer s0{program, 0, 4}, s1{program, 1, 4};
+  BaseBuffer i0 = zero.get_input_buffer(), o0 = zero.get_output_buffer();
+  BaseBuffer i1 = one.get_input_buffer(), o1 = one.get_output_buffer();
+  MemoryChannel memory{program, 1, 0};
+  PortChannel port{program, 1, 0};
+  SwitchChannel inputs{program, {0, 1}, BufferKind::input};
+};
+
+struct Case {
+  const char* what;
+  std::function<void(Fixture&)> call;
+  const char* text;
+};
+
+void PrintTo(const Case& wrong, std::ostream* out) { *out << wrong.what; }
+
+class Precondition : public testing::TestWithParam<Case> {};
+
+TEST_P(Precondition, is_one_finding_and_nothing_recorded) {
+  Fixture fixture;
+  GetParam().call(fixture);
+  ASSERT_EQ(texts(fixture.program), Texts{GetParam().text});
+  const Diagnostic found = fixture.program.diagnostics()[0];
+  EXPECT_EQ(found.check, "dsl");
+  EXPECT_EQ(found.line.file, "precondition_test.cpp");
+  EXPECT_NE(found.line.line, 0u);
+  for (const Gpu& gpu : fixture.program.recorded().gpus) EXPECT_TRUE(gpu.threadblocks.empty());
+}
+
+Program& other_program() {
+  static Program other = two_ranks();
+  return other;
+}
+
+const Case on_ranks[] = {
+    {"rank_negative", [](Fixture& f) { f.program.rank(-1).barrier({0}); },
+     "rank is -1, but the program's ranks are 0 to 1"},
+    {"rank_past_end", [](Fixture& f) { Rank(f.program, 5).copy(f.i0[0], f.o0[0], 0); },
+     "rank is 5, but the program's ranks are 0 to 1"},
+    {"rank_bad_buffers_are_silent",
+     [](Fixture& f) {
+       const Rank bad = f.program.rank(2);
+       bad.copy(bad.get_output_buffer()[9], bad.get_input_buffer()[{3, 1}], -1);
+     },
+     "rank is 2, but the program's ranks are 0 to 1"},
+    {"copy_dst_elsewhere", [](Fixture& f) { f.zero.copy(f.o1[0], f.i0[0], 0); },
+     "dst is on rank 1, but the rank of this call is rank 0"},
+    {"copy_src_elsewhere", [](Fixture& f) { f.one.copy(f.o1[0], f.i0[0], 0); },
+     "src is on rank 0, but the rank of this call is rank 1"},
+    {"copy_sizes",
+     [](Fixture& f) {
+       f.zero.copy(f.o0[{0, 2}], f.i0[{0, 3}], 0);
+     },
+     "dst has 2 chunks, but src has 3"},
+    {"copy_other_program",
+     [](Fixture& f) { f.zero.copy(f.o0[0], other_program().rank(0).get_input_buffer()[0], 0); },
+     "src belongs to another program"},
+    {"copy_packets_dst", [](Fixture& f) { f.zero.copy_packets(f.o0[0], f.i0[0], 0); },
+     "dst is in the output buffer, but packets are kept in scratch"},
+    {"unpack_packets_src", [](Fixture& f) { f.zero.unpack_packets(f.o0[0], f.i0[0], 0); },
+     "src is in the input buffer, but packets are kept in scratch"},
+    {"tb_negative", [](Fixture& f) { f.zero.copy(f.o0[0], f.i0[0], -1); },
+     "thread block is -1, but must be 0 to 65535"},
+    {"tb_too_high", [](Fixture& f) { f.zero.copy(f.o0[0], f.i0[0], 65536); },
+     "thread block is 65536, but must be 0 to 65535"},
+    {"reduce_nothing", [](Fixture& f) { f.zero.reduce(f.i0[0], {}, 0); },
+     "others is empty, but src has to be combined with at least 1 chunk"},
+    {"reduce_src_elsewhere", [](Fixture& f) { f.zero.reduce(f.i1[0], {f.i0[0]}, 0, f.o0[0]); },
+     "src is on rank 1, but the rank of this call is rank 0"},
+    {"reduce_other_elsewhere",
+     [](Fixture& f) {
+       f.zero.reduce(f.i0[0], {f.i0[1], f.i1[1]}, 0);
+     },
+     "others[1] is on rank 1, but the rank of this call is rank 0"},
+    {"reduce_other_size",
+     [](Fixture& f) {
+       f.zero.reduce(f.i0[0], {f.i0[{1, 3}]}, 0);
+     },
+     "others[0] has 2 chunks, but src has 1"},
+    {"reduce_dst_elsewhere", [](Fixture& f) { f.zero.reduce(f.i0[0], {f.i0[1]}, 0, f.i1[0]); },
+     "dst is on rank 1, but the rank of this call is rank 0"},
+    {"reduce_dst_size",
+     [](Fixture& f) {
+       f.zero.reduce(f.i0[0], {f.i0[1]}, 0, f.o0[{0, 2}]);
+     },
+     "dst has 2 chunks, but src has 1"},
+    {"reduce_packet_not_scratch",
+     [](Fixture& f) {
+       f.zero.reduce(f.i0[0], {f.s0[0], f.o0[0]}, 0, f.o0[0], ReduceOp::sum, true);
+     },
+     "others[1] is in the output buffer, but packets are kept in scratch"},
+    {"reduce_avg", [](Fixture& f) { f.zero.reduce(f.i0[0], {f.i0[1]}, 0, f.o0[0], ReduceOp::avg); },
+     "reduce_op is avg, but an operation combines by sum, min, max or prod"},
+    {"barrier_empty", [](Fixture& f) { f.zero.barrier({}); },
+     "the barrier has no thread blocks, but needs at least 1"},
+    {"barrier_twice",
+     [](Fixture& f) {
+       f.zero.barrier({0, 1, 0});
+     },
+     "thread block 0 is in the barrier twice, at positions 0 and 2, but can arrive only once"},
+    {"barrier_negative",
+     [](Fixture& f) {
+       f.zero.barrier({0, -2});
+     },
+     "thread block is -2, but must be 0 to 65535"},
+    {"semaphore_rank", [](Fixture& f) { Semaphore(f.program, 2, 0).acquire(0); },
+     "the rank of the semaphore is 2, but the program's ranks are 0 to 1"},
+    {"semaphore_value", [](Fixture& f) { Semaphore(f.program, 0, -1).release(0); },
+     "initial_value is -1, but must be 0 to 2147483647"},
+    {"semaphore_tb", [](Fixture& f) { Semaphore(f.program, 0, 1).release(-1); },
+     "thread block is -1, but must be 0 to 65535"},
+};
+
+const Case on_chunks[] = {
+    {"slice_negative_start",
+     [](Fixture& f) {
+       f.zero.copy(f.o0[{-1, 1}], f.i0[0], 0);
+     },
+     "slice [-1, 1) of rank 0's output has a negative bound"},
+    {"slice_negative_index", [](Fixture& f) { f.zero.copy(f.o0[-1], f.i0[0], 0); },
+     "slice [-1, 0) of rank 0's output has a negative bound"},
+    {"slice_reversed",
+     [](Fixture& f) {
+       f.zero.copy(f.o0[0], f.i0[{3, 1}], 0);
+     },
+     "slice [3, 1) of rank 0's input ends before it begins"},
+    {"slice_empty",
+     [](Fixture& f) {
+       f.zero.copy(f.o0[0], f.i0[{2, 2}], 0);
+     },
+     "slice [2, 2) of rank 0's input is empty, but an operation needs at least 1 chunk"},
+    {"slice_past_end", [](Fixture& f) { f.zero.copy(f.o0[0], f.i0.slice(3, 5), 0); },
+     "slice [3, 5) of rank 0's input ends at chunk 5, but there are 4"},
+    {"slice_scratch_past_end", [](Fixture& f) { f.zero.copy(f.o0[0], f.s0[4], 0); },
+     "slice [4, 5) of rank 0's scratch ends at chunk 5, but there are 4"},
+    {"made_past_end", [](Fixture& f) { f.zero.copy(Chunk(0, BufferKind::output, 100, 1), f.i0[0], 0); },
+     "dst is 1 chunk from chunk 100, but rank 0's output has 4"},
+    {"made_huge",
+     [](Fixture& f) { f.zero.copy(Chunk(0, BufferKind::output, INT64_MAX, INT64_MAX), f.i0[0], 0); },
+     "dst is 9223372036854775807 chunks from chunk 9223372036854775807, but rank 0's output has 4"},
+    {"made_empty", [](Fixture& f) { f.zero.copy(Chunk(0, BufferKind::output, 0, 0), f.i0[0], 0); },
+     "dst has 0 chunks, but needs at least 1"},
+    {"made_negative", [](Fixture& f) { f.zero.copy(Chunk(0, BufferKind::output, -1, 1), f.i0[0], 0); },
+     "dst begins at chunk -1, but rank 0's output begins at 0"},
+    {"made_on_no_rank", [](Fixture& f) { f.zero.copy(Chunk(7, BufferKind::output, 0, 1), f.i0[0], 0); },
+     "the rank of dst is 7, but the program's ranks are 0 to 1"},
+    {"buffer_rank", [](Fixture& f) { f.zero.copy(Buffer(f.program, -1, 2)[0], f.i0[0], 0); },
+     "the rank of the buffer is -1, but the program's ranks are 0 to 1"},
+    {"buffer_negative", [](Fixture& f) { f.zero.copy(Buffer(f.program, 0, -4)[9], f.i0[0], 0); },
+     "the size of the buffer is -4, but must be 1 to 4294967296"},
+    {"buffer_huge", [](Fixture& f) { Buffer(f.program, 0, int64_t{1} << 40); },
+     "the size of the buffer is 1099511627776, but must be 1 to 4294967296"},
+    {"buffers_huge", [](Fixture& f) { Buffer(f.program, 0, int64_t{1} << 32); },
+     "rank 0 has 4 chunks of scratch, and 4294967296 more are above 4294967296"},
+};
+
+const Case on_groups[] = {
+    {"group_empty", [](Fixture& f) { f.zero.copy(f.o0[0], f.i0[0], ThreadBlockGroup({})); },
+     "the thread block group is empty, but at least 1 block has to run its operations"},
+    {"group_twice",
+     [](Fixture& f) {
+       f.zero.copy(f.o0[0], f.i0[0], ThreadBlockGroup{1, 2, 1});
+     },
+     "thread block 1 is in the group twice, at positions 0 and 2"},
+    {"group_negative",
+     [](Fixture& f) {
+       f.memory.put(f.o1[0], f.i0[0], ThreadBlockGroup{0, -3});
+     },
+     "thread block is -3, but must be 0 to 65535"},
+    {"group_used_often",
+     [](Fixture& f) {
+       const ThreadBlockGroup group{1, 1};
+       for (int chunk = 0; chunk < 4; ++chunk) f.zero.copy(f.o0[chunk], f.i0[chunk], group);
+     },
+     "thread block 1 is in the group twice, at positions 0 and 1"},
+};
+
+const Case on_channels[] = {
+    {"memory_dst_negative", [](Fixture& f) { MemoryChannel(f.program, -1, 0).signal(0); },
+     "destination rank is -1, but the program's ranks are 0 to 1"},
+    {"memory_src_past_end", [](Fixture& f) { MemoryChannel(f.program, 0, 2).put(f.o0[0], f.i1[0], 0); },
+     "source rank is 2, but the program's ranks are 0 to 1"},
+    {"memory_self", [](Fixture& f) { MemoryChannel(f.program, 1, 1).wait(0); },
+     "the channel leads from rank 1 to rank 1, but needs two ranks"},
+    {"port_self", [](Fixture& f) { PortChannel(f.program, 0, 0).flush(0); },
+     "the channel leads from rank 0 to rank 0, but needs two ranks"},
+    {"port_src_negative", [](Fixture& f) { PortChannel(f.program, 0, -7).flush(0); },
+     "source rank is -7, but the program's ranks are 0 to 1"},
+    {"signal_tb", [](Fixture& f) { f.memory.signal(-1); }, "thread block is -1, but must be 0 to 65535"},
+    {"wait_tb", [](Fixture& f) { f.port.wait(70000); }, "thread block is 70000, but must be 0 to 65535"},
+    {"put_src", [](Fixture& f) { f.memory.put(f.o1[0], f.i1[0], 0); },
+     "src is on rank 1, but the source of this channel is rank 0"},
+    {"put_dst", [](Fixture& f) { f.memory.put(f.o0[0], f.i0[0], 0); },
+     "dst is on rank 0, but the destination of this channel is rank 1"},
+    {"put_sizes",
+     [](Fixture& f) {
+       f.memory.put(f.o1[{0, 2}], f.i0[0], 0);
+     },
+     "dst has 2 chunks, but src has 1"},
+    {"get_src", [](Fixture& f) { f.memory.get(f.o0[0], f.i0[0], 0); },
+     "src is on rank 0, but the destination of this channel is rank 1"},
+    {"get_dst", [](Fixture& f) { f.memory.get(f.o1[0], f.i1[0], 0); },
+     "dst is on rank 1, but the source of this channel is rank 0"},
+    {"get_sizes",
+     [](Fixture& f) {
+       f.memory.get(f.o0[0], f.i1[{0, 2}], 0);
+     },
+     "dst has 1 chunk, but src has 2"},
+    {"put_packets_dst", [](Fixture& f) { f.memory.put_packets(f.o1[0], f.i0[0], 0); },
+     "dst is in the output buffer, but packets are kept in scratch"},
+    {"read_put_packets_src", [](Fixture& f) { f.memory.read_put_packets(f.s1[0], f.i0[0], 0); },
+     "src is in the input buffer, but packets are kept in scratch"},
+    {"read_put_packets_dst", [](Fixture& f) { f.memory.read_put_packets(f.i1[0], f.s0[0], 0); },
+     "dst is in the input buffer, but packets are kept in scratch"},
+    {"port_put_sizes",
+     [](Fixture& f) {
+       f.port.put_with_signal(f.o1[{0, 2}], f.i0[0], 0);
+     },
+     "dst has 2 chunks, but src has 1"},
+    {"port_put_tb", [](Fixture& f) { f.port.put_with_signal_and_flush(f.o1[0], f.i0[0], -1); },
+     "thread block is -1, but must be 0 to 65535"},
+    {"port_put_packets_dst", [](Fixture& f) { f.port.put_packets(f.o1[0], f.i0[0], 0); },
+     "dst is in the output buffer, but packets are kept in scratch"},
+    {"port_read_put_packets_src", [](Fixture& f) { f.port.read_put_packets(f.s1[0], f.i0[0], 0); },
+     "src is in the input buffer, but packets are kept in scratch"},
+    {"reduce_empty", [](Fixture& f) { f.memory.reduce(f.i0[0], {}, 0); },
+     "remote_srcs is empty, but local_src has to be combined with at least 1 chunk"},
+    {"reduce_local_src", [](Fixture& f) { f.memory.reduce(f.i1[0], {f.i1[0]}, 0, f.i0[0]); },
+     "local_src is on rank 1, but the source of this channel is rank 0"},
+    {"reduce_local_dst", [](Fixture& f) { f.memory.reduce(f.i0[0], {f.i1[0]}, 0, f.o1[0]); },
+     "local_dst is on rank 1, but the source of this channel is rank 0"},
+    {"reduce_local_dst_size",
+     [](Fixture& f) {
+       f.memory.reduce(f.i0[0], {f.i1[0]}, 0, f.o0[{0, 3}]);
+     },
+     "local_dst has 3 chunks, but local_src has 1"},
+    {"reduce_remote",
+     [](Fixture& f) {
+       f.memory.reduce(f.i0[0], {f.i1[0], f.i0[1]}, 0);
+     },
+     "remote_srcs[1] is on rank 0, but the destination of this channel is rank 1"},
+    {"reduce_remote_size",
+     [](Fixture& f) {
+       f.memory.reduce(f.i0[0], {f.i1[{0, 2}]}, 0);
+     },
+     "remote_srcs[0] has 2 chunks, but local_src has 1"},
+    {"reduce_avg", [](Fixture& f) { f.memory.reduce(f.i0[0], {f.i1[0]}, 0, f.o0[0], ReduceOp::avg); },
+     "reduce_op is avg, but an operation combines by sum, min, max or prod"},
+};
+
+const Case on_switches[] = {
+    {"empty", [](Fixture& f) { SwitchChannel(f.program, {}, BufferKind::input); },
+     "the rank list of the switch channel is empty, but needs at least 1 rank"},
+    {"twice",
+     [](Fixture& f) {
+       SwitchChannel(f.program, {0, 1, 1}, BufferKind::input).at_rank(0);
+     },
+     "rank 1 is in the switch channel twice, at positions 1 and 2"},
+    {"negative",
+     [](Fixture& f) {
+       SwitchChannel(f.program, {0, -1}, BufferKind::input);
+     },
+     "a rank of the switch channel is -1, but the program's ranks are 0 to 1"},
+    {"no_member",
+     [](Fixture& f) {
+       SwitchChannel(f.program, {1}, BufferKind::input).at_rank(0).broadcast(f.i0[0], 0, 1, 0);
+     },
+     "rank 0 is no member of this switch channel, whose ranks are 1"},
+    {"no_member_explicit", [](Fixture& f) { f.inputs.broadcast(5, f.i0[0], 0, 1, 0); },
+     "rank 5 is no member of this switch channel, whose ranks are 0, 1"},
+    {"src_of_another", [](Fixture& f) { f.inputs.at_rank(0).broadcast(f.i1[0], 0, 1, 0); },
+     "src is on rank 1, but the rank of this call is rank 0"},
+    {"dst_of_another", [](Fixture& f) { f.inputs.at_rank(1).reduce(0, 1, f.i0[0], 0); },
+     "dst is on rank 0, but the rank of this call is rank 1"},
+    {"size", [](Fixture& f) { f.inputs.at_rank(0).reduce(0, 2, f.o0[0], 0); },
+     "dst has 1 chunk, but size is 2"},
+    {"size_zero", [](Fixture& f) { f.inputs.at_rank(0).reduce(0, 0, f.o0[0], 0); },
+     "size is 0, but must be 1 to 4294967296"},
+    {"offset_negative", [](Fixture& f) { f.inputs.at_rank(0).broadcast(f.o0[0], -1, 1, 0); },
+     "buffer_offset is -1, but must be 0 to 4294967296"},
+    {"past_end",
+     [](Fixture& f) {
+       f.inputs.at_rank(0).broadcast(f.o0[{0, 2}], 3, 2, 0);
+     },
+     "the region is 2 chunks from chunk 3, but rank 0's input has 4"},
+    {"past_scratch",
+     [](Fixture& f) {
+       Buffer(f.program, 0, 4);
+       SwitchChannel(f.program, {0, 1}, BufferKind::scratch).at_rank(0).broadcast(f.o0[0], 6, 1, 0);
+     },
+     "the region is 1 chunk from chunk 6, but rank 1's scratch has 4"},
+    {"avg", [](Fixture& f) { f.inputs.at_rank(0).reduce(0, 1, f.o0[0], 0, ReduceOp::avg); },
+     "reduce_op is avg, but an operation combines by sum, min, max or prod"},
+    {"tb", [](Fixture& f) { f.inputs.at_rank(0).reduce(0, 1, f.o0[0], -1); },
+     "thread block is -1, but must be 0 to 65535"},
+    {"packets_src",
+     [](Fixture& f) {
+       SwitchChannel(f.program, {0, 1}, BufferKind::scratch).at_rank(0).broadcast_packets(f.i0[0], 0, 1, 0);
+     },
+     "src is in the input buffer, but packets are kept in scratch"},
+    {"packets_channel", [](Fixture& f) { f.inputs.at_rank(0).broadcast_packets(f.s0[0], 0, 1, 0); },
+     "the switch channel is over the input buffers, but packets are kept in scratch"},
+};
+
+const auto name_of = [](const auto& info) { return std::string(info.param.what); };
+INSTANTIATE_TEST_SUITE_P(rank, Precondition, testing::ValuesIn(on_ranks), name_of);
+INSTANTIATE_TEST_SUITE_P(chunk, Precondition, testing::ValuesIn(on_chunks), name_of);
+INSTANTIATE_TEST_SUITE_P(group, Precondition, testing::ValuesIn(on_groups), name_of);
+INSTANTIATE_TEST_SUITE_P(channel, Precondition, testing::ValuesIn(on_channels), name_of);
+INSTANTIATE_TEST_SUITE_P(switch_channel, Precondition, testing::ValuesIn(on_switches), name_of);
+
+TEST(Preconditions, all_of_a_call_and_of_a_program_are_found) {
+  Fixture fixture;
+  fixture.zero.copy(fixture.o1[0], fixture.i0[{0, 2}], -1);
+  fixture.memory.signal(-2);
+  fixture.memory.signal(0);
+  EXPECT_EQ(
+      texts(fixture.program),
+      (Texts{"dst is on rank 1, but the rank of this call is rank 0", "dst has 1 chunk, but src has 2",
+             "thread block is -1, but must be 0 to 65535", "thread block is -2, but must be 0 to 65535"}));
+  EXPECT_EQ(ops(fixture.program.recorded(), 0), Texts{"signal c0 memory"});
+}
+
+TEST(Preconditions, gaps_between_blocks_are_bounded) {
+  Program program = two_ranks();
+  MemoryChannel channel(program, 1, 0);
+  channel.signal(1024);
+  EXPECT_EQ(texts(program), Texts{});
+  EXPECT_EQ(program.recorded().gpus[0].threadblocks.size(), 1025u);
+  channel.signal(60000);
+  EXPECT_EQ(texts(program),
+            Texts{"rank 0 uses thread block 60000 and leaves 59999 blocks below it empty, but at most "
+                  "1024 may be"});
+  EXPECT_EQ(program.recorded().gpus[0].threadblocks.size(), 2u);
+}
+
+TEST(Preconditions, a_group_is_reported_where_it_is_made) {
+  Fixture fixture;
+  const ThreadBlockGroup group{1, 1};
+  const uint32_t made = __LINE__ - 1;
+  fixture.zero.copy(fixture.o0[0], fixture.i0[0], group);
+  const Diagnostic found = fixture.program.diagnostics().at(0);
+  EXPECT_EQ(found.line.line, made);
+  ASSERT_EQ(found.notes.size(), 1u);
+  EXPECT_EQ(found.notes[0].line.line, made + 2);
+  EXPECT_EQ(found.notes[0].text, "used here");
+}
+
+}  // namespace
+}  // namespace chorale::dsl
