@@ -52,9 +52,9 @@ bool SwitchChannel::accepts(Call& call, const char* chunk_name, int64_t rank, in
     return false;
   }
   const bool sound = call.chunk(chunk_name, chunk, rank, "the rank of this call");
-  const bool placed =
-      call.within("buffer_offset", offset, 0, max_count) & call.within("size", size, 1, max_count);
-  if (!placed) return false;
+  const bool offset_fits = call.within("buffer_offset", offset, 0, max_count);
+  const bool size_fits = call.within("size", size, 1, max_count);
+  if (!offset_fits || !size_fits) return false;
   if (sound && chunk.size != size)
     call.fail(say(chunk_name, " has ", chunks(chunk.size), ", but size is ", size));
   for (const int64_t member : ranks_) {

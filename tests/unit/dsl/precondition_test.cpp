@@ -1,42 +1,14 @@
-// Every precondition: one call that breaks it, the text it gets, and nothing recorded.
+// Every precondition of ranks, chunks and groups: one call that breaks it, and its text.
 
-#include <functional>
-
-#include "helpers.hpp"
+#include "precondition.hpp"
 
 namespace chorale::dsl {
 namespace {
 
-struct Fixture {
-  Program program = two_ranks();
-  Rank zero = program.rank(0), one = program.rank(1);
-  Buffer s0{program, 0, 4}, s1{program, 1, 4};
-  BaseBuffer i0 = zero.get_input_buffer(), o0 = zero.get_output_buffer();
-  BaseBuffer i1 = one.get_input_buffer(), o1 = one.get_output_buffer();
-  MemoryChannel memory{program, 1, 0};
-  PortChannel port{program, 1, 0};
-  SwitchChannel inputs{program, {0, 1}, BufferKind::input};
-};
-
-struct Case {
-  const char* what;
-  std::function<void(Fixture&)> call;
-  const char* text;
-};
-
-void PrintTo(const Case& wrong, std::ostream* out) { *out << wrong.what; }
-
 class Precondition : public testing::TestWithParam<Case> {};
 
 TEST_P(Precondition, is_one_finding_and_nothing_recorded) {
-  Fixture fixture;
-  GetParam().call(fixture);
-  ASSERT_EQ(texts(fixture.program), Texts{GetParam().text});
-  const Diagnostic found = fixture.program.diagnostics()[0];
-  EXPECT_EQ(found.check, "dsl");
-  EXPECT_EQ(found.line.file, "precondition_test.cpp");
-  EXPECT_NE(found.line.line, 0u);
-  for (const Gpu& gpu : fixture.program.recorded().gpus) EXPECT_TRUE(gpu.threadblocks.empty());
+  expect_one_finding(GetParam(), "precondition_test.cpp");
 }
 
 Program& other_program() {
@@ -187,139 +159,9 @@ const Case on_groups[] = {
      "thread block 1 is in the group twice, at positions 0 and 1"},
 };
 
-const Case on_channels[] = {
-    {"memory_dst_negative", [](Fixture& f) { MemoryChannel(f.program, -1, 0).signal(0); },
-     "destination rank is -1, but the program's ranks are 0 to 1"},
-    {"memory_src_past_end", [](Fixture& f) { MemoryChannel(f.program, 0, 2).put(f.o0[0], f.i1[0], 0); },
-     "source rank is 2, but the program's ranks are 0 to 1"},
-    {"memory_self", [](Fixture& f) { MemoryChannel(f.program, 1, 1).wait(0); },
-     "the channel leads from rank 1 to rank 1, but needs two ranks"},
-    {"port_self", [](Fixture& f) { PortChannel(f.program, 0, 0).flush(0); },
-     "the channel leads from rank 0 to rank 0, but needs two ranks"},
-    {"port_src_negative", [](Fixture& f) { PortChannel(f.program, 0, -7).flush(0); },
-     "source rank is -7, but the program's ranks are 0 to 1"},
-    {"signal_tb", [](Fixture& f) { f.memory.signal(-1); }, "thread block is -1, but must be 0 to 65535"},
-    {"wait_tb", [](Fixture& f) { f.port.wait(70000); }, "thread block is 70000, but must be 0 to 65535"},
-    {"put_src", [](Fixture& f) { f.memory.put(f.o1[0], f.i1[0], 0); },
-     "src is on rank 1, but the source of this channel is rank 0"},
-    {"put_dst", [](Fixture& f) { f.memory.put(f.o0[0], f.i0[0], 0); },
-     "dst is on rank 0, but the destination of this channel is rank 1"},
-    {"put_sizes",
-     [](Fixture& f) {
-       f.memory.put(f.o1[{0, 2}], f.i0[0], 0);
-     },
-     "dst has 2 chunks, but src has 1"},
-    {"get_src", [](Fixture& f) { f.memory.get(f.o0[0], f.i0[0], 0); },
-     "src is on rank 0, but the destination of this channel is rank 1"},
-    {"get_dst", [](Fixture& f) { f.memory.get(f.o1[0], f.i1[0], 0); },
-     "dst is on rank 1, but the source of this channel is rank 0"},
-    {"get_sizes",
-     [](Fixture& f) {
-       f.memory.get(f.o0[0], f.i1[{0, 2}], 0);
-     },
-     "dst has 1 chunk, but src has 2"},
-    {"put_packets_dst", [](Fixture& f) { f.memory.put_packets(f.o1[0], f.i0[0], 0); },
-     "dst is in the output buffer, but packets are kept in scratch"},
-    {"read_put_packets_src", [](Fixture& f) { f.memory.read_put_packets(f.s1[0], f.i0[0], 0); },
-     "src is in the input buffer, but packets are kept in scratch"},
-    {"read_put_packets_dst", [](Fixture& f) { f.memory.read_put_packets(f.i1[0], f.s0[0], 0); },
-     "dst is in the input buffer, but packets are kept in scratch"},
-    {"port_put_sizes",
-     [](Fixture& f) {
-       f.port.put_with_signal(f.o1[{0, 2}], f.i0[0], 0);
-     },
-     "dst has 2 chunks, but src has 1"},
-    {"port_put_tb", [](Fixture& f) { f.port.put_with_signal_and_flush(f.o1[0], f.i0[0], -1); },
-     "thread block is -1, but must be 0 to 65535"},
-    {"port_put_packets_dst", [](Fixture& f) { f.port.put_packets(f.o1[0], f.i0[0], 0); },
-     "dst is in the output buffer, but packets are kept in scratch"},
-    {"port_read_put_packets_src", [](Fixture& f) { f.port.read_put_packets(f.s1[0], f.i0[0], 0); },
-     "src is in the input buffer, but packets are kept in scratch"},
-    {"reduce_empty", [](Fixture& f) { f.memory.reduce(f.i0[0], {}, 0); },
-     "remote_srcs is empty, but local_src has to be combined with at least 1 chunk"},
-    {"reduce_local_src", [](Fixture& f) { f.memory.reduce(f.i1[0], {f.i1[0]}, 0, f.i0[0]); },
-     "local_src is on rank 1, but the source of this channel is rank 0"},
-    {"reduce_local_dst", [](Fixture& f) { f.memory.reduce(f.i0[0], {f.i1[0]}, 0, f.o1[0]); },
-     "local_dst is on rank 1, but the source of this channel is rank 0"},
-    {"reduce_local_dst_size",
-     [](Fixture& f) {
-       f.memory.reduce(f.i0[0], {f.i1[0]}, 0, f.o0[{0, 3}]);
-     },
-     "local_dst has 3 chunks, but local_src has 1"},
-    {"reduce_remote",
-     [](Fixture& f) {
-       f.memory.reduce(f.i0[0], {f.i1[0], f.i0[1]}, 0);
-     },
-     "remote_srcs[1] is on rank 0, but the destination of this channel is rank 1"},
-    {"reduce_remote_size",
-     [](Fixture& f) {
-       f.memory.reduce(f.i0[0], {f.i1[{0, 2}]}, 0);
-     },
-     "remote_srcs[0] has 2 chunks, but local_src has 1"},
-    {"reduce_avg", [](Fixture& f) { f.memory.reduce(f.i0[0], {f.i1[0]}, 0, f.o0[0], ReduceOp::avg); },
-     "reduce_op is avg, but an operation combines by sum, min, max or prod"},
-};
-
-const Case on_switches[] = {
-    {"empty", [](Fixture& f) { SwitchChannel(f.program, {}, BufferKind::input); },
-     "the rank list of the switch channel is empty, but needs at least 1 rank"},
-    {"twice",
-     [](Fixture& f) {
-       SwitchChannel(f.program, {0, 1, 1}, BufferKind::input).at_rank(0);
-     },
-     "rank 1 is in the switch channel twice, at positions 1 and 2"},
-    {"negative",
-     [](Fixture& f) {
-       SwitchChannel(f.program, {0, -1}, BufferKind::input);
-     },
-     "a rank of the switch channel is -1, but the program's ranks are 0 to 1"},
-    {"no_member",
-     [](Fixture& f) {
-       SwitchChannel(f.program, {1}, BufferKind::input).at_rank(0).broadcast(f.i0[0], 0, 1, 0);
-     },
-     "rank 0 is no member of this switch channel, whose ranks are 1"},
-    {"no_member_explicit", [](Fixture& f) { f.inputs.broadcast(5, f.i0[0], 0, 1, 0); },
-     "rank 5 is no member of this switch channel, whose ranks are 0, 1"},
-    {"src_of_another", [](Fixture& f) { f.inputs.at_rank(0).broadcast(f.i1[0], 0, 1, 0); },
-     "src is on rank 1, but the rank of this call is rank 0"},
-    {"dst_of_another", [](Fixture& f) { f.inputs.at_rank(1).reduce(0, 1, f.i0[0], 0); },
-     "dst is on rank 0, but the rank of this call is rank 1"},
-    {"size", [](Fixture& f) { f.inputs.at_rank(0).reduce(0, 2, f.o0[0], 0); },
-     "dst has 1 chunk, but size is 2"},
-    {"size_zero", [](Fixture& f) { f.inputs.at_rank(0).reduce(0, 0, f.o0[0], 0); },
-     "size is 0, but must be 1 to 4294967296"},
-    {"offset_negative", [](Fixture& f) { f.inputs.at_rank(0).broadcast(f.o0[0], -1, 1, 0); },
-     "buffer_offset is -1, but must be 0 to 4294967296"},
-    {"past_end",
-     [](Fixture& f) {
-       f.inputs.at_rank(0).broadcast(f.o0[{0, 2}], 3, 2, 0);
-     },
-     "the region is 2 chunks from chunk 3, but rank 0's input has 4"},
-    {"past_scratch",
-     [](Fixture& f) {
-       Buffer(f.program, 0, 4);
-       SwitchChannel(f.program, {0, 1}, BufferKind::scratch).at_rank(0).broadcast(f.o0[0], 6, 1, 0);
-     },
-     "the region is 1 chunk from chunk 6, but rank 1's scratch has 4"},
-    {"avg", [](Fixture& f) { f.inputs.at_rank(0).reduce(0, 1, f.o0[0], 0, ReduceOp::avg); },
-     "reduce_op is avg, but an operation combines by sum, min, max or prod"},
-    {"tb", [](Fixture& f) { f.inputs.at_rank(0).reduce(0, 1, f.o0[0], -1); },
-     "thread block is -1, but must be 0 to 65535"},
-    {"packets_src",
-     [](Fixture& f) {
-       SwitchChannel(f.program, {0, 1}, BufferKind::scratch).at_rank(0).broadcast_packets(f.i0[0], 0, 1, 0);
-     },
-     "src is in the input buffer, but packets are kept in scratch"},
-    {"packets_channel", [](Fixture& f) { f.inputs.at_rank(0).broadcast_packets(f.s0[0], 0, 1, 0); },
-     "the switch channel is over the input buffers, but packets are kept in scratch"},
-};
-
-const auto name_of = [](const auto& info) { return std::string(info.param.what); };
 INSTANTIATE_TEST_SUITE_P(rank, Precondition, testing::ValuesIn(on_ranks), name_of);
 INSTANTIATE_TEST_SUITE_P(chunk, Precondition, testing::ValuesIn(on_chunks), name_of);
 INSTANTIATE_TEST_SUITE_P(group, Precondition, testing::ValuesIn(on_groups), name_of);
-INSTANTIATE_TEST_SUITE_P(channel, Precondition, testing::ValuesIn(on_channels), name_of);
-INSTANTIATE_TEST_SUITE_P(switch_channel, Precondition, testing::ValuesIn(on_switches), name_of);
 
 TEST(Preconditions, all_of_a_call_and_of_a_program_are_found) {
   Fixture fixture;
