@@ -1,6 +1,8 @@
 // Running the pass table.
 
 #include "chorale/compile.hpp"
+#include "limits.hpp"
+#include "roles.hpp"
 
 namespace chorale {
 namespace {
@@ -24,8 +26,31 @@ constexpr Rewrite rewrites[] = {
 #include "chorale/passes.def"
 };
 
-/// Instances that anyone could use: enough for every thread block of a large GPU.
-constexpr uint32_t max_instances = 1024;
+/// What the number of instances makes impossible; replicate multiplies all counts by it.
+Diagnostics check_instances(const Plan& plan, uint32_t instances) {
+  const auto finding = [](std::string text) {
+    return Diagnostics{{"replicate", {}, {}, std::move(text), {}, {}}};
+  };
+  const std::string times = std::to_string(instances) + " instances";
+  if (instances < 1 || instances > max_instances) {
+    return finding("the program has " + times + ", expected 1 to " + std::to_string(max_instances));
+  }
+  for (const Gpu& gpu : plan.gpus) {
+    for (const uint64_t chunks : gpu.chunks) {
+      if (chunks <= max_chunks / instances) continue;
+      return finding("a buffer of rank " + std::to_string(gpu.id) + " has " + std::to_string(chunks) +
+                     " chunks in " + times + ", expected at most " + std::to_string(max_chunks / instances));
+    }
+    for (const ThreadBlock& block : gpu.threadblocks) {
+      for (const Op& op : block.ops) {
+        if (!shape(op.code).has(Role::Arrive) || block.op_ids(op)[0] < max_barriers / instances) continue;
+        return finding("barrier " + std::to_string(block.op_ids(op)[0]) + " is in " + times +
+                       ", expected ids less than " + std::to_string(max_barriers / instances));
+      }
+    }
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -40,16 +65,9 @@ Diagnostics check(const Plan& plan) {
 }
 
 Diagnostics compile(Plan& plan, const CompileOptions& options) {
-  if (options.instances < 1 || options.instances > max_instances) {
-    return {{"replicate",
-             {},
-             {},
-             "the program has " + std::to_string(options.instances) + " instances, expected 1 to " +
-                 std::to_string(max_instances),
-             {},
-             {}}};
-  }
   Diagnostics findings = check(plan);
+  if (!findings.empty()) return findings;
+  findings = check_instances(plan, options.instances);
   if (!findings.empty()) return findings;
   for (const Rewrite& rewrite : rewrites) {
     if (!rewrite.run(plan, options)) continue;

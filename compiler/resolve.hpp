@@ -3,9 +3,19 @@
 /// From the ids of an operation to what they name: thread-block-local position,
 /// position in the rank, object. Every step of a broken plan may lead nowhere.
 
+#include <algorithm>
+
 #include "chorale/diagnostic.hpp"
 
 namespace chorale {
+
+/// The collectives whose layout follows from their name: see segmentation().
+inline constexpr std::string_view standard_collectives[] = {"allreduce", "allgather", "reducescatter",
+                                                            "alltoall",  "sendrecv",  "broadcast"};
+
+inline bool contains(std::span<const std::string_view> words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
 
 /// The rank-level id at thread-block-local position `local`; -1 if there is none.
 inline int64_t channel_id(const ThreadBlock& block, ChannelType type, uint32_t local) {

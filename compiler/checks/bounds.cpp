@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "../limits.hpp"
 #include "../resolve.hpp"
 #include "../roles.hpp"
 #include "chorale/compile.hpp"
@@ -11,9 +12,6 @@
 
 namespace chorale {
 namespace {
-
-/// More than any memory holds, and small enough for sums and replication to stay below 2^64.
-constexpr uint64_t max_chunks = uint64_t(1) << 47;
 
 std::string range(const Operand& operand) {
   return "[" + number(operand.index) + ":" +

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "../limits.hpp"
 #include "../resolve.hpp"
 #include "../roles.hpp"
 #include "structure.hpp"
@@ -184,8 +185,6 @@ class OpCheck {
     if (!op_.unit_bytes) fail("this pipeline has units of 0 bytes, expected at least 1");
     if (!op_.chunks) fail("this pipeline covers 0 chunks, expected at least 1");
   }
-
-  static constexpr uint32_t max_barriers = 1 << 16;
 
   const Plan& plan_;
   const Gpu& gpu_;

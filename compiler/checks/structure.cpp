@@ -7,16 +7,13 @@
 #include <bit>
 #include <map>
 
+#include "../resolve.hpp"
 #include "chorale/compile.hpp"
 
 namespace chorale {
 namespace {
 
 std::string word(ChannelType type) { return std::string(channel_type_names[size_t(type)]); }
-
-bool contains(std::span<const std::string_view> words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
 
 void check_launch(const Plan& plan, Report& report) {
   if (plan.gpus.empty()) report.add({}, "the plan has no ranks, expected at least 1");
@@ -38,9 +35,7 @@ void check_launch(const Plan& plan, Report& report) {
 /// Chunk counts that contradict the collective: every segment has as many chunks on both sides and on every
 /// rank.
 void check_collective(const Plan& plan, Report& report) {
-  constexpr std::string_view known[] = {"allreduce", "allgather", "reducescatter",
-                                        "alltoall",  "sendrecv",  "broadcast"};
-  if (plan.gpus.empty() || !contains(known, plan.collective)) return;
+  if (plan.gpus.empty() || !contains(standard_collectives, plan.collective)) return;
   const Segmentation parts = segmentation(plan);
   const uint64_t first = plan.gpus[0].chunks[0];
   for (const Gpu& gpu : plan.gpus) {

@@ -10,10 +10,12 @@
 // ordered by signals and barriers, not here; neither is the source of a port put,
 // which is free only after a flush.
 //
-// A pipeline's body is taken twice, the second time behind the first: that finds what
-// an operation has to wait for from the turn before. Twice is enough, because the
-// second time starts with everything that any later turn can start with. Chunks, not
-// units, are compared, which may cost a nop a turn that the units would not need.
+// In a pipeline, what the end of a turn touched since its last nop is also compared
+// with the beginning of the next. There the very same chunks do not conflict: each
+// turn takes another unit of them. That holds neither for packets, nor for scratch
+// that the executor reuses within a chunk, nor for slices of different thread block
+// groups. Other overlaps are compared by chunk, which may cost a nop that the units
+// would not need.
 //
 // Costs one thread synchronisation for each nop and O(n log n) time.
 
@@ -107,15 +109,8 @@ class Touched {
 class Synchronizer {
  public:
   Synchronizer(const Plan& plan, const Gpu& gpu, const ThreadBlock& block)
-      : plan_(plan), gpu_(gpu), block_(block), nop_before(block.ops.size()) {}
+      : nop_before(block.ops.size()), plan_(plan), gpu_(gpu), block_(block) {}
 
- private:
-  const Plan& plan_;
-  const Gpu& gpu_;
-  const ThreadBlock& block_;
-  std::vector<Access> accesses_;
-
- public:
   std::vector<bool> nop_before;
 
   void list(size_t from, size_t to, Touched& touched) {
@@ -150,27 +145,61 @@ class Synchronizer {
     const size_t from = at + 1, to = from + block_.ops[at].body;
     Touched inside;
     list(from, to, inside);
-    list(from, to, inside);
+    separate_turns(from, to);
     Touched head;
-    const bool fenced = add_head(from, to, head);
+    size_t fence = from;
+    for (; fence < to && !fenced(fence); ++fence) {
+      for (const Sliced& sliced : slices(fence)) head.add(sliced.access);
+    }
     if (before.conflicts(head)) {
       nop_before[at] = true;
       before.clear();
     }
-    if (fenced) before.clear();
+    if (fence < to) before.clear();
     before.add(inside);
   }
 
-  /// Collects the accesses up to the first fence of a body; true if there is a fence.
-  bool add_head(size_t from, size_t to, Touched& head) {
-    for (size_t at = from; at < to; ++at) {
-      if (is_fence(block_.ops[at]) || nop_before[at]) return true;
-      accesses_.clear();
-      list_accesses(plan_, gpu_, block_, block_.ops[at], false, accesses_);
-      for (const Access& access : accesses_) head.add(access);
+  /// Puts a nop where a turn first touches what the turn before touched since its last fence.
+  void separate_turns(size_t from, size_t to) {
+    std::vector<Sliced> tail;
+    for (size_t at = to; at-- > from;) {
+      if (is_fence(block_.ops[at])) break;
+      const std::vector<Sliced> own = slices(at);
+      tail.insert(tail.end(), own.begin(), own.end());
+      if (nop_before[at]) break;
     }
-    return false;
+    for (size_t at = from; at < to && !fenced(at); ++at) {
+      for (const Sliced& next : slices(at)) {
+        for (const Sliced& last : tail) {
+          if (conflict(last.access, next.access) && !other_unit(last, next)) nop_before[at] = true;
+        }
+      }
+    }
   }
+
+  bool fenced(size_t at) const { return is_fence(block_.ops[at]) || nop_before[at]; }
+
+  /// True if two accesses of different turns never meet, though they are to one chunk.
+  bool other_unit(const Sliced& left, const Sliced& right) const {
+    const Access &one = left.access, &other = right.access;
+    const bool wraps = one.buffer == BufferKind::scratch && plan_.reuse_resources;
+    return one.begin == other.begin && one.end == other.end && !one.packets && !other.packets && !wraps &&
+           left.group_index == right.group_index && left.group_size == right.group_size;
+  }
+
+  std::vector<Sliced> slices(size_t at) {
+    const Op& op = block_.ops[at];
+    accesses_.clear();
+    list_accesses(plan_, gpu_, block_, op, false, accesses_);
+    std::vector<Sliced> out;
+    for (const Access& access : accesses_) out.push_back({access, op.group_index, op.group_size});
+    return out;
+  }
+
+  const Plan& plan_;
+  const Gpu& gpu_;
+  const ThreadBlock& block_;
+  std::vector<Access> accesses_;
 };
 
 /// The operations with their nops.

@@ -11,6 +11,7 @@
 //
 // Costs k times the thread blocks and plan; linear in its result.
 
+#include "../resolve.hpp"
 #include "chorale/compile.hpp"
 
 namespace chorale {
@@ -54,21 +55,16 @@ void replicate_channels(Gpu& gpu, uint32_t instances) {
   gpu.channels = std::move(records);
 }
 
-/// Collectives without a layout of their own count in logical chunks: fixed before there are more.
+/// A collective without a layout of its own counts in logical chunks: fixed before there are more.
 void keep_segments(Plan& plan) {
+  if (contains(standard_collectives, plan.collective)) return;
+  const auto equal = [&](size_t buffer) {
+    return std::all_of(plan.gpus.begin(), plan.gpus.end(),
+                       [&](const Gpu& gpu) { return gpu.chunks[buffer] == plan.gpus[0].chunks[buffer]; });
+  };
   const Segmentation logical = segmentation(plan);
-  const uint64_t wanted[] = {logical.input, logical.output};
-  uint64_t* kept[] = {&plan.extension.input_segments, &plan.extension.output_segments};
-  Plan ranks_only;
-  ranks_only.collective = plan.collective;
-  ranks_only.gpus.resize(plan.gpus.size());
-  ranks_only.extension.input_segments = ranks_only.extension.output_segments = UINT64_MAX;
-  if (segmentation(ranks_only).input != UINT64_MAX) return;
-  for (size_t buffer = 0; buffer < 2; ++buffer) {
-    bool equal = true;
-    for (const Gpu& gpu : plan.gpus) equal &= gpu.chunks[buffer] == plan.gpus[0].chunks[buffer];
-    if (equal) *kept[buffer] = wanted[buffer];
-  }
+  if (equal(size_t(BufferKind::input))) plan.extension.input_segments = logical.input;
+  if (equal(size_t(BufferKind::output))) plan.extension.output_segments = logical.output;
 }
 
 }  // namespace

@@ -1,0 +1,70 @@
+#pragma once
+/// \file
+/// Which two operations fuse may join, and into what. rewrites/fuse.cpp says what each
+/// kind of join demands.
+
+#include "chorale/plan.hpp"
+
+namespace chorale {
+
+enum class Join : uint8_t {
+  fence,      ///< one synchronises as much as both
+  ids,        ///< the ids of both, which name different things
+  lists,      ///< operands and ids of both, of one size
+  forward,    ///< one source, the destinations of both
+  chain,      ///< x = a + b; x = x + c: the sources of both
+  store,      ///< what the left one computes is put to peers
+  keep,       ///< what the left one computes is kept as packets
+  relay,      ///< the packets that the left one keeps are forwarded
+  multicast,  ///< what the left one reduces is broadcast, and used nowhere else
+};
+
+struct Rule {
+  Opcode left, right, result;
+  Join join;
+};
+
+inline constexpr Rule fuse_rules[] = {
+    {Opcode::nop, Opcode::nop, Opcode::nop, Join::fence},
+    {Opcode::nop, Opcode::barrier, Opcode::barrier, Join::fence},
+    {Opcode::barrier, Opcode::nop, Opcode::barrier, Join::fence},
+    {Opcode::signal, Opcode::signal, Opcode::signal, Join::ids},
+    {Opcode::relaxed_signal, Opcode::relaxed_signal, Opcode::relaxed_signal, Join::ids},
+    {Opcode::wait, Opcode::wait, Opcode::wait, Join::ids},
+    {Opcode::relaxed_wait, Opcode::relaxed_wait, Opcode::relaxed_wait, Join::ids},
+    {Opcode::flush, Opcode::flush, Opcode::flush, Join::ids},
+    {Opcode::sem_acquire, Opcode::sem_acquire, Opcode::sem_acquire, Join::ids},
+    {Opcode::sem_release, Opcode::sem_release, Opcode::sem_release, Join::ids},
+    {Opcode::get, Opcode::get, Opcode::get, Join::lists},
+    {Opcode::put, Opcode::put, Opcode::put, Join::lists},
+    {Opcode::put_with_signal, Opcode::put_with_signal, Opcode::put_with_signal, Join::lists},
+    {Opcode::put_with_signal_and_flush, Opcode::put_with_signal_and_flush, Opcode::put_with_signal_and_flush,
+     Join::lists},
+    {Opcode::put_packets, Opcode::put_packets, Opcode::put_packets, Join::lists},
+    {Opcode::read_put_packets, Opcode::read_put_packets, Opcode::read_put_packets, Join::forward},
+    {Opcode::reduce, Opcode::reduce, Opcode::reduce, Join::chain},
+    {Opcode::read_reduce, Opcode::read_reduce, Opcode::read_reduce, Join::chain},
+    {Opcode::reduce_packets, Opcode::reduce_packets, Opcode::reduce_packets, Join::chain},
+    {Opcode::reduce, Opcode::put, Opcode::reduce_send, Join::store},
+    {Opcode::reduce_send, Opcode::put, Opcode::reduce_send, Join::store},
+    {Opcode::read_reduce, Opcode::put, Opcode::read_reduce_send, Join::store},
+    {Opcode::read_reduce_send, Opcode::put, Opcode::read_reduce_send, Join::store},
+    {Opcode::reduce_packets, Opcode::put_packets, Opcode::reduce_send_packets, Join::store},
+    {Opcode::reduce_send_packets, Opcode::put_packets, Opcode::reduce_send_packets, Join::store},
+    {Opcode::reduce_copy_packets, Opcode::put_packets, Opcode::reduce_copy_send_packets, Join::store},
+    {Opcode::reduce_copy_send_packets, Opcode::put_packets, Opcode::reduce_copy_send_packets, Join::store},
+    {Opcode::reduce_packets, Opcode::copy_packets, Opcode::reduce_copy_packets, Join::keep},
+    {Opcode::reduce_copy_packets, Opcode::read_put_packets, Opcode::reduce_copy_send_packets, Join::relay},
+    {Opcode::reduce_copy_send_packets, Opcode::read_put_packets, Opcode::reduce_copy_send_packets,
+     Join::relay},
+    {Opcode::switch_reduce, Opcode::switch_broadcast, Opcode::switch_reduce_broadcast, Join::multicast},
+};
+
+inline const Rule* rule_for(Opcode left, Opcode right) {
+  for (const Rule& rule : fuse_rules) {
+    if (rule.left == left && rule.right == right) return &rule;
+  }
+  return nullptr;
+}
+
+}  // namespace chorale

@@ -1,0 +1,93 @@
+#include "usage.hpp"
+
+#include <algorithm>
+
+#include "../resolve.hpp"
+#include "../roles.hpp"
+
+namespace chorale {
+namespace {
+
+/// The chunks of a read as ranges; packets by chunk and by byte, as in overlap().
+template <class Visit>
+void each_range(const Access& access, Visit&& visit) {
+  visit(access.begin, access.end);
+  if (access.packets) visit(2 * access.begin, 2 * access.end);
+}
+
+/// Calls visit(kind, rank-level id) for everything that `op` waits on.
+template <class Visit>
+void each_wait(const ThreadBlock& block, const Op& op, Visit&& visit) {
+  const Shape& row = shape(op.code);
+  const bool awaits = row.has_any(await_roles);
+  if (!awaits && !row.has(Role::Acquire)) return;
+  for (const uint32_t id : block.op_ids(op)) {
+    visit(awaits ? op.via : ChannelType::none, awaits ? channel_id(block, op.via, id) : int64_t(id));
+  }
+}
+
+}  // namespace
+
+Readers::Readers(const Plan& plan) : by_rank_(plan.gpus.size()) {
+  std::vector<Access> accesses;
+  for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace) {
+    accesses.clear();
+    list_accesses(plan, gpu, block, op, true, accesses);
+    for (const Access& access : accesses) {
+      if (access.write) continue;
+      Ends& ends = by_rank_[access.rank][size_t(access.buffer)];
+      each_range(access, [&](uint64_t begin, uint64_t end) {
+        ends.begins.push_back(begin);
+        ends.ends.push_back(end);
+      });
+    }
+  });
+  for (std::array<Ends, 3>& buffers : by_rank_) {
+    for (Ends& ends : buffers) {
+      std::sort(ends.begins.begin(), ends.begins.end());
+      std::sort(ends.ends.begin(), ends.ends.end());
+    }
+  }
+}
+
+size_t Readers::count(const Access& access) const {
+  const Ends& ends = by_rank_[access.rank][size_t(access.buffer)];
+  // Those that begin before our end, less those that end before our begin.
+  const auto begun =
+      std::lower_bound(ends.begins.begin(), ends.begins.end(), access.end) - ends.begins.begin();
+  const auto ended = std::upper_bound(ends.ends.begin(), ends.ends.end(), access.begin) - ends.ends.begin();
+  return size_t(begun - ended);
+}
+
+size_t Readers::count(const std::vector<Access>& accesses, const Access& touched) {
+  size_t found = 0;
+  for (const Access& access : accesses) {
+    if (access.write || access.rank != touched.rank || access.buffer != touched.buffer) continue;
+    each_range(access,
+               [&](uint64_t begin, uint64_t end) { found += begin < touched.end && touched.begin < end; });
+  }
+  return found;
+}
+
+Waiters::Waiters(const Gpu& gpu) {
+  for (size_t position = 0; position < gpu.threadblocks.size(); ++position) {
+    const ThreadBlock& block = gpu.threadblocks[position];
+    for (const Op& op : block.ops) {
+      each_wait(block, op, [&](ChannelType kind, int64_t id) {
+        const auto [entry, fresh] = blocks_.try_emplace({kind, id}, int64_t(block.id));
+        if (!fresh && entry->second != int64_t(block.id)) entry->second = several;
+      });
+    }
+  }
+}
+
+bool Waiters::only(const ThreadBlock& block, const Op& op) const {
+  bool alone = true;
+  each_wait(block, op, [&](ChannelType kind, int64_t id) {
+    const auto entry = blocks_.find({kind, id});
+    alone &= entry != blocks_.end() && entry->second == int64_t(block.id);
+  });
+  return alone;
+}
+
+}  // namespace chorale
