@@ -98,17 +98,17 @@ void look_at_ranks(Examination& found) {
 }
 
 void look_at_parts(Examination& found) {
-#ifdef CHORALE_HAS_MPI
+#ifdef CHORALE_WITH_MPI
   found.pass("MPI", "built in");
 #else
   found.note("MPI", "not built in: install libopenmpi-dev and build again to start ranks with mpirun");
 #endif
-#ifdef CHORALE_HAS_UCX
+#ifdef CHORALE_WITH_UCX
   found.pass("UCX", "built in");
 #else
   found.note("UCX", "not built in: ranks are on one host");
 #endif
-#ifdef CHORALE_HAS_CUDA
+#ifdef CHORALE_WITH_CUDA
   found.pass("CUDA", "built in");
 #else
   found.note("CUDA", "not built in: plans run on the CPU");
