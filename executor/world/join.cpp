@@ -117,10 +117,12 @@ class Joining {
       if (control().joined.load() >= uint32_t(ranks_)) return;
       std::vector<int> absent;
       for (int peer = 0; peer < ranks_; ++peer) {
-        const Presence presence = seat(peer).presence.load(std::memory_order_acquire);
+        Presence presence = seat(peer).presence.load(std::memory_order_acquire);
         if (presence == Presence::absent || presence == Presence::claimed) absent.push_back(peer);
         if (presence == Presence::joined && peer != rank_ && !is_alive(seat(peer).process)) {
-          throw_lost(peer, "died");
+          // It may have given up and ended since the first look.
+          presence = seat(peer).presence.load(std::memory_order_acquire);
+          if (presence == Presence::joined) throw_lost(peer, "died");
         }
         if (presence == Presence::left && control().joined.load() < uint32_t(ranks_)) throw_lost(peer, "gave up");
       }

@@ -167,6 +167,31 @@ TEST_F(Join, AKillDuringALaunch) {
   expect_lost(ranks, 2, 3);
 }
 
+TEST_F(Join, AKillAtAnyTimeEndsTheOthersAndLeavesNoName) {
+  for (int times = 0; times < 60; ++times) {
+    const int killed = times % 3;
+    Processes ranks(3, [&](int rank) -> std::string {
+      World world = join(rank, 3, 10s);
+      for (;;) {
+        Window window = Window::create(world, 8192);
+        world.barrier();
+      }
+    });
+    std::this_thread::sleep_for(std::chrono::microseconds(times * 200));
+    ranks.kill(killed);
+    // Killed before it had joined, it is missing: do not wait for that.
+    if (times * 200 < 4000) continue;
+    for (int rank = 0; rank < 3; ++rank) {
+      if (rank == killed) continue;
+      const std::string said = ranks.said(rank);
+      EXPECT_FALSE(has(said, "good") || has(said, "silent")) << said;
+    }
+  }
+  // A world that all three were killed in while they joined may have kept its name: the next one mends that.
+  Processes mend(1, [&](int) { return World::join(address, 0, 1), "good"; });
+  EXPECT_EQ(mend.said(0), "good");
+}
+
 TEST_F(Join, OneThatLeftIsNotWaitedFor) {
   Processes ranks(2, [&](int rank) -> std::string {
     World world = join(rank, 2);

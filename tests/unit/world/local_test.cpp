@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <thread>
 
@@ -138,6 +139,29 @@ TEST(LocalWorld, AbortFromAnotherThreadAndReset) {
       worlds[1].abort("enough");
       while (load_acquire(&worlds[1].abort_word()->stop) != 0) std::this_thread::yield();  // until all have reset
     }
+  }
+}
+
+TEST(LocalWorld, AResetForgetsThoseWhoHadArrived) {
+  for (const LocalOptions& options : both_kinds()) {
+    run_local(
+        3,
+        [](World& world) {
+          for (int round = 0; round < 10; ++round) {
+            if (world.rank() == round % 3) world.abort("now");
+            EXPECT_NE(failure([&] { for (;;) world.barrier(); }), "none");
+            world.reset();
+            const int value = world.rank() * 100 + round;
+            const auto all = world.allgather(std::as_bytes(std::span(&value, 1)));
+            for (int peer = 0; peer < 3; ++peer) {
+              int seen = -1;
+              std::memcpy(&seen, all[peer].data(), std::min(all[peer].size(), sizeof seen));
+              EXPECT_EQ(seen, peer * 100 + round);
+            }
+            world.barrier();
+          }
+        },
+        options);
   }
 }
 
