@@ -139,8 +139,14 @@ class Synchronizer {
     for (const Access& access : accesses_) touched.add(access);
   }
 
-  /// Compares the part of the body that runs before its first fence with what came before the pipeline: one
-  /// nop in front of the pipeline is cheaper than one in every turn.
+  /// An access with the slice of its chunks that this block takes.
+  struct Slice {
+    Access access;
+    uint32_t group_index, group_size;
+  };
+
+  /// The part of a body before its first fence is compared with what came before the pipeline: one nop in
+  /// front of the pipeline is cheaper than one in every turn.
   void pipeline(size_t at, Touched& before) {
     const size_t from = at + 1, to = from + block_.ops[at].body;
     Touched inside;
@@ -149,7 +155,7 @@ class Synchronizer {
     Touched head;
     size_t fence = from;
     for (; fence < to && !fenced(fence); ++fence) {
-      for (const Sliced& sliced : slices(fence)) head.add(sliced.access);
+      for (const Slice& slice : slices(fence)) head.add(slice.access);
     }
     if (before.conflicts(head)) {
       nop_before[at] = true;
@@ -161,16 +167,16 @@ class Synchronizer {
 
   /// Puts a nop where a turn first touches what the turn before touched since its last fence.
   void separate_turns(size_t from, size_t to) {
-    std::vector<Sliced> tail;
+    std::vector<Slice> tail;
     for (size_t at = to; at-- > from;) {
       if (is_fence(block_.ops[at])) break;
-      const std::vector<Sliced> own = slices(at);
+      const std::vector<Slice> own = slices(at);
       tail.insert(tail.end(), own.begin(), own.end());
       if (nop_before[at]) break;
     }
     for (size_t at = from; at < to && !fenced(at); ++at) {
-      for (const Sliced& next : slices(at)) {
-        for (const Sliced& last : tail) {
+      for (const Slice& next : slices(at)) {
+        for (const Slice& last : tail) {
           if (conflict(last.access, next.access) && !other_unit(last, next)) nop_before[at] = true;
         }
       }
@@ -180,18 +186,18 @@ class Synchronizer {
   bool fenced(size_t at) const { return is_fence(block_.ops[at]) || nop_before[at]; }
 
   /// True if two accesses of different turns never meet, though they are to one chunk.
-  bool other_unit(const Sliced& left, const Sliced& right) const {
+  bool other_unit(const Slice& left, const Slice& right) const {
     const Access &one = left.access, &other = right.access;
     const bool wraps = one.buffer == BufferKind::scratch && plan_.reuse_resources;
     return one.begin == other.begin && one.end == other.end && !one.packets && !other.packets && !wraps &&
            left.group_index == right.group_index && left.group_size == right.group_size;
   }
 
-  std::vector<Sliced> slices(size_t at) {
+  std::vector<Slice> slices(size_t at) {
     const Op& op = block_.ops[at];
     accesses_.clear();
     list_accesses(plan_, gpu_, block_, op, false, accesses_);
-    std::vector<Sliced> out;
+    std::vector<Slice> out;
     for (const Access& access : accesses_) out.push_back({access, op.group_index, op.group_size});
     return out;
   }
