@@ -1,5 +1,7 @@
 #include "chorale/dsl/registry.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <charconv>
 #include <mutex>
@@ -15,7 +17,13 @@ struct Entry {
   const Registration* owner;
   RegisteredProgram program;
   Factory factory;
+  const void* module;  ///< base address of the executable or shared object that it is part of
 };
+
+const void* module_of(Factory factory) {
+  Dl_info found;
+  return ::dladdr(reinterpret_cast<const void*>(factory), &found) ? found.dli_fbase : nullptr;
+}
 
 struct Registry {
   std::mutex mutex;  // shared objects are loaded and unloaded by any thread
@@ -36,7 +44,8 @@ Entry entry_of(std::string_view name) {
   for (const Entry& entry : all.entries) {
     names.push_back(entry.program.name);
     if (entry.program.name != name) continue;
-    if (found) {
+    // Entries are in the order of loading: a plugin hides what was there before it.
+    if (found && found->module == entry.module) {
       const RegisteredProgram &one = found->program, &other = entry.program;
       throw std::invalid_argument(say("two programs are called '", name, "': at ", one.file, ":", one.line,
                                       " and at ", other.file, ":", other.line));
@@ -52,7 +61,7 @@ Entry entry_of(std::string_view name) {
 Registration::Registration(const char* name, Factory factory, Here at) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
-  all.entries.push_back({this, {name, base_name(at.file), at.line}, factory});
+  all.entries.push_back({this, {name, base_name(at.file), at.line}, factory, module_of(factory)});
 }
 
 Registration::~Registration() {

@@ -85,8 +85,8 @@ std::vector<RegisteredProgram> programs();
 /// \throws std::invalid_argument as build() for the name
 Description describe(std::string_view name);
 
-/// Builds a program.
-/// \throws std::invalid_argument if there is no such program or more than one, if a setting names no
+/// Builds a program. One of a shared object hides those of its name that were loaded before it.
+/// \throws std::invalid_argument if there is no such program or its file has two, if a setting names no
 ///   parameter or does not fit it, or if the program refuses the values
 Program build(std::string_view name, const Parameters::Settings& settings = {});
 
