@@ -1,0 +1,93 @@
+// The worked examples of the plan format, from calls to the compiled plan.
+
+#include "helpers.hpp"
+
+namespace chorale::dsl {
+namespace {
+
+using Ids = std::vector<uint32_t>;
+
+std::string found(const Compiled& compiled) { return render(compiled.plan, compiled.diagnostics); }
+
+TEST(Compile, put_signal_wait) {
+  Program program = two_ranks();
+  MemoryChannel there(program, 1, 0), back(program, 0, 1);
+  there.put(program.rank(1).get_output_buffer()[1], program.rank(0).get_input_buffer()[0], 0);
+  there.signal(0);
+  back.wait(0);
+  const Compiled compiled = program.compile();
+  ASSERT_EQ(found(compiled), "");
+  EXPECT_EQ(ops(compiled.plan, 0), (Texts{"put i[0,1) > r0[1,2) memory", "nop", "signal c0 memory", "nop"}));
+  EXPECT_EQ(ops(compiled.plan, 1), (Texts{"nop", "wait c0 memory", "nop"}));
+}
+
+TEST(Compile, instances_keep_local_numbers_and_share_every_chunk) {
+  Program program(
+      {.name = "p", .collective = TestCollective{.ranks = 3, .input = 2, .output = 2}, .instances = 2});
+  MemoryChannel one(program, 1, 0), two(program, 2, 0), back(program, 0, 2);
+  const BaseBuffer in = program.rank(0).get_input_buffer(), out = program.rank(2).get_output_buffer();
+  two.put(out[1], in[1], 0);
+  two.put(out[{0, 2}], in[{0, 2}], 0);
+  one.signal(0, SyncType::none);
+  MemoryChannel(program, 0, 1).wait(0, SyncType::none);
+  const Plan recorded = program.recorded();
+  EXPECT_EQ(recorded.gpus[0].threadblocks[0].channels_of(ChannelType::memory)->ids, (Ids{1, 0}));
+
+  Compiled compiled = program.compile();
+  ASSERT_EQ(found(compiled), "");
+  const Gpu& gpu = compiled.plan.gpus[0];
+  EXPECT_EQ(gpu.chunks[0], 4u);
+  EXPECT_EQ(gpu.channels[0].connected_to, (Ids{1, 1, 2, 2}));
+  ASSERT_EQ(gpu.threadblocks.size(), 2u);
+  EXPECT_EQ(gpu.threadblocks[0].channels_of(ChannelType::memory)->ids, (Ids{2, 0}));
+  EXPECT_EQ(gpu.threadblocks[1].channels_of(ChannelType::memory)->ids, (Ids{3, 1}));
+  EXPECT_EQ(ops(compiled.plan, 0, 0),
+            (Texts{"put i[2,3) > r0[2,3) memory", "put i[0,2) > r0[0,2) memory", "signal c1 memory"}));
+  EXPECT_EQ(ops(compiled.plan, 0, 1),
+            (Texts{"put i[3,4) > r0[3,4) memory", "put i[2,4) > r0[2,4) memory", "signal c1 memory"}));
+}
+
+TEST(Compile, one_instance_where_replication_is_none) {
+  Program program({.name = "p",
+                   .collective = TestCollective{.ranks = 1, .input = 1, .output = 1},
+                   .instances = 2,
+                   .replication = ReplicationPolicy::none});
+  const Rank rank = program.rank(0);
+  rank.copy(rank.get_output_buffer()[0], rank.get_input_buffer()[0], 0);
+  const Compiled compiled = program.compile();
+  ASSERT_EQ(found(compiled), "");
+  EXPECT_EQ(compiled.plan.gpus[0].threadblocks.size(), 1u);
+  EXPECT_EQ(compiled.plan.gpus[0].chunks[0], 1u);
+}
+
+TEST(Compile, a_switch_operation_used_twice_moves_once) {
+  Program program({.name = "p",
+                   .collective = TestCollective{.ranks = 2, .input = 4, .output = 4},
+                   .instances = 2,
+                   .fuse = false});
+  const SwitchChannel outputs(program, {0, 1}, BufferKind::output);
+  const Chunk chunk = program.rank(0).get_input_buffer()[1];
+  outputs.at_rank(0).broadcast(chunk, 1, 1, 0);
+  outputs.at_rank(0).broadcast(chunk, 2, 1, 0);
+  const Compiled compiled = program.compile();
+  ASSERT_EQ(found(compiled), "");
+  EXPECT_EQ(ops(compiled.plan, 0, 1),
+            (Texts{"gstore i[3,4) > w0[3,4) switch", "gstore i[3,4) > w0[5,6) switch"}));
+}
+
+TEST(Compile, findings_of_the_checks_come_with_the_authors_line) {
+  Program program = two_ranks();
+  MemoryChannel there(program, 1, 0);
+  const uint32_t line = __LINE__ + 1;
+  there.signal(0);
+  const Compiled compiled = program.compile();
+  ASSERT_EQ(compiled.diagnostics.size(), 1u);
+  const Diagnostic& one = compiled.diagnostics[0];
+  EXPECT_EQ(one.check, "pairing");
+  ASSERT_TRUE(one.at.has_value() || one.line.line == line);
+  EXPECT_NE(found(compiled).find("compile_test.cpp:" + std::to_string(line) + ": error"), std::string::npos)
+      << found(compiled);
+}
+
+}  // namespace
+}  // namespace chorale::dsl
