@@ -207,7 +207,9 @@ void check_switch_members(const Plan& plan, Report& report) {
     }
   }
   for (const auto& [group, listed] : lists) {
-    const auto times = [&](uint32_t rank) { return std::count(listed.begin(), listed.end(), rank); };
+    const auto times = [&listed = listed](uint32_t rank) {
+      return std::count(listed.begin(), listed.end(), rank);
+    };
     for (const uint32_t member : group.first) {
       if (times(member) == times(listed[0])) continue;
       report.add({}, rank_name(listed[0]) + " has " + count(times(listed[0]), "switch channel") +

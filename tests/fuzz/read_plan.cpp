@@ -1,0 +1,43 @@
+// libFuzzer target: whatever the bytes, reading ends in a plan or in a PlanError; checking a plan that was
+// read ends; what we write reads back to the same text; and a plan without findings compiles without any.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "chorale/compile.hpp"
+#include "chorale/json.hpp"
+
+namespace {
+
+void fail(const char* what, const std::string& before, const std::string& after) {
+  std::fprintf(stderr, "%s:\n%s\n%s\n", what, before.c_str(), after.c_str());
+  std::abort();
+}
+
+std::string round_trip(const chorale::Plan& plan) {
+  std::string written = chorale::write(plan);
+  const std::string again = chorale::write(chorale::read(written));
+  if (written != again) fail("written and read back differ", written, again);
+  return written;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  chorale::Plan plan;
+  try {
+    plan = chorale::read({reinterpret_cast<const char*>(data), size});
+  } catch (const chorale::PlanError&) {
+    return 0;
+  }
+  const std::string written = round_trip(plan);
+  const chorale::Diagnostics findings = chorale::check(plan);
+  chorale::render(plan, findings);
+  if (!findings.empty()) return 0;
+  const chorale::Diagnostics bugs = chorale::compile(plan, {.instances = uint32_t(1 + size % 3)});
+  // Too many barriers or chunks to replicate is the plan's fault; anything else is ours.
+  if (!bugs.empty() && bugs[0].check != "replicate")
+    fail("a rewrite broke the plan", written, chorale::render(plan, bugs));
+  round_trip(plan);
+  return 0;
+}
