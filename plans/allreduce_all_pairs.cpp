@@ -1,14 +1,15 @@
 // All-reduce without a copy in between: rank r reads chunk r from all peers, and writes the sum to all peers.
 //
 // The owner adds its own part first and then its peers' in rank order, beginning behind itself: r, r+1, ...,
-// r-1. The sum is made once, in one operation, rounded once, and all ranks get its bits. Beginning behind
-// itself spreads the reads: no two owners read from one rank at the same time.
+// r-1. The sum is made once and all ranks get its bits; the reductions are fused, up to eight peers in one,
+// and rounded once each. Beginning behind itself spreads the reads: no two owners read from one rank at the
+// same time.
 //
 // Chunk r, of any rank, is touched by rank r alone, between two barriers. Behind the first all peers have
 // been launched: inputs are complete and outputs may be written. Behind the second all peers have read and
 // written all they ever will, so a rank may return. A launch's first barrier cannot be passed with the last
 // one's signals: every signal has its wait. Since only the owner touches a chunk, the sum may replace the
-// input. Otherwise the owner's part is first copied to where the sum is made.
+// input.
 //
 // Cost: two barriers; 2 (ranks - 1) / ranks S bytes over each rank's links, half of them read, half written.
 
@@ -37,10 +38,13 @@ CHORALE_PROGRAM(allreduce_all_pairs, Parameters& with) {
       for (MemoryChannel& peer : peers) peer.wait(0);
     };
 
-    const Chunk sum = output(rank)[rank];
-    if (!inplace) me.copy(sum, input(rank)[rank], 0);
+    const Chunk mine = input(rank)[rank], sum = output(rank)[rank];
+    if (ranks == 1 && !inplace) me.copy(sum, mine, 0);
     barrier();
-    for (MemoryChannel& peer : peers) peer.reduce(sum, {input(peer.dst_rank())[rank]}, 0);
+    for (MemoryChannel& peer : peers) {
+      const bool first = &peer == &peers.front();
+      peer.reduce(first ? mine : sum, {input(peer.dst_rank())[rank]}, 0, sum);
+    }
     for (MemoryChannel& peer : peers) peer.put(output(peer.dst_rank())[rank], sum, 0);
     barrier();
   }

@@ -44,13 +44,13 @@ CHORALE_PROGRAM(allreduce_one_shot, Parameters& with) {
     // ((x0 + x1) + x2) + ...
     std::vector<Chunk> others;
     for (int sender = 1; sender < ranks; ++sender) others.push_back(slot(rank, sender));
-    if (rank == 0) {
-      if (!inplace) me.copy(sum, mine, 0);
-    } else {
+    if (rank != 0) {
       me.copy_packets(slot(rank, rank), mine, 0);
       me.unpack_packets(sum, slot(rank, 0), 0);
+    } else if (ranks == 1 && !inplace) {
+      me.copy(sum, mine, 0);
     }
-    if (ranks > 1) me.reduce(sum, others, 0, sum, ReduceOp::sum, true);
+    if (ranks > 1) me.reduce(rank == 0 ? mine : sum, others, 0, sum, ReduceOp::sum, true);
   }
   return program;
 }

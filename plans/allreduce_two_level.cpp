@@ -54,10 +54,12 @@ CHORALE_PROGRAM(allreduce_two_level, Parameters& with) {
 
     const Chunk mine = sum_of(rank, node), result = part(output(rank));
     for (PortChannel& partner : partners) partner.signal(0);  // my slots are free
-    me.copy(mine, part(input(rank)), 0);
+    if (gpus == 1) me.copy(mine, part(input(rank)), 0);
     barrier();
-    for (MemoryChannel& neighbour : neighbours)
-      neighbour.reduce(mine, {part(input(neighbour.dst_rank()))}, 0);
+    for (MemoryChannel& neighbour : neighbours) {
+      const bool first = &neighbour == &neighbours.front();
+      neighbour.reduce(first ? part(input(rank)) : mine, {part(input(neighbour.dst_rank()))}, 0, mine);
+    }
 
     for (PortChannel& partner : partners) partner.wait(0);
     for (PortChannel& partner : partners) partner.put_with_signal(sum_of(partner.dst_rank(), node), mine, 0);

@@ -43,13 +43,14 @@ CHORALE_PROGRAM(allreduce_two_shot, Parameters& with) {
     // ((x0 + x1) + x2) + ...
     std::vector<Chunk> others;
     for (int sender = 1; sender < ranks; ++sender) others.push_back(parts[rank][sender]);
-    if (rank == 0) {
-      if (!inplace) me.copy(out[rank], in[rank], 0);
-    } else {
+    if (rank != 0) {
       me.copy_packets(parts[rank][rank], in[rank], 0);
       me.unpack_packets(out[rank], parts[rank][0], 0);
+    } else if (ranks == 1 && !inplace) {
+      me.copy(out[0], in[0], 0);
     }
-    if (ranks > 1) me.reduce(out[rank], others, 0, out[rank], ReduceOp::sum, true);
+    const Chunk first = rank == 0 ? in[0] : out[rank];
+    if (ranks > 1) me.reduce(first, others, 0, out[rank], ReduceOp::sum, true);
     for (MemoryChannel& channel : to) channel.put_packets(sums[channel.dst_rank()][rank], out[rank], 0);
 
     for (int i = 1; i < ranks; ++i) {

@@ -30,11 +30,12 @@ CHORALE_PROGRAM(reducescatter_direct, Parameters& with) {
       for (MemoryChannel& peer : peers) peer.wait(0);
     };
 
-    const Chunk sum = me.get_output_buffer()[0];
-    me.copy(sum, me.get_input_buffer()[rank], 0);
+    const Chunk mine = me.get_input_buffer()[rank], sum = me.get_output_buffer()[0];
+    if (ranks == 1) me.copy(sum, mine, 0);
     barrier();
     for (MemoryChannel& peer : peers) {
-      peer.reduce(sum, {Rank(program, peer.dst_rank()).get_input_buffer()[rank]}, 0);
+      const bool first = &peer == &peers.front();
+      peer.reduce(first ? mine : sum, {program.rank(peer.dst_rank()).get_input_buffer()[rank]}, 0, sum);
     }
     barrier();
   }
