@@ -79,8 +79,11 @@ int64_t Recording::add_channel(ChannelType type, int64_t rank, int64_t peer) {
   auto record =
       std::find_if(records.begin(), records.end(), [&](const auto& known) { return known.type == type; });
   if (record == records.end()) {
-    records.emplace_back().type = type;
-    record = records.end() - 1;
+    // Before the switch channels, as in MSCCL++'s plans.
+    record = std::find_if(records.begin(), records.end(),
+                          [](const auto& known) { return known.type == ChannelType::switched; });
+    record = records.emplace(record);
+    record->type = type;
   }
   record->connected_to.push_back(uint32_t(peer));
   return int64_t(record->connected_to.size()) - 1;

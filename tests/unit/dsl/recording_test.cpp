@@ -184,6 +184,21 @@ TEST(Recording, switch_channel_calls) {
   EXPECT_EQ(plan.gpus[1].switch_group(1).buffer, BufferKind::scratch);
 }
 
+TEST(Recording, switch_channels_come_after_the_others) {
+  Program program = two_ranks();
+  const SwitchChannel first(program, {0, 1}, BufferKind::input);
+  const PortChannel port(program, 1, 0);
+  const SwitchChannel second(program, {1, 0}, BufferKind::output);
+  const MemoryChannel memory(program, 1, 0), more(program, 1, 0);
+  const Gpu gpu = program.recorded().gpus[0];
+  ASSERT_EQ(gpu.channels.size(), 4u);
+  EXPECT_EQ(gpu.channels[0].type, ChannelType::port);
+  EXPECT_EQ(gpu.channels[1].type, ChannelType::memory);
+  EXPECT_EQ(gpu.channels[1].connected_to, (Ids{1, 1}));
+  EXPECT_EQ(gpu.channels[2].buffer, BufferKind::input);
+  EXPECT_EQ(gpu.channels[3].buffer, BufferKind::output);
+}
+
 TEST(Recording, groups_share_an_operation_by_position) {
   Program program = two_ranks();
   const Rank rank = program.rank(0);
