@@ -12,7 +12,8 @@ A test is one file:
 
 There may be several `run:` lines. They run one after the other in one temporary folder, until one does not exit
 with 0; only the last has the standard input. In commands and output {TMP} is that folder and {SRC} this
-one. `env: NAME=value` sets a variable for the commands; all other CHORALE_ variables are unset.
+one. `env: NAME=value` sets a variable for the commands; all other CHORALE_ variables are unset. `keep: regex` drops
+output lines in which it is not found, for those that are another program's.
 
 --update rewrites what stands behind `==== exit`. Read the difference before you commit it: it is the review.
 """
@@ -37,21 +38,23 @@ def normal(text, folder):
 
 def parse(text):
     head = text.split("==== exit", 1)[0]
-    runs, stdin, variables = [], [], {}
+    runs, stdin, variables, keep = [], [], {}, ""
     for line in head.splitlines(keepends=True):
         if line.startswith("run:"):
             runs.append(line[4:].strip())
         elif line.startswith("env:"):
             name, value = line[4:].strip().split("=", 1)
             variables[name] = value
+        elif line.startswith("keep:"):
+            keep = line[5:].strip()
         elif not line.startswith("#"):
             stdin.append(line)
-    return head, runs, "".join(stdin), variables
+    return head, runs, "".join(stdin), variables, keep
 
 
 def run(chorale, text):
     """What the file should say, from its own first part."""
-    head, runs, stdin, variables = parse(text)
+    head, runs, stdin, variables, keep = parse(text)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("CHORALE_")}
     with tempfile.TemporaryDirectory(prefix="golden-") as folder:
         fill = lambda word: word.replace("{TMP}", folder).replace("{SRC}", str(HERE))
@@ -68,6 +71,7 @@ def run(chorale, text):
                 status = f"none: it still ran after {LIMIT_S} s"
             if status != 0:
                 break
+    output = "".join(line for line in output.splitlines(keepends=True) if re.search(keep, line))
     if output and not output.endswith("\n"):
         output += "\n"
     return f"{head}==== exit {status}\n==== output\n{output}"

@@ -1,0 +1,2 @@
+// A C++ source that registers nothing.
+int answer() { return 42; }
