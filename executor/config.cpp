@@ -83,9 +83,9 @@ struct Row {
   const std::string& (*from)(const Config& config);
 };
 
-#define CHORALE_SETTING(NAME, HELP, PARSE, SHOW)                                                             \
-  Row {                                                                                                      \
-    #NAME, HELP,                                                                                             \
+#define CHORALE_SETTING(NAME, HELP, PARSE, SHOW) \
+  Row { \
+#NAME, HELP,                                                                                             \
         [](Config& config, const std::string& text, const std::string& from) {                               \
           config.NAME = PARSE;                                                                               \
           config.NAME.from = from;                                                                           \
@@ -94,18 +94,21 @@ struct Row {
           const auto& value = config.NAME.value;                                                             \
           return SHOW;                                                                                       \
         },                                                                                                   \
-        [](const Config& config) -> const std::string& { return config.NAME.from; }                          \
+        [](const Config& config) -> const std::string& { return config.NAME.from; } \
   }
 
 const std::array rows = {
     CHORALE_SETTING(timeout, "of every wait", parse_duration(text), duration_text(value)),
-    CHORALE_SETTING(workers, "threads that run blocks on the CPU; 0: one a core", parse_workers(text), std::to_string(value)),
-    CHORALE_SETTING(seed, "of the deterministic scheduler", parse_seed(text), value ? std::to_string(*value) : "off"s),
+    CHORALE_SETTING(workers, "threads that run blocks on the CPU; 0: one a core", parse_workers(text),
+                    std::to_string(value)),
+    CHORALE_SETTING(seed, "of the deterministic scheduler", parse_seed(text),
+                    value ? std::to_string(*value) : "off"s),
     CHORALE_SETTING(backend, "where plans run", parse_word(text, {"cpu"}), value),
     CHORALE_SETTING(packet, "kind of packets", parse_word(text, {"ll8", "ll16"}), value),
     CHORALE_SETTING(log_level, "what goes to stderr",
                     parse_word(text, {"trace", "debug", "info", "warning", "error", "off"}), value),
-    CHORALE_SETTING(require_proof, "refuse plans without a proof", parse_bool(text), value ? "true"s : "false"s),
+    CHORALE_SETTING(require_proof, "refuse plans without a proof", parse_bool(text),
+                    value ? "true"s : "false"s),
 };
 
 #undef CHORALE_SETTING
@@ -127,7 +130,8 @@ void read_ini(Config& config, const std::string& path) {
   po::options_description known;
   std::vector<std::string_view> names;
   for (const Row& row : rows) {
-    known.add_options()(std::string(row.name).c_str(), po::value<std::string>(), std::string(row.help).c_str());
+    known.add_options()(std::string(row.name).c_str(), po::value<std::string>(),
+                        std::string(row.help).c_str());
     names.push_back(row.name);
   }
   const auto parsed = [&] {
@@ -139,10 +143,11 @@ void read_ini(Config& config, const std::string& path) {
   }();
   for (const po::option& option : parsed.options) {
     if (option.unregistered) {
-      throw UsageError(
-          fmt::format("{}: unknown setting '{}'{}", path, option.string_key, did_you_mean(option.string_key, names)));
+      throw UsageError(fmt::format("{}: unknown setting '{}'{}", path, option.string_key,
+                                   did_you_mean(option.string_key, names)));
     }
-    apply(config, option.string_key, option.value.at(0), fmt::format("{}: {}", path, option.string_key), path);
+    apply(config, option.string_key, option.value.at(0), fmt::format("{}: {}", path, option.string_key),
+          path);
   }
 }
 
@@ -163,10 +168,12 @@ void read_environment(Config& config, const char* const* environment) {
     const std::string variable(entry.substr(0, equals));
     const auto found = std::find(known.begin(), known.end(), variable);
     if (found == known.end()) {
-      throw UsageError(fmt::format("unknown environment variable {}{}", variable, did_you_mean(variable, known)));
+      throw UsageError(
+          fmt::format("unknown environment variable {}{}", variable, did_you_mean(variable, known)));
     }
     if (variable == config_variable) continue;
-    apply(config, rows[size_t(found - known.begin()) - 1].name, std::string(entry.substr(equals + 1)), variable, variable);
+    apply(config, rows[size_t(found - known.begin()) - 1].name, std::string(entry.substr(equals + 1)),
+          variable, variable);
   }
 }
 
@@ -185,7 +192,8 @@ std::chrono::nanoseconds parse_duration(const std::string& text) {
       return std::chrono::nanoseconds(*number * nanoseconds);
     }
   }
-  throw UsageError(fmt::format("'{}' is no duration: it should be like 30s, 500ms, 20us, 7ns or 2min, above 0, or 'off'", text));
+  throw UsageError(fmt::format(
+      "'{}' is no duration: it should be like 30s, 500ms, 20us, 7ns or 2min, above 0, or 'off'", text));
 }
 
 Config Config::read(const std::string& ini, const char* const* environment) {
@@ -205,14 +213,16 @@ Config Config::load() {
   }();
   log->set_level(spdlog::level::from_str(config.log_level.value));
   for (const Row& row : rows) {
-    if (row.from(config) != "default") log->debug("{} = {}  ({})", row.name, row.show(config), row.from(config));
+    if (row.from(config) != "default")
+      log->debug("{} = {}  ({})", row.name, row.show(config), row.from(config));
   }
   return config;
 }
 
 std::string Config::describe() const {
   std::string text;
-  for (const Row& row : rows) text += fmt::format("{} = {}  ({})\n", row.name, row.show(*this), row.from(*this));
+  for (const Row& row : rows)
+    text += fmt::format("{} = {}  ({})\n", row.name, row.show(*this), row.from(*this));
   return text;
 }
 

@@ -12,12 +12,13 @@
 #include <utility>
 
 #include "chorale/error.hpp"
+#include "sanitizers.hpp"
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CHORALE_ASAN)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if defined(CHORALE_TSAN)
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -46,16 +47,16 @@ Fiber::Fiber(size_t stack_bytes) {
                                stack_bytes, std::strerror(error)));
   }
   stack_ = static_cast<std::byte*>(memory);
-#if defined(__SANITIZE_THREAD__)
+#if defined(CHORALE_TSAN)
   tsan_inside_ = __tsan_create_fiber(0);
 #endif
 }
 
 Fiber::~Fiber() {
-#if defined(__SANITIZE_THREAD__)
+#if defined(CHORALE_TSAN)
   __tsan_destroy_fiber(tsan_inside_);
 #endif
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CHORALE_ASAN)
   // Frames that never returned left their redzones marked, and the addresses will be used again.
   __asan_unpoison_memory_region(stack_ + page_bytes, mapped_bytes_ - page_bytes);
 #endif
@@ -69,17 +70,17 @@ Fiber::~Fiber() {
 
 /// First thing on the fiber after a switch to it.
 inline void Fiber::enter([[maybe_unused]] bool first) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CHORALE_ASAN)
   __sanitizer_finish_switch_fiber(first ? nullptr : asan_fake_, &asan_outside_bottom_, &asan_outside_bytes_);
 #endif
 }
 
 /// Last thing on the fiber before a switch away from it.
 inline void Fiber::leave() {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CHORALE_ASAN)
   __sanitizer_start_switch_fiber(&asan_fake_, asan_outside_bottom_, asan_outside_bytes_);
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if defined(CHORALE_TSAN)
   __tsan_switch_to_fiber(tsan_outside_, 0);
 #endif
 }
@@ -97,9 +98,8 @@ void Fiber::start() {
       suspend();
     }
   };
-  new (&inside_.fiber) boost::context::fiber(std::allocator_arg,
-                                             boost::context::preallocated(stack.sp, stack.size, stack),
-                                             KeepStack{}, loop);
+  new (&inside_.fiber) boost::context::fiber(
+      std::allocator_arg, boost::context::preallocated(stack.sp, stack.size, stack), KeepStack{}, loop);
   started_ = true;
 }
 
@@ -108,17 +108,17 @@ bool Fiber::resume() {
   ended_ = false;
   Exceptions* const of_thread = exceptions_of_thread();
   const Exceptions saved = std::exchange(*of_thread, exceptions_);
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CHORALE_ASAN)
   void* fake = nullptr;
   __sanitizer_start_switch_fiber(&fake, stack_ + page_bytes, mapped_bytes_ - page_bytes);
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if defined(CHORALE_TSAN)
   tsan_outside_ = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(tsan_inside_, 0);
 #endif
   // The moved-from handle is empty, so assigning to it unwinds nothing.
   inside_.fiber = std::move(inside_.fiber).resume();
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(CHORALE_ASAN)
   __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
 #endif
   exceptions_ = std::exchange(*of_thread, saved);

@@ -59,11 +59,11 @@ class Fiber {
   Exceptions exceptions_;
 
   // For the sanitizers, which must be told of every switch.
-  void* tsan_inside_ = nullptr;
-  void* tsan_outside_ = nullptr;
-  void* asan_fake_ = nullptr;
-  const void* asan_outside_bottom_ = nullptr;
-  size_t asan_outside_bytes_ = 0;
+  [[maybe_unused]] void* tsan_inside_ = nullptr;
+  [[maybe_unused]] void* tsan_outside_ = nullptr;
+  [[maybe_unused]] void* asan_fake_ = nullptr;
+  [[maybe_unused]] const void* asan_outside_bottom_ = nullptr;
+  [[maybe_unused]] size_t asan_outside_bytes_ = 0;
 };
 
 }  // namespace chorale::cpu

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include "chorale/error.hpp"
+#include "sanitizers.hpp"
 #include "scheduler_impl.hpp"
 
 namespace chorale::cpu {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
 constexpr size_t block_stack_bytes = 256 << 10;  // redzones make frames several times larger
 #else
 constexpr size_t block_stack_bytes = 96 << 10;
@@ -20,7 +21,9 @@ void SchedulerImpl::run_seeded(std::vector<std::function<void()>>) {
   throw UsageError("run_seeded() needs a scheduler with a seed");
 }
 
-bool SchedulerImpl::wait(Ready, const void*, bool) { throw UsageError("wait() needs a scheduler with a seed"); }
+bool SchedulerImpl::wait(Ready, const void*, bool) {
+  throw UsageError("wait() needs a scheduler with a seed");
+}
 
 void SchedulerImpl::time_out(int rank) {
   options_.raise(Stop::timed_out, rank,
@@ -39,7 +42,8 @@ void BlockTask::begin(Launch& launch, int block) {
 }
 
 Stuck BlockTask::report() const {
-  Stuck stuck{.rank = launch_->rank, .block = block_, .parked = ready != nullptr, .waiting = waiting_, .seen = 0};
+  Stuck stuck{
+      .rank = launch_->rank, .block = block_, .parked = ready != nullptr, .waiting = waiting_, .seen = 0};
   if (waiting_.word) stuck.seen = load_relaxed(waiting_.word);
   return stuck;
 }
@@ -73,8 +77,12 @@ LaunchResult Scheduler::launch(int rank, int blocks, const Body& body) {
 void Scheduler::busy(int change) { impl_->busy(change); }
 void Scheduler::end_rank(int rank) { impl_->end_rank(rank); }
 bool Scheduler::seeded() const { return impl_->options().seed.has_value(); }
-void Scheduler::run_seeded(std::vector<std::function<void()>> bodies) { impl_->run_seeded(std::move(bodies)); }
-bool Scheduler::wait(Ready ready, const void* state, bool obey_stop) { return impl_->wait(ready, state, obey_stop); }
+void Scheduler::run_seeded(std::vector<std::function<void()>> bodies) {
+  impl_->run_seeded(std::move(bodies));
+}
+bool Scheduler::wait(Ready ready, const void* state, bool obey_stop) {
+  return impl_->wait(ready, state, obey_stop);
+}
 void Scheduler::rearm() { impl_->rearm(); }
 
 }  // namespace chorale::cpu

@@ -52,23 +52,23 @@ class BlockHost : public HostBlock {
 
 class SchedulerImpl;
 
-/// Callers of launch() are the workers: up to `workers` of them run blocks of any rank, the others sleep until
-/// their launch has ended or a worker's place is free. There are no other threads.
+/// Callers of launch() are the workers: up to `workers` of them run blocks of any rank, the others sleep
+/// until their launch has ended or a worker's place is free. There are no other threads.
 ///
 /// With a seed there is one thread, ranks are fibers too (run_seeded), and every choice is drawn.
 class Scheduler {
  public:
   struct Options {
-    int ranks = 1;                         ///< of the world
-    bool complete = true;                  ///< all ranks of the world launch here
-    unsigned workers = 0;                  ///< 0: one a core
+    int ranks = 1;         ///< of the world
+    bool complete = true;  ///< all ranks of the world launch here
+    unsigned workers = 0;  ///< 0: one a core
     std::optional<uint64_t> seed = std::nullopt;
-    std::chrono::nanoseconds timeout{0};   ///< of a launch; 0: none
-    AbortWord* abort = nullptr;    ///< never null
+    std::chrono::nanoseconds timeout{0};  ///< of a launch; 0: none
+    AbortWord* abort = nullptr;           ///< never null
     /// Stops the world, first caller wins; sets abort->stop before it returns. Any thread.
     std::function<void(Stop, int rank, const std::string& why)> raise = {};
-    /// Ranks that wait in a collective of the world, which cannot end while one of the others sits in a launch:
-    /// they count as stuck too. May be empty.
+    /// Ranks that wait in a collective of the world, which cannot end while one of the others sits in a
+    /// launch: they count as stuck too. May be empty.
     std::function<int()> ranks_in_collective = {};
     /// Looks for dead peers; called about every 20 ms while nothing can run. Any thread. May be empty.
     std::function<void()> idle_check = {};
@@ -79,9 +79,9 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// Runs body(block, host) for block = 0 ... blocks-1 of `rank`; returns when all have ended. Launches of one
-  /// rank are made one after the other. In a stopped world nothing runs.
-  /// \throws what a body threw first (the world is then stopped: aborted)
+  /// Runs body(block, host) for block = 0 ... blocks-1 of `rank`; returns when all have ended. Launches of
+  /// one rank are made one after the other. In a stopped world nothing runs. \throws what a body threw first
+  /// (the world is then stopped: aborted)
   LaunchResult launch(int rank, int blocks, const std::function<void(int block, BlockHost& host)>& body);
 
   /// Something outside the fibers (a proxy thread) may make progress: +1 while it may, -1 after. While the

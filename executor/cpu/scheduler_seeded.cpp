@@ -7,7 +7,8 @@
 namespace chorale::cpu {
 namespace {
 
-constexpr size_t rank_stack_bytes = 1 << 20;  // the application's code runs on it; untouched pages cost nothing
+constexpr size_t rank_stack_bytes = 1
+                                    << 20;  // the application's code runs on it; untouched pages cost nothing
 
 /// splitmix64: the same numbers with every standard library.
 class Draw {
@@ -77,8 +78,8 @@ class SeededScheduler : public SchedulerImpl {
       tasks_.push_back({task.get(), nullptr, std::move(task)});
     }
     launches_.push_back(&launch);
-    running_->park([](const void* of) { return static_cast<const Launch*>(of)->remaining.load() == 0; }, &launch,
-                   false);
+    running_->park([](const void* of) { return static_cast<const Launch*>(of)->remaining.load() == 0; },
+                   &launch, false);
     launches_.erase(std::find(launches_.begin(), launches_.end(), &launch));
     if (launch.error) std::rethrow_exception(launch.error);
     LaunchResult result{stopped(), {}};

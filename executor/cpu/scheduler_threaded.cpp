@@ -79,7 +79,8 @@ LaunchResult ThreadedScheduler::launch(int rank, int blocks, const Body& body) {
     // Every block of every rank is written down before it is told of the stop; wait for the other workers to
     // have done so, which they do before they run anything else.
     recorded_.wait(guard, [&] {
-      return std::all_of(seats_.begin(), seats_.end(), [](const Seat& one) { return !one.owner || one.recorded; });
+      return std::all_of(seats_.begin(), seats_.end(),
+                         [](const Seat& one) { return !one.owner || one.recorded; });
     });
     result.stuck = stuck_;
     sort_by_rank(result.stuck);
@@ -254,7 +255,8 @@ void ThreadedScheduler::check_deadlines() {
   const Clock::time_point now = Clock::now();
   std::lock_guard guard(mutex_);
   for (const Call* call : calls_) {
-    if (now > call->deadline && call->remaining.load(std::memory_order_relaxed) != 0) return time_out(call->rank);
+    if (now > call->deadline && call->remaining.load(std::memory_order_relaxed) != 0)
+      return time_out(call->rank);
   }
 }
 
@@ -278,12 +280,14 @@ void ThreadedScheduler::report(BlockTask& task) {
 bool ThreadedScheduler::may_be_stuck() const {
   if (!options_.complete || busy_.load(std::memory_order_acquire) != 0) return false;
   const int in_collective = options_.ranks_in_collective ? options_.ranks_in_collective() : 0;
-  return launched_.load(std::memory_order_acquire) + ended_ranks_.load(std::memory_order_acquire) + in_collective >=
+  return launched_.load(std::memory_order_acquire) + ended_ranks_.load(std::memory_order_acquire) +
+             in_collective >=
          options_.ranks;
 }
 
-/// With every seat's lock held no block runs. If then none can, every rank sits in a launch (or in a collective
-/// that waits for one that does), and nothing outside is at work, no memory changes any more: it stays so.
+/// With every seat's lock held no block runs. If then none can, every rank sits in a launch (or in a
+/// collective that waits for one that does), and nothing outside is at work, no memory changes any more: it
+/// stays so.
 void ThreadedScheduler::find_deadlock() {
   std::vector<std::unique_lock<std::mutex>> locks;
   for (Seat& seat : seats_) {
@@ -296,7 +300,8 @@ void ThreadedScheduler::find_deadlock() {
     // Before looking at the blocks: an agent writes what they wait for, and then is no longer busy.
     if (calls_.empty() || stopped() != Stop::none || !may_be_stuck()) return;
     // A caller whose blocks have all ended is about to go on.
-    if (std::any_of(calls_.begin(), calls_.end(), [](const Call* call) { return call->remaining == 0; })) return;
+    if (std::any_of(calls_.begin(), calls_.end(), [](const Call* call) { return call->remaining == 0; }))
+      return;
     for (const Seat& seat : seats_) {
       for (const Entry& entry : seat.entries) {
         if (entry.task->runnable(false)) return;

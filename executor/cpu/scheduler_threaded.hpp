@@ -9,9 +9,9 @@
 
 namespace chorale::cpu {
 
-/// Blocks live in `seats`, one a worker. A caller takes a free seat and runs the blocks in it, of whatever rank;
-/// with none free it sleeps. Done with its own launch it hands the seat, blocks and all, to a sleeping caller.
-/// So a block stays with its seat, and switching blocks takes no lock that another thread wants.
+/// Blocks live in `seats`, one a worker. A caller takes a free seat and runs the blocks in it, of whatever
+/// rank; with none free it sleeps. Done with its own launch it hands the seat, blocks and all, to a sleeping
+/// caller. So a block stays with its seat, and switching blocks takes no lock that another thread wants.
 ///
 /// Locks: a seat's `lock` before `mutex_`; find_deadlock(), which needs all seats, only tries.
 class ThreadedScheduler : public SchedulerImpl {
@@ -65,7 +65,7 @@ class ThreadedScheduler : public SchedulerImpl {
   void find_deadlock();
 
   std::vector<Seat> seats_;
-  std::atomic<int> active_{0};           // workers that found something to run the last time
+  std::atomic<int> active_{0};          // workers that found something to run the last time
   std::atomic<Seat*> hungry_{nullptr};  // its worker has nothing to run
 
   std::mutex mutex_;

@@ -1,5 +1,6 @@
 /// \file
-/// The memory that all ranks of a world share for their own affairs. The same in one process and over several.
+/// The memory that all ranks of a world share for their own affairs. The same in one process and over
+/// several.
 #pragma once
 
 #include <atomic>

@@ -68,23 +68,22 @@ Group::Group(Mapping control, int rank, const Options& options)
 Group::~Group() = default;
 
 void Group::start(bool complete) {
-  cpu::Scheduler::Options options{.ranks = ranks(),
-                                  .complete = complete,
-                                  .workers = options_.workers,
-                                  .seed = options_.seed,
-                                  .timeout = options_.timeout,
-                                  .abort = abort_word(),
-                                  .raise = [this](Stop stop, int rank, const std::string& why) { raise(stop, rank, why); },
-                                  .ranks_in_collective = {},
-                                  .idle_check = {}};
+  cpu::Scheduler::Options options{
+      .ranks = ranks(),
+      .complete = complete,
+      .workers = options_.workers,
+      .seed = options_.seed,
+      .timeout = options_.timeout,
+      .abort = abort_word(),
+      .raise = [this](Stop stop, int rank, const std::string& why) { raise(stop, rank, why); },
+      .ranks_in_collective = {},
+      .idle_check = {}};
   if (complete) options.ranks_in_collective = [this] { return int(control_->barrier.arrived.load()); };
   if (!local_) options.idle_check = [this] { check_peers(); };
   scheduler_ = std::make_unique<cpu::Scheduler>(std::move(options));
 }
 
-void Group::barrier(int rank) {
-  meet(control_->barrier, &Seat::arrived, rank, true, "a barrier", {});
-}
+void Group::barrier(int rank) { meet(control_->barrier, &Seat::arrived, rank, true, "a barrier", {}); }
 
 std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const std::byte> mine) {
   std::vector<std::vector<std::byte>> all(ranks());
@@ -128,8 +127,8 @@ void Group::reset(int rank) {
   }
 }
 
-void Group::meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop, const char* what,
-                 const std::function<void()>& before_release) {
+void Group::meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop,
+                 const char* what, const std::function<void()>& before_release) {
   if (obey_stop) check();
   const uint64_t wanted = (control_->seats()[rank].*number).load(std::memory_order_relaxed) + 1;
   (control_->seats()[rank].*number).store(wanted);
@@ -192,10 +191,12 @@ void Group::throw_stopped() {
   const std::string why = control_->why_ready.load(std::memory_order_acquire) ? control_->why : "";
   switch (stop) {
     case Stop::timed_out:
-      throw RunError(RunError::Reason::timed_out,
-                     "timed out: " + (why.empty() ? fmt::format("a wait of rank {} reached its deadline", rank) : why));
+      throw RunError(
+          RunError::Reason::timed_out,
+          "timed out: " + (why.empty() ? fmt::format("a wait of rank {} reached its deadline", rank) : why));
     case Stop::deadlock:
-      throw RunError(RunError::Reason::deadlock, "deadlock: " + (why.empty() ? fmt::format("seen by rank {}", rank) : why));
+      throw RunError(RunError::Reason::deadlock,
+                     "deadlock: " + (why.empty() ? fmt::format("seen by rank {}", rank) : why));
     case Stop::peer_lost:
       throw RunError(RunError::Reason::peer_lost, why.empty() ? fmt::format("rank {} died", rank) : why);
     default:
@@ -237,7 +238,8 @@ void Group::check_peers() {
   if (local_) return;
   const int64_t now = Clock::now().time_since_epoch().count();
   int64_t next = next_check_ns_.load(std::memory_order_relaxed);
-  if (now < next || !next_check_ns_.compare_exchange_strong(next, now + std::chrono::nanoseconds(check_interval).count())) {
+  if (now < next ||
+      !next_check_ns_.compare_exchange_strong(next, now + std::chrono::nanoseconds(check_interval).count())) {
     return;
   }
   for (const int peer : watch_.dead()) {
@@ -255,7 +257,8 @@ std::string Group::missing(std::atomic<uint64_t> Seat::*number, uint64_t wanted,
   std::vector<int> absent;
   for (int peer = 0; peer < ranks(); ++peer) {
     Seat& seat = control_->seats()[peer];
-    if ((seat.*number).load() < wanted && (!only_left || seat.presence.load() == Presence::left)) absent.push_back(peer);
+    if ((seat.*number).load() < wanted && (!only_left || seat.presence.load() == Presence::left))
+      absent.push_back(peer);
   }
   return ranks_text(absent);
 }
@@ -266,11 +269,14 @@ void Group::ring() {
 }
 
 void sleep_on(std::atomic<uint32_t>& bell, uint32_t seen, std::chrono::nanoseconds limit) {
-  const timespec time{.tv_sec = time_t(limit.count() / 1000000000), .tv_nsec = long(limit.count() % 1000000000)};
+  const timespec time{.tv_sec = time_t(limit.count() / 1000000000),
+                      .tv_nsec = long(limit.count() % 1000000000)};
   syscall(SYS_futex, &bell, FUTEX_WAIT, seen, &time, nullptr, 0);
 }
 
-void wake_all(std::atomic<uint32_t>& bell) { syscall(SYS_futex, &bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
+void wake_all(std::atomic<uint32_t>& bell) {
+  syscall(SYS_futex, &bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
 
 std::string seconds_text(std::chrono::nanoseconds time) {
   return fmt::format("{:.4g} s", std::chrono::duration<double>(time).count());

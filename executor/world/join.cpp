@@ -52,10 +52,11 @@ class Joining {
       const Descriptor other = open_published(file_);
       if (!other) continue;  // it has just gone
       if (const std::optional<Process> owner = owner_of(other); owner && is_alive(*owner)) {
-        throw RunError(Reason::mismatch,
-                       fmt::format("another job uses 'shm://{}': its rank 0 is process {}; give each job a name "
-                                   "of its own",
-                                   name_, owner->pid));
+        throw RunError(
+            Reason::mismatch,
+            fmt::format("another job uses 'shm://{}': its rank 0 is process {}; give each job a name "
+                        "of its own",
+                        name_, owner->pid));
       }
       unpublish(other, file_);
       check_deadline();
@@ -78,8 +79,9 @@ class Joining {
     }
     mapping_ = Mapping(memory_, size_of(memory_));
     if (control().ranks != uint32_t(ranks_)) {
-      throw RunError(Reason::mismatch, fmt::format("rank {} says that 'shm://{}' has {} ranks, rank 0 (pid {}) says {}",
-                                                   rank_, name_, ranks_, control().owner.pid, control().ranks));
+      throw RunError(Reason::mismatch,
+                     fmt::format("rank {} says that 'shm://{}' has {} ranks, rank 0 (pid {}) says {}", rank_,
+                                 name_, ranks_, control().owner.pid, control().ranks));
     }
   }
 
@@ -89,7 +91,8 @@ class Joining {
     const Mapping mapping(memory, bytes);
     const Control& found = *reinterpret_cast<const Control*>(mapping.data());
     if (found.magic != Control::version || bytes < Control::bytes(int(found.ranks))) {
-      throw RunError(Reason::mismatch, fmt::format("/dev/shm/{} is not of this version of Chorale; remove it", file_));
+      throw RunError(Reason::mismatch,
+                     fmt::format("/dev/shm/{} is not of this version of Chorale; remove it", file_));
     }
     return found.owner;
   }
@@ -98,10 +101,11 @@ class Joining {
     Seat& mine = seat(rank_);
     Presence absent = Presence::absent;
     if (!mine.presence.compare_exchange_strong(absent, Presence::claimed)) {
-      throw RunError(Reason::mismatch,
-                     fmt::format("rank {} of 'shm://{}' is taken by process {}: two processes have one rank, or "
-                                 "two jobs have one name",
-                                 rank_, name_, mine.process.pid));
+      throw RunError(
+          Reason::mismatch,
+          fmt::format("rank {} of 'shm://{}' is taken by process {}: two processes have one rank, or "
+                      "two jobs have one name",
+                      rank_, name_, mine.process.pid));
     }
     mine.process = self_;
     mine.presence.store(Presence::joined, std::memory_order_release);
@@ -124,7 +128,8 @@ class Joining {
           presence = seat(peer).presence.load(std::memory_order_acquire);
           if (presence == Presence::joined) throw_lost(peer, "died");
         }
-        if (presence == Presence::left && control().joined.load() < uint32_t(ranks_)) throw_lost(peer, "gave up");
+        if (presence == Presence::left && control().joined.load() < uint32_t(ranks_))
+          throw_lost(peer, "gave up");
       }
       if (expired()) throw_timed_out(absent);
       sleep_on(control().bell, seen, std::chrono::milliseconds(20));
@@ -134,14 +139,13 @@ class Joining {
   [[noreturn]] void throw_lost(int peer, const char* how) {
     const int pid = seat(peer).process.pid;
     give_up();
-    throw RunError(Reason::peer_lost,
-                   fmt::format("rank {} (pid {}) {} while 'shm://{}' was being joined", peer, pid, how, name_));
+    throw RunError(Reason::peer_lost, fmt::format("rank {} (pid {}) {} while 'shm://{}' was being joined",
+                                                  peer, pid, how, name_));
   }
 
   [[noreturn]] void throw_timed_out(const std::vector<int>& absent) {
-    const std::string why =
-        fmt::format("{} did not join 'shm://{}' within {}, says rank {}", ranks_text(absent), name_,
-                    seconds_text(timeout_), rank_);
+    const std::string why = fmt::format("{} did not join 'shm://{}' within {}, says rank {}",
+                                        ranks_text(absent), name_, seconds_text(timeout_), rank_);
     if (mapping_.data()) give_up();
     throw RunError(Reason::timed_out, why);
   }

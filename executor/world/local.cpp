@@ -16,8 +16,8 @@ void check_ranks(int ranks) {
 }
 
 std::shared_ptr<world::Group> make_group(int ranks, const LocalOptions& options) {
-  return std::make_shared<world::Group>(ranks,
-                                        world::Group::Options{options.workers, options.seed, options.timeout});
+  return std::make_shared<world::Group>(
+      ranks, world::Group::Options{options.workers, options.seed, options.timeout});
 }
 
 std::string text_of(const std::exception_ptr& error) {

@@ -25,8 +25,9 @@ World world_from_mpi(MPI_Comm communicator, JoinOptions options) {
   if (names.size() > 1) {
     std::string list;
     for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-    throw RunError(RunError::Reason::mismatch,
-                   fmt::format("the ranks are on {} hosts ({}); a world has one host for now", names.size(), list));
+    throw RunError(
+        RunError::Reason::mismatch,
+        fmt::format("the ranks are on {} hosts ({}); a world has one host for now", names.size(), list));
   }
 
   // Random, so that no other job of this host can have it.

@@ -38,14 +38,16 @@ Descriptor create_unnamed() {
   Descriptor memory(open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (memory || (errno != EOPNOTSUPP && errno != EISDIR)) return memory;
 #endif
-  const std::string name = fmt::format("/chorale-unnamed-{}-{}", getpid(), reinterpret_cast<uintptr_t>(&errno));
+  const std::string name =
+      fmt::format("/chorale-unnamed-{}-{}", getpid(), reinterpret_cast<uintptr_t>(&errno));
   Descriptor named(shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
   if (named) shm_unlink(name.c_str());
   return named;
 }
 
 bool same_file(const Descriptor& memory, const std::string& name) {
-  struct stat mine {}, named {};
+  struct stat mine {
+  }, named{};
   return fstat(memory.get(), &mine) == 0 && stat(fmt::format("{}/{}", folder, name).c_str(), &named) == 0 &&
          mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
 }
@@ -103,9 +105,11 @@ Descriptor create_shared(uint64_t bytes) {
 
 bool publish(const Descriptor& memory, const std::string& name) {
   const std::string path = fmt::format("{}/{}", folder, name);
-  if (linkat(AT_FDCWD, path_of_own(memory).c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
+  if (linkat(AT_FDCWD, path_of_own(memory).c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0)
+    return true;
   if (errno == EEXIST) return false;
-  throw RunError(RunError::Reason::resources, fmt::format("cannot create {}: {}", path, std::strerror(errno)));
+  throw RunError(RunError::Reason::resources,
+                 fmt::format("cannot create {}: {}", path, std::strerror(errno)));
 }
 
 Descriptor open_published(const std::string& name) {
@@ -126,10 +130,11 @@ Descriptor open_of_peer(int pid, int fd) {
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
   Descriptor memory(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (memory) return memory;
-  throw RunError(RunError::Reason::other,
-                 fmt::format("cannot open a peer's shared memory at {}: {}; the ranks must be processes of one "
-                             "user that see each other in /proc",
-                             path, std::strerror(errno)));
+  throw RunError(
+      RunError::Reason::other,
+      fmt::format("cannot open a peer's shared memory at {}: {}; the ranks must be processes of one "
+                  "user that see each other in /proc",
+                  path, std::strerror(errno)));
 }
 
 uint64_t size_of(const Descriptor& memory) {

@@ -118,9 +118,10 @@ Window Window::create(World& world, uint64_t bytes) {
       if (rank == world.rank() || other.bytes == 0) continue;
       const world::Descriptor theirs = world::open_of_peer(other.pid, other.fd);
       if (world::size_of(theirs) != other.bytes) {
-        throw RunError(RunError::Reason::mismatch, fmt::format("the window of rank {} has {} bytes, not {}: are the "
-                                                               "ranks in different process namespaces?",
-                                                               rank, world::size_of(theirs), other.bytes));
+        throw RunError(RunError::Reason::mismatch,
+                       fmt::format("the window of rank {} has {} bytes, not {}: are the "
+                                   "ranks in different process namespaces?",
+                                   rank, world::size_of(theirs), other.bytes));
       }
       map(maps->shares[rank], theirs, other.bytes);
     }

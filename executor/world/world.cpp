@@ -16,13 +16,15 @@ constexpr std::string_view shm = "shm://", tcp = "tcp://";
 /// The part of `address` behind "shm://".
 std::string shm_name(const std::string& address) {
   if (address.starts_with(tcp)) {
-    throw UsageError(fmt::format("'{}': joining over TCP is not there yet; ranks of one host join by shm://name", address));
+    throw UsageError(fmt::format(
+        "'{}': joining over TCP is not there yet; ranks of one host join by shm://name", address));
   }
   const std::string name = address.starts_with(shm) ? address.substr(shm.size()) : std::string();
   if (name.empty() || name.size() > 200 || name.find('/') != std::string::npos) {
-    throw UsageError(fmt::format("'{}' is no address: it should be shm://name, with a name of at most 200 "
-                                 "characters and no '/'",
-                                 address));
+    throw UsageError(
+        fmt::format("'{}' is no address: it should be shm://name, with a name of at most 200 "
+                    "characters and no '/'",
+                    address));
   }
   return name;
 }
@@ -45,7 +47,8 @@ World::~World() {
 World World::join(const std::string& address, int rank, int ranks, JoinOptions options) {
   const std::string name = shm_name(address);
   if (ranks < 1 || rank < 0 || rank >= ranks) {
-    throw UsageError(fmt::format("rank {} of {} ranks: a rank is at least 0 and less than their number", rank, ranks));
+    throw UsageError(
+        fmt::format("rank {} of {} ranks: a rank is at least 0 and less than their number", rank, ranks));
   }
   world::Mapping control = world::meet_under(name, rank, ranks, options.timeout);
   return World(std::make_shared<world::Group>(std::move(control), rank,

@@ -28,7 +28,8 @@ inline std::string did_you_mean(std::string_view word, std::span<const std::stri
     for (size_t at = 1; at <= word.size(); ++at) {
       row[0] = at;
       for (size_t to = 1; to <= other.size(); ++to) {
-        row[to] = std::min({last[to] + 1, row[to - 1] + 1, last[to - 1] + !same(word[at - 1], other[to - 1])});
+        row[to] =
+            std::min({last[to] + 1, row[to - 1] + 1, last[to - 1] + !same(word[at - 1], other[to - 1])});
         if (at > 1 && to > 1 && same(word[at - 1], other[to - 2]) && same(word[at - 2], other[to - 1])) {
           row[to] = std::min(row[to], before[to - 2] + 1);
         }

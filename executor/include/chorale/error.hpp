@@ -27,13 +27,20 @@ struct RunError : std::runtime_error {
 /// "timed_out", "aborted", ...
 constexpr const char* name(RunError::Reason reason) {
   switch (reason) {
-    case RunError::Reason::timed_out: return "timed_out";
-    case RunError::Reason::aborted: return "aborted";
-    case RunError::Reason::deadlock: return "deadlock";
-    case RunError::Reason::peer_lost: return "peer_lost";
-    case RunError::Reason::mismatch: return "mismatch";
-    case RunError::Reason::resources: return "resources";
-    case RunError::Reason::other: return "other";
+    case RunError::Reason::timed_out:
+      return "timed_out";
+    case RunError::Reason::aborted:
+      return "aborted";
+    case RunError::Reason::deadlock:
+      return "deadlock";
+    case RunError::Reason::peer_lost:
+      return "peer_lost";
+    case RunError::Reason::mismatch:
+      return "mismatch";
+    case RunError::Reason::resources:
+      return "resources";
+    case RunError::Reason::other:
+      return "other";
   }
   return "other";
 }

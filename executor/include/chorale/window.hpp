@@ -17,7 +17,8 @@ namespace chorale {
 class Window {
  public:
   /// Collective. `bytes` may differ by rank and may be 0.
-  /// \throws RunError resources, on all ranks, if one rank cannot have its bytes; otherwise as World::barrier()
+  /// \throws RunError resources, on all ranks, if one rank cannot have its bytes; otherwise as
+  /// World::barrier()
   static Window create(World& world, uint64_t bytes);
 
   Window(Window&&) noexcept;

@@ -27,8 +27,8 @@ class Group;
 
 /// For ranks that live in one process.
 struct LocalOptions {
-  std::optional<uint64_t> seed = std::nullopt;                  ///< run everything in an order drawn from it (run_local)
-  unsigned workers = 0;                                         ///< threads that run blocks at a time; 0: one a core
+  std::optional<uint64_t> seed = std::nullopt;  ///< run everything in an order drawn from it (run_local)
+  unsigned workers = 0;                         ///< threads that run blocks at a time; 0: one a core
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< of every wait; 0: none
 };
 
@@ -76,8 +76,7 @@ class World {
 
   /// Collective: did it work everywhere? Throws on ALL ranks the message of the lowest rank that has one,
   /// with its `reason`, as "rank 2: <message>".
-  void agree(const std::optional<std::string>& my_error,
-             RunError::Reason reason = RunError::Reason::other);
+  void agree(const std::optional<std::string>& my_error, RunError::Reason reason = RunError::Reason::other);
 
   /// Ends every pending and later wait of every rank with RunError{aborted}, naming this rank and `why`.
   /// From any thread, any number of times: the first abort of the world wins. Never blocks.

@@ -1,12 +1,13 @@
+#include "chorale/config.hpp"
+
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
 #include <string_view>
-#include <unistd.h>
 #include <vector>
 
-#include "chorale/config.hpp"
 #include "chorale/did_you_mean.hpp"
 
 namespace chorale::test {
@@ -16,7 +17,8 @@ using namespace std::chrono_literals;
 
 /// A file that is gone when the test ends.
 struct IniFile {
-  explicit IniFile(const std::string& text) : path(testing::TempDir() + "chorale-" + std::to_string(getpid()) + ".ini") {
+  explicit IniFile(const std::string& text)
+      : path(testing::TempDir() + "chorale-" + std::to_string(getpid()) + ".ini") {
     std::ofstream(path) << text;
   }
   ~IniFile() { std::remove(path.c_str()); }
@@ -50,7 +52,8 @@ TEST(Config, Defaults) {
 
 TEST(Config, EnvironmentWinsOverTheFileAndCodeOverBoth) {
   const IniFile file("# a comment\ntimeout = 500ms\nworkers = 3\nseed = 17\nrequire_proof = yes\n");
-  Config config = read(file.path, {"CHORALE_WORKERS=5", "CHORALE_PACKET=ll16", "CHORALE_SEED=off", "CHORALE_CONFIG=x"});
+  Config config =
+      read(file.path, {"CHORALE_WORKERS=5", "CHORALE_PACKET=ll16", "CHORALE_SEED=off", "CHORALE_CONFIG=x"});
   config.packet = "ll8";
   EXPECT_EQ(config.describe(), "timeout = 500ms  (" + file.path +
                                    ")\n"
@@ -78,11 +81,15 @@ TEST(Config, UnknownNamesAreRefusedWithASuggestion) {
 
 TEST(Config, BadValuesAreRefusedByName) {
   EXPECT_EQ(failure("", {"CHORALE_TIMEOUT=30"}),
-            "CHORALE_TIMEOUT = 30: '30' is no duration: it should be like 30s, 500ms, 20us, 7ns or 2min, above 0, or 'off'");
-  EXPECT_EQ(failure("", {"CHORALE_PACKET=l16"}), "CHORALE_PACKET = l16: 'l16' is none of ll8, ll16, did you mean 'll16'?");
+            "CHORALE_TIMEOUT = 30: '30' is no duration: it should be like 30s, 500ms, 20us, 7ns or 2min, "
+            "above 0, or 'off'");
+  EXPECT_EQ(failure("", {"CHORALE_PACKET=l16"}),
+            "CHORALE_PACKET = l16: 'l16' is none of ll8, ll16, did you mean 'll16'?");
   EXPECT_EQ(failure("", {"CHORALE_WORKERS=-1"}), "CHORALE_WORKERS = -1: '-1' is no number from 0 to 4096");
-  EXPECT_EQ(failure("", {"CHORALE_SEED=abc"}), "CHORALE_SEED = abc: 'abc' is neither a 64-bit number nor 'off'");
-  EXPECT_EQ(failure("", {"CHORALE_REQUIRE_PROOF="}), "CHORALE_REQUIRE_PROOF = : '' is neither true nor false");
+  EXPECT_EQ(failure("", {"CHORALE_SEED=abc"}),
+            "CHORALE_SEED = abc: 'abc' is neither a 64-bit number nor 'off'");
+  EXPECT_EQ(failure("", {"CHORALE_REQUIRE_PROOF="}),
+            "CHORALE_REQUIRE_PROOF = : '' is neither true nor false");
   EXPECT_EQ(failure("/no/such/file", {}), "cannot read /no/such/file, named by CHORALE_CONFIG");
   const IniFile file("seed = x\n");
   EXPECT_EQ(failure(file.path, {}), file.path + ": seed = x: 'x' is neither a 64-bit number nor 'off'");
@@ -95,7 +102,8 @@ TEST(Config, Durations) {
   EXPECT_EQ(parse_duration("7ns"), 7ns);
   EXPECT_EQ(parse_duration("2min"), 2min);
   EXPECT_EQ(parse_duration("off"), 0ns);
-  for (const char* bad : {"", "s", "0s", "-1s", "3", "3 s", "3h", "99999999999999s", "99999999999999999999s"}) {
+  for (const char* bad :
+       {"", "s", "0s", "-1s", "3", "3 s", "3h", "99999999999999s", "99999999999999999999s"}) {
     EXPECT_THROW(parse_duration(bad), UsageError) << bad;
   }
 }

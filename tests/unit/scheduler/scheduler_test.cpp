@@ -4,13 +4,14 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "scheduler_under_test.hpp"
+#include "../../../executor/cpu/sanitizers.hpp"
 #include "chorale/error.hpp"
+#include "scheduler_under_test.hpp"
 
 namespace chorale::test {
 namespace {
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(CHORALE_TSAN)
 constexpr int many_ranks = 32;  // the sanitizer keeps megabytes a fiber
 #else
 constexpr int many_ranks = 256;
@@ -49,7 +50,8 @@ void ring(SchedulerUnderTest& under_test, int blocks, int launches, uint64_t lap
 TEST(Scheduler, RunsEveryBlockOnce) {
   SchedulerUnderTest under_test(1);
   std::vector<int> runs(100);
-  const LaunchResult result = under_test.scheduler.launch(0, 100, [&](int block, BlockHost&) { ++runs[block]; });
+  const LaunchResult result =
+      under_test.scheduler.launch(0, 100, [&](int block, BlockHost&) { ++runs[block]; });
   EXPECT_EQ(result.stop, Stop::none);
   EXPECT_EQ(runs, std::vector<int>(100, 1));
 }
@@ -85,7 +87,8 @@ void hang(SchedulerUnderTest& under_test, std::vector<LaunchResult>& results) {
   under_test.run([&](int rank) {
     results[rank] = under_test.scheduler.launch(rank, 2, [&](int block, BlockHost& host) {
       if (rank == 2) return;
-      host.set_waiting({.what = "wait", .op_index = 7, .expected = 5, .word = &never, .peer = (rank + 1) % 4});
+      host.set_waiting(
+          {.what = "wait", .op_index = 7, .expected = 5, .word = &never, .peer = (rank + 1) % 4});
       if (block == 1) await(host, &never, 5);
     });
   });
@@ -151,8 +154,8 @@ TEST(Scheduler, NoDeadlockWhileAnAgentIsBusy) {
       under_test.scheduler.busy(-1);
     });
     under_test.run([&](int rank) {
-      const LaunchResult result =
-          under_test.scheduler.launch(rank, 1, [&](int, BlockHost& host) { EXPECT_TRUE(await(host, &word, 1)); });
+      const LaunchResult result = under_test.scheduler.launch(
+          rank, 1, [&](int, BlockHost& host) { EXPECT_TRUE(await(host, &word, 1)); });
       EXPECT_EQ(result.stop, Stop::none);
     });
     agent.join();
@@ -164,9 +167,10 @@ TEST(Scheduler, LaunchTimesOut) {
   SchedulerUnderTest under_test(2, 2, {}, 100ms);
   const uint64_t never = 0;
   under_test.run([&](int rank) {
-    if (rank == 1) return std::this_thread::sleep_for(300ms);  // has not ended: no deadlock, as far as anyone knows
-    const LaunchResult result =
-        under_test.scheduler.launch(0, 1, [&](int, BlockHost& host) { EXPECT_FALSE(await(host, &never, 1)); });
+    if (rank == 1)
+      return std::this_thread::sleep_for(300ms);  // has not ended: no deadlock, as far as anyone knows
+    const LaunchResult result = under_test.scheduler.launch(
+        0, 1, [&](int, BlockHost& host) { EXPECT_FALSE(await(host, &never, 1)); });
     EXPECT_EQ(result.stop, Stop::timed_out);
     EXPECT_EQ(result.stuck.size(), 1u);
   });

@@ -17,15 +17,16 @@ namespace chorale::test {
 struct SchedulerUnderTest {
   explicit SchedulerUnderTest(int ranks, unsigned workers = 2, std::optional<uint64_t> seed = {},
                               std::chrono::nanoseconds timeout = std::chrono::nanoseconds(0))
-      : ranks(ranks), scheduler({.ranks = ranks,
-                                 .complete = true,
-                                 .workers = workers,
-                                 .seed = seed,
-                                 .timeout = timeout,
-                                 .abort = &word,
-                                 .raise = [this](Stop stop, int rank, const std::string& text) { raise(stop, rank, text); },
-                                 .ranks_in_collective = {},
-                                 .idle_check = {}}) {}
+      : ranks(ranks),
+        scheduler({.ranks = ranks,
+                   .complete = true,
+                   .workers = workers,
+                   .seed = seed,
+                   .timeout = timeout,
+                   .abort = &word,
+                   .raise = [this](Stop stop, int rank, const std::string& text) { raise(stop, rank, text); },
+                   .ranks_in_collective = {},
+                   .idle_check = {}}) {}
 
   void raise(Stop stop, int rank, const std::string& text) {
     std::lock_guard guard(mutex);

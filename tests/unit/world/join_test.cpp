@@ -33,7 +33,8 @@ TEST_F(Join, BarriersAndAllgathersOfAnySize) {
       const std::vector<std::byte> mine(size_t(rank * round * 97 % 20000), std::byte(rank + round));
       const auto all = world.allgather(mine);
       for (int peer = 0; peer < 5; ++peer) {
-        if (all[peer] != std::vector<std::byte>(size_t(peer * round * 97 % 20000), std::byte(peer + round))) return "wrong";
+        if (all[peer] != std::vector<std::byte>(size_t(peer * round * 97 % 20000), std::byte(peer + round)))
+          return "wrong";
       }
     }
     return "good";
@@ -63,7 +64,9 @@ TEST_F(Join, AMissingRankIsNamed) {
       if (rank == missing) continue;
       const std::string said = ranks.said(rank);
       // Others may find that the first to run out of time has left.
-      EXPECT_TRUE(has(said, "timed_out: rank " + std::to_string(missing) + " did not join") || has(said, "gave up")) << said;
+      EXPECT_TRUE(has(said, "timed_out: rank " + std::to_string(missing) + " did not join") ||
+                  has(said, "gave up"))
+          << said;
     }
   }
 }
@@ -113,7 +116,8 @@ TEST_F(Join, AWrongAddressOrRankIsRefused) {
 
 void expect_lost(Processes& ranks, int killed, int count) {
   const auto start = std::chrono::steady_clock::now();
-  const std::string text = "rank " + std::to_string(killed) + " (pid " + std::to_string(ranks.pid(killed)) + ") died";
+  const std::string text =
+      "rank " + std::to_string(killed) + " (pid " + std::to_string(ranks.pid(killed)) + ") died";
   ranks.kill(killed);
   for (int rank = 0; rank < count; ++rank) {
     if (rank == killed) continue;
@@ -214,7 +218,8 @@ TEST_F(Join, AbortReachesOtherProcessesAndResetMendsIt) {
         }
         for (;;) world.barrier();
       } catch (const RunError& error) {
-        const std::string expected = "aborted by rank " + std::to_string(round % 3) + ": round " + std::to_string(round);
+        const std::string expected =
+            "aborted by rank " + std::to_string(round % 3) + ": round " + std::to_string(round);
         if (error.reason != RunError::Reason::aborted || error.what() != expected) throw;
       }
       world.reset();
@@ -233,7 +238,8 @@ TEST_F(Join, WindowsAreSharedZeroedAndOfAnySize) {
     for (int times = 0; times < 5; ++times) {
       Window window = Window::create(world, uint64_t(rank) * 5000);
       if (window.bytes(0) != 0 || window.at(0) || window.bytes(2) != 10000) return "sizes";
-      if (rank > 0 && (reinterpret_cast<uintptr_t>(window.local()) % 4096 != 0 || window.local()[4999] != std::byte(0))) {
+      if (rank > 0 &&
+          (reinterpret_cast<uintptr_t>(window.local()) % 4096 != 0 || window.local()[4999] != std::byte(0))) {
         return "not zeroed";
       }
       world.barrier();

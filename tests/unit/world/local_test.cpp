@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "../../../executor/cpu/sanitizers.hpp"
 #include "../scheduler/scheduler_under_test.hpp"
 #include "chorale/window.hpp"
 
@@ -70,13 +71,12 @@ TEST(LocalWorld, HandlesOnThreadsOfOnesOwn) {
 
 TEST(LocalWorld, AMissingRankIsNamed) {
   const std::string said = failure([] {
-    run_local(
-        4,
-        [](World& world) {
-          if (world.rank() == 2) std::this_thread::sleep_for(400ms);
-          if (world.rank() != 2) world.barrier();
-        },
-        {.timeout = 100ms});
+    run_local(4,
+              [](World& world) {
+                if (world.rank() == 2) std::this_thread::sleep_for(400ms);
+                if (world.rank() != 2) world.barrier();
+              },
+              {.timeout = 100ms});
   });
   EXPECT_NE(said.find("timed_out: timed out: rank "), std::string::npos) << said;
   EXPECT_NE(said.find("waited 0.1 s in a barrier for rank 2"), std::string::npos) << said;
@@ -85,7 +85,12 @@ TEST(LocalWorld, AMissingRankIsNamed) {
 TEST(LocalWorld, OneThatLeftIsNotWaitedFor) {
   for (const LocalOptions& options : both_kinds()) {
     const std::string said = failure([&] {
-      run_local(3, [](World& world) { if (world.rank() != 1) world.barrier(); }, options);
+      run_local(
+          3,
+          [](World& world) {
+            if (world.rank() != 1) world.barrier();
+          },
+          options);
     });
     // Either of the two that wait may be the first to notice, and aborts the world.
     EXPECT_NE(said.find("cannot end: rank 1 left the world"), std::string::npos) << said;
@@ -100,7 +105,8 @@ TEST(LocalWorld, AgreeThrowsTheLowestRanksMessageEverywhere) {
           world.agree(std::nullopt);
           std::optional<std::string> error;
           if (world.rank() >= 2) error = "no memory " + std::to_string(world.rank());
-          EXPECT_EQ(failure([&] { world.agree(error, Reason::resources); }), "resources: rank 2: no memory 2");
+          EXPECT_EQ(failure([&] { world.agree(error, Reason::resources); }),
+                    "resources: rank 2: no memory 2");
           world.agree(std::nullopt);
         },
         options);
@@ -129,7 +135,10 @@ TEST(LocalWorld, AbortFromAnotherThreadAndReset) {
     for (World& world : worlds) {
       threads.emplace_back([&world] {
         for (int round = 0; round < 3; ++round) {
-          EXPECT_EQ(failure([&] { for (;;) world.barrier(); }), "aborted: aborted by rank 1: enough");
+          EXPECT_EQ(failure([&] {
+                      for (;;) world.barrier();
+                    }),
+                    "aborted: aborted by rank 1: enough");
           EXPECT_EQ(failure([&] { world.check(); }), "aborted: aborted by rank 1: enough");
           world.reset();
         }
@@ -137,7 +146,8 @@ TEST(LocalWorld, AbortFromAnotherThreadAndReset) {
     }
     for (int round = 0; round < 3; ++round) {
       worlds[1].abort("enough");
-      while (load_acquire(&worlds[1].abort_word()->stop) != 0) std::this_thread::yield();  // until all have reset
+      while (load_acquire(&worlds[1].abort_word()->stop) != 0)
+        std::this_thread::yield();  // until all have reset
     }
   }
 }
@@ -149,7 +159,10 @@ TEST(LocalWorld, AResetForgetsThoseWhoHadArrived) {
         [](World& world) {
           for (int round = 0; round < 10; ++round) {
             if (world.rank() == round % 3) world.abort("now");
-            EXPECT_NE(failure([&] { for (;;) world.barrier(); }), "none");
+            EXPECT_NE(failure([&] {
+                        for (;;) world.barrier();
+                      }),
+                      "none");
             world.reset();
             const int value = world.rank() * 100 + round;
             const auto all = world.allgather(std::as_bytes(std::span(&value, 1)));
@@ -189,15 +202,15 @@ TEST(LocalWorld, ALaunchAgainstABarrierIsADeadlock) {
 
 TEST(LocalWorld, BarriersInADifferentNumberAreFoundFromASeed) {
   const std::string said = failure([] {
-    run_local(
-        2,
-        [](World& world) {
-          const uint64_t never = 0;
-          if (world.rank() == 0) world.barrier();
-          world.scheduler().launch(world.rank(), 1, [&](int, cpu::BlockHost& host) { await(host, &never, 1); });
-          world.check();
-        },
-        {.seed = 1, .timeout = 0s});
+    run_local(2,
+              [](World& world) {
+                const uint64_t never = 0;
+                if (world.rank() == 0) world.barrier();
+                world.scheduler().launch(world.rank(), 1,
+                                         [&](int, cpu::BlockHost& host) { await(host, &never, 1); });
+                world.check();
+              },
+              {.seed = 1, .timeout = 0s});
   });
   EXPECT_EQ(said.substr(0, 20), "deadlock: deadlock: ") << said;
 }
@@ -205,21 +218,20 @@ TEST(LocalWorld, BarriersInADifferentNumberAreFoundFromASeed) {
 /// In which order four ranks and their blocks go through their steps.
 std::vector<int> order(uint64_t seed) {
   std::vector<int> passed;
-  run_local(
-      4,
-      [&](World& world) {
-        for (int launch = 0; launch < 2; ++launch) {
-          world.scheduler().launch(world.rank(), 2, [&](int block, cpu::BlockHost& host) {
-            for (int step = 0; step < 3; ++step) {
-              passed.push_back(world.rank() * 10 + block);
-              host.step();
-            }
-          });
-          passed.push_back(world.rank() * 10 + 9);
-          world.barrier();
-        }
-      },
-      {.seed = seed});
+  run_local(4,
+            [&](World& world) {
+              for (int launch = 0; launch < 2; ++launch) {
+                world.scheduler().launch(world.rank(), 2, [&](int block, cpu::BlockHost& host) {
+                  for (int step = 0; step < 3; ++step) {
+                    passed.push_back(world.rank() * 10 + block);
+                    host.step();
+                  }
+                });
+                passed.push_back(world.rank() * 10 + 9);
+                world.barrier();
+              }
+            },
+            {.seed = seed});
   return passed;
 }
 
@@ -252,11 +264,12 @@ TEST(LocalWorld, WindowsAreSharedAndOutliveTheirOwnersHandle) {
 }
 
 TEST(LocalWorld, ATooLargeWindowFailsOnAllRanks) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
   GTEST_SKIP() << "the sanitizer's calloc ends the process where others return null";
 #endif
   run_local(2, [](World& world) {
-    const std::string said = failure([&] { Window::create(world, world.rank() == 1 ? ~uint64_t(0) / 2 : 16); });
+    const std::string said =
+        failure([&] { Window::create(world, world.rank() == 1 ? ~uint64_t(0) / 2 : 16); });
     EXPECT_NE(said.find("resources: rank 1: 9223372036854775807 bytes"), std::string::npos) << said;
     world.barrier();
   });

@@ -102,7 +102,8 @@ inline std::vector<std::string> leftovers() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
     const std::string name = entry.path().filename();
-    if (name.find("test-" + std::to_string(getpid()) + "-") != std::string::npos || name.starts_with("chorale-unnamed")) {
+    if (name.find("test-" + std::to_string(getpid()) + "-") != std::string::npos ||
+        name.starts_with("chorale-unnamed")) {
       names.push_back(name);
     }
   }

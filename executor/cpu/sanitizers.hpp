@@ -1,0 +1,18 @@
+/// \file
+/// Which sanitizer this is compiled for: gcc and clang say it in two ways.
+#pragma once
+
+#if defined(__SANITIZE_ADDRESS__)
+#define CHORALE_ASAN 1
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define CHORALE_TSAN 1
+#endif
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CHORALE_ASAN 1
+#endif
+#if __has_feature(thread_sanitizer)
+#define CHORALE_TSAN 1
+#endif
+#endif
