@@ -1,0 +1,250 @@
+// Plans as text: round trips, the canonical form, and what the reader refuses.
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "helpers.hpp"
+
+namespace chorale {
+namespace {
+
+/// The given plans of MSCCL++; empty if they are not there.
+std::vector<std::filesystem::path> given_plans() {
+  const char* variable = std::getenv("CHORALE_SHARED");
+  const std::filesystem::path shared = variable ? std::filesystem::path(variable)
+                                                : std::filesystem::path(CHORALE_SOURCE_DIR) / ".." / "shared";
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(shared / "mscclpp-plans", error)) {
+    if (entry.path().extension() == ".json") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+/// A plan with one of everything.
+Plan rich() {
+  Plan plan = two_ranks();
+  plan.name = "na\"me \xc3\xa9\n";
+  plan.collective = "custom";
+  ThreadBlock& ops = block(plan);
+  add(ops, Opcode::copy, {in(0)}, {out(0)}).at = 2;
+  add(ops, Opcode::put, {in(0), in(1)}, {at(1, 0), at(1, 1)}, {}, ChannelType::memory);
+  Op& sliced = add(ops, Opcode::reduce, {in(0), in(1)}, {in(0)});
+  sliced.group_index = 1;
+  sliced.group_size = 4;
+  sliced.reduce_op = ReduceOp::max;
+  add(ops, Opcode::switch_broadcast, {in(0)}, {at(0, 3)}, {}, ChannelType::switched);
+  add(ops, Opcode::switch_reduce, {at(0, 3)}, {in(0)}, {}, ChannelType::switched);
+  Op& loop = add(ops, Opcode::pipeline);
+  loop.body = 2;
+  loop.unit_bytes = 1024;
+  loop.chunks = 2;
+  loop.at = 1;
+  add(ops, Opcode::put_with_signal, {in(0)}, {at(1, 0)}, {1}, ChannelType::port);
+  add(ops, Opcode::sem_release, {}, {}, {2});
+  add(ops, Opcode::barrier, {}, {}, {7}).participants = 2;
+  plan.source = {{"dir:with/colon.cpp", 11}, {"b.cpp", 2}};
+  plan.extension.requirements = {"reduce_op"};
+  plan.extension.input_segments = plan.extension.output_segments = 8;
+  plan.extension.post = {{{{0, 1}, {1, 1}}, {}}, {{{1, 7}}}};
+  plan.extension.host = "{ \"lanes\" : [1.5e3, -2, null, true] }";
+  return plan;
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    read(text);
+  } catch (const PlanError& error) {
+    EXPECT_EQ(std::string(error.what()).find(error.json_path), 0u);
+    return error.what();
+  }
+  return "no error";
+}
+
+/// The smallest plan, with a list of operations.
+std::string with_ops(const std::string& ops) {
+  return R"({"name":"n","collective":"test","protocol":"Simple","inplace":false,"gpus":[{"id":0,"input_chunks":1,)"
+         R"("output_chunks":1,"scratch_chunks":0,"threadblocks":[{"id":0,"ops":[)" +
+         ops + R"(],"channels":[]}],"channels":[],"remote_buffers":[]}]})";
+}
+
+std::string with_top(const std::string& keys) {
+  return R"({"name":"n","collective":"test","protocol":"Simple","inplace":false,"gpus":[])" + keys + "}";
+}
+
+TEST(Json, GivenPlansSurviveARoundTrip) {
+  const std::vector<std::filesystem::path> files = given_plans();
+  if (files.empty()) GTEST_SKIP() << "no ../shared/mscclpp-plans and no CHORALE_SHARED";
+  EXPECT_EQ(files.size(), 112u);
+  for (const std::filesystem::path& file : files) {
+    const Plan plan = load(file);
+    const std::string once = write(plan);
+    EXPECT_EQ(write(read(once)), once) << file;
+  }
+}
+
+TEST(Json, GivenPlansPassTheChecksButTwo) {
+  const std::vector<std::filesystem::path> files = given_plans();
+  if (files.empty()) GTEST_SKIP() << "no ../shared/mscclpp-plans and no CHORALE_SHARED";
+  for (const std::filesystem::path& file : files) {
+    Plan plan = load(file);
+    // These signal on channels 0 and 1, and wait on 2 and 3.
+    const std::string name = file.stem();
+    const bool crossed = name == "unit_tests-signal_wait-signal_wait_fuse_test";
+    const Diagnostics findings = check(plan);
+    EXPECT_EQ(findings.empty(), !crossed) << name << "\n" << render(plan, findings);
+    if (crossed) continue;
+    const Diagnostics bugs = compile(plan, {.instances = 2});
+    EXPECT_EQ(render(plan, bugs), "") << name;
+    EXPECT_EQ(write(read(write(plan))), write(plan));
+  }
+}
+
+TEST(Json, OneOfEverythingSurvivesARoundTrip) {
+  const Plan plan = rich();
+  const std::string once = write(plan);
+  const Plan again = read(once);
+  EXPECT_EQ(write(again), once);
+  EXPECT_EQ(again.name, plan.name);
+  EXPECT_EQ(again.source, plan.source);
+  EXPECT_EQ(again.extension.post, plan.extension.post);
+  EXPECT_EQ(again.extension.host, R"({"lanes":[1.5e3,-2,null,true]})");
+  EXPECT_EQ(again.line_of(again.gpus[0].threadblocks[0].ops[0]).line, 2u);
+  EXPECT_EQ(again.gpus[0].threadblocks[0].ops[5].body, 2u);
+}
+
+TEST(Json, OneOperationPerLine) {
+  const std::string whole = write(rich());
+  EXPECT_NE(
+      whole.find("\n            {\"name\":\"copy\",\"src_buff\":[{\"type\":\"i\",\"index\":0,\"size\":1}],"
+                 "\"dst_buff\":[{\"type\":\"o\",\"index\":0,\"size\":1}],\"at\":1},\n"),
+      std::string::npos);
+  EXPECT_NE(
+      whole.find("\n            "
+                 "{\"name\":\"pipeline\",\"iter_context\":{\"unit_size\":1024,\"num_chunks\":2},\"ops\":[\n"
+                 "              {\"name\":\"pws\","),
+      std::string::npos);
+  EXPECT_NE(whole.find("\n            ],\"at\":0},\n"), std::string::npos);
+}
+
+TEST(Json, AnOperationAlone) {
+  const Plan plan = rich();
+  EXPECT_EQ(text(plan, 0), R"({"name":"copy","src_buff":[{"type":"i","index":0,"size":1}],)"
+                           R"("dst_buff":[{"type":"o","index":0,"size":1}]})");
+  EXPECT_EQ(text(plan, 2),
+            R"({"name":"re","src_buff":[{"type":"i","index":0,"size":1},{"type":"i","index":1,"size":1}],)"
+            R"("dst_buff":[{"type":"i","index":0,"size":1}],"tbg_info":{"tb_id":1,"tbg_size":4},)"
+            R"("reduce_op":"max"})");
+  // The local source of a switch operation names its rank; a switch reduction is written with operand lists.
+  EXPECT_EQ(text(plan, 3),
+            R"({"name":"gstore","src_buff":[{"rank":0,"type":"i","index":0,"size":1}],)"
+            R"("dst_buff":[{"switch_channel_id":0,"index":3,"size":1}],"channel_type":"switch"})");
+  EXPECT_EQ(text(plan, 4),
+            R"({"name":"glre","src_buff":[{"switch_channel_id":0,"index":3,"size":1}],)"
+            R"("dst_buff":[{"type":"i","index":0,"size":1}],"channel_type":"switch","reduce_op":"sum"})");
+  EXPECT_EQ(text(plan, 8), R"({"name":"barrier","barrier_id":7,"num_threadblocks":2})");
+}
+
+TEST(Json, UnknownKeysAreKept) {
+  const std::string plan =
+      R"({"top":{"a":[1,2.50]},"name":"n","collective":"test","protocol":"LL","inplace":false,"gpus":[
+    {"id":0,"input_chunks":1,"output_chunks":1,"scratch_chunks":1,"g":"x","threadblocks":[
+      {"id":0,"t":null,"ops":[{"o":-1,"name":"copy","src_buff":[{"type":"i","index":0,"size":1,"e":"s"}],
+        "dst_buff":[{"type":"o","index":0,"size":1}],"at":99}],"channels":[]}],
+      "channels":[{"c":1,"channel_type":"memory","connected_to":[]}],"remote_buffers":[]}],
+    "chorale":{"version":"1.0","later":{}}})";
+  const std::string written = write(read(plan));
+  EXPECT_EQ(write(read(written)), written);
+  for (const char* kept : {R"("top":{"a":[1,2.50]})", R"("g":"x")", R"("t":null)", R"("o":-1,"at":99})",
+                           R"("size":1,"e":"s"})", R"("connected_to":[],"c":1})", R"("later":{})"}) {
+    EXPECT_NE(written.find(kept), std::string::npos) << kept << "\n" << written;
+  }
+}
+
+TEST(Json, OlderFiles) {
+  const Plan plan = read(R"({"name":"n","collective":"allreduce","protocol":"Simple","inplace":true,"gpus":[
+    {"id":0,"input_chunks":1,"output_chunks":0,"scratch_chunks":1,"threadblocks":[],
+     "channels":[{"buff":"s","channel_type":"switch","rank_groups":[{"size":1,"ranks":[0]}]}],"remote_buffers":[]}]})");
+  EXPECT_EQ(plan.gpus[0].channels[0].buffer, BufferKind::scratch);
+  EXPECT_EQ(plan.threads_per_block, 1024u);
+  EXPECT_EQ(plan.buffer_alignment, 16u);
+  EXPECT_EQ(plan.max_message_size, UINT64_MAX);
+}
+
+TEST(Json, SwitchReductionAsMscclppWritesIt) {
+  const Plan plan =
+      read(with_ops(R"({"name":"glre","buffer_type":"o","buffer_offset":3,"size":2,"channel_ids":[0],)"
+                    R"("dst_chunk":{"rank":0,"type":"i","index":1,"size":2},"channel_type":"switch"})"));
+  EXPECT_EQ(text(plan, 0),
+            R"({"name":"glre","src_buff":[{"switch_channel_id":0,"index":3,"size":2}],)"
+            R"("dst_buff":[{"type":"i","index":1,"size":2}],"channel_type":"switch","reduce_op":"sum"})");
+}
+
+TEST(Json, RefusesBrokenText) {
+  EXPECT_EQ(error_of("{\n  \"name\": x}").substr(0, 31), "line 2, column 11: no JSON: syn");
+  EXPECT_EQ(error_of(""),
+            "line 1, column 1: no JSON: syntax error while parsing value - unexpected end of input; expected "
+            "'[', '{', or a literal");
+  EXPECT_EQ(error_of(R"({"a":1,"b":2,"a":3})"), "/: the key \"a\" twice in one object");
+  EXPECT_EQ(error_of(std::string(100, '[') + std::string(100, ']')), "/: nesting deeper than 64 levels");
+  EXPECT_EQ(error_of("[]"), "/: a list, expected an object");
+}
+
+TEST(Json, RefusesWrongValues) {
+  EXPECT_EQ(error_of("{}"), "/: no \"name\", expected one");
+  EXPECT_EQ(error_of(R"({"name":null})"), "/name: null, expected a string");
+  EXPECT_EQ(error_of(with_top(R"(,"min_message_size":-1)")),
+            "/min_message_size: -1, expected a non-negative integer");
+  EXPECT_EQ(error_of(with_top(R"(,"buffer_alignment":1.0)")),
+            "/buffer_alignment: 1.0, expected a non-negative integer");
+  EXPECT_EQ(error_of(with_top(R"(,"chorale":{"version":"2.0"})")),
+            "/chorale/version: \"2.0\", expected the version \"1.0\"");
+  EXPECT_EQ(
+      error_of(with_top(R"(,"chorale":{"version":"1.0","requires":["flash"]})")),
+      "/chorale/requires/0: \"flash\", expected reduce_op, flush or switch_reduce, did you mean 'flush'?");
+  EXPECT_EQ(error_of(with_ops(R"({"name":"cpy"})")),
+            "/gpus/0/threadblocks/0/ops/0/name: \"cpy\", expected an operation, did you mean 'copy'?");
+  EXPECT_EQ(error_of(with_ops(R"({"name":"put_with_signal"})")),
+            "/gpus/0/threadblocks/0/ops/0/name: \"put_with_signal\", expected the mnemonic 'pws'");
+  EXPECT_EQ(
+      error_of(
+          with_ops(R"({"name":"copy","src_buff":[{"type":"i","index":18446744073709551616,"size":1}]})")),
+      "/gpus/0/threadblocks/0/ops/0/src_buff/0/index: 18446744073709551616, expected a non-negative integer");
+  EXPECT_EQ(error_of(with_ops(R"({"name":"signal","channel_ids":[4294967296],"channel_type":"memory"})")),
+            "/gpus/0/threadblocks/0/ops/0/channel_ids/0: 4294967296, expected at most 4294967295");
+  EXPECT_EQ(error_of(with_ops(R"({"name":"signal","channel_ids":[0],"channel_type":"memori"})")),
+            "/gpus/0/threadblocks/0/ops/0/channel_type: \"memori\", expected memory, port or switch, did you "
+            "mean 'memory'?");
+  EXPECT_EQ(error_of(with_ops(R"({"name":"nop","tbg_info":{"tb_id":0,"tbg_size":2}})")),
+            "/gpus/0/threadblocks/0/ops/0: an object, expected no \"tbg_info\", which 'nop' does not take");
+  EXPECT_EQ(error_of(with_ops(R"({"name":"gstore","src_buff":[{"rank":1,"type":"i","index":0,"size":1}]})")),
+            "/gpus/0/threadblocks/0/ops/0/src_buff/0/rank: 1, expected 0, the rank that runs the operation");
+}
+
+TEST(Json, RefusesWrongOrder) {
+  const auto gpu = [](const std::string& id, const std::string& blocks) {
+    return R"({"name":"n","collective":"test","protocol":"Simple","inplace":false,"gpus":[{"id":)" + id +
+           R"(,"input_chunks":1,"output_chunks":1,"scratch_chunks":0,"threadblocks":[)" + blocks +
+           R"(],"channels":[],"remote_buffers":[]}]})";
+  };
+  const auto block_with = [](const std::string& id) {
+    return R"({"id":)" + id + R"(,"ops":[],"channels":[]})";
+  };
+  EXPECT_EQ(error_of(gpu("1", "")), "/gpus/0/id: 1, expected 0, its position");
+  EXPECT_EQ(error_of(gpu("0", block_with("1") + "," + block_with("0"))),
+            "/gpus/0/threadblocks/1/id: 0 after the thread block with id 1, expected ascending ids");
+}
+
+TEST(Json, LoadNamesTheFile) {
+  try {
+    load("/nowhere/plan.json");
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "cannot read /nowhere/plan.json: No such file or directory");
+  }
+}
+
+}  // namespace
+}  // namespace chorale
