@@ -175,7 +175,7 @@ TEST_F(Join, AKillAtAnyTimeEndsTheOthersAndLeavesNoName) {
   for (int times = 0; times < 60; ++times) {
     const int killed = times % 3;
     Processes ranks(3, [&](int rank) -> std::string {
-      World world = join(rank, 3, 10s);
+      World world = join(rank, 3, 2s);
       for (;;) {
         Window window = Window::create(world, 8192);
         world.barrier();
