@@ -8,6 +8,7 @@
 #include "chorale/did_you_mean.hpp"
 #include "chorale/error.hpp"
 #include "tools/command.hpp"
+#include "tools/version.hpp"
 
 namespace {
 
@@ -70,6 +71,7 @@ void refuse_unknown_words(CLI::App& app, int argc, char** argv) {
 int run(int argc, char** argv) {
   CLI::App app("Chorale: write GPU collectives, check them, run them.", "chorale");
   app.footer(footer);
+  app.set_version_flag("--version", "chorale " CHORALE_VERSION);
   app.require_subcommand(1);
   app.get_formatter()->column_width(32);
   std::map<const CLI::App*, Action> actions;
@@ -87,8 +89,8 @@ int run(int argc, char** argv) {
   refuse_unknown_words(app, argc, argv);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
+  } catch (const CLI::Success& asked) {
+    return app.exit(asked);
   } catch (const CLI::ParseError& error) {
     const std::vector<CLI::App*> used = app.get_subcommands();
     const std::string command = used.empty() ? "chorale" : "chorale " + used.front()->get_name();

@@ -35,6 +35,11 @@ int write_all(int file, std::string_view text) {
   return 0;
 }
 
+std::string suggestion(std::string_view word, std::span<const std::string> known) {
+  const std::vector<std::string_view> views(known.begin(), known.end());
+  return did_you_mean(word, views);
+}
+
 }  // namespace
 
 std::string join(std::span<const std::string> words) {
@@ -48,8 +53,7 @@ std::string count(uint64_t number, const std::string& noun) {
 }
 
 std::string unknown(std::string_view kind, std::string_view word, std::span<const std::string> known) {
-  const std::vector<std::string_view> views(known.begin(), known.end());
-  return "unknown " + std::string(kind) + " '" + std::string(word) + "'" + did_you_mean(word, views);
+  return "unknown " + std::string(kind) + " '" + std::string(word) + "'" + suggestion(word, known);
 }
 
 CLI::Validator one_of(std::string kind, std::vector<std::string> known) {
@@ -59,7 +63,7 @@ CLI::Validator one_of(std::string kind, std::vector<std::string> known) {
         for (const std::string& name : known) {
           if (word == name) return std::string();
         }
-        return unknown(kind, word, known) + "; it is one of " + join(known);
+        return "unknown " + kind + " '" + word + "', expected one of " + join(known) + suggestion(word, known);
       },
       "{" + listed + "}");
 }

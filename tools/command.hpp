@@ -32,11 +32,11 @@ namespace command {
 #include "tools/commands.def"
 }  // namespace command
 
-/// Refuses a word that is not one of `known`: "unknown dtype 'f33', did you mean 'f32'?".
+/// Refuses a word that is not one of `known`: "unknown dtype 'f33', expected one of f32, f16, did you mean 'f32'?".
 /// \param kind  what the word stands for
 CLI::Validator one_of(std::string kind, std::vector<std::string> known);
 
-/// The message of one_of(); for words that are looked up later.
+/// "unknown program 'onee', did you mean 'one'?".
 std::string unknown(std::string_view kind, std::string_view word, std::span<const std::string> known);
 
 /// "a, b, c".

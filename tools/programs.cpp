@@ -111,6 +111,10 @@ Built build_program(const std::string& name, const dsl::Parameters::Settings& se
 }
 
 Plan load_plan(const std::string& path) {
+  std::error_code no_file;
+  if (std::filesystem::is_directory(path, no_file)) {
+    throw Failure(Exit::command_wrong, "cannot read " + path + ": it is a folder");
+  }
   try {
     return chorale::load(path);
   } catch (const PlanError& error) {

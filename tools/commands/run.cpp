@@ -161,28 +161,28 @@ Action declare_run(CLI::App& app, bool bench) {
   options->bench = bench;
   declare_wanted(app, options->wanted, "A plan file or -, a C++ source (*.cpp), a plugin (*.so) or a shipped name");
   app.add_option("--ranks", options->ranks, "Number of ranks; default: the plan's")
-      ->check(CLI::Range(1u, 4096u))
+      ->check(CLI::Range(1u, 4096u).description("1 to 4096"))
       ->type_name("N");
   app.add_option("--bytes", options->bytes, "Sizes of the message: 4K,1M or 1K:1M (doubling) or 1K:1M:4; default 1M")
       ->type_name("SIZES");
   app.add_option("--dtype", options->dtype, "Type of an element; default f32")
       ->check(one_of("dtype", names_of(all_dtypes, &dtype_name)))
-      ->type_name("");
+      ->type_name("NAME");
   app.add_option("--op", options->op, "Reduction operator; default: the plan's")
       ->check(one_of("op", names_of(all_reduce_ops, &reduce_op_name)))
-      ->type_name("");
+      ->type_name("NAME");
   app.add_option("--backend", options->backend, "Where to run; default cpu")
       ->check(one_of("backend", {"cpu"}))
-      ->type_name("");
+      ->type_name("NAME");
   app.add_option("--packet", options->packet, "Form of packets; default: the configuration's")
       ->check(one_of("packet form", {"ll8", "ll16"}))
-      ->type_name("");
+      ->type_name("NAME");
   app.add_option("--seed", options->seed, "Run everything on one thread, in an order drawn from this number")
       ->type_name("N");
   app.add_option("--timeout", options->timeout, "Of every wait: 30s, 500ms, off")->type_name("TIME");
   app.add_option("--workers", options->workers, "Threads that run thread blocks; default: one a core")->type_name("N");
   app.add_option("--repeat", options->repeat, "Timed runs of each size; default 3, with --bench 20")
-      ->check(CLI::Range(1u, 1000000u))
+      ->check(CLI::Range(1u, 1000000u).description("1 to 1000000"))
       ->type_name("N");
   app.add_flag("--processes", options->processes, "A process a rank, instead of a thread");
   CLI::Option* in_place = app.add_flag("--in-place", options->in_place, "Input and output are one buffer");

@@ -1,5 +1,6 @@
 // chorale show: a plan in words.
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
@@ -86,20 +87,24 @@ Action command::show(CLI::App& app) {
       throw Failure(Exit::command_wrong, "there is no rank " + std::to_string(options->rank) + ": the plan has " +
                                              count(plan.ranks(), "rank") + ", from 0");
     }
+    const std::span<const Gpu> gpus =
+        options->rank < 0 ? std::span(plan.gpus) : std::span(plan.gpus).subspan(size_t(options->rank), 1);
+    const auto wanted = [&](const ThreadBlock& block) {
+      return options->threadblock < 0 || block.id == options->threadblock;
+    };
+    const bool found = std::any_of(gpus.begin(), gpus.end(), [&](const Gpu& gpu) {
+      return std::any_of(gpu.threadblocks.begin(), gpu.threadblocks.end(), wanted);
+    });
+    if (!found && options->threadblock >= 0) {
+      throw Failure(Exit::command_wrong, "there is no thread block " + std::to_string(options->threadblock) +
+                                             (options->rank < 0 ? " in any rank" : " in this rank"));
+    }
     show_plan(plan);
-    bool found = options->threadblock < 0;
-    for (const Gpu& gpu : plan.gpus) {
-      if (options->rank >= 0 && &gpu != &plan.gpus[size_t(options->rank)]) continue;
+    for (const Gpu& gpu : gpus) {
       show_rank(gpu);
       for (const ThreadBlock& block : gpu.threadblocks) {
-        if (options->threadblock >= 0 && block.id != options->threadblock) continue;
-        found = true;
-        show_block(plan, gpu, block);
+        if (wanted(block)) show_block(plan, gpu, block);
       }
-    }
-    if (!found) {
-      throw Failure(Exit::command_wrong,
-                    "there is no thread block " + std::to_string(options->threadblock) + " in what was asked for");
     }
     return Exit::well;
   };

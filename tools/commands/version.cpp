@@ -3,10 +3,7 @@
 #include <iostream>
 
 #include "tools/command.hpp"
-
-#ifndef CHORALE_VERSION
-#define CHORALE_VERSION "unknown"
-#endif
+#include "tools/version.hpp"
 
 namespace chorale::tools {
 
