@@ -45,6 +45,7 @@ class Group {
   void barrier(int rank);
   std::vector<std::vector<std::byte>> allgather(int rank, std::span<const std::byte> mine);
   void reset(int rank);
+  uint64_t resets(int rank) { return control_->seats()[rank].resets.load(std::memory_order_relaxed); }
   void leave(int rank);
   void check();
 

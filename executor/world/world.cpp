@@ -83,6 +83,7 @@ void World::agree(const std::optional<std::string>& my_error, RunError::Reason r
 
 void World::abort(const std::string& why) { group_->raise(Stop::aborted, rank_, why); }
 void World::reset() { group_->reset(rank_); }
+uint64_t World::resets() const { return group_->resets(rank_); }
 void World::check() const { group_->check(); }
 AbortWord* World::abort_word() const { return group_->abort_word(); }
 cpu::Scheduler& World::scheduler() const { return group_->scheduler(); }

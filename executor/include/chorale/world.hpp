@@ -86,6 +86,9 @@ class World {
   /// left cannot, so then it throws peer_lost.
   void reset();
 
+  /// How often reset() has been called by this rank: what was shared before that is void.
+  uint64_t resets() const;
+
   /// Throws the RunError of a world that has stopped; otherwise does nothing.
   void check() const;
 

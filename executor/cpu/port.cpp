@@ -1,0 +1,147 @@
+#include "port.hpp"
+
+#include <sched.h>
+
+#include "machine.hpp"
+
+namespace chorale::cpu {
+
+Fifo::Fifo(Scheduler& scheduler) : scheduler_(scheduler), ring_(slots) {}
+
+Stop Fifo::push(const Group& group, const Deadline& deadline, const Trigger& trigger) {
+  // Counted before anybody can see it, so that the proxy's work never looks like a deadlock.
+  unfinished_.fetch_add(1, std::memory_order_relaxed);
+  scheduler_.busy(1);
+  const uint64_t ticket = add_relaxed(&head_, uint64_t(1));
+  const auto free = [this, ticket] { return ticket - load_acquire(&tail_) < slots; };
+  const Stop stop = spin_until(group, deadline, free);
+  if (stop != Stop::none) return stop;  // drop() puts the counts right
+  Slot& slot = ring_[ticket % slots];
+  slot.trigger = trigger;
+  group.step();
+  store_release(&slot.turn, ticket + 1);
+  return Stop::none;
+}
+
+bool Fifo::ready() const { return load_acquire(&ring_[tail_ % slots].turn) == tail_ + 1; }
+
+bool Fifo::pop(Trigger& trigger) {
+  if (!ready()) return false;
+  trigger = ring_[tail_ % slots].trigger;
+  store_release(&tail_, tail_ + 1);
+  return true;
+}
+
+void Fifo::end() {
+  unfinished_.fetch_sub(1, std::memory_order_relaxed);
+  scheduler_.busy(-1);
+}
+
+void Fifo::drop() {
+  scheduler_.busy(-unfinished_.exchange(0));
+  for (Slot& slot : ring_) slot.turn = 0;
+  head_ = tail_ = 0;
+}
+
+Proxy::Proxy(Scheduler& scheduler) : fifo_(scheduler), seeded_(scheduler.seeded()) {
+  if (!seeded_) thread_ = std::thread([this] { run_thread(); });
+}
+
+Proxy::~Proxy() {
+  if (seeded_) return;
+  state_.store(quitting, std::memory_order_release);
+  state_.notify_all();
+  thread_.join();
+}
+
+void Proxy::begin() {
+  if (seeded_) return;
+  state_.store(running, std::memory_order_release);
+  state_.notify_all();
+}
+
+void Proxy::end(bool stopped) {
+  if (seeded_) {
+    if (stopped) fifo_.drop();
+    return;
+  }
+  const uint32_t ask = stopped ? dropping : draining;
+  state_.store(ask, std::memory_order_release);
+  state_.notify_all();
+  state_.wait(ask, std::memory_order_acquire);
+}
+
+void Proxy::run_thread() {
+  unsigned looks = 0;
+  for (;;) {
+    const uint32_t state = state_.load(std::memory_order_acquire);
+    if (state == quitting) return;
+    if (state == idle) {
+      state_.wait(idle, std::memory_order_acquire);
+      looks = 0;
+      continue;
+    }
+    Trigger trigger;
+    if (state != dropping && fifo_.pop(trigger)) {
+      handle(trigger, Group{});
+      looks = 0;
+      continue;
+    }
+    if (state == running) {
+      // The blocks may want the core.
+      if (++looks < 2000) {
+        sched_yield();
+      } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      }
+      continue;
+    }
+    if (state == dropping) fifo_.drop();
+    state_.store(idle, std::memory_order_release);
+    state_.notify_all();
+  }
+}
+
+void Proxy::run_fiber(BlockHost& host, const std::atomic<int>& blocks_left) {
+  struct Wake {
+    const Fifo& fifo;
+    const std::atomic<int>& blocks_left;
+    bool operator()() const { return fifo.ready() || blocks_left.load(std::memory_order_acquire) == 0; }
+  };
+  const Wake wake{fifo_, blocks_left};
+  Group group = block_group(0, 1, &host);
+  while (host.stopped() == Stop::none) {
+    Trigger trigger;
+    if (fifo_.pop(trigger)) {
+      group.step();
+      handle(trigger, group);
+    } else if (blocks_left.load(std::memory_order_acquire) == 0) {
+      return;
+    } else {
+      host.park([](const void* of) { return (*static_cast<const Wake*>(of))(); }, &wake);
+    }
+  }
+}
+
+void Proxy::handle(const Trigger& trigger, const Group& group) {
+  const Run& run = *trigger.run;
+  const size_t room = Machine::room_bytes(run.image);
+  if (room_.size() < room) room_.resize(room);
+  Machine machine(run, group, nullptr, room_.data());
+  machine.fix(trigger.range);
+  const op::Places<Role::Read> plain{&trigger.src, 1};
+  const op::Places<Role::PacketRead> packets{&trigger.src, 1};
+  const op::Places<Role::RemoteWrite> to_plain{&trigger.dst, 1};
+  const op::Places<Role::RemotePacketWrite> to_packets{&trigger.dst, 1};
+  if (has(trigger.action, Action::copy)) copy_plain(machine, op::Slice{}, plain, to_plain);
+  if (has(trigger.action, Action::pack)) copy_to_packets(machine, op::Slice{}, plain, to_packets);
+  if (has(trigger.action, Action::copy_packets)) forward_packets(machine, op::Slice{}, packets, to_packets);
+  if (has(trigger.action, Action::signal)) {
+    Signal* const there = run.signals_at_peer[trigger.channel];
+    if (there) signal_add(group, there);
+  }
+  add_release(&run.completed[trigger.channel].value, uint64_t(1));
+  fifo_.end();
+}
+
+}  // namespace chorale::cpu

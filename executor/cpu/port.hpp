@@ -1,0 +1,90 @@
+/// \file
+/// Port channels: blocks push descriptors into a ring, and a proxy moves the data and posts the signals.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "../interpreter/image.hpp"
+#include "chorale/device/deadline.hpp"
+#include "scheduler.hpp"
+
+namespace chorale {
+enum class Action : uint32_t;
+}
+
+namespace chorale::cpu {
+
+struct Run;
+
+/// What the proxy is to do for one channel.
+struct Trigger {
+  const Run* run = nullptr;
+  Action action{};
+  uint32_t channel = 0;
+  image::Place src, dst;
+  image::Range range;  ///< of both operands
+};
+
+/// A ring of triggers. Any number of blocks push, one proxy pops; who finds it full waits.
+class Fifo {
+ public:
+  static constexpr uint64_t slots = 512;
+
+  explicit Fifo(Scheduler& scheduler);
+
+  Stop push(const Group& group, const Deadline& deadline, const Trigger& trigger);
+
+  /// Of the proxy: whether there is one, which it then must end().
+  bool pop(Trigger& trigger);
+  void end();
+  bool ready() const;
+
+  /// Forgets everything, once all blocks have ended in a stopped world.
+  void drop();
+
+ private:
+  struct alignas(64) Slot {
+    uint64_t turn = 0;  ///< the ticket plus one, once the trigger is written
+    Trigger trigger;
+  };
+
+  Scheduler& scheduler_;
+  std::vector<Slot> ring_;
+  alignas(128) uint64_t head_ = 0;  ///< tickets given
+  alignas(128) uint64_t tail_ = 0;  ///< triggers popped
+  std::atomic<int> unfinished_{0};
+};
+
+/// A rank's proxy: a thread, asleep between runs; under a seed a fiber beside the blocks.
+class Proxy {
+ public:
+  explicit Proxy(Scheduler& scheduler);
+  ~Proxy();
+
+  Fifo& fifo() { return fifo_; }
+
+  /// Around a launch. After end() everything that was pushed is done, or, after a stop, dropped.
+  void begin();
+  void end(bool stopped);
+
+  /// The body of the fiber: until `blocks_left` is 0 and the ring is empty.
+  void run_fiber(BlockHost& host, const std::atomic<int>& blocks_left);
+
+ private:
+  enum State : uint32_t { idle, running, draining, dropping, quitting };
+
+  void run_thread();
+  void handle(const Trigger& trigger, const Group& group);
+
+  Fifo fifo_;
+  bool seeded_;
+  std::vector<char> room_;
+  std::atomic<uint32_t> state_{idle};
+  std::thread thread_;
+};
+
+}  // namespace chorale::cpu

@@ -1,0 +1,54 @@
+#include "reduction.hpp"
+
+#include "chorale/device/numeric.hpp"
+
+namespace chorale::cpu {
+namespace {
+
+template <ReduceOp Op, class T, class Other>
+Stop view_reduced(const AnyReduced<Other>& of, const Group& group, uint64_t at, uint64_t bytes, char* room,
+                  const char*& seen) {
+  return Reduced<Op, T, Mem, Other>{of.first, of.others, of.n}.view(group, at, bytes, room, seen);
+}
+
+template <ReduceOp Op, class T>
+Stop view_multi(const AnyMulti& of, const Group& group, uint64_t at, uint64_t bytes, char* room,
+                const char*& seen) {
+  return Multi<Op, T>{of.members, of.n, of.offset, of.valid}.view(group, at, bytes, room, seen);
+}
+
+template <class T>
+void divide(char* data, uint64_t elements, uint32_t n) {
+  for (uint64_t element = 0; element < elements; ++element) {
+    T value;
+    std::memcpy(&value, data + element * sizeof(T), sizeof(T));
+    value = narrow<T>(finish_avg<T>(widen(value), n));
+    std::memcpy(data + element * sizeof(T), &value, sizeof(T));
+  }
+}
+
+template <ReduceOp Op, class T>
+constexpr Reduction functions{view_reduced<Op, T, Mem>, view_reduced<Op, T, Packets<LL8>>,
+                              view_reduced<Op, T, Packets<LL16>>, view_multi<Op, T>, divide<T>};
+
+}  // namespace
+
+const Reduction& reduction(ReduceOp op, DType type) {
+  return with_dtype(type, [&](auto element) -> const Reduction& {
+    using T = typename decltype(element)::type;
+    switch (op) {
+      case ReduceOp::min:
+        return functions<ReduceOp::min, T>;
+      case ReduceOp::max:
+        return functions<ReduceOp::max, T>;
+      case ReduceOp::prod:
+        return functions<ReduceOp::prod, T>;
+      case ReduceOp::sum:
+      case ReduceOp::avg:
+        break;
+    }
+    return functions<ReduceOp::sum, T>;
+  });
+}
+
+}  // namespace chorale::cpu

@@ -1,0 +1,70 @@
+/// \file
+/// Reductions whose operator and element type are known when a plan is bound. One indirect call a span of
+/// about two kilobytes, instead of a transfer loop for every type, operator, source and sink.
+#pragma once
+
+#include "chorale/device/endpoints.hpp"
+#include "chorale/device/reduce.hpp"
+
+namespace chorale::cpu {
+
+/// Source: `first` and then `others`, combined. As Reduced.
+template <class Other>
+struct AnyReduced {
+  using View = Stop (*)(const AnyReduced&, const Group&, uint64_t at, uint64_t bytes, char* room,
+                        const char*& seen);
+
+  View combine;
+  Mem first;
+  const Other* others;
+  uint32_t n;
+
+  static constexpr bool waits = Other::waits;
+  uint64_t run(uint64_t) const { return 0; }
+  Stop view(const Group& group, uint64_t at, uint64_t bytes, char* room, const char*& seen) const {
+    return combine(*this, group, at, bytes, room, seen);
+  }
+};
+
+/// Source: the same place at all members of a switch channel, combined. As Multi.
+struct AnyMulti {
+  using View = Stop (*)(const AnyMulti&, const Group&, uint64_t at, uint64_t bytes, char* room,
+                        const char*& seen);
+
+  View combine;
+  char* const* members;
+  uint32_t n;
+  uint64_t offset, valid;
+
+  static constexpr bool waits = false;
+  uint64_t run(uint64_t) const { return 0; }
+  Stop view(const Group& group, uint64_t at, uint64_t bytes, char* room, const char*& seen) const {
+    return combine(*this, group, at, bytes, room, seen);
+  }
+};
+
+/// The functions of one operator and type.
+struct Reduction {
+  AnyReduced<Mem>::View plain;
+  AnyReduced<Packets<LL8>>::View ll8;
+  AnyReduced<Packets<LL16>>::View ll16;
+  AnyMulti::View multi;
+  /// Divides `elements` elements at `data` by n, in the accumulation type, rounded once.
+  void (*divide)(char* data, uint64_t elements, uint32_t n);
+
+  template <class Other>
+  auto view() const {
+    if constexpr (std::is_same_v<Other, Mem>) {
+      return plain;
+    } else if constexpr (std::is_same_v<Other, Packets<LL8>>) {
+      return ll8;
+    } else {
+      return ll16;
+    }
+  }
+};
+
+/// avg is summed here: divide() comes at the end.
+const Reduction& reduction(ReduceOp op, DType type);
+
+}  // namespace chorale::cpu

@@ -1,0 +1,195 @@
+#include "chorale/executor.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "chorale/window.hpp"
+#include "cpu/binding.hpp"
+#include "cpu/plan_hash.hpp"
+#include "cpu/report.hpp"
+
+namespace chorale {
+namespace {
+
+/// What ranks compare before they bind.
+struct Fingerprint {
+  uint64_t plan_hash = 0;
+  uint64_t bytes = 0;
+  uint32_t ranks = 0;
+  int32_t dtype = 0, op = -1, packet = 0;
+};
+
+std::string op_text(int32_t op) { return op < 0 ? "the plan's" : reduce_op_name(ReduceOp(op)); }
+std::string packet_text(int32_t packet) { return packet ? "ll16" : "ll8"; }
+
+/// Throws on all ranks if one of them is about to run something else.
+void compare(World& world, const Plan& plan, const cpu::Call& call) {
+  const Fingerprint mine{call.plan_hash,      call.bytes, plan.ranks(),
+                         int32_t(call.dtype), call.op,    int32_t(call.packet)};
+  std::vector<std::byte> message(sizeof mine + plan.name.size());
+  std::memcpy(message.data(), &mine, sizeof mine);
+  std::memcpy(message.data() + sizeof mine, plan.name.data(), plan.name.size());
+  const auto all = world.allgather(message);
+  const auto of = [&](size_t rank) {
+    Fingerprint print;
+    std::memcpy(&print, all[rank].data(), std::min(sizeof print, all[rank].size()));
+    return print;
+  };
+  const auto plan_text = [&](size_t rank) {
+    const char* const name = reinterpret_cast<const char*>(all[rank].data()) + sizeof mine;
+    return fmt::format("'{}' ({:016x})", std::string(name, all[rank].size() - sizeof mine),
+                       of(rank).plan_hash);
+  };
+  const Fingerprint first = of(0);
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    const Fingerprint other = of(rank);
+    const auto differ = [&](const char* what, const std::string& a, const std::string& b) {
+      throw RunError(RunError::Reason::mismatch,
+                     fmt::format("ranks 0 and {} disagree on {}: {} and {}", rank, what, a, b));
+    };
+    if (other.plan_hash != first.plan_hash) differ("the plan", plan_text(0), plan_text(rank));
+    if (other.bytes != first.bytes) differ("bytes", std::to_string(first.bytes), std::to_string(other.bytes));
+    if (other.dtype != first.dtype)
+      differ("dtype", dtype_name(DType(first.dtype)), dtype_name(DType(other.dtype)));
+    if (other.op != first.op) differ("op", op_text(first.op), op_text(other.op));
+    if (other.packet != first.packet) differ("packet", packet_text(first.packet), packet_text(other.packet));
+  }
+}
+
+}  // namespace
+
+struct Executor::State {
+  World& world;
+  Config config;
+  PacketForm packet;
+  uint64_t resets;      ///< of the world, when the bindings were made
+  bool failed = false;  ///< a run has; until the world is reset
+  std::vector<Window> windows;
+  std::vector<std::unique_ptr<char, void (*)(char*)>> blocks;  ///< of allocate(), in a local world
+  std::unique_ptr<cpu::Proxy> proxy;
+  cpu::Shared shared;
+  std::vector<std::unique_ptr<cpu::Binding>> bindings;
+  cpu::Binding* last = nullptr;
+
+  /// Plans by where they are: hashing their text takes too long for every call.
+  struct Known {
+    const Plan* plan;
+    uint64_t memory_hash, content_hash;
+  };
+  std::vector<Known> known;
+  size_t last_known = 0;
+
+  State(World& of, const Config& with) : world(of), config(with), resets(of.resets()) {
+    const std::string backend = config.backend, form = config.packet;
+    if (backend != "cpu") throw UsageError(fmt::format("backend '{}': only 'cpu' is there", backend));
+    if (form != "ll8" && form != "ll16")
+      throw UsageError(fmt::format("packet '{}': neither 'll8' nor 'll16'", form));
+    packet = form == "ll16" ? PacketForm::ll16 : PacketForm::ll8;
+    windows.reserve(1024);  // bindings keep its address, and runs read it while others allocate
+    shared.world = &world;
+    shared.windows = &windows;
+    shared.proxy = [this]() -> cpu::Proxy& {
+      if (!proxy) proxy = std::make_unique<cpu::Proxy>(world.scheduler());
+      return *proxy;
+    };
+  }
+
+  uint64_t hash_of(const Plan& plan) {
+    const uint64_t hash = cpu::memory_hash(plan, uint32_t(world.rank()));
+    for (size_t look = 0; look < known.size(); ++look) {
+      const size_t at = (last_known + look) % known.size();
+      if (known[at].plan != &plan) continue;
+      last_known = at;
+      if (known[at].memory_hash != hash) known[at] = {&plan, hash, cpu::content_hash(plan)};
+      return known[at].content_hash;
+    }
+    known.push_back({&plan, hash, cpu::content_hash(plan)});
+    last_known = known.size() - 1;
+    return known.back().content_hash;
+  }
+
+  /// The binding for a call, made if there is none; null if there is nothing to do.
+  cpu::Binding* bind(const Plan& plan, const Arguments& arguments) {
+    world.check();
+    if (resets != world.resets()) {
+      bindings.clear();
+      last = nullptr;
+      failed = false;
+      resets = world.resets();
+    }
+    if (failed)
+      throw RunError(RunError::Reason::other, "an earlier run has failed: call World::reset() on all ranks");
+    if (plan.ranks() != uint32_t(world.ranks())) {
+      throw UsageError(fmt::format("plan '{}' is for {} ranks, but the world has {}", plan.name, plan.ranks(),
+                                   world.ranks()));
+    }
+    if (config.require_proof.value && plan.extension.verified.empty()) {
+      throw UsageError(fmt::format("plan '{}' carries no proof, which require_proof asks for ({})", plan.name,
+                                   config.require_proof.from));
+    }
+    const cpu::Call call{hash_of(plan), arguments.bytes, arguments.dtype,
+                         arguments.op ? int32_t(*arguments.op) : -1, arguments.packet.value_or(packet)};
+    if (!last || last->call() != call) {
+      last = nullptr;
+      for (const auto& binding : bindings) {
+        if (binding->call() == call) last = binding.get();
+      }
+    }
+    if (last) return last;
+    compare(world, plan, call);
+    if (call.bytes == 0) {
+      interpreter::layout_of(plan, 0, call.dtype);
+      return nullptr;
+    }
+    bindings.push_back(std::make_unique<cpu::Binding>(shared, plan, call));
+    return last = bindings.back().get();
+  }
+};
+
+Executor::Executor(World& world, const Config& config) : state_(std::make_unique<State>(world, config)) {}
+Executor::~Executor() = default;
+Executor::Executor(Executor&&) noexcept = default;
+Executor& Executor::operator=(Executor&&) noexcept = default;
+
+void Executor::prepare(const Plan& plan, const Arguments& arguments) {
+  if (cpu::Binding* const binding = state_->bind(plan, arguments))
+    binding->place(arguments.in, arguments.out);
+}
+
+void Executor::execute(const Plan& plan, const Arguments& arguments, void*) {
+  cpu::Binding* const binding = state_->bind(plan, arguments);
+  if (!binding) return;
+  binding->place(arguments.in, arguments.out);
+  const cpu::LaunchResult result = binding->launch();
+  if (result.stop == Stop::none) return;
+  state_->failed = true;
+  try {
+    state_->world.check();
+  } catch (const RunError& error) {
+    throw RunError(error.reason, error.what() + cpu::describe(plan, result.stuck));
+  }
+  throw RunError(RunError::Reason::other, "the run was stopped" + cpu::describe(plan, result.stuck));
+}
+
+void* Executor::allocate(uint64_t bytes) {
+  State& state = *state_;
+  if (!state.world.local()) {
+    if (state.windows.size() == state.windows.capacity()) {
+      throw RunError(RunError::Reason::resources,
+                     fmt::format("{} windows are in use: allocate more at once", state.windows.size()));
+    }
+    state.windows.push_back(Window::create(state.world, bytes));
+    return state.windows.back().local();
+  }
+  constexpr std::align_val_t alignment{4096};
+  char* const memory = static_cast<char*>(::operator new(bytes ? bytes : 1, alignment, std::nothrow));
+  if (!memory) throw RunError(RunError::Reason::resources, fmt::format("{} bytes cannot be had", bytes));
+  std::memset(memory, 0, bytes);
+  state.blocks.emplace_back(memory, [](char* of) { ::operator delete (of, std::align_val_t{4096}); });
+  return memory;
+}
+
+}  // namespace chorale

@@ -1,0 +1,54 @@
+#pragma once
+/// \file
+/// From a plan and a message to the image that one rank's blocks run from.
+
+#include <optional>
+#include <vector>
+
+#include "image.hpp"
+#include "layout.hpp"
+
+namespace chorale::interpreter {
+
+/// image::Buffer::kind: the BufferKinds, scratch for plain chunks, and scratch for packets.
+constexpr uint32_t packet_kind = 3;
+
+/// What image::Image points to.
+struct BoundImage {
+  std::vector<image::Record> records;
+  std::vector<image::Place> places;
+  std::vector<uint32_t> ids;
+  std::vector<image::Block> blocks;
+  std::vector<image::Buffer> buffers;  ///< the first four are this rank's, by kind; bases are not set
+  std::vector<image::Switch> switches;
+  std::vector<uint32_t> members;
+  std::vector<image::Channel> channels;
+  std::vector<uint64_t> semaphores;  ///< initial values
+  uint32_t barriers = 0;
+  uint32_t memory_channels = 0;  ///< so many of `channels` are memory channels
+  uint32_t widest = 1;
+  uint64_t alignment = 16;
+  bool uses_port = false;
+
+  image::Image view() const;
+  /// Bytes of one bank of a rank's scratch in each form.
+};
+
+/// What a rank's scratch takes; every rank computes it for every other.
+struct ScratchBytes {
+  uint64_t plain_bank = 0, packet_bank = 0;
+  uint32_t plain_banks = 1;
+};
+ScratchBytes scratch_bytes(const Plan&, uint32_t rank, const Layout&);
+
+/// Whether peers touch a rank's own input (output): by a remote buffer or a switch channel of any rank.
+bool reached_by_peers(const Plan&, uint32_t rank, BufferKind);
+
+/// The one operator of the plan's reductions; none if it has no reduction.
+/// \throws UsageError if there are several: "replaces" says what wanted to know
+std::optional<ReduceOp> only_operator(const Plan&, const std::string& what_for);
+
+/// \throws UsageError naming the operation, for what is out of bounds, or is not implemented
+BoundImage build_image(const Plan&, uint32_t rank, const Layout&, DType, std::optional<ReduceOp> replacement);
+
+}  // namespace chorale::interpreter

@@ -1,0 +1,91 @@
+#include "layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace chorale {
+namespace interpreter {
+namespace {
+
+uint64_t most_chunks(const Plan& plan, BufferKind kind) {
+  uint64_t most = 0;
+  for (const Gpu& gpu : plan.gpus) most = std::max(most, gpu.chunks[size_t(kind)]);
+  return most;
+}
+
+uint64_t up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
+
+/// "it is X" with the nearest sizes that are, for a message that is no multiple of `step`.
+std::string nearest(const Plan& plan, uint64_t bytes, uint64_t step) {
+  const uint64_t below = bytes / step * step, above = below + step;
+  if (above < below || above > plan.max_message_size) return fmt::format("the nearest size is {}", below);
+  return fmt::format("the nearest sizes are {} and {}", below, above);
+}
+
+/// Chunks of one segment, from both buffers.
+uint64_t chunks_per_segment(const Plan& plan, uint64_t in, uint64_t out, const Segmentation& segments) {
+  const auto divided = [&](uint64_t chunks, uint64_t parts, const char* buffer) {
+    if (chunks % parts != 0) {
+      throw UsageError(fmt::format("plan '{}': its {} {} chunks cannot be shared by the {} parts of {}",
+                                   plan.name, chunks, buffer, parts, plan.collective));
+    }
+    return chunks / parts;
+  };
+  const uint64_t of_input = divided(in, segments.input, "input");
+  const uint64_t of_output = divided(out, segments.output, "output");
+  if (of_input && of_output && of_input != of_output) {
+    throw UsageError(fmt::format("plan '{}': a part of the input has {} chunks, but one of the output has {}",
+                                 plan.name, of_input, of_output));
+  }
+  return std::max<uint64_t>(1, std::max(of_input, of_output));
+}
+
+}  // namespace
+
+Layout layout_of(const Plan& plan, uint64_t bytes, DType dtype) {
+  const uint64_t element = dtype_size(dtype);
+  if (element == 0) throw UsageError(fmt::format("dtype {} is none that we know", int(dtype)));
+  if (plan.gpus.empty()) throw UsageError(fmt::format("plan '{}' has no ranks", plan.name));
+  if (plan.buffer_alignment == 0 || plan.buffer_alignment > (uint64_t(1) << 32)) {
+    throw UsageError(
+        fmt::format("plan '{}': a buffer alignment of {} bytes", plan.name, plan.buffer_alignment));
+  }
+  Layout layout;
+  layout.alignment = std::lcm(plan.buffer_alignment, uint64_t(16));
+  const uint64_t in = most_chunks(plan, BufferKind::input), out = most_chunks(plan, BufferKind::output);
+  const Segmentation segments = segmentation(plan);
+  layout.chunks_per_segment = chunks_per_segment(plan, in, out, segments);
+
+  // The message is the input, but the output of all-gather, and of a plan of its own kind without input.
+  const bool named = plan.collective != "custom" && plan.collective != "test";
+  const bool by_output = plan.collective == "allgather" || (!named && in == 0);
+  const uint64_t parts = by_output ? segments.output : segments.input;
+  const uint64_t step = parts * element;
+  if (bytes % step != 0) {
+    const std::string why = parts == 1 ? fmt::format("the {} bytes of a {}", element, dtype_name(dtype))
+                                       : fmt::format("{} parts of {} elements ({} bytes each)", parts,
+                                                     dtype_name(dtype), element);
+    throw UsageError(fmt::format("plan '{}': {} bytes are no multiple of {}: {}", plan.name, bytes, why,
+                                 nearest(plan, bytes, step)));
+  }
+  if (bytes != 0 && (bytes < plan.min_message_size || bytes > plan.max_message_size)) {
+    throw UsageError(fmt::format("plan '{}' takes messages of {} to {} bytes, not {}", plan.name,
+                                 plan.min_message_size, plan.max_message_size, bytes));
+  }
+  layout.segment_bytes = bytes / parts;
+  layout.sizes.input = named || in ? layout.segment_bytes * segments.input : 0;
+  layout.sizes.output = named || out ? layout.segment_bytes * segments.output : 0;
+  const uint64_t units = (layout.segment_bytes + layout.alignment - 1) / layout.alignment;
+  layout.chunk_bytes = up(units, layout.chunks_per_segment) / layout.chunks_per_segment * layout.alignment;
+  return layout;
+}
+
+}  // namespace interpreter
+
+MessageSizes message_sizes(const Plan& plan, uint64_t bytes, DType dtype) {
+  return interpreter::layout_of(plan, bytes, dtype).sizes;
+}
+
+}  // namespace chorale

@@ -1,0 +1,23 @@
+#pragma once
+/// \file
+/// How many bytes a plan's chunks have for one message.
+
+#include "chorale/executor.hpp"
+
+namespace chorale::interpreter {
+
+/// All chunks have one size; docs/decisions/0001 says why.
+struct Layout {
+  MessageSizes sizes;
+  uint64_t segment_bytes = 0;  ///< of input and output alike
+  uint64_t chunks_per_segment = 1;
+  uint64_t chunk_bytes = 0;  ///< a multiple of `alignment`
+  uint64_t alignment = 16;   ///< the plan's, made a multiple of 16 for packets and elements
+
+  uint64_t segment_nominal() const { return chunks_per_segment * chunk_bytes; }
+};
+
+/// \throws UsageError as message_sizes()
+Layout layout_of(const Plan&, uint64_t bytes, DType);
+
+}  // namespace chorale::interpreter

@@ -1,0 +1,259 @@
+#pragma once
+/// \file
+/// The data-moving operations, in nominal space: an operand may run over the end of a segment, and operands
+/// of one operation may do so at different places. Here alone they are cut so that each piece of each operand
+/// is one piece of memory.
+///
+/// M is a machine, see semantics.hpp.
+
+#include "ops.hpp"
+
+namespace chorale {
+
+using image::Place;
+using image::Range;
+
+namespace pieces {
+
+constexpr CHORALE_HD bool switched(Role role) {
+  return role == Role::SwitchRead || role == Role::SwitchWrite || role == Role::SwitchPacketWrite;
+}
+
+/// The buffer whose shape an operand has.
+template <Role R, class M>
+CHORALE_FN const image::Buffer& shape(const M& m, const Place& place) {
+  const image::Image& image = m.image();
+  if constexpr (switched(R)) return image.buffers[image.members[image.switches[place.buffer].first]];
+  return image.buffers[place.buffer];
+}
+
+/// The smaller of `most` and the bytes from `at` on that lie in one segment of each operand.
+template <class M, Role R>
+CHORALE_FN uint64_t within(const M& m, const op::Places<R>& places, uint64_t at, uint64_t most) {
+  for (uint32_t place = 0; place < places.n; ++place) {
+    const uint64_t run = image::locate(shape<R>(m, places[place]), places[place].start + at).run;
+    most = run < most ? run : most;
+  }
+  return most;
+}
+
+/// Calls step(at, bytes) for the pieces of a range. An empty range has none.
+template <class M, class F, Role... R>
+CHORALE_FN Stop each(M& m, const Range& range, F&& step, const op::Places<R>&... operands) {
+  uint64_t bytes;
+  for (uint64_t at = range.first; at < range.end; at += bytes) {
+    bytes = range.end - at;
+    ((bytes = within(m, operands, at, bytes)), ...);
+    const Stop stop = step(at, bytes);
+    if (stop != Stop::none) return stop;
+  }
+  return Stop::none;
+}
+
+/// A position in a buffer of Image::buffers, as memory.
+template <class M>
+CHORALE_FN Mem memory_at(M& m, uint32_t buffer, uint64_t nominal) {
+  const image::Buffer& of = m.image().buffers[buffer];
+  const image::Position position = image::locate(of, nominal);
+  char* const base = m.base(buffer);
+  return Mem(base ? base + position.offset + m.bank(of.bank_bytes) : nullptr, position.valid);
+}
+
+/// A position in the packet scratch that is Image::buffers[buffer]: two bytes a byte of payload.
+template <class P, class M>
+CHORALE_FN Packets<P> packets_at(M& m, uint32_t buffer, uint64_t nominal) {
+  char* const base = m.base(buffer);
+  return Packets<P>(
+      static_cast<void*>(base + 2 * nominal + m.packet_bank(m.image().buffers[buffer].bank_bytes)), m.flag(),
+      m.deadline());
+}
+
+template <class M, Role R>
+CHORALE_FN Mem memory(M& m, const op::Places<R>& places, uint32_t place, uint64_t at) {
+  return memory_at(m, places[place].buffer, places[place].start + at);
+}
+
+template <class P, class M, Role R>
+CHORALE_FN Packets<P> packets(M& m, const op::Places<R>& places, uint32_t place, uint64_t at) {
+  return packets_at<P>(m, places[place].buffer, places[place].start + at);
+}
+
+/// A list of sources or sinks in the machine's room.
+template <class T>
+struct List {
+  T* items;
+  uint32_t n;
+
+  CHORALE_FN Many<T> all() const { return {items, n}; }
+};
+
+/// The places of up to two fields, as a list.
+template <class M, Role A, Role B = A>
+CHORALE_FN List<Mem> memories(M& m, uint64_t at, const op::Places<A>& first, const op::Places<B>& more = {}) {
+  return {m.template list<Mem>(first.n + more.n,
+                               [&](uint32_t item) {
+                                 return item < first.n ? memory(m, first, item, at)
+                                                       : memory(m, more, item - first.n, at);
+                               }),
+          first.n + more.n};
+}
+
+template <class P, class M, Role A, Role B = A>
+CHORALE_FN List<Packets<P>> all_packets(M& m, uint64_t at, const op::Places<A>& first,
+                                        const op::Places<B>& more = {}) {
+  return {m.template list<Packets<P>>(first.n + more.n,
+                                      [&](uint32_t item) {
+                                        return item < first.n ? packets<P>(m, first, item, at)
+                                                              : packets<P>(m, more, item - first.n, at);
+                                      }),
+          first.n + more.n};
+}
+
+/// A position in the memory of all members of a switch channel.
+struct Members {
+  char* const* data;
+  uint32_t n;
+  uint64_t offset, valid;
+};
+
+template <class M, Role R>
+CHORALE_FN Members members(M& m, const op::Places<R>& places, uint64_t at) {
+  static_assert(switched(R), "members belong to a switch channel");
+  const image::Image& image = m.image();
+  const image::Switch& of = image.switches[places[0].buffer];
+  const image::Position position = image::locate(shape<R>(m, places[0]), places[0].start + at);
+  char* const* data = m.template list<char*>(of.n, [&](uint32_t member) {
+    const uint32_t buffer = image.members[of.first + member];
+    return m.base(buffer) + m.bank(image.buffers[buffer].bank_bytes);
+  });
+  return {data, of.n, position.offset, position.valid};
+}
+
+}  // namespace pieces
+
+// -- What operations are made of
+// ------------------------------------------------------------------------------
+
+/// Plain to plain, position by position.
+template <class M, Role S, Role D>
+CHORALE_FN Stop copy_plain(M& m, const op::Slice& slice, const op::Places<S>& src, const op::Places<D>& dst) {
+  for (uint32_t pair = 0; pair < src.n && pair < dst.n; ++pair) {
+    const op::Places<S> from{&src[pair], 1};
+    const op::Places<D> to{&dst[pair], 1};
+    Stop stop = m.reach(from, to);
+    if (stop != Stop::none) return stop;
+    stop = pieces::each(
+        m, m.range(src[pair].bytes, slice),
+        [&](uint64_t at, uint64_t bytes) {
+          return m.move(bytes, pieces::memory(m, from, 0, at), pieces::memory(m, to, 0, at));
+        },
+        from, to);
+    if (stop != Stop::none) return stop;
+  }
+  return Stop::none;
+}
+
+/// Plain to packets, position by position.
+template <class M, Role S, Role D>
+CHORALE_FN Stop copy_to_packets(M& m, const op::Slice& slice, const op::Places<S>& src,
+                                const op::Places<D>& dst) {
+  return m.with_packet([&](auto form) {
+    using P = typename decltype(form)::type;
+    for (uint32_t pair = 0; pair < src.n && pair < dst.n; ++pair) {
+      const op::Places<S> from{&src[pair], 1};
+      const Stop stop = pieces::each(
+          m, m.range(src[pair].bytes, slice),
+          [&](uint64_t at, uint64_t bytes) {
+            return m.move(bytes, pieces::memory(m, from, 0, at), pieces::packets<P>(m, dst, pair, at));
+          },
+          from);
+      if (stop != Stop::none) return stop;
+    }
+    return Stop::none;
+  });
+}
+
+/// Packets to plain.
+template <class M, Role S, Role D>
+CHORALE_FN Stop copy_from_packets(M& m, const op::Slice& slice, const op::Places<S>& src,
+                                  const op::Places<D>& dst) {
+  return m.with_packet([&](auto form) {
+    using P = typename decltype(form)::type;
+    return pieces::each(
+        m, m.range(src[0].bytes, slice),
+        [&](uint64_t at, uint64_t bytes) {
+          return m.move(bytes, pieces::packets<P>(m, src, 0, at), pieces::memory(m, dst, 0, at));
+        },
+        dst);
+  });
+}
+
+/// Packets to the packets of every destination, or, with `members`, of every member of a switch channel.
+template <class M, Role S, Role D>
+CHORALE_FN Stop forward_packets(M& m, const op::Slice& slice, const op::Places<S>& src,
+                                const op::Places<D>& dst) {
+  return m.with_packet([&](auto form) {
+    using P = typename decltype(form)::type;
+    const Range range = m.range(src[0].bytes, slice);
+    if (range.first == range.end) return Stop::none;
+    pieces::List<Packets<P>> to{nullptr, dst.n};
+    if constexpr (pieces::switched(D)) {
+      const image::Image& image = m.image();
+      const image::Switch& of = image.switches[dst[0].buffer];
+      to.n = of.n;
+      to.items = m.template list<Packets<P>>(of.n, [&](uint32_t member) {
+        return pieces::packets_at<P>(m, image.members[of.first + member], dst[0].start + range.first);
+      });
+    } else {
+      to = pieces::all_packets<P>(m, range.first, dst);
+    }
+    const Stop stop = m.move(range.end - range.first, pieces::packets<P>(m, src, 0, range.first), to.all());
+    m.release_lists();
+    return stop;
+  });
+}
+
+/// src combined with others, to every plain destination.
+template <class M, Role O, Role R = Role::RemoteWrite>
+CHORALE_FN Stop reduce_plain(M& m, ReduceOp op, const op::Slice& slice, const op::Places<Role::Read>& src,
+                             const op::Places<O>& others, const op::Places<Role::Write>& dst,
+                             const op::Places<R>& remote = {}) {
+  Stop stop = m.reach(others, remote);
+  if (stop != Stop::none) return stop;
+  return pieces::each(
+      m, m.range(src[0].bytes, slice),
+      [&](uint64_t at, uint64_t bytes) {
+        const pieces::List<Mem> from = pieces::memories(m, at, others);
+        const pieces::List<Mem> to = pieces::memories(m, at, dst, remote);
+        const Stop stopped = m.reduce(op, bytes, pieces::memory(m, src, 0, at), from.items, from.n, to.all());
+        m.release_lists();
+        return stopped;
+      },
+      src, others, dst, remote);
+}
+
+/// src combined with packets, to dst and to packets here and at peers.
+template <class M>
+CHORALE_FN Stop reduce_packets_to(M& m, ReduceOp op, const op::Slice& slice,
+                                  const op::Places<Role::Read>& src,
+                                  const op::Places<Role::PacketRead>& others,
+                                  const op::Places<Role::Write>& dst,
+                                  const op::Places<Role::PacketWrite>& kept = {},
+                                  const op::Places<Role::RemotePacketWrite>& remote = {}) {
+  return m.with_packet([&](auto form) {
+    using P = typename decltype(form)::type;
+    return pieces::each(
+        m, m.range(src[0].bytes, slice),
+        [&](uint64_t at, uint64_t bytes) {
+          const pieces::List<Packets<P>> from = pieces::all_packets<P>(m, at, others);
+          const pieces::List<Packets<P>> to = pieces::all_packets<P>(m, at, kept, remote);
+          const Stop stop = m.reduce(op, bytes, pieces::memory(m, src, 0, at), from.items, from.n,
+                                     Tee<Mem, Many<Packets<P>>>{pieces::memory(m, dst, 0, at), to.all()});
+          m.release_lists();
+          return stop;
+        },
+        src, dst);
+  });
+}
+
+}  // namespace chorale

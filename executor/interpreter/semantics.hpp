@@ -1,0 +1,298 @@
+#pragma once
+/// \file
+/// What every operation means, once, for every machine that runs plans.
+///
+/// M is a machine: one thread block (all its threads call everything here, with the same arguments). It gives
+///   image()                        what it runs from
+///   base(buffer), bank(bytes), packet_bank(bytes)   where a buffer and this run's bank of scratch are
+///   flag(), deadline()             this run's packet flag, and the limit of every wait
+///   range(bytes, slice)            the part of an operand that this turn and this block of a group handle
+///   list<T>(n, item)               n items, made by item(k), in room that stays until release_lists()
+///   reach(places...)               waits until the peers' own memory behind remote operands may be touched
+///   with_packet(f)                 f(TypeTag<LL8>) or f(TypeTag<LL16>)
+///   move(bytes, source, sink)      transfer() by the block
+///   reduce(op, bytes, first, others, n, sink)   the same from Reduced
+///   reduce_members(op, bytes, members, sink)    the same from Multi
+///   sync()                         orders the block's threads
+///   post, await, drain, acquire, release, arrive   see below
+///   push(action, ids, src, dst)    hands a transfer of each pair, a signal, or both to the proxy
+///   turn(first, bytes)             sets what range() leaves; (0, 0): everything
+/// A Stop other than none ends the block at once: it publishes nothing any more.
+
+#include "pieces.hpp"
+
+namespace chorale {
+
+/// What a port channel's proxy is asked to do, in this order.
+enum class Action : uint32_t { copy = 1, pack = 2, copy_packets = 4, signal = 8 };
+CHORALE_HD constexpr Action operator|(Action a, Action b) { return Action(uint32_t(a) | uint32_t(b)); }
+CHORALE_HD constexpr bool has(Action all, Action one) { return (uint32_t(all) & uint32_t(one)) != 0; }
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::nop&) {
+  m.sync();
+  return Stop::none;
+}
+
+template <class M>
+CHORALE_FN Stop run(M&, const op::require&) {
+  return Stop::none;
+}
+
+// -- Synchronisation
+// ------------------------------------------------------------------------------------------
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::barrier& o) {
+  return m.arrive(o.arrive.id, o.arrive.participants);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::signal& o) {
+  // Behind what the proxy still has to do for this channel, the signal must wait its turn.
+  if (o.via == ChannelType::port) return m.push(Action::signal, o.post);
+  m.post(o.post, false);
+  return Stop::none;
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::relaxed_signal& o) {
+  if (o.via == ChannelType::port) return m.push(Action::signal, o.post);
+  m.post(o.post, true);
+  return Stop::none;
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::wait& o) {
+  return m.await(o.await, false);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::relaxed_wait& o) {
+  return m.await(o.await, true);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::flush& o) {
+  return m.drain(o.drain);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::sem_acquire& o) {
+  return m.acquire(o.acquire);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::sem_release& o) {
+  m.release(o.release);
+  return Stop::none;
+}
+
+// -- Copies
+// ---------------------------------------------------------------------------------------------------
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::copy& o) {
+  return copy_plain(m, o.slice, o.src, o.dst);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::copy_packets& o) {
+  return copy_to_packets(m, o.slice, o.src, o.dst);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::unpack_packets& o) {
+  return copy_from_packets(m, o.slice, o.src, o.dst);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::get& o) {
+  return copy_plain(m, o.slice, o.src, o.dst);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::put& o) {
+  if (o.via == ChannelType::port) return m.push(Action::copy, o.port_channels, o.slice, o.src, o.dst);
+  return copy_plain(m, o.slice, o.src, o.dst);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::put_with_signal& o) {
+  if (o.via == ChannelType::port)
+    return m.push(Action::copy | Action::signal, o.post, op::Slice{}, o.src, o.dst);
+  const Stop stop = copy_plain(m, op::Slice{}, o.src, o.dst);
+  if (stop == Stop::none) m.post(o.post, false);
+  return stop;
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::put_with_signal_and_flush& o) {
+  const Stop stop = run(m, op::put_with_signal{o.cursor, o.src, o.dst, o.post, o.via});
+  if (stop != Stop::none || o.via != ChannelType::port) return stop;
+  return m.drain(o.drain);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::put_packets& o) {
+  if (o.via == ChannelType::port) return m.push(Action::pack, o.port_channels, o.slice, o.src, o.dst);
+  return copy_to_packets(m, o.slice, o.src, o.dst);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::read_put_packets& o) {
+  if (o.via != ChannelType::port) return forward_packets(m, o.slice, o.src, o.dst);
+  // The proxy never waits for data, lest one channel hold up another: the block does.
+  const Stop stop = forward_packets(m, o.slice, o.src, op::Places<Role::RemotePacketWrite>{});
+  if (stop != Stop::none) return stop;
+  return m.push(Action::copy_packets, o.port_channels, o.slice, o.src, o.dst);
+}
+
+// -- Reductions
+// -----------------------------------------------------------------------------------------------
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::reduce& o) {
+  return reduce_plain(m, o.reduce_op, o.slice, o.src, o.others, o.dst);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::reduce_send& o) {
+  return reduce_plain(m, o.reduce_op, o.slice, o.src, o.others, o.dst, o.remote);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::read_reduce& o) {
+  return reduce_plain(m, o.reduce_op, o.slice, o.src, o.others, o.dst);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::read_reduce_send& o) {
+  return reduce_plain(m, o.reduce_op, o.slice, o.src, o.others, o.dst, o.remote);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::reduce_packets& o) {
+  return reduce_packets_to(m, o.reduce_op, o.slice, o.src, o.others, o.dst);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::reduce_send_packets& o) {
+  return reduce_packets_to(m, o.reduce_op, o.slice, o.src, o.others, o.dst, {}, o.remote);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::reduce_copy_packets& o) {
+  return reduce_packets_to(m, o.reduce_op, o.slice, o.src, o.others, o.dst, o.packets);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::reduce_copy_send_packets& o) {
+  return reduce_packets_to(m, o.reduce_op, o.slice, o.src, o.others, o.dst, o.packets, o.remote);
+}
+
+// -- Switch channels
+// ------------------------------------------------------------------------------------------
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::switch_reduce& o) {
+  const Stop stop = m.reach(o.src);
+  if (stop != Stop::none) return stop;
+  return pieces::each(
+      m, m.range(o.src[0].bytes, {}),
+      [&](uint64_t at, uint64_t bytes) {
+        const pieces::Members from = pieces::members(m, o.src, at);
+        const Stop stopped = m.reduce_members(o.reduce_op, bytes, from, pieces::memory(m, o.dst, 0, at));
+        m.release_lists();
+        return stopped;
+      },
+      o.src, o.dst);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::switch_broadcast& o) {
+  const Stop stop = m.reach(o.dst);
+  if (stop != Stop::none) return stop;
+  return pieces::each(
+      m, m.range(o.src[0].bytes, {}),
+      [&](uint64_t at, uint64_t bytes) {
+        const pieces::Members to = pieces::members(m, o.dst, at);
+        const Stop stopped =
+            m.move(bytes, pieces::memory(m, o.src, 0, at), MultiStore{to.data, to.n, to.offset, to.valid});
+        m.release_lists();
+        return stopped;
+      },
+      o.src, o.dst);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::switch_broadcast_packets& o) {
+  return forward_packets(m, {}, o.src, o.dst);
+}
+
+template <class M>
+CHORALE_FN Stop run(M& m, const op::switch_reduce_broadcast& o) {
+  const Stop stop = m.reach(o.src, o.dst);
+  if (stop != Stop::none) return stop;
+  return pieces::each(
+      m, m.range(o.src[0].bytes, {}),
+      [&](uint64_t at, uint64_t bytes) {
+        const pieces::Members from = pieces::members(m, o.src, at);
+        const pieces::Members to = pieces::members(m, o.dst, at);
+        const Stop stopped =
+            m.reduce_members(o.reduce_op, bytes, from, MultiStore{to.data, to.n, to.offset, to.valid});
+        m.release_lists();
+        return stopped;
+      },
+      o.src, o.dst);
+}
+
+// -- Control
+// --------------------------------------------------------------------------------------------------
+
+template <class M>
+CHORALE_FN Stop step(M& m, uint32_t record);
+
+/// Every turn runs all of the body; an operation on data that has none left in a turn does nothing.
+template <class M>
+CHORALE_FN Stop run(M& m, const op::pipeline& o) {
+  const uint32_t first = uint32_t(o.cursor.record - m.image().records) + 1;
+  Stop stop = Stop::none;
+  for (uint64_t turn = 0; turn < o.loop.n && stop == Stop::none; ++turn) {
+    m.turn(turn * o.loop.bytes, o.loop.bytes);
+    for (uint32_t record = first; record < first + o.loop.body && stop == Stop::none; ++record) {
+      stop = step(m, record);
+    }
+  }
+  m.turn(0, 0);
+  return stop;
+}
+
+/// Runs one record. An operation without a run() above does not compile.
+template <class M>
+CHORALE_FN Stop step(M& m, uint32_t record) {
+  const image::Record& of = m.image().records[record];
+  m.enter(record);
+  switch (of.code) {
+#define OP(name, mnemonic, summary, fields) \
+  case Opcode::name: \
+    return run(m, op::name{op::Cursor(m.image(), of)});
+#include "chorale/ops.def"
+  }
+  return Stop::none;
+}
+
+/// Runs a block from beginning to end.
+template <class M>
+CHORALE_FN Stop run_block(M& m, uint32_t block) {
+  const image::Block& of = m.image().blocks[block];
+  Stop stop = Stop::none;
+  for (uint32_t record = of.first; record < of.first + of.n && stop == Stop::none;) {
+    const uint32_t next = record + 1 + m.image().records[record].body;
+    stop = step(m, record);
+    record = next;
+  }
+  return stop;
+}
+
+}  // namespace chorale
