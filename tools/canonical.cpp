@@ -9,7 +9,8 @@ namespace {
 
 constexpr uint32_t unused = UINT32_MAX;
 
-/// Where the positions of a thread block's list are used in an operation: calls use(position) for each, in order.
+/// Where the positions of a thread block's list are used in an operation: calls use(position) for each, in
+/// order.
 template <class Use>
 void each_channel(ThreadBlock& block, Op& op, ChannelType type, Use&& use) {
   const OpInfo& row = info(op.code);
@@ -26,7 +27,8 @@ void each_operand(ThreadBlock& block, Op& op, Use&& use) {
     const std::span<Operand> operands = in_dst ? block.dests(op) : block.sources(op);
     const OpInfo& row = info(op.code);
     size_t fixed = 0, at = 0;
-    for (const Field& field : row.fields) fixed += is_operand(field.role) && field.in_dst == in_dst && !field.many;
+    for (const Field& field : row.fields)
+      fixed += is_operand(field.role) && field.in_dst == in_dst && !field.many;
     for (const Field& field : row.fields) {
       if (!is_operand(field.role) || field.in_dst != in_dst) continue;
       size_t times = !field.many ? 1 : operands.size() > fixed ? operands.size() - fixed : 0;
@@ -71,7 +73,8 @@ void canonicalise_block(ThreadBlock& block) {
     });
   }
   std::sort(block.channels.begin(), block.channels.end(), [](auto& a, auto& b) { return a.type < b.type; });
-  std::sort(block.remote_buffers.begin(), block.remote_buffers.end(), [](auto& a, auto& b) { return a.type < b.type; });
+  std::sort(block.remote_buffers.begin(), block.remote_buffers.end(),
+            [](auto& a, auto& b) { return a.type < b.type; });
 }
 
 /// When each rank-level channel of a type is first used: its place in the order of blocks and lists.
@@ -88,9 +91,11 @@ std::vector<uint32_t> first_uses(const Gpu& gpu, ChannelType type) {
   return first;
 }
 
-/// Numbers the channels of one type by peer and, among those to one peer, by the use at the lower rank of the two.
+/// Numbers the channels of one type by peer and, among those to one peer, by the use at the lower rank of the
+/// two.
 void order_channels(Plan& plan, ChannelType type) {
-  using Link = std::tuple<uint32_t, uint32_t, uint32_t>;  // lower rank, higher rank, position among their channels
+  using Link =
+      std::tuple<uint32_t, uint32_t, uint32_t>;  // lower rank, higher rank, position among their channels
   std::map<Link, uint32_t> use_of;
   std::vector<std::vector<Link>> links(plan.gpus.size());
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
@@ -136,7 +141,8 @@ void order_remote_buffers(Gpu& gpu) {
   for (RemoteBuffer& remote : gpu.remote_buffers) std::sort(remote.access.begin(), remote.access.end());
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     const RemoteBuffer &left = gpu.remote_buffers[a], &right = gpu.remote_buffers[b];
-    return std::tuple(left.rank, left.buffer, left.access) < std::tuple(right.rank, right.buffer, right.access);
+    return std::tuple(left.rank, left.buffer, left.access) <
+           std::tuple(right.rank, right.buffer, right.access);
   });
   std::vector<RemoteBuffer> sorted;
   for (uint32_t at = 0; at < order.size(); ++at) {
@@ -157,7 +163,8 @@ void canonicalise(Plan& plan) {
   for (Gpu& gpu : plan.gpus) {
     for (ThreadBlock& block : gpu.threadblocks) canonicalise_block(block);
     order_remote_buffers(gpu);
-    std::stable_sort(gpu.channels.begin(), gpu.channels.end(), [](auto& a, auto& b) { return a.type < b.type; });
+    std::stable_sort(gpu.channels.begin(), gpu.channels.end(),
+                     [](auto& a, auto& b) { return a.type < b.type; });
   }
   // Last: the order depends on the lists of the blocks, which are now in the order of use.
   for (const ChannelType type : {ChannelType::memory, ChannelType::port}) order_channels(plan, type);

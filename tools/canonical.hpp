@@ -6,9 +6,9 @@
 
 namespace chorale::tools {
 
-/// Renumbers channels and remote buffers, of ranks and of thread blocks, in an order that depends on nothing but their
-/// use. Channels of two ranks are paired by position (the n-th one to a peer with the peer's n-th one back), so the
-/// n-th channels of both ends move together. Ids that name nothing are left alone.
+/// Renumbers channels and remote buffers, of ranks and of thread blocks, in an order that depends on nothing
+/// but their use. Channels of two ranks are paired by position (the n-th one to a peer with the peer's n-th
+/// one back), so the n-th channels of both ends move together. Ids that name nothing are left alone.
 void canonicalise(Plan&);
 
 }  // namespace chorale::tools

@@ -50,7 +50,8 @@ void refuse_unknown_words(CLI::App& app, int argc, char** argv) {
   if (argc > 1 && argv[1][0] != '-') {
     const std::vector<std::string> names = names_of(app);
     if (std::find(names.begin(), names.end(), argv[1]) == names.end()) {
-      throw Failure(Exit::command_wrong, unknown("command", argv[1], names), "chorale --help lists the commands");
+      throw Failure(Exit::command_wrong, unknown("command", argv[1], names),
+                    "chorale --help lists the commands");
     }
     at = app.get_subcommand(argv[1]);
     next = 2;
@@ -63,7 +64,8 @@ void refuse_unknown_words(CLI::App& app, int argc, char** argv) {
     word = word[1] == '-' ? word.substr(0, word.find('=')) : word.substr(0, 2);
     if (std::find(known.begin(), known.end(), word) == known.end()) {
       const std::string command = at == &app ? "chorale" : "chorale " + at->get_name();
-      throw Failure(Exit::command_wrong, unknown("option", word, known), command + " --help lists the options");
+      throw Failure(Exit::command_wrong, unknown("option", word, known),
+                    command + " --help lists the options");
     }
   }
 }

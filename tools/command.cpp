@@ -63,14 +63,16 @@ CLI::Validator one_of(std::string kind, std::vector<std::string> known) {
         for (const std::string& name : known) {
           if (word == name) return std::string();
         }
-        return "unknown " + kind + " '" + word + "', expected one of " + join(known) + suggestion(word, known);
+        return "unknown " + kind + " '" + word + "', expected one of " + join(known) +
+               suggestion(word, known);
       },
       "{" + listed + "}");
 }
 
 uint64_t parse_bytes(const std::string& text) {
   const auto refuse = [&](const std::string& why) -> uint64_t {
-    throw Failure(Exit::command_wrong, "'" + text + "' is no size" + why, "sizes are bytes, as 512, 4K, 1M or 2G");
+    throw Failure(Exit::command_wrong, "'" + text + "' is no size" + why,
+                  "sizes are bytes, as 512, 4K, 1M or 2G");
   };
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -93,7 +95,8 @@ uint64_t parse_bytes(const std::string& text) {
 std::vector<uint64_t> parse_sizes(const std::string& text) {
   const auto split = [](const std::string& whole, char separator) {
     std::vector<std::string> parts(1);
-    for (const char letter : whole) letter == separator ? parts.emplace_back() : (parts.back() += letter, parts.back());
+    for (const char letter : whole)
+      letter == separator ? parts.emplace_back() : (parts.back() += letter, parts.back());
     return parts;
   };
   std::vector<uint64_t> sizes;
@@ -106,8 +109,9 @@ std::vector<uint64_t> parse_sizes(const std::string& text) {
     }
     const uint64_t last = parse_bytes(range[1]), factor = range.size() > 2 ? parse_bytes(range[2]) : 2;
     if (range.size() > 3 || first == 0 || first > last || factor < 2) {
-      throw Failure(Exit::command_wrong, "'" + item + "' is no range of sizes",
-                    "a range is first:last or first:last:factor, with 0 < first <= last and a factor of 2 or more");
+      throw Failure(
+          Exit::command_wrong, "'" + item + "' is no range of sizes",
+          "a range is first:last or first:last:factor, with 0 < first <= last and a factor of 2 or more");
     }
     for (uint64_t size = first; size <= last; size *= factor) {
       sizes.push_back(size);

@@ -32,8 +32,8 @@ namespace command {
 #include "tools/commands.def"
 }  // namespace command
 
-/// Refuses a word that is not one of `known`: "unknown dtype 'f33', expected one of f32, f16, did you mean 'f32'?".
-/// \param kind  what the word stands for
+/// Refuses a word that is not one of `known`: "unknown dtype 'f33', expected one of f32, f16, did you mean
+/// 'f32'?". \param kind  what the word stands for
 CLI::Validator one_of(std::string kind, std::vector<std::string> known);
 
 /// "unknown program 'onee', did you mean 'one'?".
@@ -56,12 +56,12 @@ std::vector<uint64_t> parse_sizes(const std::string& text);
 /// The shortest text that parse_bytes() reads back as `bytes`.
 std::string format_bytes(uint64_t bytes);
 
-/// Writes `text` to a file, all or nothing: to a temporary name beside it, then renamed. "-" is standard output.
-/// \throws Failure command_wrong naming the file and the reason; no part of the text is left behind
+/// Writes `text` to a file, all or nothing: to a temporary name beside it, then renamed. "-" is standard
+/// output. \throws Failure command_wrong naming the file and the reason; no part of the text is left behind
 void write_output(const std::string& path, std::string_view text);
 
-/// One line on stderr that overwrites itself, for work that lasts. Silent for the first two seconds, and always
-/// when stderr is no terminal.
+/// One line on stderr that overwrites itself, for work that lasts. Silent for the first two seconds, and
+/// always when stderr is no terminal.
 class Progress {
  public:
   Progress();

@@ -19,22 +19,34 @@ struct Format {
 
 constexpr Format format(DType type) {
   switch (type) {
-    case DType::f32: return {23, 127, true, 0x1p24};
-    case DType::f16: return {10, 15, true, 0x1p11};
-    case DType::bf16: return {7, 127, true, 0x1p8};
-    case DType::f64: return {52, 1023, true, 0x1p50};
-    case DType::i32: return {0, 0, true, 0x1p30};
-    case DType::u32: return {0, 0, false, 0x1p31};
-    case DType::i64: return {0, 0, true, 0x1p50};  // what a double can hold
-    case DType::u8: return {0, 0, false, 255};
-    case DType::i8: return {0, 0, true, 127};
-    case DType::fp8_e4m3: return {3, 7, true, 0x1p4};
-    case DType::fp8_e5m2: return {2, 15, true, 0x1p3};
+    case DType::f32:
+      return {23, 127, true, 0x1p24};
+    case DType::f16:
+      return {10, 15, true, 0x1p11};
+    case DType::bf16:
+      return {7, 127, true, 0x1p8};
+    case DType::f64:
+      return {52, 1023, true, 0x1p50};
+    case DType::i32:
+      return {0, 0, true, 0x1p30};
+    case DType::u32:
+      return {0, 0, false, 0x1p31};
+    case DType::i64:
+      return {0, 0, true, 0x1p50};  // what a double can hold
+    case DType::u8:
+      return {0, 0, false, 255};
+    case DType::i8:
+      return {0, 0, true, 127};
+    case DType::fp8_e4m3:
+      return {3, 7, true, 0x1p4};
+    case DType::fp8_e5m2:
+      return {2, 15, true, 0x1p3};
   }
   return {};
 }
 
-/// Powers of two that may meet in one product: the smallest range is that of fp8_e4m3, 2^-6 to 2^8; i8 ends at 2^6.
+/// Powers of two that may meet in one product: the smallest range is that of fp8_e4m3, 2^-6 to 2^8; i8 ends
+/// at 2^6.
 constexpr uint32_t prod_budget = 6;
 
 constexpr uint64_t mix(uint64_t x) {  // the finaliser of splitmix64
@@ -44,7 +56,9 @@ constexpr uint64_t mix(uint64_t x) {  // the finaliser of splitmix64
 }
 
 /// A number of [0, range), from a hash: the high half of the product, which needs no division.
-constexpr uint64_t below(uint64_t hash, uint64_t range) { return uint64_t((static_cast<unsigned __int128>(hash) * range) >> 64); }
+constexpr uint64_t below(uint64_t hash, uint64_t range) {
+  return uint64_t((static_cast<unsigned __int128>(hash) * range) >> 64);
+}
 
 constexpr bool is_reducing(std::string_view collective) {
   return collective == "allreduce" || collective == "reducescatter";
@@ -78,7 +92,8 @@ double decode(DType type, const std::byte* element) {
   } else if (exponent == 0) {
     value = std::ldexp(double(mantissa), 1 - layout.bias - layout.mantissa);
   } else {
-    value = std::ldexp(double(mantissa + (uint64_t(1) << layout.mantissa)), exponent - layout.bias - layout.mantissa);
+    value = std::ldexp(double(mantissa + (uint64_t(1) << layout.mantissa)),
+                       exponent - layout.bias - layout.mantissa);
   }
   return negative ? -value : value;
 }
@@ -109,14 +124,17 @@ Oracle::Oracle(const Plan& plan, const Case& of) : plan_(plan), case_(of) {
       for (const auto& segment : rank) addends_ = std::max(addends_, uint32_t(segment.size()));
     }
     const Segmentation parts = segmentation(plan);
-    if (of.input_elements % std::max<uint64_t>(parts.input, 1) || of.output_elements % std::max<uint64_t>(parts.output, 1)) {
-      refuse("the result of plan '" + plan.name + "' is defined by segments, and " + std::to_string(of.input_elements) +
-                 " input elements are not " + std::to_string(parts.input) + " equal ones",
+    if (of.input_elements % std::max<uint64_t>(parts.input, 1) ||
+        of.output_elements % std::max<uint64_t>(parts.output, 1)) {
+      refuse("the result of plan '" + plan.name + "' is defined by segments, and " +
+                 std::to_string(of.input_elements) + " input elements are not " +
+                 std::to_string(parts.input) + " equal ones",
              "choose a size that is a multiple of " +
                  format_bytes(parts.input * parts.output * dtype_size(of.dtype)));
     }
     if (addends_ > 1 && of.op == ReduceOp::avg) {
-      refuse("avg cannot be checked for plan '" + plan.name + "', whose results have different numbers of addends",
+      refuse("avg cannot be checked for plan '" + plan.name +
+                 "', whose results have different numbers of addends",
              "use --op sum");
     }
     if ((of.op == ReduceOp::sum && addends_ > exact) || (of.op == ReduceOp::prod && addends_ > prod_budget)) {
@@ -142,7 +160,8 @@ double Oracle::value(uint32_t rank, uint64_t index, uint64_t turn) const {
   const uint64_t own = mix(shared + 0x9e3779b97f4a7c15u * (uint64_t(rank) + 1));
   const uint64_t exact = uint64_t(layout.exact);
   const auto within = [&](uint64_t hash, uint64_t most) {
-    return layout.is_signed ? double(below(hash, 2 * most + 1)) - double(most) : double(below(hash, most + 1));
+    return layout.is_signed ? double(below(hash, 2 * most + 1)) - double(most)
+                            : double(below(hash, most + 1));
   };
   if (addends_ == 1 || case_.op == ReduceOp::min || case_.op == ReduceOp::max) return within(own, exact);
 
@@ -169,11 +188,15 @@ double Oracle::value(uint32_t rank, uint64_t index, uint64_t turn) const {
 
 double Oracle::combine(double left, double right) const {
   switch (case_.op) {
-    case ReduceOp::min: return std::min(left, right);
-    case ReduceOp::max: return std::max(left, right);
-    case ReduceOp::prod: return left * right;
+    case ReduceOp::min:
+      return std::min(left, right);
+    case ReduceOp::max:
+      return std::max(left, right);
+    case ReduceOp::prod:
+      return left * right;
     case ReduceOp::sum:
-    case ReduceOp::avg: break;
+    case ReduceOp::avg:
+      break;
   }
   return left + right;
 }

@@ -15,7 +15,7 @@ namespace chorale::tools {
 /// One element that is not what it must be.
 struct Mismatch {
   uint32_t rank = 0;
-  uint64_t index = 0;  ///< element of the output
+  uint64_t index = 0;     ///< element of the output
   uint64_t elements = 0;  ///< how many of this rank's output are wrong
   double got = 0, expected = 0;
 };
@@ -26,11 +26,11 @@ double decode(DType, const std::byte* element);
 /// `value`, which the type must be able to hold exactly, as the bits of one element.
 void encode(DType, double value, std::byte* element);
 
-/// Test data and expected results of one plan, type, operator and size. Independent of the executor: it shares no
-/// code with it, and computes in double, where all of its values are exact.
+/// Test data and expected results of one plan, type, operator and size. Independent of the executor: it
+/// shares no code with it, and computes in double, where all of its values are exact.
 ///
-/// Small integers for sum and avg, powers of two for prod: every partial result, in any order and with a rounding
-/// after every step, is a value of the type. So one wrong bit is an error, not noise.
+/// Small integers for sum and avg, powers of two for prod: every partial result, in any order and with a
+/// rounding after every step, is a value of the type. So one wrong bit is an error, not noise.
 class Oracle {
  public:
   struct Case {

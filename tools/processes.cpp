@@ -26,7 +26,7 @@ extern "C" void ask_to_stop(int) { stop_asked = 1; }
                           Reports& reports) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(int(Exit::run_failed));  // it died before we asked to die with it
-  ::signal(SIGINT, SIG_IGN);  // the parent ends us, once it has reported
+  ::signal(SIGINT, SIG_IGN);                                  // the parent ends us, once it has reported
   ::signal(SIGTERM, SIG_DFL);
   try {
     World world = World::join(address, int(rank), int(plan.ranks()), config.join());
@@ -68,7 +68,8 @@ class Children {
     std::string news;
     for (size_t rank = 0; rank < processes_.size(); ++rank) {
       int status = 0;
-      if (processes_[rank] <= 0 || ::waitpid(processes_[rank], &status, WNOHANG) != processes_[rank]) continue;
+      if (processes_[rank] <= 0 || ::waitpid(processes_[rank], &status, WNOHANG) != processes_[rank])
+        continue;
       if (WIFSIGNALED(status) && news.empty()) {
         news = "the process of rank " + std::to_string(rank) + " (" + std::to_string(processes_[rank]) +
                ") died: " + ::strsignal(WTERMSIG(status));
@@ -117,8 +118,9 @@ std::string run_processes(const Plan& plan, const RunRequest& request, const Con
     const pid_t process = ::fork();
     if (process == 0) be_rank(rank, address, parent, plan, request, config, oracles, reports);
     if (process < 0) {
-      throw Failure(Exit::run_failed, "cannot start the process of rank " + std::to_string(rank) + " of " +
-                                          std::to_string(plan.ranks()) + ": " + std::strerror(errno),
+      throw Failure(Exit::run_failed,
+                    "cannot start the process of rank " + std::to_string(rank) + " of " +
+                        std::to_string(plan.ranks()) + ": " + std::strerror(errno),
                     "run without --processes: the ranks are then threads");
     }
     children.add(process);
@@ -134,7 +136,8 @@ std::string run_processes(const Plan& plan, const RunRequest& request, const Con
       // The others are told by the world; who does not hear it is ended.
       give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     }
-    progress("size " + std::to_string(reports.rank(0).done + 1) + " of " + std::to_string(request.sizes.size()));
+    progress("size " + std::to_string(reports.rank(0).done + 1) + " of " +
+             std::to_string(request.sizes.size()));
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   ::sigaction(SIGINT, &old_interrupt, nullptr);

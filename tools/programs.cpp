@@ -73,7 +73,8 @@ std::string load_program(const Wanted& wanted) {
   }
   const std::vector<std::string> shipped = names(dsl::programs());
   if (std::find(shipped.begin(), shipped.end(), wanted.what) == shipped.end()) {
-    const bool path = wanted.what.find('/') != std::string::npos || wanted.what.find('.') != std::string::npos;
+    const bool path =
+        wanted.what.find('/') != std::string::npos || wanted.what.find('.') != std::string::npos;
     if (path) throw Failure(Exit::command_wrong, "there is no file " + wanted.what);
     throw Failure(Exit::command_wrong, unknown("algorithm", wanted.what, shipped),
                   "chorale list names those that are shipped");

@@ -15,7 +15,8 @@ constexpr size_t guard_bytes = 64;
 constexpr std::byte guard{0x5a};
 
 double now_us() {
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 std::string number(double value) {
@@ -32,7 +33,8 @@ struct Buffers {
 };
 
 /// In place, the smaller of input and output is this rank's part of the larger one, as in NCCL.
-Buffers place(std::byte* first, std::byte* second, const Plan& plan, bool in_place, uint32_t rank, MessageSizes sizes) {
+Buffers place(std::byte* first, std::byte* second, const Plan& plan, bool in_place, uint32_t rank,
+              MessageSizes sizes) {
   if (!in_place) return {first, second, second + sizes.output, sizes};
   const uint64_t in_at = plan.collective == "allgather" ? rank * sizes.input : 0;
   const uint64_t out_at = plan.collective == "reducescatter" ? rank * sizes.output : 0;
@@ -57,7 +59,8 @@ class Rank {
   void run_size(size_t which, const Oracle& oracle, Reports& reports) {
     const uint32_t rank = uint32_t(world_.rank());
     const uint64_t bytes = request_.sizes[which];
-    buffers_ = place(first_, second_, plan_, request_.in_place, rank, message_sizes(plan_, bytes, request_.dtype));
+    buffers_ =
+        place(first_, second_, plan_, request_.in_place, rank, message_sizes(plan_, bytes, request_.dtype));
     arguments_ = {.in = buffers_.in, .out = buffers_.out, .bytes = bytes, .dtype = request_.dtype};
     if (request_.override_op) arguments_.op = request_.op;
     arguments_.packet = request_.packet;
@@ -92,7 +95,8 @@ class Rank {
   }
 
   void fill(const Oracle& oracle, uint64_t turn) {
-    std::memset(buffers_.out, int(0xa5 ^ (turn & 0x0f)), buffers_.sizes.output);  // stale results must not look right
+    std::memset(buffers_.out, int(0xa5 ^ (turn & 0x0f)),
+                buffers_.sizes.output);  // stale results must not look right
     oracle.fill(uint32_t(world_.rank()), turn, buffers_.in);
     std::fill_n(buffers_.end, guard_bytes, guard);
     if (!request_.in_place) before_.assign(buffers_.in, buffers_.in + buffers_.sizes.input);
@@ -142,7 +146,9 @@ Reports::Reports(uint32_t ranks, size_t sizes, size_t repeats) : sizes_(sizes), 
 
 Reports::~Reports() { ::munmap(memory_, bytes_); }
 
-RankReport& Reports::rank(uint32_t rank) const { return *reinterpret_cast<RankReport*>(memory_ + rank * stride_); }
+RankReport& Reports::rank(uint32_t rank) const {
+  return *reinterpret_cast<RankReport*>(memory_ + rank * stride_);
+}
 
 double& Reports::time(uint32_t rank, size_t size, size_t repeat) const {
   auto* times = reinterpret_cast<double*>(memory_ + rank * stride_ + sizeof(RankReport));
@@ -173,7 +179,8 @@ RunOutcome run_plan(const Plan& plan, const RunRequest& request, const Config& c
   for (size_t which = 0; which < request.sizes.size(); ++which) {
     const uint64_t width = dtype_size(request.dtype);
     const MessageSizes sizes = message_sizes(plan, request.sizes[which], request.dtype);
-    oracles.emplace_back(plan, Oracle::Case{request.dtype, request.op, sizes.input / width, sizes.output / width, which});
+    oracles.emplace_back(
+        plan, Oracle::Case{request.dtype, request.op, sizes.input / width, sizes.output / width, which});
   }
   Reports reports(plan.ranks(), request.sizes.size(), request.repeat);
   RunOutcome outcome;

@@ -23,15 +23,15 @@ struct RunRequest {
   bool in_place = false;
   bool processes = false;  ///< a process a rank; else threads of this one
   unsigned repeat = 3;     ///< timed runs of each size
-  /// False: every run has new data and is compared. True: one run of each size is compared before the timed ones
-  /// and one after them, which are then run without touching the data.
+  /// False: every run has new data and is compared. True: one run of each size is compared before the timed
+  /// ones and one after them, which are then run without touching the data.
   bool bench = false;
   unsigned warmup = 0;  ///< runs before the timed ones
 };
 
 /// What came of one size.
 struct SizeResult {
-  std::vector<double> times_us;  ///< of each timed run: the slowest rank's
+  std::vector<double> times_us;      ///< of each timed run: the slowest rank's
   std::optional<std::string> wrong;  ///< the first wrong element, or what else was wrong
   bool finished = false;
 };
@@ -78,6 +78,7 @@ class Reports {
 void run_rank(World&, const Plan&, const RunRequest&, const Config&, const std::vector<Oracle>&, Reports&);
 
 /// Runs the ranks as processes; what ended the run early, or "".
-std::string run_processes(const Plan&, const RunRequest&, const Config&, const std::vector<Oracle>&, Reports&);
+std::string run_processes(const Plan&, const RunRequest&, const Config&, const std::vector<Oracle>&,
+                          Reports&);
 
 }  // namespace chorale::tools

@@ -35,13 +35,15 @@ extern "C" void pass_on(int signal) {
 
 struct sigaction old_interrupt, old_terminate;
 
-/// Runs `command` with stdout sent to stderr, or both to nowhere. Its exit status; 127 if there is no such program.
+/// Runs `command` with stdout sent to stderr, or both to nowhere. Its exit status; 127 if there is no such
+/// program.
 int run_command(const std::vector<std::string>& command, bool quiet) {
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   const pid_t process = ::fork();
-  if (process < 0) throw Failure(Exit::run_failed, std::string("cannot start a process: ") + std::strerror(errno));
+  if (process < 0)
+    throw Failure(Exit::run_failed, std::string("cannot start a process: ") + std::strerror(errno));
   if (process == 0) {
     ::signal(SIGINT, SIG_DFL);
     ::signal(SIGTERM, SIG_DFL);
@@ -64,7 +66,8 @@ int run_command(const std::vector<std::string>& command, bool quiet) {
 /// What `compiler` lacks; empty if it will do.
 std::string lacks(const std::vector<std::string>& compiler, const TemporaryFolder& folder) {
   const std::string probe = folder.path() / "probe.cpp";
-  std::ofstream(probe) << "#include <concepts>\n#include <span>\n#if __cplusplus <= 201703L\n#error\n#endif\n";
+  std::ofstream(probe)
+      << "#include <concepts>\n#include <span>\n#if __cplusplus <= 201703L\n#error\n#endif\n";
   std::vector<std::string> command = compiler;
   command.insert(command.end(), {"-std=c++20", "-fsyntax-only", probe});
   const int status = run_command(command, true);
@@ -109,7 +112,8 @@ HostCompiler find_compiler(const TemporaryFolder& folder) {
     for (std::string word; words >> word;) command.push_back(word);
     const std::string lack = command.empty() ? "is blank" : lacks(command, folder);
     if (!lack.empty()) {
-      throw Failure(Exit::command_wrong, "the compiler '" + std::string(chosen) + "', which CXX names, " + lack,
+      throw Failure(Exit::command_wrong,
+                    "the compiler '" + std::string(chosen) + "', which CXX names, " + lack,
                     "set CXX to a C++20 compiler, or unset it to use c++, g++ or clang++");
     }
     return {command, "$CXX"};
@@ -120,8 +124,9 @@ HostCompiler find_compiler(const TemporaryFolder& folder) {
     if (lack.empty()) return {{name}, "PATH"};
     why += (why.empty() ? "" : ", ") + name + " " + lack;
   }
-  throw Failure(Exit::command_wrong, "no C++20 compiler: " + why,
-                "install g++ 11 or clang 14, or newer, or set CXX to one; plans and shipped algorithms need none");
+  throw Failure(
+      Exit::command_wrong, "no C++20 compiler: " + why,
+      "install g++ 11 or clang 14, or newer, or set CXX to one; plans and shipped algorithms need none");
 }
 
 std::vector<std::string> include_folders() {
@@ -135,7 +140,8 @@ std::vector<std::string> include_folders() {
     if (fs::is_directory(folder)) folders.push_back(folder);
   }
   if (folders.empty()) {
-    throw Failure(Exit::command_wrong, "there is no chorale/dsl.hpp beside this command, in " + installed.string(),
+    throw Failure(Exit::command_wrong,
+                  "there is no chorale/dsl.hpp beside this command, in " + installed.string(),
                   "install the headers together with the command");
   }
   return folders;
@@ -144,8 +150,9 @@ std::vector<std::string> include_folders() {
 void load_source(const std::string& source) {
   std::error_code error;
   if (!fs::is_regular_file(source, error)) {
-    throw Failure(Exit::command_wrong, "cannot read " + source + ": " +
-                                           (fs::exists(source, error) ? "it is no file" : "there is no such file"));
+    throw Failure(Exit::command_wrong,
+                  "cannot read " + source + ": " +
+                      (fs::exists(source, error) ? "it is no file" : "there is no such file"));
   }
   TemporaryFolder folder;
   const HostCompiler compiler = find_compiler(folder);
@@ -158,8 +165,8 @@ void load_source(const std::string& source) {
   Progress progress;
   progress("building " + source);
   if (const int status = run_command(command, false)) {
-    throw Failure(Exit::plan_wrong,
-                  source + " does not compile (" + compiler.text() + " ended with " + std::to_string(status) + ")");
+    throw Failure(Exit::plan_wrong, source + " does not compile (" + compiler.text() + " ended with " +
+                                        std::to_string(status) + ")");
   }
   load_plugin(plugin);
 }

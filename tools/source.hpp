@@ -10,7 +10,8 @@ namespace chorale::tools {
 
 /// A folder of our own that is gone when its holder is, also after SIGINT or SIGTERM.
 ///
-/// While it lives these signals are recorded and passed on to the child process (see wait_for), not obeyed at once.
+/// While it lives these signals are recorded and passed on to the child process (see wait_for), not obeyed at
+/// once.
 class TemporaryFolder {
  public:
   TemporaryFolder();
@@ -33,12 +34,13 @@ struct HostCompiler {
 /// \throws Failure command_wrong saying what each one lacks
 HostCompiler find_compiler(const TemporaryFolder&);
 
-/// The -I folders of <chorale/dsl.hpp>: those of the installation the command is part of, else of its build tree.
-/// \throws Failure command_wrong if there are none
+/// The -I folders of <chorale/dsl.hpp>: those of the installation the command is part of, else of its build
+/// tree. \throws Failure command_wrong if there are none
 std::vector<std::string> include_folders();
 
-/// Builds `source` and loads it; its programs are then in the registry. What the compiler says goes to stderr.
-/// \throws Failure plan_wrong if it does not compile, command_wrong if there is no file or no compiler
+/// Builds `source` and loads it; its programs are then in the registry. What the compiler says goes to
+/// stderr. \throws Failure plan_wrong if it does not compile, command_wrong if there is no file or no
+/// compiler
 void load_source(const std::string& source);
 
 /// Loads a plugin: a shared object that registers programs.

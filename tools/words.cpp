@@ -25,7 +25,8 @@ int64_t lookup(const Refs* refs, uint32_t ref) {
   return refs && ref < refs->ids.size() ? int64_t(refs->ids[ref]) : -1;
 }
 
-std::string operand_words(const Gpu& gpu, const ThreadBlock& block, const Op& op, Role role, const Operand& operand) {
+std::string operand_words(const Gpu& gpu, const ThreadBlock& block, const Op& op, Role role,
+                          const Operand& operand) {
   if (is_remote(role)) {
     const int64_t id = lookup(block.remote_buffers_of(op.via), operand.ref);
     if (id < 0 || size_t(id) >= gpu.remote_buffers.size()) {
@@ -52,7 +53,8 @@ std::vector<std::string> side_words(const Gpu& gpu, const ThreadBlock& block, co
   const std::span<const Operand> operands = in_dst ? block.dests(op) : block.sources(op);
   const OpInfo& row = info(op.code);
   size_t fixed = 0;
-  for (const Field& field : row.fields) fixed += is_operand(field.role) && field.in_dst == in_dst && !field.many;
+  for (const Field& field : row.fields)
+    fixed += is_operand(field.role) && field.in_dst == in_dst && !field.many;
   for (const Field& field : row.fields) {
     if (!is_operand(field.role) || field.in_dst != in_dst) continue;
     const size_t times = !field.many ? 1 : operands.size() > fixed ? operands.size() - fixed : 0;
@@ -93,7 +95,8 @@ std::string span_words(std::string_view buffer, uint64_t index, uint64_t size) {
 std::string words(const Gpu& gpu, const ThreadBlock& block, const Op& op) {
   const OpInfo& row = info(op.code);
   std::string line(row.name);
-  const std::vector<std::string> from = side_words(gpu, block, op, false), to = side_words(gpu, block, op, true);
+  const std::vector<std::string> from = side_words(gpu, block, op, false),
+                                 to = side_words(gpu, block, op, true);
   const std::string operation = row.has(Role::Reduce) ? reduce_op_name(op.reduce_op) : "";
   if (!operation.empty()) line += " " + operation;
   if (!from.empty()) line += " " + join_with(from, ", ");
@@ -109,13 +112,14 @@ std::string words(const Gpu& gpu, const ThreadBlock& block, const Op& op) {
     for (const uint32_t ref : block.op_ids(op)) named.push_back(channel_words(gpu, block, op, ref));
   }
   const bool posts = row.has(Role::Post) || row.has(Role::PostRelaxed);
-  if (!named.empty()) line += (to.empty() ? " " : posts ? ", then signals " : " through ") + join_with(named, ", ");
+  if (!named.empty())
+    line += (to.empty() ? " " : posts ? ", then signals " : " through ") + join_with(named, ", ");
   if (named.empty() && op.via != ChannelType::none && op.via != ChannelType::switched) {
     line += " (" + std::string(channel_type_names[size_t(op.via)]) + ")";
   }
   if (row.has(Role::Loop)) {
-    line += " over " + count(op.chunks, "chunk") + " in units of " + count(op.unit_bytes, "byte") + ": the next " +
-            count(op.body, "operation");
+    line += " over " + count(op.chunks, "chunk") + " in units of " + count(op.unit_bytes, "byte") +
+            ": the next " + count(op.body, "operation");
   }
   if (op.group_size) line += ", part " + text(op.group_index) + " of " + text(op.group_size);
   return line;

@@ -8,7 +8,8 @@
 
 namespace chorale::tools {
 
-/// One operation, e.g. "put input[0:1] -> output[2:3] of rank 1 (memory)". Ids that name nothing are shown with a '?'.
+/// One operation, e.g. "put input[0:1] -> output[2:3] of rank 1 (memory)". Ids that name nothing are shown
+/// with a '?'.
 std::string words(const Gpu&, const ThreadBlock&, const Op&);
 
 /// "ring.cpp:12", or "" if the plan does not say.

@@ -16,13 +16,16 @@ Action command::compile(CLI::App& app) {
     bool help_program = false;
   };
   auto options = std::make_shared<Options>();
-  declare_wanted(app, options->wanted, "A C++ source (*.cpp), a plugin (*.so) or the name of a shipped algorithm");
-  app.add_option("-o,--output", options->output, "Where the plan goes; - is standard output")->type_name("FILE");
+  declare_wanted(app, options->wanted,
+                 "A C++ source (*.cpp), a plugin (*.so) or the name of a shipped algorithm");
+  app.add_option("-o,--output", options->output, "Where the plan goes; - is standard output")
+      ->type_name("FILE");
   app.add_flag("--help-program", options->help_program, "List the parameters of the program instead");
   return [options] {
     const Wanted& wanted = options->wanted;
     if (!names_program(wanted.what)) {
-      throw Failure(Exit::command_wrong, "'" + wanted.what + "' is no C++ source (*.cpp), plugin (*.so) or shipped name",
+      throw Failure(Exit::command_wrong,
+                    "'" + wanted.what + "' is no C++ source (*.cpp), plugin (*.so) or shipped name",
                     "plans need no compiling: chorale check or run takes them as they are");
     }
     const dsl::Parameters::Settings settings = parse_settings(wanted.set);

@@ -23,7 +23,8 @@ class Differences {
     size_t same_front = 0, same_back = 0;
     const size_t least = std::min(left.size(), right.size());
     while (same_front < least && left[same_front] == right[same_front]) ++same_front;
-    while (same_back < least - same_front && left[left.size() - 1 - same_back] == right[right.size() - 1 - same_back]) {
+    while (same_back < least - same_front &&
+           left[left.size() - 1 - same_back] == right[right.size() - 1 - same_back]) {
       ++same_back;
     }
     if (same_front == left.size() && same_front == right.size()) return;
@@ -66,7 +67,8 @@ class Differences {
   bool any_ = false;
 };
 
-/// Operations in words, which look through the block's lists of ids, and these lists, so that nothing is missed.
+/// Operations in words, which look through the block's lists of ids, and these lists, so that nothing is
+/// missed.
 Lines block_lines(const Gpu& gpu, const ThreadBlock& block) {
   Lines lines;
   const auto add_list = [&](ChannelType type, const std::string& of, const std::vector<uint32_t>& ids) {
@@ -82,14 +84,18 @@ Lines block_lines(const Gpu& gpu, const ThreadBlock& block) {
 
 Lines header_lines(const Plan& plan) {
   const Extension& more = plan.extension;
-  Lines lines = {"name " + plan.name, headline(plan), count(plan.threads_per_block, "thread") + " a block",
-                 "alignment " + std::to_string(plan.buffer_alignment),
-                 "messages from " + std::to_string(plan.min_message_size) + " to " +
-                     std::to_string(plan.max_message_size) + " bytes",
-                 std::string("double scratch ") + (plan.use_double_scratch_buffer ? "on" : "off"),
-                 std::string("reused resources ") + (plan.reuse_resources ? "on" : "off"),
-                 "root " + std::to_string(more.root), "requires " + join(more.requirements),
-                 "segments " + std::to_string(more.input_segments) + " and " + std::to_string(more.output_segments)};
+  Lines lines = {
+      "name " + plan.name,
+      headline(plan),
+      count(plan.threads_per_block, "thread") + " a block",
+      "alignment " + std::to_string(plan.buffer_alignment),
+      "messages from " + std::to_string(plan.min_message_size) + " to " +
+          std::to_string(plan.max_message_size) + " bytes",
+      std::string("double scratch ") + (plan.use_double_scratch_buffer ? "on" : "off"),
+      std::string("reused resources ") + (plan.reuse_resources ? "on" : "off"),
+      "root " + std::to_string(more.root),
+      "requires " + join(more.requirements),
+      "segments " + std::to_string(more.input_segments) + " and " + std::to_string(more.output_segments)};
   for (size_t rank = 0; rank < more.post.size(); ++rank) {
     for (size_t segment = 0; segment < more.post[rank].size(); ++segment) {
       std::string line = "result " + std::to_string(segment) + " of rank " + std::to_string(rank) + ":";
@@ -109,7 +115,8 @@ Lines rank_lines(const Gpu& gpu) {
   }
   for (const ChannelType type : {ChannelType::memory, ChannelType::port, ChannelType::switched}) {
     for (uint32_t id = 0; id < gpu.channel_count(type); ++id) {
-      std::string line = std::string(channel_type_names[size_t(type)]) + " channel " + std::to_string(id) + " to";
+      std::string line =
+          std::string(channel_type_names[size_t(type)]) + " channel " + std::to_string(id) + " to";
       if (type == ChannelType::switched) {
         const SwitchGroup group = gpu.switch_group(id);
         line += " " + std::string(buffer_names[size_t(group.buffer)]) + " of";
@@ -126,7 +133,8 @@ Lines rank_lines(const Gpu& gpu) {
     for (const ChannelType type : remote.access) line += " " + std::string(channel_type_names[size_t(type)]);
     lines.push_back(line);
   }
-  for (const int64_t semaphore : gpu.semaphores) lines.push_back("semaphore from " + std::to_string(semaphore));
+  for (const int64_t semaphore : gpu.semaphores)
+    lines.push_back("semaphore from " + std::to_string(semaphore));
   return lines;
 }
 
@@ -140,9 +148,12 @@ Action command::diff(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("left", options->left, "A plan file; - is standard input")->required();
   app.add_option("right", options->right, "The plan to compare it with")->required();
-  app.add_flag("--canonical", options->canonical, "Ids of channels and remote buffers may differ, if they mean the same");
-  app.footer("Lines of the left plan start with -, of the right with +. Authors' lines are not compared.\nExit status 1 if "
-             "the plans differ.");
+  app.add_flag("--canonical", options->canonical,
+               "Ids of channels and remote buffers may differ, if they mean the same");
+  app.footer(
+      "Lines of the left plan start with -, of the right with +. Authors' lines are not compared.\nExit "
+      "status 1 if "
+      "the plans differ.");
   return [options] {
     if (options->left == "-" && options->right == "-") {
       throw Failure(Exit::command_wrong, "only one of the plans can be standard input");
@@ -164,7 +175,8 @@ Action command::diff(CLI::App& app) {
       for (size_t block = 0; block < std::max(l.threadblocks.size(), r.threadblocks.size()); ++block) {
         const ThreadBlock& lb = block < l.threadblocks.size() ? l.threadblocks[block] : no_block;
         const ThreadBlock& rb = block < r.threadblocks.size() ? r.threadblocks[block] : no_block;
-        differences.compare(place + ", thread block " + std::to_string(block), block_lines(l, lb), block_lines(r, rb));
+        differences.compare(place + ", thread block " + std::to_string(block), block_lines(l, lb),
+                            block_lines(r, rb));
       }
     }
     return differences.any() ? Exit::plan_wrong : Exit::well;

@@ -76,13 +76,16 @@ void look_at_cpu(Examination& found) {
 void look_at_shared_memory(Examination& found) {
   struct statvfs room;
   if (::statvfs("/dev/shm", &room) != 0) {
-    found.fail("/dev/shm", "is not there", "mount a tmpfs on /dev/shm; without it ranks can be threads, not processes");
+    found.fail("/dev/shm", "is not there",
+               "mount a tmpfs on /dev/shm; without it ranks can be threads, not processes");
     return;
   }
-  const uint64_t size = uint64_t(room.f_blocks) * room.f_frsize, free = uint64_t(room.f_bavail) * room.f_frsize;
+  const uint64_t size = uint64_t(room.f_blocks) * room.f_frsize,
+                 free = uint64_t(room.f_bavail) * room.f_frsize;
   const std::string text = mebibytes(size) + ", of which free " + mebibytes(free);
   if (free < (uint64_t(64) << 20)) {
-    found.fail("/dev/shm", text, "ranks as processes share buffers there: give the container more (--shm-size=1g)");
+    found.fail("/dev/shm", text,
+               "ranks as processes share buffers there: give the container more (--shm-size=1g)");
   } else {
     found.pass("/dev/shm", text);
   }

@@ -12,40 +12,83 @@ namespace {
 /// What a role means to a reader. A role without a row stops the build: the switch has no default.
 const char* meaning(Role role) {
   switch (role) {
-    case Role::Read: return "chunks here, read";
-    case Role::Write: return "chunks here, overwritten";
-    case Role::PacketRead: return "packets in scratch here, waited for and read";
-    case Role::PacketWrite: return "packets in scratch here, written";
-    case Role::RemoteRead: return "chunks at a peer, read";
-    case Role::RemoteWrite: return "chunks at a peer, overwritten";
-    case Role::RemotePacketWrite: return "packets in a peer's scratch, written";
-    case Role::SwitchRead: return "the region of every member of a switch channel, read";
-    case Role::SwitchWrite: return "the region of every member of a switch channel, overwritten";
-    case Role::SwitchPacketWrite: return "packets in the scratch of every member of a switch channel, written";
-    case Role::Via: return "`channel_type`: the kind of channel";
-    case Role::Channels: return "`channel_ids`: channels that name the peer";
-    case Role::PortChannels: return "`channel_ids`, for port channels only";
-    case Role::Post: return "`channel_ids`: posted at the peer, after everything done before";
-    case Role::PostRelaxed: return "`channel_ids`: posted at the peer, without any order";
-    case Role::Await: return "`channel_ids`: awaited, and what the peer published is then seen";
-    case Role::AwaitRelaxed: return "`channel_ids`: awaited, without any order";
-    case Role::Drain: return "`channel_ids`: port channels whose transfers are waited for";
-    case Role::Acquire: return "`semaphore_ids`: taken";
-    case Role::Release: return "`semaphore_ids`: given";
-    case Role::Arrive: return "`barrier_id`, `num_threadblocks`: who takes part";
-    case Role::Reduce: return "`reduce_op`: how elements are combined";
-    case Role::Sliced: return "`tbg_info`, optional: the blocks of a group share the work";
-    case Role::Loop: return "`iter_context`: the unit and the chunks of the loop; `ops`: its body";
+    case Role::Read:
+      return "chunks here, read";
+    case Role::Write:
+      return "chunks here, overwritten";
+    case Role::PacketRead:
+      return "packets in scratch here, waited for and read";
+    case Role::PacketWrite:
+      return "packets in scratch here, written";
+    case Role::RemoteRead:
+      return "chunks at a peer, read";
+    case Role::RemoteWrite:
+      return "chunks at a peer, overwritten";
+    case Role::RemotePacketWrite:
+      return "packets in a peer's scratch, written";
+    case Role::SwitchRead:
+      return "the region of every member of a switch channel, read";
+    case Role::SwitchWrite:
+      return "the region of every member of a switch channel, overwritten";
+    case Role::SwitchPacketWrite:
+      return "packets in the scratch of every member of a switch channel, written";
+    case Role::Via:
+      return "`channel_type`: the kind of channel";
+    case Role::Channels:
+      return "`channel_ids`: channels that name the peer";
+    case Role::PortChannels:
+      return "`channel_ids`, for port channels only";
+    case Role::Post:
+      return "`channel_ids`: posted at the peer, after everything done before";
+    case Role::PostRelaxed:
+      return "`channel_ids`: posted at the peer, without any order";
+    case Role::Await:
+      return "`channel_ids`: awaited, and what the peer published is then seen";
+    case Role::AwaitRelaxed:
+      return "`channel_ids`: awaited, without any order";
+    case Role::Drain:
+      return "`channel_ids`: port channels whose transfers are waited for";
+    case Role::Acquire:
+      return "`semaphore_ids`: taken";
+    case Role::Release:
+      return "`semaphore_ids`: given";
+    case Role::Arrive:
+      return "`barrier_id`, `num_threadblocks`: who takes part";
+    case Role::Reduce:
+      return "`reduce_op`: how elements are combined";
+    case Role::Sliced:
+      return "`tbg_info`, optional: the blocks of a group share the work";
+    case Role::Loop:
+      return "`iter_context`: the unit and the chunks of the loop; `ops`: its body";
   }
   return "";
 }
 
 std::string_view role_name(Role role) {
-  static constexpr std::string_view names[] = {
-      "Read",         "Write",        "PacketRead", "PacketWrite", "RemoteRead", "RemoteWrite", "RemotePacketWrite",
-      "SwitchRead",   "SwitchWrite",  "SwitchPacketWrite", "Via",  "Channels",   "PortChannels", "Post",
-      "PostRelaxed",  "Await",        "AwaitRelaxed", "Drain",     "Acquire",    "Release",     "Arrive",
-      "Reduce",       "Sliced",       "Loop"};
+  static constexpr std::string_view names[] = {"Read",
+                                               "Write",
+                                               "PacketRead",
+                                               "PacketWrite",
+                                               "RemoteRead",
+                                               "RemoteWrite",
+                                               "RemotePacketWrite",
+                                               "SwitchRead",
+                                               "SwitchWrite",
+                                               "SwitchPacketWrite",
+                                               "Via",
+                                               "Channels",
+                                               "PortChannels",
+                                               "Post",
+                                               "PostRelaxed",
+                                               "Await",
+                                               "AwaitRelaxed",
+                                               "Drain",
+                                               "Acquire",
+                                               "Release",
+                                               "Arrive",
+                                               "Reduce",
+                                               "Sliced",
+                                               "Loop"};
   static_assert(std::size(names) == size_t(Role::Loop) + 1);
   return names[size_t(role)];
 }
@@ -74,8 +117,10 @@ Action command::ops(CLI::App&) {
   return [] {
     std::cout << "# Operations\n\n"
                  "Made by `chorale ops` from `compiler/include/chorale/ops.def`; do not edit.\n\n"
-                 "*name* is the word in C++ and in messages, *in plans* the word in plan files. `x...` stands for one or "
-                 "more\noperands. The operands of *from* are in `src_buff` and those of *to* in `dst_buff`, in this order."
+                 "*name* is the word in C++ and in messages, *in plans* the word in plan files. `x...` "
+                 "stands for one or "
+                 "more\noperands. The operands of *from* are in `src_buff` and those of *to* in `dst_buff`, "
+                 "in this order."
                  "\n\n| name | in plans | from | to | carries | meaning |\n|---|---|---|---|---|---|\n";
     std::map<Role, bool> used;
     for (const OpInfo& op : op_table()) {
@@ -84,7 +129,8 @@ Action command::ops(CLI::App&) {
       for (const Field& field : op.fields) used[field.role] = true;
     }
     std::cout << "\n## Roles\n\n| role | meaning |\n|---|---|\n";
-    for (const auto& [role, _] : used) std::cout << "| " << role_name(role) << " | " << meaning(role) << " |\n";
+    for (const auto& [role, _] : used)
+      std::cout << "| " << role_name(role) << " | " << meaning(role) << " |\n";
     return Exit::well;
   };
 }

@@ -34,7 +34,8 @@ Value by_name(const Value (&values)[Count], const char* (*name)(Value), const st
   for (const Value value : values) {
     if (word == name(value)) return value;
   }
-  throw Failure(Exit::command_wrong, "unknown name '" + word + "'");  // the option's check has refused it before
+  throw Failure(Exit::command_wrong,
+                "unknown name '" + word + "'");  // the option's check has refused it before
 }
 
 /// The plan to run: compiled from a program, or read and checked.
@@ -46,8 +47,9 @@ Plan plan_of(const Options& options) {
     const std::string name = load_program(wanted);
     if (options.ranks && !settings.contains("ranks")) {
       const std::vector<dsl::Parameter> declared = dsl::describe(name).parameters;
-      const bool takes_ranks = std::any_of(declared.begin(), declared.end(),
-                                           [](const dsl::Parameter& parameter) { return parameter.name == "ranks"; });
+      const bool takes_ranks =
+          std::any_of(declared.begin(), declared.end(),
+                      [](const dsl::Parameter& parameter) { return parameter.name == "ranks"; });
       if (takes_ranks) settings["ranks"] = std::to_string(options.ranks);
     }
     built = build_program(name, settings);
@@ -59,11 +61,12 @@ Plan plan_of(const Options& options) {
     built.plan = load_plan(wanted.what);
     built.diagnostics = chorale::check(built.plan);
   }
-  if (report(built.plan, built.diagnostics)) throw Failure(Exit::plan_wrong, "a plan with findings is not run");
+  if (report(built.plan, built.diagnostics))
+    throw Failure(Exit::plan_wrong, "a plan with findings is not run");
   if (options.ranks && options.ranks != built.plan.ranks()) {
     throw Failure(Exit::command_wrong,
-                  "plan '" + built.plan.name + "' is for " + count(built.plan.ranks(), "rank") + ", but --ranks is " +
-                      std::to_string(options.ranks),
+                  "plan '" + built.plan.name + "' is for " + count(built.plan.ranks(), "rank") +
+                      ", but --ranks is " + std::to_string(options.ranks),
                   "compile it for " + count(options.ranks, "rank") + ", or leave --ranks out");
   }
   return std::move(built.plan);
@@ -75,7 +78,8 @@ Config config_of(const Options& options) {
   if (options.workers) config.workers = options.workers;
   if (!options.seed.empty()) {
     if (options.processes) {
-      throw Failure(Exit::command_wrong, "--seed needs all ranks in one process; --processes makes one a rank");
+      throw Failure(Exit::command_wrong,
+                    "--seed needs all ranks in one process; --processes makes one a rank");
     }
     if (options.seed.find_first_not_of("0123456789") != std::string::npos || options.seed.size() > 19) {
       throw Failure(Exit::command_wrong, "--seed is '" + options.seed + "', but must be a whole number");
@@ -90,7 +94,8 @@ RunRequest request_of(const Options& options, const Plan& plan) {
   request.sizes = parse_sizes(options.bytes);
   request.dtype = by_name(all_dtypes, &dtype_name, options.dtype);
   request.override_op = !options.op.empty();
-  request.op = request.override_op ? by_name(all_reduce_ops, &reduce_op_name, options.op) : reduce_op_of(plan);
+  request.op =
+      request.override_op ? by_name(all_reduce_ops, &reduce_op_name, options.op) : reduce_op_of(plan);
   if (!options.packet.empty()) request.packet = options.packet == "ll8" ? PacketForm::ll8 : PacketForm::ll16;
   request.in_place = options.in_place || (plan.inplace && !options.out_of_place);
   if (options.in_place && !plan.inplace) {
@@ -111,8 +116,10 @@ double median(std::vector<double> values) {
 }
 
 /// One row a size that every rank has finished.
-void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& outcome, bool times, bool checked) {
-  const bool reduces = plan.collective == "allreduce" || plan.collective == "reducescatter" || request.override_op;
+void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& outcome, bool times,
+                 bool checked) {
+  const bool reduces =
+      plan.collective == "allreduce" || plan.collective == "reducescatter" || request.override_op;
   const char* op = reduces ? reduce_op_name(request.op) : "-";
   std::printf("%12s  %-8s  %-4s", "bytes", "dtype", "op");
   if (times) std::printf("  %11s  %11s  %9s  %9s", "median us", "min us", "algbw", "busbw");
@@ -140,14 +147,17 @@ Exit run_it(const Options& options) {
   const bool checked = Oracle(plan, {request.dtype, request.op, 0, 0, 0}).knows_result();
   const RunOutcome outcome = run_plan(plan, request, config);
   std::cout << plan.name << ": " << plan.collective << " of " << count(plan.ranks(), "rank") << " as "
-            << (request.processes ? "processes" : config.seed.value ? "fibers" : "threads")
+            << (request.processes   ? "processes"
+                : config.seed.value ? "fibers"
+                                    : "threads")
             << (request.in_place ? ", in place" : ", out of place") << ", cpu\n"
             << std::flush;
   print_table(plan, request, outcome, !options.no_times, checked);
   if (!checked) std::cerr << "note: a '" << plan.collective << "' plan does not say what its result is\n";
   for (size_t which = 0; which < outcome.sizes.size(); ++which) {
     if (const auto& wrong = outcome.sizes[which].wrong) {
-      throw Failure(Exit::run_failed, "wrong result, " + format_bytes(request.sizes[which]) + " bytes: " + *wrong);
+      throw Failure(Exit::run_failed,
+                    "wrong result, " + format_bytes(request.sizes[which]) + " bytes: " + *wrong);
     }
   }
   if (!outcome.error.empty()) throw Failure(Exit::run_failed, outcome.error);
@@ -159,11 +169,13 @@ Exit run_it(const Options& options) {
 Action declare_run(CLI::App& app, bool bench) {
   auto options = std::make_shared<Options>();
   options->bench = bench;
-  declare_wanted(app, options->wanted, "A plan file or -, a C++ source (*.cpp), a plugin (*.so) or a shipped name");
+  declare_wanted(app, options->wanted,
+                 "A plan file or -, a C++ source (*.cpp), a plugin (*.so) or a shipped name");
   app.add_option("--ranks", options->ranks, "Number of ranks; default: the plan's")
       ->check(CLI::Range(1u, 4096u).description("1 to 4096"))
       ->type_name("N");
-  app.add_option("--bytes", options->bytes, "Sizes of the message: 4K,1M or 1K:1M (doubling) or 1K:1M:4; default 1M")
+  app.add_option("--bytes", options->bytes,
+                 "Sizes of the message: 4K,1M or 1K:1M (doubling) or 1K:1M:4; default 1M")
       ->type_name("SIZES");
   app.add_option("--dtype", options->dtype, "Type of an element; default f32")
       ->check(one_of("dtype", names_of(all_dtypes, &dtype_name)))
@@ -180,18 +192,23 @@ Action declare_run(CLI::App& app, bool bench) {
   app.add_option("--seed", options->seed, "Run everything on one thread, in an order drawn from this number")
       ->type_name("N");
   app.add_option("--timeout", options->timeout, "Of every wait: 30s, 500ms, off")->type_name("TIME");
-  app.add_option("--workers", options->workers, "Threads that run thread blocks; default: one a core")->type_name("N");
+  app.add_option("--workers", options->workers, "Threads that run thread blocks; default: one a core")
+      ->type_name("N");
   app.add_option("--repeat", options->repeat, "Timed runs of each size; default 3, with --bench 20")
       ->check(CLI::Range(1u, 1000000u).description("1 to 1000000"))
       ->type_name("N");
   app.add_flag("--processes", options->processes, "A process a rank, instead of a thread");
   CLI::Option* in_place = app.add_flag("--in-place", options->in_place, "Input and output are one buffer");
-  app.add_flag("--out-of-place", options->out_of_place, "Input and output are two buffers")->excludes(in_place);
-  app.add_flag("--no-times", options->no_times, "Leave the times out, so that the output is the same every time");
+  app.add_flag("--out-of-place", options->out_of_place, "Input and output are two buffers")
+      ->excludes(in_place);
+  app.add_flag("--no-times", options->no_times,
+               "Leave the times out, so that the output is the same every time");
   if (!bench) {
-    app.add_flag("--bench", options->bench, "Warm up, and time runs without new data; checked before and after");
+    app.add_flag("--bench", options->bench,
+                 "Warm up, and time runs without new data; checked before and after");
   }
-  app.add_option("--warmup", options->warmup, "Runs before the timed ones, with --bench; default 5")->type_name("N");
+  app.add_option("--warmup", options->warmup, "Runs before the timed ones, with --bench; default 5")
+      ->type_name("N");
   app.footer("Times are the slowest rank's; algbw and busbw are GB/s as nccl-tests define them.");
   return [options] { return run_it(*options); };
 }

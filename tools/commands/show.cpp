@@ -18,7 +18,8 @@ struct Options {
 
 void show_plan(const Plan& plan) {
   std::cout << "plan " << plan.name << ": " << headline(plan) << '\n'
-            << count(plan.threads_per_block, "thread") << " a block, alignment " << count(plan.buffer_alignment, "byte");
+            << count(plan.threads_per_block, "thread") << " a block, alignment "
+            << count(plan.buffer_alignment, "byte");
   if (plan.use_double_scratch_buffer) std::cout << ", double scratch";
   if (plan.reuse_resources) std::cout << ", reused resources";
   std::cout << "\nmessages of " << format_bytes(plan.min_message_size) << " bytes";
@@ -33,8 +34,8 @@ void show_plan(const Plan& plan) {
 }
 
 void show_rank(const Gpu& gpu) {
-  std::cout << "\nrank " << gpu.id << ": input " << count(gpu.chunks[0], "chunk") << ", output " << gpu.chunks[1]
-            << ", scratch " << gpu.chunks[2] << '\n';
+  std::cout << "\nrank " << gpu.id << ": input " << count(gpu.chunks[0], "chunk") << ", output "
+            << gpu.chunks[1] << ", scratch " << gpu.chunks[2] << '\n';
   for (const ChannelType type : {ChannelType::memory, ChannelType::port, ChannelType::switched}) {
     const uint32_t channels = gpu.channel_count(type);
     if (!channels) continue;
@@ -84,8 +85,8 @@ Action command::show(CLI::App& app) {
   return [options] {
     const Plan plan = load_plan(options->plan);
     if (options->rank >= int64_t(plan.ranks())) {
-      throw Failure(Exit::command_wrong, "there is no rank " + std::to_string(options->rank) + ": the plan has " +
-                                             count(plan.ranks(), "rank") + ", from 0");
+      throw Failure(Exit::command_wrong, "there is no rank " + std::to_string(options->rank) +
+                                             ": the plan has " + count(plan.ranks(), "rank") + ", from 0");
     }
     const std::span<const Gpu> gpus =
         options->rank < 0 ? std::span(plan.gpus) : std::span(plan.gpus).subspan(size_t(options->rank), 1);

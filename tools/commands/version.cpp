@@ -1,9 +1,10 @@
 // chorale version.
 
+#include "tools/version.hpp"
+
 #include <iostream>
 
 #include "tools/command.hpp"
-#include "tools/version.hpp"
 
 namespace chorale::tools {
 

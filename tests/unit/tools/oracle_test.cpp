@@ -1,0 +1,150 @@
+// The oracle's promise: every partial result, in any order, is a value of the type. And it sees one wrong bit.
+
+#include "tools/oracle.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <random>
+
+#include "tools/command.hpp"
+
+namespace chorale::tools {
+namespace {
+
+Plan plan_of(const char* collective, uint32_t ranks) {
+  Plan plan;
+  plan.name = plan.collective = collective;
+  plan.gpus.resize(ranks);
+  for (uint32_t rank = 0; rank < ranks; ++rank) plan.gpus[rank].id = rank;
+  return plan;
+}
+
+double combine(ReduceOp op, double left, double right) {
+  switch (op) {
+    case ReduceOp::min: return std::min(left, right);
+    case ReduceOp::max: return std::max(left, right);
+    case ReduceOp::prod: return left * right;
+    default: return left + right;
+  }
+}
+
+bool holds(DType type, double value) {
+  std::byte bits[8];
+  encode(type, value, bits);
+  return decode(type, bits) == value;
+}
+
+struct OracleOf : testing::TestWithParam<std::tuple<DType, ReduceOp, uint32_t>> {};
+
+TEST_P(OracleOf, EveryOrderOfReductionIsExact) {
+  const auto [type, op, ranks] = GetParam();
+  constexpr uint64_t elements = 300;
+  const size_t width = dtype_size(type);
+  const Plan plan = plan_of("allreduce", ranks);
+  std::optional<Oracle> oracle;
+  try {
+    oracle.emplace(plan, Oracle::Case{type, op, elements, elements, 5});
+  } catch (const Failure&) {
+    EXPECT_EQ(op, ReduceOp::avg);  // the only one that is refused, for small types and many ranks
+    return;
+  }
+  std::vector<std::vector<std::byte>> inputs(ranks, std::vector<std::byte>(elements * width));
+  for (uint32_t rank = 0; rank < ranks; ++rank) oracle->fill(rank, 2, inputs[rank].data());
+  std::vector<std::byte> output(elements * width);
+  std::vector<uint32_t> order(ranks);
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937 random(1);
+  bool varied = false;
+  for (uint64_t index = 0; index < elements; ++index) {
+    std::shuffle(order.begin(), order.end(), random);
+    double result = decode(type, &inputs[order[0]][index * width]);
+    for (uint32_t at = 1; at < ranks; ++at) {
+      result = combine(op, result, decode(type, &inputs[order[at]][index * width]));
+      ASSERT_TRUE(holds(type, result)) << result << " after " << at + 1 << " ranks";
+    }
+    if (op == ReduceOp::avg) result /= ranks;
+    ASSERT_TRUE(holds(type, result)) << result;
+    varied = varied || result != 0;
+    encode(type, result, &output[index * width]);
+  }
+  EXPECT_TRUE(varied);
+  EXPECT_FALSE(oracle->compare(0, 2, output.data()));
+  output[17 * width] ^= std::byte{1};
+  const std::optional<Mismatch> found = oracle->compare(ranks - 1, 2, output.data());
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->index, 17u);
+  EXPECT_EQ(found->elements, 1u);
+  EXPECT_EQ(found->rank, ranks - 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OracleOf,
+                         testing::Combine(testing::ValuesIn(all_dtypes), testing::ValuesIn(all_reduce_ops),
+                                          testing::Values(1u, 2u, 3u, 7u, 8u, 16u, 33u, 300u)));
+
+TEST(Oracle, KnowsWhereEveryElementGoes) {
+  constexpr uint32_t ranks = 3;
+  constexpr uint64_t part = 4;
+  const auto inputs_of = [](const Oracle& oracle, uint64_t elements) {
+    std::vector<std::vector<float>> inputs(ranks, std::vector<float>(elements));
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      oracle.fill(rank, 0, reinterpret_cast<std::byte*>(inputs[rank].data()));
+    }
+    return inputs;
+  };
+  const auto right = [](const Oracle& oracle, uint32_t rank, const std::vector<float>& output) {
+    return !oracle.compare(rank, 0, reinterpret_cast<const std::byte*>(output.data()));
+  };
+  {
+    const Plan plan = plan_of("allgather", ranks);
+    const Oracle oracle(plan, {DType::f32, ReduceOp::sum, part, part * ranks, 0});
+    std::vector<float> all;
+    for (const auto& input : inputs_of(oracle, part)) all.insert(all.end(), input.begin(), input.end());
+    EXPECT_TRUE(right(oracle, 1, all));
+    std::swap(all.front(), all.back());
+    EXPECT_FALSE(right(oracle, 1, all));
+  }
+  {
+    const Plan plan = plan_of("alltoall", ranks);
+    const Oracle oracle(plan, {DType::f32, ReduceOp::sum, part * ranks, part * ranks, 0});
+    std::vector<float> mine;
+    for (const auto& input : inputs_of(oracle, part * ranks)) {
+      mine.insert(mine.end(), input.begin() + part * 2, input.begin() + part * 3);
+    }
+    EXPECT_TRUE(right(oracle, 2, mine));
+    EXPECT_FALSE(right(oracle, 1, mine));
+  }
+  {
+    const Plan plan = plan_of("reducescatter", ranks);
+    const Oracle oracle(plan, {DType::f32, ReduceOp::sum, part * ranks, part, 0});
+    std::vector<float> mine(part, 0);
+    for (const auto& input : inputs_of(oracle, part * ranks)) {
+      for (uint64_t index = 0; index < part; ++index) mine[index] += input[part + index];
+    }
+    EXPECT_TRUE(right(oracle, 1, mine));
+    EXPECT_FALSE(right(oracle, 0, mine));
+  }
+  {
+    Plan plan = plan_of("broadcast", ranks);
+    plan.extension.root = 2;
+    const Oracle oracle(plan, {DType::f32, ReduceOp::sum, part, part, 0});
+    EXPECT_TRUE(right(oracle, 0, inputs_of(oracle, part)[2]));
+    EXPECT_FALSE(right(oracle, 0, inputs_of(oracle, part)[1]));
+  }
+}
+
+TEST(Sizes, ListsAndRanges) {
+  EXPECT_EQ(parse_sizes("1,4K,1M"), (std::vector<uint64_t>{1, 4096, 1 << 20}));
+  EXPECT_EQ(parse_sizes("1K:4KiB"), (std::vector<uint64_t>{1024, 2048, 4096}));
+  EXPECT_EQ(parse_sizes("1:20:4"), (std::vector<uint64_t>{1, 4, 16}));
+  EXPECT_EQ(parse_sizes("8388608T:16777215T").size(), 1u);  // the next one would wrap
+  for (const char* bad : {"", ",", "1K:", "0:4", "4:1", "1:4:1", "1:2:3:4", "-1", "1.5K", "K", "99999999999999999999", "16777216T"}) {
+    EXPECT_THROW(parse_sizes(bad), Failure) << bad;
+  }
+  for (const uint64_t bytes : {0u, 1u, 1023u, 1024u, 1536u, 1u << 30}) EXPECT_EQ(parse_bytes(format_bytes(bytes)), bytes);
+}
+
+}  // namespace
+}  // namespace chorale::tools
