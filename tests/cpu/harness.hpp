@@ -1,0 +1,144 @@
+/// \file
+/// Runs plans on CPU ranks and compares with what the collective should give. Elements are small whole numbers,
+/// so that sums are exact in any order.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chorale/executor.hpp>
+#include <chorale/json.hpp>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace chorale::test {
+
+using Ints = std::vector<int32_t>;
+
+/// Element `at` of rank `rank`'s input in launch `launch`.
+inline int32_t element(uint32_t rank, uint64_t at, int launch) {
+  return int32_t((at * 7 + rank * 1000003 + uint64_t(launch) * 97) % 100003) - 50000;
+}
+
+inline Ints input_of(uint32_t rank, uint64_t bytes, int launch) {
+  Ints data(bytes / 4);
+  for (size_t at = 0; at < data.size(); ++at) data[at] = element(rank, at, launch);
+  return data;
+}
+
+/// What rank `rank` should have in its output; empty where the plan leaves it.
+inline Ints output_of(const Plan& plan, uint32_t rank, MessageSizes sizes, int launch) {
+  const uint32_t ranks = plan.ranks();
+  const size_t n = sizes.output / 4;
+  Ints data(n);
+  for (size_t at = 0; at < n; ++at) {
+    if (plan.collective == "allreduce" || plan.collective == "reducescatter") {
+      const size_t in = plan.collective == "allreduce" ? at : rank * n + at;
+      for (uint32_t from = 0; from < ranks; ++from) data[at] += element(from, in, launch);
+    } else if (plan.collective == "allgather") {
+      const size_t part = n / ranks;
+      data[at] = element(uint32_t(at / part), at % part, launch);
+    } else if (plan.collective == "alltoall") {
+      const size_t part = n / ranks;
+      data[at] = element(uint32_t(at / part), rank * part + at % part, launch);
+    } else if (plan.collective == "broadcast") {
+      data[at] = element(plan.extension.root, at, launch);
+    } else if (plan.collective == "sendrecv") {
+      data[at] = element((rank + ranks - 1) % ranks, at, launch);
+    }
+  }
+  return data;
+}
+
+enum class Where { apart, in_place, allocated };
+
+struct Runs {
+  uint64_t bytes = 0;
+  Where where = Where::apart;
+  int launches = 3;
+  PacketForm packet = PacketForm::ll8;
+};
+
+/// On one rank: runs with new data each time; "" or the first thing that is wrong.
+inline std::string run_rank(World& world, Executor& executor, const Plan& plan, const Runs& runs) {
+  constexpr size_t guard = 16;  // elements
+  const uint32_t rank = uint32_t(world.rank());
+  const MessageSizes sizes = message_sizes(plan, runs.bytes, DType::i32);
+  const size_t most = std::max(sizes.input, sizes.output) / 4;
+  Ints own_in(most + guard), own_out(most + guard);
+  int32_t *in = own_in.data(), *out = own_out.data();
+  if (runs.where == Where::allocated) {
+    in = static_cast<int32_t*>(executor.allocate((most + guard) * 4));
+    out = static_cast<int32_t*>(executor.allocate((most + guard) * 4));
+  }
+  int32_t* end = out + sizes.output / 4;
+  if (runs.where == Where::in_place) {
+    in = out;
+    if (plan.collective == "allgather") in += rank * sizes.input / 4;
+    if (plan.collective == "reducescatter") {
+      out += rank * sizes.output / 4;
+      end = in + sizes.input / 4;
+    }
+  }
+  for (int launch = 0; launch < runs.launches; ++launch) {
+    if (runs.where != Where::in_place) std::fill(out, out + sizes.output / 4, -7);
+    std::fill(end, end + guard, -9);
+    const Ints data = input_of(rank, sizes.input, launch);
+    std::copy(data.begin(), data.end(), in);
+    executor.execute(plan, {.in = in, .out = out, .bytes = runs.bytes, .dtype = DType::i32, .packet = runs.packet});
+    const Ints expected = output_of(plan, rank, sizes, launch);
+    for (size_t at = 0; at < expected.size(); ++at) {
+      if (out[at] != expected[at]) {
+        return "rank " + std::to_string(rank) + " launch " + std::to_string(launch) + " element " +
+               std::to_string(at) + ": " + std::to_string(out[at]) + ", not " + std::to_string(expected[at]);
+      }
+    }
+    for (size_t at = 0; at < guard; ++at) {
+      if (end[at] != -9) return "rank " + std::to_string(rank) + " wrote behind its output";
+    }
+  }
+  return "";
+}
+
+/// On threads, or as fibers with options.seed: the first thing that is wrong on any rank.
+inline std::string run_threads(const Plan& plan, const std::vector<Runs>& all, LocalOptions options = {}) {
+  std::vector<std::string> wrong(plan.ranks());
+  run_local(
+      int(plan.ranks()),
+      [&](World& world) {
+        Executor executor(world);
+        for (const Runs& runs : all) {
+          std::string& mine = wrong[size_t(world.rank())];
+          if (mine.empty()) {
+            mine = run_rank(world, executor, plan, runs);
+            if (!mine.empty()) mine += " (" + std::to_string(runs.bytes) + " bytes)";
+          } else {
+            run_rank(world, executor, plan, runs);
+          }
+        }
+      },
+      options);
+  for (const std::string& one : wrong) {
+    if (!one.empty()) return one;
+  }
+  return "";
+}
+
+/// Sizes of at most the plan's kind, whole parts and elements.
+inline std::vector<uint64_t> some_sizes(const Plan& plan, std::vector<uint64_t> parts) {
+  const Segmentation segments = segmentation(plan);
+  const uint64_t step = 4 * (plan.collective == "allgather" ? segments.output : segments.input);
+  std::vector<uint64_t> sizes;
+  for (const uint64_t elements : parts) {
+    const uint64_t bytes = elements * step;
+    if (bytes >= plan.min_message_size && bytes <= plan.max_message_size) sizes.push_back(bytes);
+  }
+  return sizes;
+}
+
+inline std::filesystem::path source_dir() { return CHORALE_SOURCE_DIR; }
+
+}  // namespace chorale::test
