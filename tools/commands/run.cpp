@@ -152,7 +152,9 @@ Exit run_it(const Options& options) {
                                     : "threads")
             << (request.in_place ? ", in place" : ", out of place") << ", cpu\n"
             << std::flush;
-  print_table(plan, request, outcome, !options.no_times, checked);
+  const bool any =
+      std::any_of(outcome.sizes.begin(), outcome.sizes.end(), [](auto& size) { return size.finished; });
+  if (any) print_table(plan, request, outcome, !options.no_times, checked);
   if (!checked) std::cerr << "note: a '" << plan.collective << "' plan does not say what its result is\n";
   for (size_t which = 0; which < outcome.sizes.size(); ++which) {
     if (const auto& wrong = outcome.sizes[which].wrong) {
