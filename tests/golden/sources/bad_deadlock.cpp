@@ -1,7 +1,9 @@
 // Both ranks wait before they signal.
 
 #include <chorale/dsl.hpp>
+
 using namespace chorale::dsl;
+
 CHORALE_PROGRAM(bad_deadlock, Parameters&) {
   Program program({.name = "bad_deadlock", .collective = SendRecv{.ranks = 2, .chunk_factor = 1}});
   for (int rank = 0; rank < 2; ++rank) {
