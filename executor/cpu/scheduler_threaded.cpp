@@ -24,7 +24,12 @@ size_t seats_for(const Scheduler::Options& options) {
 }  // namespace
 
 ThreadedScheduler::ThreadedScheduler(Scheduler::Options options)
-    : SchedulerImpl(std::move(options)), seats_(seats_for(options_)) {}
+    : SchedulerImpl(std::move(options)), seats_(seats_for(options_)) {
+  for (Seat& seat : seats_) {
+    seat.entries.reserve(1024);  // so that lists seldom grow in a launch
+    seat.inbox.reserve(1024);
+  }
+}
 
 LaunchResult ThreadedScheduler::launch(int rank, int blocks, const Body& body) {
   if (stopped() != Stop::none) return {stopped(), {}};
@@ -36,11 +41,6 @@ LaunchResult ThreadedScheduler::launch(int rank, int blocks, const Body& body) {
   call.deadline = deadline();
 
   std::unique_lock guard(mutex_);
-  std::vector<std::unique_ptr<BlockTask>> tasks;
-  for (int block = 0; block < blocks; ++block) {
-    tasks.push_back(pool_.take(*this));
-    tasks.back()->begin(call, block);
-  }
   calls_.push_back(&call);
   // The seat that the rank's blocks had the last time, if it is free, then any; else the blocks go to that
   // seat and the caller sleeps.
@@ -55,7 +55,13 @@ LaunchResult ThreadedScheduler::launch(int rank, int blocks, const Body& body) {
   } else {
     sleepers_.push_back(&call);
   }
-  post(seat ? *seat : *usual, std::move(tasks));
+  Seat& to = seat ? *seat : *usual;
+  for (int block = 0; block < blocks; ++block) {
+    std::unique_ptr<BlockTask> task = pool_.take(*this);
+    task->begin(call, block);
+    post(to, std::move(task));
+  }
+  ring(to);
   if (active_.load(std::memory_order_relaxed) == 0) {
     for (Seat& other : seats_) other.rung.notify_one();
   }
@@ -165,12 +171,14 @@ void ThreadedScheduler::end(std::unique_ptr<BlockTask> task, const Call& by) {
   if (&call != &by) (call.seat ? call.seat->rung : call.woken).notify_one();
 }
 
+/// Under mutex_: ring() follows. A launch is to allocate nothing, so tasks go one by one into lists that stay.
+void ThreadedScheduler::post(Seat& seat, std::unique_ptr<BlockTask> task) {
+  if (seat.recorded) report(*task);
+  seat.inbox.push_back(std::move(task));
+}
+
 /// Under mutex_.
-void ThreadedScheduler::post(Seat& seat, std::vector<std::unique_ptr<BlockTask>> tasks) {
-  for (auto& task : tasks) {
-    if (seat.recorded) report(*task);
-    seat.inbox.push_back(std::move(task));
-  }
+void ThreadedScheduler::ring(Seat& seat) {
   seat.mail.store(true, std::memory_order_release);
   seat.rung.notify_one();
 }
@@ -194,12 +202,11 @@ void ThreadedScheduler::share(Seat& seat) {
   if (!to || to == &seat) return;
   std::lock_guard guard(mutex_);
   if (!to->owner || !to->inbox.empty()) return;
-  std::vector<std::unique_ptr<BlockTask>> tasks;
   for (size_t more = seat.entries.size() / 2; more > 0; --more) {
-    tasks.push_back(std::move(seat.entries.back().task));
+    post(*to, std::move(seat.entries.back().task));
     seat.entries.pop_back();
   }
-  post(*to, std::move(tasks));
+  ring(*to);
 }
 
 /// Under the seat's lock: hands it on.
@@ -211,7 +218,7 @@ void ThreadedScheduler::leave_seat(Call& call) {
   recorded_.notify_all();
   while (!sleepers_.empty()) {
     Call* const next = sleepers_.front();
-    sleepers_.pop_front();
+    sleepers_.erase(sleepers_.begin());
     if (next->done) continue;
     seat.owner = next;
     next->seat = &seat;
@@ -219,15 +226,17 @@ void ThreadedScheduler::leave_seat(Call& call) {
     return;
   }
   // Nobody sleeps, so what is left belongs to callers that work. They find it in the inbox of one of them.
-  std::vector<std::unique_ptr<BlockTask>> tasks = std::move(seat.inbox);
-  seat.inbox.clear();
-  seat.mail.store(false, std::memory_order_relaxed);
-  for (Entry& entry : seat.entries) tasks.push_back(std::move(entry.task));
-  seat.entries.clear();
-  if (tasks.empty()) return;
+  if (seat.inbox.empty() && seat.entries.empty()) return;
   for (Seat& other : seats_) {
-    if (other.owner) return post(other, std::move(tasks));
+    if (!other.owner) continue;
+    for (auto& task : seat.inbox) post(other, std::move(task));
+    for (Entry& entry : seat.entries) post(other, std::move(entry.task));
+    ring(other);
+    break;
   }
+  seat.inbox.clear();
+  seat.entries.clear();
+  seat.mail.store(false, std::memory_order_relaxed);
 }
 
 /// Spends a moment in which no block of the seat could run. `times`: in a row.
@@ -289,10 +298,16 @@ bool ThreadedScheduler::may_be_stuck() const {
 /// collective that waits for one that does), and nothing outside is at work, no memory changes any more: it
 /// stays so.
 void ThreadedScheduler::find_deadlock() {
-  std::vector<std::unique_lock<std::mutex>> locks;
+  struct Locks {
+    std::vector<Seat>& seats;
+    size_t held = 0;
+    ~Locks() {
+      while (held != 0) seats[--held].lock.unlock();
+    }
+  } locks{seats_};
   for (Seat& seat : seats_) {
-    locks.emplace_back(seat.lock, std::try_to_lock);
-    if (!locks.back().owns_lock()) return;
+    if (!seat.lock.try_lock()) return;
+    ++locks.held;
   }
   int rank = 0;
   {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 
 #include "scheduler_impl.hpp"
 
@@ -54,7 +53,8 @@ class ThreadedScheduler : public SchedulerImpl {
   bool round(Seat& seat, const Call& call);
   void idle(Seat& seat, Call& call, unsigned times);
   void end(std::unique_ptr<BlockTask> task, const Call& by);
-  void post(Seat& seat, std::vector<std::unique_ptr<BlockTask>> tasks);
+  void post(Seat& seat, std::unique_ptr<BlockTask> task);
+  void ring(Seat& seat);
   void collect(Seat& seat);
   void share(Seat& seat);
   void leave_seat(Call& call);
@@ -70,7 +70,7 @@ class ThreadedScheduler : public SchedulerImpl {
 
   std::mutex mutex_;
   std::vector<Call*> calls_;    // launches that have not ended
-  std::deque<Call*> sleepers_;  // those of them without a seat
+  std::vector<Call*> sleepers_;  // those of them without a seat
   TaskPool<BlockTask> pool_;
   std::vector<Stuck> stuck_;
   std::condition_variable recorded_;

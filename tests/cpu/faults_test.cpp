@@ -16,7 +16,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Plan shipped(const std::string& name) { return load((source_dir() / "plans/shipped" / (name + ".json")).string()); }
+Plan shipped(const std::string& name) {
+  return load((source_dir() / "plans/shipped" / (name + ".json")).string());
+}
 
 /// What a call throws; reason other and "" if it does not.
 struct Thrown {
@@ -92,11 +94,15 @@ TEST(Faults, a_deadlock_is_reported_at_once_with_both_waits) {
     });
     EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
     for (const std::string& one : text) {
-      EXPECT_NE(one.find("rank 0 block 0 op 0 (mine.cpp:11) wait on memory channel 0 from rank 1: expected 1, seen 0"),
-                std::string::npos)
+      EXPECT_NE(
+          one.find(
+              "rank 0 block 0 op 0 (mine.cpp:11) wait on memory channel 0 from rank 1: expected 1, seen 0"),
+          std::string::npos)
           << one;
-      EXPECT_NE(one.find("rank 1 block 0 op 0 (mine.cpp:11) wait on memory channel 0 from rank 0: expected 1, seen 0"),
-                std::string::npos)
+      EXPECT_NE(
+          one.find(
+              "rank 1 block 0 op 0 (mine.cpp:11) wait on memory channel 0 from rank 0: expected 1, seen 0"),
+          std::string::npos)
           << one;
     }
   }
@@ -130,7 +136,8 @@ TEST(Faults, ranks_that_disagree_are_told_so) {
       if (world.rank() == 1) change(arguments, mine);
       const Thrown error = thrown([&] { executor.execute(*mine, arguments); });
       EXPECT_EQ(error.reason, RunError::Reason::mismatch);
-      EXPECT_NE(error.text.find(std::string("ranks 0 and 1 disagree on ") + what), std::string::npos) << error.text;
+      EXPECT_NE(error.text.find(std::string("ranks 0 and 1 disagree on ") + what), std::string::npos)
+          << error.text;
       // Nothing was stopped: what they agree on runs.
       executor.execute(plan, {.in = in.data(), .out = out.data(), .bytes = 256});
       EXPECT_EQ(out[63], 2);
@@ -139,7 +146,8 @@ TEST(Faults, ranks_that_disagree_are_told_so) {
   differ("bytes: 256 and 128", [](Arguments& arguments, const Plan*&) { arguments.bytes = 128; });
   differ("dtype: f32 and i32", [](Arguments& arguments, const Plan*&) { arguments.dtype = DType::i32; });
   differ("op: the plan's and max", [](Arguments& arguments, const Plan*&) { arguments.op = ReduceOp::max; });
-  differ("packet: ll8 and ll16", [](Arguments& arguments, const Plan*&) { arguments.packet = PacketForm::ll16; });
+  differ("packet: ll8 and ll16",
+         [](Arguments& arguments, const Plan*&) { arguments.packet = PacketForm::ll16; });
   differ("the plan: 'allreduce_ring'", [&](Arguments&, const Plan*& mine) { mine = &other; });
 }
 
@@ -160,7 +168,8 @@ TEST(Faults, wrong_calls_say_what_is_right) {
     says(eight, {.in = at, .out = at + 64, .bytes = 64}, "is for 8 ranks, but the world has 2");
     says(plan, {.in = at, .out = at + 8, .bytes = 64}, "overlap");
     says(plan, {.in = nullptr, .out = at + 8, .bytes = 64}, "in is null");
-    says(gather, {.in = at, .out = at + 64, .bytes = 64, .op = ReduceOp::avg}, "avg is for allreduce and reducescatter");
+    says(gather, {.in = at, .out = at + 64, .bytes = 64, .op = ReduceOp::avg},
+         "avg is for allreduce and reducescatter");
     Plan small = plan;
     small.max_message_size = 32;
     says(small, {.in = at, .out = at + 64, .bytes = 64}, "takes messages of 0 to 32 bytes, not 64");
@@ -231,9 +240,9 @@ std::vector<int> processes(int ranks, JoinOptions options, const F& f) {
 }
 
 TEST(Processes, give_the_results_of_threads) {
-  for (const char* name : {"allreduce_ring_4", "allreduce_one_shot_4", "allreduce_two_shot_4", "allreduce_all_pairs_4",
-                           "allgather_direct_4", "allgather_ring_4", "alltoall_direct_4", "reducescatter_direct_4",
-                           "broadcast_direct_4"}) {
+  for (const char* name : {"allreduce_ring_4", "allreduce_one_shot_4", "allreduce_two_shot_4",
+                           "allreduce_all_pairs_4", "allgather_direct_4", "allgather_ring_4",
+                           "alltoall_direct_4", "reducescatter_direct_4", "broadcast_direct_4"}) {
     const Plan plan = shipped(name);
     const std::vector<int> codes = processes(4, {}, [&](World& world) {
       Executor executor(world);
@@ -255,9 +264,10 @@ TEST(Processes, give_the_results_of_threads) {
 TEST(Processes, mscclpp_plans_in_place) {
   const std::filesystem::path folder = source_dir() / "../shared/mscclpp-plans";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not there";
-  for (const char* name : {"single_node-allreduce__n4", "single_node-allgather-scalable__n4", "single_node-alltoall-alltoall__n4",
-                           "single_node-allreduce_pkt__n4", "single_node-allgather_nvls_zero_copy__n4-i2",
-                           "single_node-allreduce_pipeline__n2"}) {
+  for (const char* name :
+       {"single_node-allreduce__n4", "single_node-allgather-scalable__n4",
+        "single_node-alltoall-alltoall__n4", "single_node-allreduce_pkt__n4",
+        "single_node-allgather_nvls_zero_copy__n4-i2", "single_node-allreduce_pipeline__n2"}) {
     const Plan plan = load((folder / (std::string(name) + ".json")).string());
     const int ranks = int(plan.ranks());
     const std::vector<int> codes = processes(ranks, {}, [&](World& world) {
@@ -290,7 +300,8 @@ TEST(Processes, a_killed_rank_is_named_by_the_others) {
       const Thrown mine = thrown([&] { executor.execute(plan, arguments); });
       if (mine.text.empty()) continue;
       const bool soon = std::chrono::steady_clock::now() - start < 10s;
-      const bool named = mine.reason == RunError::Reason::peer_lost && mine.text.find("rank 1") != std::string::npos;
+      const bool named =
+          mine.reason == RunError::Reason::peer_lost && mine.text.find("rank 1") != std::string::npos;
       if (!soon || !named) fprintf(stderr, "%s\n", mine.text.c_str());
       return soon && named ? 7 : 1;
     }

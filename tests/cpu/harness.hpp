@@ -1,6 +1,6 @@
 /// \file
-/// Runs plans on CPU ranks and compares with what the collective should give. Elements are small whole numbers,
-/// so that sums are exact in any order.
+/// Runs plans on CPU ranks and compares with what the collective should give. Elements are small whole
+/// numbers, so that sums are exact in any order.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -88,7 +88,8 @@ inline std::string run_rank(World& world, Executor& executor, const Plan& plan, 
     std::fill(end, end + guard, -9);
     const Ints data = input_of(rank, sizes.input, launch);
     std::copy(data.begin(), data.end(), in);
-    executor.execute(plan, {.in = in, .out = out, .bytes = runs.bytes, .dtype = DType::i32, .packet = runs.packet});
+    executor.execute(plan,
+                     {.in = in, .out = out, .bytes = runs.bytes, .dtype = DType::i32, .packet = runs.packet});
     const Ints expected = output_of(plan, rank, sizes, launch);
     for (size_t at = 0; at < expected.size(); ++at) {
       if (out[at] != expected[at]) {

@@ -35,7 +35,8 @@ class Plans : public testing::TestWithParam<std::filesystem::path> {
   std::vector<Runs> runs(std::vector<uint64_t> parts, Where where, int launches) const {
     std::vector<Runs> all;
     for (const uint64_t bytes : some_sizes(plan_, parts)) {
-      for (const PacketForm form : {PacketForm::ll8, PacketForm::ll16}) all.push_back({bytes, where, launches, form});
+      for (const PacketForm form : {PacketForm::ll8, PacketForm::ll16})
+        all.push_back({bytes, where, launches, form});
     }
     return all;
   }
@@ -73,7 +74,8 @@ TEST(Harness, notices_a_wrong_result) {
 
 INSTANTIATE_TEST_SUITE_P(All, Plans, testing::ValuesIn(plan_files()), [](const auto& file) {
   std::string name = file.param.stem().string();
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return name;
 });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Plans);
