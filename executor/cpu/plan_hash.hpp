@@ -8,7 +8,7 @@
 
 namespace chorale::cpu {
 
-/// Of the plan's canonical text: the same in every process.
+/// Of everything that a run depends on: the same in every process. Lines and unknown keys do not count.
 uint64_t content_hash(const Plan& plan);
 
 /// Quick, of where the plan's parts are in memory and what lies there: if it is the same for the same object,
