@@ -158,7 +158,6 @@ class Guarded {
   }
   std::byte* data() { return all_.data() + begin_; }
   void fill(std::byte value) { std::fill_n(data(), size_, value); }
-  void set(const Bytes& bytes) { std::copy(bytes.begin(), bytes.end(), data()); }
   void arm() {
     std::fill_n(all_.data(), begin_, canary);
     std::fill(all_.begin() + std::ptrdiff_t(begin_ + size_), all_.end(), canary);
@@ -183,28 +182,31 @@ class Guarded {
 inline std::string run_rank(chorale::World& world, const Case& of, const Prepared& all) {
   const size_t rank = size_t(world.rank());
   const size_t input_bytes = all.inputs[0][rank].size(), output_bytes = all.outputs[0][rank].size();
-  Guarded output(output_bytes, of.shift), separate(of.alias ? 0 : input_bytes, of.shift);
-  Guarded& input = of.alias ? output : separate;
-  output.arm();
-  separate.arm();
-  chorale::Arguments arguments{
-      .in = input.data(), .out = output.data(), .bytes = std::max(input_bytes, output_bytes)};
-  arguments.dtype = of.type;
   const std::string& collective = of.built->setting.collective;
+  // In one buffer, all-gather has its input, and reduce-scatter its output, at the rank's place.
+  Guarded first(of.alias ? std::max(input_bytes, output_bytes) : output_bytes, of.shift);
+  Guarded second(of.alias ? 0 : input_bytes, of.shift);
+  std::byte* const output = first.data() + (of.alias && collective == "reducescatter" ? rank * of.size : 0);
+  std::byte* const input =
+      of.alias ? first.data() + (collective == "allgather" ? rank * of.size : 0) : second.data();
+  first.arm();
+  second.arm();
+  chorale::Arguments arguments{.in = input, .out = output, .bytes = std::max(input_bytes, output_bytes)};
+  arguments.dtype = of.type;
   if (collective == "allreduce" || collective == "reducescatter") arguments.op = of.op;
 
   chorale::Executor executor(world);
   for (int run = 0; run < of.runs; ++run) {
-    output.fill(std::byte{0xee});
-    input.set(all.inputs[size_t(run)][rank]);
+    first.fill(std::byte{0xee});
+    const Bytes& data = all.inputs[size_t(run)][rank];
+    std::copy(data.begin(), data.end(), input);
     executor.execute(of.built->plan, arguments);
-    std::string wrong = difference(output.data(), all.outputs[size_t(run)][rank], of.type);
+    std::string wrong = difference(output, all.outputs[size_t(run)][rank], of.type);
     if (wrong.empty() && !of.alias) {
-      wrong = difference(input.data(), all.inputs[size_t(run)][rank], of.type);
+      wrong = difference(input, data, of.type);
       if (!wrong.empty()) wrong = "input changed: " + wrong;
     }
-    if (wrong.empty() && !(output.intact() && separate.intact()))
-      wrong = "bytes beside a buffer were written";
+    if (wrong.empty() && !(first.intact() && second.intact())) wrong = "bytes beside a buffer were written";
     if (!wrong.empty()) return "run " + std::to_string(run) + ", rank " + std::to_string(rank) + ": " + wrong;
   }
   return "";
