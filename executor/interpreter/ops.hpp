@@ -6,13 +6,13 @@
 #include "chorale/device/macros.hpp"
 #include "image.hpp"
 
-#if !defined(__CUDACC__)
+#if __cplusplus >= 202002L
 #include "chorale/plan.hpp"
 #endif
 
 namespace chorale {
 
-#if defined(__CUDACC__)
+#if __cplusplus < 202002L
 // plan.hpp is C++20; these are its enumerations, for a C++17 device compiler.
 enum class ChannelType : uint8_t { none, memory, port, switched };
 enum class Opcode : uint8_t {
