@@ -1,0 +1,87 @@
+// The shipped algorithms on an abstract machine that knows no mercy, as they are recorded and as they are
+// compiled; and that it finds what it is for: algorithms with one synchronisation taken out.
+
+#include <gtest/gtest.h>
+
+#include <chorale/dsl.hpp>
+
+#include "tests/unit/plans/model.hpp"
+
+namespace {
+
+using namespace chorale::dsl;
+
+std::string first_failure(const Plan& plan, unsigned seeds) {
+  for (unsigned seed = 0; seed < seeds; ++seed) {
+    const std::string wrong = model::Machine(plan, 4, seed).run();
+    if (!wrong.empty()) return "seed " + std::to_string(seed) + ": " + wrong;
+  }
+  return "";
+}
+
+class ShippedPlans : public testing::TestWithParam<std::string> {};
+
+TEST_P(ShippedPlans, AreRightInAnyOrder) {
+  const std::string name = GetParam();
+  const bool can_be_inplace = name.starts_with("allreduce");
+  for (int ranks = 1; ranks <= 8; ++ranks) {
+    for (const bool inplace : {false, true}) {
+      if (inplace && !can_be_inplace) continue;
+      Parameters::Settings settings{{"ranks", std::to_string(ranks)}, {"instances", ranks % 2 ? "2" : "1"}};
+      if (inplace) settings["inplace"] = "true";
+      if (name.starts_with("broadcast")) settings["root"] = std::to_string(ranks / 2);
+      if (name == "allreduce_two_level" && ranks == 3) settings["gpus_per_node"] = "1";
+      const Program program = build(name, settings);
+      const Compiled compiled = program.compile();
+      ASSERT_TRUE(compiled.ok()) << chorale::render(compiled.plan, compiled.diagnostics);
+      const unsigned seeds = ranks < 6 ? 100 : 20;
+      EXPECT_EQ(first_failure(program.recorded(), seeds), "") << ranks << " ranks, inplace " << inplace;
+      EXPECT_EQ(first_failure(compiled.plan, seeds), "")
+          << ranks << " ranks, inplace " << inplace << ", compiled";
+    }
+  }
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> all;
+  for (const RegisteredProgram& program : programs()) all.push_back(program.name);
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Plans, ShippedPlans, testing::ValuesIn(names()),
+                         [](const auto& info) { return info.param; });
+
+/// Takes the `nth` operation of its kind out of every block of every rank.
+Plan without(const std::string& name, const std::string& ranks, chorale::Opcode code, int nth) {
+  Plan plan = build(name, {{"ranks", ranks}, {"instances", "1"}}).compile().plan;
+  for (chorale::Gpu& gpu : plan.gpus) {
+    for (chorale::ThreadBlock& block : gpu.threadblocks) {
+      int seen = 0;
+      std::erase_if(block.ops, [&](const chorale::Op& op) { return op.code == code && seen++ == nth; });
+    }
+  }
+  return plan;
+}
+
+TEST(Model, FindsWhatIsMissing) {
+  using chorale::Opcode;
+  // Start barriers are the first wait, end barriers the second.
+  for (const char* name :
+       {"allreduce_all_pairs", "allgather_direct", "alltoall_direct", "reducescatter_direct"}) {
+    EXPECT_NE(first_failure(without(name, "3", Opcode::wait, 0), 100), "")
+        << name << " without its start barrier";
+    EXPECT_NE(first_failure(without(name, "3", Opcode::wait, 1), 100), "")
+        << name << " without its end barrier";
+  }
+  EXPECT_NE(first_failure(without("allgather_ring", "3", Opcode::wait, 0), 100), "");
+  EXPECT_NE(first_failure(without("allreduce_ring", "3", Opcode::wait, 1), 100), "");
+  EXPECT_NE(first_failure(without("broadcast_ring", "3", Opcode::wait, 0), 100), "");
+  EXPECT_NE(first_failure(without("broadcast_direct", "3", Opcode::wait, 0), 100), "");
+  EXPECT_NE(first_failure(without("allreduce_two_level", "4", Opcode::flush, 0), 100), "");
+  for (const int nth : {0, 1, 2, 3}) {  // node's start, slots free, nodes' sums, node's end
+    EXPECT_NE(first_failure(without("allreduce_two_level", "4", Opcode::wait, nth), 100), "") << nth;
+  }
+  EXPECT_NE(first_failure(without("allreduce_one_shot", "3", Opcode::unpack_packets, 0), 100), "");
+}
+
+}  // namespace
