@@ -4,7 +4,7 @@
 
 set -u
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-build=${CHORALE_BUILD_DIR:-$root/build/dev}
+build=${BUILD_DIR:-$root/build/dev}
 
 say() { printf '%s\n' "$*"; }
 die() {
@@ -58,10 +58,10 @@ install_packages() {
 
 check_machine() {
   local free_mb
-  mkdir -p "$build" || die "the build folder $build cannot be made" "set CHORALE_BUILD_DIR to a writable folder"
+  mkdir -p "$build" || die "the build folder $build cannot be made" "set BUILD_DIR to a writable folder"
   free_mb=$(df -m --output=avail "$build" | tail -1)
   [ "$free_mb" -ge 1500 ] || die "only $free_mb MB are free where $build is; the build needs about 1500 MB" \
-    "free some space, or set CHORALE_BUILD_DIR to a folder on another disk"
+    "free some space, or set BUILD_DIR to a folder on another disk"
   local version
   version=$("${CXX:-c++}" -dumpversion 2>/dev/null) || die "the C++ compiler '${CXX:-c++}' does not run" \
     "install g++ 12 or newer, or set CXX"
