@@ -250,8 +250,15 @@ CHORALE_FN Stop run(M& m, const op::switch_reduce_broadcast& o) {
 // -- Control
 // --------------------------------------------------------------------------------------------------
 
+// Pipelines call it too. Device code inlines whatever it can: not this, which is everything.
+#if defined(__CUDACC__)
+#define CHORALE_STEP __device__ __noinline__
+#else
+#define CHORALE_STEP inline
+#endif
+
 template <class M>
-CHORALE_FN Stop step(M& m, uint32_t record);
+CHORALE_STEP Stop step(M& m, uint32_t record);
 
 /// Every turn runs all of the body; an operation on data that has none left in a turn does nothing.
 template <class M>
@@ -270,7 +277,7 @@ CHORALE_FN Stop run(M& m, const op::pipeline& o) {
 
 /// Runs one record. An operation without a run() above does not compile.
 template <class M>
-CHORALE_FN Stop step(M& m, uint32_t record) {
+CHORALE_STEP Stop step(M& m, uint32_t record) {
   const image::Record& of = m.image().records[record];
   m.enter(record);
   switch (of.code) {
@@ -281,6 +288,8 @@ CHORALE_FN Stop step(M& m, uint32_t record) {
   }
   return Stop::none;
 }
+
+#undef CHORALE_STEP
 
 /// Runs a block from beginning to end.
 template <class M>

@@ -217,6 +217,7 @@ std::vector<int> processes(int ranks, JoinOptions options, const F& f) {
   const std::string name = "shm://chorale-test-" + std::to_string(getpid()) + "-" + std::to_string(turn++);
   std::vector<pid_t> children;
   for (int rank = 0; rank < ranks; ++rank) {
+    std::fflush(nullptr);
     const pid_t pid = fork();
     if (pid == 0) {
       int code = 99;
