@@ -39,8 +39,6 @@ class Binding {
   ~Binding();
 
   const Call& call() const { return call_; }
-  /// What blocks are called in reports: the image is of the plan that made it.
-  const interpreter::Layout& layout() const { return layout_; }
 
   /// Gets ready what these addresses need. \throws UsageError if they overlap as they must not
   void place(const void* in, void* out);

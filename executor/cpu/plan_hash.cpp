@@ -23,7 +23,7 @@ uint64_t mix(uint64_t hash, const void* data, size_t bytes) {
     hash ^= hash >> 29;
   }
   uint64_t word = bytes;
-  std::memcpy(&word, at, bytes);
+  if (bytes) std::memcpy(&word, at, bytes);
   return mix(hash, word + bytes);
 }
 

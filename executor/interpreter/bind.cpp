@@ -251,7 +251,6 @@ class Builder {
   /// Pairs have one size each, everything else one size for all.
   void check_sizes(const OpInfo& row, const image::Record& record) const {
     const image::Place* source = image_.places.data() + record.first_place;
-    const image::Place* dest = source + record.sources;
     const bool pairs =
         row.fields.size() >= 2 && row.fields[0].many && row.fields[1].many && row.fields[1].in_dst;
     if (pairs && record.sources != record.dests) {
@@ -268,7 +267,6 @@ class Builder {
                            source[at].bytes / layout_.chunk_bytes));
       }
     }
-    (void)dest;
   }
 
   void add_ids(const OpInfo& row, image::Record& record) {

@@ -31,7 +31,6 @@ struct BoundImage {
   bool uses_port = false;
 
   image::Image view() const;
-  /// Bytes of one bank of a rank's scratch in each form.
 };
 
 /// What a rank's scratch takes; every rank computes it for every other.

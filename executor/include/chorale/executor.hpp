@@ -60,7 +60,8 @@ class Executor {
   /// Binds without running, so that the next execute() only launches.
   void prepare(const Plan& plan, const Arguments& arguments);
 
-  /// Memory that peers reach without a copy. Freed with the executor.
+  /// Zeroed memory that peers reach without a copy. Freed with the executor. Collective where ranks are processes;
+  /// `bytes` may differ by rank.
   void* allocate(uint64_t bytes);
 
  private:
