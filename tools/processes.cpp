@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -17,7 +18,7 @@
 namespace chorale::tools {
 namespace {
 
-volatile std::sig_atomic_t stop_asked = 0;
+std::atomic<int> stop_asked = 0;  // lock-free, so a signal handler may write it
 extern "C" void ask_to_stop(int) { stop_asked = 1; }
 
 /// The part of a child; does not return.

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-volatile std::sig_atomic_t interrupted = 0;
+std::atomic<int> interrupted = 0;  // lock-free, so a signal handler may write it
 std::atomic<pid_t> child{0};
 
 extern "C" void pass_on(int signal) {

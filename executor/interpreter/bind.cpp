@@ -219,7 +219,7 @@ class Builder {
   const RemoteBuffer& remote_of(const Operand& operand, const Field& field) const {
     const bool through_proxy = info(op_->code).has(Role::PortChannels) || info(op_->code).has(Role::Post);
     if (op_->via != ChannelType::memory && !(op_->via == ChannelType::port && through_proxy)) {
-      refuse(fmt::format("not implemented over {} channels", channel_type_names[size_t(op_->via)]));
+      refuse(fmt::format("has no form over {} channels", channel_type_names[size_t(op_->via)]));
     }
     const RemoteBufferRefs* refs = block_->remote_buffers_of(op_->via);
     if (!refs || operand.ref >= refs->ids.size() || refs->ids[operand.ref] >= gpu_.remote_buffers.size()) {
@@ -307,7 +307,7 @@ class Builder {
 
   uint32_t channel(uint32_t local) const {
     if (op_->via != ChannelType::memory && op_->via != ChannelType::port) {
-      refuse(fmt::format("not implemented over {} channels", channel_type_names[size_t(op_->via)]));
+      refuse(fmt::format("has no form over {} channels", channel_type_names[size_t(op_->via)]));
     }
     if (info(op_->code).has(Role::Drain) && op_->via != ChannelType::port)
       refuse("only port channels are flushed");

@@ -47,7 +47,7 @@ bool reached_by_peers(const Plan&, uint32_t rank, BufferKind);
 /// \throws UsageError if there are several: "replaces" says what wanted to know
 std::optional<ReduceOp> only_operator(const Plan&, const std::string& what_for);
 
-/// \throws UsageError naming the operation, for what is out of bounds, or is not implemented
+/// \throws UsageError naming the operation, for what is out of bounds, or has no form on its channel type
 BoundImage build_image(const Plan&, uint32_t rank, const Layout&, DType, std::optional<ReduceOp> replacement);
 
 }  // namespace chorale::interpreter
