@@ -174,6 +174,9 @@ void Executor::execute(const Plan& plan, const Arguments& arguments, void*) {
   throw RunError(RunError::Reason::other, "the run was stopped" + cpu::describe(plan, result.stuck));
 }
 
+void Executor::check() { state_->world.check(); }
+void Executor::synchronize(void*) { check(); }
+
 void* Executor::allocate(uint64_t bytes) {
   State& state = *state_;
   if (!state.world.local()) {

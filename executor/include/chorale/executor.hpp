@@ -47,7 +47,9 @@ class Executor {
   Executor(Executor&&) noexcept;
   Executor& operator=(Executor&&) noexcept;
 
-  /// Runs `plan` once and returns when this rank's part has ended.
+  /// Runs `plan` once. On the CPU it returns when this rank's part has ended; on CUDA it enqueues on `stream` (a
+  /// cudaStream_t; null: the default stream) and returns, and what goes wrong later is thrown by the next call of
+  /// any function here, synchronize() and check() included.
   ///
   /// The first call with these arguments binds: it allocates and exchanges what
   /// the run needs; later calls with the same arguments allocate nothing.
@@ -57,8 +59,14 @@ class Executor {
   ///   the author's line, and who waits for whom. After it, World::reset().
   void execute(const Plan& plan, const Arguments& arguments, void* stream = nullptr);
 
-  /// Binds without running, so that the next execute() only launches.
+  /// Binds without running, so that the next execute() only launches: needed before a CUDA graph captures it.
   void prepare(const Plan& plan, const Arguments& arguments);
+
+  /// Throws what an earlier run has failed with; otherwise does nothing. Never blocks.
+  void check();
+
+  /// Waits for `stream` and check()s. On the CPU nothing is left to wait for.
+  void synchronize(void* stream = nullptr);
 
   /// Zeroed memory that peers reach without a copy. Freed with the executor. Collective where ranks are processes;
   /// `bytes` may differ by rank.
