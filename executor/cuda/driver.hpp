@@ -1,0 +1,43 @@
+/// \file
+/// The CUDA driver's functions. They are found at run time, so that what is built with CUDA also starts on a
+/// machine without a driver.
+#pragma once
+
+#include <cudaTypedefs.h>
+
+namespace chorale::cuda {
+
+// FUNCTION(name, the CUDA version that brought this form of it: the number in its PFN_ type)
+#define CHORALE_CUDA_DRIVER(FUNCTION) \
+  FUNCTION(cuDeviceGetAttribute, 2000) \
+  FUNCTION(cuPointerGetAttributes, 7000) \
+  FUNCTION(cuMemGetAddressRange, 3020) \
+  FUNCTION(cuMemCreate, 10020) \
+  FUNCTION(cuMemRelease, 10020) \
+  FUNCTION(cuMemRetainAllocationHandle, 11000) \
+  FUNCTION(cuMemExportToShareableHandle, 10020) \
+  FUNCTION(cuMemImportFromShareableHandle, 10020) \
+  FUNCTION(cuMemAddressReserve, 10020) \
+  FUNCTION(cuMemAddressFree, 10020) \
+  FUNCTION(cuMemMap, 10020) \
+  FUNCTION(cuMemUnmap, 10020) \
+  FUNCTION(cuMemSetAccess, 10020) \
+  FUNCTION(cuMemGetAllocationGranularity, 10020) \
+  FUNCTION(cuMemGetAllocationPropertiesFromHandle, 10020) \
+  FUNCTION(cuStreamWriteValue32, 11070) \
+  FUNCTION(cuStreamWriteValue64, 11070) \
+  FUNCTION(cuStreamWaitValue32, 11070) \
+  FUNCTION(cuStreamWaitValue64, 11070)
+
+/// A member a function: driver().cuMemCreate(...).
+struct Driver {
+#define CHORALE_CUDA_MEMBER(name, version) PFN_##name##_v##version name = nullptr;
+  CHORALE_CUDA_DRIVER(CHORALE_CUDA_MEMBER)
+#undef CHORALE_CUDA_MEMBER
+};
+
+/// Loaded by the first call.
+/// \throws RunError other if there is no driver or it is too old, naming what it lacks
+const Driver& driver();
+
+}  // namespace chorale::cuda

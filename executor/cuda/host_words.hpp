@@ -1,0 +1,90 @@
+/// \file
+/// Host memory that kernels read and write.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace chorale::cuda {
+
+/// Makes memory that exists, such as the world's abort word, visible to the GPUs of this process.
+///
+/// CUDA registers whole pages once a process; several mappings of the same pages share the registration, and
+/// one that the application made itself is used as it is and left alone.
+class HostMapping {
+ public:
+  HostMapping() = default;
+  /// \param memory  stays until this is destroyed
+  /// \throws RunError if CUDA cannot register it
+  HostMapping(void* memory, uint64_t bytes);
+  HostMapping(HostMapping&& other) noexcept { *this = std::move(other); }
+  HostMapping& operator=(HostMapping&& other) noexcept {
+    std::swap(first_, other.first_);
+    std::swap(last_, other.last_);
+    return *this;
+  }
+  ~HostMapping();
+
+  /// Where the current device has `host`, which lies in the mapped memory.
+  template <class T>
+  T* device(T* host) const {
+    return static_cast<T*>(device_pointer(host));
+  }
+
+ private:
+  void* device_pointer(void* host) const;
+
+  uint64_t first_ = 0, last_ = 0;  // pages: addresses of the first and behind the last
+};
+
+/// Zeroed memory of the host that kernels see, without the type.
+class HostBytes {
+ public:
+  HostBytes() = default;
+  explicit HostBytes(uint64_t bytes);
+  HostBytes(HostBytes&& other) noexcept { *this = std::move(other); }
+  HostBytes& operator=(HostBytes&& other) noexcept {
+    std::swap(host_, other.host_);
+    std::swap(device_, other.device_);
+    return *this;
+  }
+  ~HostBytes();
+
+  void* host() const { return host_; }
+  void* device() const { return device_; }
+
+ private:
+  void* host_ = nullptr;
+  void* device_ = nullptr;
+};
+
+/// `count` zeroed elements, pinned, for the host and the device that was current when it was made.
+template <class T>
+class HostArray {
+  static_assert(std::is_trivially_copyable_v<T>, "a kernel shares its bytes");
+
+ public:
+  HostArray() = default;
+  explicit HostArray(size_t count) : bytes_(count * sizeof(T)), count_(count) {}
+  HostArray(HostArray&& other) noexcept { *this = std::move(other); }
+  HostArray& operator=(HostArray&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    std::swap(count_, other.count_);
+    return *this;
+  }
+
+  T* host() const { return static_cast<T*>(bytes_.host()); }
+  T* device() const { return static_cast<T*>(bytes_.device()); }
+  size_t size() const { return count_; }
+  T& operator[](size_t at) const { return host()[at]; }
+
+ private:
+  HostBytes bytes_;
+  size_t count_ = 0;
+};
+
+}  // namespace chorale::cuda

@@ -1,0 +1,77 @@
+/// \file
+/// Memory of the peers, mapped here.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "chorale/world.hpp"
+#include "device.hpp"
+
+namespace chorale::cuda {
+
+class Imported;  // imported.hpp
+
+/// What one rank knows of the others' memory: an executor has one. Imported allocations are kept by rank and
+/// allocation, in use or not, so that nothing is opened twice.
+///
+/// An import keeps the physical memory even after its owner has freed it: imports that nobody uses are closed
+/// at the next exchange after that, or when there are more than `unused_limit`.
+class Imports {
+ public:
+  static constexpr size_t unused_limit = 64;
+
+  /// Collective; the current device is the rank's from now on. Errors as gather_devices().
+  explicit Imports(World& world);
+  ~Imports();
+  Imports(Imports&&) noexcept;
+  Imports& operator=(Imports&&) noexcept;
+
+  const std::vector<RankDevice>& devices() const;  ///< by rank
+
+  /// Closes what nobody uses, here only.
+  void trim();
+
+  size_t held() const;    ///< allocations imported, in use or not
+  size_t opened() const;  ///< how often one had to be opened
+
+ private:
+  friend class PeerMemory;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// One buffer a rank, each addressable here.
+///
+/// Mapped as what it is: cudaMalloc memory by its IPC handle; memory of cuMemCreate, where one buffer may lie
+/// in several allocations side by side, by descriptors, or by fabric handles where it was made with these
+/// alone. Ranks of one process use each other's pointers. Drop it before its Imports, and before a peer frees
+/// cudaMalloc memory that is still in use here.
+class PeerMemory {
+ public:
+  /// Collective. Maps every rank's `[mine, mine + bytes)` here; null or 0 bytes: nothing. Sizes may differ by
+  /// rank, and so may what the memory is.
+  /// \throws RunError of the lowest rank for which it did not work, on all ranks: `other` for memory that
+  /// cannot
+  ///         be shared, saying why (ask identity_of() before)
+  static PeerMemory exchange(World& world, Imports& imports, const void* mine, uint64_t bytes);
+
+  PeerMemory();
+  PeerMemory(PeerMemory&&) noexcept;
+  PeerMemory& operator=(PeerMemory&&) noexcept;
+  ~PeerMemory();
+
+  char* at(int rank) const { return shares_.at(rank).data; }  ///< null if it gave nothing
+  uint64_t bytes(int rank) const { return shares_.at(rank).bytes; }
+  int ranks() const { return int(shares_.size()); }
+
+ private:
+  struct Share {
+    char* data = nullptr;
+    uint64_t bytes = 0;
+    std::shared_ptr<Imported> keep;  ///< empty for memory of this process
+  };
+  std::vector<Share> shares_;  // by rank
+};
+
+}  // namespace chorale::cuda

@@ -1,0 +1,63 @@
+/// \file
+/// Scratch that lies at the same place on every rank.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "chorale/world.hpp"
+#include "peer_memory.hpp"
+
+namespace chorale::cuda {
+
+/// Slabs of device memory that every rank allocates with the same size in the same order and maps at all
+/// peers once. What is taken from them has one slab and offset on all ranks, so that taking it moves no
+/// handles unless a slab is added.
+class Pool {
+ public:
+  static constexpr uint64_t slab_bytes = 64ull << 20;  ///< or as much as is asked for at once
+  static constexpr uint64_t alignment = 512;
+
+  class Block;
+
+  /// Local. `imports` must outlive the pool and its blocks, and the current device be that of `imports`.
+  Pool(World& world, Imports& imports);
+  ~Pool();  ///< its memory stays until the last block is given back
+  Pool(Pool&&) noexcept;
+  Pool& operator=(Pool&&) noexcept;
+
+  /// Collective, with the same `bytes` on every rank. The block is zero on all ranks when it returns.
+  ///
+  /// \throws RunError mismatch if the ranks ask for different sizes, or have given back different blocks
+  /// since
+  ///         the last take(); resources, on all ranks, if one has too little memory
+  Block take(uint64_t bytes);
+
+  uint64_t reserved() const;  ///< bytes of all slabs
+
+ private:
+  struct State;
+  World* world_;
+  std::shared_ptr<State> state_;
+};
+
+/// Gives itself back when it is destroyed, without asking the peers: the ranks must have given back the same
+/// blocks by their next take(). No kernel of any rank may use it any more by then.
+class Pool::Block {
+ public:
+  Block();
+  Block(Block&&) noexcept;
+  Block& operator=(Block&&) noexcept;
+  ~Block();
+
+  char* at(int rank) const;  ///< null if bytes() is 0
+  uint64_t bytes() const { return bytes_; }
+  explicit operator bool() const { return state_ != nullptr; }
+
+ private:
+  friend class Pool;
+  std::shared_ptr<State> state_;
+  uint64_t slab_ = 0, offset_ = 0, bytes_ = 0;
+};
+
+}  // namespace chorale::cuda
