@@ -103,7 +103,7 @@ const std::array rows = {
                     std::to_string(value)),
     CHORALE_SETTING(seed, "of the deterministic scheduler", parse_seed(text),
                     value ? std::to_string(*value) : "off"s),
-    CHORALE_SETTING(backend, "where plans run", parse_word(text, {"cpu"}), value),
+    CHORALE_SETTING(backend, "where plans run", parse_word(text, {"cpu", "cuda"}), value),
     CHORALE_SETTING(packet, "kind of packets", parse_word(text, {"ll8", "ll16"}), value),
     CHORALE_SETTING(log_level, "what goes to stderr",
                     parse_word(text, {"trace", "debug", "info", "warning", "error", "off"}), value),

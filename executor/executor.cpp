@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <new>
 #include <vector>
 
-#include "chorale/window.hpp"
-#include "cpu/binding.hpp"
+#include "backend.hpp"
 #include "cpu/plan_hash.hpp"
-#include "cpu/report.hpp"
+#include "interpreter/layout.hpp"
 
 namespace chorale {
 namespace {
@@ -26,7 +24,7 @@ std::string op_text(int32_t op) { return op < 0 ? "the plan's" : reduce_op_name(
 std::string packet_text(int32_t packet) { return packet ? "ll16" : "ll8"; }
 
 /// Throws on all ranks if one of them is about to run something else.
-void compare(World& world, const Plan& plan, const cpu::Call& call) {
+void compare(World& world, const Plan& plan, const Call& call) {
   const Fingerprint mine{call.plan_hash,      call.bytes, plan.ranks(),
                          int32_t(call.dtype), call.op,    int32_t(call.packet)};
   std::vector<std::byte> message(sizeof mine + plan.name.size());
@@ -67,12 +65,9 @@ struct Executor::State {
   PacketForm packet;
   uint64_t resets;      ///< of the world, when the bindings were made
   bool failed = false;  ///< a run has; until the world is reset
-  std::vector<Window> windows;
-  std::vector<std::unique_ptr<char, void (*)(char*)>> blocks;  ///< of allocate(), in a local world
-  std::unique_ptr<cpu::Proxy> proxy;
-  cpu::Shared shared;
-  std::vector<std::unique_ptr<cpu::Binding>> bindings;
-  cpu::Binding* last = nullptr;
+  std::unique_ptr<Backend> backend;
+  std::vector<std::unique_ptr<Binding>> bindings;
+  Binding* last = nullptr;
 
   /// Plans by where they are: hashing their text takes too long for every call.
   struct Known {
@@ -83,18 +78,17 @@ struct Executor::State {
   size_t last_known = 0;
 
   State(World& of, const Config& with) : world(of), config(with), resets(of.resets()) {
-    const std::string backend = config.backend, form = config.packet;
-    if (backend != "cpu") throw UsageError(fmt::format("backend '{}': only 'cpu' is there", backend));
+    const std::string name = config.backend, form = config.packet;
     if (form != "ll8" && form != "ll16")
       throw UsageError(fmt::format("packet '{}': neither 'll8' nor 'll16'", form));
     packet = form == "ll16" ? PacketForm::ll16 : PacketForm::ll8;
-    windows.reserve(1024);  // bindings keep its address, and runs read it while others allocate
-    shared.world = &world;
-    shared.windows = &windows;
-    shared.proxy = [this]() -> cpu::Proxy& {
-      if (!proxy) proxy = std::make_unique<cpu::Proxy>(world.scheduler());
-      return *proxy;
-    };
+    if (name == "cpu") {
+      backend = make_cpu_backend(world);
+    } else if (name == "cuda") {
+      backend = make_cuda_backend(world, config);
+    } else {
+      throw UsageError(fmt::format("backend '{}': neither 'cpu' nor 'cuda'", name));
+    }
   }
 
   uint64_t hash_of(const Plan& plan) {
@@ -112,9 +106,10 @@ struct Executor::State {
   }
 
   /// The binding for a call, made if there is none; null if there is nothing to do.
-  cpu::Binding* bind(const Plan& plan, const Arguments& arguments) {
+  Binding* bind(const Plan& plan, const Arguments& arguments, void* stream) {
     world.check();
     if (resets != world.resets()) {
+      backend->quiesce();
       bindings.clear();
       last = nullptr;
       failed = false;
@@ -130,21 +125,21 @@ struct Executor::State {
       throw UsageError(fmt::format("plan '{}' carries no proof, which require_proof asks for ({})", plan.name,
                                    config.require_proof.from));
     }
-    const cpu::Call call{hash_of(plan), arguments.bytes, arguments.dtype,
-                         arguments.op ? int32_t(*arguments.op) : -1, arguments.packet.value_or(packet)};
-    if (!last || last->call() != call) {
-      last = nullptr;
-      for (const auto& binding : bindings) {
-        if (binding->call() == call) last = binding.get();
-      }
+    const Call call{hash_of(plan), arguments.bytes, arguments.dtype,
+                    arguments.op ? int32_t(*arguments.op) : -1, arguments.packet.value_or(packet)};
+    const auto fits = [&](Binding& binding) { return binding.call() == call && binding.serves(arguments); };
+    if (last && fits(*last)) return last;
+    last = nullptr;
+    for (const auto& binding : bindings) {
+      if (fits(*binding)) return last = binding.get();
     }
-    if (last) return last;
+    backend->require_bindable(stream);
     compare(world, plan, call);
     if (call.bytes == 0) {
       interpreter::layout_of(plan, 0, call.dtype);
       return nullptr;
     }
-    bindings.push_back(std::make_unique<cpu::Binding>(shared, plan, call));
+    bindings.push_back(backend->bind(plan, call, arguments));
     return last = bindings.back().get();
   }
 };
@@ -155,44 +150,32 @@ Executor::Executor(Executor&&) noexcept = default;
 Executor& Executor::operator=(Executor&&) noexcept = default;
 
 void Executor::prepare(const Plan& plan, const Arguments& arguments) {
-  if (cpu::Binding* const binding = state_->bind(plan, arguments))
-    binding->place(arguments.in, arguments.out);
+  if (Binding* const binding = state_->bind(plan, arguments, nullptr)) binding->prepare(arguments);
 }
 
-void Executor::execute(const Plan& plan, const Arguments& arguments, void*) {
-  cpu::Binding* const binding = state_->bind(plan, arguments);
+void Executor::execute(const Plan& plan, const Arguments& arguments, void* stream) {
+  Binding* const binding = state_->bind(plan, arguments, stream);
   if (!binding) return;
-  binding->place(arguments.in, arguments.out);
-  const cpu::LaunchResult result = binding->launch();
-  if (result.stop == Stop::none) return;
-  state_->failed = true;
   try {
-    state_->world.check();
-  } catch (const RunError& error) {
-    throw RunError(error.reason, error.what() + cpu::describe(plan, result.stuck));
+    binding->run(plan, arguments, stream);
+  } catch (const RunError&) {
+    state_->failed = true;
+    throw;
   }
-  throw RunError(RunError::Reason::other, "the run was stopped" + cpu::describe(plan, result.stuck));
 }
 
-void Executor::check() { state_->world.check(); }
-void Executor::synchronize(void*) { check(); }
+void Executor::check() { state_->backend->check(); }
+void Executor::synchronize(void* stream) { state_->backend->synchronize(stream); }
+void* Executor::allocate(uint64_t bytes) { return state_->backend->allocate(bytes); }
 
-void* Executor::allocate(uint64_t bytes) {
-  State& state = *state_;
-  if (!state.world.local()) {
-    if (state.windows.size() == state.windows.capacity()) {
-      throw RunError(RunError::Reason::resources,
-                     fmt::format("{} windows are in use: allocate more at once", state.windows.size()));
-    }
-    state.windows.push_back(Window::create(state.world, bytes));
-    return state.windows.back().local();
+void agree_on_use(World& world, const std::string& mine) {
+  const auto all = world.allgather(std::as_bytes(std::span(mine.data(), mine.size())));
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].empty()) continue;
+    if (!mine.empty()) throw UsageError(mine);
+    throw UsageError(fmt::format(
+        "rank {}: {}", rank, std::string(reinterpret_cast<const char*>(all[rank].data()), all[rank].size())));
   }
-  constexpr std::align_val_t alignment{4096};
-  char* const memory = static_cast<char*>(::operator new(bytes ? bytes : 1, alignment, std::nothrow));
-  if (!memory) throw RunError(RunError::Reason::resources, fmt::format("{} bytes cannot be had", bytes));
-  std::memset(memory, 0, bytes);
-  state.blocks.emplace_back(memory, [](char* of) { ::operator delete (of, std::align_val_t{4096}); });
-  return memory;
 }
 
 }  // namespace chorale

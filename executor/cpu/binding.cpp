@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "report.hpp"
+
 namespace chorale::cpu {
 
 using interpreter::packet_kind;
@@ -31,47 +33,8 @@ struct Binding::Parts {
   }
 };
 
-namespace {
-
-/// Throws on all ranks what one of them has to say.
-void agree_on_use(World& world, const std::string& mine) {
-  const auto all = world.allgather(std::as_bytes(std::span(mine.data(), mine.size())));
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].empty()) continue;
-    if (!mine.empty()) throw UsageError(mine);
-    throw UsageError(fmt::format(
-        "rank {}: {}", rank, std::string(reinterpret_cast<const char*>(all[rank].data()), all[rank].size())));
-  }
-}
-
-/// Whether operations read or write a buffer of this kind anywhere.
-bool touches(const Plan& plan, BufferKind kind) {
-  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
-    if (interpreter::reached_by_peers(plan, rank, kind)) return true;
-    for (const ThreadBlock& block : plan.gpus[rank].threadblocks) {
-      for (const Op& op : block.ops) {
-        for (const bool dests : {false, true}) {
-          const std::span<const Operand> operands = dests ? block.dests(op) : block.sources(op);
-          size_t at = 0;
-          for (const Field& field : info(op.code).fields) {
-            if (!is_operand(field.role) || field.in_dst != dests) continue;
-            for (const size_t end = field.many ? operands.size() : at + 1; at < end && at < operands.size();
-                 ++at) {
-              const bool here = !is_remote(field.role) && !is_switched(field.role);
-              if (here && operands[at].ref == uint32_t(kind)) return true;
-            }
-          }
-        }
-      }
-    }
-  }
-  return false;
-}
-
-}  // namespace
-
 Binding::Binding(const Shared& shared, const Plan& plan, const Call& call)
-    : shared_(shared), world_(*shared.world), call_(call), rank_(uint32_t(world_.rank())) {
+    : chorale::Binding(call), shared_(shared), world_(*shared.world), rank_(uint32_t(world_.rank())) {
   std::string error;
   try {
     layout_ = interpreter::layout_of(plan, call.bytes, call.dtype);
@@ -95,20 +58,7 @@ Binding::Binding(const Shared& shared, const Plan& plan, const Call& call)
   }
   agree_on_use(world_, error);
 
-  plan_in_place_ = plan.inplace;
-  const bool both = touches(plan, BufferKind::input) && touches(plan, BufferKind::output);
-  one_storage_ = plan.inplace && (!both || plan.collective == "allreduce" || plan.collective == "allgather" ||
-                                  plan.collective == "reducescatter");
-  if (layout_.sizes.input != layout_.sizes.output && plan.collective != "allgather" &&
-      plan.collective != "reducescatter") {
-    one_storage_ = false;
-  }
-  output_is_complete_ =
-      plan.collective != "sendrecv" && plan.collective != "custom" && plan.collective != "test";
-  needs_input_ = plan.collective != "broadcast" || plan.extension.root == rank_;
-  if (plan.collective == "allgather") in_at_ = rank_ * layout_.sizes.input;
-  scatters_ = plan.collective == "reducescatter";
-  if (scatters_) out_at_ = rank_ * layout_.sizes.output;
+  placement_ = std::make_unique<interpreter::Placement>(plan, rank_, layout_);
   make_control(plan);
   body_ = [this](int block, BlockHost& host) { body(block, host); };
   spdlog::debug("rank {} bound plan '{}' to {} bytes: chunks of {} bytes, {} bytes of window", rank_,
@@ -126,8 +76,14 @@ void Binding::make_control(const Plan& plan) {
   const Parts mine(plan, rank_, layout_, stages(rank_));
   window_ = std::make_unique<Window>(Window::create(world_, mine.bytes));
   if (stages(rank_)) window_staging_ = reinterpret_cast<char*>(window_->local()) + mine.staging;
-  in_reached_ = interpreter::reached_by_peers(plan, rank_, BufferKind::input);
-  out_reached_ = interpreter::reached_by_peers(plan, rank_, BufferKind::output);
+  rooms_of_user_.own = [this] {
+    if (!own_staging_) own_staging_ = std::make_unique_for_overwrite<char[]>(layout_.sizes.input);
+    return own_staging_.get();
+  };
+  if (window_staging_) {
+    rooms_of_user_.shared = [this] { return window_staging_; };
+    rooms_of_user_.reachable = [this](const char* at, uint64_t bytes) { return shared_word(at, bytes) != 0; };
+  }
 
   std::vector<Parts> parts;
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
@@ -157,8 +113,8 @@ void Binding::make_control(const Plan& plan) {
   room_bytes_ = Machine::room_bytes(run_.image);
   rooms_.resize(image_.blocks.size() * room_bytes_);
   run_.rank = rank_;
-  run_.ll16 = call_.packet == PacketForm::ll16;
-  run_.dtype = call_.dtype;
+  run_.ll16 = this->call().packet == PacketForm::ll16;
+  run_.dtype = this->call().dtype;
   // The scheduler ends a launch whose time is over, and knows then who waited for whom.
   run_.deadline = Deadline{world_.abort_word(), 0, 0};
   run_.signals = signals_of(rank_);
@@ -181,12 +137,6 @@ void Binding::make_control(const Plan& plan) {
 // -- Places
 // ---------------------------------------------------------------------------------------------------
 
-char* Binding::staging() {
-  if (window_staging_) return window_staging_;
-  if (!own_staging_) own_staging_ = std::make_unique_for_overwrite<char[]>(layout_.sizes.input);
-  return own_staging_.get();
-}
-
 /// What peers find memory of ours by; 0 if they cannot reach it.
 uint64_t Binding::shared_word(const char* at, uint64_t bytes) const {
   if (run_.local) return reinterpret_cast<uint64_t>(at);
@@ -206,93 +156,37 @@ uint64_t Binding::shared_word(const char* at, uint64_t bytes) const {
 }
 
 void Binding::place(const void* in, void* out) {
-  const auto [in_bytes, out_bytes] = layout_.sizes;
-  char* const user_in = static_cast<char*>(const_cast<void*>(in));
-  char* const user_out = static_cast<char*>(out);
-  if ((!in && in_bytes && needs_input_) || (!out && out_bytes)) {
-    throw UsageError(fmt::format("rank {}: {} is null", rank_, !out && out_bytes ? "out" : "in"));
-  }
-  const bool in_place = in_bytes && out_bytes && in && user_in + out_at_ == user_out + in_at_;
-  if (!in_place && in && in_bytes && out_bytes && user_in < user_out + out_bytes &&
-      user_out < user_in + in_bytes) {
-    throw UsageError(
-        fmt::format("rank {}: input [{}, {}) and output [{}, {}) overlap, and not as in place: input at "
-                    "output + {}, output at "
-                    "input + {}",
-                    rank_, fmt::ptr(user_in), fmt::ptr(user_in + in_bytes), fmt::ptr(user_out),
-                    fmt::ptr(user_out + out_bytes), in_at_, out_at_));
-  }
-
-  before_[0] = before_[1] = after_ = {};
-  in_ = user_in;
-  out_ = user_out;
-  bool together = false;
-  if (plan_in_place_ && in_place) {
-    together = true;
-  } else if (one_storage_ && !scatters_) {
-    in_ = user_out + in_at_;
-    before_[0] = {in_, in, in_bytes};
-    together = true;
-  } else if (one_storage_ && in && in_bytes) {
-    // Reduce-scatter: the plan writes its result over its input, which is not to be changed.
-    in_ = staging();
-    out_ = in_ + out_at_;
-    before_[0] = {in_, in, in_bytes};
-    after_ = {user_out, out_, out_bytes};
-  } else if (in_place) {
-    in_ = staging();
-    before_[0] = {in_, in, in_bytes};
-  }
-  if (run_.local || !(in_reached_ || out_reached_)) return;
-  char* const storage = in_ - in_at_ < out_ - out_at_ ? in_ - in_at_ : out_ - out_at_;
-  place_for_peers(in, out, together, storage, std::max(in_bytes, out_bytes));
-}
-
-/// Several processes: what peers touch must be where they can.
-void Binding::place_for_peers(const void* in, void* out, bool one_storage, char* storage,
-                              uint64_t storage_bytes) {
-  const auto [in_bytes, out_bytes] = layout_.sizes;
-  const char* const first = in_;
-  bool moved = false;
-  if (one_storage) {
-    if (shared_word(storage, storage_bytes)) return;
-    in_ = window_staging_ + in_at_;
-    out_ = window_staging_ + out_at_;
-    if (!output_is_complete_) before_[1] = {out_, out, out_bytes};
-    before_[0] = {in_, in, in_bytes};
-    after_ = {out, out_, out_bytes};
-    moved = true;
-  } else {
-    if (in_reached_ && in_bytes && in_ && !shared_word(in_, in_bytes)) {
-      in_ = window_staging_;
-      before_[0] = {in_, first, in_bytes};
-      moved = true;
-    }
-    if (out_reached_ && out_bytes && !shared_word(out_, out_bytes)) {
-      out_ = window_staging_ + in_bytes;
-      if (!output_is_complete_) before_[1] = {out_, out, out_bytes};
-      after_ = {out, out_, out_bytes};
-      moved = true;
-    }
-  }
-  if (moved && !staged_) {
+  placed_ = placement_->place(in, out, rooms_of_user_);
+  if (window_staging_ && !staged_ && placed_.before[0].needed()) {
     staged_ = true;
     spdlog::debug("rank {}: buffers outside Executor::allocate() are staged: {} bytes in, {} bytes out",
-                  rank_, before_[0].bytes + before_[1].bytes, after_.bytes);
+                  rank_, placed_.before[0].bytes + placed_.before[1].bytes, placed_.after.bytes);
   }
 }
 
 // -- Runs
 // -----------------------------------------------------------------------------------------------------
 
+void Binding::run(const Plan& plan, const Arguments& arguments, void*) {
+  place(arguments.in, arguments.out);
+  const LaunchResult result = launch();
+  if (result.stop == Stop::none) return;
+  try {
+    world_.check();
+  } catch (const RunError& error) {
+    throw RunError(error.reason, error.what() + describe(plan, result.stuck));
+  }
+  throw RunError(RunError::Reason::other, "the run was stopped" + describe(plan, result.stuck));
+}
+
 LaunchResult Binding::launch() {
   // An output that came back unchanged where the plan leaves it, before the input that may lie in it.
-  for (const Move* move : {&before_[1], &before_[0]}) {
-    if (move->bytes && move->from && move->to != move->from) std::memcpy(move->to, move->from, move->bytes);
+  for (const interpreter::Move* move : {&placed_.before[1], &placed_.before[0]}) {
+    if (move->needed()) std::memcpy(move->to, move->from, move->bytes);
   }
   run_.epoch = epoch_ + 1;
-  image_.buffers[0].base = in_;
-  image_.buffers[1].base = out_;
+  image_.buffers[0].base = placed_.in;
+  image_.buffers[1].base = placed_.out;
   publish();
   const uint32_t blocks = run_.image.n_blocks;
   blocks_left_.store(int(blocks), std::memory_order_relaxed);
@@ -302,7 +196,7 @@ LaunchResult Binding::launch() {
   if (proxy_) proxy_->end(result.stop != Stop::none);
   if (result.stop == Stop::none || epoch_ == run_.epoch) {
     if (blocks == 0) finish();
-    if (after_.bytes) std::memcpy(after_.to, after_.from, after_.bytes);
+    if (placed_.after.bytes) std::memcpy(placed_.after.to, placed_.after.from, placed_.after.bytes);
   }
   return result;
 }
@@ -310,8 +204,8 @@ LaunchResult Binding::launch() {
 /// Peers may touch our memory from now on, if the plan's own signals say so.
 void Binding::publish() {
   Published& mine = *published_[rank_];
-  store_relaxed(&mine.in, in_reached_ ? shared_word(in_, layout_.sizes.input) : uint64_t(0));
-  store_relaxed(&mine.out, out_reached_ ? shared_word(out_, layout_.sizes.output) : uint64_t(0));
+  store_relaxed(&mine.in, placement_->in_reached() ? shared_word(placed_.in, layout_.sizes.input) : uint64_t(0));
+  store_relaxed(&mine.out, placement_->out_reached() ? shared_word(placed_.out, layout_.sizes.output) : uint64_t(0));
   store_release(&mine.epoch, run_.epoch);
 }
 
@@ -329,8 +223,8 @@ void Binding::body(int block, BlockHost& host) {
 /// By the last block: nobody touches this rank's output any more.
 void Binding::finish() {
   if (average_over_ > 1) {
-    reduction(ReduceOp::sum, call_.dtype)
-        .divide(out_, layout_.sizes.output / dtype_size(call_.dtype), average_over_);
+    reduction(ReduceOp::sum, this->call().dtype)
+        .divide(placed_.out, layout_.sizes.output / dtype_size(this->call().dtype), average_over_);
   }
   ended_.store(0, std::memory_order_relaxed);
   epoch_ = run_.epoch;

@@ -197,6 +197,13 @@ class Builder {
       }
       place.buffer = target(rank, kind, operand, field);
     }
+    const Buffer& shape = image_.buffers[is_switched(field.role)
+                                             ? image_.members[image_.switches[place.buffer].first]
+                                             : place.buffer];
+    const image::Position at = image::locate(shape, place.start);
+    place.offset = at.offset;
+    place.valid = at.valid;
+    place.whole = at.run >= place.bytes;
     image_.places.push_back(place);
   }
 

@@ -31,6 +31,7 @@ CHORALE_FN const image::Buffer& shape(const M& m, const Place& place) {
 template <class M, Role R>
 CHORALE_FN uint64_t within(const M& m, const op::Places<R>& places, uint64_t at, uint64_t most) {
   for (uint32_t place = 0; place < places.n; ++place) {
+    if (places[place].whole) continue;
     const uint64_t run = image::locate(shape<R>(m, places[place]), places[place].start + at).run;
     most = run < most ? run : most;
   }
@@ -50,13 +51,13 @@ CHORALE_FN Stop each(M& m, const Range& range, F&& step, const op::Places<R>&...
   return Stop::none;
 }
 
-/// A position in a buffer of Image::buffers, as memory.
-template <class M>
-CHORALE_FN Mem memory_at(M& m, uint32_t buffer, uint64_t nominal) {
-  const image::Buffer& of = m.image().buffers[buffer];
-  const image::Position position = image::locate(of, nominal);
-  char* const base = m.base(buffer);
-  return Mem(base ? base + position.offset + m.bank(of.bank_bytes) : nullptr, position.valid);
+/// Where byte `at` of an operand is.
+template <Role R, class M>
+CHORALE_FN image::Position position(const M& m, const Place& place, uint64_t at) {
+  if (place.whole) {
+    return {place.offset + at, place.valid > at ? place.valid - at : 0, place.bytes - at};
+  }
+  return image::locate(shape<R>(m, place), place.start + at);
 }
 
 /// A position in the packet scratch that is Image::buffers[buffer]: two bytes a byte of payload.
@@ -70,7 +71,10 @@ CHORALE_FN Packets<P> packets_at(M& m, uint32_t buffer, uint64_t nominal) {
 
 template <class M, Role R>
 CHORALE_FN Mem memory(M& m, const op::Places<R>& places, uint32_t place, uint64_t at) {
-  return memory_at(m, places[place].buffer, places[place].start + at);
+  const Place& of = places[place];
+  const image::Position found = position<R>(m, of, at);
+  char* const base = m.base(of.buffer);
+  return Mem(base ? base + found.offset + m.bank(m.image().buffers[of.buffer].bank_bytes) : nullptr, found.valid);
 }
 
 template <class P, class M, Role R>
@@ -121,12 +125,12 @@ CHORALE_FN Members members(M& m, const op::Places<R>& places, uint64_t at) {
   static_assert(switched(R), "members belong to a switch channel");
   const image::Image& image = m.image();
   const image::Switch& of = image.switches[places[0].buffer];
-  const image::Position position = image::locate(shape<R>(m, places[0]), places[0].start + at);
+  const image::Position found = position<R>(m, places[0], at);
   char* const* data = m.template list<char*>(of.n, [&](uint32_t member) {
     const uint32_t buffer = image.members[of.first + member];
     return m.base(buffer) + m.bank(image.buffers[buffer].bank_bytes);
   });
-  return {data, of.n, position.offset, position.valid};
+  return {data, of.n, found.offset, found.valid};
 }
 
 }  // namespace pieces

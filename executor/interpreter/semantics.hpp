@@ -250,34 +250,15 @@ CHORALE_FN Stop run(M& m, const op::switch_reduce_broadcast& o) {
 // -- Control
 // --------------------------------------------------------------------------------------------------
 
-// Pipelines call it too. Device code inlines whatever it can: not this, which is everything.
-#if defined(__CUDACC__)
-#define CHORALE_STEP __device__ __noinline__
-#else
-#define CHORALE_STEP inline
-#endif
-
+/// Its turns are run_block()'s business.
 template <class M>
-CHORALE_STEP Stop step(M& m, uint32_t record);
-
-/// Every turn runs all of the body; an operation on data that has none left in a turn does nothing.
-template <class M>
-CHORALE_FN Stop run(M& m, const op::pipeline& o) {
-  const uint32_t first = uint32_t(o.cursor.record - m.image().records) + 1;
-  Stop stop = Stop::none;
-  for (uint64_t turn = 0; turn < o.loop.n && stop == Stop::none; ++turn) {
-    m.turn(turn * o.loop.bytes, o.loop.bytes);
-    for (uint32_t record = first; record < first + o.loop.body && stop == Stop::none; ++record) {
-      stop = step(m, record);
-    }
-  }
-  m.turn(0, 0);
-  return stop;
+CHORALE_FN Stop run(M&, const op::pipeline&) {
+  return Stop::none;
 }
 
 /// Runs one record. An operation without a run() above does not compile.
 template <class M>
-CHORALE_STEP Stop step(M& m, uint32_t record) {
+CHORALE_FN Stop step(M& m, uint32_t record) {
   const image::Record& of = m.image().records[record];
   m.enter(record);
   switch (of.code) {
@@ -289,19 +270,41 @@ CHORALE_STEP Stop step(M& m, uint32_t record) {
   return Stop::none;
 }
 
-#undef CHORALE_STEP
-
-/// Runs a block from beginning to end.
+/// Runs a block from beginning to end. A pipeline runs its body once a turn, and all of it in every turn: an
+/// operation on data that has none left in a turn does nothing. One loop for both, so that a GPU's code has
+/// every operation once.
 template <class M>
 CHORALE_FN Stop run_block(M& m, uint32_t block) {
   const image::Block& of = m.image().blocks[block];
-  Stop stop = Stop::none;
-  for (uint32_t record = of.first; record < of.first + of.n && stop == Stop::none;) {
-    const uint32_t next = record + 1 + m.image().records[record].body;
-    stop = step(m, record);
-    record = next;
+  uint32_t body = 0, body_end = 0;  // of the pipeline that runs; none: body_end 0
+  uint64_t turn = 0;
+  for (uint32_t record = of.first; record < of.first + of.n;) {
+    const image::Record& here = m.image().records[record];
+    const Stop stop = step(m, record);
+    if (stop != Stop::none) return stop;
+    ++record;
+    if (here.code == Opcode::pipeline) {
+      body = record;
+      body_end = record + here.body;
+      turn = 0;
+      if (here.turns == 0 || here.body == 0) {
+        record = body_end;
+        body_end = 0;
+      } else {
+        m.turn(0, here.turn_bytes);
+      }
+    } else if (body_end != 0 && record == body_end) {
+      const image::Record& pipeline = m.image().records[body - 1];
+      if (++turn < pipeline.turns) {
+        m.turn(turn * pipeline.turn_bytes, pipeline.turn_bytes);
+        record = body;
+      } else {
+        m.turn(0, 0);
+        body_end = 0;
+      }
+    }
   }
-  return stop;
+  return Stop::none;
 }
 
 }  // namespace chorale

@@ -30,7 +30,7 @@ struct Config {
   Setting<std::chrono::nanoseconds> timeout{std::chrono::seconds(30)};  ///< "30s", "500ms", "2us"; "off" is 0
   Setting<unsigned> workers{0};               ///< threads that run blocks; 0: one a core
   Setting<std::optional<uint64_t>> seed{};    ///< of the deterministic scheduler; "off": none
-  Setting<std::string> backend{"cpu"};        ///< "cpu"
+  Setting<std::string> backend{"cpu"};        ///< "cpu" or "cuda"
   Setting<std::string> packet{"ll8"};         ///< "ll8" or "ll16": bytes of a packet, half of them data
   Setting<std::string> log_level{"warning"};  ///< trace, debug, info, warning, error, off
   Setting<bool> require_proof{false};         ///< refuse plans that do not carry a proof

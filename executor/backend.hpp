@@ -1,0 +1,71 @@
+/// \file
+/// What runs bound plans: the CPU, or GPUs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "chorale/executor.hpp"
+
+namespace chorale {
+
+/// What is the same on all ranks of a call.
+struct Call {
+  uint64_t plan_hash = 0;
+  uint64_t bytes = 0;
+  DType dtype = DType::f32;
+  int32_t op = -1;  ///< a ReduceOp that replaces the plan's; -1: none
+  PacketForm packet = PacketForm::ll8;
+
+  bool operator==(const Call&) const = default;
+};
+
+/// A plan bound to a message on one rank.
+class Binding {
+ public:
+  explicit Binding(const Call& call) : call_(call) {}
+  virtual ~Binding() = default;
+
+  const Call& call() const { return call_; }
+
+  /// Whether it also runs from and to these addresses; if not, they need a binding of their own.
+  virtual bool serves(const Arguments&) { return true; }
+
+  /// Gets ready what these addresses need. \throws UsageError if they overlap as they must not
+  virtual void prepare(const Arguments&) = 0;
+
+  /// Runs once, or enqueues it on `stream`. \throws RunError
+  virtual void run(const Plan&, const Arguments&, void* stream) = 0;
+
+ private:
+  Call call_;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  /// Collective; `plan` only during the call.
+  /// \throws UsageError on all ranks for a plan that one of them cannot run
+  virtual std::unique_ptr<Binding> bind(const Plan& plan, const Call& call, const Arguments& arguments) = 0;
+
+  /// Before bindings of an earlier life of the world are dropped: what still runs must have ended.
+  virtual void quiesce() {}
+
+  /// \throws UsageError if nothing may be bound while `stream` is in the state that it is in
+  virtual void require_bindable(void*) {}
+
+  virtual void* allocate(uint64_t bytes) = 0;
+  virtual void check() = 0;
+  virtual void synchronize(void* stream) = 0;
+};
+
+std::unique_ptr<Backend> make_cpu_backend(World& world);
+
+/// \throws UsageError if this library was built without CUDA
+std::unique_ptr<Backend> make_cuda_backend(World& world, const Config& config);
+
+/// Throws on all ranks what one of them has to say, as UsageError; "" is nothing.
+void agree_on_use(World& world, const std::string& mine);
+
+}  // namespace chorale

@@ -1,0 +1,63 @@
+#include "../backend.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "binding.hpp"
+#include "port.hpp"
+
+namespace chorale {
+namespace {
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(World& world) : world_(world) {
+    windows_.reserve(1024);  // bindings keep its address, and runs read it while others allocate
+    shared_.world = &world_;
+    shared_.windows = &windows_;
+    shared_.proxy = [this]() -> cpu::Proxy& {
+      if (!proxy_) proxy_ = std::make_unique<cpu::Proxy>(world_.scheduler());
+      return *proxy_;
+    };
+  }
+
+  std::unique_ptr<Binding> bind(const Plan& plan, const Call& call, const Arguments&) override {
+    return std::make_unique<cpu::Binding>(shared_, plan, call);
+  }
+
+  void* allocate(uint64_t bytes) override {
+    if (!world_.local()) {
+      if (windows_.size() == windows_.capacity()) {
+        throw RunError(RunError::Reason::resources,
+                       fmt::format("{} windows are in use: allocate more at once", windows_.size()));
+      }
+      windows_.push_back(Window::create(world_, bytes));
+      return windows_.back().local();
+    }
+    constexpr std::align_val_t alignment{4096};
+    char* const memory = static_cast<char*>(::operator new(bytes ? bytes : 1, alignment, std::nothrow));
+    if (!memory) throw RunError(RunError::Reason::resources, fmt::format("{} bytes cannot be had", bytes));
+    std::memset(memory, 0, bytes);
+    blocks_.emplace_back(memory, [](char* of) { ::operator delete (of, std::align_val_t{4096}); });
+    return memory;
+  }
+
+  void check() override { world_.check(); }
+  void synchronize(void*) override { check(); }
+
+ private:
+  World& world_;
+  std::vector<Window> windows_;
+  std::vector<std::unique_ptr<char, void (*)(char*)>> blocks_;  ///< of allocate(), in a local world
+  std::unique_ptr<cpu::Proxy> proxy_;
+  cpu::Shared shared_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(World& world) { return std::make_unique<CpuBackend>(world); }
+
+}  // namespace chorale
