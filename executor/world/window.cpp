@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <new>
 #include <vector>
 
 #include "group.hpp"
 #include "shared_memory.hpp"
+#include "together.hpp"
 
 namespace chorale {
 
@@ -25,36 +25,11 @@ struct Window::Maps {
 
 namespace {
 
+using world::bytes_of;
+using world::read_as;
+using world::together;
+
 constexpr std::align_val_t alignment{4096};
-
-template <class T>
-std::span<const std::byte> bytes_of(const T& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-
-template <class T>
-T read_as(const std::vector<std::byte>& bytes) {
-  T value;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return value;
-}
-
-/// Runs `step` on all ranks; throws on all if it throws on one.
-template <class Step>
-void together(World& world, const Step& step) {
-  std::optional<std::string> error;
-  RunError::Reason reason = RunError::Reason::other;
-  try {
-    step();
-  } catch (const RunError& failed) {
-    error = failed.what();
-    reason = failed.reason;
-  } catch (const std::bad_alloc&) {
-    error = "out of memory";
-    reason = RunError::Reason::resources;
-  }
-  world.agree(error, reason);
-}
 
 std::shared_ptr<void> allocate(uint64_t bytes) {
   // calloc leaves the zeroing of large blocks to the kernel, page by page as they are touched.

@@ -1,0 +1,46 @@
+/// \file
+/// Collective steps that work on all ranks or on none, and values as the bytes of an exchange.
+#pragma once
+
+#include <cstring>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "chorale/error.hpp"
+#include "chorale/world.hpp"
+
+namespace chorale::world {
+
+/// Collective. Runs `step`; throws on all ranks, with the lowest failing rank's reason, if it throws on one.
+template <class Step>
+void together(World& world, const Step& step) {
+  std::optional<std::string> error;
+  RunError::Reason reason = RunError::Reason::other;
+  try {
+    step();
+  } catch (const RunError& failed) {
+    error = failed.what();
+    reason = failed.reason;
+  } catch (const std::bad_alloc&) {
+    error = "out of memory";
+    reason = RunError::Reason::resources;
+  }
+  world.agree(error, reason);
+}
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+template <class T>
+T read_as(std::span<const std::byte> bytes) {
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+}  // namespace chorale::world
