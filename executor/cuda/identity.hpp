@@ -14,7 +14,7 @@ namespace chorale::cuda {
 /// The allocation, or row of allocations, that a buffer lies in. Memory that was freed and made again at the
 /// same address has another one.
 struct Identity {
-  uint64_t buffer_id = 0;        ///< CUDA's number of it, never given again in this process
+  uint64_t buffer_id = 0;        ///< drawn from CUDA's numbers of it, which are never given again
   uint64_t base = 0, bytes = 0;  ///< all of it, not only the buffer
   bool operator==(const Identity&) const = default;
 };
@@ -30,8 +30,13 @@ enum class Sharing : uint32_t {
 struct Segment {
   uint64_t base = 0, bytes = 0, buffer_id = 0;
   Sharing sharing = Sharing::ipc;
-  CUmemGenericAllocationHandle handle = 0;  ///< not retained: as good as the mapping lasts; 0 for ipc
+  CUmemGenericAllocationHandle handle = 0;  ///< not retained: good while it is mapped; 0 for ipc
+
+  bool operator==(const Segment&) const = default;
 };
+
+/// The allocation at `address` and its device; returns why it cannot be shared, if so.
+std::string find_segment(uint64_t address, Segment& segment, int& device);
 
 /// A buffer and what it lies in.
 struct Located {

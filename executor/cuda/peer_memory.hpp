@@ -10,7 +10,7 @@
 
 namespace chorale::cuda {
 
-class Imported;  // imported.hpp
+class Imported;
 
 /// What one rank knows of the others' memory: an executor has one. Imported allocations are kept by rank and
 /// allocation, in use or not, so that nothing is opened twice.

@@ -1,0 +1,55 @@
+#include "address_range.hpp"
+
+#include <fmt/format.h>
+
+#include "driver.hpp"
+#include "error.hpp"
+
+namespace chorale::cuda {
+
+AddressRange::AddressRange(uint64_t bytes) {
+  check(driver().cuMemAddressReserve(&base_, bytes, 0, 0, 0),
+        fmt::format("cuMemAddressReserve of {} bytes", bytes));
+  bytes_ = bytes;
+}
+
+AddressRange& AddressRange::operator=(AddressRange&& other) noexcept {
+  std::swap(base_, other.base_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(used_, other.used_);
+  std::swap(mapped_, other.mapped_);
+  return *this;
+}
+
+AddressRange::~AddressRange() {
+  if (bytes_ == 0) return;
+  CUdeviceptr at = base_;
+  for (const uint64_t bytes : mapped_) {
+    check_quietly(driver().cuMemUnmap(at, bytes), "cuMemUnmap");
+    at += bytes;
+  }
+  check_quietly(driver().cuMemAddressFree(base_, bytes_), "cuMemAddressFree");
+}
+
+void AddressRange::map(CUmemGenericAllocationHandle handle, uint64_t bytes) {
+  mapped_.reserve(mapped_.size() + 1);
+  const CUresult result = driver().cuMemMap(base_ + used_, bytes, 0, handle, 0);
+  // The mapping keeps the memory.
+  check_quietly(driver().cuMemRelease(handle), "cuMemRelease");
+  check(result, fmt::format("cuMemMap of {} bytes", bytes));
+  mapped_.push_back(bytes);
+  used_ += bytes;
+}
+
+void AddressRange::give_access(int device) const { cuda::give_access(base_, used_, device); }
+
+void give_access(uint64_t base, uint64_t bytes, int device) {
+  CUmemAccessDesc access{};
+  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  access.location.id = device;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  check(driver().cuMemSetAccess(base, bytes, &access, 1),
+        fmt::format("cuMemSetAccess of {} bytes for device {}", bytes, device));
+}
+
+}  // namespace chorale::cuda

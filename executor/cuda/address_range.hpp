@@ -1,0 +1,41 @@
+/// \file
+/// A range of device addresses and the memory of cuMemCreate() mapped in it.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace chorale::cuda {
+
+class AddressRange {
+ public:
+  AddressRange() = default;
+  /// \param bytes  a multiple of the allocation granularity
+  /// \throws RunError
+  explicit AddressRange(uint64_t bytes);
+  AddressRange(AddressRange&& other) noexcept { *this = std::move(other); }
+  AddressRange& operator=(AddressRange&& other) noexcept;
+  ~AddressRange();
+
+  /// Maps `bytes` of `handle` behind what is mapped, and takes the handle over, whether it works or not.
+  void map(CUmemGenericAllocationHandle handle, uint64_t bytes);
+
+  /// Lets `device` read and write what is mapped.
+  void give_access(int device) const;
+
+  char* data() const { return reinterpret_cast<char*>(base_); }
+
+ private:
+  CUdeviceptr base_ = 0;
+  uint64_t bytes_ = 0;
+  uint64_t used_ = 0;
+  std::vector<uint64_t> mapped_;  // bytes of each mapping
+};
+
+/// Lets `device` read and write `[base, base + bytes)`, whole mappings of this process.
+void give_access(uint64_t base, uint64_t bytes, int device);
+
+}  // namespace chorale::cuda

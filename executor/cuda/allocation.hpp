@@ -1,0 +1,35 @@
+/// \file
+/// Device memory that peers can map.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "address_range.hpp"
+
+namespace chorale::cuda {
+
+/// Memory of cuMemCreate() with a file descriptor where the device offers that: a peer keeps it alive until
+/// it lets go. Memory of cudaMalloc() elsewhere: then no peer may use it when it is freed.
+class Allocation {
+ public:
+  Allocation() = default;
+  /// On the current device. Not zeroed.
+  /// \throws RunError resources
+  explicit Allocation(uint64_t bytes);
+  Allocation(Allocation&& other) noexcept { *this = std::move(other); }
+  Allocation& operator=(Allocation&& other) noexcept {
+    std::swap(range_, other.range_);
+    std::swap(malloced_, other.malloced_);
+    return *this;
+  }
+  ~Allocation();
+
+  char* data() const { return malloced_ ? static_cast<char*>(malloced_) : range_.data(); }
+
+ private:
+  AddressRange range_;
+  void* malloced_ = nullptr;
+};
+
+}  // namespace chorale::cuda

@@ -1,0 +1,45 @@
+#include "driver.hpp"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include "chorale/error.hpp"
+#include "error.hpp"
+
+namespace chorale::cuda {
+namespace {
+
+void* find(const char* name, unsigned version) {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
+  const cudaError_t result =
+      cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &found);
+#else
+  (void)version;  // this gives the newest form that the toolkit knows, and so do the toolkit's names
+  const cudaError_t result = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found);
+#endif
+  check(result, fmt::format("looking for {} in the CUDA driver", name));
+  if (found == cudaDriverEntryPointSuccess && function) return function;
+  throw RunError(RunError::Reason::other,
+                 fmt::format("the CUDA driver has no {} of CUDA {}.{}: update the driver", name,
+                             version / 1000, version % 1000 / 10));
+}
+
+Driver load() {
+  Driver driver;
+#define CHORALE_CUDA_LOAD(name, version) \
+  driver.name = reinterpret_cast<decltype(driver.name)>(find(#name, version));
+  CHORALE_CUDA_DRIVER(CHORALE_CUDA_LOAD)
+#undef CHORALE_CUDA_LOAD
+  return driver;
+}
+
+}  // namespace
+
+const Driver& driver() {
+  static const Driver loaded = load();  // tried again if it threw
+  return loaded;
+}
+
+}  // namespace chorale::cuda

@@ -1,0 +1,45 @@
+/// \file
+/// What this rank has given to the peers.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "../world/shared_memory.hpp"
+#include "identity.hpp"
+
+namespace chorale::cuda {
+
+/// An IPC or a fabric handle.
+using HandleBytes = std::array<std::byte, 64>;
+
+/// Gives allocations numbers that peers may know them by: never given twice, neither for memory of cudaMalloc
+/// at an address that was freed, nor for another handle mapped at the same place.
+class Exports {
+ public:
+  Exports() = default;
+  Exports(const Exports&) = delete;
+  Exports& operator=(const Exports&) = delete;
+  ~Exports();
+
+  uint64_t number_of(const Segment& segment);
+
+  /// Forgets allocations that are not there any more; returns their numbers.
+  std::vector<uint64_t> forget_freed();
+
+ private:
+  struct Export {
+    uint64_t number;
+    Segment segment;
+  };
+  std::vector<Export> exports_;
+  uint64_t next_ = 1;
+};
+
+/// For a peer's Imported. \throws RunError
+HandleBytes handle_of(const Segment& segment);            ///< ipc, fabric
+world::Descriptor descriptor_of(const Segment& segment);  ///< descriptor
+
+}  // namespace chorale::cuda

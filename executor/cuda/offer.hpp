@@ -1,0 +1,35 @@
+/// \file
+/// What one rank says of its buffer in an exchange.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "exports.hpp"
+
+namespace chorale::cuda {
+
+struct Offer {
+  struct Part {
+    uint64_t number = 0;  ///< Exports::number_of()
+    uint64_t bytes = 0;
+    Sharing sharing = Sharing::ipc;
+    HandleBytes handle{};
+  };
+
+  uint64_t pointer = 0;  ///< in the owner's process
+  uint64_t bytes = 0;    ///< 0: nothing is offered
+  uint64_t offset = 0;   ///< of the buffer in the first part
+  std::vector<Part> parts;
+  std::vector<uint64_t> freed;  ///< numbers of allocations that are not there any more
+
+  std::vector<std::byte> to_bytes() const;
+  static Offer from_bytes(std::span<const std::byte> bytes);
+
+  std::vector<uint64_t> numbers() const;
+  size_t descriptors() const;  ///< parts that are shared by one
+};
+
+}  // namespace chorale::cuda

@@ -1,0 +1,122 @@
+/// \file
+/// Device memory of every kind that a user's buffer may be of.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/cuda/address_range.hpp"
+#include "executor/cuda/device.hpp"
+#include "executor/cuda/driver.hpp"
+#include "executor/cuda/error.hpp"
+
+namespace chorale::test {
+
+inline CUmemGenericAllocationHandle create_handle(uint64_t bytes, unsigned handle_types) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.requestedHandleTypes = CUmemAllocationHandleType(handle_types);
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = cuda::current_device();
+  CUmemGenericAllocationHandle handle = 0;
+  cuda::check(cuda::driver().cuMemCreate(&handle, bytes, &properties, 0), "cuMemCreate");
+  return handle;
+}
+
+inline constexpr uint64_t unit = 2 << 20;  // of cuMemCreate
+
+/// `handles` allocations of `unit` bytes side by side.
+inline cuda::AddressRange make_mapped(int handles,
+                                      unsigned types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
+  cuda::AddressRange range(uint64_t(handles) * unit);
+  for (int handle = 0; handle < handles; ++handle) range.map(create_handle(unit, types), unit);
+  range.give_access(cuda::current_device());
+  return range;
+}
+
+/// A buffer that frees itself.
+struct Buffer {
+  char* data = nullptr;
+  std::shared_ptr<void> keep;
+};
+
+struct MemoryKind {
+  std::string name;
+  std::function<Buffer(uint64_t bytes)> make;
+  std::string why_not;  ///< part of the reason that it cannot be shared; empty: it can
+};
+
+template <class Free>
+Buffer owned(void* memory, Free free) {
+  return {static_cast<char*>(memory), std::shared_ptr<void>(memory, [free](void* at) { (void)free(at); })};
+}
+
+inline Buffer owned(cuda::AddressRange range, uint64_t offset) {
+  auto keep = std::make_shared<cuda::AddressRange>(std::move(range));
+  return {keep->data() + offset, keep};
+}
+
+inline Buffer malloced(uint64_t bytes) {
+  void* memory = nullptr;
+  cuda::check(cudaMalloc(&memory, bytes), "cudaMalloc");
+  return owned(memory, cudaFree);
+}
+
+inline Buffer at_offset(uint64_t bytes, uint64_t offset) {
+  Buffer buffer = malloced(bytes + offset);
+  buffer.data += offset;
+  return buffer;
+}
+
+/// All kinds; those that can be shared hold up to `unit` bytes.
+inline std::vector<MemoryKind> memory_kinds() {
+  return {
+      {"Malloc", [](uint64_t bytes) { return malloced(bytes); }, ""},
+      {"MallocAtOddOffset", [](uint64_t bytes) { return at_offset(bytes, 12 * 7 + 4); }, ""},
+      {"MallocFarInside", [](uint64_t bytes) { return at_offset(bytes, (9 << 20) + 52); }, ""},
+      {"OneHandle", [](uint64_t) { return owned(make_mapped(1), 0); }, ""},
+      {"TwoHandles", [](uint64_t) { return owned(make_mapped(2), unit / 2 + 4); }, ""},
+      {"FiveHandlesFromTheThird", [](uint64_t) { return owned(make_mapped(5), 2 * unit + 8); }, ""},
+      {"HandleThatCannotBeShared", [](uint64_t) { return owned(make_mapped(1, 0), 0); },
+       "without a shareable"},
+      {"HandleBesideOneThatCannotBeShared",
+       [](uint64_t) {
+         cuda::AddressRange range(2 * unit);
+         range.map(create_handle(unit, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), unit);
+         range.map(create_handle(unit, 0), unit);
+         range.give_access(cuda::current_device());
+         return owned(std::move(range), unit / 2);
+       },
+       "from byte"},
+      {"StreamOrderedPool",
+       [](uint64_t bytes) {
+         void* memory = nullptr;
+         cuda::check(cudaMallocAsync(&memory, bytes, nullptr), "cudaMallocAsync");
+         cuda::check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+         return owned(memory, cudaFree);
+       },
+       "stream-ordered pool"},
+      {"Managed",
+       [](uint64_t bytes) {
+         void* memory = nullptr;
+         cuda::check(cudaMallocManaged(&memory, bytes), "cudaMallocManaged");
+         return owned(memory, cudaFree);
+       },
+       "managed"},
+      {"PinnedHost",
+       [](uint64_t bytes) {
+         void* memory = nullptr;
+         cuda::check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
+         return owned(memory, cudaFreeHost);
+       },
+       "host memory"},
+      {"PageableHost", [](uint64_t bytes) { return owned(std::malloc(bytes), std::free); }, "host memory"},
+  };
+}
+
+}  // namespace chorale::test

@@ -1,0 +1,71 @@
+/// \file
+/// Ranks with a GPU, as processes or as threads, for tests.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "chorale/world.hpp"
+#include "executor/cuda/error.hpp"
+#include "tests/unit/world/processes.hpp"
+
+namespace chorale::test {
+
+/// GPUs of this machine. Asked in a process of its own: CUDA does not survive a fork.
+inline int gpus() {
+  static const int count = [] {
+    Processes asking(1, [](int) {
+      int found = 0;
+      return std::to_string(cudaGetDeviceCount(&found) == cudaSuccess ? found : 0);
+    });
+    return std::stoi(asking.said(0));
+  }();
+  return count;
+}
+
+/// One rank of a test: "good", or what is wrong.
+using RankBody = std::function<std::string(World&)>;
+
+inline std::string run_on_gpu(World& world, const RankBody& body) {
+  cuda::check(cudaSetDevice(world.rank() % gpus()), "cudaSetDevice");
+  return body(world);
+}
+
+/// What each rank says, a process a rank. Ranks share GPUs if there are fewer.
+inline std::vector<std::string> on_processes(int ranks, const RankBody& body) {
+  gpus();  // before the fork
+  const std::string address = fresh_address();
+  Processes all(ranks, [&](int rank) {
+    World world = World::join(address, rank, ranks, {.timeout = std::chrono::seconds(30)});
+    return run_on_gpu(world, body);
+  });
+  std::vector<std::string> said;
+  for (int rank = 0; rank < ranks; ++rank) said.push_back(all.said(rank));
+  return said;
+}
+
+/// What the ranks say, threads of one process that is not this one.
+inline std::vector<std::string> on_threads(int ranks, const RankBody& body) {
+  gpus();
+  Processes process(1, [&](int) {
+    std::vector<std::string> said(ranks);
+    run_local(ranks, [&](World& world) { said[world.rank()] = run_on_gpu(world, body); });
+    for (const std::string& one : said) {
+      if (one != "good") return one;
+    }
+    return std::string("good");
+  });
+  return std::vector<std::string>(ranks, process.said(0));
+}
+
+}  // namespace chorale::test
+
+/// Ends the case, by name, on a machine with fewer GPUs.
+#define CHORALE_NEEDS_GPUS(count) \
+  if (::chorale::test::gpus() < (count)) { \
+    GTEST_SKIP() << "GPUs needed: " << (count) << ", found: " << ::chorale::test::gpus(); \
+  }
