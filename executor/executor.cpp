@@ -107,7 +107,7 @@ struct Executor::State {
 
   /// The binding for a call, made if there is none; null if there is nothing to do.
   Binding* bind(const Plan& plan, const Arguments& arguments, void* stream) {
-    world.check();
+    backend->check();
     if (resets != world.resets()) {
       backend->quiesce();
       bindings.clear();

@@ -38,21 +38,9 @@ Binding::Binding(const Shared& shared, const Plan& plan, const Call& call)
   std::string error;
   try {
     layout_ = interpreter::layout_of(plan, call.bytes, call.dtype);
-    std::optional<ReduceOp> replacement;
-    if (call.op >= 0) {
-      const ReduceOp op = ReduceOp(call.op);
-      interpreter::only_operator(plan, reduce_op_name(op));
-      replacement = op;
-      if (op == ReduceOp::avg) {
-        if (plan.collective != "allreduce" && plan.collective != "reducescatter") {
-          throw UsageError(fmt::format("plan '{}': avg is for allreduce and reducescatter, not for {}",
-                                       plan.name, plan.collective));
-        }
-        replacement = ReduceOp::sum;
-        average_over_ = plan.ranks();
-      }
-    }
-    image_ = interpreter::build_image(plan, rank_, layout_, call.dtype, replacement);
+    const interpreter::Operator op = interpreter::operator_of(plan, call.op);
+    average_over_ = op.average_over;
+    image_ = interpreter::build_image(plan, rank_, layout_, call.dtype, op.replacement);
   } catch (const UsageError& wrong) {
     error = wrong.what();
   }

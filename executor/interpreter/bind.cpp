@@ -409,6 +409,18 @@ std::optional<ReduceOp> only_operator(const Plan& plan, const std::string& what_
   return only;
 }
 
+Operator operator_of(const Plan& plan, int32_t code) {
+  if (code < 0) return {};
+  const ReduceOp op = ReduceOp(code);
+  only_operator(plan, reduce_op_name(op));
+  if (op != ReduceOp::avg) return {op, 0};
+  if (plan.collective != "allreduce" && plan.collective != "reducescatter") {
+    throw UsageError(fmt::format("plan '{}': avg is for allreduce and reducescatter, not for {}", plan.name,
+                                 plan.collective));
+  }
+  return {ReduceOp::sum, plan.ranks()};
+}
+
 BoundImage build_image(const Plan& plan, uint32_t rank, const Layout& layout, DType dtype,
                        std::optional<ReduceOp> replacement) {
   return Builder(plan, rank, layout, dtype, replacement).build();

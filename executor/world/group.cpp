@@ -68,6 +68,7 @@ Group::Group(Mapping control, int rank, const Options& options)
 Group::~Group() = default;
 
 void Group::start(bool complete) {
+  before_reset_.resize(size_t(ranks()));
   cpu::Scheduler::Options options{
       .ranks = ranks(),
       .complete = complete,
@@ -110,6 +111,7 @@ std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const s
 
 /// The ranks of a stopped world are anywhere in their barriers: all start again from none.
 void Group::reset(int rank) {
+  if (before_reset_[size_t(rank)]) before_reset_[size_t(rank)]();
   meet(control_->reset, &Seat::resets, rank, false, "a reset", [this] {
     for (int peer = 0; peer < ranks(); ++peer) control_->seats()[peer].arrived = 0;
     control_->barrier.arrived = 0;
@@ -233,7 +235,8 @@ void Group::leave(int rank) {
   ring();
 }
 
-/// Looks for peers whose process has ended without leaving, at most every 20 ms.
+void Group::before_reset(int rank, std::function<void()> what) { before_reset_[size_t(rank)] = std::move(what); }
+
 void Group::check_peers() {
   if (local_) return;
   const int64_t now = Clock::now().time_since_epoch().count();

@@ -49,6 +49,12 @@ class Group {
   void leave(int rank);
   void check();
 
+  /// Looks for peers whose process has ended without leaving, at most every 20 ms, and stops the world if so.
+  void check_peers();
+
+  /// What this rank's reset() does first, before any rank goes on; empty: nothing.
+  void before_reset(int rank, std::function<void()> what);
+
   /// Stops the world; false if somebody did before. abort_word()->stop is set when it returns.
   bool raise(Stop stop, int rank, const std::string& why);
 
@@ -62,7 +68,6 @@ class Group {
   [[noreturn]] void throw_stopped();
   std::string missing(std::atomic<uint64_t> Seat::*number, uint64_t wanted, bool only_left);
   std::string process_text(int rank);
-  void check_peers();
   void ring();
 
   Options options_;
@@ -73,6 +78,7 @@ class Group {
   std::unique_ptr<cpu::Scheduler> scheduler_;
   Watch watch_;
   std::atomic<int64_t> next_check_ns_{0};
+  std::vector<std::function<void()>> before_reset_;  ///< by rank
 };
 
 /// Sleeps until `bell` differs from `seen` or `limit` has passed. Works between processes.

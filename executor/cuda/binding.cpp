@@ -1,0 +1,327 @@
+#include "binding.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "../cpu/report.hpp"
+#include "block_image.hpp"
+#include "device.hpp"
+#include "driver.hpp"
+#include "error.hpp"
+#include "identity.hpp"
+#include "kernels.hpp"
+
+namespace chorale::cuda {
+namespace {
+
+using interpreter::packet_kind;
+
+constexpr uint32_t image_room_limit = 64 << 10;  ///< larger images are read where they are
+
+uint64_t up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
+
+bool reduces(const Plan& plan) {
+  for (const Gpu& gpu : plan.gpus) {
+    for (const ThreadBlock& block : gpu.threadblocks) {
+      for (const Op& op : block.ops) {
+        if (info(op.code).has(Role::Reduce)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// Which allocation an address lies in; 0 for what is no memory of a device.
+uint64_t buffer_id(const void* at) {
+  if (!at) return 0;
+  unsigned long long id = 0;
+  CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_BUFFER_ID};
+  void* to[] = {&id};
+  if (driver().cuPointerGetAttributes(1, what, to, reinterpret_cast<CUdeviceptr>(at)) != CUDA_SUCCESS) return 0;
+  return id;
+}
+
+/// Whether any rank says yes. Collective.
+bool any(World& world, bool mine) {
+  const std::byte said{mine};
+  bool yes = false;
+  for (const auto& of : world.allgather(std::span(&said, 1))) yes |= of.at(0) != std::byte{0};
+  return yes;
+}
+
+}  // namespace
+
+/// Where what lies in a rank's control memory begins. Every rank computes it for every rank.
+struct Binding::Parts {
+  uint64_t plain, packets, bytes;  // signals are at 0
+
+  Parts(const Plan& plan, uint32_t rank, const interpreter::Layout& layout) {
+    const Gpu& gpu = plan.gpus[rank];
+    const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(plan, rank, layout);
+    const uint64_t channels =
+        uint64_t(gpu.channel_count(ChannelType::memory)) + gpu.channel_count(ChannelType::port);
+    plain = channels * sizeof(Signal);
+    packets = plain + scratch.plain_banks * scratch.plain_bank;
+    bytes = std::max<uint64_t>(packets + 2 * scratch.packet_bank, sizeof(Signal));
+  }
+};
+
+Binding::Binding(const Common& common, const Plan& plan, const Call& call, const Arguments& arguments)
+    : chorale::Binding(call),
+      common_(common),
+      world_(*common.world),
+      rank_(uint32_t(world_.rank())),
+      plan_(std::make_shared<const Plan>(plan)) {
+  std::string error;
+  try {
+    layout_ = interpreter::layout_of(plan, call.bytes, call.dtype);
+    const interpreter::Operator op = interpreter::operator_of(plan, call.op);
+    average_over_ = op.average_over;
+    image_ = interpreter::build_image(plan, rank_, layout_, call.dtype, op.replacement);
+    placement_ = std::make_unique<interpreter::Placement>(plan, rank_, layout_);
+    choose_kernel();
+  } catch (const UsageError& wrong) {
+    error = wrong.what();
+  }
+  agree_on_use(world_, error);
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
+    for (const BufferKind kind : {BufferKind::input, BufferKind::output}) {
+      reached_ |= interpreter::reached_by_peers(plan, rank, kind);
+    }
+  }
+  if (reached_) place_for_peers(arguments);
+  std::optional<std::string> failed;
+  make_control();
+  try {
+    make_images();
+  } catch (const RunError& wrong) {
+    failed = wrong.what();
+  }
+  world_.agree(failed, RunError::Reason::resources);
+  spdlog::debug("rank {} bound plan '{}' to {} bytes on device {}: {} blocks of {} threads, {} bytes of control memory",
+                rank_, plan.name, call.bytes, common.device, image_.blocks.size(), threads_, control_.bytes());
+}
+
+Binding::~Binding() = default;
+
+void Binding::choose_kernel() {
+  kernel_ = interpreter_kernel(call().dtype, call().packet, reduces(*plan_));
+  if (!kernel_) {
+    throw UsageError(fmt::format("no kernel for {} with packets of form {}", dtype_name(call().dtype),
+                                 int(call().packet)));
+  }
+  threads_ = uint32_t(std::clamp<uint64_t>(up(plan_->threads_per_block, 32), 32, most_block_threads));
+}
+
+// -- The caller's memory
+// ------------------------------------------------------------------------------------------------------
+
+Binding::Passed Binding::passed(const Arguments& arguments) {
+  return {arguments.in, arguments.out, buffer_id(arguments.in), buffer_id(arguments.out)};
+}
+
+bool Binding::serves(const Arguments& arguments) {
+  return !reached_ || (arguments.in == bound_to_.in && arguments.out == bound_to_.out &&
+                       passed(arguments) == bound_to_);
+}
+
+interpreter::Rooms Binding::rooms() {
+  interpreter::Rooms rooms;
+  rooms.own = [this] {
+    if (!own_staging_.data()) own_staging_ = DeviceMemory(layout_.sizes.input, "a copy of the input");
+    return own_staging_.data();
+  };
+  return rooms;
+}
+
+/// Collective. What peers cannot map goes through memory that they can.
+void Binding::place_for_peers(const Arguments& arguments) {
+  bound_to_ = passed(arguments);
+  const uint64_t staging_bytes = up(layout_.sizes.input, 256) + layout_.sizes.output;
+  bool staged = false;
+  std::string error, why;
+  interpreter::Rooms rooms;
+  // Looked at twice: first whether anybody needs the room, which all ranks then take together.
+  char* room = reinterpret_cast<char*>(uintptr_t(1) << 62);
+  rooms.shared = [&] {
+    staged = true;
+    return room;
+  };
+  rooms.reachable = [&](const char* at, uint64_t bytes) {
+    return (at >= room && at < room + staging_bytes) || identity_of(at, bytes, &why).has_value();
+  };
+  try {
+    placed_ = placement_->place(arguments.in, arguments.out, rooms);
+  } catch (const UsageError& wrong) {
+    error = wrong.what();
+  }
+  agree_on_use(world_, error);
+  if (any(world_, staged)) {
+    // The output follows the input.
+    staging_ = common_.pool->take(layout_.sizes.input + layout_.sizes.output);
+    room = staging_.at(int(rank_));
+    placed_ = placement_->place(arguments.in, arguments.out, rooms);
+    if (staged && !why.empty()) spdlog::info("rank {}: buffers are staged through scratch, since {}", rank_, why);
+  }
+  peers_in_ = PeerMemory::exchange(world_, *common_.imports, placed_.in, placed_.in ? layout_.sizes.input : 0);
+  peers_out_ = PeerMemory::exchange(world_, *common_.imports, placed_.out, placed_.out ? layout_.sizes.output : 0);
+}
+
+// -- What the kernel works on
+// ------------------------------------------------------------------------------------------------------
+
+/// Collective.
+void Binding::make_control() {
+  std::vector<Parts> parts;
+  uint64_t most = 0;
+  for (uint32_t rank = 0; rank < plan_->ranks(); ++rank) {
+    parts.emplace_back(*plan_, rank, layout_);
+    most = std::max(most, parts.back().bytes);
+  }
+  control_ = common_.pool->take(most);
+  for (image::Buffer& buffer : image_.buffers) {
+    char* const there = control_.at(int(buffer.rank));
+    if (buffer.kind == uint32_t(BufferKind::scratch)) buffer.base = there + parts[buffer.rank].plain;
+    if (buffer.kind == packet_kind) buffer.base = there + parts[buffer.rank].packets;
+    if (reached_ && buffer.kind == uint32_t(BufferKind::input)) buffer.base = peers_in_.at(int(buffer.rank));
+    if (reached_ && buffer.kind == uint32_t(BufferKind::output)) buffer.base = peers_out_.at(int(buffer.rank));
+  }
+  for (const image::Channel& channel : image_.channels) {
+    const bool heard = channel.signal_at_peer != image::Channel::none;
+    signals_at_peer_.push_back(
+        heard ? reinterpret_cast<Signal*>(control_.at(int(channel.peer))) + channel.signal_at_peer : nullptr);
+  }
+}
+
+void Binding::make_images() {
+  const size_t channels = image_.channels.size(), blocks = image_.blocks.size();
+  // Two passes, since the images name addresses of the memory that they lie in: their size is known after one.
+  ImagePlaces places;
+  places.signals_at_peer = signals_at_peer_;
+  BlockImages images = make_block_images(image_, places);
+  uint64_t bytes = 0;
+  const auto part = [&bytes](uint64_t size) {
+    const uint64_t at = bytes;
+    bytes = up(at + size, 128);
+    return at;
+  };
+  const uint64_t image_at = part(images.bytes.size()), table_at = part(images.at.size() * sizeof(uint32_t)),
+                 states_at = part(blocks * images.state_bytes), expected_at = part(channels * sizeof(uint64_t)),
+                 pushed_at = part(channels * sizeof(uint64_t)), completed_at = part(channels * sizeof(Signal)),
+                 semaphores_at = part(image_.semaphores.size() * sizeof(Semaphore)),
+                 barriers_at = part(image_.barriers * sizeof(Signal));
+  local_ = DeviceMemory(bytes, "a plan's images and counters");
+  char* const base = local_.data();
+  places.signals = reinterpret_cast<const Signal*>(control_.at(int(rank_)));
+  places.expected = reinterpret_cast<uint64_t*>(base + expected_at);
+  places.pushed = reinterpret_cast<uint64_t*>(base + pushed_at);
+  Signal* const completed = reinterpret_cast<Signal*>(base + completed_at);
+  places.completed = completed;
+  images = make_block_images(image_, places);
+
+  std::vector<char> content(bytes);
+  std::memcpy(content.data() + image_at, images.bytes.data(), images.bytes.size());
+  std::memcpy(content.data() + table_at, images.at.data(), images.at.size() * sizeof(uint32_t));
+  for (size_t at = 0; at < image_.semaphores.size(); ++at) {
+    const Semaphore semaphore{image_.semaphores[at]};
+    std::memcpy(content.data() + semaphores_at + at * sizeof semaphore, &semaphore, sizeof semaphore);
+  }
+  check(cudaMemcpy(base, content.data(), bytes, cudaMemcpyHostToDevice), "the images of a plan");
+  stops_ = HostArray<StopRecord>(std::max<size_t>(blocks, 1));
+
+  launch_.images = base + image_at;
+  launch_.image_at = reinterpret_cast<const uint32_t*>(base + table_at);
+  launch_.states = base + states_at;
+  launch_.state_bytes = images.state_bytes;
+  launch_.image_room = std::min(uint32_t(up(images.largest, 128)), image_room_limit);
+  launch_.list_room = images.list_bytes;
+  launch_.rank = rank_;
+  launch_.abort = common_.abort;
+  launch_.timeout_ns = common_.timeout_ns;
+  launch_.semaphores = reinterpret_cast<Semaphore*>(base + semaphores_at);
+  launch_.barriers = reinterpret_cast<Signal*>(base + barriers_at);
+  launch_.stops = stops_.device();
+  if (image_.uses_port) {
+    port_ = std::make_unique<Proxy::Client>(common_.proxy(), signals_at_peer_, completed);
+    launch_.fifo = port_->fifo();
+  }
+
+  shared_bytes_ = launch_.state_bytes + launch_.image_room + launch_.list_room;
+  check(cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize, int(std::max(shared_bytes_, 98304u))),
+        fmt::format("{} bytes of shared memory for a block", shared_bytes_));
+  int per_multiprocessor = 0, multiprocessors = 0;
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel_, int(threads_), shared_bytes_),
+        "the number of blocks that can be resident");
+  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, common_.device),
+        "the number of multiprocessors");
+  const uint64_t resident = uint64_t(per_multiprocessor) * uint64_t(multiprocessors);
+  if (blocks > resident) {
+    throw RunError(RunError::Reason::resources,
+                   fmt::format("plan '{}' has {} thread blocks, but only {} can be resident at a time on device {} ({} "
+                               "multiprocessors, {} blocks of {} threads each): blocks that wait for one that has not "
+                               "begun would wait for ever; compile it with fewer instances",
+                               plan_->name, blocks, resident, common_.device, multiprocessors, per_multiprocessor,
+                               threads_));
+  }
+}
+
+// -- Runs
+// ------------------------------------------------------------------------------------------------------
+
+void Binding::prepare(const Arguments& arguments) {
+  if (!reached_) placed_ = placement_->place(arguments.in, arguments.out, rooms());
+}
+
+void Binding::run(const Plan&, const Arguments& arguments, void* on) {
+  const cudaStream_t stream = static_cast<cudaStream_t>(on);
+  if (!reached_) placed_ = placement_->place(arguments.in, arguments.out, rooms());
+  const auto move = [stream](const interpreter::Move& of) {
+    if (!of.needed()) return;
+    check(cudaMemcpyAsync(of.to, of.from, of.bytes, cudaMemcpyDefault, stream), "a copy around a run");
+  };
+  move(placed_.before[1]);
+  move(placed_.before[0]);
+  if (!image_.blocks.empty()) {
+    launch_.in = placed_.in;
+    launch_.out = placed_.out;
+    void* parameters[] = {&launch_};
+    check(cudaLaunchKernel(kernel_, dim3(unsigned(image_.blocks.size())), dim3(threads_), parameters, shared_bytes_,
+                           stream),
+          "the launch of a plan");
+  }
+  if (average_over_ > 1) {
+    enqueue_average(placed_.out, layout_.sizes.output / dtype_size(call().dtype), call().dtype, average_over_,
+                    stream);
+    check(cudaGetLastError(), "the division of an average");
+  }
+  move(placed_.after);
+}
+
+Stop Binding::stopped(std::string& report) const {
+  std::vector<cpu::Stuck> stuck;
+  Stop reason = Stop::none;
+  for (size_t block = 0; block < image_.blocks.size(); ++block) {
+    const StopRecord& record = stops_[block];
+    const Stop why = Stop(load_acquire(&record.reason));
+    if (why == Stop::none) continue;
+    reason = std::max(reason, why);
+    cpu::Stuck one;
+    one.rank = int(rank_);
+    one.block = int(block);
+    one.parked = true;
+    one.waiting.op_index = record.op;
+    one.waiting.what = "";
+    one.waiting.expected = record.expected;
+    one.waiting.peer = record.peer;
+    one.waiting.word = record.waits_on_word ? &record.seen : nullptr;
+    one.seen = record.seen;
+    stuck.push_back(one);
+  }
+  if (reason != Stop::none) report = fmt::format("plan '{}'", plan_->name) + cpu::describe(*plan_, stuck);
+  return reason;
+}
+
+}  // namespace chorale::cuda

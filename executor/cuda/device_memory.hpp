@@ -1,0 +1,41 @@
+/// \file
+/// Memory of this rank's GPU that nobody else touches.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "error.hpp"
+
+namespace chorale::cuda {
+
+/// Zeroed when the constructor returns.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  /// \throws RunError resources
+  DeviceMemory(uint64_t bytes, std::string_view what) {
+    if (bytes == 0) return;
+    check(cudaMalloc(reinterpret_cast<void**>(&data_), bytes), what);
+    check(cudaMemset(data_, 0, bytes), what);
+    check(cudaStreamSynchronize(nullptr), what);
+  }
+  DeviceMemory(DeviceMemory&& other) noexcept { *this = std::move(other); }
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~DeviceMemory() {
+    if (data_) check_quietly(cudaFree(data_), "cudaFree");
+  }
+
+  char* data() const { return data_; }
+
+ private:
+  char* data_ = nullptr;
+};
+
+}  // namespace chorale::cuda

@@ -1,0 +1,43 @@
+/// \file
+/// The thread that sees, while an application is busy elsewhere, that a kernel has given up or a peer has died.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "chorale/world.hpp"
+
+namespace chorale::cuda {
+
+class Binding;
+
+/// Kernels only leave a record when a wait reaches its deadline: stopping the world, with words that name the
+/// place, is the host's part. It also looks for dead peers, so that survivors need not wait for a deadline.
+class Monitor {
+ public:
+  explicit Monitor(World& world);
+  ~Monitor();
+
+  void add(const Binding* binding);
+  void remove(const Binding* binding);
+
+  /// Looks at once.
+  void look();
+
+  /// Where this rank's blocks stood when they had to stop; "" if none had to.
+  std::string report() const;
+
+ private:
+  void watch();
+
+  World& world_;
+  mutable std::mutex mutex_;
+  std::vector<const Binding*> bindings_;
+  std::atomic<bool> quit_{false};
+  std::thread thread_;
+};
+
+}  // namespace chorale::cuda
