@@ -50,6 +50,12 @@ unsigned parse_workers(const std::string& text) {
   return *workers;
 }
 
+uint16_t parse_port(const std::string& text) {
+  const auto port = parse_number<uint16_t>(text);
+  if (!port) throw UsageError(fmt::format("'{}' is no number from 0 to 65535", text));
+  return *port;
+}
+
 std::optional<uint64_t> parse_seed(const std::string& text) {
   if (text == "off") return std::nullopt;
   const auto seed = parse_number<uint64_t>(text);
@@ -100,6 +106,8 @@ struct Row {
 const std::array rows = {
     CHORALE_SETTING(timeout, "of every wait", parse_duration(text), duration_text(value)),
     CHORALE_SETTING(workers, "threads that run blocks on the CPU; 0: one a core", parse_workers(text),
+                    std::to_string(value)),
+    CHORALE_SETTING(port, "of the rendezvous that launchers set up; 0: from MASTER_PORT", parse_port(text),
                     std::to_string(value)),
     CHORALE_SETTING(seed, "of the deterministic scheduler", parse_seed(text),
                     value ? std::to_string(*value) : "off"s),

@@ -2,28 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
+#include "../net/rendezvous.hpp"
 #include "group.hpp"
 #include "join.hpp"
 
 namespace chorale {
 namespace {
 
-constexpr std::string_view shm = "shm://", tcp = "tcp://";
-
 /// The part of `address` behind "shm://".
 std::string shm_name(const std::string& address) {
-  if (address.starts_with(tcp)) {
-    throw UsageError(fmt::format(
-        "'{}': joining over TCP is not there yet; ranks of one host join by shm://name", address));
-  }
+  constexpr std::string_view shm = "shm://";
   const std::string name = address.starts_with(shm) ? address.substr(shm.size()) : std::string();
   if (name.empty() || name.size() > 200 || name.find('/') != std::string::npos) {
     throw UsageError(
-        fmt::format("'{}' is no address: it should be shm://name, with a name of at most 200 "
-                    "characters and no '/'",
+        fmt::format("'{}' is no address: it should be tcp://host:port, or shm://name with a name of at most "
+                    "200 characters and no '/'",
                     address));
   }
   return name;
@@ -45,12 +42,26 @@ World::~World() {
 }
 
 World World::join(const std::string& address, int rank, int ranks, JoinOptions options) {
-  const std::string name = shm_name(address);
+  std::optional<net::Address> rendezvous;
+  std::string name;
+  if (address.starts_with("tcp://")) {
+    rendezvous = net::parse_address(address);
+  } else {
+    name = shm_name(address);
+  }
   if (ranks < 1 || rank < 0 || rank >= ranks) {
     throw UsageError(
         fmt::format("rank {} of {} ranks: a rank is at least 0 and less than their number", rank, ranks));
   }
-  world::Mapping control = world::meet_under(name, rank, ranks, options.timeout);
+  std::chrono::nanoseconds left = options.timeout;
+  if (rendezvous) {
+    const auto start = std::chrono::steady_clock::now();
+    name = net::rendezvous(*rendezvous, net::hello_of(rank, ranks), options.timeout);
+    // 0 would mean that there is no limit.
+    if (left.count() > 0)
+      left = std::max(left - (std::chrono::steady_clock::now() - start), std::chrono::nanoseconds(1));
+  }
+  world::Mapping control = world::meet_under(name, rank, ranks, left);
   return World(std::make_shared<world::Group>(std::move(control), rank,
                                               world::Group::Options{options.workers, {}, options.timeout}),
                rank);

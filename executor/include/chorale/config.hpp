@@ -29,6 +29,7 @@ struct Setting {
 struct Config {
   Setting<std::chrono::nanoseconds> timeout{std::chrono::seconds(30)};  ///< "30s", "500ms", "2us"; "off" is 0
   Setting<unsigned> workers{0};               ///< threads that run blocks; 0: one a core
+  Setting<uint16_t> port{0};                  ///< of World::from_environment(); 0: see there
   Setting<std::optional<uint64_t>> seed{};    ///< of the deterministic scheduler; "off": none
   Setting<std::string> backend{"cpu"};        ///< "cpu" or "cuda"
   Setting<std::string> packet{"ll8"};         ///< "ll8" or "ll16": bytes of a packet, half of them data
@@ -43,7 +44,7 @@ struct Config {
   static Config read(const std::string& ini, const char* const* environment);
 
   LocalOptions local() const { return {.seed = seed, .workers = workers, .timeout = timeout}; }
-  JoinOptions join() const { return {.workers = workers, .timeout = timeout}; }
+  JoinOptions join() const { return {.workers = workers, .timeout = timeout, .port = port}; }
 
   /// One "name = value  (from)" a line.
   std::string describe() const;

@@ -43,6 +43,7 @@ TEST(Config, Defaults) {
   EXPECT_EQ(read("", {"HOME=/", "PATH=/bin"}).describe(),
             "timeout = 30s  (default)\n"
             "workers = 0  (default)\n"
+            "port = 0  (default)\n"
             "seed = off  (default)\n"
             "backend = cpu  (default)\n"
             "packet = ll8  (default)\n"
@@ -58,6 +59,7 @@ TEST(Config, EnvironmentWinsOverTheFileAndCodeOverBoth) {
   EXPECT_EQ(config.describe(), "timeout = 500ms  (" + file.path +
                                    ")\n"
                                    "workers = 5  (CHORALE_WORKERS)\n"
+                                   "port = 0  (default)\n"
                                    "seed = off  (CHORALE_SEED)\n"
                                    "backend = cpu  (default)\n"
                                    "packet = ll8  (code)\n"

@@ -1,0 +1,61 @@
+/// \file
+/// The frames of a rendezvous, and a connection that carries them.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace chorale::net {
+
+using boost::asio::ip::tcp;
+
+/// The letters are those on the wire.
+enum class FrameKind : char {
+  hello = 'h',    ///< to rank 0: encode(Hello)
+  gave_up = 'g',  ///< to rank 0: why
+  waiting = 'w',  ///< from rank 0: heard; the text names the ranks that are missing
+  joined = 'j',   ///< from rank 0: the name to meet under
+  failed = 'f'    ///< from rank 0: a letter for the reason, then the message
+};
+
+struct Frame {
+  FrameKind kind;
+  std::string text;
+};
+
+/// One end. Its owner runs the io_context; the callbacks are called from there.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  struct Listener {
+    std::function<void(const Frame&)> frame;
+    std::function<void(const std::string& seen)> foreign;  ///< the other side speaks something else
+    std::function<void()> closed;                          ///< by the other side, or broken
+  };
+
+  explicit Connection(tcp::socket socket) : socket_(std::move(socket)) {}
+
+  /// From now on frames come; the last call is of foreign() or closed(), unless close() was called.
+  void listen(Listener listener);
+  void send(const Frame& frame);
+  bool sending() const { return !outgoing_.empty(); }
+  void close();
+  std::string peer() const;  ///< "1.2.3.4:567"
+
+ private:
+  void read();
+  void take_frames();
+  void write();
+  void drop(const std::function<void()>& last_call);
+
+  tcp::socket socket_;
+  Listener listener_;
+  std::string incoming_;
+  std::deque<std::string> outgoing_;
+  char part_[4096];
+};
+
+}  // namespace chorale::net

@@ -1,0 +1,121 @@
+// The side of all ranks but 0.
+
+#include <thread>
+
+#include "../world/group.hpp"
+#include "meeting.hpp"
+
+namespace chorale::net {
+namespace {
+
+class Follower {
+ public:
+  explicit Follower(Meeting& meeting) : meeting_(meeting) {}
+
+  std::string run() {
+    const std::vector<tcp::endpoint> endpoints = resolve(meeting_);
+    // Rank 0 may start later, so a refused connection is no error yet.
+    for (auto pause = std::chrono::milliseconds(5);; pause = std::min(pause * 2, longest_pause)) {
+      for (const tcp::endpoint& endpoint : endpoints) {
+        if (!connect(endpoint)) continue;
+        const std::optional<Verdict> verdict = talk(Clock::time_point::max());
+        if (!verdict) continue;
+        if (verdict->error) throw RunError(*verdict->error, verdict->text);
+        return verdict->text;
+      }
+      if (meeting_.expired()) throw_unanswered();
+      std::this_thread::sleep_for(pause);
+    }
+  }
+
+  bool connect(const tcp::endpoint& endpoint) {
+    tcp::socket socket(meeting_.io);
+    // Shared with the handler, which comes late if the deadline does not wait for it.
+    const auto result = std::make_shared<std::optional<boost::system::error_code>>();
+    socket.async_connect(endpoint, [result](const boost::system::error_code& error) { *result = error; });
+    if (!meeting_.run_until([&] { return result->has_value(); })) {
+      if (problem_.empty()) problem_ = "connections are not answered; does a firewall drop them?";
+      return false;
+    }
+    boost::system::error_code error = **result;
+    // To a port of the range that connections get theirs from, a connection may be made to itself.
+    if (!error && socket.local_endpoint(error) == endpoint) error = boost::asio::error::connection_refused;
+    if (error) {
+      problem_ = error.message();
+      return false;
+    }
+    connection_ = std::make_shared<Connection>(std::move(socket));
+    return true;
+  }
+
+  /// Says hello on the connection, and hears what rank 0 says. None if another try may help.
+  std::optional<Verdict> talk(Clock::time_point limit) {
+    std::optional<Verdict> verdict;
+    std::optional<std::string> foreign, missing;
+    bool closed = false;
+    const auto on_frame = [&](const Frame& frame) {
+      if (frame.kind == FrameKind::waiting) {
+        missing = frame.text;
+      } else {
+        verdict = verdict_of(frame);
+      }
+    };
+    connection_->listen({.frame = on_frame,
+                         .foreign = [&](const std::string& seen) { foreign = seen; },
+                         .closed = [&] { closed = true; }});
+    connection_->send({FrameKind::hello, encode(meeting_.mine)});
+    const bool ended = meeting_.run_until([&] { return verdict || foreign || closed; }, limit);
+    if (!ended && missing) give_up(*missing);
+    connection_->close();
+    if (verdict) return verdict;
+    if (foreign) {
+      throw RunError(
+          Reason::mismatch,
+          fmt::format("what listens on {} is no rank 0 of Chorale: it sent '{}'; choose another port",
+                      meeting_.where(), *foreign));
+    }
+    if (ended && missing) {
+      throw RunError(Reason::peer_lost, fmt::format("rank 0 died while {} was being joined; see what it said",
+                                                    meeting_.where()));
+    }
+    problem_ = closed ? "connections are closed without an answer; is it Chorale's rank 0 that listens there?"
+                      : "connections are taken but not answered; is it Chorale's rank 0 that listens there?";
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds longest_pause{100};
+
+  /// Tells rank 0, so that the others need not wait until their own deadlines.
+  [[noreturn]] void give_up(const std::string& missing) {
+    const std::string why = meeting_.timed_out_text(missing);
+    connection_->send({FrameKind::gave_up, why});
+    meeting_.flush({connection_});
+    connection_->close();
+    throw RunError(Reason::timed_out, why);
+  }
+
+  [[noreturn]] void throw_unanswered() {
+    throw RunError(Reason::timed_out, fmt::format("{}: {}; does rank 0 run there, with the same address?",
+                                                  meeting_.timed_out_text("rank 0"), problem_));
+  }
+
+  Meeting& meeting_;
+  std::shared_ptr<Connection> connection_;
+  std::string problem_;  ///< of the last try that ended
+};
+
+}  // namespace
+
+std::string follow(Meeting& meeting) { return Follower(meeting).run(); }
+
+std::optional<Verdict> ask_other_leader(Meeting& meeting, const tcp::endpoint& at) {
+  Follower follower(meeting);
+  try {
+    if (follower.connect(at)) return follower.talk(Clock::now() + std::chrono::seconds(2));
+  } catch (const RunError&) {  // so it is no leader
+  }
+  return std::nullopt;
+}
+
+}  // namespace chorale::net

@@ -1,0 +1,101 @@
+#include "hello.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "../world/group.hpp"
+
+#ifndef CHORALE_VERSION
+#error "the build defines CHORALE_VERSION for this file"
+#endif
+
+namespace chorale::net {
+namespace {
+
+std::string first_line(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+Host this_host() {
+  Host host;
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  host.name = name;
+  host.boot = first_line("/proc/sys/kernel/random/boot_id");
+  struct stat memory {
+  }, processes{};
+  stat("/dev/shm", &memory);
+  stat("/proc/self/ns/pid", &processes);
+  host.shared = fmt::format("{:x}:{:x}", memory.st_dev, processes.st_ino);
+  host.user = std::to_string(getuid());
+  return host;
+}
+
+}  // namespace
+
+std::string Hello::process_text() const { return fmt::format("pid {} on {}", pid, host.name); }
+
+Hello hello_of(int rank, int ranks) { return {CHORALE_VERSION, rank, ranks, int(getpid()), this_host()}; }
+
+// One a line, the version first: whatever later versions say, that line they keep.
+std::string encode(const Hello& hello) {
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n", hello.version, hello.rank, hello.ranks, hello.pid,
+                     hello.host.name, hello.host.boot, hello.host.shared, hello.host.user);
+}
+
+std::optional<Hello> decode_hello(const std::string& text) {
+  std::istringstream lines(text);
+  Hello hello;
+  if (!std::getline(lines, hello.version)) return std::nullopt;
+  lines >> hello.rank >> hello.ranks >> hello.pid;
+  lines.ignore(1);
+  for (std::string* field : {&hello.host.name, &hello.host.boot, &hello.host.shared, &hello.host.user}) {
+    std::getline(lines, *field);
+  }
+  return hello;
+}
+
+std::string why_apart(const std::vector<Hello>& ranks) {
+  struct Place {
+    const Hello* first;
+    std::vector<int> ranks;
+  };
+  std::vector<Place> places;
+  bool one_machine = true;
+  for (const Hello& hello : ranks) {
+    const auto at = std::find_if(places.begin(), places.end(), [&](const Place& place) {
+      return place.first->host.shares_memory_with(hello.host);
+    });
+    if (at != places.end()) {
+      at->ranks.push_back(hello.rank);
+    } else {
+      places.push_back({&hello, {hello.rank}});
+    }
+    one_machine = one_machine && hello.host.boot == ranks.front().host.boot;
+  }
+  if (places.size() < 2) return {};
+  std::string list;
+  for (const Place& place : places) {
+    const Host& host = place.first->host;
+    list += fmt::format("{}{} ({}{})", list.empty() ? "" : ", ", host.name, world::ranks_text(place.ranks),
+                        one_machine ? ", user " + host.user : "");
+  }
+  if (one_machine) {
+    return fmt::format(
+        "the ranks are on one machine but share no memory: {}; run them as one user in one container, or the "
+        "containers with --ipc=host --pid=host",
+        list);
+  }
+  return fmt::format("the ranks are on {} hosts: {}; a world has one host for now: start all ranks on one",
+                     places.size(), list);
+}
+
+}  // namespace chorale::net

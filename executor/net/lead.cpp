@@ -1,0 +1,211 @@
+// The side of rank 0.
+
+#include <boost/asio/ip/v6_only.hpp>
+#include <random>
+
+#include "../world/group.hpp"
+#include "meeting.hpp"
+
+namespace chorale::net {
+namespace {
+
+std::string fresh_name() {
+  std::random_device random;
+  std::string name = "tcp-";
+  for (int word = 0; word < 4; ++word) name += fmt::format("{:08x}", random());
+  return name;
+}
+
+class Leader {
+ public:
+  explicit Leader(Meeting& meeting)
+      : meeting_(meeting),
+        ranks_(meeting.mine.ranks),
+        present_(size_t(ranks_)),
+        seen_(size_t(ranks_), false) {}
+
+  ~Leader() {
+    for (const auto& connection : connections_) connection->close();
+  }
+
+  std::string run() {
+    for (const tcp::endpoint& endpoint : resolve(meeting_)) listen(endpoint);
+    if (acceptors_.empty()) throw_not_here();
+    register_rank(meeting_.mine, nullptr);
+    if (!meeting_.run_until([&] { return verdict_.has_value(); })) {
+      end({Reason::timed_out, meeting_.timed_out_text(missing())});
+    } else if (verdict_->error && verdict_->error != Reason::timed_out) {
+      // Those who are on their way should hear what is wrong, too.
+      meeting_.run_until([&] { return std::count(seen_.begin(), seen_.end(), false) == 0; },
+                         Clock::now() + linger);
+    }
+    meeting_.flush(connections_);
+    if (verdict_->error) throw RunError(*verdict_->error, verdict_->text);
+    return verdict_->text;
+  }
+
+ private:
+  static constexpr std::chrono::seconds linger{2};
+
+  void listen(const tcp::endpoint& endpoint) {
+    boost::system::error_code error;
+    tcp::acceptor acceptor(meeting_.io);
+    acceptor.open(endpoint.protocol(), error);
+    // The port of a job that has just ended; not one that is in use.
+    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error && endpoint.protocol() == tcp::v6())
+      acceptor.set_option(boost::asio::ip::v6_only(true), error);
+    if (!error) acceptor.bind(endpoint, error);
+    if (!error) acceptor.listen(boost::asio::socket_base::max_listen_connections, error);
+    if (error == boost::asio::error::address_in_use) throw_in_use(endpoint);
+    if (error) {
+      problem_ = error.message();
+      return;  // a name may stand for several addresses, of which this machine has one
+    }
+    acceptors_.push_back(std::make_unique<tcp::acceptor>(std::move(acceptor)));
+    accept(*acceptors_.back());
+  }
+
+  [[noreturn]] void throw_in_use(const tcp::endpoint& endpoint) {
+    // If it is the rank 0 of this job, then two processes say that they are rank 0: it tells the others.
+    const std::optional<Verdict> verdict = ask_other_leader(meeting_, endpoint);
+    if (verdict && verdict->error) throw RunError(*verdict->error, verdict->text);
+    throw RunError(
+        Reason::resources,
+        fmt::format("rank 0 cannot listen on {}: the port is in use by another program; choose another port "
+                    "for all ranks (under a launcher that uses MASTER_PORT itself: CHORALE_PORT)",
+                    meeting_.where()));
+  }
+
+  [[noreturn]] void throw_not_here() {
+    throw RunError(
+        Reason::other,
+        fmt::format("rank 0 cannot listen on {}: {}; the address must be one of the machine that rank 0 runs "
+                    "on ({})",
+                    meeting_.where(), problem_, meeting_.mine.host.name));
+  }
+
+  void accept(tcp::acceptor& acceptor) {
+    acceptor.async_accept([this, &acceptor](const boost::system::error_code& error, tcp::socket socket) {
+      if (!acceptor.is_open()) return;
+      if (error && error != boost::asio::error::connection_aborted) {
+        return end({Reason::resources,
+                    fmt::format("rank 0 cannot accept connections on {}: {}; raise its limit of open "
+                                "files (ulimit -n)",
+                                meeting_.where(), error.message())});
+      }
+      if (!error) greet(std::make_shared<Connection>(std::move(socket)));
+      accept(acceptor);
+    });
+  }
+
+  void greet(const std::shared_ptr<Connection>& connection) {
+    connections_.push_back(connection);
+    Connection* const from = connection.get();
+    const std::string peer = connection->peer();
+    connection->listen(
+        {.frame = [this, from](const Frame& frame) { take(*from, frame); },
+         .foreign =
+             [this, peer](const std::string& seen) {
+               end({Reason::mismatch,
+                    fmt::format("something at {} that is no rank of Chorale has sent '{}' to {}; choose "
+                                "another port for all ranks",
+                                peer, seen, meeting_.where())});
+             },
+         .closed = [this, from] { lose(*from); }});
+  }
+
+  void take(Connection& from, const Frame& frame) {
+    if (frame.kind == FrameKind::gave_up) return end({Reason::timed_out, frame.text});
+    const std::optional<Hello> hello = decode_hello(frame.text);
+    if (frame.kind != FrameKind::hello || !hello) return;
+    if (hello->rank >= 0 && hello->rank < ranks_) seen_[size_t(hello->rank)] = true;
+    if (!verdict_) check(*hello);
+    if (verdict_) return from.send(frame_of(*verdict_));
+    register_rank(*hello, &from);
+  }
+
+  void check(const Hello& hello) {
+    const Hello& mine = meeting_.mine;
+    const auto mismatch = [&](const std::string& why) { end({Reason::mismatch, why}); };
+    if (hello.version != mine.version) {
+      return mismatch(
+          fmt::format("a rank of {} is Chorale {}, rank 0 ({}) is Chorale {}; start all ranks with one "
+                      "version",
+                      meeting_.where(), hello.version, mine.process_text(), mine.version));
+    }
+    if (hello.ranks != ranks_) {
+      return mismatch(fmt::format("rank {} ({}) says that {} has {} ranks, rank 0 ({}) says {}", hello.rank,
+                                  hello.process_text(), meeting_.where(), hello.ranks, mine.process_text(),
+                                  ranks_));
+    }
+    if (hello.rank < 0 || hello.rank >= ranks_)
+      return mismatch(fmt::format("there is no rank {}", hello.rank));
+    if (const std::optional<Hello>& other = present_[size_t(hello.rank)]) {
+      mismatch(fmt::format("two processes are rank {} of {}: {} and {}; do two jobs have one address?",
+                           hello.rank, meeting_.where(), other->process_text(), hello.process_text()));
+    }
+  }
+
+  void register_rank(const Hello& hello, Connection* from) {
+    present_[size_t(hello.rank)] = hello;
+    seen_[size_t(hello.rank)] = true;
+    if (from) members_.push_back({from, hello.rank});
+    if (absent().empty()) {
+      std::vector<Hello> all;
+      for (const std::optional<Hello>& one : present_) all.push_back(*one);
+      const std::string apart = why_apart(all);
+      return end(apart.empty() ? Verdict{{}, fresh_name()} : Verdict{Reason::mismatch, apart});
+    }
+    for (const Member& member : members_) member.connection->send({FrameKind::waiting, missing()});
+  }
+
+  void lose(const Connection& connection) {
+    for (const Member& member : members_) {
+      if (member.connection != &connection) continue;
+      return end(
+          {Reason::peer_lost, fmt::format("rank {} ({}) died while {} was being joined", member.rank,
+                                          present_[size_t(member.rank)]->process_text(), meeting_.where())});
+    }
+  }
+
+  void end(const Verdict& verdict) {
+    if (verdict_) return;
+    verdict_ = verdict;
+    // The address is free before anybody knows the name: what all do next may be to join under it again.
+    if (!verdict.error) {
+      for (const auto& acceptor : acceptors_) acceptor->close();
+    }
+    for (const Member& member : members_) member.connection->send(frame_of(verdict));
+  }
+
+  std::vector<int> absent() const {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      if (!present_[size_t(rank)]) ranks.push_back(rank);
+    }
+    return ranks;
+  }
+  std::string missing() const { return world::ranks_text(absent()); }
+
+  struct Member {
+    Connection* connection;
+    int rank;
+  };
+
+  Meeting& meeting_;
+  const int ranks_;
+  std::vector<std::unique_ptr<tcp::acceptor>> acceptors_;
+  std::vector<std::shared_ptr<Connection>> connections_;  ///< all that were ever made
+  std::vector<Member> members_;                           ///< those that count
+  std::vector<std::optional<Hello>> present_;             ///< by rank
+  std::vector<bool> seen_;                                ///< by rank: it has said hello, right or wrong
+  std::optional<Verdict> verdict_;
+  std::string problem_;
+};
+
+}  // namespace
+
+std::string lead(Meeting& meeting) { return Leader(meeting).run(); }
+
+}  // namespace chorale::net

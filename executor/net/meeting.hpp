@@ -1,0 +1,104 @@
+/// \file
+/// What both sides of a rendezvous share: the clock and the words.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "../world/group.hpp"
+#include "address.hpp"
+#include "chorale/error.hpp"
+#include "connection.hpp"
+#include "hello.hpp"
+
+namespace chorale::net {
+
+using Clock = std::chrono::steady_clock;
+using Reason = RunError::Reason;
+
+/// How a rendezvous ended: a name, or an error.
+struct Verdict {
+  std::optional<Reason> error;
+  std::string text;  ///< the name, or the message
+};
+
+inline Frame frame_of(const Verdict& verdict) {
+  if (!verdict.error) return {FrameKind::joined, verdict.text};
+  return {FrameKind::failed, char('a' + int(*verdict.error)) + verdict.text};
+}
+
+/// Of a joined or failed frame.
+inline Verdict verdict_of(const Frame& frame) {
+  if (frame.kind == FrameKind::joined) return {{}, frame.text};
+  const int reason = frame.text.empty() ? -1 : frame.text[0] - 'a';
+  const bool known = reason >= 0 && reason <= int(Reason::other);
+  return {known ? Reason(reason) : Reason::other, frame.text.empty() ? "" : frame.text.substr(1)};
+}
+
+/// One rank's side: who it is, and until when it waits.
+struct Meeting {
+  Meeting(const Address& at, const Hello& me, std::chrono::nanoseconds limit)
+      : address(at), mine(me), timeout(limit), start(Clock::now()) {}
+
+  bool expired() const { return timeout.count() > 0 && Clock::now() - start >= timeout; }
+
+  /// Runs what has been started until `done`, `limit` or the deadline. True if it is done.
+  bool run_until(const std::function<bool()>& done, Clock::time_point limit = Clock::time_point::max()) {
+    if (timeout.count() > 0) limit = std::min(limit, start + timeout);
+    return run(done, limit);
+  }
+
+  /// Sends what is to be sent, deadline or not: errors are sent after it.
+  void flush(const std::vector<std::shared_ptr<Connection>>& connections) {
+    const auto sent = [&] {
+      return std::none_of(connections.begin(), connections.end(),
+                          [](const auto& one) { return one->sending(); });
+    };
+    run(sent, Clock::now() + std::chrono::seconds(2));
+  }
+
+  std::string timed_out_text(const std::string& missing) const {
+    return fmt::format("{} did not join {} within {}, says rank {}", missing, where(),
+                       world::seconds_text(timeout), mine.rank);
+  }
+
+  std::string where() const { return "'" + address.text() + "'"; }
+
+  const Address address;
+  const Hello mine;
+  const std::chrono::nanoseconds timeout;
+  const Clock::time_point start;
+  boost::asio::io_context io;
+
+ private:
+  bool run(const std::function<bool()>& done, Clock::time_point limit) {
+    while (!done()) {
+      const Clock::time_point now = Clock::now();
+      if (now >= limit) return false;
+      io.restart();
+      // In slices: time_point::max() would overflow in there.
+      io.run_one_until(std::min(limit, now + std::chrono::seconds(1)));
+    }
+    return true;
+  }
+};
+
+/// The addresses of a host. Retries while the resolver says that it may know later.
+/// \throws RunError other
+std::vector<tcp::endpoint> resolve(Meeting& meeting);
+
+/// The two sides: the name to meet under, or a RunError.
+std::string lead(Meeting& meeting);
+std::string follow(Meeting& meeting);
+
+/// What the leader that has taken this rank 0's address says to a second rank 0; none if it is no leader.
+std::optional<Verdict> ask_other_leader(Meeting& meeting, const tcp::endpoint& at);
+
+}  // namespace chorale::net

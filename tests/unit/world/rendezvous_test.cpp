@@ -1,0 +1,488 @@
+#include "executor/net/rendezvous.hpp"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "chorale/world.hpp"
+#include "processes.hpp"
+
+namespace chorale::test {
+namespace {
+
+using namespace std::chrono_literals;
+using net::Hello;
+using net::hello_of;
+using net::parse_address;
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// A socket bound to a port of 127.0.0.1; -1 if it is taken.
+int bound_socket(uint16_t port) {
+  const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+  setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (bind(file, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return file;
+  close(file);
+  return -1;
+}
+
+/// A port that is free now, outside of the range that connections take theirs from.
+uint16_t free_port() {
+  static std::random_device random;
+  for (;;) {
+    const uint16_t port = uint16_t(10000 + random() % 20000);
+    if (const int file = bound_socket(port); file >= 0) return close(file), port;
+  }
+}
+
+int connected_socket(uint16_t port) {
+  for (;;) {
+    const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (connect(file, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return file;
+    close(file);
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+void write_text(int file, std::string_view text) {
+  ASSERT_EQ(write(file, text.data(), text.size()), ssize_t(text.size()));
+}
+
+std::string read_some(int file) {
+  char part[512];
+  const ssize_t bytes = read(file, part, sizeof part);
+  return std::string(part, bytes > 0 ? size_t(bytes) : 0);
+}
+
+std::string frame(char kind, const std::string& text) {
+  char head[32];
+  std::snprintf(head, sizeof head, "chorale/%08zx%c", text.size() + 1, kind);
+  return head + text;
+}
+
+class Rendezvous : public testing::Test {
+ protected:
+  void TearDown() override { EXPECT_EQ(leftovers(), std::vector<std::string>()); }
+
+  std::string meet(const Hello& mine, std::chrono::nanoseconds timeout = 60s) const {
+    return net::rendezvous(parse_address(address), mine, timeout);
+  }
+
+  const uint16_t port = free_port();
+  const std::string address = "tcp://127.0.0.1:" + std::to_string(port);
+};
+
+std::string join_and_sum(const std::string& address, int rank, int ranks) {
+  World world = World::join(address, rank, ranks);
+  const auto all = world.allgather(std::vector<std::byte>(size_t(rank + 1)));
+  for (int peer = 0; peer < ranks; ++peer) {
+    if (all[peer].size() != size_t(peer + 1)) return "wrong";
+  }
+  return "good";
+}
+
+TEST_F(Rendezvous, RanksMeetInAnyOrder) {
+  for (const int last : {0, 3}) {
+    Processes ranks(0, {});
+    const auto body = [&](int rank) {
+      // Long enough that the others have been refused, or heard, before; short or long does not change the
+      // result.
+      if (rank == last) std::this_thread::sleep_for(100ms);
+      return join_and_sum(address, rank, 4);
+    };
+    for (int rank = 0; rank < 4; ++rank) ranks.spawn(rank, body);
+    for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(ranks.said(rank), "good");
+  }
+}
+
+TEST_F(Rendezvous, TheAddressIsFreeAgainAtOnce) {
+  Processes ranks(3, [&](int rank) -> std::string {
+    for (int times = 0; times < 20; ++times) {
+      if (const std::string said = join_and_sum(address, rank, 3); said != "good") return said;
+    }
+    return "good";
+  });
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "good");
+}
+
+TEST_F(Rendezvous, OneRankMeetsItself) { EXPECT_EQ(join_and_sum(address, 0, 1), "good"); }
+
+TEST_F(Rendezvous, Ipv6) {
+  const int probe = socket(AF_INET6, SOCK_STREAM, 0);
+  sockaddr_in6 loopback{};
+  loopback.sin6_family = AF_INET6;
+  loopback.sin6_addr = in6addr_loopback;
+  const bool there = probe >= 0 && bind(probe, reinterpret_cast<sockaddr*>(&loopback), sizeof loopback) == 0;
+  if (probe >= 0) close(probe);
+  if (!there) GTEST_SKIP() << "this machine has no IPv6";
+  const std::string literal = "tcp://[::1]:" + std::to_string(port);
+  Processes ranks(2, [&](int rank) { return join_and_sum(literal, rank, 2); });
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.said(rank), "good");
+}
+
+TEST_F(Rendezvous, LocalhostByName) {
+  Processes ranks(2,
+                  [&](int rank) { return join_and_sum("tcp://localhost:" + std::to_string(port), rank, 2); });
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.said(rank), "good");
+}
+
+// --- who does not fit; every rank is told ---
+
+TEST_F(Rendezvous, TwoProcessesWithOneRank) {
+  Processes ranks(4, [&](int which) { return meet(hello_of(which == 2 ? 1 : which, 4)); });
+  // Rank 2 is not there, so nobody can have met before the second rank 1 came.
+  ranks.spawn(2, [&](int) { return meet(hello_of(2, 4)); });
+  for (const int which : {0, 1, 2, 3}) {
+    const std::string said = ranks.said(which);
+    EXPECT_TRUE(has(said, "mismatch: two processes are rank 1 of '" + address + "': pid ")) << said;
+  }
+  ranks.said(4);
+}
+
+TEST_F(Rendezvous, TwoProcessesWithRankZero) {
+  Processes ranks(3, [&](int which) { return meet(hello_of(which == 2 ? 1 : 0, 3)); });
+  for (int which = 0; which < 3; ++which) {
+    const std::string said = ranks.said(which);
+    EXPECT_TRUE(has(said, "mismatch: two processes are rank 0 of '" + address + "'")) << said;
+  }
+}
+
+TEST_F(Rendezvous, DifferentNumbersOfRanks) {
+  Processes ranks(3, [&](int rank) { return meet(hello_of(rank, rank == 1 ? 4 : 3)); });
+  for (int rank = 0; rank < 3; ++rank) {
+    const std::string said = ranks.said(rank);
+    EXPECT_TRUE(has(said, "mismatch: rank 1 (pid ") &&
+                has(said, "says that '" + address + "' has 4 ranks, rank 0 (pid ") && has(said, ") says 3"))
+        << said;
+  }
+}
+
+TEST_F(Rendezvous, AnotherVersion) {
+  Processes ranks(3, [&](int rank) {
+    Hello mine = hello_of(rank, 3);
+    if (rank == 2) mine.version = "0.0.7";
+    return meet(mine);
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    const std::string said = ranks.said(rank);
+    EXPECT_TRUE(has(said, "mismatch: a rank of '" + address + "' is Chorale 0.0.7, rank 0 (pid ")) << said;
+  }
+}
+
+TEST_F(Rendezvous, SeveralHosts) {
+  Processes ranks(4, [&](int rank) {
+    Hello mine = hello_of(rank, 4);
+    mine.host.name = rank < 2 ? "node1" : "node2";
+    mine.host.boot = mine.host.name;
+    return meet(mine);
+  });
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string said = ranks.said(rank);
+    EXPECT_TRUE(
+        has(said,
+            "mismatch: the ranks are on 2 hosts: node1 (ranks 0, 1), node2 (ranks 2, 3); a world has one "
+            "host for now"))
+        << said;
+  }
+}
+
+TEST_F(Rendezvous, ContainersAndUsersOfOneMachine) {
+  Processes ranks(3, [&](int rank) {
+    Hello mine = hello_of(rank, 3);
+    mine.host.name = "node" + std::to_string(rank);
+    mine.host.user = "1000";
+    if (rank == 1) mine.host.shared = "another";
+    if (rank == 2) mine.host.user = "7";
+    return meet(mine);
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    const std::string said = ranks.said(rank);
+    EXPECT_TRUE(
+        has(said,
+            "the ranks are on one machine but share no memory: node0 (rank 0, user 1000), node1 (rank 1, "
+            "user 1000), node2 (rank 2, user 7); run them as one user in one container"))
+        << said;
+  }
+}
+
+TEST_F(Rendezvous, ForeignBytesOnThePort) {
+  Processes ranks(3, [&](int rank) { return meet(hello_of(rank, 4)); });
+  const int file = connected_socket(port);
+  write_text(file, "GET / HTTP/1.1\r\n");
+  ranks.spawn(3, [&](int) { return meet(hello_of(3, 4)); });
+  // Where rank 3 comes first, all may have met before the bytes were read.
+  std::vector<std::string> said;
+  for (int rank = 0; rank < 4; ++rank) said.push_back(ranks.said(rank));
+  const bool told = has(said[0], "mismatch");
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_TRUE(told ? has(said[rank], "that is no rank of Chorale has sent 'GET / HTTP/1.1..'")
+                     : said[rank] == said[0])
+        << said[rank];
+  }
+  close(file);
+}
+
+TEST_F(Rendezvous, ForeignBytesAloneEndIt) {
+  Processes ranks(1, [&](int rank) { return meet(hello_of(rank, 2), 2s); });
+  const int file = connected_socket(port);
+  write_text(file, "SSH");  // less than a frame has
+  const std::string said = ranks.said(0);
+  EXPECT_TRUE(has(said, "mismatch: something at 127.0.0.1:") && has(said, "has sent 'SSH'")) << said;
+  close(file);
+}
+
+TEST_F(Rendezvous, ConnectionsThatSayNothingDoNotMatter) {
+  Processes ranks(1, [&](int rank) { return join_and_sum(address, rank, 2); });
+  const int silent = connected_socket(port), gone = connected_socket(port), half = connected_socket(port);
+  close(gone);
+  write_text(half, "chorale/0000");
+  close(half);
+  ranks.spawn(1, [&](int rank) { return join_and_sum(address, rank, 2); });
+  EXPECT_EQ(ranks.said(0), "good");
+  EXPECT_EQ(ranks.said(1), "good");
+  close(silent);
+}
+
+// --- who does not come, or goes ---
+
+TEST_F(Rendezvous, AMissingRankIsNamed) {
+  for (const int missing : {1, 2}) {
+    Processes ranks(
+        3, [&](int rank) -> std::string { return rank == missing ? "absent" : meet(hello_of(rank, 3), 2s); });
+    for (int rank = 0; rank < 3; ++rank) {
+      const std::string said = ranks.said(rank);
+      if (rank == missing) continue;
+      EXPECT_TRUE(has(
+          said, "timed_out: rank " + std::to_string(missing) + " did not join '" + address + "' within 2 s"))
+          << said;
+    }
+  }
+}
+
+TEST_F(Rendezvous, AMissingRankZeroIsNamed) {
+  Processes ranks(1, [&](int) { return meet(hello_of(1, 2), 1s); });
+  const std::string said = ranks.said(0);
+  EXPECT_TRUE(has(
+      said, "timed_out: rank 0 did not join '" + address + "' within 1 s, says rank 1: Connection refused"))
+      << said;
+}
+
+TEST_F(Rendezvous, OneDeadlineEndsItForAll) {
+  // Rank 2 of 4 is played by hand: it hears that only rank 3 is missing, and then gives up.
+  Processes ranks(2, [&](int rank) { return meet(hello_of(rank, 4)); });
+  const int file = connected_socket(port);
+  write_text(file, frame('h', net::encode(hello_of(2, 4))));
+  std::string heard;
+  while (!has(heard, "wrank 3")) {
+    const std::string more = read_some(file);
+    ASSERT_NE(more, "") << heard;
+    heard += more;
+  }
+  write_text(file, frame('g', "rank 3 did not join, says rank 2"));
+  for (int rank = 0; rank < 2; ++rank)
+    EXPECT_EQ(ranks.said(rank), "timed_out: rank 3 did not join, says rank 2");
+  close(file);
+}
+
+TEST_F(Rendezvous, ARankThatDiesIsNamed) {
+  Processes ranks(2, [&](int rank) { return meet(hello_of(rank, 4)); });
+  const int file = connected_socket(port);
+  write_text(file, frame('h', net::encode(hello_of(2, 4))));
+  std::string heard;
+  while (!has(heard, "wrank 3")) {
+    const std::string more = read_some(file);
+    ASSERT_NE(more, "") << heard;
+    heard += more;
+  }
+  close(file);
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string said = ranks.said(rank);
+    EXPECT_TRUE(has(said, "peer_lost: rank 2 (pid ") &&
+                has(said, ") died while '" + address + "' was being joined"))
+        << said;
+  }
+}
+
+TEST_F(Rendezvous, ADeadRankZeroIsNamed) {
+  Processes ranks(1, [&](int) { return meet(hello_of(0, 4)); });
+  const int file = connected_socket(port);
+  write_text(file, frame('h', net::encode(hello_of(2, 4))));
+  ranks.spawn(1, [&](int) { return meet(hello_of(1, 4)); });
+  std::string heard;
+  while (!has(heard, "wrank 3")) {
+    const std::string more = read_some(file);
+    ASSERT_NE(more, "") << heard;
+    heard += more;
+  }
+  // Both have been heard, and so both know that there was a rank 0: sent to one after the other.
+  ranks.kill(0);
+  const std::string said = ranks.said(1);
+  EXPECT_TRUE(has(said, "peer_lost: rank 0 died") || has(said, "closed without an answer")) << said;
+  close(file);
+}
+
+// --- the port ---
+
+TEST_F(Rendezvous, APortInUseIsNamed) {
+  const int file = bound_socket(port);
+  ASSERT_EQ(listen(file, 8), 0);
+  std::thread server([&] {
+    const int other = accept4(file, nullptr, nullptr, SOCK_CLOEXEC);
+    read_some(other);
+    write_text(other, "HTTP/1.1 400 Bad Request\r\n");
+    close(other);
+  });
+  Processes ranks(1, [&](int) { return meet(hello_of(0, 2)); });
+  const std::string said = ranks.said(0);
+  EXPECT_TRUE(has(said, "resources: rank 0 cannot listen on '" + address + "': the port is in use")) << said;
+  server.join();
+  close(file);
+}
+
+TEST_F(Rendezvous, AnotherServiceOnThePortIsNamed) {
+  const int file = bound_socket(port);
+  ASSERT_EQ(listen(file, 8), 0);
+  std::thread server([&] {
+    const int other = accept4(file, nullptr, nullptr, SOCK_CLOEXEC);
+    write_text(other, "SSH-2.0-OpenSSH\r\n");
+    read_some(other);
+    close(other);
+  });
+  Processes ranks(1, [&](int) { return meet(hello_of(1, 2)); });
+  const std::string said = ranks.said(0);
+  EXPECT_TRUE(has(said, "mismatch: what listens on '" + address +
+                            "' is no rank 0 of Chorale: it sent 'SSH-2.0-OpenSSH..'"))
+      << said;
+  server.join();
+  close(file);
+}
+
+TEST_F(Rendezvous, AnAddressOfAnotherMachineOrNone) {
+  Processes ranks(0, {});
+  // 192.0.2.0/24 is kept for documentation: nobody has it.
+  ranks.spawn(0, [&](int) { return World::join("tcp://192.0.2.1:29500", 0, 2), ""; });
+  ranks.spawn(
+      0, [&](int) { return World::join("tcp://no-such-host.invalid:29500", 0, 2, {.timeout = 1s}), ""; });
+  EXPECT_TRUE(has(ranks.said(0), "other: rank 0 cannot listen on 'tcp://192.0.2.1:29500': "));
+  EXPECT_TRUE(has(ranks.said(1), "other: cannot resolve the host of 'tcp://no-such-host.invalid:29500': "));
+}
+
+TEST(RendezvousAddress, IsParsed) {
+  EXPECT_EQ(parse_address("tcp://node7:29500").host, "node7");
+  EXPECT_EQ(parse_address("tcp://node7:29500").port, 29500);
+  EXPECT_EQ(parse_address("tcp://[fe80::1]:1").host, "fe80::1");
+  EXPECT_EQ(parse_address("tcp://[fe80::1]:1").text(), "tcp://[fe80::1]:1");
+  for (const char* text : {"tcp://", "tcp://a", "tcp://a:", "tcp://:1", "tcp://a:0", "tcp://a:65536",
+                           "tcp://a:1x", "tcp://fe80::1:1", "tcp://[fe80::1]", "tcp://[fe80::1", "tcp://[]:1",
+                           "tcp://a/b:1", "tcp://a:-1", "udp://a:1"}) {
+    EXPECT_THROW(parse_address(text), UsageError) << text;
+  }
+}
+
+// --- from the environment ---
+
+class FromEnvironment : public Rendezvous {
+ protected:
+  /// What from_environment() says with these variables, and no others of launchers.
+  std::string said(const std::vector<std::pair<std::string, std::string>>& variables,
+                   JoinOptions options = {}) {
+    Processes process(1, [&](int) -> std::string { return with(variables, options); });
+    return process.said(0);
+  }
+
+  static std::string with(const std::vector<std::pair<std::string, std::string>>& variables,
+                          JoinOptions options = {}) {
+    for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "OMPI_COMM_WORLD_RANK",
+                             "OMPI_COMM_WORLD_SIZE", "TORCHELASTIC_USE_AGENT_STORE"}) {
+      unsetenv(name);
+    }
+    for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+    World world = World::from_environment(options);
+    world.barrier();
+    return "rank " + std::to_string(world.rank()) + " of " + std::to_string(world.ranks());
+  }
+};
+
+TEST_F(FromEnvironment, AsTorchrunSetsIt) {
+  Processes ranks(2, [&](int rank) {
+    return with({{"RANK", std::to_string(rank)},
+                 {"WORLD_SIZE", "2"},
+                 {"MASTER_ADDR", "127.0.0.1"},
+                 {"MASTER_PORT", std::to_string(port)},
+                 {"OMPI_COMM_WORLD_RANK", "7"}});
+  });
+  EXPECT_EQ(ranks.said(0), "rank 0 of 2");
+  EXPECT_EQ(ranks.said(1), "rank 1 of 2");
+}
+
+TEST_F(FromEnvironment, AsMpirunSetsIt) {
+  Processes ranks(2, [&](int rank) {
+    return with({{"OMPI_COMM_WORLD_RANK", std::to_string(rank)},
+                 {"OMPI_COMM_WORLD_SIZE", "2"},
+                 {"MASTER_ADDR", "127.0.0.1"},
+                 {"MASTER_PORT", std::to_string(port)}});
+  });
+  EXPECT_EQ(ranks.said(0), "rank 0 of 2");
+  EXPECT_EQ(ranks.said(1), "rank 1 of 2");
+}
+
+TEST_F(FromEnvironment, ThePortOfTheLauncherItselfIsLeftToIt) {
+  const int file = bound_socket(port);
+  ASSERT_EQ(listen(file, 8), 0);
+  std::vector<std::pair<std::string, std::string>> variables = {{"RANK", "0"},
+                                                                {"WORLD_SIZE", "1"},
+                                                                {"MASTER_ADDR", "127.0.0.1"},
+                                                                {"MASTER_PORT", std::to_string(port)}};
+  EXPECT_TRUE(has(said(variables), "the port is in use"));
+  EXPECT_EQ(said(variables, {.port = free_port()}), "rank 0 of 1");
+  variables.push_back({"TORCHELASTIC_USE_AGENT_STORE", "True"});
+  EXPECT_EQ(said(variables), "rank 0 of 1");
+  close(file);
+}
+
+TEST_F(FromEnvironment, WhatIsMissingOrMalformedIsNamed) {
+  using Variables = std::vector<std::pair<std::string, std::string>>;
+  const Variables good = {
+      {"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29500"}};
+  for (size_t at = 0; at < good.size(); ++at) {
+    Variables some = good;
+    some.erase(some.begin() + int(at));
+    EXPECT_TRUE(has(said(some), "exception: " + good[at].first + " is not set in the environment"))
+        << good[at].first;
+    Variables bad = good;
+    bad[at].second = "";
+    EXPECT_TRUE(has(said(bad), "exception: " + good[at].first + " is not set in the environment"))
+        << good[at].first;
+  }
+  const auto wrong = [&](const std::string& name, const std::string& value) {
+    Variables changed = good;
+    for (auto& [known, text] : changed) {
+      if (known == name) text = value;
+    }
+    return said(changed);
+  };
+  EXPECT_TRUE(has(wrong("RANK", "one"), "RANK=one in the environment is no number"));
+  EXPECT_TRUE(has(wrong("RANK", "-1"), "RANK=-1 in the environment is no number"));
+  EXPECT_TRUE(has(wrong("RANK", "1"), "RANK=1 and WORLD_SIZE=1 in the environment"));
+  EXPECT_TRUE(has(wrong("WORLD_SIZE", "1 "), "WORLD_SIZE=1  in the environment is no number"));
+  EXPECT_TRUE(has(wrong("MASTER_PORT", "http"), "MASTER_PORT in the environment: 'http' is no port"));
+  EXPECT_TRUE(has(said({{"OMPI_COMM_WORLD_RANK", "0"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}),
+                  "OMPI_COMM_WORLD_SIZE is not set"));
+  EXPECT_TRUE(has(said({}), "RANK is not set"));
+}
+
+}  // namespace
+}  // namespace chorale::test
