@@ -1,0 +1,54 @@
+/// \file
+/// The part of the CUDA driver that describes GPUs, loaded at run time: this needs neither a toolkit to build
+/// nor a GPU to start.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace chorale::tools {
+
+/// cuda.h's numbers of the device attributes that we ask for.
+enum class DeviceAttribute : int {
+  multiprocessors = 16,
+  compute_mode = 20,
+  threads_per_multiprocessor = 39,
+  unified_addressing = 41,
+  capability_major = 75,
+  capability_minor = 76,
+  virtual_memory = 102,
+  posix_descriptors = 103,
+  ipc_events = 125,
+  fabric_handles = 128,
+  multicast = 132
+};
+
+// FUNCTION(member, symbol, arguments): all return a CUresult, 0 being success.
+#define CHORALE_CUDA_FUNCTIONS(FUNCTION) \
+  FUNCTION(init, "cuInit", unsigned flags) \
+  FUNCTION(driver_version, "cuDriverGetVersion", int* version) \
+  FUNCTION(device_count, "cuDeviceGetCount", int* count) \
+  FUNCTION(device, "cuDeviceGet", int* device, int ordinal) \
+  FUNCTION(name, "cuDeviceGetName", char* name, int bytes, int device) \
+  FUNCTION(memory, "cuDeviceTotalMem_v2", size_t* bytes, int device) \
+  FUNCTION(attribute, "cuDeviceGetAttribute", int* value, int attribute, int device) \
+  FUNCTION(bus_id, "cuDeviceGetPCIBusId", char* text, int bytes, int device) \
+  FUNCTION(can_access_peer, "cuDeviceCanAccessPeer", int* can, int device, int peer) \
+  FUNCTION(error_string, "cuGetErrorString", int error, const char** text)
+
+struct CudaDriver {
+#define CHORALE_CUDA_MEMBER(member, symbol, ...) int (*member)(__VA_ARGS__) = nullptr;
+  CHORALE_CUDA_FUNCTIONS(CHORALE_CUDA_MEMBER)
+#undef CHORALE_CUDA_MEMBER
+
+  std::string problem;  ///< why it cannot be used; empty: it has been initialised
+
+  /// "no CUDA-capable device is detected (100)".
+  std::string text_of(int error) const;
+  /// 0 if the driver does not know it.
+  int attribute_of(int device, DeviceAttribute) const;
+};
+
+CudaDriver load_cuda_driver();
+
+}  // namespace chorale::tools

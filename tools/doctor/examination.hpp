@@ -1,0 +1,39 @@
+/// \file
+/// What `chorale doctor` prints, and the looks that it takes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "chorale/plan.hpp"
+#include "chorale/types.hpp"
+#include "tools/gpus.hpp"
+
+namespace chorale::tools {
+
+/// Prints one row a look, and remembers whether one was bad.
+class Examination {
+ public:
+  void pass(const std::string& what, const std::string& found) { row("ok", what, found); }
+  void note(const std::string& what, const std::string& found) { row("-", what, found); }
+  void fail(const std::string& what, const std::string& found, const std::string& remedy);
+  void more(const std::string& text);  ///< a line below the last row
+  bool well() const { return well_; }
+
+ private:
+  static void row(const char* verdict, const std::string& what, const std::string& found);
+  bool well_ = true;
+};
+
+std::string mebibytes(uint64_t bytes);
+
+/// Compiler, processor, memory, and ranks as threads.
+void look_at_host(Examination&);
+/// Of what the command is made of, and of what it can load.
+void look_at_versions(Examination&);
+void look_at_settings(Examination&);
+void look_at_gpus(Examination&, const GpusFound&);
+/// What a plan needs of the GPUs here for one size of message.
+void look_at_plan(Examination&, const GpusFound&, const Plan&, uint64_t bytes, DType);
+
+}  // namespace chorale::tools

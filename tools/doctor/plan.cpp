@@ -1,0 +1,159 @@
+// What `chorale doctor PLAN` says: does this machine have what the plan needs?
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "chorale/error.hpp"
+#include "chorale/needs.hpp"
+#include "tools/command.hpp"
+#include "tools/doctor/examination.hpp"
+#include "tools/words.hpp"
+
+namespace chorale::tools {
+namespace {
+
+/// The largest of what the ranks need.
+struct PlanNeeds {
+  std::vector<RankNeeds> ranks;
+
+  template <class Value>
+  Value most(Value RankNeeds::*what) const {
+    Value value{};
+    for (const RankNeeds& rank : ranks) value = std::max(value, rank.*what);
+    return value;
+  }
+};
+
+void compare_ranks(Examination& found, const GpusFound& gpus, const Plan& plan) {
+  const std::string needed = count(plan.ranks(), "rank") + ", each with a GPU of its own";
+  if (plan.ranks() <= gpus.gpus.size()) {
+    found.pass("ranks", needed + "; here " +
+                            (gpus.gpus.size() == 1 ? "is 1" : "are " + std::to_string(gpus.gpus.size())));
+    return;
+  }
+  found.fail("ranks",
+             needed + "; here " +
+                 (gpus.gpus.empty() ? "is none" + (gpus.problem.empty() ? "" : " (" + gpus.problem + ")")
+                  : gpus.gpus.size() == 1 ? "is 1"
+                                          : "are " + std::to_string(gpus.gpus.size())),
+             "a plan for fewer ranks, a machine with more GPUs, or the CPU: chorale run --backend cpu");
+}
+
+void compare_blocks(Examination& found, const GpusFound& gpus, const Plan& plan, const PlanNeeds& needs) {
+  const uint64_t blocks = needs.most(&RankNeeds::thread_blocks),
+                 threads = std::max<uint64_t>(1, plan.threads_per_block);
+  const std::string needed = fmt::format("{} of {} a rank", count(blocks, "block"), count(threads, "thread"));
+  if (gpus.gpus.empty()) return found.note("thread blocks", needed);
+  uint64_t sms = UINT64_MAX, places = UINT64_MAX;
+  for (const GpuFacts& gpu : gpus.gpus) {
+    sms = std::min(sms, uint64_t(gpu.sms));
+    places = std::min(places, uint64_t(gpu.sms) * (uint64_t(gpu.threads_per_sm) / threads));
+  }
+  const std::string here = fmt::format("{}; a GPU here has {}", needed, count(sms, "SM"));
+  if (blocks > places) {
+    found.fail("thread blocks", fmt::format("{}, room for at most {} such blocks at a time", here, places),
+               "fewer instances or threads: all blocks must run at a time, since they wait for each other");
+  } else if (blocks > sms) {
+    found.note("thread blocks",
+               here + ": several blocks share an SM; whether they fit shows when the plan is bound");
+  } else {
+    found.pass("thread blocks", here);
+  }
+}
+
+void compare_channels(Examination& found, const GpusFound& gpus, const PlanNeeds& needs) {
+  std::string text =
+      fmt::format("{} memory, {} port, {} switch a rank", needs.most(&RankNeeds::memory_channels),
+                  needs.most(&RankNeeds::port_channels), needs.most(&RankNeeds::switch_channels));
+  std::vector<std::string> apart;
+  const size_t here = std::min(needs.ranks.size(), gpus.gpus.size());
+  for (size_t rank = 0; rank < here; ++rank) {
+    for (const uint32_t peer : needs.ranks[rank].peers) {
+      if (peer < here && !gpus.reaches[rank][peer]) apart.push_back(fmt::format("{} to {}", rank, peer));
+    }
+  }
+  if (apart.empty()) {
+    gpus.gpus.empty() ? found.note("channels", text) : found.pass("channels", text);
+  } else {
+    found.fail("channels", text + "; no peer access from GPU " + join(apart),
+               "other GPUs (CUDA_VISIBLE_DEVICES), or a plan that does not connect these ranks");
+  }
+  const bool handles = std::all_of(gpus.gpus.begin(), gpus.gpus.end(),
+                                   [](const GpuFacts& gpu) { return gpu.ipc || (gpu.vmm && gpu.posix_fd); });
+  if (!handles) {
+    found.fail("processes", "GPUs here offer neither IPC nor allocations as POSIX file descriptors",
+               "run the ranks as threads of one process");
+  }
+  if (needs.most(&RankNeeds::port_channels))
+    found.more("port channels: a thread of the host issues their copies");
+  if (needs.most(&RankNeeds::switch_channels)) {
+    const bool multicast =
+        !gpus.gpus.empty() &&
+        std::all_of(gpus.gpus.begin(), gpus.gpus.end(), [](const GpuFacts& gpu) { return gpu.multicast; });
+    found.more(std::string("switch channels: through peer memory; multicast, which GPUs here ") +
+               (multicast ? "offer" : "do not offer") + ", is only used on request");
+  }
+}
+
+/// Larger packets than 8 bytes rely on wider stores that arrive whole.
+void compare_packets(Examination& found, const GpusFound& gpus, const PlanNeeds& needs) {
+  if (!needs.most(&RankNeeds::packets)) return found.pass("packets", "none");
+  const bool without_links = std::any_of(gpus.gpus.begin(), gpus.gpus.end(), [](const GpuFacts& gpu) {
+    return gpu.nvlinks && *gpu.nvlinks == 0;
+  });
+  if (without_links) {
+    found.note("packets", "yes; without NVLink only those of 8 bytes arrive whole: CHORALE_PACKET=ll8");
+  } else {
+    found.pass("packets", "yes");
+  }
+}
+
+void compare_memory(Examination& found, const GpusFound& gpus, const PlanNeeds& needs) {
+  uint64_t bytes = 0;
+  for (const RankNeeds& rank : needs.ranks) {
+    bytes = std::max(bytes, rank.input_bytes + rank.output_bytes + rank.scratch_bytes);
+  }
+  const std::string needed =
+      fmt::format("{} input, {} output, {} scratch a rank", format_bytes(needs.most(&RankNeeds::input_bytes)),
+                  format_bytes(needs.most(&RankNeeds::output_bytes)),
+                  format_bytes(needs.most(&RankNeeds::scratch_bytes)));
+  if (gpus.gpus.empty()) return found.note("bytes", needed);
+  uint64_t free = UINT64_MAX;
+  for (const GpuFacts& gpu : gpus.gpus) free = std::min(free, gpu.free_memory.value_or(gpu.memory));
+  const std::string text = needed + "; free on a GPU here: " + mebibytes(free);
+  if (bytes > free) {
+    found.fail("bytes", text, "smaller messages, or a plan with less scratch");
+  } else {
+    found.pass("bytes", text);
+  }
+}
+
+}  // namespace
+
+void look_at_plan(Examination& found, const GpusFound& gpus, const Plan& plan, uint64_t bytes, DType dtype) {
+  found.pass("plan", plan.name + ": " + headline(plan));
+  for (const std::string& word : plan.extension.requirements) {
+    if (std::find(std::begin(known_requirements), std::end(known_requirements), word) ==
+        std::end(known_requirements)) {
+      found.fail("requires", "'" + word + "', which this version does not have",
+                 "a newer version of Chorale");
+    }
+  }
+  compare_ranks(found, gpus, plan);
+  PlanNeeds needs;
+  try {
+    for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
+      needs.ranks.push_back(needs_of(plan, rank, bytes, dtype));
+  } catch (const UsageError& error) {
+    found.fail("message", error.what(), "another --bytes or --dtype");
+    return;
+  }
+  found.pass("message", fmt::format("{} bytes of {}", format_bytes(bytes), dtype_name(dtype)));
+  compare_blocks(found, gpus, plan, needs);
+  compare_channels(found, gpus, needs);
+  compare_memory(found, gpus, needs);
+  compare_packets(found, gpus, needs);
+}
+
+}  // namespace chorale::tools

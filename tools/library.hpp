@@ -1,0 +1,37 @@
+/// \file
+/// Shared libraries that may be there or not.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <initializer_list>
+#include <string>
+
+namespace chorale::tools {
+
+/// The first of some libraries that loads. It stays loaded: the driver's do not like to go.
+class Library {
+ public:
+  explicit Library(std::initializer_list<const char*> names) {
+    for (const char* name : names) {
+      handle_ = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+      if (handle_) return;
+      if (const char* const why = dlerror(); problem_.empty() && why) problem_ = why;
+    }
+  }
+
+  explicit operator bool() const { return handle_ != nullptr; }
+  const std::string& problem() const { return problem_; }  ///< of the first name
+
+  /// Its function of that name, or null.
+  template <class Function>
+  Function* find(const char* name) const {
+    return handle_ ? reinterpret_cast<Function*>(dlsym(handle_, name)) : nullptr;
+  }
+
+ private:
+  void* handle_ = nullptr;
+  std::string problem_;
+};
+
+}  // namespace chorale::tools
