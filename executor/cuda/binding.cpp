@@ -110,8 +110,9 @@ Binding::~Binding() = default;
 void Binding::choose_kernel() {
   kernel_ = interpreter_kernel(call().dtype, call().packet, reduces(*plan_));
   if (!kernel_) {
-    throw UsageError(fmt::format("no kernel for {} with packets of form {}", dtype_name(call().dtype),
-                                 int(call().packet)));
+    throw UsageError(fmt::format("reductions of {} were left out of this library: configure it with CHORALE_CUDA_DTYPES "
+                                 "that holds {}",
+                                 dtype_name(call().dtype), dtype_name(call().dtype)));
   }
   threads_ = uint32_t(std::clamp<uint64_t>(up(plan_->threads_per_block, 32), 32, most_block_threads));
 }

@@ -1,15 +1,9 @@
 #include "kernels.hpp"
 
-#include <array>
-
 namespace chorale::cuda {
 
-#define CHORALE_KERNELS(KERNEL) \
-  KERNEL(f32) KERNEL(f16) KERNEL(bf16) KERNEL(f64) KERNEL(i32) KERNEL(u32) KERNEL(i64) KERNEL(u8) KERNEL(i8) \
-  KERNEL(fp8_e4m3) KERNEL(fp8_e5m2)
-
 #define KERNEL(dtype) const void* interpreter_kernel_##dtype(uint32_t packet);
-CHORALE_KERNELS(KERNEL)
+#include "kernel_dtypes.inc"  // a row for each dtype that was built
 KERNEL(none)
 #undef KERNEL
 
@@ -19,10 +13,11 @@ const void* interpreter_kernel(DType dtype, PacketForm packet, bool reduces) {
 #define KERNEL(name) \
   case DType::name: \
     return interpreter_kernel_##name(uint32_t(packet));
-    CHORALE_KERNELS(KERNEL)
+#include "kernel_dtypes.inc"
 #undef KERNEL
+    default:
+      return nullptr;
   }
-  return nullptr;
 }
 
 }  // namespace chorale::cuda
