@@ -3,7 +3,7 @@
 /// about two kilobytes, instead of a transfer loop for every type, operator, source and sink.
 #pragma once
 
-#include "chorale/device/endpoints.hpp"
+#include "chorale/device/packets.hpp"
 #include "chorale/device/reduce.hpp"
 
 namespace chorale::cpu {

@@ -59,33 +59,69 @@ extern "C" __global__ void receive_ll16(const char* slots, char* to, uint64_t by
   out[threadIdx.x] = transfer(block_group(), bytes, Packets<LL16>(slots, flag, &deadline), Mem(to));
 }
 
+/// Sums of what up to seven peers sent, and of what they hold, at the block size that plans run with: ptx.py
+/// looks at the order of their loads and at their registers.
+extern "C" __global__ void __launch_bounds__(512)
+    reduce_packets(const Mem* mems, const Packets<LL16>* peers, uint32_t n, uint64_t bytes, Stop* out) {
+  const Reduced<ReduceOp::sum, bf16, Mem, Packets<LL16>> sum{mems[0], peers, n};
+  out[threadIdx.x] = transfer(block_group(), bytes, sum, mems[1]);
+}
+extern "C" __global__ void __launch_bounds__(512)
+    reduce_memory(const Mem* mems, const Mem* peers, uint32_t n, uint64_t bytes) {
+  transfer(block_group(), bytes, Reduced<ReduceOp::sum, bf16>{mems[0], peers, n}, mems[1]);
+}
+extern "C" __global__ void __launch_bounds__(512)
+    reduce_members(char* const* members, uint32_t n, uint64_t bytes) {
+  transfer(block_group(), bytes, Multi<ReduceOp::sum, bf16>{members, n}, MultiStore{members, n});
+}
+
 extern "C" __global__ void copy(const char* from, char* to, uint64_t bytes, uint64_t valid) {
   transfer(block_group(), bytes, Mem(from, valid), Mem(to, valid));
 }
 
-/// The data-moving operations of a plan, for one operation and type.
+/// The data-moving operations of a plan, for one operation and type; one at a time, as a plan runs them.
 template <ReduceOp Op, class T>
-__device__ void all_transfers(const Mem* mems, const Packets<LL16>* ll16, const Packets<LL8>* ll8,
-                              char* const* members, uint32_t n, uint64_t bytes) {
+__device__ void all_transfers(uint32_t which, const Mem* mems, const Packets<LL16>* ll16,
+                              const Packets<LL8>* ll8, char* const* members, uint32_t n, uint64_t bytes) {
   const Group block = block_group();
   const Many<Mem> to_peers{mems, n};
   const Many<Packets<LL16>> ll16_to_peers{ll16, n};
-  transfer(block, bytes, mems[0], to_peers);
-  transfer(block, bytes, Reduced<Op, T>{mems[0], mems, n}, Tee{mems[1], to_peers});
-  transfer(block, bytes, Reduced<Op, T, Mem, Packets<LL16>>{mems[0], ll16, n},
-           Tee{mems[1], Tee{ll16[0], ll16_to_peers}});
-  transfer(block, bytes, Reduced<Op, T, Mem, Packets<LL8>>{mems[0], ll8, n}, Many<Packets<LL8>>{ll8, n});
-  transfer(block, bytes, ll16[1], ll16_to_peers);
-  transfer(block, bytes, Multi<Op, T>{members, n, 0, unlimited, n}, MultiStore{members, n});
+  switch (which) {
+    case 0:
+      transfer(block, bytes, mems[0], to_peers);
+      break;
+    case 1:
+      transfer(block, bytes, Reduced<Op, T>{mems[0], mems, n}, Tee{mems[1], to_peers});
+      break;
+    case 2:
+      transfer(block, bytes, Reduced<Op, T, Mem, Packets<LL16>>{mems[0], ll16, n},
+               Tee{mems[1], Tee{ll16[0], ll16_to_peers}});
+      break;
+    case 3:
+      transfer(block, bytes, Reduced<Op, T, Mem, Packets<LL8>>{mems[0], ll8, n}, Many<Packets<LL8>>{ll8, n});
+      break;
+    case 4:
+      transfer(block, bytes, ll16[1], ll16_to_peers);
+      break;
+    case 5:
+      transfer(block, bytes, Multi<Op, T>{members, n, 0, unlimited, n}, MultiStore{members, n});
+      break;
+  }
 }
 
-extern "C" __global__ void every_transfer(const Mem* mems, const Packets<LL16>* ll16, const Packets<LL8>* ll8,
-                                          char* const* members, uint32_t n, uint64_t bytes) {
-  all_transfers<ReduceOp::sum, float>(mems, ll16, ll8, members, n, bytes);
-  all_transfers<ReduceOp::avg, f16>(mems, ll16, ll8, members, n, bytes);
+extern "C" __global__ void __launch_bounds__(512)
+    every_transfer_f32(uint32_t which, const Mem* mems, const Packets<LL16>* ll16, const Packets<LL8>* ll8,
+                       char* const* members, uint32_t n, uint64_t bytes) {
+  all_transfers<ReduceOp::sum, float>(which, mems, ll16, ll8, members, n, bytes);
+}
+extern "C" __global__ void __launch_bounds__(512)
+    every_transfer_f16(uint32_t which, const Mem* mems, const Packets<LL16>* ll16, const Packets<LL8>* ll8,
+                       char* const* members, uint32_t n, uint64_t bytes) {
+  all_transfers<ReduceOp::avg, f16>(which, mems, ll16, ll8, members, n, bytes);
 }
 
-extern "C" __global__ void every_type(const Mem* mems, uint32_t n, uint64_t bytes, DType type) {
+extern "C" __global__ void __launch_bounds__(512)
+    every_type(const Mem* mems, uint32_t n, uint64_t bytes, DType type) {
   with_dtype(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     transfer(block_group(), bytes, Reduced<ReduceOp::sum, T>{mems[0], mems, n}, mems[1]);
@@ -93,7 +129,8 @@ extern "C" __global__ void every_type(const Mem* mems, uint32_t n, uint64_t byte
 }
 
 /// The operations, for a type of each kind.
-extern "C" __global__ void every_op(const Mem* mems, uint32_t n, uint64_t bytes, ReduceOp op) {
+extern "C" __global__ void __launch_bounds__(512)
+    every_op(const Mem* mems, uint32_t n, uint64_t bytes, ReduceOp op) {
   with_reduce_op(op, [&](auto tag) {
     constexpr ReduceOp which = decltype(tag)::value;
     transfer(block_group(), bytes, Reduced<which, float>{mems[0], mems, n}, mems[1]);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles device_headers.cu to PTX and checks that the ordering comes out as it is written.
+"""Compiles device_headers.cu to PTX and checks that the ordering comes out as it is written, and that what moves
+data has its loads beside each other and its values in registers.
 
     ptx.py NVCC REPOSITORY [ARCH]
 
@@ -13,6 +14,7 @@ import tempfile
 
 
 def compile_ptx(nvcc, root, arch):
+    """The PTX, and what the assembler says of each kernel: name -> (registers, bytes of stack and spills)."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "device_headers.ptx")
         subprocess.run(
@@ -20,8 +22,21 @@ def compile_ptx(nvcc, root, arch):
              "-I" + os.path.join(root, "compiler/include"), "-I" + os.path.join(root, "executor/include"),
              os.path.join(root, "tests/cuda/device_headers.cu")],
             check=True)
+        said = subprocess.run(
+            [os.path.join(os.path.dirname(os.path.realpath(nvcc)), "ptxas"), "-arch=" + arch, "-v", "-o",
+             os.path.join(folder, "device_headers.cubin"), out],
+            check=True, capture_output=True, text=True).stderr
         with open(out) as file:
-            return file.read()
+            return file.read(), resources(said)
+
+
+def resources(said):
+    result = {}
+    for name, stack, stores, loads, registers in re.findall(
+            r"Function properties for (\w+)\n\s*(\d+) bytes stack frame, (\d+) bytes spill stores, "
+            r"(\d+) bytes spill loads\nptxas info\s*: Used (\d+) registers", said):
+        result[name] = int(registers), int(stack) + int(stores) + int(loads)
+    return result
 
 
 def kernels(ptx):
@@ -34,7 +49,7 @@ def count(text, pattern):
     return len(re.findall(pattern, text))
 
 
-def checks(ptx):
+def checks(ptx, resources):
     """Yields (what must hold, whether it does)."""
     of = kernels(ptx)
     waits, post, wait = of["posts_and_waits"], of["one_post"], of["one_wait"]
@@ -53,9 +68,10 @@ def checks(ptx):
     yield "a wait ends with the block's barrier", wait.rfind("bar.red.and.pred") > first_acquire
     yield "a verdict is stored after the barrier", wait.rfind("st.global") > wait.find("bar.red.and.pred")
     yield "a semaphore is taken by an acquiring compare-and-swap", count(waits, r"atom\.cas\.acquire\.sys\.global\.b64") == 1
-    yield "additions release", "atom.add.release.sys.global.u64" in waits
+    yield "additions release, and wait for no answer", (
+        "red.add.release.sys.global.u64" in waits and "atom.add" not in waits)
     yield "relaxed posts are relaxed", (
-        "st.relaxed.sys.global.u64" in waits and "atom.add.relaxed.sys.global.u64" in waits)
+        "st.relaxed.sys.global.u64" in waits and "red.add.relaxed.sys.global.u64" in waits)
     yield "the fence is system-wide", "fence.acq_rel.sys" in of["groups"] and not re.search(r"\bmembar\.", ptx)
 
     ll16, ll8, receive = of["send_ll16"], of["send_ll8"], of["receive_ll16"]
@@ -67,16 +83,33 @@ def checks(ptx):
     copies = of["copy"]
     yield "a copy holds four 16-byte loads before it stores", re.search(
         r"(ld(\.global)?\.v4\.[ub]32[^;]*;(?:(?!\bst[. ])[\s\S])*?){4}st(\.global)?\.v4\.[ub]32", copies) is not None
-    yield "nothing is kept in local memory", "__local_depot" not in "".join(
-        of[name] for name in ("copy", "send_ll16", "send_ll8", "receive_ll16", "one_post", "one_wait"))
+    # Arithmetic of addresses and masks may stand between loads; a branch or a use of what was loaded may not.
+    apart = r"(?:(?!\bbra\b|\bxor\b|\bcvt\.f32|\bst[. ])[\s\S])*?"
+    packet_load = r"ld\.relaxed\.sys\.global\.v2\.b64" + apart
+    yield "packets of seven peers are all looked at before one is waited for", re.search(
+        "(?:" + packet_load + "){14}", of["reduce_packets"]) is not None
+    yield "four units of a copy are looked at before one is waited for", re.search(
+        "(?:" + packet_load + "){8}", receive) is not None
+    for name in "reduce_memory", "reduce_members":
+        yield name + " issues the loads of seven peers before it adds", loads_before_use(of[name]) >= 7
+    for name, (registers, stack) in sorted(resources.items()):
+        if name != "groups":  # it breaks up a list of groups
+            yield name + " keeps everything in registers", stack == 0
+            yield name + " fits 512 threads a block", registers <= 128
+
+
+def loads_before_use(kernel):
+    """The most 16-byte loads between two places that widen or store what was loaded."""
+    parts = re.split(r"\bshl\.b32|\bmov\.b32[^;]*\{|\bst[. ]", kernel)
+    return max(count(part, r"\bld(\.global)?\.v4\.[ub]32") for part in parts)
 
 
 def main():
     if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
-    ptx = compile_ptx(sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv) == 4 else "sm_90")
+    ptx, of = compile_ptx(sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv) == 4 else "sm_90")
     failed = False
-    for name, holds in checks(ptx):
+    for name, holds in checks(ptx, of):
         print("ok    " if holds else "FAILED", name)
         failed |= not holds
     sys.exit(1 if failed else 0)

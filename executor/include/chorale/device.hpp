@@ -12,6 +12,7 @@
 #include "chorale/device/macros.hpp"
 #include "chorale/device/numeric.hpp"
 #include "chorale/device/packet.hpp"
+#include "chorale/device/packets.hpp"
 #include "chorale/device/reduce.hpp"
 #include "chorale/device/signal.hpp"
 #include "chorale/device/vec.hpp"

@@ -59,6 +59,17 @@ inline constexpr bool is_atomic_word = std::is_same_v<T, uint32_t> || std::is_sa
     return old; \
   }
 
+#define CHORALE_PTX_POST(name, order) \
+  template <class T> \
+  CHORALE_FN void name(T* at, T addend) { \
+    static_assert(detail::is_atomic_word<T>); \
+    if constexpr (sizeof(T) == 4) { \
+      asm volatile("red.add." order ".sys.global.u32 [%0], %1;" ::"l"(at), "r"(addend) : "memory"); \
+    } else { \
+      asm volatile("red.add." order ".sys.global.u64 [%0], %1;" ::"l"(at), "l"(addend) : "memory"); \
+    } \
+  }
+
 CHORALE_PTX_LOAD(load_relaxed, "relaxed")
 CHORALE_PTX_LOAD(load_acquire, "acquire")
 CHORALE_PTX_STORE(store_relaxed, "relaxed")
@@ -67,10 +78,14 @@ CHORALE_PTX_STORE(store_release, "release")
 CHORALE_PTX_ADD(add_relaxed, "relaxed")
 CHORALE_PTX_ADD(add_release, "release")
 CHORALE_PTX_ADD(add_acq_rel, "acq_rel")
+/// Additions whose thread does not wait for the value before, so that a post costs no round trip.
+CHORALE_PTX_POST(post_relaxed, "relaxed")
+CHORALE_PTX_POST(post_release, "release")
 
 #undef CHORALE_PTX_LOAD
 #undef CHORALE_PTX_STORE
 #undef CHORALE_PTX_ADD
+#undef CHORALE_PTX_POST
 
 /// Replaces `expected` by `desired`, with acquire order, and says whether it did. Never fails without a
 /// reason.
@@ -138,6 +153,17 @@ template <class T>
 CHORALE_FN T add_acq_rel(T* at, T addend) {
   static_assert(detail::is_atomic_word<T>);
   return __atomic_fetch_add(at, addend, __ATOMIC_ACQ_REL);
+}
+
+/// Additions of which nobody wants the value before.
+template <class T>
+CHORALE_FN void post_relaxed(T* at, T addend) {
+  add_relaxed(at, addend);
+}
+
+template <class T>
+CHORALE_FN void post_release(T* at, T addend) {
+  add_release(at, addend);
 }
 
 /// Replaces `expected` by `desired`, with acquire order, and says whether it did. Never fails without a

@@ -67,14 +67,6 @@ struct Deadline {
   }
 };
 
-#if defined(__CUDACC__)
-/// Deadline::poll for waits that are inlined many times: apart, so that the rare look does not grow each of
-/// them.
-__device__ __noinline__ inline Stop poll_apart(AbortWord* shared, uint64_t until) {
-  return Deadline{shared, 0, until}.poll();
-}
-#endif
-
 /// Whether the group has to stop; the same answer in every thread. Synchronises.
 CHORALE_FN Stop stop_for(const Group& group, const Deadline& deadline) {
   Stop stop = Stop::none;

@@ -1,26 +1,36 @@
 #pragma once
-// Where a transfer reads from and writes to: memory, packets, several sinks at once. See engine.hpp for the
-// loop and reduce.hpp for the sources that combine.
+// Where a transfer reads from and writes to: memory, several sinks at once. See packets.hpp for packets,
+// reduce.hpp for the sources that combine and engine.hpp for the loop.
 //
 // A SOURCE has                                         A SINK has
-//   waits, at_once   whether it can stop; CUDA: units a thread holds at once
+//   waits, at_once   whether it can stop; CUDA: units a thread holds at once, if it may_take_several()
 //   whole(bytes)     CUDA: all whole units within `bytes` are whole and aligned here too
-//   read<W>(...)     CUDA: one unit                      write<W>(...)   CUDA: one unit
+//   read<W>(turn)    CUDA: a turn's units                write<W>(turn)  CUDA: a turn's units
+//   gather<W>(turn)  CUDA: those of several sources at once, each as what unit_of() takes
 //   run(at), view()  CPU: a span of bytes                put()           CPU: a span of bytes
 // `at` counts bytes from the start of the transfer and is a multiple of 16. A span's data is padded to whole
 // units.
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
-#include "chorale/device/deadline.hpp"
 #include "chorale/device/group.hpp"
-#include "chorale/device/packet.hpp"
 #include "chorale/device/vec.hpp"
 
 namespace chorale {
 
 constexpr uint64_t unlimited = ~uint64_t{0};
+
+#if defined(__CUDACC__)
+/// What a thread moves in one step: n units, `stride` apart.
+struct Turn {
+  uint64_t unit;
+  uint64_t stride;
+  uint32_t n;
+  uint32_t bytes;  ///< of each unit; fewer than 16 only where n is at most 1
+};
+#endif
 
 namespace detail {
 /// CPU: bytes that a source which must stage or wait hands on at a time. Small enough for a fiber's stack.
@@ -52,27 +62,58 @@ struct Mem {
   static constexpr uint32_t at_once = 4;
 
 #if defined(__CUDACC__)
+  using Loaded = Unit;
+
+  CHORALE_FN bool may_take_several() const { return true; }
   CHORALE_FN bool whole(uint64_t bytes) const {
     return data && reinterpret_cast<uintptr_t>(data) % unit_bytes == 0 &&
            valid >= bytes / unit_bytes * unit_bytes;
   }
 
-  template <bool Whole>
-  CHORALE_FN Stop read(const Group&, uint64_t unit, uint32_t bytes, Unit& to) const {
-    if constexpr (Whole) {
-      to = reinterpret_cast<const Unit*>(data)[unit];
-    } else {
-      to = load_unit(data + unit * unit_bytes, data ? detail::bytes_within(unit, bytes, valid) : 0);
+  /// The turn's units from sources at(0) .. at(n-1), n <= K: all are being loaded before one is needed.
+  template <bool Whole, uint32_t K, uint32_t N, class At>
+  CHORALE_FN static Stop gather(const Group&, const Turn& turn, uint32_t n, const At& at, Unit (&to)[K][N]) {
+    const char* from[K];
+#pragma unroll
+    for (uint32_t source = 0; source < K; ++source) from[source] = source < n ? at(source).data : nullptr;
+#pragma unroll
+    for (uint32_t source = 0; source < K; ++source) {
+#pragma unroll
+      for (uint32_t index = 0; index < N; ++index) {
+        const uint64_t unit = turn.unit + index * turn.stride;
+        if (source >= n || index >= turn.n) continue;
+        if constexpr (Whole) {
+          to[source][index] = reinterpret_cast<const Unit*>(from[source])[unit];
+        } else {
+          const uint32_t bytes = from[source] ? detail::bytes_within(unit, turn.bytes, at(source).valid) : 0;
+          to[source][index] = load_unit(from[source] + unit * unit_bytes, bytes);
+        }
+      }
     }
     return Stop::none;
   }
 
-  template <bool Whole>
-  CHORALE_FN void write(uint64_t unit, uint32_t bytes, const Unit& from) const {
-    if constexpr (Whole) {
-      reinterpret_cast<Unit*>(data)[unit] = from;
-    } else if (data) {
-      store_unit(data + unit * unit_bytes, from, detail::bytes_within(unit, bytes, valid));
+  template <bool Whole, uint32_t N>
+  CHORALE_FN Stop read(const Group& group, const Turn& turn, Unit (&to)[N]) const {
+    Unit held[1][N];
+    gather<Whole, 1, N>(
+        group, turn, 1, [this](uint32_t) -> const Mem& { return *this; }, held);
+#pragma unroll
+    for (uint32_t index = 0; index < N; ++index) to[index] = held[0][index];
+    return Stop::none;
+  }
+
+  template <bool Whole, uint32_t N>
+  CHORALE_FN void write(const Turn& turn, const Unit (&from)[N]) const {
+#pragma unroll
+    for (uint32_t index = 0; index < N; ++index) {
+      const uint64_t unit = turn.unit + index * turn.stride;
+      if (index >= turn.n) continue;
+      if constexpr (Whole) {
+        reinterpret_cast<Unit*>(data)[unit] = from[index];
+      } else if (data) {
+        store_unit(data + unit * unit_bytes, from[index], detail::bytes_within(unit, turn.bytes, valid));
+      }
     }
   }
 #else
@@ -99,88 +140,28 @@ struct Mem {
 #endif
 };
 
-/// Packets of type P, source or sink, two bytes of slots for each byte of payload. As a source it waits for
-/// every packet; as a sink it sends whole units, the last one padded with zeros.
-template <class P>
-struct Packets {
-  P* slots = nullptr;
-  uint32_t flag = 0;
-  const Deadline* deadline = nullptr;  ///< of a source; null: waits for ever
-
-  Packets() = default;
-  CHORALE_HD Packets(void* slots, uint32_t flag, const Deadline* deadline = nullptr)
-      : slots(static_cast<P*>(slots)), flag(flag), deadline(deadline) {}
-  /// A source only.
-  CHORALE_HD Packets(const void* slots, uint32_t flag, const Deadline* deadline = nullptr)
-      : slots(static_cast<P*>(const_cast<void*>(slots))), flag(flag), deadline(deadline) {}
-
-  static constexpr bool waits = true;
-  static constexpr uint32_t at_once = 1;
-
-  /// Of one thread: waits for one unit.
-  CHORALE_FN Stop receive(const Group& group, uint64_t unit, Unit& to) const {
-    const P* at = slots + unit * packets_per_unit<P>;
 #if defined(__CUDACC__)
-    // The data comes with the look that finds it: nothing is read twice where latency counts.
-    uint64_t until = 0;
-    for (uint32_t spin = 1; !try_read_unit(at, flag, to); ++spin) {
-      group.pause(spin);
-      if (deadline && spin % 64 == 0) {
-        if (until == 0) until = deadline->started();
-        const Stop stop = poll_apart(deadline->shared, until);
-        if (stop != Stop::none) return try_read_unit(at, flag, to) ? Stop::none : stop;
-      }
+namespace detail {
+/// Writes to sinks at(0) .. at(n-1). Where each of them is, is looked up before the first store: a look-up
+/// behind a store would wait for it.
+template <bool Whole, uint32_t N, class At>
+CHORALE_FN void write_all(const Turn& turn, uint32_t n, const At& at, const Unit (&from)[N]) {
+  constexpr uint32_t ahead = 8;
+  using Sink = std::decay_t<decltype(at(0))>;
+  for (uint32_t first = 0; first < n; first += ahead) {
+    Sink sinks[ahead];
+#pragma unroll
+    for (uint32_t sink = 0; sink < ahead; ++sink) {
+      if (first + sink < n) sinks[sink] = at(first + sink);
     }
-#else
-    // What is asked of a scheduler changes nothing, so the packet is read again once it is known to be there:
-    // it stays until its reader has allowed the next one.
-    const auto came = [this, at]() -> bool {
-      Unit seen;
-      return try_read_unit(at, flag, seen);
-    };
-    while (!try_read_unit(at, flag, to)) {
-      const Stop stop = spin_until(group, deadline ? *deadline : Deadline{}, came);
-      if (stop != Stop::none) return stop;
+#pragma unroll
+    for (uint32_t sink = 0; sink < ahead; ++sink) {
+      if (first + sink < n) sinks[sink].template write<Whole, N>(turn, from);
     }
+  }
+}
+}  // namespace detail
 #endif
-    return Stop::none;
-  }
-
-#if defined(__CUDACC__)
-  CHORALE_FN bool whole(uint64_t) const { return true; }
-
-  template <bool>
-  CHORALE_FN Stop read(const Group& group, uint64_t unit, uint32_t, Unit& to) const {
-    return receive(group, unit, to);
-  }
-
-  template <bool>
-  CHORALE_FN void write(uint64_t unit, uint32_t, const Unit& from) const {
-    write_unit(slots + unit * packets_per_unit<P>, from, flag);
-  }
-#else
-  uint64_t run(uint64_t) const { return 0; }
-
-  Stop view(const Group& group, uint64_t at, uint64_t bytes, char* room, const char*& seen) const {
-    const uint64_t first = at / unit_bytes, units = units_of(bytes);
-    for (uint64_t index = 0; index < units; ++index) {
-      Unit unit;
-      const Stop stop = receive(group, first + index, unit);
-      if (stop != Stop::none) return stop;
-      std::memcpy(room + index * unit_bytes, &unit, unit_bytes);
-    }
-    seen = room;
-    return Stop::none;
-  }
-
-  void put(uint64_t at, uint64_t bytes, const char* from) const {
-    const uint64_t first = at / unit_bytes, units = units_of(bytes);
-    for (uint64_t index = 0; index < units; ++index) {
-      write_unit(slots + (first + index) * packets_per_unit<P>, load_unit(from + index * unit_bytes), flag);
-    }
-  }
-#endif
-};
 
 /// Sink: all of n sinks of one type, in order. The array outlives the transfer.
 template <class S>
@@ -195,9 +176,10 @@ struct Many {
     return yes;
   }
 
-  template <bool Whole>
-  CHORALE_FN void write(uint64_t unit, uint32_t bytes, const Unit& from) const {
-    for (uint32_t sink = 0; sink < n; ++sink) sinks[sink].template write<Whole>(unit, bytes, from);
+  template <bool Whole, uint32_t N>
+  CHORALE_FN void write(const Turn& turn, const Unit (&from)[N]) const {
+    detail::write_all<Whole, N>(
+        turn, n, [this](uint32_t sink) -> const S& { return sinks[sink]; }, from);
   }
 #else
   void put(uint64_t at, uint64_t bytes, const char* from) const {
@@ -222,9 +204,10 @@ struct MultiStore {
     return yes;
   }
 
-  template <bool Whole>
-  CHORALE_FN void write(uint64_t unit, uint32_t bytes, const Unit& from) const {
-    for (uint32_t rank = 0; rank < n; ++rank) member(rank).template write<Whole>(unit, bytes, from);
+  template <bool Whole, uint32_t N>
+  CHORALE_FN void write(const Turn& turn, const Unit (&from)[N]) const {
+    detail::write_all<Whole, N>(
+        turn, n, [this](uint32_t rank) { return member(rank); }, from);
   }
 #else
   void put(uint64_t at, uint64_t bytes, const char* from) const {
@@ -242,10 +225,10 @@ struct Tee {
 #if defined(__CUDACC__)
   CHORALE_FN bool whole(uint64_t bytes) const { return a.whole(bytes) && b.whole(bytes); }
 
-  template <bool Whole>
-  CHORALE_FN void write(uint64_t unit, uint32_t bytes, const Unit& from) const {
-    a.template write<Whole>(unit, bytes, from);
-    b.template write<Whole>(unit, bytes, from);
+  template <bool Whole, uint32_t N>
+  CHORALE_FN void write(const Turn& turn, const Unit (&from)[N]) const {
+    a.template write<Whole, N>(turn, from);
+    b.template write<Whole, N>(turn, from);
   }
 #else
   void put(uint64_t at, uint64_t bytes, const char* from) const {

@@ -7,6 +7,7 @@
 
 #include "chorale/device/endpoints.hpp"
 #include "chorale/device/group.hpp"
+#include "chorale/device/packets.hpp"
 #include "chorale/device/reduce.hpp"
 #include "chorale/device/vec.hpp"
 
@@ -26,31 +27,20 @@ CHORALE_FN Stop transfer(const Group& group, uint64_t bytes, const Source& sourc
 #if defined(__CUDACC__)
 
 namespace detail {
-/// The calling thread's units of first .. last-1, all of them of 16 bytes.
-template <bool Whole, class Source, class Sink>
-CHORALE_FN Stop move_units(const Group& group, uint64_t units, const Source& source, const Sink& sink) {
-  constexpr uint32_t at_once = Whole ? Source::at_once : 1;  // the slow way is kept small instead
-  const uint64_t stride = group.size;
-  uint64_t unit = group.rank;
-  // Several loads in flight before the first store hides the latency of peers' memory.
-  if constexpr (at_once > 1) {
-    for (; unit + (at_once - 1) * stride < units; unit += at_once * stride) {
-      Unit held[at_once];
+/// Moves the calling thread's units from `unit` on that lie before `units`, N at a time: several loads in
+/// flight before the first store hide the latency of peers' memory.
+template <uint32_t N, class Source, class Sink>
+CHORALE_FN Stop move_whole(const Group& group, uint64_t& unit, uint64_t units, const Source& source,
+                           const Sink& sink) {
+  while (unit < units) {
+    Turn turn{unit, group.size, 1, unit_bytes};
 #pragma unroll
-      for (uint32_t index = 0; index < at_once; ++index) {
-        source.template read<Whole>(group, unit + index * stride, unit_bytes, held[index]);
-      }
-#pragma unroll
-      for (uint32_t index = 0; index < at_once; ++index) {
-        sink.template write<Whole>(unit + index * stride, unit_bytes, held[index]);
-      }
-    }
-  }
-  for (; unit < units; unit += stride) {
-    Unit held;
-    const Stop stop = source.template read<Whole>(group, unit, unit_bytes, held);
+    for (uint32_t index = 1; index < N; ++index) turn.n += unit + index * turn.stride < units ? 1 : 0;
+    Unit held[N];
+    const Stop stop = source.template read<true, N>(group, turn, held);
     if (stop != Stop::none) return stop;
-    sink.template write<Whole>(unit, unit_bytes, held);
+    sink.template write<true, N>(turn, held);
+    unit += turn.n * turn.stride;
   }
   return Stop::none;
 }
@@ -58,15 +48,20 @@ CHORALE_FN Stop move_units(const Group& group, uint64_t units, const Source& sou
 
 template <class Source, class Sink>
 CHORALE_FN Stop transfer(const Group& group, uint64_t bytes, const Source& source, const Sink& sink) {
-  const uint64_t units = bytes / unit_bytes;
-  Stop stop = source.whole(bytes) && sink.whole(bytes)
-                  ? detail::move_units<true>(group, units, source, sink)
-                  : detail::move_units<false>(group, units, source, sink);
-  const uint32_t tail = uint32_t(bytes % unit_bytes);
-  if (tail != 0 && stop == Stop::none && units % group.size == group.rank) {
-    Unit held;
-    stop = source.template read<false>(group, units, tail, held);
-    if (stop == Stop::none) sink.template write<false>(units, tail, held);
+  uint64_t unit = group.rank;
+  Stop stop = Stop::none;
+  if (source.whole(bytes) && sink.whole(bytes)) {
+    const uint64_t units = bytes / unit_bytes;
+    stop = Source::at_once == 1 || source.may_take_several()
+               ? detail::move_whole<Source::at_once>(group, unit, units, source, sink)
+               : detail::move_whole<1>(group, unit, units, source, sink);
+  }
+  // The tail, or everything.
+  for (; stop == Stop::none && unit < units_of(bytes); unit += group.size) {
+    const Turn turn{unit, group.size, 1, detail::bytes_within(unit, unit_bytes, bytes)};
+    Unit held[1];
+    stop = source.template read<false, 1>(group, turn, held);
+    if (stop == Stop::none) sink.template write<false, 1>(turn, held);
   }
   if constexpr (Source::waits) stop = group.agree(stop);
   return stop;

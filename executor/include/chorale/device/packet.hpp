@@ -106,6 +106,52 @@ CHORALE_FN void write_unit(P* slots, const Unit& unit, uint32_t flag) {
     P::write(slots + packet, payload[packet], flag);
 }
 
+#if defined(__CUDACC__)
+/// The words of a unit's packets while they are waited for: they lie alike for every form of packet.
+struct PacketWords {
+  static constexpr uint32_t n = 2 * unit_bytes / sizeof(uint64_t);
+  uint64_t word[n];
+
+  /// Says that the words have some value, without an instruction: load_if leaves what it does not load.
+  CHORALE_FN void declare() {
+#pragma unroll
+    for (uint32_t index = 0; index < n; ++index) asm volatile("" : "=l"(word[index]));
+  }
+
+  /// Of one thread: loads the unit at `slots` if `wanted`. No branch, so that loads of several units stand
+  /// beside each other.
+  CHORALE_FN void load_if(bool wanted, const void* slots) {
+#pragma unroll
+    for (uint32_t index = 0; index < n; index += 2) {
+      asm volatile(
+          "{\n"
+          "  .reg .pred wanted;\n"
+          "  setp.ne.u32 wanted, %3, 0;\n"
+          "  @wanted ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2];\n"
+          "}"
+          : "+l"(word[index]), "+l"(word[index + 1])
+          : "l"(static_cast<const uint64_t*>(slots) + index), "r"(uint32_t(wanted))
+          : "memory");
+    }
+  }
+
+  /// Whether each word carries the flag.
+  CHORALE_FN bool carry(uint32_t flag) const {
+    uint32_t wrong = 0;
+#pragma unroll
+    for (uint32_t index = 0; index < n; ++index) wrong |= uint32_t(word[index] >> 32) ^ flag;
+    return wrong == 0;
+  }
+};
+
+CHORALE_FN Unit unit_of(const PacketWords& words) {
+  Unit unit;
+#pragma unroll
+  for (uint32_t index = 0; index < PacketWords::n; ++index) unit.item[index] = uint32_t(words.word[index]);
+  return unit;
+}
+#endif
+
 /// Of one thread: the unit, if all its packets are there.
 template <class P>
 CHORALE_FN bool try_read_unit(const P* slots, uint32_t flag, Unit& unit) {

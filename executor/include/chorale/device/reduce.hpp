@@ -168,11 +168,51 @@ struct Sum {
 };
 #endif
 
+#if defined(__CUDACC__)
+/// Sources whose units are loaded together before the first is used. Peers of a node with eight GPUs cost one
+/// round trip; with several units at a time as many loads are in flight, of fewer sources. Elements of one
+/// byte, whose sums take four times their room, leave registers for less.
+template <class T, uint32_t N>
+constexpr uint32_t together = N > 1 ? 3 : (sizeof(T) > 1 ? 7 : 4);
+
+/// to = first + at(0) + .. + at(n-1).
+template <ReduceOp Op, class T, bool Whole, uint32_t N, class First, class At>
+CHORALE_FN Stop combine_all(const Group& group, const Turn& turn, const First& first, uint32_t n,
+                            const At& at, uint32_t average_over, Unit (&to)[N]) {
+  using Other = std::decay_t<decltype(at(0))>;
+  constexpr uint32_t K = Whole || Other::waits ? together<T, N> : 1;  // the slow way is kept small instead
+  Sum<Op, T> sums[N];
+  Stop stop = first.template read<Whole, N>(group, turn, to);
+  if (stop != Stop::none) return stop;
+  uint32_t before = 0;
+  do {
+    const uint32_t left = n - before < K ? n - before : K;
+    typename Other::Loaded held[K][N];
+    stop = Other::template gather<Whole, K, N>(
+        group, turn, left, [&at, before](uint32_t source) -> decltype(auto) { return at(before + source); },
+        held);
+    if (stop != Stop::none) return stop;
+#pragma unroll
+    for (uint32_t index = 0; index < N; ++index) {
+      if (before == 0) sums[index].start(to[index]);
+#pragma unroll
+      for (uint32_t source = 0; source < K; ++source) {
+        if (source < left) sums[index].add(unit_of(held[source][index]));
+      }
+    }
+    before += K;
+  } while (before < n);
+#pragma unroll
+  for (uint32_t index = 0; index < N; ++index) to[index] = sums[index].finish(average_over);
+  return Stop::none;
+}
+#endif
+
 }  // namespace detail
 
-/// Source: first, then others[0] .. others[n-1], combined. The array outlives the transfer. `average_over` >
-/// 1, with avg only: the sum is divided by it before it is rounded; leave it 0 where more addends follow in a
-/// later step.
+/// Source: first, then others[0] .. others[n-1], combined. The array outlives the transfer. Others that are
+/// packets have one flag and one deadline. `average_over` > 1, with avg only: the sum is divided by it before
+/// it is rounded; leave it 0 where more addends follow in a later step.
 template <ReduceOp Op, class T, class First = Mem, class Other = Mem>
 struct Reduced {
   First first;
@@ -181,29 +221,22 @@ struct Reduced {
   uint32_t average_over = 0;
 
   static constexpr bool waits = First::waits || Other::waits;
-  static constexpr uint32_t at_once = waits ? 1 : 2;
+  static constexpr uint32_t at_once = waits || sizeof(T) == 1 ? 1 : 2;
 
 #if defined(__CUDACC__)
+  CHORALE_FN bool may_take_several() const { return n <= detail::together<T, at_once>; }
+
   CHORALE_FN bool whole(uint64_t bytes) const {
     bool yes = first.whole(bytes);
     for (uint32_t other = 0; other < n; ++other) yes &= others[other].whole(bytes);
     return yes;
   }
 
-  template <bool Whole>
-  CHORALE_FN Stop read(const Group& group, uint64_t unit, uint32_t bytes, Unit& to) const {
-    detail::Sum<Op, T> sum;
-    Stop stop = first.template read<Whole>(group, unit, bytes, to);
-    if (stop != Stop::none) return stop;
-    sum.start(to);
-#pragma unroll(Whole && !waits ? 4 : 1)
-    for (uint32_t other = 0; other < n; ++other) {
-      stop = others[other].template read<Whole>(group, unit, bytes, to);
-      if (stop != Stop::none) return stop;
-      sum.add(to);
-    }
-    to = sum.finish(average_over);
-    return Stop::none;
+  template <bool Whole, uint32_t N>
+  CHORALE_FN Stop read(const Group& group, const Turn& turn, Unit (&to)[N]) const {
+    return detail::combine_all<Op, T, Whole, N>(
+        group, turn, first, n, [this](uint32_t other) -> const Other& { return others[other]; }, average_over,
+        to);
   }
 #else
   uint64_t run(uint64_t) const { return 0; }
@@ -238,29 +271,24 @@ struct Multi {
   uint32_t average_over = 0;  ///< as in Reduced
 
   static constexpr bool waits = false;
-  static constexpr uint32_t at_once = 2;
+  static constexpr uint32_t at_once = sizeof(T) == 1 ? 1 : 2;
 
   CHORALE_FN Mem member(uint32_t rank) const { return {members[rank] + offset, valid}; }
 
 #if defined(__CUDACC__)
+  CHORALE_FN bool may_take_several() const { return n - 1 <= detail::together<T, at_once>; }
+
   CHORALE_FN bool whole(uint64_t bytes) const {
     bool yes = true;
     for (uint32_t rank = 0; rank < n; ++rank) yes &= member(rank).whole(bytes);
     return yes;
   }
 
-  template <bool Whole>
-  CHORALE_FN Stop read(const Group& group, uint64_t unit, uint32_t bytes, Unit& to) const {
-    detail::Sum<Op, T> sum;
-    member(0).template read<Whole>(group, unit, bytes, to);
-    sum.start(to);
-#pragma unroll(Whole ? 4 : 1)
-    for (uint32_t rank = 1; rank < n; ++rank) {
-      member(rank).template read<Whole>(group, unit, bytes, to);
-      sum.add(to);
-    }
-    to = sum.finish(average_over);
-    return Stop::none;
+  template <bool Whole, uint32_t N>
+  CHORALE_FN Stop read(const Group& group, const Turn& turn, Unit (&to)[N]) const {
+    return detail::combine_all<Op, T, Whole, N>(
+        group, turn, member(0), n - 1, [this](uint32_t other) { return member(other + 1); }, average_over,
+        to);
   }
 #else
   uint64_t run(uint64_t) const { return 0; }

@@ -63,9 +63,9 @@ CHORALE_FN void signal_add(const Group& group, Signal* at_peer, uint64_t addend 
   if (!group.leader()) return;
   group.step();
   if (relaxed) {
-    add_relaxed(&at_peer->value, addend);
+    post_relaxed(&at_peer->value, addend);
   } else {
-    add_release(&at_peer->value, addend);
+    post_release(&at_peer->value, addend);
   }
 }
 
@@ -118,7 +118,7 @@ CHORALE_FN void semaphore_release(const Group& group, Semaphore* semaphore, uint
   group.sync();
   if (!group.leader()) return;
   group.step();
-  add_release(&semaphore->permits, permits);
+  post_release(&semaphore->permits, permits);
 }
 
 /// Takes one permit, waiting for it. Takes none when it stops. A permit is taken by compare-and-swap from a

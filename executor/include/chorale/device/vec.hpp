@@ -24,6 +24,9 @@ CHORALE_HD uint64_t units_of(uint64_t bytes) {
   return bytes / unit_bytes + (bytes % unit_bytes != 0 ? 1 : 0);
 }
 
+/// What a source has loaded, as a unit; other sources have their own.
+CHORALE_HD const Unit& unit_of(const Unit& unit) { return unit; }
+
 /// The unit's elements, and back.
 template <class T>
 CHORALE_HD Pack<T, int(unit_bytes / sizeof(T))> elements_of(const Unit& unit) {

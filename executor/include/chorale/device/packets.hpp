@@ -1,0 +1,149 @@
+#pragma once
+// Packets as an end of a transfer, see endpoints.hpp.
+
+#include <cstdint>
+#include <cstring>
+
+#include "chorale/device/deadline.hpp"
+#include "chorale/device/endpoints.hpp"
+#include "chorale/device/group.hpp"
+#include "chorale/device/packet.hpp"
+#include "chorale/device/vec.hpp"
+
+namespace chorale {
+
+/// Packets of type P, source or sink, two bytes of slots for each byte of payload. As a source it waits for
+/// every packet; as a sink it sends whole units, the last one padded with zeros.
+template <class P>
+struct Packets {
+  P* slots = nullptr;
+  uint32_t flag = 0;
+  const Deadline* deadline = nullptr;  ///< of a source; null: waits for ever
+
+  Packets() = default;
+  CHORALE_HD Packets(void* slots, uint32_t flag, const Deadline* deadline = nullptr)
+      : slots(static_cast<P*>(slots)), flag(flag), deadline(deadline) {}
+  /// A source only.
+  CHORALE_HD Packets(const void* slots, uint32_t flag, const Deadline* deadline = nullptr)
+      : slots(static_cast<P*>(const_cast<void*>(slots))), flag(flag), deadline(deadline) {}
+
+  static constexpr bool waits = true;
+  static constexpr uint32_t at_once = 4;
+
+#if defined(__CUDACC__)
+  using Loaded = PacketWords;
+
+  CHORALE_FN bool may_take_several() const { return true; }
+  CHORALE_FN bool whole(uint64_t) const { return true; }
+
+  /// Of one thread: waits for the turn's units from sources at(0) .. at(n-1), n <= K, which carry the flag
+  /// and have the deadline of at(0). All are looked at before one is waited for, so that packets of several
+  /// peers cost one round trip and not one each; then only what is missing is looked at again. The data comes
+  /// with the look that finds it.
+  template <bool, uint32_t K, uint32_t N, class At>
+  CHORALE_FN static Stop gather(const Group& group, const Turn& turn, uint32_t n, const At& at,
+                                PacketWords (&to)[K][N]) {
+    static_assert(K * N <= 32, "a bit for each unit");
+    const uint32_t flag = n != 0 ? at(0).flag : 0;
+    const uint64_t first = turn.unit * packets_per_unit<P>, stride = turn.stride * packets_per_unit<P>;
+    uint32_t missing = 0;
+    const P* from[K];
+#pragma unroll
+    for (uint32_t source = 0; source < K; ++source) {
+      from[source] = source < n ? at(source).slots + first : nullptr;
+#pragma unroll
+      for (uint32_t index = 0; index < N; ++index) {
+        to[source][index].declare();
+        if (source < n && index < turn.n) missing |= 1u << (source * N + index);
+      }
+    }
+#pragma unroll
+    for (uint32_t unit = 0; unit < K * N; ++unit) {
+      to[unit / N][unit % N].load_if(missing & 1u << unit, from[unit / N] + unit % N * stride);
+    }
+    Stop stop = Stop::none;
+    uint64_t until = 0;
+    for (uint32_t spin = 1;; ++spin) {
+#pragma unroll
+      for (uint32_t unit = 0; unit < K * N; ++unit) {
+        if (to[unit / N][unit % N].carry(flag)) missing &= ~(1u << unit);
+      }
+      if (missing == 0) break;
+      if (stop != Stop::none) return stop;  // what came in time counts, even on the last look
+      group.pause(spin);
+      // The abort word may be across PCIe and the clock is slow to read: look at them rarely.
+      if (spin % 64 == 0 && at(0).deadline) {
+        const Deadline* const deadline = at(0).deadline;
+        if (until == 0) until = deadline->started();
+        stop = Deadline{deadline->shared, 0, until}.poll();
+      }
+      // Places are looked up again: kept, they would take a fourth more registers.
+#pragma unroll
+      for (uint32_t unit = 0; unit < K * N; ++unit) {
+        if (missing & 1u << unit) {
+          to[unit / N][unit % N].load_if(true, at(unit / N).slots + first + unit % N * stride);
+        }
+      }
+    }
+    return Stop::none;
+  }
+
+  template <bool Whole, uint32_t N>
+  CHORALE_FN Stop read(const Group& group, const Turn& turn, Unit (&to)[N]) const {
+    Loaded held[1][N];
+    const Stop stop = gather<Whole, 1, N>(
+        group, turn, 1, [this](uint32_t) -> const Packets& { return *this; }, held);
+#pragma unroll
+    for (uint32_t index = 0; index < N; ++index) to[index] = unit_of(held[0][index]);
+    return stop;
+  }
+
+  template <bool, uint32_t N>
+  CHORALE_FN void write(const Turn& turn, const Unit (&from)[N]) const {
+#pragma unroll
+    for (uint32_t index = 0; index < N; ++index) {
+      P* const at = slots + (turn.unit + index * turn.stride) * packets_per_unit<P>;
+      if (index < turn.n) write_unit(at, from[index], flag);
+    }
+  }
+#else
+  /// Of one thread: waits for one unit.
+  Stop receive(const Group& group, uint64_t unit, Unit& to) const {
+    const P* at = slots + unit * packets_per_unit<P>;
+    // What is asked of a scheduler changes nothing, so the packet is read again once it is known to be there:
+    // it stays until its reader has allowed the next one.
+    const auto came = [this, at]() -> bool {
+      Unit seen;
+      return try_read_unit(at, flag, seen);
+    };
+    while (!try_read_unit(at, flag, to)) {
+      const Stop stop = spin_until(group, deadline ? *deadline : Deadline{}, came);
+      if (stop != Stop::none) return stop;
+    }
+    return Stop::none;
+  }
+
+  uint64_t run(uint64_t) const { return 0; }
+
+  Stop view(const Group& group, uint64_t at, uint64_t bytes, char* room, const char*& seen) const {
+    const uint64_t first = at / unit_bytes, units = units_of(bytes);
+    for (uint64_t index = 0; index < units; ++index) {
+      Unit unit;
+      const Stop stop = receive(group, first + index, unit);
+      if (stop != Stop::none) return stop;
+      std::memcpy(room + index * unit_bytes, &unit, unit_bytes);
+    }
+    seen = room;
+    return Stop::none;
+  }
+
+  void put(uint64_t at, uint64_t bytes, const char* from) const {
+    const uint64_t first = at / unit_bytes, units = units_of(bytes);
+    for (uint64_t index = 0; index < units; ++index) {
+      write_unit(slots + (first + index) * packets_per_unit<P>, load_unit(from + index * unit_bytes), flag);
+    }
+  }
+#endif
+};
+
+}  // namespace chorale
