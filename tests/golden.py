@@ -11,8 +11,8 @@ A test is one file:
     what the command wrote: standard output, then standard error
 
 There may be several `run:` lines. They run one after the other in one temporary folder, until one does not exit
-with 0; only the last has the standard input. In commands and output {TMP} is that folder and {SRC} this
-one. `env: NAME=value` sets a variable for the commands; all other CHORALE_ variables are unset. `keep: regex` drops
+with 0; only the last has the standard input. In commands and output {TMP} is that folder, {SRC} this
+one and {BUILD} the one in whose tools/ <chorale> is. `env: NAME=value` sets a variable for the commands; all other CHORALE_ variables are unset. `keep: regex` drops
 output lines in which it is not found, for those that are another program's.
 
 --update rewrites what stands behind `==== exit`. Read the difference before you commit it: it is the review.
@@ -57,7 +57,8 @@ def run(chorale, text):
     head, runs, stdin, variables, keep = parse(text)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("CHORALE_")}
     with tempfile.TemporaryDirectory(prefix="golden-") as folder:
-        fill = lambda word: word.replace("{TMP}", folder).replace("{SRC}", str(HERE))
+        build = os.path.dirname(os.path.dirname(chorale))
+        fill = lambda word: word.replace("{TMP}", folder).replace("{SRC}", str(HERE)).replace("{BUILD}", build)
         environment.update({name: fill(value) for name, value in variables.items()})
         output, status = "", 0
         for number, words in enumerate(runs):

@@ -45,15 +45,16 @@ Action command::doctor(CLI::App& app) {
   CLI::Option* const plan = app.add_option(
       "plan", options->plan, "A plan file or -: look only whether this machine has what it needs");
   app.add_option("--bytes", options->bytes, "Size of the message that the plan is for; default 1M")
-      ->needs(plan);
+      ->needs(plan)
+      ->type_name("SIZE");
   app.add_option("--dtype", options->dtype, "Type of an element; default f32")
       ->needs(plan)
       ->check(one_of("dtype", dtype_names()))
-      ->option_text("NAME");
+      ->type_name("NAME");
   app.add_option("--only", options->only, "Only this part of the machine")
       ->excludes(plan)
       ->check(one_of("part", parts))
-      ->option_text("NAME:{" + join(parts) + "}");
+      ->type_name("NAME");
   return [options] {
     Examination found;
     if (options->plan.empty()) {

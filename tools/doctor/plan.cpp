@@ -25,19 +25,20 @@ struct PlanNeeds {
   }
 };
 
+std::string gpus_here(const GpusFound& gpus) {
+  if (!gpus.gpus.empty())
+    return "here " + std::string(gpus.gpus.size() == 1 ? "is " : "are ") + std::to_string(gpus.gpus.size());
+  return "here is none (" + gpus.problem + ")";
+}
+
 void compare_ranks(Examination& found, const GpusFound& gpus, const Plan& plan) {
-  const std::string needed = count(plan.ranks(), "rank") + ", each with a GPU of its own";
+  const std::string text = count(plan.ranks(), "rank") + ", each with a GPU of its own; " + gpus_here(gpus);
   if (plan.ranks() <= gpus.gpus.size()) {
-    found.pass("ranks", needed + "; here " +
-                            (gpus.gpus.size() == 1 ? "is 1" : "are " + std::to_string(gpus.gpus.size())));
-    return;
+    found.pass("ranks", text);
+  } else {
+    found.fail("ranks", text,
+               "a plan for fewer ranks, a machine with more GPUs, or the CPU: chorale run --backend cpu");
   }
-  found.fail("ranks",
-             needed + "; here " +
-                 (gpus.gpus.empty() ? "is none" + (gpus.problem.empty() ? "" : " (" + gpus.problem + ")")
-                  : gpus.gpus.size() == 1 ? "is 1"
-                                          : "are " + std::to_string(gpus.gpus.size())),
-             "a plan for fewer ranks, a machine with more GPUs, or the CPU: chorale run --backend cpu");
 }
 
 void compare_blocks(Examination& found, const GpusFound& gpus, const Plan& plan, const PlanNeeds& needs) {
@@ -109,10 +110,12 @@ void compare_packets(Examination& found, const GpusFound& gpus, const PlanNeeds&
   }
 }
 
-void compare_memory(Examination& found, const GpusFound& gpus, const PlanNeeds& needs) {
+void compare_memory(Examination& found, const GpusFound& gpus, const Plan& plan, const PlanNeeds& needs) {
   uint64_t bytes = 0;
   for (const RankNeeds& rank : needs.ranks) {
-    bytes = std::max(bytes, rank.input_bytes + rank.output_bytes + rank.scratch_bytes);
+    const uint64_t own =
+        plan.inplace ? std::max(rank.input_bytes, rank.output_bytes) : rank.input_bytes + rank.output_bytes;
+    bytes = std::max(bytes, own + rank.scratch_bytes);
   }
   const std::string needed =
       fmt::format("{} input, {} output, {} scratch a rank", format_bytes(needs.most(&RankNeeds::input_bytes)),
@@ -152,7 +155,7 @@ void look_at_plan(Examination& found, const GpusFound& gpus, const Plan& plan, u
   found.pass("message", fmt::format("{} bytes of {}", format_bytes(bytes), dtype_name(dtype)));
   compare_blocks(found, gpus, plan, needs);
   compare_channels(found, gpus, needs);
-  compare_memory(found, gpus, needs);
+  compare_memory(found, gpus, plan, needs);
   compare_packets(found, gpus, needs);
 }
 

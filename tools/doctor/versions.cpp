@@ -62,8 +62,8 @@ void look_at_ucx(Examination& found) {
 }
 
 void look_at_cuda_runtime(Examination& found) {
-#ifdef CHORALE_WITH_CUDA
-  const std::string built = "built in";
+#ifdef CHORALE_CUDA_VERSION
+  const std::string built = "built in, of CUDA " CHORALE_CUDA_VERSION;
 #else
   const std::string built = "not built in: plans run on the CPU";
 #endif
