@@ -103,19 +103,18 @@ std::vector<std::vector<Descriptor>> fetch_descriptors(World& world, world::Desc
 
 /// Fills `offer`; returns what the buffer lies in.
 std::vector<Segment> Imports::State::make_offer(const void* mine, uint64_t bytes, Offer& offer) {
-  if (passing) {
-    for (const uint64_t number : exports.forget_freed()) freed.push_back(number);
-    offer.freed = freed;
-  }
+  for (const uint64_t number : exports.forget_freed()) freed.push_back(number);
+  offer.freed = freed;
   if (!mine || bytes == 0) return {};
   Located located = locate_shareable(mine, bytes);
   offer.pointer = reinterpret_cast<uint64_t>(mine);
   offer.bytes = bytes;
   offer.offset = located.offset;
-  if (passing) {
-    for (const Segment& segment : located.segments) {
-      offer.parts.push_back({exports.number_of(segment), segment.bytes, segment.sharing, handle_of(segment)});
-    }
+  for (const Segment& segment : located.segments) {
+    // In one process pointers do, but numbering also makes sure that identity_of() tells later memory apart.
+    Offer::Part part{exports.number_of(segment), segment.bytes, segment.sharing, {}};
+    if (passing) part.handle = handle_of(segment);
+    offer.parts.push_back(part);
   }
   return located.segments;
 }

@@ -15,8 +15,9 @@ class Imported;
 /// What one rank knows of the others' memory: an executor has one. Imported allocations are kept by rank and
 /// allocation, in use or not, so that nothing is opened twice.
 ///
-/// An import keeps the physical memory even after its owner has freed it: imports that nobody uses are closed
-/// at the next exchange after that, or when there are more than `unused_limit`.
+/// An import keeps the physical memory even after its owner has freed it, and so does what this rank has
+/// given of cuMemCreate memory. Imports that nobody uses are closed at the next exchange after that, or when
+/// there are more than `unused_limit`.
 class Imports {
  public:
   static constexpr size_t unused_limit = 64;
