@@ -1,0 +1,275 @@
+// The driver's functions. They are found by name, as in the real one.
+
+#include <cudaTypedefs.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "state.hpp"
+
+namespace chorale::test::fake {
+
+State& state() {
+  static State& all = *new State;
+  return all;
+}
+
+std::map<uint64_t, Range>::iterator State::around(uint64_t address) {
+  auto found = ranges.upper_bound(address);
+  if (found == ranges.begin()) return ranges.end();
+  --found;
+  return address - found->first < found->second.bytes ? found : ranges.end();
+}
+
+int make_file(uint64_t bytes) {
+  const int file = bytes > 1ull << 40 ? -1 : memfd_create("device memory", MFD_CLOEXEC);
+  return file >= 0 && ftruncate(file, off_t(bytes)) == 0 ? file : -1;
+}
+
+void die(const char* why) {
+  std::fprintf(stderr, "fake CUDA: %s\n", why);
+  std::abort();
+}
+
+CUresult release(uint64_t number) {
+  const auto found = state().handles.find(number);
+  if (found == state().handles.end()) die("a handle is released too often");
+  Handle& handle = found->second;
+  if (--handle.references > 0) return CUDA_SUCCESS;
+  close(handle.file);
+  if (handle.created) state().used_bytes -= handle.bytes;
+  state().handles.erase(found);
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+/// The lowest number that is free.
+uint64_t add(const Handle& handle) {
+  uint64_t number = 1000;
+  while (state().handles.count(number)) ++number;
+  state().handles[number] = handle;
+  return number;
+}
+
+void* page(uint64_t address, uint64_t bytes, int flags, int file) {
+  return mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, flags, file, 0);
+}
+
+CUresult get_attribute(int* value, CUdevice_attribute, CUdevice) {
+  *value = 1;
+  return CUDA_SUCCESS;
+}
+
+CUresult pointer_attributes(unsigned count, CUpointer_attribute* names, void** values, CUdeviceptr address) {
+  const Lock lock(state().mutex);
+  const auto found = state().around(address);
+  const bool known = found != state().ranges.end();
+  const Range range = known ? found->second : Range{.device = -2};
+  const auto is = [&](Kind kind) { return unsigned(known && range.kind == kind); };
+  for (unsigned at = 0; at < count; ++at) {
+    switch (names[at]) {
+      case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *static_cast<unsigned*>(values[at]) =
+            !known ? 0u : unsigned(is(Kind::host) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
+        break;
+      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *static_cast<int*>(values[at]) = range.device;
+        break;
+      case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *static_cast<unsigned*>(values[at]) = is(Kind::managed);
+        break;
+      case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        *static_cast<unsigned*>(values[at]) = is(Kind::malloced);
+        break;
+      case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        *static_cast<unsigned long long*>(values[at]) = range.buffer_id;
+        break;
+      case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+        *static_cast<void**>(values[at]) = is(Kind::pooled) ? values : nullptr;
+        break;
+      case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+        *static_cast<uint64_t*>(values[at]) = 0;
+        break;
+      default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult address_range(CUdeviceptr* base, size_t* bytes, CUdeviceptr address) {
+  const Lock lock(state().mutex);
+  const auto found = state().around(address);
+  if (found == state().ranges.end()) return CUDA_ERROR_NOT_FOUND;
+  *base = found->first;
+  *bytes = found->second.bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult create(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties,
+                unsigned long long) {
+  const Lock lock(state().mutex);
+  const int file = make_file(bytes);
+  if (file < 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  *handle = add({file, bytes, unsigned(properties->requestedHandleTypes), 1, true, properties->location.id});
+  state().used_bytes += bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult release_handle(CUmemGenericAllocationHandle handle) {
+  const Lock lock(state().mutex);
+  return release(handle);
+}
+
+CUresult retain(CUmemGenericAllocationHandle* handle, void* address) {
+  const Lock lock(state().mutex);
+  const auto found = state().around(reinterpret_cast<uint64_t>(address));
+  if (found == state().ranges.end() || found->second.kind != Kind::mapped) return CUDA_ERROR_INVALID_VALUE;
+  *handle = found->second.handle;
+  ++state().handles[*handle].references;
+  return CUDA_SUCCESS;
+}
+
+CUresult export_handle(void* to, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+                       unsigned long long) {
+  const Lock lock(state().mutex);
+  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+  *static_cast<int*>(to) = fcntl(state().handles.at(handle).file, F_DUPFD_CLOEXEC, 0);
+  return CUDA_SUCCESS;
+}
+
+CUresult import_handle(CUmemGenericAllocationHandle* handle, void* from, CUmemAllocationHandleType) {
+  const Lock lock(state().mutex);
+  const int file = fcntl(int(reinterpret_cast<uintptr_t>(from)), F_DUPFD_CLOEXEC, 0);
+  struct stat status {};
+  if (file < 0 || fstat(file, &status) != 0) return CUDA_ERROR_INVALID_VALUE;
+  *handle = add(
+      {file, uint64_t(status.st_size), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1, false, current_device()});
+  return CUDA_SUCCESS;
+}
+
+CUresult reserve(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
+  const Lock lock(state().mutex);
+  void* const range = page(0, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  if (range == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  *address = reinterpret_cast<CUdeviceptr>(range);
+  state().reservations[*address] = {bytes, state().next_buffer_id++};
+  return CUDA_SUCCESS;
+}
+
+CUresult free_addresses(CUdeviceptr address, size_t bytes) {
+  const Lock lock(state().mutex);
+  const auto found = state().reservations.find(address);
+  if (found == state().reservations.end() || found->second.bytes != bytes) die("addresses are freed wrongly");
+  const auto mapped = state().ranges.lower_bound(address);
+  if (mapped != state().ranges.end() && mapped->first < address + bytes) die("mapped addresses are freed");
+  munmap(reinterpret_cast<void*>(address), bytes);
+  state().reservations.erase(found);
+  return CUDA_SUCCESS;
+}
+
+CUresult map(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle number,
+             unsigned long long) {
+  const Lock lock(state().mutex);
+  Handle& handle = state().handles.at(number);
+  auto reserved = state().reservations.upper_bound(address);
+  if (reserved == state().reservations.begin() || handle.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
+  --reserved;
+  if (address + bytes > reserved->first + reserved->second.bytes) return CUDA_ERROR_INVALID_VALUE;
+  page(address, bytes, MAP_SHARED | MAP_FIXED, handle.file);
+  ++handle.references;
+  state().ranges[address] = {bytes, Kind::mapped, reserved->second.buffer_id, handle.device, -1, number};
+  return CUDA_SUCCESS;
+}
+
+CUresult unmap(CUdeviceptr address, size_t bytes) {
+  const Lock lock(state().mutex);
+  const auto found = state().ranges.find(address);
+  if (found == state().ranges.end() || found->second.bytes != bytes) die("what is not mapped is unmapped");
+  page(address, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1);
+  const uint64_t handle = found->second.handle;
+  state().ranges.erase(found);
+  return release(handle);
+}
+
+CUresult set_access(CUdeviceptr address, size_t bytes, const CUmemAccessDesc*, size_t) {
+  const Lock lock(state().mutex);
+  for (uint64_t at = address; at < address + bytes;) {
+    const auto found = state().ranges.find(at);
+    if (found == state().ranges.end()) return CUDA_ERROR_INVALID_VALUE;
+    mprotect(reinterpret_cast<void*>(at), found->second.bytes, PROT_READ | PROT_WRITE);
+    at += found->second.bytes;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult granularity(size_t* bytes, const CUmemAllocationProp*, CUmemAllocationGranularity_flags) {
+  *bytes = 2 << 20;
+  return CUDA_SUCCESS;
+}
+
+CUresult properties_of(CUmemAllocationProp* properties, CUmemGenericAllocationHandle number) {
+  const Lock lock(state().mutex);
+  const Handle& handle = state().handles.at(number);
+  *properties = {};
+  properties->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties->location.id = handle.device;
+  properties->requestedHandleTypes = CUmemAllocationHandleType(handle.types);
+  return CUDA_SUCCESS;
+}
+
+template <class Word>
+CUresult write_word(CUstream, CUdeviceptr address, Word value, unsigned) {
+  *reinterpret_cast<volatile Word*>(address) = value;
+  return CUDA_SUCCESS;
+}
+
+template <class Word>
+CUresult wait_word(CUstream, CUdeviceptr, Word, unsigned) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+void* find(const std::string& name) {
+  static const std::map<std::string, void*> all = {
+      {"cuDeviceGetAttribute", reinterpret_cast<void*>(get_attribute)},
+      {"cuPointerGetAttributes", reinterpret_cast<void*>(pointer_attributes)},
+      {"cuMemGetAddressRange", reinterpret_cast<void*>(address_range)},
+      {"cuMemCreate", reinterpret_cast<void*>(create)},
+      {"cuMemRelease", reinterpret_cast<void*>(release_handle)},
+      {"cuMemRetainAllocationHandle", reinterpret_cast<void*>(retain)},
+      {"cuMemExportToShareableHandle", reinterpret_cast<void*>(export_handle)},
+      {"cuMemImportFromShareableHandle", reinterpret_cast<void*>(import_handle)},
+      {"cuMemAddressReserve", reinterpret_cast<void*>(reserve)},
+      {"cuMemAddressFree", reinterpret_cast<void*>(free_addresses)},
+      {"cuMemMap", reinterpret_cast<void*>(map)},
+      {"cuMemUnmap", reinterpret_cast<void*>(unmap)},
+      {"cuMemSetAccess", reinterpret_cast<void*>(set_access)},
+      {"cuMemGetAllocationGranularity", reinterpret_cast<void*>(granularity)},
+      {"cuMemGetAllocationPropertiesFromHandle", reinterpret_cast<void*>(properties_of)},
+      {"cuStreamWriteValue32", reinterpret_cast<void*>(write_word<cuuint32_t>)},
+      {"cuStreamWriteValue64", reinterpret_cast<void*>(write_word<cuuint64_t>)},
+      {"cuStreamWaitValue32", reinterpret_cast<void*>(wait_word<cuuint32_t>)},
+      {"cuStreamWaitValue64", reinterpret_cast<void*>(wait_word<cuuint64_t>)},
+  };
+  const auto found = all.find(name);
+  return found == all.end() ? nullptr : found->second;
+}
+
+}  // namespace
+}  // namespace chorale::test::fake
+
+extern "C" cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
+                                                        unsigned long long,
+                                                        cudaDriverEntryPointQueryResult* found) {
+  *function = chorale::test::fake::find(name);
+  *found = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  return cudaSuccess;
+}

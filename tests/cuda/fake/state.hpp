@@ -1,0 +1,75 @@
+/// \file
+/// A CUDA without GPUs, for the tests of what surrounds kernels: device memory is shared memory of the host,
+/// which other processes really map. As unkind as CUDA may be: numbers of handles and addresses are given
+/// again at once, and an address range keeps its buffer id whatever is mapped in it. A wrong release ends the
+/// process.
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace chorale::test::fake {
+
+enum class Kind { malloced, pooled, managed, host, mapped };
+
+/// Memory that there is an address for.
+struct Range {
+  uint64_t bytes = 0;
+  Kind kind = Kind::malloced;
+  uint64_t buffer_id = 0;
+  int device = 0;
+  int file = -1;        // unless mapped
+  uint64_t handle = 0;  // if mapped
+};
+
+/// What cuMemCreate() or an import made.
+struct Handle {
+  int file = -1;
+  uint64_t bytes = 0;
+  unsigned types = 0;
+  int references = 0;
+  bool created = false;
+  int device = 0;
+};
+
+struct Reservation {
+  uint64_t bytes = 0, buffer_id = 0;
+};
+
+/// An allocation of another process.
+struct Opened {
+  void* data = nullptr;
+  uint64_t bytes = 0;
+  int references = 0;
+};
+
+struct State {
+  std::recursive_mutex mutex;
+  std::map<uint64_t, Range> ranges;  // by address, as the next two
+  std::map<uint64_t, Reservation> reservations;
+  std::map<uint64_t, uint64_t> registered;  // bytes
+  std::map<uint64_t, Handle> handles;       // by number
+  std::map<std::string, Opened> opened;     // by IPC handle
+  uint64_t next_buffer_id = 1;
+  uint64_t used_bytes = 0;
+
+  /// The range around `address`, or the end.
+  std::map<uint64_t, Range>::iterator around(uint64_t address);
+};
+
+State& state();
+int current_device();
+
+/// A file of `bytes`; -1 if there is no room.
+int make_file(uint64_t bytes);
+CUresult release(uint64_t handle);
+
+/// The test shall see it.
+[[noreturn]] void die(const char* why);
+
+}  // namespace chorale::test::fake
