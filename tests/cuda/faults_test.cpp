@@ -1,6 +1,7 @@
 // What goes wrong on GPUs, and what must keep working: replay, streams, buffers. One process a rank; two ranks, which
 // may share a GPU. Each case is a process group of its own: faults_test [--filter TEXT] [--plans FOLDER]
 
+#include <chorale/device/deadline.hpp>
 #include <chorale/executor.hpp>
 #include <chorale/json.hpp>
 #include <cuda_runtime_api.h>
@@ -60,8 +61,8 @@ struct Rank {
   Rank(int of, const std::string& at, const char* timeout)
       : rank(of), address(at), config(config_of(timeout)), world(World::join(at, of, ranks, config.join())), executor(world, config) {
     must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-    must(cudaMalloc(&in, elements * sizeof(float)), "in");
-    must(cudaMalloc(&out, elements * sizeof(float)), "out");
+    must(cudaMalloc(reinterpret_cast<void**>(&in), elements * sizeof(float)), "in");
+    must(cudaMalloc(reinterpret_cast<void**>(&out), elements * sizeof(float)), "out");
   }
 
   Arguments arguments() const { return {.in = in, .out = out, .bytes = elements * sizeof(float)}; }
@@ -230,8 +231,8 @@ void graphs_and_eager_launches_mixed(int rank, const std::string& address) {
     constexpr int runs = 1000;
     float *fed = nullptr, *kept = nullptr;
     const size_t row = elements * sizeof(float);
-    must(cudaMalloc(&fed, runs * row), "fed");
-    must(cudaMalloc(&kept, runs * row), "kept");
+    must(cudaMalloc(reinterpret_cast<void**>(&fed), runs * row), "fed");
+    must(cudaMalloc(reinterpret_cast<void**>(&kept), runs * row), "kept");
     for (int run = 0; run < runs; ++run) me.feed(run, fed + run * elements);
     for (int run = 0; run < runs; ++run) {
       must(cudaMemcpyAsync(me.in, fed + run * elements, row, cudaMemcpyDeviceToDevice, me.stream), "in");
@@ -279,8 +280,8 @@ void buffers_that_come_and_go(int rank, const std::string& address) {
   const float* before = nullptr;
   for (int run = 0; run < 8; ++run) {
     float *in = nullptr, *out = nullptr;
-    must(cudaMalloc(&in, elements * sizeof(float) + 4096), "in");
-    must(cudaMalloc(&out, elements * sizeof(float) + 4096), "out");
+    must(cudaMalloc(reinterpret_cast<void**>(&in), elements * sizeof(float) + 4096), "in");
+    must(cudaMalloc(reinterpret_cast<void**>(&out), elements * sizeof(float) + 4096), "out");
     same += in == before;
     before = in;
     // At another place of its allocation on each rank.
