@@ -37,6 +37,9 @@ class Binding {
   /// Runs once, or enqueues it on `stream`. \throws RunError
   virtual void run(const Plan&, const Arguments&, void* stream) = 0;
 
+  /// See Executor::trace.
+  virtual void add_trace(std::vector<TraceSpan>&) {}
+
  private:
   Call call_;
 };

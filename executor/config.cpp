@@ -44,10 +44,10 @@ bool parse_bool(const std::string& text) {
   throw UsageError(fmt::format("'{}' is neither true nor false", text));
 }
 
-unsigned parse_workers(const std::string& text) {
-  const auto workers = parse_number<unsigned>(text);
-  if (!workers || *workers > 4096) throw UsageError(fmt::format("'{}' is no number from 0 to 4096", text));
-  return *workers;
+unsigned parse_number_to_4096(const std::string& text) {
+  const auto number = parse_number<unsigned>(text);
+  if (!number || *number > 4096) throw UsageError(fmt::format("'{}' is no number from 0 to 4096", text));
+  return *number;
 }
 
 uint16_t parse_port(const std::string& text) {
@@ -105,7 +105,7 @@ struct Row {
 
 const std::array rows = {
     CHORALE_SETTING(timeout, "of every wait", parse_duration(text), duration_text(value)),
-    CHORALE_SETTING(workers, "threads that run blocks on the CPU; 0: one a core", parse_workers(text),
+    CHORALE_SETTING(workers, "threads that run blocks on the CPU; 0: one a core", parse_number_to_4096(text),
                     std::to_string(value)),
     CHORALE_SETTING(port, "of the rendezvous that launchers set up; 0: from MASTER_PORT", parse_port(text),
                     std::to_string(value)),
@@ -115,6 +115,7 @@ const std::array rows = {
     CHORALE_SETTING(packet, "kind of packets", parse_word(text, {"ll8", "ll16"}), value),
     CHORALE_SETTING(log_level, "what goes to stderr",
                     parse_word(text, {"trace", "debug", "info", "warning", "error", "off"}), value),
+    CHORALE_SETTING(trace, "launches of each plan whose operations are timed", parse_number_to_4096(text), std::to_string(value)),
     CHORALE_SETTING(require_proof, "refuse plans without a proof", parse_bool(text),
                     value ? "true"s : "false"s),
 };

@@ -166,6 +166,12 @@ void Executor::execute(const Plan& plan, const Arguments& arguments, void* strea
 
 void Executor::check() { state_->backend->check(); }
 void Executor::synchronize(void* stream) { state_->backend->synchronize(stream); }
+std::vector<TraceSpan> Executor::trace() const {
+  std::vector<TraceSpan> spans;
+  for (const auto& binding : state_->bindings) binding->add_trace(spans);
+  return spans;
+}
+
 void* Executor::allocate(uint64_t bytes) { return state_->backend->allocate(bytes); }
 
 void agree_on_use(World& world, const std::string& mine) {

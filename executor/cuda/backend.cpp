@@ -41,6 +41,7 @@ class CudaBackend final : public Backend {
     common_.pool = &pool_;
     common_.abort = abort_.device(world.abort_word());
     common_.timeout_ns = uint64_t(std::max<int64_t>(0, config.timeout.value.count()));
+    common_.trace_launches = config.trace;
     common_.proxy = [this]() -> Proxy& {
       if (!proxy_) proxy_ = std::make_unique<Proxy>(device_);
       return *proxy_;
@@ -121,6 +122,10 @@ class CudaBackend final : public Backend {
     void run(const Plan& plan, const Arguments& arguments, void* stream) override {
       const CurrentDevice on(device);
       binding.run(plan, arguments, stream);
+    }
+    void add_trace(std::vector<TraceSpan>& spans) override {
+      const CurrentDevice on(device);
+      binding.add_trace(spans);
     }
     int device;
     Monitor& monitor_;

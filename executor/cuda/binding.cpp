@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "../cpu/report.hpp"
 #include "block_image.hpp"
@@ -245,6 +246,13 @@ void Binding::make_images() {
   launch_.semaphores = reinterpret_cast<Semaphore*>(base + semaphores_at);
   launch_.barriers = reinterpret_cast<Signal*>(base + barriers_at);
   launch_.stops = stops_.device();
+  if (common_.trace_launches != 0) {
+    uint32_t most = 0;
+    for (const image::Block& block : image_.blocks) most = std::max(most, block.n);
+    launch_.trace.per_block = (most + 1) * common_.trace_launches;
+    trace_ = DeviceMemory(blocks * launch_.trace.per_block * sizeof(TraceEntry), "a trace");
+    launch_.trace.entries = reinterpret_cast<TraceEntry*>(trace_.data());
+  }
   if (image_.uses_port) {
     port_ = std::make_unique<Proxy::Client>(common_.proxy(), signals_at_peer_, completed);
     launch_.fifo = port_->fifo();
@@ -299,6 +307,34 @@ void Binding::run(const Plan&, const Arguments& arguments, void* on) {
     check(cudaGetLastError(), "the division of an average");
   }
   move(placed_.after);
+}
+
+void Binding::add_trace(std::vector<TraceSpan>& spans) {
+  if (!trace_.data()) return;
+  check(cudaDeviceSynchronize(), "the end of what is traced");
+  const size_t per_block = launch_.trace.per_block;
+  std::vector<TraceEntry> entries(image_.blocks.size() * per_block);
+  check(cudaMemcpy(entries.data(), trace_.data(), entries.size() * sizeof(TraceEntry), cudaMemcpyDeviceToHost),
+        "a trace");
+  for (size_t block = 0; block < image_.blocks.size(); ++block) {
+    const ThreadBlock& of = plan_->gpus[rank_].threadblocks[block];
+    // An operation ends where the next one begins; pipelines may have left their body's times out of order.
+    std::map<uint32_t, std::vector<TraceEntry>> launches;
+    for (size_t at = 0; at < per_block; ++at) {
+      const TraceEntry& entry = entries[block * per_block + at];
+      if (entry.ns != 0) launches[entry.epoch].push_back(entry);
+    }
+    for (auto& [epoch, seen] : launches) {
+      std::stable_sort(seen.begin(), seen.end(),
+                       [](const TraceEntry& a, const TraceEntry& b) { return a.ns < b.ns; });
+      for (size_t at = 0; at + 1 < seen.size(); ++at) {
+        if (seen[at].op >= of.ops.size()) continue;
+        const Op& op = of.ops[seen[at].op];
+        spans.push_back({plan_->name, rank_, uint32_t(block), seen[at].op, info(op.code).name, plan_->line_of(op),
+                         epoch, seen[at].ns, seen[at + 1].ns});
+      }
+    }
+  }
 }
 
 Stop Binding::stopped(std::string& report) const {

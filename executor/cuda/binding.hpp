@@ -29,6 +29,7 @@ struct Common {
   Pool* pool = nullptr;
   AbortWord* abort = nullptr;  ///< as the device sees it
   uint64_t timeout_ns = 0;
+  unsigned trace_launches = 0;
   std::function<Proxy&()> proxy;  ///< makes it if there is none yet
 };
 
@@ -42,6 +43,8 @@ class Binding final : public chorale::Binding {
   bool serves(const Arguments& arguments) override;
   void prepare(const Arguments& arguments) override;
   void run(const Plan& plan, const Arguments& arguments, void* stream) override;
+
+  void add_trace(std::vector<TraceSpan>& spans) override;
 
   /// Why blocks had to stop, and what each waited for; none if none had. Any thread may ask.
   Stop stopped(std::string& report) const;
@@ -81,7 +84,7 @@ class Binding final : public chorale::Binding {
   PeerMemory peers_in_, peers_out_;
 
   Pool::Block control_;
-  DeviceMemory local_;
+  DeviceMemory local_, trace_;
   std::vector<Signal*> signals_at_peer_;
   uint64_t* completed_ = nullptr;  ///< of the first channel; a Signal apart
   HostArray<StopRecord> stops_;

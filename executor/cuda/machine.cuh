@@ -133,9 +133,9 @@ class Machine {
       Signal* const there = shared_.channels[channels.first[at]].at_peer;
       if (!there) continue;
       if (relaxed) {
-        add_relaxed(&there->value, uint64_t(1));
+        post_relaxed(&there->value, uint64_t(1));
       } else {
-        add_release(&there->value, uint64_t(1));
+        post_release(&there->value, uint64_t(1));
       }
     }
   }

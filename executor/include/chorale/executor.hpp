@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "chorale/config.hpp"
 #include "chorale/error.hpp"
@@ -37,6 +39,17 @@ struct MessageSizes {
 };
 MessageSizes message_sizes(const Plan&, uint64_t bytes, DType);
 
+/// When one operation of a thread block ran.
+struct TraceSpan {
+  std::string plan;
+  uint32_t rank = 0, block = 0;
+  uint32_t op = 0;          ///< in the thread block's operations
+  std::string_view name;    ///< the operation's, a literal
+  SourceLine line;          ///< the author's; line 0: unknown
+  uint64_t launch = 0;      ///< of this plan with these arguments, from 1
+  uint64_t begin_ns = 0, end_ns = 0;  ///< of the device's clock, which differs from device to device
+};
+
 /// One rank's executor. Calls on all ranks of the world must come in the same
 /// order with the same plan, bytes, dtype and op; a difference is an error on
 /// every rank. Not to be used by two threads at once.
@@ -67,6 +80,11 @@ class Executor {
 
   /// Waits for `stream` and check()s. On the CPU nothing is left to wait for.
   void synchronize(void* stream = nullptr);
+
+  /// When each operation of the last Config::trace launches of every plan ran on this rank, launches from CUDA graphs
+  /// included. Waits for the device. CUDA only: empty on the CPU, and without Config::trace. Operations in a
+  /// pipeline have the times of its last turn.
+  std::vector<TraceSpan> trace() const;
 
   /// Zeroed memory that peers reach without a copy. Freed with the executor. Collective where ranks are processes;
   /// `bytes` may differ by rank.
