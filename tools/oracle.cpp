@@ -10,41 +10,6 @@
 namespace chorale::tools {
 namespace {
 
-/// Layout of a float type: sign, exponent, mantissa. No mantissa: an integer.
-struct Format {
-  int mantissa = 0, bias = 0;
-  bool is_signed = true;
-  double exact = 0;  ///< every integer up to here is a value of the type
-};
-
-constexpr Format format(DType type) {
-  switch (type) {
-    case DType::f32:
-      return {23, 127, true, 0x1p24};
-    case DType::f16:
-      return {10, 15, true, 0x1p11};
-    case DType::bf16:
-      return {7, 127, true, 0x1p8};
-    case DType::f64:
-      return {52, 1023, true, 0x1p50};
-    case DType::i32:
-      return {0, 0, true, 0x1p30};
-    case DType::u32:
-      return {0, 0, false, 0x1p31};
-    case DType::i64:
-      return {0, 0, true, 0x1p50};  // what a double can hold
-    case DType::u8:
-      return {0, 0, false, 255};
-    case DType::i8:
-      return {0, 0, true, 127};
-    case DType::fp8_e4m3:
-      return {3, 7, true, 0x1p4};
-    case DType::fp8_e5m2:
-      return {2, 15, true, 0x1p3};
-  }
-  return {};
-}
-
 /// Powers of two that may meet in one product: the smallest range is that of fp8_e4m3, 2^-6 to 2^8; i8 ends
 /// at 2^6.
 constexpr uint32_t prod_budget = 6;
@@ -69,50 +34,6 @@ constexpr bool is_reducing(std::string_view collective) {
 }
 
 }  // namespace
-
-double decode(DType type, const std::byte* element) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, element, dtype_size(type));
-  const Format layout = format(type);
-  const int width = int(dtype_size(type)) * 8;
-  if (!layout.mantissa) {
-    if (!layout.is_signed) return double(bits);
-    return double(int64_t(bits << (64 - width)) >> (64 - width));
-  }
-  const uint64_t mantissa = bits & ((uint64_t(1) << layout.mantissa) - 1);
-  const int exponent_bits = width - 1 - layout.mantissa;
-  const int exponent = int((bits >> layout.mantissa) & ((uint64_t(1) << exponent_bits) - 1));
-  const bool negative = bits >> (width - 1);
-  const bool top = exponent == (1 << exponent_bits) - 1;
-  double value;
-  if (type == DType::fp8_e4m3 ? top && mantissa == 7 : top && mantissa) {
-    value = std::numeric_limits<double>::quiet_NaN();
-  } else if (top && type != DType::fp8_e4m3) {
-    value = std::numeric_limits<double>::infinity();
-  } else if (exponent == 0) {
-    value = std::ldexp(double(mantissa), 1 - layout.bias - layout.mantissa);
-  } else {
-    value = std::ldexp(double(mantissa + (uint64_t(1) << layout.mantissa)),
-                       exponent - layout.bias - layout.mantissa);
-  }
-  return negative ? -value : value;
-}
-
-void encode(DType type, double value, std::byte* element) {
-  const Format layout = format(type);
-  uint64_t bits = 0;
-  if (!layout.mantissa) {
-    bits = uint64_t(int64_t(value));
-  } else if (value != 0) {
-    // All values that the oracle makes are normal and exact: the mantissa's lower bits are zero.
-    const uint64_t wide = std::bit_cast<uint64_t>(value);
-    const int exponent = int((wide >> 52) & 0x7ff) - 1023 + layout.bias;
-    const uint64_t mantissa = (wide & ((uint64_t(1) << 52) - 1)) >> (52 - layout.mantissa);
-    bits = (uint64_t(exponent) << layout.mantissa) | mantissa;
-    if (value < 0) bits |= uint64_t(1) << (dtype_size(type) * 8 - 1);
-  }
-  std::memcpy(element, &bits, dtype_size(type));
-}
 
 Oracle::Oracle(const Plan& plan, const Case& of) : plan_(plan), case_(of) {
   const std::string& what = plan.collective;
@@ -156,7 +77,8 @@ Oracle::Oracle(const Plan& plan, const Case& of) : plan_(plan), case_(of) {
 double Oracle::value(uint32_t rank, uint64_t index, uint64_t turn) const {
   const Format layout = format(case_.dtype);
   const uint64_t key = mix(case_.seed + 0x9e3779b97f4a7c15u * (turn + 1));
-  const uint64_t shared = mix(key ^ (index * 0xd1342543de82ef95u));  // what all ranks know of an element
+  const uint64_t shared =
+      mix(key ^ (index % Pattern::period * 0xd1342543de82ef95u));  // what all ranks know of an element
   const uint64_t own = mix(shared + 0x9e3779b97f4a7c15u * (uint64_t(rank) + 1));
   const uint64_t exact = uint64_t(layout.exact);
   const auto within = [&](uint64_t hash, uint64_t most) {
@@ -237,39 +159,48 @@ std::optional<double> Oracle::expected(uint32_t rank, uint64_t index, uint64_t t
   return {};
 }
 
-void Oracle::fill(uint32_t rank, uint64_t turn, std::byte* input) const {
-  const size_t width = dtype_size(case_.dtype);
-  for (uint64_t index = 0; index < case_.input_elements; ++index) {
-    encode(case_.dtype, value(rank, index, turn), input + index * width);
-  }
+/// Elements of an output that come from the same contributors, with one shift.
+uint64_t Oracle::segment_elements() const {
+  if (has_post_) return case_.output_elements / std::max<uint64_t>(segmentation(plan_).output, 1);
+  if (plan_.collective == "allgather") return case_.input_elements;
+  if (plan_.collective == "alltoall") return case_.input_elements / plan_.ranks();
+  return case_.output_elements;
 }
 
-std::optional<Mismatch> Oracle::compare_with(uint32_t rank, uint64_t turn, const std::byte* output,
-                                             std::optional<uint32_t> sender) const {
-  const size_t width = dtype_size(case_.dtype);
-  std::optional<Mismatch> first;
-  for (uint64_t index = 0; index < case_.output_elements; ++index) {
-    const std::optional<double> want = sender ? value(*sender, index, turn) : expected(rank, index, turn);
-    if (!want) continue;
-    std::byte bits[8];
-    encode(case_.dtype, *want, bits);
-    if (std::memcmp(bits, output + index * width, width) == 0) continue;
-    if (!first) first = {rank, index, 0, decode(case_.dtype, output + index * width), *want};
-    ++first->elements;
+Pattern Oracle::input(uint32_t rank, uint64_t turn) const {
+  return {case_.dtype, case_.input_elements, case_.input_elements,
+          [&](uint64_t index) { return value(rank, index, turn); }};
+}
+
+std::vector<Pattern> Oracle::outputs(uint32_t rank, uint64_t turn) const {
+  std::vector<Pattern> patterns;
+  if (!known_) return patterns;
+  if (has_post_ || plan_.collective != "sendrecv") {
+    patterns.emplace_back(case_.dtype, case_.output_elements, segment_elements(),
+                          [&](uint64_t index) { return expected(rank, index, turn); });
+    return patterns;
   }
-  return first;
+  // What has come must be the whole input of one rank.
+  for (uint32_t sender = 0; sender < plan_.ranks(); ++sender) {
+    patterns.emplace_back(case_.dtype, case_.output_elements, case_.output_elements,
+                          [&](uint64_t index) { return value(sender, index, turn); });
+  }
+  return patterns;
+}
+
+void Oracle::fill(uint32_t rank, uint64_t turn, std::byte* to) const {
+  const Pattern pattern = input(rank, turn);
+  pattern.copy(0, to, pattern.bytes());
 }
 
 std::optional<Mismatch> Oracle::compare(uint32_t rank, uint64_t turn, const std::byte* output) const {
-  if (!known_) return {};
-  if (has_post_ || plan_.collective != "sendrecv") return compare_with(rank, turn, output, {});
-  // The plan does not say who sends to whom: what has come must be the whole input of one rank.
   std::optional<Mismatch> nearest;
-  for (uint32_t sender = 0; sender < plan_.ranks(); ++sender) {
-    const std::optional<Mismatch> found = compare_with(rank, turn, output, sender);
+  for (const Pattern& pattern : outputs(rank, turn)) {
+    const std::optional<Mismatch> found = pattern.compare(0, output, pattern.bytes());
     if (!found) return {};
     if (!nearest || found->elements < nearest->elements) nearest = found;
   }
+  if (nearest) nearest->rank = rank;
   return nearest;
 }
 
@@ -284,11 +215,10 @@ ReduceOp reduce_op_of(const Plan& plan) {
   return ReduceOp::sum;
 }
 
-double bus_factor(const Plan& plan) {
-  const double ranks = plan.ranks();
-  const std::string& what = plan.collective;
-  if (what == "allreduce") return 2 * (ranks - 1) / ranks;
-  if (what == "allgather" || what == "reducescatter" || what == "alltoall") return (ranks - 1) / ranks;
+double bus_factor(const std::string& what, uint32_t ranks) {
+  const double all = ranks;
+  if (what == "allreduce") return 2 * (all - 1) / all;
+  if (what == "allgather" || what == "reducescatter" || what == "alltoall") return (all - 1) / all;
   return 1;
 }
 

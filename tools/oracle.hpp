@@ -4,33 +4,20 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "chorale/plan.hpp"
+#include "tools/pattern.hpp"
 
 namespace chorale::tools {
-
-/// One element that is not what it must be.
-struct Mismatch {
-  uint32_t rank = 0;
-  uint64_t index = 0;     ///< element of the output
-  uint64_t elements = 0;  ///< how many of this rank's output are wrong
-  double got = 0, expected = 0;
-};
-
-/// The element of `bits` as a number; NaN for one.
-double decode(DType, const std::byte* element);
-
-/// `value`, which the type must be able to hold exactly, as the bits of one element.
-void encode(DType, double value, std::byte* element);
 
 /// Test data and expected results of one plan, type, operator and size. Independent of the executor: it
 /// shares no code with it, and computes in double, where all of its values are exact.
 ///
 /// Small integers for sum and avg, powers of two for prod: every partial result, in any order and with a
-/// rounding after every step, is a value of the type. So one wrong bit is an error, not noise.
+/// rounding after every step, is a value of the type. So one wrong bit is an error, not noise. The data of a
+/// rank repeats after Pattern::period elements.
 class Oracle {
  public:
   struct Case {
@@ -46,7 +33,14 @@ class Oracle {
   /// False for plans that say nothing of their result ("test" collectives without post-conditions).
   bool knows_result() const { return known_; }
 
-  /// Fills a rank's input. Another `turn` gives other data.
+  /// A rank's input. Another `turn` gives other data.
+  Pattern input(uint32_t rank, uint64_t turn) const;
+
+  /// What a rank's output must be: one of these. None if the plan does not say; several for "sendrecv", whose
+  /// plan does not say who sends to whom.
+  std::vector<Pattern> outputs(uint32_t rank, uint64_t turn) const;
+
+  /// Fills a rank's input.
   void fill(uint32_t rank, uint64_t turn, std::byte* input) const;
 
   /// Compares a rank's output with what it must be, bit for bit.
@@ -59,8 +53,7 @@ class Oracle {
   std::optional<double> expected(uint32_t rank, uint64_t index, uint64_t turn) const;
   std::optional<double> reduced(uint64_t input_index, uint64_t turn) const;
   std::optional<double> from_post(uint32_t rank, uint64_t index, uint64_t turn) const;
-  std::optional<Mismatch> compare_with(uint32_t rank, uint64_t turn, const std::byte* output,
-                                       std::optional<uint32_t> sender) const;
+  uint64_t segment_elements() const;
 
   const Plan& plan_;
   Case case_;
@@ -72,6 +65,6 @@ class Oracle {
 ReduceOp reduce_op_of(const Plan&);
 
 /// Bytes over the busiest link per byte of message, as nccl-tests define it.
-double bus_factor(const Plan&);
+double bus_factor(const std::string& collective, uint32_t ranks);
 
 }  // namespace chorale::tools

@@ -1,12 +1,39 @@
 /// \file
-/// `run` and `bench` share their options and their work.
+/// The options that `run` and `bench` share.
 #pragma once
 
+#include <optional>
+#include <string>
+
+#include "chorale/config.hpp"
+#include "chorale/executor.hpp"
 #include "tools/command.hpp"
+#include "tools/programs.hpp"
+#include "tools/rank_gpus.hpp"
 
 namespace chorale::tools {
 
-/// Declares the options and returns the run. \param bench  what --bench is by default
-Action declare_run(CLI::App&, bool bench);
+struct RunOptions {
+  std::string dtype = "f32", op, backend, packet, timeout;
+  uint32_t ranks = 0, workers = 0;
+  bool processes = false, threads = false, share_gpus = false;
+
+  void declare(CLI::App&);
+
+  /// Configuration with what the command line says on top.
+  Config config() const;
+  DType type() const;
+  std::optional<ReduceOp> reduce_op() const;
+  std::optional<PacketForm> packet_form() const;
+  /// A process a rank: what was asked for, else on cuda only.
+  bool as_processes(const Config&) const;
+  /// The GPUs of this machine; none were looked for unless the backend is cuda.
+  /// \throws Failure if there are fewer than ranks
+  RankGpus gpus(const Config&, uint32_t ranks) const;
+};
+
+/// Compiles a program or reads a plan, for `ranks` if not 0, and checks it.
+/// \throws Failure plan_wrong after its findings were reported
+Plan plan_for(const Wanted&, uint32_t ranks);
 
 }  // namespace chorale::tools

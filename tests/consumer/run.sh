@@ -13,4 +13,11 @@ ninja -C "$work/build" >"$work/build.log" 2>&1 || { cat "$work/build.log"; exit 
 "$work/installed/bin/chorale" check "$work/plan.json"
 "$work/installed/bin/chorale" run "$work/plan.json" --ranks 2 --bytes 4K --no-times
 "$work/installed/bin/chorale" compile "$here/../../plans/allreduce_ring.cpp" --set ranks=4 -o "$work/ring.json"
-"$work/build/application" "$work/ring.json"
+"$work/build/app_threads" "$work/ring.json"
+if [ -x "$work/build/app_mpi" ] && command -v mpirun >/dev/null; then
+  plan=$work/installed/share/chorale/plans/shipped/allreduce_ring_2.json
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n 2 "$work/build/app_mpi" "$plan"
+else
+  echo "skipped: app_mpi, there is no MPI on this machine"
+fi
+"$work/installed/bin/chorale" bench allgather --ranks 2 --bytes 4K --no-times

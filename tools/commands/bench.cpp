@@ -1,9 +1,204 @@
-// chorale bench: chorale run --bench.
+// chorale bench: plans timed, eagerly and in CUDA graphs, with NCCL beside them.
 
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "tools/bench/nccl.hpp"
+#include "tools/bench/plans.hpp"
+#include "tools/bench/results.hpp"
 #include "tools/run_options.hpp"
 
 namespace chorale::tools {
+namespace {
 
-Action command::bench(CLI::App& app) { return declare_run(app, true); }
+struct Options {
+  std::vector<std::string> what;
+  Wanted common;  ///< --set and --name
+  RunOptions run;
+  std::string bytes, format = "text", markdown, tuned, commit;
+  unsigned warmup = 5, calls = 50;
+  bool eager = false, graph = false, no_nccl = false, all = false, no_times = false;
+};
+
+/// The cases of a subject. What can be said before anything runs is said here, once.
+void add_cases(Subject& subject, const BenchRequest& request) {
+  for (size_t which = 0; which < request.sizes.size(); ++which) {
+    Case& one = subject.cases.emplace_back();
+    one.bytes = request.sizes[which];
+    try {
+      one.sizes = message_sizes(*subject.plan, one.bytes, request.dtype);
+      const uint64_t width = dtype_size(request.dtype);
+      one.oracle = std::make_shared<Oracle>(
+          *subject.plan,
+          Oracle::Case{request.dtype, subject.op, one.sizes.input / width, one.sizes.output / width, which});
+    } catch (const UsageError& error) {
+      one.refused = error.what();
+    } catch (const Failure& failure) {
+      one.refused = failure.what();
+    }
+  }
+}
+
+/// NCCL for every collective and place that a plan is timed for.
+void add_nccl(BenchRequest& request) {
+  std::vector<Subject> others;
+  for (const Subject& subject : request.subjects) {
+    const bool known = std::any_of(others.begin(), others.end(), [&](const Subject& other) {
+      return other.collective == subject.collective && other.in_place == subject.in_place;
+    });
+    if (known) continue;
+    Subject& other = others.emplace_back(subject);  // the plan tells the oracle what is right
+    other.name = "NCCL";
+    other.nccl = true;
+    const std::string why = Nccl::refuses(subject.collective, subject.in_place, request.dtype);
+    for (Case& one : other.cases) {
+      if (!why.empty()) one.refused = why;
+    }
+  }
+  request.subjects.insert(request.subjects.end(), others.begin(), others.end());
+}
+
+BenchRequest request_of(const Options& options, const Config& config, const std::vector<NamedPlan>& plans) {
+  const bool cuda = config.backend.value == "cuda";
+  BenchRequest request;
+  request.sizes = parse_sizes(!options.bytes.empty() ? options.bytes : cuda ? "1K:1G" : "1K:1M:4");
+  request.ranks = plans.front().plan.ranks();
+  request.dtype = options.run.type();
+  request.override_op = options.run.reduce_op();
+  request.packet = options.run.packet_form();
+  request.eager = options.eager || !options.graph;
+  request.graph = options.graph || !options.eager;
+  request.processes = options.run.as_processes(config);
+  request.warmup = options.warmup;
+  request.calls = options.calls;
+  if (options.graph && !cuda) {
+    throw Failure(Exit::command_wrong, "the CPU has no CUDA graphs",
+                  "leave --graph out, or use --backend cuda");
+  }
+  request.graph = request.graph && cuda;
+  for (const NamedPlan& named : plans) {
+    if (named.plan.ranks() != request.ranks) {
+      throw Failure(Exit::command_wrong,
+                    "plan '" + named.name + "' is for " + count(named.plan.ranks(), "rank") + ", but plan '" +
+                        plans.front().name + "' is for " + std::to_string(request.ranks),
+                    "time them one after the other: the ranks of one run are the same processes");
+    }
+    Subject subject;
+    subject.name = named.name;
+    subject.collective = named.plan.collective;
+    subject.plan = &named.plan;
+    subject.in_place = named.plan.inplace;
+    subject.op = request.override_op.value_or(reduce_op_of(named.plan));
+    add_cases(subject, request);
+    request.subjects.push_back(std::move(subject));
+  }
+  if (cuda && !options.no_nccl) add_nccl(request);
+  return request;
+}
+
+/// The command as a reader of the page would write it.
+std::string command_line(const Options& options, const BenchRequest& request, const Config& config) {
+  std::string text = "chorale bench";
+  for (const std::string& word : options.what) text += " " + word;
+  text += " --ranks " + std::to_string(request.ranks) + " --backend " + config.backend.value;
+  if (!options.bytes.empty()) text += " --bytes " + options.bytes;
+  if (options.run.dtype != "f32") text += " --dtype " + options.run.dtype;
+  return text + " --markdown " + options.markdown;
+}
+
+void print(const Options& options, const BenchResults& results) {
+  if (options.format == "csv") std::cout << csv(results);
+  if (options.format == "json") std::cout << json(results);
+  if (options.format == "text") {
+    std::cout << text_table(results, {.all = options.all, .times = !options.no_times});
+  }
+  std::cout.flush();
+}
+
+Exit bench_it(Options options) {
+  const Config config = options.run.config();
+  const bool collective = std::any_of(options.what.begin(), options.what.end(), names_collective);
+  if (options.run.ranks == 0 && collective && config.backend.value == "cuda") {
+    options.run.ranks = uint32_t(find_rank_gpus().names.size());
+  }
+  const std::vector<NamedPlan> plans = find_plans(options.what, options.common, options.run.ranks);
+  const BenchRequest request = request_of(options, config, plans);
+  const RankGpus gpus = options.run.gpus(config, request.ranks);
+  quieten_nccl();
+  const BenchReports reports(request);
+  const Launch launch{.ranks = request.ranks, .processes = request.processes, .progress = [&] {
+                        const Subject& now = request.subjects[reports.common().subject];
+                        return now.name + " at " + format_bytes(request.sizes[reports.common().size]);
+                      }};
+  const std::string error =
+      run_ranks(launch, config, [&](World& world) { bench_rank(world, request, config, reports); });
+  const BenchResults results = gather(request, reports, machine_facts(gpus, options.commit));
+  print(options, results);
+  if (!error.empty()) throw Failure(Exit::run_failed, error);
+  bool any = false;
+  const Result* failed = nullptr;
+  for (const Result& result : results.all) {
+    const Subject& of = results.subject(result);
+    any = any || (result.finished && !of.nccl);
+    if (!failed && result.failed && !of.nccl) failed = &result;
+    if (of.nccl || result.what.empty()) continue;
+    throw Failure(Exit::run_failed, "wrong result of " + of.name + ", " +
+                                        format_bytes(request.sizes[result.size]) + " bytes: " + result.what);
+  }
+  if (!any) throw Failure(Exit::run_failed, "nothing could be timed");
+  // After wrong results, nothing is written for others to rely on.
+  if (!options.markdown.empty())
+    write_output(options.markdown, markdown(results, command_line(options, request, config)));
+  if (!options.tuned.empty()) write_output(options.tuned, tuned(results));
+  if (failed) {
+    throw Failure(Exit::run_failed, "plan '" + results.subject(*failed).name + "' failed at " +
+                                        format_bytes(request.sizes[failed->size]) + ", see above");
+  }
+  return Exit::well;
+}
+
+}  // namespace
+
+Action command::bench(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("what", options->what,
+                 "Plan files, algorithms as for run, or a collective: all its shipped plans")
+      ->required();
+  app.add_option("--bytes", options->bytes,
+                 "Sizes of the message, as for run; default 1K:1G on cuda, 1K:1M:4 on cpu")
+      ->type_name("SIZES");
+  app.add_option("--set", options->common.set, "A parameter of the program; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--name", options->common.name, "Which program, if a source has several")->type_name("NAME");
+  options->run.declare(app);
+  app.add_flag("--eager", options->eager, "Time launches; default: launches and graphs");
+  app.add_flag("--graph", options->graph, "Time CUDA graphs; default: launches and graphs");
+  app.add_option("--calls", options->calls, "Calls in one graph, or in a row; default 50")
+      ->check(CLI::Range(1u, 10000u).description("1 to 10000"))
+      ->type_name("N");
+  app.add_option("--warmup", options->warmup, "Calls before the timed ones; default 5")
+      ->check(CLI::Range(1u, 10000u).description("1 to 10000"))
+      ->type_name("N");
+  app.add_flag("--no-nccl", options->no_nccl, "Do not time NCCL beside the plans");
+  app.add_flag("--all", options->all, "A row for every plan, not for the fastest of each size only");
+  app.add_flag("--no-times", options->no_times, "Leave the times out: the output is the same every time");
+  app.add_option("--format", options->format, "Form of the output; default text")
+      ->check(one_of("format", {"text", "csv", "json"}))
+      ->type_name("NAME");
+  app.add_option("--markdown", options->markdown, "Write a page with machine, versions and tables")
+      ->type_name("FILE");
+  app.add_option("--tuned-out", options->tuned, "Write the fastest plan of each range of sizes as JSON")
+      ->type_name("FILE");
+  app.add_option("--commit", options->commit,
+                 "What to call this build; default: git describe when it was configured")
+      ->type_name("TEXT");
+  app.footer(
+      "Times are means, of the slowest rank; algbw and busbw are GB/s as nccl-tests define them. Results "
+      "are\n"
+      "compared with an oracle before and after. NCCL runs in its default mode; ratio is its time by ours.");
+  return [options] { return bench_it(*options); };
+}
 
 }  // namespace chorale::tools

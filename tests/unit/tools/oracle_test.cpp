@@ -135,6 +135,43 @@ TEST(Oracle, KnowsWhereEveryElementGoes) {
   }
 }
 
+// Data repeats after a prime number of elements, so what is in the wrong place still looks wrong.
+TEST(Pattern, LargeBuffersAreComparedInPiecesAndWhole) {
+  constexpr uint64_t part = Pattern::period + 1234, ranks = 3, width = sizeof(float);
+  for (const char* const collective : {"allreduce", "allgather", "reducescatter", "alltoall"}) {
+    const Plan plan = plan_of(collective, ranks);
+    const bool gathers = collective == std::string("allgather"), scatters = collective == std::string("reducescatter");
+    const uint64_t in = gathers ? part : part * ranks, out = scatters ? part : part * ranks;
+    const Oracle oracle(plan, {DType::f32, ReduceOp::sum, in, out, 3});
+    std::vector<std::vector<float>> inputs(ranks, std::vector<float>(in));
+    for (uint32_t rank = 0; rank < ranks; ++rank) oracle.fill(rank, 1, reinterpret_cast<std::byte*>(inputs[rank].data()));
+    constexpr uint32_t me = 1;
+    std::vector<float> output(out);
+    for (uint64_t index = 0; index < out; ++index) {
+      if (gathers) output[index] = inputs[index / part][index % part];
+      else if (collective == std::string("alltoall")) output[index] = inputs[index / part][me * part + index % part];
+      else for (const auto& input : inputs) output[index] += input[(scatters ? me * part : 0) + index];
+    }
+    const auto bytes = [&](uint64_t element) { return reinterpret_cast<const std::byte*>(output.data() + element); };
+    EXPECT_FALSE(oracle.compare(me, 1, bytes(0))) << collective;
+    const Pattern wanted = oracle.outputs(me, 1).at(0);
+    for (uint64_t first = 0; first < out; first += 100000) {
+      const uint64_t count = std::min<uint64_t>(100000, out - first);
+      EXPECT_FALSE(wanted.compare(first * width, bytes(first), count * width)) << collective << " from " << first;
+    }
+    output[Pattern::period + 7] += 1;
+    output[part - 1] += 1;
+    const auto found = wanted.compare(100000 * width, bytes(100000), (part - 100000) * width);
+    ASSERT_TRUE(found) << collective;
+    EXPECT_EQ(found->index, Pattern::period + 7);
+    EXPECT_EQ(found->elements, 2u);
+    for (const uint64_t shift : {1024u, 65536u, 262144u}) {
+      const std::optional<Mismatch> moved = wanted.compare(0, bytes(shift), 1024 * width);
+      EXPECT_TRUE(shift + 1024 > out || (moved && moved->elements > 900)) << collective << " moved by " << shift;
+    }
+  }
+}
+
 TEST(Sizes, ListsAndRanges) {
   EXPECT_EQ(parse_sizes("1,4K,1M"), (std::vector<uint64_t>{1, 4096, 1 << 20}));
   EXPECT_EQ(parse_sizes("1K:4KiB"), (std::vector<uint64_t>{1024, 2048, 4096}));

@@ -1,4 +1,4 @@
-// Ranks as processes of this machine: started, watched and cleaned up by this one.
+#include "tools/ranks.hpp"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -11,28 +11,36 @@
 #include <cstring>
 #include <thread>
 
-#include "chorale/world.hpp"
-#include "tools/command.hpp"
-#include "tools/runner.hpp"
-
 namespace chorale::tools {
 namespace {
 
 std::atomic<int> stop_asked = 0;  // lock-free, so a signal handler may write it
 extern "C" void ask_to_stop(int) { stop_asked = 1; }
 
+/// How a rank's process ended.
+struct End {
+  char error[4096];
+  RunError::Reason reason;
+  std::atomic<bool> failed;
+
+  void fail(RunError::Reason why, const char* message) {
+    reason = why;
+    std::snprintf(error, sizeof error, "%s", message);
+    failed = true;
+  }
+};
+
 /// The part of a child; does not return.
-[[noreturn]] void be_rank(uint32_t rank, const std::string& address, pid_t parent, const Plan& plan,
-                          const RunRequest& request, const Config& config, const std::vector<Oracle>& oracles,
-                          Reports& reports) {
+[[noreturn]] void be_rank(uint32_t rank, const std::string& address, pid_t parent, const Launch& launch,
+                          const Config& config, const std::function<void(World&)>& body, End& end) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(int(Exit::run_failed));  // it died before we asked to die with it
   ::signal(SIGINT, SIG_IGN);                                  // the parent ends us, once it has reported
   ::signal(SIGTERM, SIG_DFL);
   try {
-    World world = World::join(address, int(rank), int(plan.ranks()), config.join());
+    World world = World::join(address, int(rank), int(launch.ranks), config.join());
     try {
-      run_rank(world, plan, request, config, oracles, reports);
+      body(world);
     } catch (const RunError&) {
       throw;
     } catch (const std::exception& error) {
@@ -40,10 +48,10 @@ extern "C" void ask_to_stop(int) { stop_asked = 1; }
       throw;
     }
   } catch (const RunError& error) {
-    reports.fail(rank, error.reason, error.what());
+    end.fail(error.reason, error.what());
     ::_exit(int(Exit::run_failed));
   } catch (const std::exception& error) {
-    reports.fail(rank, RunError::Reason::other, error.what());
+    end.fail(RunError::Reason::other, error.what());
     ::_exit(int(Exit::run_failed));
   }
   ::_exit(0);
@@ -92,61 +100,79 @@ class Children {
 };
 
 /// The cause among the ranks' errors: what only echoes another rank's trouble comes last.
-std::string cause_of(const Reports& reports, uint32_t ranks) {
+std::string cause_of(const Shared<End>& ends, uint32_t ranks) {
   for (const bool echoes : {false, true}) {
     for (uint32_t rank = 0; rank < ranks; ++rank) {
-      const RankReport& report = reports.rank(rank);
-      const bool echo =
-          report.reason == RunError::Reason::aborted || report.reason == RunError::Reason::peer_lost;
-      if (report.failed && echo == echoes) return report.error;
+      const End& end = ends[rank];
+      const bool echo = end.reason == RunError::Reason::aborted || end.reason == RunError::Reason::peer_lost;
+      if (end.failed && echo == echoes) return end.error;
     }
   }
   return "";
 }
 
-}  // namespace
+bool any_failed(const Shared<End>& ends, uint32_t ranks) {
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    if (ends[rank].failed) return true;
+  }
+  return false;
+}
 
-std::string run_processes(const Plan& plan, const RunRequest& request, const Config& config,
-                          const std::vector<Oracle>& oracles, Reports& reports) {
+std::string run_processes(const Launch& launch, const Config& config,
+                          const std::function<void(World&)>& body) {
   const pid_t parent = ::getpid();
   const std::string address = "shm://chorale-run-" + std::to_string(parent);
+  const Shared<End> ends(launch.ranks);
   struct sigaction action = {}, old_interrupt, old_terminate;
   action.sa_handler = ask_to_stop;
   ::sigaction(SIGINT, &action, &old_interrupt);
   ::sigaction(SIGTERM, &action, &old_terminate);
   Children children;
-  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
+  for (uint32_t rank = 0; rank < launch.ranks; ++rank) {
     const pid_t process = ::fork();
-    if (process == 0) be_rank(rank, address, parent, plan, request, config, oracles, reports);
+    if (process == 0) be_rank(rank, address, parent, launch, config, body, ends[rank]);
     if (process < 0) {
       throw Failure(Exit::run_failed,
                     "cannot start the process of rank " + std::to_string(rank) + " of " +
-                        std::to_string(plan.ranks()) + ": " + std::strerror(errno),
-                    "run without --processes: the ranks are then threads");
+                        std::to_string(launch.ranks) + ": " + std::strerror(errno),
+                    "make the ranks threads: run without --processes, or with --threads");
     }
     children.add(process);
   }
 
   Progress progress;
   std::string death;
+  bool failure = false;
   auto give_up = std::chrono::steady_clock::time_point::max();
   while (!children.all_ended() && !stop_asked && std::chrono::steady_clock::now() < give_up) {
     const std::string news = children.poll();
-    if (!news.empty() && death.empty()) {
-      death = news;
-      // The others are told by the world; who does not hear it is ended.
+    // The others are told by the world; who does not hear it, in a library's kernel for example, is ended.
+    if ((!news.empty() && death.empty()) || (!failure && any_failed(ends, launch.ranks))) {
+      if (!news.empty()) death = news;
+      failure = true;
       give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     }
-    progress("size " + std::to_string(reports.rank(0).done + 1) + " of " +
-             std::to_string(request.sizes.size()));
+    if (launch.progress) progress(launch.progress());
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   ::sigaction(SIGINT, &old_interrupt, nullptr);
   ::sigaction(SIGTERM, &old_terminate, nullptr);
   if (stop_asked) throw Failure(Exit::interrupted, "interrupted");
-  const std::string cause = cause_of(reports, plan.ranks());
+  const std::string cause = cause_of(ends, launch.ranks);
   if (death.empty()) return cause;
   return cause.empty() ? death : death + "\n  the others: " + cause;
+}
+
+}  // namespace
+
+std::string run_ranks(const Launch& launch, const Config& config, const std::function<void(World&)>& body) {
+  if (launch.processes) return run_processes(launch, config, body);
+  try {
+    run_local(int(launch.ranks), body, config.local());
+  } catch (const RunError& error) {
+    return error.what();
+  }
+  return "";
 }
 
 }  // namespace chorale::tools

@@ -1,0 +1,128 @@
+// The results as CSV and JSON: every subject, size and mode; and the best plans of size ranges as JSON.
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/bench/results.hpp"
+
+namespace chorale::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n") == text.npos) return text;
+  std::string result = "\"";
+  for (const char letter : text) result += letter == '"' ? std::string("\"\"") : std::string(1, letter);
+  return result + "\"";
+}
+
+Json facts_of(const BenchResults& results) {
+  Json facts;
+  for (const auto& [name, value] : results.facts) facts[name] = value;
+  return facts;
+}
+
+/// One result, with the same keys as the columns of the CSV.
+Json fields(const BenchResults& results, const Result& result) {
+  const BenchRequest& request = *results.request;
+  const Subject& of = results.subject(result);
+  const Bandwidth speed = bandwidth(results, result);
+  const double nccl = results.nccl_us(of.collective, of.in_place, result.size, result.mode);
+  Json row;
+  row["collective"] = of.collective;
+  row["ranks"] = request.ranks;
+  row["size"] = request.sizes[result.size];
+  row["count"] = elements(results, result);
+  row["type"] = dtype_name(request.dtype);
+  row["redop"] = redop(results, result);
+  row["mode"] = mode_names[size_t(result.mode)];
+  row["place"] = of.in_place ? "in-place" : "out-of-place";
+  row["plan"] = of.name;
+  for (const char* const key : {"time_us", "algbw", "busbw", "wrong", "nccl_us", "ratio"}) row[key] = nullptr;
+  if (result.finished) {
+    row["time_us"] = result.us;
+    row["algbw"] = speed.algorithm;
+    row["busbw"] = speed.bus;
+    if (result.checked) row["wrong"] = result.wrong;
+  }
+  if (nccl > 0) row["nccl_us"] = nccl;
+  if (nccl > 0 && result.finished && result.us > 0) row["ratio"] = nccl / result.us;
+  row["best"] = results.best(of.collective, of.in_place, result.size, result.mode) == &result;
+  row["note"] = result.what.empty() ? result.note : result.what;
+  return row;
+}
+
+/// Modes that were not asked for, or that the backend has not, have neither a time nor a note.
+bool says_something(const BenchResults& results, const Result& result) {
+  const bool wanted = result.mode == Mode::eager ? results.request->eager : results.request->graph;
+  return wanted && (result.finished || !result.note.empty());
+}
+
+std::string word(const Json& value) {
+  if (value.is_null()) return "";
+  if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
+  return value.is_string() ? quoted(value.get<std::string>()) : value.dump();
+}
+
+}  // namespace
+
+std::string csv(const BenchResults& results) {
+  std::string text;
+  for (const Result& result : results.all) {
+    if (!says_something(results, result)) continue;
+    const Json row = fields(results, result);
+    std::string head, line;
+    for (const auto& [key, value] : row.items()) {
+      head += (head.empty() ? "" : ",") + key;
+      line += (line.empty() ? "" : ",") + word(value);
+    }
+    if (text.empty()) text = head + "\n";
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string json(const BenchResults& results) {
+  Json whole;
+  whole["machine"] = facts_of(results);
+  whole["results"] = Json::array();
+  for (const Result& result : results.all) {
+    if (says_something(results, result)) whole["results"].push_back(fields(results, result));
+  }
+  return whole.dump(2) + "\n";
+}
+
+std::string tuned(const BenchResults& results) {
+  const BenchRequest& request = *results.request;
+  Json whole;
+  whole["machine"] = facts_of(results);
+  whole["type"] = dtype_name(request.dtype);
+  whole["tuned"] = Json::array();
+  for (const std::string& collective : results.collectives()) {
+    for (const bool in_place : {false, true}) {
+      // Graphs show what the plans cost; eager calls of small sizes show what a launch costs.
+      const Mode mode = results.any(collective, in_place, Mode::graph) ? Mode::graph : Mode::eager;
+      Json ranges = Json::array();
+      for (size_t size = 0; size < request.sizes.size(); ++size) {
+        const Result* const best = results.best(collective, in_place, size, mode);
+        if (!best) continue;
+        const std::string& plan = results.subject(*best).name;
+        if (ranges.empty() || ranges.back()["plan"] != plan) {
+          ranges.push_back({{"from", request.sizes[size]}, {"to", request.sizes[size]}, {"plan", plan}});
+        }
+        ranges.back()["to"] = request.sizes[size];
+      }
+      if (ranges.empty()) continue;
+      whole["tuned"].push_back({{"collective", collective},
+                                {"ranks", request.ranks},
+                                {"inplace", in_place},
+                                {"mode", mode_names[size_t(mode)]},
+                                {"ranges", ranges}});
+    }
+  }
+  return whole.dump(2) + "\n";
+}
+
+}  // namespace chorale::tools

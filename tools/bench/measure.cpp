@@ -1,0 +1,256 @@
+#include "tools/bench/measure.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "tools/bench/nccl.hpp"
+#include "tools/check_run.hpp"
+#include "tools/device.hpp"
+
+namespace chorale::tools {
+namespace {
+
+constexpr unsigned most_rounds = 10, least_calls = 5;
+
+/// What is timed, without saying whose it is.
+struct Timed {
+  std::function<void()> prepare, enqueue, wait;
+  std::byte *first = nullptr, *second = nullptr;  ///< memory for the largest size
+};
+
+class Rank {
+ public:
+  Rank(World& world, const BenchRequest& request, const Config& config, const BenchReports& reports)
+      : world_(world),
+        request_(request),
+        config_(config),
+        reports_(reports),
+        rank_(uint32_t(world.rank())),
+        device_(make_device(config.backend, world)) {}
+
+  void subject(size_t which) {
+    const Subject& subject = request_.subjects[which];
+    MessageSizes most;
+    for (const Case& one : subject.cases) {
+      if (!one.refused.empty()) continue;
+      most.input = std::max(most.input, one.sizes.input);
+      most.output = std::max(most.output, one.sizes.output);
+    }
+    if (most.input == 0) return;
+    if (subject.in_place) most.input = most.output = std::max(most.input, most.output);
+    std::optional<Executor> executor;
+    Timed timed;
+    std::string failure = subject.nccl ? open_nccl(most, timed) : attempt([&] {
+      executor.emplace(world_, config_);
+      open_plan(*executor, most, subject.in_place, timed);
+    });
+    for (size_t size = 0; size < subject.cases.size(); ++size) {
+      const Case& one = subject.cases[size];
+      if (!one.refused.empty()) continue;
+      if (rank_ == 0) reports_.common().subject = uint32_t(which), reports_.common().size = uint32_t(size);
+      if (failure.empty()) {
+        bool usage = false;
+        const std::string why =
+            attempt([&] { run_case(which, size, timed, executor ? &*executor : nullptr); }, &usage);
+        if (why.empty()) continue;
+        note(which, size, why, !usage);
+        // A size that the plan cannot take says nothing of the next; what has hung or died does.
+        if (!usage) failure = "not tried: it has failed at " + format_bytes(one.bytes);
+      } else {
+        note(which, size, failure, true);
+      }
+    }
+    // Nobody frees what others still use.
+    world_.barrier();
+  }
+
+ private:
+  /// Runs `part` on all ranks. Why it failed, "" if it did not; the world works again afterwards.
+  std::string attempt(const std::function<void()>& part, bool* usage = nullptr) {
+    std::optional<std::string> mine;
+    try {
+      part();
+    } catch (const UsageError& error) {
+      mine = error.what();  // all ranks have made the same call, so all of them fail
+      if (usage) *usage = true;
+    } catch (const std::exception& error) {
+      mine = error.what();
+      world_.abort(error.what());  // for those that did not fail and would wait for this rank
+    }
+    try {
+      world_.agree(mine);
+      return "";
+    } catch (const RunError& error) {
+      const std::string why = mine ? *mine : error.what();
+      try {
+        world_.check();
+      } catch (const RunError&) {
+        world_.reset();
+      }
+      return why;
+    }
+  }
+
+  void open_plan(Executor& executor, MessageSizes most, bool in_place, Timed& timed) {
+    timed.first = static_cast<std::byte*>(executor.allocate(most.input + guard_bytes));
+    if (!in_place) timed.second = static_cast<std::byte*>(executor.allocate(most.output + guard_bytes));
+    timed.wait = [&] { executor.synchronize(device_->stream()); };
+  }
+
+  std::string open_nccl(MessageSizes most, Timed& timed) {
+    if (!nccl_ && nccl_problem_.empty()) {
+      nccl_ = Nccl::join(world_, nccl_problem_);
+      if (nccl_ && rank_ == 0) {
+        std::snprintf(reports_.common().nccl_version, sizeof reports_.common().nccl_version, "%s",
+                      nccl_->version().c_str());
+      }
+    }
+    if (!nccl_) return nccl_problem_;
+    return attempt([&] {
+      grow(nccl_memory_[0], most.input + guard_bytes);
+      grow(nccl_memory_[1], most.output + guard_bytes);
+      timed.first = nccl_memory_[0].memory;
+      timed.second = nccl_memory_[1].memory;
+      timed.wait = [&] { device_->finish(world_); };
+    });
+  }
+
+  /// Binds `timed` to one size and measures it in every mode.
+  void run_case(size_t which, size_t size, Timed& timed, Executor* executor) {
+    const Subject& subject = request_.subjects[which];
+    const Case& one = subject.cases[size];
+    const Buffers buffers =
+        place(timed.first, timed.second, subject.collective, subject.in_place, rank_, one.sizes);
+    if (subject.nccl) {
+      timed.prepare = [] {};
+      timed.enqueue = [&] {
+        nccl_->enqueue(subject.collective, buffers.in, buffers.out, one.sizes, request_.dtype, subject.op,
+                       device_->stream());
+      };
+    } else {
+      const Arguments arguments{.in = buffers.in,
+                                .out = buffers.out,
+                                .bytes = one.bytes,
+                                .dtype = request_.dtype,
+                                .op = request_.override_op,
+                                .packet = request_.packet};
+      timed.prepare = [=, &subject] { executor->prepare(*subject.plan, arguments); };
+      timed.enqueue = [=, this, &subject] { executor->execute(*subject.plan, arguments, device_->stream()); };
+    }
+    CheckRun check(*device_, *one.oracle, rank_, request_.dtype, buffers);
+    measure(which, size, timed, check);
+  }
+
+  void measure(size_t which, size_t size, const Timed& timed, CheckRun& check) {
+    const Subject& subject = request_.subjects[which];
+    uint64_t turn = 0;
+    timed.prepare();
+    const Findings before = checked(check, turn++, timed.enqueue, timed.wait);
+    world_.barrier();
+    const double warm = device_->time_us([&] { repeat(request_.warmup, timed.enqueue); }, timed.wait);
+    const double one_call = slowest(request_.warmup ? warm / request_.warmup : 0);
+    const unsigned calls = fitting(one_call, request_.calls, std::min(least_calls, request_.calls));
+    const unsigned rounds = fitting(one_call * calls, most_rounds, 1);
+    if (request_.eager) {
+      world_.barrier();
+      const double time = device_->time_us([&] { repeat(calls * rounds, timed.enqueue); }, timed.wait);
+      world_.barrier();
+      const Findings after = checked(check, turn++, timed.enqueue, timed.wait);
+      finish(which, size, Mode::eager, time / (calls * rounds), {before, after});
+    }
+    if (!request_.graph) return;
+    const std::unique_ptr<Graph> graph = device_->capture([&] { repeat(calls, timed.enqueue); });
+    if (!graph) return;
+    const auto launch = [&] { graph->launch(); };
+    launch();
+    timed.wait();
+    world_.barrier();
+    const double time = device_->time_us([&] { repeat(rounds, launch); }, timed.wait);
+    world_.barrier();
+    // A call in place may read what the one before it has written: then only one call has a known result.
+    const bool repeatable =
+        !subject.in_place || subject.collective == "allgather" || subject.collective == "broadcast";
+    const std::unique_ptr<Graph> single = repeatable ? nullptr : device_->capture(timed.enqueue);
+    const Findings after = checked(
+        check, turn++, [&] { (single ? *single : *graph).launch(); }, timed.wait);
+    finish(which, size, Mode::graph, time / (calls * rounds), {before, after});
+  }
+
+  Findings checked(CheckRun& check, uint64_t turn, const std::function<void()>& enqueue,
+                   const std::function<void()>& wait) {
+    check.fill(turn);
+    world_.barrier();
+    enqueue();
+    wait();
+    world_.barrier();
+    return check.compare(turn);
+  }
+
+  static void repeat(unsigned times, const std::function<void()>& call) {
+    for (unsigned time = 0; time < times; ++time) call();
+  }
+
+  /// The largest of all ranks' values: they must do the same number of calls.
+  double slowest(double mine) {
+    double most = mine;
+    for (const std::vector<std::byte>& other : world_.allgather(std::as_bytes(std::span(&mine, 1)))) {
+      double value = 0;
+      std::memcpy(&value, other.data(), std::min(sizeof value, other.size()));
+      most = std::max(most, value);
+    }
+    return most;
+  }
+
+  unsigned fitting(double us_each, unsigned most, unsigned least) const {
+    if (us_each <= 0 || request_.budget_us / us_each >= most) return most;
+    return std::max(least, unsigned(request_.budget_us / us_each));
+  }
+
+  void finish(size_t which, size_t size, Mode mode, double us, const std::vector<Findings>& checks) {
+    Report& report = reports_.at(rank_, which, size, mode);
+    report.us = us;
+    for (const Findings& found : checks) {
+      if (report.wrong == 0) std::snprintf(report.what, sizeof report.what, "%s", found.what.c_str());
+      report.wrong += found.elements;
+    }
+    report.finished = true;
+  }
+
+  void note(size_t which, size_t size, const std::string& why, bool failed) {
+    for (const Mode mode : all_modes) {
+      Report& report = reports_.at(rank_, which, size, mode);
+      std::snprintf(report.note, sizeof report.note, "%s", why.c_str());
+      report.failed = failed;
+    }
+  }
+
+  struct Memory {
+    std::byte* memory = nullptr;
+    uint64_t bytes = 0;
+  };
+  void grow(Memory& memory, uint64_t bytes) {
+    if (memory.bytes < bytes) memory = {device_->allocate(bytes), bytes};
+  }
+
+  World& world_;
+  const BenchRequest& request_;
+  const Config& config_;
+  const BenchReports& reports_;
+  uint32_t rank_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Nccl> nccl_;
+  std::string nccl_problem_;
+  Memory nccl_memory_[2];
+};
+
+}  // namespace
+
+void bench_rank(World& world, const BenchRequest& request, const Config& config,
+                const BenchReports& reports) {
+  Rank rank(world, request, config, reports);
+  for (size_t which = 0; which < request.subjects.size(); ++which) rank.subject(which);
+  world.barrier();
+}
+
+}  // namespace chorale::tools

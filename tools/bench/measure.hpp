@@ -1,0 +1,89 @@
+/// \file
+/// What a rank does in `chorale bench`: every subject, at every size, in every mode.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chorale/config.hpp"
+#include "chorale/executor.hpp"
+#include "tools/oracle.hpp"
+#include "tools/ranks.hpp"
+
+namespace chorale::tools {
+
+/// How calls reach the device: one launch each, or all in one CUDA graph.
+enum class Mode : uint8_t { eager, graph };
+inline constexpr Mode all_modes[] = {Mode::eager, Mode::graph};
+inline constexpr const char* mode_names[] = {"eager", "graph"};
+
+/// One size of a subject.
+struct Case {
+  uint64_t bytes = 0;  ///< of the message
+  MessageSizes sizes;
+  std::shared_ptr<const Oracle> oracle;
+  std::string refused;  ///< why this subject cannot take this size; empty if it can
+};
+
+/// What is timed: a plan, or NCCL for a collective.
+struct Subject {
+  std::string name;  ///< the plan's; "NCCL"
+  std::string collective;
+  const Plan* plan = nullptr;  ///< for NCCL: says the collective and the ranks to the oracle only
+  bool nccl = false, in_place = false;
+  ReduceOp op = ReduceOp::sum;
+  std::vector<Case> cases;  ///< by size
+};
+
+struct BenchRequest {
+  std::vector<Subject> subjects;
+  std::vector<uint64_t> sizes;
+  uint32_t ranks = 1;
+  DType dtype = DType::f32;
+  std::optional<ReduceOp> override_op;
+  std::optional<PacketForm> packet;
+  bool eager = true, graph = true, processes = false;
+  unsigned warmup = 5;
+  unsigned calls = 50;        ///< in one graph, or launched in a row
+  double budget_us = 200000;  ///< for one timing: what is slower gets fewer calls, five at least
+};
+
+/// What a rank reports of one subject, size and mode. Plain memory, shared between processes.
+struct Report {
+  std::atomic<bool> finished;
+  double us;        ///< of one call: the mean
+  uint64_t wrong;   ///< elements of this rank, in all checks
+  char what[400];   ///< the first thing that was wrong
+  char note[1200];  ///< why it did not finish
+  bool failed;      ///< it broke, other than by refusing the call
+};
+
+/// The reports of all ranks and how far they are.
+class BenchReports {
+ public:
+  BenchReports(const BenchRequest& request)
+      : sizes_(request.sizes.size()),
+        per_rank_(request.subjects.size() * sizes_ * 2),
+        reports_(per_rank_ * request.ranks) {}
+  Report& at(uint32_t rank, size_t subject, size_t size, Mode mode) const {
+    return reports_[rank * per_rank_ + (subject * sizes_ + size) * 2 + size_t(mode)];
+  }
+  struct Common {
+    std::atomic<uint32_t> subject, size;  ///< where rank 0 is
+    char nccl_version[32];
+  };
+  Common& common() const { return common_[0]; }
+
+ private:
+  size_t sizes_, per_rank_;
+  Shared<Report> reports_;
+  Shared<Common> common_{1};
+};
+
+/// \throws as Executor, for what ends the whole run; what ends one subject goes into its reports
+void bench_rank(World&, const BenchRequest&, const Config&, const BenchReports&);
+
+}  // namespace chorale::tools

@@ -1,0 +1,221 @@
+#include "tools/bench/nccl.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <type_traits>
+
+namespace chorale::tools {
+namespace {
+
+// NCCL's binary interface, as far as it is used here: so that neither its header nor the library are needed
+// to build. Its functions return 0 when all is well.
+struct UniqueId {
+  char bytes[128];
+};
+using Comm = struct ncclComm*;
+using Stream = struct CUstream_st*;
+
+std::optional<int> type_number(DType type) {
+  switch (type) {
+    case DType::i8:
+      return 0;
+    case DType::u8:
+      return 1;
+    case DType::i32:
+      return 2;
+    case DType::u32:
+      return 3;
+    case DType::i64:
+      return 4;
+    case DType::f16:
+      return 6;
+    case DType::f32:
+      return 7;
+    case DType::f64:
+      return 8;
+    case DType::bf16:
+      return 9;
+    case DType::fp8_e4m3:
+      return 10;
+    case DType::fp8_e5m2:
+      return 11;
+  }
+  return {};
+}
+
+int op_number(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return 0;
+    case ReduceOp::prod:
+      return 1;
+    case ReduceOp::max:
+      return 2;
+    case ReduceOp::min:
+      return 3;
+    case ReduceOp::avg:
+      return 4;
+  }
+  return 0;
+}
+
+/// The functions of the library, found by name.
+struct Library {
+  int (*ncclGetVersion)(int*) = nullptr;
+  const char* (*ncclGetErrorString)(int) = nullptr;
+  int (*ncclGetUniqueId)(UniqueId*) = nullptr;
+  int (*ncclCommInitRank)(Comm*, int, UniqueId, int) = nullptr;
+  int (*ncclCommDestroy)(Comm) = nullptr;
+  int (*ncclCommAbort)(Comm) = nullptr;
+  int (*ncclAllReduce)(const void*, void*, size_t, int, int, Comm, Stream) = nullptr;
+  int (*ncclReduceScatter)(const void*, void*, size_t, int, int, Comm, Stream) = nullptr;
+  int (*ncclAllGather)(const void*, void*, size_t, int, Comm, Stream) = nullptr;
+  int (*ncclBroadcast)(const void*, void*, size_t, int, int, Comm, Stream) = nullptr;
+  int (*ncclSend)(const void*, size_t, int, int, Comm, Stream) = nullptr;
+  int (*ncclRecv)(void*, size_t, int, int, Comm, Stream) = nullptr;
+  int (*ncclGroupStart)() = nullptr;
+  int (*ncclGroupEnd)() = nullptr;
+
+  std::string problem;  ///< why it is not to be had
+
+  /// Loaded once a process, and never unloaded: its threads may live on.
+  static const Library& get() {
+    static const Library library;
+    return library;
+  }
+
+ private:
+  Library() {
+    void* handle = ::dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+      const char* const why = ::dlerror();
+      problem = std::string("NCCL cannot be loaded: ") + (why ? why : "libnccl.so.2 is not found");
+      return;
+    }
+    const auto find = [&](auto& function, const char* name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(handle, name));
+      if (!function && problem.empty()) problem = std::string("libnccl.so.2 has no ") + name;
+    };
+#define FIND(name) find(name, #name)
+    FIND(ncclGetVersion);
+    FIND(ncclGetErrorString);
+    FIND(ncclGetUniqueId);
+    FIND(ncclCommInitRank);
+    FIND(ncclCommDestroy);
+    FIND(ncclCommAbort);
+    FIND(ncclAllReduce);
+    FIND(ncclReduceScatter);
+    FIND(ncclAllGather);
+    FIND(ncclBroadcast);
+    FIND(ncclSend);
+    FIND(ncclRecv);
+    FIND(ncclGroupStart);
+    FIND(ncclGroupEnd);
+#undef FIND
+  }
+};
+
+std::string error_text(const char* function, int result) {
+  return std::string(function) + ": " + Library::get().ncclGetErrorString(result);
+}
+
+void must(int result, const char* function) {
+  if (result) throw RunError(RunError::Reason::other, error_text(function, result));
+}
+
+}  // namespace
+
+struct Nccl::State {
+  Comm comm = nullptr;
+  int ranks = 1;
+};
+
+void quieten_nccl() { ::setenv("NCCL_NVLS_ENABLE", "0", 0); }
+
+Nccl::Nccl(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Nccl::~Nccl() {
+  // Abort, not destroy: that one waits for work that may never end where a rank has failed.
+  if (state_->comm) Library::get().ncclCommAbort(state_->comm);
+}
+
+std::unique_ptr<Nccl> Nccl::join(World& world, std::string& why) {
+  const Library& library = Library::get();
+  const auto all_well = [&](const std::string& problem) {
+    try {
+      world.agree(problem.empty() ? std::nullopt : std::optional(problem), RunError::Reason::resources);
+      return true;
+    } catch (const RunError& error) {
+      why = error.what();
+      world.check();
+      return false;
+    }
+  };
+  if (!all_well(library.problem)) return nullptr;
+  UniqueId id = {};
+  std::string problem;
+  if (world.rank() == 0) {
+    if (const int result = library.ncclGetUniqueId(&id)) problem = error_text("ncclGetUniqueId", result);
+  }
+  if (!all_well(problem)) return nullptr;
+  const auto ids = world.allgather(std::as_bytes(std::span(&id, 1)));
+  std::memcpy(&id, ids[0].data(), sizeof id);
+  auto state = std::make_unique<State>();
+  state->ranks = world.ranks();
+  if (const int result = library.ncclCommInitRank(&state->comm, world.ranks(), id, world.rank())) {
+    problem = error_text("ncclCommInitRank", result);
+    state->comm = nullptr;
+  }
+  std::unique_ptr<Nccl> made(new Nccl(std::move(state)));
+  return all_well(problem) ? std::move(made) : nullptr;
+}
+
+std::string Nccl::refuses(const std::string& collective, bool in_place, DType type) {
+  const bool known = collective == "allreduce" || collective == "allgather" ||
+                     collective == "reducescatter" || collective == "alltoall" || collective == "broadcast";
+  if (!known) return "NCCL has no '" + collective + "'";
+  if (collective == "alltoall" && in_place) return "NCCL's sends and receives cannot be in place";
+  if (!type_number(type)) return std::string("NCCL has no type ") + dtype_name(type);
+  return "";
+}
+
+void Nccl::enqueue(const std::string& collective, const void* in, void* out, MessageSizes sizes, DType dtype,
+                   ReduceOp op, void* on) {
+  const Library& library = Library::get();
+  const int type = *type_number(dtype);
+  const size_t width = dtype_size(dtype), count = sizes.input / width;
+  const Comm comm = state_->comm;
+  const Stream stream = static_cast<Stream>(on);
+  if (collective == "allreduce") {
+    must(library.ncclAllReduce(in, out, count, type, op_number(op), comm, stream), "ncclAllReduce");
+  } else if (collective == "reducescatter") {
+    must(library.ncclReduceScatter(in, out, sizes.output / width, type, op_number(op), comm, stream),
+         "ncclReduceScatter");
+  } else if (collective == "allgather") {
+    must(library.ncclAllGather(in, out, count, type, comm, stream), "ncclAllGather");
+  } else if (collective == "broadcast") {
+    must(library.ncclBroadcast(in, out, count, type, 0, comm, stream), "ncclBroadcast");
+  } else {
+    const size_t part = count / size_t(state_->ranks);
+    must(library.ncclGroupStart(), "ncclGroupStart");
+    for (int peer = 0; peer < state_->ranks; ++peer) {
+      const size_t at = size_t(peer) * part * width;
+      must(library.ncclSend(static_cast<const char*>(in) + at, part, type, peer, comm, stream), "ncclSend");
+      must(library.ncclRecv(static_cast<char*>(out) + at, part, type, peer, comm, stream), "ncclRecv");
+    }
+    must(library.ncclGroupEnd(), "ncclGroupEnd");
+  }
+}
+
+std::string Nccl::version() const {
+  int number = 0;
+  must(Library::get().ncclGetVersion(&number), "ncclGetVersion");
+  return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." +
+         std::to_string(number % 100);
+}
+
+}  // namespace chorale::tools

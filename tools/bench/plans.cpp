@@ -1,0 +1,120 @@
+#include "tools/bench/plans.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "chorale/compile.hpp"
+#include "tools/run_options.hpp"
+
+namespace chorale::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* collectives[] = {"allreduce", "allgather", "reducescatter", "alltoall", "broadcast"};
+
+/// Beside the installed command, or in the tree that it was built from.
+fs::path shipped_folder() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  for (const fs::path& folder :
+       {self.parent_path() / CHORALE_SHIPPED_FROM_COMMAND, fs::path(CHORALE_SHIPPED)}) {
+    if (fs::is_directory(folder, error)) return folder;
+  }
+  throw Failure(Exit::command_wrong, "the shipped plans are not found: there is no folder " CHORALE_SHIPPED,
+                "name plan files, or install chorale");
+}
+
+/// "allreduce_ring" of "allreduce_ring_8.json".
+std::string name_of(const fs::path& file, uint32_t ranks) {
+  std::string name = file.stem().string();
+  const std::string ending = "_" + std::to_string(ranks);
+  if (name.ends_with(ending)) name.resize(name.size() - ending.size());
+  return name;
+}
+
+/// The same algorithm in place, if it is a program that has the choice.
+void add_in_place(std::vector<NamedPlan>& plans, const std::string& name, const Plan& plan,
+                  dsl::Parameters::Settings settings) {
+  const std::vector<dsl::RegisteredProgram> programs = dsl::programs();
+  const bool known =
+      std::any_of(programs.begin(), programs.end(), [&](const auto& one) { return one.name == name; });
+  if (plan.inplace || !known || settings.contains("inplace")) return;
+  const std::vector<dsl::Parameter> declared = dsl::describe(name).parameters;
+  const bool has_choice =
+      std::any_of(declared.begin(), declared.end(), [](const auto& one) { return one.name == "inplace"; });
+  if (!has_choice) return;
+  settings["inplace"] = "true";
+  settings["ranks"] = std::to_string(plan.ranks());
+  Built built = build_program(name, settings);
+  if (built.diagnostics.empty()) plans.push_back({name, std::move(built.plan)});
+}
+
+void add_shipped(std::vector<NamedPlan>& plans, const std::string& collective, uint32_t ranks) {
+  if (ranks == 0) {
+    throw Failure(Exit::command_wrong,
+                  "'" + collective + "' stands for all shipped plans of a number of ranks",
+                  "say how many with --ranks");
+  }
+  const fs::path folder = shipped_folder();
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(collective + "_") && name.ends_with(".json")) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  std::set<uint32_t> others;
+  size_t found = 0;
+  for (const fs::path& file : files) {
+    Plan plan = load_plan(file.string());
+    if (plan.collective != collective) continue;
+    if (plan.ranks() != ranks) {
+      others.insert(plan.ranks());
+      continue;
+    }
+    if (report(plan, chorale::check(plan)))
+      throw Failure(Exit::plan_wrong, "a plan with findings is not run");
+    ++found;
+    plans.push_back({name_of(file, ranks), std::move(plan)});
+    add_in_place(plans, plans.back().name, Plan(plans.back().plan), {});
+  }
+  if (found) return;
+  std::vector<std::string> numbers;
+  for (const uint32_t other : others) numbers.push_back(std::to_string(other));
+  throw Failure(
+      Exit::command_wrong,
+      "no plan is shipped for " + collective + " of " + count(ranks, "rank") + ", only of " + join(numbers),
+      "name algorithms, which are compiled for --ranks: chorale list");
+}
+
+}  // namespace
+
+bool names_collective(const std::string& what) {
+  return std::find(std::begin(collectives), std::end(collectives), what) != std::end(collectives);
+}
+
+std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common,
+                                  uint32_t ranks) {
+  std::vector<NamedPlan> plans;
+  for (const std::string& word : words) {
+    if (names_collective(word)) {
+      if (!common.set.empty() || !common.name.empty()) {
+        throw Failure(Exit::command_wrong,
+                      "--set and --name are for programs; '" + word + "' stands for shipped plans",
+                      "name the algorithm: chorale list");
+      }
+      add_shipped(plans, word, ranks);
+    } else {
+      const bool program = names_program(word);
+      Plan plan = plan_for({word, common.name, common.set}, ranks);
+      const std::string name = program ? plan.name : name_of(word, plan.ranks());
+      plans.push_back({name, plan});
+      if (program) add_in_place(plans, name, plan, parse_settings(common.set));
+    }
+    if (ranks == 0) ranks = plans.front().plan.ranks();
+  }
+  return plans;
+}
+
+}  // namespace chorale::tools

@@ -1,0 +1,27 @@
+/// \file
+/// The plans that `chorale bench` times: named one by one, or all that are shipped for a collective.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "chorale/plan.hpp"
+#include "tools/programs.hpp"
+
+namespace chorale::tools {
+
+struct NamedPlan {
+  std::string name;  ///< of the file without the number of ranks, or of the program
+  Plan plan;
+};
+
+/// The names that stand for all shipped plans of a collective.
+bool names_collective(const std::string& what);
+
+/// The plans of every word, for one number of ranks. Where an algorithm can also be had in place, that plan
+/// follows it under the same name.
+/// \param ranks  0: those of the first plan; a collective's name needs it
+std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common,
+                                  uint32_t ranks);
+
+}  // namespace chorale::tools

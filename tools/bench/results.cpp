@@ -1,0 +1,111 @@
+#include "tools/bench/results.hpp"
+
+#include <algorithm>
+
+#include "tools/command.hpp"
+
+namespace chorale::tools {
+
+BenchResults gather(const BenchRequest& request, const BenchReports& reports, Facts facts) {
+  BenchResults results{&request, std::move(facts), {}, ""};
+  if (const std::string nccl = reports.common().nccl_version; !nccl.empty()) {
+    results.facts.emplace_back("nccl", nccl);
+  }
+  for (size_t subject = 0; subject < request.subjects.size(); ++subject) {
+    for (size_t size = 0; size < request.sizes.size(); ++size) {
+      const Case& one = request.subjects[subject].cases[size];
+      for (const Mode mode : all_modes) {
+        Result& result = results.all.emplace_back();
+        result.subject = subject;
+        result.size = size;
+        result.mode = mode;
+        result.finished = true;
+        result.checked = one.oracle && one.oracle->knows_result();
+        result.note = one.refused;
+        for (uint32_t rank = 0; rank < request.ranks; ++rank) {
+          const Report& report = reports.at(rank, subject, size, mode);
+          result.finished = result.finished && report.finished;
+          result.us = std::max(result.us, report.us);
+          result.wrong += report.wrong;
+          result.failed = result.failed || report.failed;
+          if (result.what.empty()) result.what = report.what;
+          if (result.note.empty()) result.note = report.note;
+        }
+      }
+    }
+  }
+  return results;
+}
+
+std::vector<std::string> BenchResults::collectives() const {
+  std::vector<std::string> names;
+  for (const Subject& subject : request->subjects) {
+    if (std::find(names.begin(), names.end(), subject.collective) == names.end()) {
+      names.push_back(subject.collective);
+    }
+  }
+  return names;
+}
+
+const Result* BenchResults::best(const std::string& collective, bool in_place, size_t size, Mode mode) const {
+  const Result* best = nullptr;
+  for (const Result& result : all) {
+    const Subject& of = subject(result);
+    if (of.nccl || of.collective != collective || of.in_place != in_place || result.size != size) continue;
+    if (result.mode != mode || !result.finished || result.wrong || !result.what.empty()) continue;
+    if (!best || result.us < best->us) best = &result;
+  }
+  return best;
+}
+
+double BenchResults::nccl_us(const std::string& collective, bool in_place, size_t size, Mode mode) const {
+  for (const Result& result : all) {
+    const Subject& of = subject(result);
+    if (!of.nccl || of.collective != collective || of.in_place != in_place || result.size != size) continue;
+    if (result.mode == mode && result.finished) return result.us;
+  }
+  return 0;
+}
+
+bool BenchResults::any(const std::string& collective, bool in_place, Mode mode) const {
+  return std::any_of(all.begin(), all.end(), [&](const Result& result) {
+    const Subject& of = subject(result);
+    return result.finished && result.mode == mode && of.collective == collective && of.in_place == in_place;
+  });
+}
+
+Bandwidth bandwidth(const BenchResults& results, const Result& result) {
+  if (result.us <= 0) return {};
+  const double algorithm = double(results.request->sizes[result.size]) / result.us / 1e3;
+  return {algorithm, algorithm * bus_factor(results.subject(result).collective, results.request->ranks)};
+}
+
+uint64_t elements(const BenchResults& results, const Result& result) {
+  return results.request->sizes[result.size] / dtype_size(results.request->dtype);
+}
+
+std::string redop(const BenchResults& results, const Result& result) {
+  const Subject& of = results.subject(result);
+  const bool reduces = of.collective == "allreduce" || of.collective == "reducescatter" ||
+                       results.request->override_op.has_value();
+  return reduces ? reduce_op_name(of.op) : "none";
+}
+
+std::vector<std::string> notes(const BenchResults& results) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
+  for (const Result& result : results.all) {
+    if (result.note.empty() || result.mode != Mode::eager) continue;
+    const Subject& of = results.subject(result);
+    const std::string why =
+        (of.nccl ? "NCCL, " + of.collective : of.name) + (of.in_place ? ", in place: " : ": ") + result.note;
+    auto found =
+        std::find_if(reasons.begin(), reasons.end(), [&](const auto& one) { return one.first == why; });
+    if (found == reasons.end()) found = reasons.insert(reasons.end(), {why, {}});
+    found->second.push_back(format_bytes(results.request->sizes[result.size]));
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [why, sizes] : reasons) sentences.push_back("not timed at " + join(sizes) + ": " + why);
+  return sentences;
+}
+
+}  // namespace chorale::tools

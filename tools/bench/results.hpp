@@ -1,0 +1,73 @@
+/// \file
+/// What came of a benchmark, over all ranks, and its forms.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/bench/machine.hpp"
+#include "tools/bench/measure.hpp"
+
+namespace chorale::tools {
+
+/// One subject at one size in one mode.
+struct Result {
+  size_t subject = 0, size = 0;
+  Mode mode = Mode::eager;
+  bool finished = false, checked = false;
+  bool failed = false;  ///< broke, other than by refusing the size
+  double us = 0;        ///< of the slowest rank
+  uint64_t wrong = 0;   ///< elements, of all ranks
+  std::string what;     ///< the first thing that was wrong
+  std::string note;     ///< why it did not finish
+};
+
+struct BenchResults {
+  const BenchRequest* request = nullptr;
+  Facts facts;
+  std::vector<Result> all;
+  std::string error;  ///< why the run ended early; empty if it did not
+
+  const Result& at(size_t subject, size_t size, Mode mode) const {
+    return all[(subject * request->sizes.size() + size) * 2 + size_t(mode)];
+  }
+  const Subject& subject(const Result& result) const { return request->subjects[result.subject]; }
+  /// The collectives, in the order of the subjects.
+  std::vector<std::string> collectives() const;
+  /// The fastest plan with the right result; null if there is none.
+  const Result* best(const std::string& collective, bool in_place, size_t size, Mode mode) const;
+  /// NCCL's time for it, 0 if there is none.
+  double nccl_us(const std::string& collective, bool in_place, size_t size, Mode mode) const;
+  /// True if anything was timed there.
+  bool any(const std::string& collective, bool in_place, Mode mode) const;
+};
+
+BenchResults gather(const BenchRequest&, const BenchReports&, Facts);
+
+/// GB/s as nccl-tests define them.
+struct Bandwidth {
+  double algorithm = 0, bus = 0;
+};
+Bandwidth bandwidth(const BenchResults&, const Result&);
+/// Elements of the message.
+uint64_t elements(const BenchResults&, const Result&);
+/// "sum", or "none".
+std::string redop(const BenchResults&, const Result&);
+
+/// Why something was not timed: a sentence for each reason, with the sizes that it holds for.
+std::vector<std::string> notes(const BenchResults&);
+
+struct TableStyle {
+  bool all = false;   ///< every plan, not the best of each size only
+  bool times = true;  ///< else what is the same in every run only
+};
+/// Columns as nccl-tests prints them.
+std::string text_table(const BenchResults&, const TableStyle&);
+std::string csv(const BenchResults&);
+std::string json(const BenchResults&);
+/// A page for docs/.
+std::string markdown(const BenchResults&, const std::string& command);
+/// Size ranges and the best plan for each.
+std::string tuned(const BenchResults&);
+
+}  // namespace chorale::tools

@@ -1,0 +1,26 @@
+/// \file
+/// Elements of every type as numbers, without the executor's code.
+#pragma once
+
+#include <cstddef>
+
+#include "chorale/types.hpp"
+
+namespace chorale::tools {
+
+/// Layout of a float type: sign, exponent, mantissa. No mantissa: an integer.
+struct Format {
+  int mantissa = 0, bias = 0;
+  bool is_signed = true;
+  double exact = 0;  ///< every integer up to here is a value of the type
+};
+
+Format format(DType);
+
+/// The element at `element` as a number; NaN for one.
+double decode(DType, const std::byte* element);
+
+/// `value`, which the type must be able to hold exactly, as the bits of one element.
+void encode(DType, double value, std::byte* element);
+
+}  // namespace chorale::tools

@@ -1,0 +1,115 @@
+#include "tools/run_options.hpp"
+
+#include <algorithm>
+
+#include "chorale/compile.hpp"
+
+namespace chorale::tools {
+namespace {
+
+template <class Value, size_t Count>
+std::vector<std::string> names_of(const Value (&values)[Count], const char* (*name)(Value)) {
+  std::vector<std::string> names;
+  for (const Value value : values) names.push_back(name(value));
+  return names;
+}
+
+template <class Value, size_t Count>
+Value by_name(const Value (&values)[Count], const char* (*name)(Value), const std::string& word) {
+  for (const Value value : values) {
+    if (word == name(value)) return value;
+  }
+  throw Failure(Exit::command_wrong,
+                "unknown name '" + word + "'");  // the option's check has refused it before
+}
+
+}  // namespace
+
+void RunOptions::declare(CLI::App& app) {
+  app.add_option("--ranks", ranks, "Number of ranks; default: the plan's")
+      ->check(CLI::Range(1u, 4096u).description("1 to 4096"))
+      ->type_name("N");
+  app.add_option("--dtype", dtype, "Type of an element; default f32")
+      ->check(one_of("dtype", names_of(all_dtypes, &dtype_name)))
+      ->type_name("NAME");
+  app.add_option("--op", op, "Reduction operator; default: the plan's")
+      ->check(one_of("op", names_of(all_reduce_ops, &reduce_op_name)))
+      ->type_name("NAME");
+  app.add_option("--backend", backend, "Where to run; default: the configuration's, cpu")
+      ->check(one_of("backend", {"cpu", "cuda"}))
+      ->type_name("NAME");
+  app.add_option("--packet", packet, "Form of packets; default: the configuration's")
+      ->check(one_of("packet form", {"ll8", "ll16"}))
+      ->type_name("NAME");
+  app.add_option("--timeout", timeout, "Of every wait: 30s, 500ms, off")->type_name("TIME");
+  app.add_option("--workers", workers, "Threads that run thread blocks; default: one a core")->type_name("N");
+  CLI::Option* const as_processes =
+      app.add_flag("--processes", processes, "A process a rank: the default on cuda");
+  app.add_flag("--threads", threads, "A thread a rank: the default on cpu")->excludes(as_processes);
+  app.add_flag("--share-gpus", share_gpus, "Let several ranks use one GPU, where there are fewer than ranks");
+}
+
+Config RunOptions::config() const {
+  Config config = Config::load();
+  if (!timeout.empty()) config.timeout = parse_duration(timeout);
+  if (workers) config.workers = workers;
+  if (!backend.empty()) config.backend = backend;
+  return config;
+}
+
+DType RunOptions::type() const { return by_name(all_dtypes, &dtype_name, dtype); }
+
+std::optional<ReduceOp> RunOptions::reduce_op() const {
+  if (op.empty()) return {};
+  return by_name(all_reduce_ops, &reduce_op_name, op);
+}
+
+std::optional<PacketForm> RunOptions::packet_form() const {
+  if (packet.empty()) return {};
+  return packet == "ll8" ? PacketForm::ll8 : PacketForm::ll16;
+}
+
+bool RunOptions::as_processes(const Config& config) const {
+  return processes || (!threads && config.backend.value == "cuda");
+}
+
+RankGpus RunOptions::gpus(const Config& config, uint32_t ranks) const {
+  if (config.backend.value != "cuda") return {};
+  RankGpus found = find_rank_gpus();
+  need_gpus(found, ranks, share_gpus);
+  return found;
+}
+
+Plan plan_for(const Wanted& wanted, uint32_t ranks) {
+  Built built;
+  if (names_program(wanted.what)) {
+    dsl::Parameters::Settings settings = parse_settings(wanted.set);
+    const std::string name = load_program(wanted);
+    if (ranks && !settings.contains("ranks")) {
+      const std::vector<dsl::Parameter> declared = dsl::describe(name).parameters;
+      const bool takes_ranks =
+          std::any_of(declared.begin(), declared.end(),
+                      [](const dsl::Parameter& parameter) { return parameter.name == "ranks"; });
+      if (takes_ranks) settings["ranks"] = std::to_string(ranks);
+    }
+    built = build_program(name, settings);
+  } else {
+    if (!wanted.set.empty() || !wanted.name.empty()) {
+      throw Failure(Exit::command_wrong, "--set and --name are for programs; " + wanted.what + " is a plan",
+                    "a plan's parameters were settled when it was compiled");
+    }
+    built.plan = load_plan(wanted.what);
+    built.diagnostics = chorale::check(built.plan);
+  }
+  if (report(built.plan, built.diagnostics))
+    throw Failure(Exit::plan_wrong, "a plan with findings is not run");
+  if (ranks && ranks != built.plan.ranks()) {
+    throw Failure(Exit::command_wrong,
+                  "plan '" + built.plan.name + "' is for " + count(built.plan.ranks(), "rank") +
+                      ", but --ranks is " + std::to_string(ranks),
+                  "compile it for " + count(ranks, "rank") + ", or leave --ranks out");
+  }
+  return std::move(built.plan);
+}
+
+}  // namespace chorale::tools
