@@ -61,16 +61,16 @@ extern "C" __global__ void receive_ll16(const char* slots, char* to, uint64_t by
 
 /// Sums of what up to seven peers sent, and of what they hold, at the block size that plans run with: ptx.py
 /// looks at the order of their loads and at their registers.
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 1)
     reduce_packets(const Mem* mems, const Packets<LL16>* peers, uint32_t n, uint64_t bytes, Stop* out) {
   const Reduced<ReduceOp::sum, bf16, Mem, Packets<LL16>> sum{mems[0], peers, n};
   out[threadIdx.x] = transfer(block_group(), bytes, sum, mems[1]);
 }
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 1)
     reduce_memory(const Mem* mems, const Mem* peers, uint32_t n, uint64_t bytes) {
   transfer(block_group(), bytes, Reduced<ReduceOp::sum, bf16>{mems[0], peers, n}, mems[1]);
 }
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 1)
     reduce_members(char* const* members, uint32_t n, uint64_t bytes) {
   transfer(block_group(), bytes, Multi<ReduceOp::sum, bf16>{members, n}, MultiStore{members, n});
 }
@@ -79,48 +79,79 @@ extern "C" __global__ void copy(const char* from, char* to, uint64_t bytes, uint
   transfer(block_group(), bytes, Mem(from, valid), Mem(to, valid));
 }
 
-/// The data-moving operations of a plan, for one operation and type; one at a time, as a plan runs them.
+/// What an interpreter does: one transfer after the other, each another one. What a transfer leaves undefined
+/// on some path takes registers all round this loop.
+struct Step {
+  uint32_t which, n;
+  uint64_t bytes;
+  const Mem* mems;
+  const Packets<LL16>* ll16;
+  const Packets<LL8>* ll8;
+  char* const* members;
+};
+
+template <class Source, class Sink>
+__device__ __noinline__ Stop transfer_by_block(uint64_t bytes, Source source, Sink sink) {
+  return transfer(block_group(), bytes, source, sink);
+}
+
 template <ReduceOp Op, class T>
-__device__ void all_transfers(uint32_t which, const Mem* mems, const Packets<LL16>* ll16,
-                              const Packets<LL8>* ll8, char* const* members, uint32_t n, uint64_t bytes) {
-  const Group block = block_group();
+__device__ Stop one_step(const Step& step) {
+  const uint64_t bytes = step.bytes;
+  const Mem* const mems = step.mems;
+  const Packets<LL16>* const ll16 = step.ll16;
+  const uint32_t n = step.n;
   const Many<Mem> to_peers{mems, n};
   const Many<Packets<LL16>> ll16_to_peers{ll16, n};
-  switch (which) {
+  const Many<Packets<LL8>> ll8_to_peers{step.ll8, n};
+  switch (step.which) {
     case 0:
-      transfer(block, bytes, mems[0], to_peers);
-      break;
+      return transfer_by_block(bytes, mems[0], to_peers);
     case 1:
-      transfer(block, bytes, Reduced<Op, T>{mems[0], mems, n}, Tee{mems[1], to_peers});
-      break;
+      return transfer_by_block(bytes, Reduced<Op, T>{mems[0], mems, n}, to_peers);
     case 2:
-      transfer(block, bytes, Reduced<Op, T, Mem, Packets<LL16>>{mems[0], ll16, n},
-               Tee{mems[1], Tee{ll16[0], ll16_to_peers}});
-      break;
+      return transfer_by_block(bytes, Reduced<Op, T, Mem, Packets<LL16>>{mems[0], ll16, n},
+                               Tee<Mem, Many<Packets<LL16>>>{mems[1], ll16_to_peers});
     case 3:
-      transfer(block, bytes, Reduced<Op, T, Mem, Packets<LL8>>{mems[0], ll8, n}, Many<Packets<LL8>>{ll8, n});
-      break;
+      return transfer_by_block(bytes, Reduced<Op, T, Mem, Packets<LL8>>{mems[0], step.ll8, n}, ll8_to_peers);
     case 4:
-      transfer(block, bytes, ll16[1], ll16_to_peers);
-      break;
+      return transfer_by_block(bytes, ll16[1], ll16_to_peers);
     case 5:
-      transfer(block, bytes, Multi<Op, T>{members, n, 0, unlimited, n}, MultiStore{members, n});
-      break;
+      return transfer_by_block(bytes, Multi<Op, T>{step.members, n, 0, unlimited, n},
+                               MultiStore{step.members, n});
+    case 6:
+      return transfer_by_block(bytes, mems[0], mems[1]);
+    case 7:
+      return transfer_by_block(bytes, mems[0], ll16[1]);
+    case 8:
+      return transfer_by_block(bytes, ll16[0], mems[1]);
   }
+  return Stop::none;
 }
 
-extern "C" __global__ void __launch_bounds__(512)
-    every_transfer_f32(uint32_t which, const Mem* mems, const Packets<LL16>* ll16, const Packets<LL8>* ll8,
-                       char* const* members, uint32_t n, uint64_t bytes) {
-  all_transfers<ReduceOp::sum, float>(which, mems, ll16, ll8, members, n, bytes);
-}
-extern "C" __global__ void __launch_bounds__(512)
-    every_transfer_f16(uint32_t which, const Mem* mems, const Packets<LL16>* ll16, const Packets<LL8>* ll8,
-                       char* const* members, uint32_t n, uint64_t bytes) {
-  all_transfers<ReduceOp::avg, f16>(which, mems, ll16, ll8, members, n, bytes);
+template <ReduceOp Op, class T>
+__device__ void all_steps(const Step* steps, uint32_t n, Stop* out) {
+  __shared__ Step now;
+  Stop stop = Stop::none;
+  for (uint32_t step = 0; step < n && stop == Stop::none; ++step) {
+    __syncthreads();
+    if (threadIdx.x == 0) now = steps[step];
+    __syncthreads();
+    stop = one_step<Op, T>(now);
+  }
+  out[threadIdx.x] = stop;
 }
 
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 1)
+    every_transfer_f32(const Step* steps, uint32_t n, Stop* out) {
+  all_steps<ReduceOp::sum, float>(steps, n, out);
+}
+extern "C" __global__ void __launch_bounds__(512, 1)
+    every_transfer_f16(const Step* steps, uint32_t n, Stop* out) {
+  all_steps<ReduceOp::avg, f16>(steps, n, out);
+}
+
+extern "C" __global__ void __launch_bounds__(512, 1)
     every_type(const Mem* mems, uint32_t n, uint64_t bytes, DType type) {
   with_dtype(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -129,7 +160,7 @@ extern "C" __global__ void __launch_bounds__(512)
 }
 
 /// The operations, for a type of each kind.
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 1)
     every_op(const Mem* mems, uint32_t n, uint64_t bytes, ReduceOp op) {
   with_reduce_op(op, [&](auto tag) {
     constexpr ReduceOp which = decltype(tag)::value;

@@ -31,11 +31,16 @@ def compile_ptx(nvcc, root, arch):
 
 
 def resources(said):
-    result = {}
-    for name, stack, stores, loads, registers in re.findall(
-            r"Function properties for (\w+)\n\s*(\d+) bytes stack frame, (\d+) bytes spill stores, "
-            r"(\d+) bytes spill loads\nptxas info\s*: Used (\d+) registers", said):
-        result[name] = int(registers), int(stack) + int(stores) + int(loads)
+    result, name, spills = {}, None, 0
+    for line in said.splitlines():
+        if entry := re.search(r"Compiling entry function '(\w+)'", line):
+            name, spills = entry.group(1), 0
+        elif memory := re.search(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", line):
+            spills += sum(map(int, memory.groups()))  # of the kernel, and then of each function that it calls
+        elif used := re.search(r"Used (\d+) registers", line):
+            result[name] = [int(used.group(1)), 0]
+        if name in result:
+            result[name][1] = spills
     return result
 
 

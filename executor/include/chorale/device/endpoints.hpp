@@ -76,18 +76,22 @@ struct Mem {
     const char* from[K];
 #pragma unroll
     for (uint32_t source = 0; source < K; ++source) from[source] = source < n ? at(source).data : nullptr;
+    const auto load = [&](uint32_t source, uint32_t index) -> Unit {
+      const uint64_t unit = turn.unit + index * turn.stride;
+      if constexpr (Whole) return reinterpret_cast<const Unit*>(from[source])[unit];
+      const uint32_t bytes = from[source] ? detail::bytes_within(unit, turn.bytes, at(source).valid) : 0;
+      return load_unit(from[source] + unit * unit_bytes, bytes);
+    };
+    // As a rule no condition stands between the loads. Where one does, what is not loaded is set all the
+    // same: a register that is written on some paths only would be kept for it round every loop outside.
+    if (n == K && turn.n == N) {
 #pragma unroll
-    for (uint32_t source = 0; source < K; ++source) {
+      for (uint32_t item = 0; item < K * N; ++item) to[item / N][item % N] = load(item / N, item % N);
+    } else {
 #pragma unroll
-      for (uint32_t index = 0; index < N; ++index) {
-        const uint64_t unit = turn.unit + index * turn.stride;
-        if (source >= n || index >= turn.n) continue;
-        if constexpr (Whole) {
-          to[source][index] = reinterpret_cast<const Unit*>(from[source])[unit];
-        } else {
-          const uint32_t bytes = from[source] ? detail::bytes_within(unit, turn.bytes, at(source).valid) : 0;
-          to[source][index] = load_unit(from[source] + unit * unit_bytes, bytes);
-        }
+      for (uint32_t item = 0; item < K * N; ++item) {
+        to[item / N][item % N] = Unit{};
+        if (item / N < n && item % N < turn.n) to[item / N][item % N] = load(item / N, item % N);
       }
     }
     return Stop::none;
@@ -152,7 +156,7 @@ CHORALE_FN void write_all(const Turn& turn, uint32_t n, const At& at, const Unit
     Sink sinks[ahead];
 #pragma unroll
     for (uint32_t sink = 0; sink < ahead; ++sink) {
-      if (first + sink < n) sinks[sink] = at(first + sink);
+      sinks[sink] = at(first + sink < n ? first + sink : n - 1);
     }
 #pragma unroll
     for (uint32_t sink = 0; sink < ahead; ++sink) {

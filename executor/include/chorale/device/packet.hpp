@@ -112,26 +112,14 @@ struct PacketWords {
   static constexpr uint32_t n = 2 * unit_bytes / sizeof(uint64_t);
   uint64_t word[n];
 
-  /// Says that the words have some value, without an instruction: load_if leaves what it does not load.
-  CHORALE_FN void declare() {
-#pragma unroll
-    for (uint32_t index = 0; index < n; ++index) asm volatile("" : "=l"(word[index]));
-  }
-
-  /// Of one thread: loads the unit at `slots` if `wanted`. No branch, so that loads of several units stand
-  /// beside each other.
-  CHORALE_FN void load_if(bool wanted, const void* slots) {
+  /// Of one thread.
+  CHORALE_FN void load(const void* slots) {
 #pragma unroll
     for (uint32_t index = 0; index < n; index += 2) {
-      asm volatile(
-          "{\n"
-          "  .reg .pred wanted;\n"
-          "  setp.ne.u32 wanted, %3, 0;\n"
-          "  @wanted ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2];\n"
-          "}"
-          : "+l"(word[index]), "+l"(word[index + 1])
-          : "l"(static_cast<const uint64_t*>(slots) + index), "r"(uint32_t(wanted))
-          : "memory");
+      asm volatile("ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2];"
+                   : "=l"(word[index]), "=l"(word[index + 1])
+                   : "l"(static_cast<const uint64_t*>(slots) + index)
+                   : "memory");
     }
   }
 

@@ -46,20 +46,26 @@ struct Packets {
     static_assert(K * N <= 32, "a bit for each unit");
     const uint32_t flag = n != 0 ? at(0).flag : 0;
     const uint64_t first = turn.unit * packets_per_unit<P>, stride = turn.stride * packets_per_unit<P>;
-    uint32_t missing = 0;
     const P* from[K];
 #pragma unroll
     for (uint32_t source = 0; source < K; ++source) {
       from[source] = source < n ? at(source).slots + first : nullptr;
-#pragma unroll
-      for (uint32_t index = 0; index < N; ++index) {
-        to[source][index].declare();
-        if (source < n && index < turn.n) missing |= 1u << (source * N + index);
-      }
     }
+    uint32_t missing = 0;
+    if (n == K && turn.n == N) {  // as a rule: no condition stands between the loads
+      missing = ~0u >> (32 - K * N);
 #pragma unroll
-    for (uint32_t unit = 0; unit < K * N; ++unit) {
-      to[unit / N][unit % N].load_if(missing & 1u << unit, from[unit / N] + unit % N * stride);
+      for (uint32_t unit = 0; unit < K * N; ++unit)
+        to[unit / N][unit % N].load(from[unit / N] + unit % N * stride);
+    } else {
+#pragma unroll
+      for (uint32_t unit = 0; unit < K * N; ++unit) {
+        to[unit / N][unit % N] = PacketWords{};
+        if (unit / N < n && unit % N < turn.n) {
+          missing |= 1u << unit;
+          to[unit / N][unit % N].load(from[unit / N] + unit % N * stride);
+        }
+      }
     }
     Stop stop = Stop::none;
     uint64_t until = 0;
@@ -81,7 +87,7 @@ struct Packets {
 #pragma unroll
       for (uint32_t unit = 0; unit < K * N; ++unit) {
         if (missing & 1u << unit) {
-          to[unit / N][unit % N].load_if(true, at(unit / N).slots + first + unit % N * stride);
+          to[unit / N][unit % N].load(at(unit / N).slots + first + unit % N * stride);
         }
       }
     }

@@ -181,27 +181,31 @@ CHORALE_FN Stop combine_all(const Group& group, const Turn& turn, const First& f
                             const At& at, uint32_t average_over, Unit (&to)[N]) {
   using Other = std::decay_t<decltype(at(0))>;
   constexpr uint32_t K = Whole || Other::waits ? together<T, N> : 1;  // the slow way is kept small instead
-  Sum<Op, T> sums[N];
   Stop stop = first.template read<Whole, N>(group, turn, to);
   if (stop != Stop::none) return stop;
-  uint32_t before = 0;
-  do {
-    const uint32_t left = n - before < K ? n - before : K;
-    typename Other::Loaded held[K][N];
-    stop = Other::template gather<Whole, K, N>(
-        group, turn, left, [&at, before](uint32_t source) -> decltype(auto) { return at(before + source); },
-        held);
+  typename Other::Loaded held[K][N];
+  const uint32_t now = n < K ? n : K;
+  stop = Other::template gather<Whole, K, N>(group, turn, now, at, held);
+  if (stop != Stop::none) return stop;
+  Sum<Op, T> sums[N];
+#pragma unroll
+  for (uint32_t index = 0; index < N; ++index) {
+    sums[index].start(to[index]);
+#pragma unroll
+    for (uint32_t source = 0; source < K; ++source) {
+      if (source < now) sums[index].add(unit_of(held[source][index]));
+    }
+  }
+  // The rest one by one: many units and sums together would take too many registers.
+#pragma unroll 1
+  for (uint32_t source = K; source < n; ++source) {
+    typename Other::Loaded next[1][N];
+    stop = Other::template gather<Whole, 1, N>(
+        group, turn, 1, [&at, source](uint32_t) -> decltype(auto) { return at(source); }, next);
     if (stop != Stop::none) return stop;
 #pragma unroll
-    for (uint32_t index = 0; index < N; ++index) {
-      if (before == 0) sums[index].start(to[index]);
-#pragma unroll
-      for (uint32_t source = 0; source < K; ++source) {
-        if (source < left) sums[index].add(unit_of(held[source][index]));
-      }
-    }
-    before += K;
-  } while (before < n);
+    for (uint32_t index = 0; index < N; ++index) sums[index].add(unit_of(next[0][index]));
+  }
 #pragma unroll
   for (uint32_t index = 0; index < N; ++index) to[index] = sums[index].finish(average_over);
   return Stop::none;
