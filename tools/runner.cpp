@@ -6,6 +6,7 @@
 #include "tools/check_run.hpp"
 #include "tools/device.hpp"
 #include "tools/ranks.hpp"
+#include "tools/trace.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -84,6 +85,8 @@ class Rank {
     ++reports.done[rank];
   }
 
+  const Executor& executor() const { return executor_; }
+
  private:
   double run() {
     world_.barrier();
@@ -128,6 +131,7 @@ RunOutcome run_plan(const Plan& plan, const RunRequest& request, const Config& c
     Rank rank(world, plan, request, config);
     for (size_t which = 0; which < request.sizes.size(); ++which)
       rank.run_size(which, oracles[which], reports);
+    if (!request.trace.empty()) write_trace(world, rank.executor(), request.trace);
     world.barrier();  // nobody leaves while others still read its memory
   });
   for (size_t which = 0; which < request.sizes.size(); ++which) {

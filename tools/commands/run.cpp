@@ -14,13 +14,20 @@ namespace {
 struct Options {
   Wanted wanted;
   RunOptions run;
-  std::string bytes = "1M", seed;
+  std::string bytes = "1M", seed, trace;
   unsigned repeat = 3;
   bool in_place = false, out_of_place = false, no_times = false;
 };
 
 Config config_of(const Options& options) {
   Config config = options.run.config();
+  if (!options.trace.empty()) {
+    if (config.backend.value != "cuda") {
+      throw Failure(Exit::command_wrong, "--trace is for --backend cuda",
+                    "on the CPU, --seed repeats a run, and a debugger stops in it");
+    }
+    config.trace = std::max(config.trace.value, 1u);
+  }
   if (options.seed.empty()) return config;
   if (options.run.processes) {
     throw Failure(Exit::command_wrong, "--seed needs all ranks in one process; --processes makes one a rank");
@@ -51,6 +58,7 @@ RunRequest request_of(const Options& options, const Config& config, const Plan& 
   }
   request.processes = options.run.as_processes(config);
   request.repeat = options.repeat;
+  request.trace = options.trace;
   return request;
 }
 
@@ -131,6 +139,7 @@ Action command::run(CLI::App& app) {
   CLI::Option* in_place = app.add_flag("--in-place", options->in_place, "Input and output are one buffer");
   app.add_flag("--out-of-place", options->out_of_place, "Input and output are two buffers")
       ->excludes(in_place);
+  app.add_option("--trace", options->trace, "Write when each operation ran, for Perfetto; CUDA only")->type_name("FILE");
   app.add_flag("--no-times", options->no_times,
                "Leave the times out, so that the output is the same every time");
   app.footer("Times are the slowest rank's; algbw and busbw are GB/s as nccl-tests define them.");
