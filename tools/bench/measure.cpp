@@ -7,6 +7,7 @@
 #include "tools/bench/nccl.hpp"
 #include "tools/check_run.hpp"
 #include "tools/device.hpp"
+#include "tools/trace.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -61,6 +62,8 @@ class Rank {
         note(which, size, failure, true);
       }
     }
+    if (which == 0 && failure.empty() && !request_.trace.empty())
+      write_trace(world_, *executor, request_.trace);
     // Nobody frees what others still use.
     world_.barrier();
   }

@@ -45,6 +45,7 @@ struct BenchRequest {
   DType dtype = DType::f32;
   std::optional<ReduceOp> override_op;
   std::optional<PacketForm> packet;
+  std::string trace;  ///< a file for the trace of the first subject's last launch; empty: none
   bool eager = true, graph = true, processes = false;
   unsigned warmup = 5;
   unsigned calls = 50;        ///< in one graph, or launched in a row

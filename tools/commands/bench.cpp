@@ -16,7 +16,7 @@ struct Options {
   std::vector<std::string> what;
   Wanted common;  ///< --set and --name
   RunOptions run;
-  std::string bytes, format = "text", markdown, tuned, commit;
+  std::string bytes, format = "text", markdown, tuned, commit, trace;
   unsigned warmup = 5, calls = 50;
   bool eager = false, graph = false, no_nccl = false, all = false, no_times = false;
 };
@@ -69,6 +69,12 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
   request.packet = options.run.packet_form();
   request.eager = options.eager || !options.graph;
   request.graph = options.graph || !options.eager;
+  request.trace = options.trace;
+  if (!request.trace.empty() && plans.front().name != plans.back().name) {
+    throw Failure(Exit::command_wrong,
+                  "--trace is of one plan, but there are " + std::to_string(plans.size()),
+                  "name the one plan; a traced plan is slower, so its times are not to be compared");
+  }
   request.processes = options.run.as_processes(config);
   request.warmup = options.warmup;
   request.calls = options.calls;
@@ -117,7 +123,14 @@ void print(const Options& options, const BenchResults& results) {
 }
 
 Exit bench_it(Options options) {
-  const Config config = options.run.config();
+  Config config = options.run.config();
+  if (!options.trace.empty()) {
+    if (config.backend.value != "cuda") {
+      throw Failure(Exit::command_wrong, "--trace is for --backend cuda",
+                    "leave it out, or time the plan on a GPU");
+    }
+    config.trace = std::max(config.trace.value, 1u);
+  }
   const bool collective = std::any_of(options.what.begin(), options.what.end(), names_collective);
   if (options.run.ranks == 0 && collective && config.backend.value == "cuda") {
     options.run.ranks = uint32_t(find_rank_gpus().names.size());
@@ -190,6 +203,9 @@ Action command::bench(CLI::App& app) {
   app.add_option("--markdown", options->markdown, "Write a page with machine, versions and tables")
       ->type_name("FILE");
   app.add_option("--tuned-out", options->tuned, "Write the fastest plan of each range of sizes as JSON")
+      ->type_name("FILE");
+  app.add_option("--trace", options->trace,
+                 "Write when each operation of the last launch ran, for Perfetto; one plan, cuda only")
       ->type_name("FILE");
   app.add_option("--commit", options->commit,
                  "What to call this build; default: git describe when it was configured")
