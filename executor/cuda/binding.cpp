@@ -8,19 +8,19 @@
 #include <map>
 
 #include "../cpu/report.hpp"
-#include "block_image.hpp"
 #include "device.hpp"
 #include "driver.hpp"
 #include "error.hpp"
 #include "identity.hpp"
 #include "kernels.hpp"
+#include "recorder.hpp"
 
 namespace chorale::cuda {
 namespace {
 
 using interpreter::packet_kind;
 
-constexpr uint32_t image_room_limit = 64 << 10;  ///< larger images are read where they are
+constexpr int most_shared_bytes = 200 << 10;  ///< of a block, whatever the plan: the limit is the kernel's
 
 uint64_t up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
 
@@ -97,7 +97,7 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
   std::optional<std::string> failed;
   make_control();
   try {
-    make_images();
+    make_tapes();
   } catch (const RunError& wrong) {
     failed = wrong.what();
   }
@@ -198,58 +198,57 @@ void Binding::make_control() {
   }
 }
 
-void Binding::make_images() {
+void Binding::make_tapes() {
   const size_t channels = image_.channels.size(), blocks = image_.blocks.size();
-  // Two passes, since the images name addresses of the memory that they lie in: their size is known after one.
-  ImagePlaces places;
+  // Recorded twice, since tapes name addresses of the memory that they lie in: their size is known after the first.
+  TapePlaces places;
   places.signals_at_peer = signals_at_peer_;
-  BlockImages images = make_block_images(image_, places);
+  Tapes tapes = record_tapes(image_, places, call().packet);
   uint64_t bytes = 0;
   const auto part = [&bytes](uint64_t size) {
     const uint64_t at = bytes;
     bytes = up(at + size, 128);
     return at;
   };
-  const uint64_t image_at = part(images.bytes.size()), table_at = part(images.at.size() * sizeof(uint32_t)),
-                 states_at = part(blocks * images.state_bytes), expected_at = part(channels * sizeof(uint64_t)),
-                 pushed_at = part(channels * sizeof(uint64_t)), completed_at = part(channels * sizeof(Signal)),
+  const uint64_t tapes_at = part(tapes.bytes.size()), states_at = part(blocks * tapes.state_bytes),
+                 expected_at = part(channels * sizeof(uint64_t)), pushed_at = part(channels * sizeof(uint64_t)),
+                 completed_at = part(channels * sizeof(Signal)),
                  semaphores_at = part(image_.semaphores.size() * sizeof(Semaphore)),
                  barriers_at = part(image_.barriers * sizeof(Signal));
-  local_ = DeviceMemory(bytes, "a plan's images and counters");
+  local_ = DeviceMemory(bytes, "a plan's tapes and counters");
   char* const base = local_.data();
   places.signals = reinterpret_cast<const Signal*>(control_.at(int(rank_)));
   places.expected = reinterpret_cast<uint64_t*>(base + expected_at);
   places.pushed = reinterpret_cast<uint64_t*>(base + pushed_at);
   Signal* const completed = reinterpret_cast<Signal*>(base + completed_at);
   places.completed = completed;
-  images = make_block_images(image_, places);
+  places.semaphores = reinterpret_cast<Semaphore*>(base + semaphores_at);
+  places.barriers = reinterpret_cast<Signal*>(base + barriers_at);
+  tapes = record_tapes(image_, places, call().packet);
 
   std::vector<char> content(bytes);
-  std::memcpy(content.data() + image_at, images.bytes.data(), images.bytes.size());
-  std::memcpy(content.data() + table_at, images.at.data(), images.at.size() * sizeof(uint32_t));
+  std::memcpy(content.data() + tapes_at, tapes.bytes.data(), tapes.bytes.size());
   for (size_t at = 0; at < image_.semaphores.size(); ++at) {
     const Semaphore semaphore{image_.semaphores[at]};
     std::memcpy(content.data() + semaphores_at + at * sizeof semaphore, &semaphore, sizeof semaphore);
   }
-  check(cudaMemcpy(base, content.data(), bytes, cudaMemcpyHostToDevice), "the images of a plan");
+  check(cudaMemcpy(base, content.data(), bytes, cudaMemcpyHostToDevice), "the tapes of a plan");
   stops_ = HostArray<StopRecord>(std::max<size_t>(blocks, 1));
 
-  launch_.images = base + image_at;
-  launch_.image_at = reinterpret_cast<const uint32_t*>(base + table_at);
+  launch_.tapes = base + tapes_at;
   launch_.states = base + states_at;
-  launch_.state_bytes = images.state_bytes;
-  launch_.image_room = std::min(uint32_t(up(images.largest, 128)), image_room_limit);
-  launch_.list_room = images.list_bytes;
+  launch_.page = tapes.page;
+  launch_.pages = tapes.pages;
+  launch_.state_bytes = tapes.state_bytes;
   launch_.rank = rank_;
   launch_.abort = common_.abort;
   launch_.timeout_ns = common_.timeout_ns;
-  launch_.semaphores = reinterpret_cast<Semaphore*>(base + semaphores_at);
-  launch_.barriers = reinterpret_cast<Signal*>(base + barriers_at);
   launch_.stops = stops_.device();
   if (common_.trace_launches != 0) {
     uint32_t most = 0;
     for (const image::Block& block : image_.blocks) most = std::max(most, block.n);
-    launch_.trace.per_block = (most + 1) * common_.trace_launches;
+    launch_.trace.per_launch = most + 1;
+    launch_.trace.per_block = launch_.trace.per_launch * common_.trace_launches;
     trace_ = DeviceMemory(blocks * launch_.trace.per_block * sizeof(TraceEntry), "a trace");
     launch_.trace.entries = reinterpret_cast<TraceEntry*>(trace_.data());
   }
@@ -258,8 +257,8 @@ void Binding::make_images() {
     launch_.fifo = port_->fifo();
   }
 
-  shared_bytes_ = launch_.state_bytes + launch_.image_room + launch_.list_room;
-  check(cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize, int(std::max(shared_bytes_, 98304u))),
+  shared_bytes_ = launch_.state_bytes + launch_.page.shared_bytes();
+  check(cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize, most_shared_bytes),
         fmt::format("{} bytes of shared memory for a block", shared_bytes_));
   int per_multiprocessor = 0, multiprocessors = 0;
   check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel_, int(threads_), shared_bytes_),

@@ -14,10 +14,10 @@
 #include "../interpreter/placement.hpp"
 #include "device_memory.hpp"
 #include "host_words.hpp"
-#include "launch.hpp"
 #include "peer_memory.hpp"
 #include "pool.hpp"
 #include "proxy.hpp"
+#include "tape.hpp"
 
 namespace chorale::cuda {
 
@@ -64,7 +64,7 @@ class Binding final : public chorale::Binding {
   void choose_kernel();
   void place_for_peers(const Arguments& arguments);
   void make_control();
-  void make_images();
+  void make_tapes();
   interpreter::Rooms rooms();
 
   const Common& common_;

@@ -12,7 +12,7 @@
 
 #include "device_memory.hpp"
 #include "host_words.hpp"
-#include "launch.hpp"
+#include "tape.hpp"
 
 namespace chorale::cuda {
 

@@ -1,0 +1,238 @@
+/// \file
+/// The steps of a tape that move data.
+#pragma once
+
+#include "chorale/device/engine.hpp"
+#include "tape.hpp"
+
+namespace chorale::cuda {
+
+/// A page in shared memory.
+template <class P>
+struct Page {
+  const TapeStep* steps;
+  const TapeItem* items;
+  const Mem* plain;
+  const Packets<P>* packets;
+};
+
+/// All sinks of a step.
+template <class P>
+struct Sinks {
+  const Mem* plain;
+  const Packets<P>* packets;
+  uint32_t n_plain, n_packets;
+
+  template <uint32_t N>
+  CHORALE_FN void write(const Turn& turn, const Unit (&from)[N]) const {
+    for (uint32_t sink = 0; sink < n_plain; ++sink) plain[sink].template write<true, N>(turn, from);
+    for (uint32_t sink = 0; sink < n_packets; ++sink) packets[sink].template write<true, N>(turn, from);
+  }
+};
+
+/// Calls part(turn) for the calling thread's units, N at a time; ends at the first stop.
+template <uint32_t N, class Part>
+CHORALE_FN Stop each_turn(const Group& group, uint64_t bytes, const Part& part) {
+  const uint64_t units = bytes / unit_bytes;
+  for (uint64_t unit = group.rank; unit < units; unit += N * uint64_t(group.size)) {
+    Turn turn{unit, group.size, 1, unit_bytes};
+#pragma unroll
+    for (uint32_t index = 1; index < N; ++index) turn.n += unit + index * turn.stride < units ? 1 : 0;
+    const Stop stop = part(turn);
+    if (stop != Stop::none) return stop;
+  }
+  return Stop::none;
+}
+
+template <class Source, class P>
+CHORALE_FN Stop copy_whole(const Group& group, uint64_t bytes, const Source& source, const Sinks<P>& sinks) {
+  constexpr uint32_t N = 4;
+  return each_turn<N>(group, bytes, [&](const Turn& turn) {
+    Unit held[N];
+    const Stop stop = source.template read<true, N>(group, turn, held);
+    if (stop == Stop::none) sinks.template write<N>(turn, held);
+    return stop;
+  });
+}
+
+/// first + others[0] + .. + others[n-1], N units of a thread at a time.
+template <ReduceOp Op, class T, uint32_t N, class Other, class P>
+CHORALE_FN Stop reduce_whole(const Group& group, uint64_t bytes, const Mem& first, const Other* others, uint32_t n,
+                             const Sinks<P>& sinks) {
+  return each_turn<N>(group, bytes, [&](const Turn& turn) {
+    Unit held[N];
+    const Stop stop = detail::combine_all<Op, T, true, N>(
+        group, turn, first, n, [others](uint32_t other) -> const Other& { return others[other]; }, 0, held);
+    if (stop == Stop::none) sinks.template write<N>(turn, held);
+    return stop;
+  });
+}
+
+/// packets[0] + .. + packets[n-1], all of them looked at before one is waited for.
+template <ReduceOp Op, class T, class P>
+CHORALE_FN Stop sum_packets_whole(const Group& group, uint64_t bytes, const Packets<P>* packets, uint32_t n,
+                                  const Sinks<P>& sinks) {
+  constexpr uint32_t K = sizeof(T) > 1 ? 8 : 4;
+  return each_turn<1>(group, bytes, [&](const Turn& turn) {
+    detail::Sum<Op, T> sum;
+    for (uint32_t before = 0; before < n; before += K) {
+      typename Packets<P>::Loaded held[K][1];
+      const uint32_t here = n - before < K ? n - before : K;
+      const Stop stop = Packets<P>::template gather<true, K, 1>(
+          group, turn, here, [packets, before](uint32_t source) -> const Packets<P>& { return packets[before + source]; },
+          held);
+      if (stop != Stop::none) return stop;
+#pragma unroll
+      for (uint32_t source = 0; source < K; ++source) {
+        if (source >= here) continue;
+        if (before + source == 0) {
+          sum.start(unit_of(held[source][0]));
+        } else {
+          sum.add(unit_of(held[source][0]));
+        }
+      }
+    }
+    const Unit units[1] = {sum.finish(0)};
+    sinks.template write<1>(turn, units);
+    return Stop::none;
+  });
+}
+
+/// Unit by unit, whatever exists of each.
+template <class Read, class P>
+CHORALE_FN Stop move_slowly(const Group& group, uint64_t bytes, const Sinks<P>& sinks, const Read& read) {
+  for (uint64_t unit = group.rank; unit < units_of(bytes); unit += group.size) {
+    const Turn turn{unit, group.size, 1, detail::bytes_within(unit, unit_bytes, bytes)};
+    Unit held[1];
+    const Stop stop = read(turn, held);
+    if (stop != Stop::none) return stop;
+    for (uint32_t sink = 0; sink < sinks.n_plain; ++sink) sinks.plain[sink].template write<false, 1>(turn, held);
+    for (uint32_t sink = 0; sink < sinks.n_packets; ++sink) sinks.packets[sink].template write<false, 1>(turn, held);
+  }
+  return Stop::none;
+}
+
+template <ReduceOp Op, class T, class P>
+__device__ __noinline__ Stop reduce_slowly(const TapeStep& step, const Page<P>& page) {
+  const Group group = block_group();
+  const Mem* const plain = page.plain + step.first_plain;
+  const Packets<P>* const packets = page.packets + step.first_packets;
+  const uint32_t n = step.n;
+  const bool all_plain = step.kind == TapeKind::reduce, none_plain = step.kind == TapeKind::sum_packets;
+  const Sinks<P> sinks{plain + (all_plain ? 1 + n : none_plain ? 0 : 1), packets + (all_plain ? 0 : none_plain ? 1 + n : n),
+                       step.plain_sinks, step.packet_sinks};
+  return move_slowly(group, step.bytes, sinks, [&](const Turn& turn, Unit (&held)[1]) {
+    detail::Sum<Op, T> sum;
+    Stop stop = none_plain ? packets[0].template read<false, 1>(group, turn, held)
+                           : plain[0].template read<false, 1>(group, turn, held);
+    sum.start(held[0]);
+    for (uint32_t other = 0; other < n && stop == Stop::none; ++other) {
+      stop = all_plain ? plain[1 + other].template read<false, 1>(group, turn, held)
+                       : packets[none_plain + other].template read<false, 1>(group, turn, held);
+      sum.add(held[0]);
+    }
+    held[0] = sum.finish(0);
+    return stop;
+  });
+}
+
+/// Steps that are not whole: tails, and buffers at odd addresses. Apart, so that the fast ways stay small: a GPU
+/// fetches code slowly that it has not run before.
+template <class T, class P>
+__device__ __noinline__ Stop run_slowly(const TapeStep& step, const Page<P>& page) {
+  const Group group = block_group();
+  const Mem* const plain = page.plain + step.first_plain;
+  const Packets<P>* const packets = page.packets + step.first_packets;
+  if (step.kind == TapeKind::copy) {
+    return move_slowly(group, step.bytes, Sinks<P>{plain + 1, packets, step.plain_sinks, step.packet_sinks},
+                       [&](const Turn& turn, Unit (&held)[1]) { return plain[0].template read<false, 1>(group, turn, held); });
+  }
+  if (step.kind == TapeKind::unpack) {
+    return group.agree(
+        move_slowly(group, step.bytes, Sinks<P>{plain, packets + 1, step.plain_sinks, step.packet_sinks},
+                    [&](const Turn& turn, Unit (&held)[1]) { return packets[0].template read<false, 1>(group, turn, held); }));
+  }
+  Stop stop = Stop::none;
+  if constexpr (!std::is_void<T>::value) {
+    switch (ReduceOp(step.reduce_op)) {
+      case ReduceOp::sum:
+      case ReduceOp::avg:
+        stop = reduce_slowly<ReduceOp::sum, T>(step, page);
+        break;
+      case ReduceOp::min:
+        stop = reduce_slowly<ReduceOp::min, T>(step, page);
+        break;
+      case ReduceOp::max:
+        stop = reduce_slowly<ReduceOp::max, T>(step, page);
+        break;
+      case ReduceOp::prod:
+        stop = reduce_slowly<ReduceOp::prod, T>(step, page);
+        break;
+    }
+  }
+  return step.kind == TapeKind::reduce ? stop : group.agree(stop);
+}
+
+template <ReduceOp Op, class T, class P>
+CHORALE_FN Stop reduce_step(const Group& group, const TapeStep& step, const Page<P>& page) {
+  const Mem* const plain = page.plain + step.first_plain;
+  const Packets<P>* const packets = page.packets + step.first_packets;
+  const uint32_t n = step.n;
+  constexpr uint32_t several = sizeof(T) == 1 ? 1 : 2;
+  switch (step.kind) {
+    case TapeKind::reduce: {
+      const Sinks<P> sinks{plain + 1 + n, packets, step.plain_sinks, step.packet_sinks};
+      if (several > 1 && n <= detail::together<T, several>) {
+        return reduce_whole<Op, T, several>(group, step.bytes, plain[0], plain + 1, n, sinks);
+      }
+      return reduce_whole<Op, T, 1>(group, step.bytes, plain[0], plain + 1, n, sinks);
+    }
+    case TapeKind::reduce_packets: {
+      const Sinks<P> sinks{plain + 1, packets + n, step.plain_sinks, step.packet_sinks};
+      return reduce_whole<Op, T, 1>(group, step.bytes, plain[0], packets, n, sinks);
+    }
+    default: {
+      const Sinks<P> sinks{plain, packets + 1 + n, step.plain_sinks, step.packet_sinks};
+      return sum_packets_whole<Op, T>(group, step.bytes, packets, 1 + n, sinks);
+    }
+  }
+}
+
+/// The rarer operators, apart for the same reason.
+template <class T, class P>
+__device__ __noinline__ Stop reduce_otherwise(const TapeStep& step, const Page<P>& page) {
+  const Group group = block_group();
+  switch (ReduceOp(step.reduce_op)) {
+    case ReduceOp::min:
+      return reduce_step<ReduceOp::min, T>(group, step, page);
+    case ReduceOp::max:
+      return reduce_step<ReduceOp::max, T>(group, step, page);
+    default:
+      return reduce_step<ReduceOp::prod, T>(group, step, page);
+  }
+}
+
+/// Runs a step that moves data. A step that waited ends with the block synchronised, others do not.
+template <class T, class P>
+CHORALE_FN Stop run_data(const Group& group, const TapeStep& step, const Page<P>& page, uint32_t misaligned) {
+  if (!step.whole || (step.passed & misaligned) != 0) return run_slowly<T, P>(step, page);
+  const Mem* const plain = page.plain + step.first_plain;
+  const Packets<P>* const packets = page.packets + step.first_packets;
+  if (step.kind == TapeKind::copy) {
+    return copy_whole(group, step.bytes, plain[0],
+                      Sinks<P>{plain + 1, packets, step.plain_sinks, step.packet_sinks});
+  }
+  Stop stop = Stop::none;
+  if (step.kind == TapeKind::unpack) {
+    stop = copy_whole(group, step.bytes, packets[0],
+                      Sinks<P>{plain, packets + 1, step.plain_sinks, step.packet_sinks});
+  } else if constexpr (!std::is_void<T>::value) {
+    const ReduceOp op = ReduceOp(step.reduce_op);
+    stop = op == ReduceOp::sum || op == ReduceOp::avg ? reduce_step<ReduceOp::sum, T>(group, step, page)
+                                                      : reduce_otherwise<T, P>(step, page);
+    if (step.kind == TapeKind::reduce) return stop;
+  }
+  return group.agree(stop);
+}
+
+}  // namespace chorale::cuda

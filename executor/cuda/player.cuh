@@ -1,0 +1,227 @@
+/// \file
+/// The interpreter kernel: a thread block plays its tape.
+#pragma once
+
+#include "data_steps.cuh"
+
+namespace chorale::cuda {
+
+constexpr uint32_t most_threads = 512;
+
+/// What a block's threads share beside the page.
+struct Shared {
+  Deadline deadline;
+  StopRecord stop;
+};
+
+/// Of one thread: waits until a word is at least `goal`.
+CHORALE_FN Stop wait_word(const Group& group, Shared& shared, const uint64_t* word, uint64_t goal, bool relaxed,
+                          uint32_t peer) {
+  const auto came = [word, goal, relaxed]() -> bool {
+    return (relaxed ? load_relaxed(word) : load_acquire(word)) >= goal;
+  };
+  const Stop stop = spin_until(group, shared.deadline, came);
+  if (stop != Stop::none) {
+    shared.stop.peer = int32_t(peer);
+    shared.stop.waits_on_word = 1;
+    shared.stop.expected = goal;
+    shared.stop.seen = load_relaxed(word);
+  }
+  return stop;
+}
+
+/// Of one thread: hands one thing to the proxy, which sees what the block wrote before.
+template <class P>
+__device__ __noinline__ Stop push_one(const Launch& launch, Shared& shared, const TapeStep& step,
+                                      const TapeItem::Push& what, const Page<P>& page) {
+  const Group group = block_group();
+  const PortFifo& fifo = launch.fifo;
+  add_relaxed(what.pushed, uint64_t(1));
+  const uint64_t ticket = add_relaxed(fifo.head, uint64_t(1));
+  const auto room = [&fifo, ticket]() -> bool { return load_acquire(fifo.tail) + fifo.mask + 1 > ticket; };
+  const Stop stop = spin_until(group, shared.deadline, room);
+  if (stop != Stop::none) return stop;
+  PortTrigger& slot = fifo.slots[ticket & fifo.mask];
+  const bool data = what.from != ~0u;
+  slot.from = data ? page.plain[what.from].data : nullptr;
+  slot.to = data ? page.plain[what.to].data : nullptr;
+  slot.bytes = data ? step.bytes : 0;
+  slot.client = fifo.client;
+  slot.channel = what.channel;
+  slot.signal = what.signal;
+  store_release(&slot.turn, ticket + 1);
+  return Stop::none;
+}
+
+/// Steps that move no data: a thread an item, so that posts leave, and waits look, side by side.
+template <class P>
+CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& shared, uint64_t* counts,
+                            const TapeStep& step, const Page<P>& page) {
+  if (step.kind != TapeKind::post_relaxed && step.kind != TapeKind::await && step.kind != TapeKind::await_relaxed) {
+    group.sync();
+  }
+  if (step.kind == TapeKind::sync) return Stop::none;
+  Stop stop = Stop::none;
+  for (uint32_t at = group.rank; at < step.n; at += group.size) {
+    const TapeItem& item = page.items[step.first_item + at];
+    Stop mine = Stop::none;
+    switch (step.kind) {
+      case TapeKind::post:
+        post_release(&item.post.at_peer->value, uint64_t(1));
+        break;
+      case TapeKind::post_relaxed:
+        post_relaxed(&item.post.at_peer->value, uint64_t(1));
+        break;
+      case TapeKind::await:
+      case TapeKind::await_relaxed: {
+        // Counted first: blocks that share a channel wait for different posts.
+        const uint64_t goal =
+            1 + (item.await.expected
+                     ? add_relaxed(item.await.expected, uint64_t(1))
+                     : uint64_t(atomicAdd(reinterpret_cast<unsigned long long*>(counts + item.await.slot), 1ull)));
+        mine = wait_word(group, shared, &item.await.mine->value, goal, step.kind == TapeKind::await_relaxed,
+                         item.await.peer);
+        break;
+      }
+      case TapeKind::drain:
+        mine = wait_word(group, shared, &item.drain.completed->value, load_relaxed(item.drain.pushed), false,
+                         launch.rank);
+        break;
+      case TapeKind::push:
+        mine = push_one(launch, shared, step, item.push, page);
+        break;
+      case TapeKind::release:
+        add_release(&item.permit.semaphore->permits, uint64_t(1));
+        break;
+      case TapeKind::barrier: {
+        // Tickets only grow: the round is over when the last ticket of it has been drawn.
+        const uint64_t participants = item.meeting.participants;
+        const uint64_t ticket = add_acq_rel(&item.meeting.word->value, uint64_t(1));
+        mine = wait_word(group, shared, &item.meeting.word->value, (ticket / participants + 1) * participants, false,
+                         launch.rank);
+        break;
+      }
+      default:
+        break;
+    }
+    stop = mine > stop ? mine : stop;
+  }
+  switch (step.kind) {
+    case TapeKind::post:
+    case TapeKind::post_relaxed:
+    case TapeKind::release:
+      return Stop::none;
+    case TapeKind::acquire:
+      // One after the other, as the plan lists them: permits are taken in that order everywhere.
+      for (uint32_t at = 0; at < step.n && stop == Stop::none; ++at) {
+        stop = semaphore_acquire(group, page.items[step.first_item + at].permit.semaphore, shared.deadline);
+      }
+      return stop;
+    default:
+      return group.agree(stop);
+  }
+}
+
+/// An entry of the trace. The last launches stay: the ring is addressed by what only grows.
+__device__ __noinline__ void mark(const Trace& trace, uint64_t epoch, uint32_t op) {
+  if (threadIdx.x != 0) return;
+  const uint32_t launch = uint32_t(epoch) % (trace.per_block / trace.per_launch);
+  const uint32_t at = launch * trace.per_launch + (op == ~0u ? trace.per_launch - 1 : op);
+  trace.entries[uint64_t(blockIdx.x) * trace.per_block + at] = {now_ns(), op, uint32_t(epoch)};
+}
+
+/// Loads a page into shared memory, all addresses settled.
+template <class P>
+CHORALE_FN Page<P> load_page(const Launch& launch, char* room, const char* from, uint64_t epoch,
+                             const Deadline* deadline) {
+  const PageShape shape = launch.page;
+  const uint32_t copied = shape.copied();
+  Mem* const plain = reinterpret_cast<Mem*>(room + copied);
+  Packets<P>* const packets = reinterpret_cast<Packets<P>*>(room + copied + (shape.plain + 1) / 2 * 2 * sizeof(Mem));
+  for (uint32_t at = threadIdx.x; at < shape.plain; at += blockDim.x) {
+    const TapePlace place = reinterpret_cast<const TapePlace*>(from + shape.plain_at())[at];
+    plain[at] = Mem(static_cast<void*>(place.settled(epoch, launch.in, launch.out)), place.valid);
+  }
+  for (uint32_t at = threadIdx.x; at < shape.packets; at += blockDim.x) {
+    const TapePlace place = reinterpret_cast<const TapePlace*>(from + shape.packets_at())[at];
+    packets[at] =
+        Packets<P>(static_cast<void*>(place.settled(epoch, launch.in, launch.out)), uint32_t(epoch), deadline);
+  }
+  for (uint32_t unit = threadIdx.x; unit < copied / 16; unit += blockDim.x) {
+    reinterpret_cast<uint4*>(room)[unit] = reinterpret_cast<const uint4*>(from)[unit];
+  }
+  return {reinterpret_cast<const TapeStep*>(room + 16), reinterpret_cast<const TapeItem*>(room + shape.items_at()), plain,
+          packets};
+}
+
+/// T: the element type, or void in a kernel for plans that do not reduce. P: the form of packets.
+/// Dynamic shared memory: the block's state, then a page.
+template <class T, class P>
+__global__ void __launch_bounds__(most_threads, 1) play(const __grid_constant__ Launch launch) {
+  extern __shared__ uint4 room[];
+  __shared__ Shared shared;
+  const Group group = block_group();
+  char* const state_at = launch.states + uint64_t(blockIdx.x) * launch.state_bytes;
+  const char* pages = launch.tapes + uint64_t(blockIdx.x) * launch.pages * launch.page.bytes();
+
+  // State and page come in one go: neither needs to know the other but for the epoch, which every thread loads.
+  const BlockState state = *reinterpret_cast<const BlockState*>(state_at);
+  const uint64_t epoch = state.epoch + 1;
+  const uint32_t state_units = launch.state_bytes / 16;
+  for (uint32_t unit = threadIdx.x; unit < state_units; unit += blockDim.x) {
+    room[unit] = reinterpret_cast<const uint4*>(state_at)[unit];
+  }
+  char* const page_at = reinterpret_cast<char*>(room + state_units);
+  Page<P> page = load_page<P>(launch, page_at, pages, epoch, &shared.deadline);
+  if (threadIdx.x == 0) {
+    shared.deadline = {launch.abort, launch.timeout_ns, 0};
+    shared.stop = StopRecord{};
+  }
+  if (state.stopped != 0) return;
+  const uint32_t misaligned = (reinterpret_cast<uint64_t>(launch.in) % unit_bytes != 0 ? 1 : 0) |
+                              (reinterpret_cast<uint64_t>(launch.out) % unit_bytes != 0 ? 2 : 0);
+  uint64_t* const counts = reinterpret_cast<BlockState*>(room)->counts();
+  __syncthreads();
+
+  Stop stop = Stop::none;
+  uint32_t op = ~0u;
+  for (;;) {
+    const PageHeader header = *reinterpret_cast<const PageHeader*>(page_at);
+    for (uint32_t at = 0; at < header.steps && stop == Stop::none; ++at) {
+      const TapeStep& step = page.steps[at];
+      if (launch.trace.entries && step.op != op) mark(launch.trace, epoch, step.op);
+      op = step.op;
+      stop = step.kind < TapeKind::copy ? run_control(launch, group, shared, counts, step, page)
+                                        : run_data<T, P>(group, step, page, misaligned);
+    }
+    if (stop != Stop::none || header.more == 0) break;
+    pages += launch.page.bytes();
+    __syncthreads();
+    page = load_page<P>(launch, page_at, pages, epoch, &shared.deadline);
+    __syncthreads();
+  }
+
+  __syncthreads();
+  if (launch.trace.entries) mark(launch.trace, epoch, ~0u);
+  if (threadIdx.x == 0) {
+    BlockState* const kept = reinterpret_cast<BlockState*>(room);
+    kept->epoch = stop == Stop::none ? epoch : state.epoch;
+    kept->stopped = stop != Stop::none;
+    if (stop != Stop::none) {
+      StopRecord& to = launch.stops[blockIdx.x];
+      to.op = op;
+      to.peer = shared.stop.peer;
+      to.waits_on_word = shared.stop.waits_on_word;
+      to.expected = shared.stop.waits_on_word ? shared.stop.expected : epoch;
+      to.seen = shared.stop.seen;
+      fence_system();
+      store_relaxed(&to.reason, uint32_t(stop));
+    }
+  }
+  __syncthreads();
+  for (uint32_t unit = threadIdx.x; unit < state_units; unit += blockDim.x) {
+    reinterpret_cast<uint4*>(state_at)[unit] = room[unit];
+  }
+}
+
+}  // namespace chorale::cuda

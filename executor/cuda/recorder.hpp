@@ -1,0 +1,37 @@
+/// \file
+/// From a rank's bound image to the tapes that its thread blocks play.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "../interpreter/bind.hpp"
+#include "chorale/executor.hpp"
+#include "tape.hpp"
+
+namespace chorale::cuda {
+
+/// Device addresses that tapes name.
+struct TapePlaces {
+  std::vector<Signal*> signals_at_peer;  ///< by channel; null: nobody can wait there
+  const Signal* signals = nullptr;       ///< this rank's, by channel
+  uint64_t* expected = nullptr;          ///< by channel, for channels that several blocks wait on
+  uint64_t* pushed = nullptr;            ///< by channel
+  const Signal* completed = nullptr;     ///< by channel
+  Semaphore* semaphores = nullptr;
+  Signal* barriers = nullptr;
+};
+
+struct Tapes {
+  std::vector<char> bytes;  ///< of all blocks, all pages
+  PageShape page;
+  uint32_t pages = 1;
+  uint32_t state_bytes = 0;
+};
+
+/// `image` with the bases of its buffers set; those of this rank's own input and output (buffers 0 and 1) are passed
+/// anew at every launch.
+/// \throws UsageError for a block whose step has more places than fit in shared memory
+Tapes record_tapes(const interpreter::BoundImage& image, const TapePlaces& places, PacketForm packet);
+
+}  // namespace chorale::cuda

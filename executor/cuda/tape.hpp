@@ -1,0 +1,194 @@
+/// \file
+/// What a launch works on, as host and device see it. C++17.
+///
+/// A thread block of a plan becomes a tape: what its operations come down to, written once, when the plan is bound,
+/// by running them on a machine that records (recorder.hpp). A tape is played by a thread block of CUDA; it lies in
+/// shared memory while it is played, with every address settled, so that playing reads nothing across the chip but
+/// data. A tape that is longer than a page is played page after page.
+///
+/// What grows from launch to launch is in device memory (BlockState) and advanced by the block itself: a launch's
+/// arguments never change, so a CUDA graph may replay it.
+#pragma once
+
+#include <cstdint>
+
+#include "chorale/device/packets.hpp"
+#include "chorale/device/signal.hpp"
+
+namespace chorale::cuda {
+
+enum class TapeKind : uint8_t {
+  sync,
+  post,
+  post_relaxed,
+  await,
+  await_relaxed,
+  drain,
+  acquire,
+  release,
+  barrier,
+  push,
+  copy,           ///< plain memory to all sinks
+  unpack,         ///< packets to all sinks
+  reduce,         ///< plain memory, combined, to all sinks
+  reduce_packets, ///< plain memory, then packets, combined, to all sinks
+  sum_packets,    ///< packets only, combined, to all sinks
+};
+
+/// A step of a tape. Data steps have `bytes`, sources and sinks; others have `n` items.
+struct alignas(16) TapeStep {
+  TapeKind kind = TapeKind::sync;
+  uint8_t reduce_op = 0;
+  uint8_t whole = 0;     ///< all sources and sinks are whole 16-byte units, aligned if what is passed is
+  uint8_t passed = 0;    ///< 1: the passed input is among them; 2: the passed output
+  uint32_t op = 0;       ///< in the plan's thread block
+  uint64_t bytes = 0;
+  uint16_t n = 0;              ///< items, or sources
+  uint16_t plain_sinks = 0, packet_sinks = 0;
+  uint16_t reserved = 0;
+  uint16_t first_plain = 0;    ///< in the page's plain places: sources, then sinks
+  uint16_t first_packets = 0;  ///< in the page's packet places: sources, then sinks
+  uint16_t first_item = 0;
+  uint16_t reserved2 = 0;
+};
+static_assert(sizeof(TapeStep) == 32);
+
+/// What a step that moves no data works on.
+union TapeItem {
+  struct Post {
+    Signal* at_peer;
+  } post;
+  struct Await {
+    const Signal* mine;
+    uint64_t* expected;  ///< posts waited for, where several blocks wait on the channel; null: BlockState's `slot`
+    uint32_t slot;
+    uint32_t peer;
+  } await;
+  struct Drain {
+    const uint64_t* pushed;
+    const Signal* completed;
+  } drain;
+  struct Permit {
+    Semaphore* semaphore;
+  } permit;
+  struct Meeting {
+    Signal* word;
+    uint64_t participants;
+  } meeting;
+  struct Push {
+    uint64_t* pushed;
+    uint32_t channel;
+    uint32_t signal;
+    uint32_t from, to;  ///< in the page's plain places; ~0: no data
+  } push;
+  uint64_t words[4];
+};
+static_assert(sizeof(TapeItem) == 32);
+
+/// A place as the tape has it: settled() makes an address of it.
+struct TapePlace {
+  uint64_t at = 0;     ///< an address, or an offset in what is passed
+  uint64_t even = 0;   ///< added in launches of even number: from one bank of scratch to the other
+  uint64_t valid = 0;  ///< bytes that exist; packets: unused
+
+  static constexpr uint64_t in = uint64_t{1} << 63, out = uint64_t{1} << 62;
+
+  CHORALE_HD char* settled(uint64_t epoch, char* passed_in, char* passed_out) const {
+    uint64_t address = at & ~(in | out);
+    if (at & in) address += reinterpret_cast<uint64_t>(passed_in);
+    if (at & out) address += reinterpret_cast<uint64_t>(passed_out);
+    if (epoch % 2 == 0) address += even;
+    return reinterpret_cast<char*>(address);
+  }
+};
+
+/// How every page of every block is laid out, in this order and each aligned to 16 bytes: a PageHeader, steps, items,
+/// plain places, packet places. In shared memory the places are Mem and Packets.
+struct PageShape {
+  uint32_t steps = 0, items = 0, plain = 0, packets = 0;  ///< room for so many
+
+  CHORALE_HD uint32_t items_at() const { return 16 + steps * uint32_t(sizeof(TapeStep)); }
+  CHORALE_HD uint32_t copied() const { return items_at() + items * uint32_t(sizeof(TapeItem)); }
+  CHORALE_HD uint32_t plain_at() const { return copied(); }
+  CHORALE_HD uint32_t packets_at() const { return plain_at() + plain * uint32_t(sizeof(TapePlace)); }
+  CHORALE_HD uint32_t bytes() const {
+    return (packets_at() + packets * uint32_t(sizeof(TapePlace)) + 15) / 16 * 16;
+  }
+  /// In shared memory: Packets have their flag and deadline.
+  CHORALE_HD uint32_t shared_bytes() const { return copied() + (plain + 1) / 2 * 2 * 16 + packets * 32; }
+};
+
+struct alignas(16) PageHeader {
+  uint32_t steps = 0;
+  uint32_t more = 0;  ///< whether the block has a next page
+  uint32_t reserved[2] = {};
+};
+
+/// What a block keeps from launch to launch. Counts of the posts that it has waited for follow.
+struct BlockState {
+  uint64_t epoch = 0;    ///< launches that have ended
+  uint64_t stopped = 0;  ///< not 0: one has not, and no further one may run
+  CHORALE_HD uint64_t* counts() { return reinterpret_cast<uint64_t*>(this + 1); }
+};
+static_assert(sizeof(BlockState) == 16);
+
+/// What a block that had to stop leaves for the host, in memory of the host.
+struct alignas(64) StopRecord {
+  uint32_t reason = 0;  ///< a Stop, written last
+  uint32_t op = 0;
+  int32_t peer = -1;
+  uint32_t waits_on_word = 0;  ///< whether expected and seen say anything
+  uint64_t expected = 0, seen = 0;
+};
+
+/// When a step began, for traces.
+struct TraceEntry {
+  uint64_t ns = 0;
+  uint32_t op = 0;  ///< ~0: the end of the block
+  uint32_t epoch = 0;
+};
+
+/// A ring of entries for each block.
+struct Trace {
+  TraceEntry* entries = nullptr;  ///< null: no trace
+  uint32_t per_block = 0;         ///< a multiple of `per_launch`
+  uint32_t per_launch = 0;        ///< operations of a block, at most, and its end
+};
+
+/// What a block asks the proxy to do. In memory of the host.
+struct alignas(64) PortTrigger {
+  uint64_t turn = 0;  ///< the ticket plus one, written last
+  const char* from = nullptr;
+  char* to = nullptr;
+  uint64_t bytes = 0;
+  uint32_t client = 0;  ///< the binding
+  uint32_t channel = 0;
+  uint32_t signal = 0;
+};
+
+/// A rank's ring of triggers.
+struct PortFifo {
+  PortTrigger* slots = nullptr;
+  uint64_t* head = nullptr;        ///< tickets given, in device memory
+  const uint64_t* tail = nullptr;  ///< triggers taken, written by the host
+  uint64_t mask = 0;
+  uint32_t client = 0;
+};
+
+struct Launch {
+  const char* tapes = nullptr;   ///< by block: its pages
+  char* states = nullptr;
+  PageShape page;
+  uint32_t pages = 1;        ///< of each block
+  uint32_t state_bytes = 0;  ///< of one block, a multiple of 16
+  uint32_t rank = 0;
+  char* in = nullptr;
+  char* out = nullptr;
+  AbortWord* abort = nullptr;
+  uint64_t timeout_ns = 0;
+  StopRecord* stops = nullptr;
+  Trace trace;
+  PortFifo fifo;
+};
+
+}  // namespace chorale::cuda
