@@ -123,7 +123,7 @@ CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& sh
 }
 
 /// An entry of the trace. The last launches stay: the ring is addressed by what only grows.
-__device__ __noinline__ void mark(const Trace& trace, uint64_t epoch, uint32_t op) {
+__device__ __noinline__ inline void mark(const Trace& trace, uint64_t epoch, uint32_t op) {
   if (threadIdx.x != 0) return;
   const uint32_t launch = uint32_t(epoch) % (trace.per_block / trace.per_launch);
   const uint32_t at = launch * trace.per_launch + (op == ~0u ? trace.per_launch - 1 : op);
