@@ -212,6 +212,30 @@ __device__ __noinline__ Stop reduce_otherwise(const TapeStep& step, const Page<P
   }
 }
 
+/// Runs a batch of small copies side by side: threads that one of them leaves idle take another, so that a message
+/// to every peer, or from every peer, costs one round trip and not one each.
+template <class P>
+CHORALE_FN Stop run_batch(const Group& group, const TapeStep* steps, const Page<P>& page) {
+  const uint32_t units = uint32_t(steps->bytes / unit_bytes), all = units * steps->batch;
+  Stop stop = Stop::none;
+  for (uint32_t at = group.rank; at < all && stop == Stop::none; at += group.size) {
+    const TapeStep& step = steps[at / units];
+    const Turn turn{at % units, 0, 1, unit_bytes};
+    const Mem* const plain = page.plain + step.first_plain;
+    const Packets<P>* const packets = page.packets + step.first_packets;
+    Unit held[1];
+    if (step.kind == TapeKind::copy) {
+      plain[0].template read<true, 1>(group, turn, held);
+      Sinks<P>{plain + 1, packets, step.plain_sinks, step.packet_sinks}.template write<1>(turn, held);
+    } else {
+      stop = packets[0].template read<true, 1>(group, turn, held);
+      if (stop != Stop::none) break;
+      Sinks<P>{plain, packets + 1, step.plain_sinks, step.packet_sinks}.template write<1>(turn, held);
+    }
+  }
+  return steps->kind == TapeKind::copy ? stop : group.agree(stop);
+}
+
 /// Runs a step that moves data. A step that waited ends with the block synchronised, others do not.
 template <class T, class P>
 CHORALE_FN Stop run_data(const Group& group, const TapeStep& step, const Page<P>& page, uint32_t misaligned) {

@@ -16,12 +16,13 @@ struct Shared {
 
 /// Of one thread: waits until a word is at least `goal`.
 CHORALE_FN Stop wait_word(const Group& group, Shared& shared, const uint64_t* word, uint64_t goal, bool relaxed,
-                          uint32_t peer) {
+                          uint32_t peer, uint32_t op) {
   const auto came = [word, goal, relaxed]() -> bool {
     return (relaxed ? load_relaxed(word) : load_acquire(word)) >= goal;
   };
   const Stop stop = spin_until(group, shared.deadline, came);
   if (stop != Stop::none) {
+    shared.stop.op = op;
     shared.stop.peer = int32_t(peer);
     shared.stop.waits_on_word = 1;
     shared.stop.expected = goal;
@@ -80,12 +81,12 @@ CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& sh
                      ? add_relaxed(item.await.expected, uint64_t(1))
                      : uint64_t(atomicAdd(reinterpret_cast<unsigned long long*>(counts + item.await.slot), 1ull)));
         mine = wait_word(group, shared, &item.await.mine->value, goal, step.kind == TapeKind::await_relaxed,
-                         item.await.peer);
+                         item.await.peer, item.await.op);
         break;
       }
       case TapeKind::drain:
         mine = wait_word(group, shared, &item.drain.completed->value, load_relaxed(item.drain.pushed), false,
-                         launch.rank);
+                         launch.rank, step.op);
         break;
       case TapeKind::push:
         mine = push_one(launch, shared, step, item.push, page);
@@ -98,7 +99,7 @@ CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& sh
         const uint64_t participants = item.meeting.participants;
         const uint64_t ticket = add_acq_rel(&item.meeting.word->value, uint64_t(1));
         mine = wait_word(group, shared, &item.meeting.word->value, (ticket / participants + 1) * participants, false,
-                         launch.rank);
+                         launch.rank, step.op);
         break;
       }
       default:
@@ -191,8 +192,14 @@ __global__ void __launch_bounds__(most_threads, 1) play(const __grid_constant__ 
       const TapeStep& step = page.steps[at];
       if (launch.trace.entries && step.op != op) mark(launch.trace, epoch, step.op);
       op = step.op;
-      stop = step.kind < TapeKind::copy ? run_control(launch, group, shared, counts, step, page)
-                                        : run_data<T, P>(group, step, page, misaligned);
+      if (step.kind < TapeKind::copy) {
+        stop = run_control(launch, group, shared, counts, step, page);
+      } else if (step.batch > 1 && misaligned == 0 && step.bytes < uint64_t(group.size) * unit_bytes) {
+        stop = run_batch(group, &step, page);
+        at += step.batch - 1;
+      } else {
+        stop = run_data<T, P>(group, step, page, misaligned);
+      }
     }
     if (stop != Stop::none || header.more == 0) break;
     pages += launch.page.bytes();
@@ -209,7 +216,7 @@ __global__ void __launch_bounds__(most_threads, 1) play(const __grid_constant__ 
     kept->stopped = stop != Stop::none;
     if (stop != Stop::none) {
       StopRecord& to = launch.stops[blockIdx.x];
-      to.op = op;
+      to.op = shared.stop.waits_on_word ? shared.stop.op : op;
       to.peer = shared.stop.peer;
       to.waits_on_word = shared.stop.waits_on_word;
       to.expected = shared.stop.waits_on_word ? shared.stop.expected : epoch;

@@ -129,7 +129,7 @@ class Recorder {
       const bool shared = waiters_[channel] > 1;
       const uint32_t slot = shared ? 0 : slots_.try_emplace(channel, uint32_t(slots_.size())).first->second;
       item(step).await = {places_.signals + channel, shared ? places_.expected + channel : nullptr, slot,
-                          image_.channels[channel].peer};
+                          image_.channels[channel].peer, op_};
     }
     return Stop::none;
   }
@@ -350,6 +350,58 @@ void split_tails(std::vector<Step>& steps) {
   steps = std::move(split);
 }
 
+/// Whether all threads of the block meet in a step of its own accord, so that a sync beside it orders nothing more:
+/// what lies before it is ordered before what lies behind it, and it touches no data itself.
+bool meets(TapeKind kind) {
+  switch (kind) {
+    case TapeKind::sync:
+    case TapeKind::post:
+    case TapeKind::await:
+    case TapeKind::await_relaxed:
+    case TapeKind::drain:
+    case TapeKind::acquire:
+    case TapeKind::release:
+    case TapeKind::barrier:
+    case TapeKind::push:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Whether they meet at its end.
+bool ends_in_meeting(TapeKind kind) {
+  return meets(kind) || kind == TapeKind::unpack || kind == TapeKind::reduce_packets || kind == TapeKind::sum_packets;
+}
+
+/// Posts next to each other leave together, and waits next to each other wait together.
+bool joins(const TapeStep& before, const TapeStep& next) {
+  if (before.kind != next.kind) return false;
+  return next.kind == TapeKind::post || next.kind == TapeKind::post_relaxed || next.kind == TapeKind::await ||
+         next.kind == TapeKind::await_relaxed;
+}
+
+/// Leaves out syncs that order nothing: the compiler puts them around every signal and wait, since MSCCL++ knows no
+/// other way. Joins what can go together.
+void tidy(std::vector<Step>& steps) {
+  std::vector<Step> kept;
+  for (size_t at = 0; at < steps.size(); ++at) {
+    Step& step = steps[at];
+    if (step.step.kind == TapeKind::sync) {
+      const bool last = at + 1 == steps.size();
+      if (last || meets(steps[at + 1].step.kind)) continue;
+      if (kept.empty() || ends_in_meeting(kept.back().step.kind)) continue;
+    }
+    if (!kept.empty() && joins(kept.back().step, step.step)) {
+      kept.back().items.insert(kept.back().items.end(), step.items.begin(), step.items.end());
+      kept.back().step.n = uint16_t(kept.back().items.size());
+      continue;
+    }
+    kept.push_back(std::move(step));
+  }
+  steps = std::move(kept);
+}
+
 /// One block's pages, as lists of steps.
 struct Page {
   size_t first = 0, end = 0;
@@ -377,6 +429,18 @@ std::vector<Page> paginate(const std::vector<Step>& steps) {
   return pages;
 }
 
+/// Steps of one operation that copy as many whole units each, one independent of the other.
+uint16_t batch_from(const std::vector<Step>& steps, size_t at, size_t end) {
+  const TapeStep& first = steps[at].step;
+  if (!first.whole || (first.kind != TapeKind::copy && first.kind != TapeKind::unpack)) return 1;
+  size_t next = at + 1;
+  while (next < end && steps[next].step.whole && steps[next].step.kind == first.kind &&
+         steps[next].step.op == first.op && steps[next].step.bytes == first.bytes) {
+    ++next;
+  }
+  return uint16_t(std::min<size_t>(next - at, 0xffff));
+}
+
 void write_page(char* to, const PageShape& shape, const std::vector<Step>& steps, const Page& page, bool more) {
   PageHeader header;
   header.steps = uint32_t(page.end - page.first);
@@ -386,6 +450,7 @@ void write_page(char* to, const PageShape& shape, const std::vector<Step>& steps
   for (size_t at = page.first; at < page.end; ++at) {
     const Step& from = steps[at];
     TapeStep step = from.step;
+    step.batch = batch_from(steps, at, page.end);
     step.first_item = uint16_t(items);
     step.first_plain = uint16_t(plain);
     step.first_packets = uint16_t(packets);
@@ -425,6 +490,7 @@ Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& place
       settle_banks(steps[at].packets, even.steps()[at].packets);
     }
     split_tails(steps);
+    tidy(steps);
     counts = std::max(counts, odd.counts());
     pages.push_back(paginate(steps));
     blocks.push_back(std::move(steps));

@@ -49,7 +49,7 @@ struct alignas(16) TapeStep {
   uint16_t first_plain = 0;    ///< in the page's plain places: sources, then sinks
   uint16_t first_packets = 0;  ///< in the page's packet places: sources, then sinks
   uint16_t first_item = 0;
-  uint16_t reserved2 = 0;
+  uint16_t batch = 1;  ///< so many steps from here on, of one operation, are alike and move the same bytes each
 };
 static_assert(sizeof(TapeStep) == 32);
 
@@ -63,6 +63,7 @@ union TapeItem {
     uint64_t* expected;  ///< posts waited for, where several blocks wait on the channel; null: BlockState's `slot`
     uint32_t slot;
     uint32_t peer;
+    uint32_t op;  ///< in the plan's thread block: steps next to each other are one
   } await;
   struct Drain {
     const uint64_t* pushed;
