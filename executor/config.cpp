@@ -112,7 +112,7 @@ const std::array rows = {
     CHORALE_SETTING(seed, "of the deterministic scheduler", parse_seed(text),
                     value ? std::to_string(*value) : "off"s),
     CHORALE_SETTING(backend, "where plans run", parse_word(text, {"cpu", "cuda"}), value),
-    CHORALE_SETTING(packet, "kind of packets", parse_word(text, {"ll8", "ll16"}), value),
+    CHORALE_SETTING(packet, "kind of packets", parse_word(text, {"ll8", "ll16", "ll128"}), value),
     CHORALE_SETTING(log_level, "what goes to stderr",
                     parse_word(text, {"trace", "debug", "info", "warning", "error", "off"}), value),
     CHORALE_SETTING(trace, "launches of each plan whose operations are timed", parse_number_to_4096(text), std::to_string(value)),

@@ -1,7 +1,9 @@
 #include "chorale/executor.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -21,7 +23,7 @@ struct Fingerprint {
 };
 
 std::string op_text(int32_t op) { return op < 0 ? "the plan's" : reduce_op_name(ReduceOp(op)); }
-std::string packet_text(int32_t packet) { return packet ? "ll16" : "ll8"; }
+std::string packet_text(int32_t packet) { return std::string(packet_form_names[size_t(packet)]); }
 
 /// Throws on all ranks if one of them is about to run something else.
 void compare(World& world, const Plan& plan, const Call& call) {
@@ -79,9 +81,11 @@ struct Executor::State {
 
   State(World& of, const Config& with) : world(of), config(with), resets(of.resets()) {
     const std::string name = config.backend, form = config.packet;
-    if (form != "ll8" && form != "ll16")
-      throw UsageError(fmt::format("packet '{}': neither 'll8' nor 'll16'", form));
-    packet = form == "ll16" ? PacketForm::ll16 : PacketForm::ll8;
+    const auto named = std::find(std::begin(packet_form_names), std::end(packet_form_names), form);
+    if (named == std::end(packet_form_names)) {
+      throw UsageError(fmt::format("packet '{}': none of {}", form, fmt::join(packet_form_names, ", ")));
+    }
+    packet = PacketForm(named - std::begin(packet_form_names));
     if (name == "cpu") {
       backend = make_cpu_backend(world);
     } else if (name == "cuda") {
@@ -136,7 +140,7 @@ struct Executor::State {
     backend->require_bindable(stream);
     compare(world, plan, call);
     if (call.bytes == 0) {
-      interpreter::layout_of(plan, 0, call.dtype);
+      interpreter::layout_of(plan, 0, call.dtype, call.packet);
       return nullptr;
     }
     bindings.push_back(backend->bind(plan, call, arguments));

@@ -39,7 +39,7 @@ void RunOptions::declare(CLI::App& app) {
       ->check(one_of("backend", {"cpu", "cuda"}))
       ->type_name("NAME");
   app.add_option("--packet", packet, "Form of packets; default: the configuration's")
-      ->check(one_of("packet form", {"ll8", "ll16"}))
+      ->check(one_of("packet form", {"ll8", "ll16", "ll128"}))
       ->type_name("NAME");
   app.add_option("--timeout", timeout, "Of every wait: 30s, 500ms, off")->type_name("TIME");
   app.add_option("--workers", workers, "Threads that run thread blocks; default: one a core")->type_name("N");
@@ -66,7 +66,8 @@ std::optional<ReduceOp> RunOptions::reduce_op() const {
 
 std::optional<PacketForm> RunOptions::packet_form() const {
   if (packet.empty()) return {};
-  return packet == "ll8" ? PacketForm::ll8 : PacketForm::ll16;
+  const auto named = std::find(std::begin(packet_form_names), std::end(packet_form_names), packet);
+  return PacketForm(named - std::begin(packet_form_names));
 }
 
 bool RunOptions::as_processes(const Config& config) const {

@@ -37,7 +37,7 @@ Binding::Binding(const Shared& shared, const Plan& plan, const Call& call)
     : chorale::Binding(call), shared_(shared), world_(*shared.world), rank_(uint32_t(world_.rank())) {
   std::string error;
   try {
-    layout_ = interpreter::layout_of(plan, call.bytes, call.dtype);
+    layout_ = interpreter::layout_of(plan, call.bytes, call.dtype, call.packet);
     const interpreter::Operator op = interpreter::operator_of(plan, call.op);
     average_over_ = op.average_over;
     image_ = interpreter::build_image(plan, rank_, layout_, call.dtype, op.replacement);
@@ -101,7 +101,7 @@ void Binding::make_control(const Plan& plan) {
   room_bytes_ = Machine::room_bytes(run_.image);
   rooms_.resize(image_.blocks.size() * room_bytes_);
   run_.rank = rank_;
-  run_.ll16 = this->call().packet == PacketForm::ll16;
+  run_.packet = this->call().packet;
   run_.dtype = this->call().dtype;
   // The scheduler ends a launch whose time is over, and knows then who waited for whom.
   run_.deadline = Deadline{world_.abort_word(), 0, 0};

@@ -57,7 +57,15 @@ class Machine {
 
   template <class F>
   Stop with_packet(const F& f) const {
-    return run_.ll16 ? f(TypeTag<LL16>{}) : f(TypeTag<LL8>{});
+    switch (run_.packet) {
+      case PacketForm::ll8:
+        return f(TypeTag<LL8>{});
+      case PacketForm::ll16:
+        return f(TypeTag<LL16>{});
+      case PacketForm::ll128:
+        break;
+    }
+    return f(TypeTag<LL128>{});
   }
 
   void enter(uint32_t record) {

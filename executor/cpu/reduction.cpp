@@ -29,7 +29,7 @@ void divide(char* data, uint64_t elements, uint32_t n) {
 
 template <ReduceOp Op, class T>
 constexpr Reduction functions{view_reduced<Op, T, Mem>, view_reduced<Op, T, Packets<LL8>>,
-                              view_reduced<Op, T, Packets<LL16>>, view_multi<Op, T>, divide<T>};
+                              view_reduced<Op, T, Packets<LL16>>, view_reduced<Op, T, Packets<LL128>>, view_multi<Op, T>, divide<T>};
 
 }  // namespace
 

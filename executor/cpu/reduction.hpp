@@ -3,7 +3,7 @@
 /// about two kilobytes, instead of a transfer loop for every type, operator, source and sink.
 #pragma once
 
-#include "chorale/device/packets.hpp"
+#include "chorale/device/lines.hpp"
 #include "chorale/device/reduce.hpp"
 
 namespace chorale::cpu {
@@ -20,6 +20,7 @@ struct AnyReduced {
   uint32_t n;
 
   static constexpr bool waits = Other::waits;
+  static constexpr bool by_line = detail::by_line<Other>;
   uint64_t run(uint64_t) const { return 0; }
   Stop view(const Group& group, uint64_t at, uint64_t bytes, char* room, const char*& seen) const {
     return combine(*this, group, at, bytes, room, seen);
@@ -48,6 +49,7 @@ struct Reduction {
   AnyReduced<Mem>::View plain;
   AnyReduced<Packets<LL8>>::View ll8;
   AnyReduced<Packets<LL16>>::View ll16;
+  AnyReduced<Packets<LL128>>::View ll128;
   AnyMulti::View multi;
   /// Divides `elements` elements at `data` by n, in the accumulation type, rounded once.
   void (*divide)(char* data, uint64_t elements, uint32_t n);
@@ -58,8 +60,10 @@ struct Reduction {
       return plain;
     } else if constexpr (std::is_same_v<Other, Packets<LL8>>) {
       return ll8;
-    } else {
+    } else if constexpr (std::is_same_v<Other, Packets<LL16>>) {
       return ll16;
+    } else {
+      return ll128;
     }
   }
 };

@@ -8,6 +8,7 @@
 #include "../interpreter/image.hpp"
 #include "chorale/device/deadline.hpp"
 #include "chorale/device/signal.hpp"
+#include "chorale/executor.hpp"
 #include "chorale/window.hpp"
 #include "reduction.hpp"
 
@@ -34,7 +35,7 @@ struct SharedAddress {
 struct Run {
   image::Image image;
   uint32_t rank = 0;
-  bool ll16 = false;
+  PacketForm packet = PacketForm::ll8;
   DType dtype = DType::f32;
   uint64_t epoch = 0;  ///< of this run; the first is 1
   Deadline deadline;

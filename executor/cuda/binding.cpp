@@ -78,7 +78,7 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
       plan_(std::make_shared<const Plan>(plan)) {
   std::string error;
   try {
-    layout_ = interpreter::layout_of(plan, call.bytes, call.dtype);
+    layout_ = interpreter::layout_of(plan, call.bytes, call.dtype, call.packet);
     const interpreter::Operator op = interpreter::operator_of(plan, call.op);
     average_over_ = op.average_over;
     image_ = interpreter::build_image(plan, rank_, layout_, call.dtype, op.replacement);

@@ -157,9 +157,12 @@ class Builder {
                          dtype_name(dtype_)));
     }
     const uint64_t bytes = op_->chunks * layout_.chunk_bytes;
+    // A turn ends between packets. All pipelines of the plan have longer turns then: they may count each other's.
+    uint64_t turn = op_->unit_bytes;
+    if (layout_.packet > unit_bytes) turn = (turn + layout_.packet - 1) / layout_.packet * layout_.packet;
     record.body = op_->body;
-    record.turn_bytes = op_->unit_bytes;
-    record.turns = bytes / op_->unit_bytes + (bytes % op_->unit_bytes != 0 ? 1 : 0);
+    record.turn_bytes = turn;
+    record.turns = bytes / turn + (bytes % turn != 0 ? 1 : 0);
   }
 
   void add_places(std::span<const Operand> operands, const OpInfo& row, bool dests) {
@@ -376,6 +379,8 @@ ScratchBytes scratch_bytes(const Plan& plan, uint32_t rank, const Layout& layout
   // Banks begin on lines of their own.
   const auto lines = [](uint64_t bytes) { return (bytes + 127) / 128 * 128; };
   const uint64_t bytes = plan.gpus[rank].chunks[size_t(BufferKind::scratch)] * layout.chunk_bytes;
+  // Packets of any form take at most two bytes a byte: chunks are whole lines where packets are lines.
+  static_assert(packet_slots<LL128> <= 2 * packet_payload<LL128>);
   return {lines(bytes), lines(2 * bytes), plan.use_double_scratch_buffer ? 2u : 1u};
 }
 

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "chorale/device/packets.hpp"
+#include "chorale/device/lines.hpp"
 #include "chorale/device/macros.hpp"
 
 // The enumerations of plans, in a form that device code can include.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "chorale/device/packet.hpp"
+
 namespace chorale {
 namespace interpreter {
 namespace {
@@ -44,7 +46,20 @@ uint64_t chunks_per_segment(const Plan& plan, uint64_t in, uint64_t out, const S
 
 }  // namespace
 
-Layout layout_of(const Plan& plan, uint64_t bytes, DType dtype) {
+bool sends_packets(const Plan& plan) {
+  for (const Gpu& gpu : plan.gpus) {
+    for (const ThreadBlock& block : gpu.threadblocks) {
+      for (const Op& op : block.ops) {
+        for (const Field& field : info(op.code).fields) {
+          if (is_packet(field.role)) return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+Layout layout_of(const Plan& plan, uint64_t bytes, DType dtype, PacketForm form) {
   const uint64_t element = dtype_size(dtype);
   if (element == 0) throw UsageError(fmt::format("dtype {} is none that we know", int(dtype)));
   if (plan.gpus.empty()) throw UsageError(fmt::format("plan '{}' has no ranks", plan.name));
@@ -53,7 +68,8 @@ Layout layout_of(const Plan& plan, uint64_t bytes, DType dtype) {
         fmt::format("plan '{}': a buffer alignment of {} bytes", plan.name, plan.buffer_alignment));
   }
   Layout layout;
-  layout.alignment = std::lcm(plan.buffer_alignment, uint64_t(16));
+  if (form == PacketForm::ll128 && sends_packets(plan)) layout.packet = packet_payload<LL128>;
+  layout.alignment = std::lcm(plan.buffer_alignment, layout.packet);
   const uint64_t in = most_chunks(plan, BufferKind::input), out = most_chunks(plan, BufferKind::output);
   const Segmentation segments = segmentation(plan);
   layout.chunks_per_segment = chunks_per_segment(plan, in, out, segments);

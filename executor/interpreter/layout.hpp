@@ -12,12 +12,17 @@ struct Layout {
   uint64_t segment_bytes = 0;  ///< of input and output alike
   uint64_t chunks_per_segment = 1;
   uint64_t chunk_bytes = 0;  ///< a multiple of `alignment`
-  uint64_t alignment = 16;   ///< the plan's, made a multiple of 16 for packets and elements
+  uint64_t alignment = 16;   ///< the plan's, made a multiple of 16 for elements, and of `packet` for packets
+  uint64_t packet = 16;      ///< payload bytes at whose multiples packets may begin and end
 
   uint64_t segment_nominal() const { return chunks_per_segment * chunk_bytes; }
 };
 
+/// Chunks of a plan that sends packets begin and end between packets, so that no operation has half of one.
 /// \throws UsageError as message_sizes()
-Layout layout_of(const Plan&, uint64_t bytes, DType);
+Layout layout_of(const Plan&, uint64_t bytes, DType, PacketForm = PacketForm::ll8);
+
+/// Whether any operation of the plan sends or waits for packets.
+bool sends_packets(const Plan&);
 
 }  // namespace chorale::interpreter

@@ -60,12 +60,13 @@ CHORALE_FN image::Position position(const M& m, const Place& place, uint64_t at)
   return image::locate(shape<R>(m, place), place.start + at);
 }
 
-/// A position in the packet scratch that is Image::buffers[buffer]: two bytes a byte of payload.
+/// A position in the packet scratch that is Image::buffers[buffer]: between two packets, as all places where operands
+/// begin and are cut are multiples of the layout's alignment.
 template <class P, class M>
 CHORALE_FN Packets<P> packets_at(M& m, uint32_t buffer, uint64_t nominal) {
   char* const base = m.base(buffer);
   return Packets<P>(
-      static_cast<void*>(base + 2 * nominal + m.packet_bank(m.image().buffers[buffer].bank_bytes)), m.flag(),
+      static_cast<void*>(base + packet_offset<P>(nominal) + m.packet_bank(m.image().buffers[buffer].bank_bytes)), m.flag(),
       m.deadline());
 }
 

@@ -9,7 +9,7 @@
 ///   range(bytes, slice)            the part of an operand that this turn and this block of a group handle
 ///   list<T>(n, item)               n items, made by item(k), in room that stays until release_lists()
 ///   reach(places...)               waits until the peers' own memory behind remote operands may be touched
-///   with_packet(f)                 f(TypeTag<LL8>) or f(TypeTag<LL16>)
+///   with_packet(f)                 f(TypeTag<P>) for the form P of packets
 ///   move(bytes, source, sink)      transfer() by the block
 ///   reduce(op, bytes, first, others, n, sink)   the same from Reduced
 ///   reduce_members(op, bytes, members, sink)    the same from Multi

@@ -32,7 +32,7 @@ void expect_oracle(const char* algorithm, const char* collective, uint32_t ranks
                                   .bytes = bytes,
                                   .dtype = type,
                                   .op = op,
-                                  .packet = elements % 2 ? PacketForm::ll8 : PacketForm::ll16});
+                                  .packet = PacketForm(elements % 3)});
         });
         oracle::Setting setting{.algorithm = algorithm, .collective = collective, .ranks = int(ranks)};
         setting.type = type;

@@ -13,6 +13,7 @@
 namespace matrix {
 
 using chorale::DType;
+using chorale::PacketForm;
 using chorale::ReduceOp;
 using oracle::Bytes;
 
@@ -94,6 +95,7 @@ struct Case {
   size_t size = 0;     ///< bytes of one rank's part
   bool alias = false;  ///< one buffer for input and output
   size_t shift = 0;    ///< bytes by which the buffers miss their alignment
+  PacketForm packet = PacketForm::ll8;
   int runs = 5;
   uint64_t seed = 1;
 };
@@ -102,7 +104,8 @@ inline std::string describe(const Case& of) {
   std::ostringstream text;
   text << of.built->setting.algorithm << (of.built->inplace ? " inplace" : "") << ", "
        << of.built->setting.ranks << " ranks, " << of.size << " bytes, " << chorale::dtype_name(of.type)
-       << ' ' << chorale::reduce_op_name(of.op) << (of.alias ? ", one buffer" : "") << ", shift " << of.shift;
+       << ' ' << chorale::reduce_op_name(of.op) << (of.alias ? ", one buffer" : "") << ", shift " << of.shift
+       << ", " << chorale::packet_form_names[size_t(of.packet)];
   return text.str();
 }
 
@@ -193,6 +196,7 @@ inline std::string run_rank(chorale::World& world, const Case& of, const Prepare
   second.arm();
   chorale::Arguments arguments{.in = input, .out = output, .bytes = std::max(input_bytes, output_bytes)};
   arguments.dtype = of.type;
+  arguments.packet = of.packet;
   if (collective == "allreduce" || collective == "reducescatter") arguments.op = of.op;
 
   chorale::Executor executor(world);

@@ -63,8 +63,14 @@ TEST_P(Matrix, Types) {
   for (size_t size : small_sizes) {
     for (DType type : types_of(size)) {
       for (ReduceOp op : ops_of(algorithm())) {
-        expect_right(
-            {.built = &built, .type = type, .op = op, .size = size, .alias = built.inplace, .seed = ++seed});
+        ++seed;
+        expect_right({.built = &built,
+                      .type = type,
+                      .op = op,
+                      .size = size,
+                      .alias = built.inplace,
+                      .packet = PacketForm(seed % 3),
+                      .seed = seed});
         if (HasFailure()) return;
       }
     }
@@ -89,6 +95,7 @@ TEST_P(Matrix, Sizes) {
                     .size = size,
                     .alias = (turn % 3 == 0) != built.inplace,
                     .shift = turn % 2 * chorale::dtype_size(type),
+                    .packet = PacketForm(turn / 2 % 3),
                     .seed = turn});
       if (HasFailure()) return;
     }
@@ -103,6 +110,7 @@ TEST_P(Matrix, Schedules) {
     expect_right({.built = &built,
                   .size = sizes[seed % 3],
                   .alias = (seed % 8 == 7) != built.inplace,
+                  .packet = PacketForm(seed / 4 % 3),
                   .runs = 3,
                   .seed = seed},
                  seed);

@@ -1,5 +1,5 @@
 /// \file
-/// Every operation by itself, in both packet forms, on threads and in fifty orders.
+/// Every operation by itself, in all packet forms, on threads and in fifty orders.
 
 #include <functional>
 #include <optional>
@@ -125,7 +125,7 @@ void expect_runs(const Plan& plan, const Expected& expected) {
                          << (options.seed ? std::to_string(*options.seed) : "none");
     }
   };
-  for (const PacketForm form : {PacketForm::ll8, PacketForm::ll16}) {
+  for (const PacketForm form : {PacketForm::ll8, PacketForm::ll16, PacketForm::ll128}) {
     for (const uint64_t elements : {1, 4, 5, 1000}) run(elements, form, {});
     for (uint64_t seed = 0; seed < 25; ++seed) run(seed % 2 ? 7 : 40, form, {.seed = seed});
   }

@@ -57,7 +57,7 @@ class Plans : public testing::TestWithParam<std::filesystem::path> {
   std::vector<Runs> runs(std::vector<uint64_t> parts, Where where, int launches) const {
     std::vector<Runs> all;
     for (const uint64_t bytes : some_sizes(plan_, parts)) {
-      for (const PacketForm form : {PacketForm::ll8, PacketForm::ll16})
+      for (const PacketForm form : {PacketForm::ll8, PacketForm::ll16, PacketForm::ll128})
         all.push_back({bytes, where, launches, form});
     }
     return all;

@@ -9,6 +9,7 @@
 #include "chorale/device/endpoints.hpp"
 #include "chorale/device/engine.hpp"
 #include "chorale/device/group.hpp"
+#include "chorale/device/lines.hpp"
 #include "chorale/device/macros.hpp"
 #include "chorale/device/numeric.hpp"
 #include "chorale/device/packet.hpp"

@@ -17,7 +17,9 @@
 
 namespace chorale {
 
-enum class PacketForm : uint8_t { ll8, ll16 };
+/// How packets carry their flag: half of 8 or of 16 bytes, or 16 bytes of a line of 128. Lines need NVLink between GPUs.
+enum class PacketForm : uint8_t { ll8, ll16, ll128 };
+inline constexpr std::string_view packet_form_names[] = {"ll8", "ll16", "ll128"};
 
 /// One call of a collective on one rank.
 struct Arguments {

@@ -86,7 +86,7 @@ TEST(Config, BadValuesAreRefusedByName) {
             "CHORALE_TIMEOUT = 30: '30' is no duration: it should be like 30s, 500ms, 20us, 7ns or 2min, "
             "above 0, or 'off'");
   EXPECT_EQ(failure("", {"CHORALE_PACKET=l16"}),
-            "CHORALE_PACKET = l16: 'l16' is none of ll8, ll16, did you mean 'll16'?");
+            "CHORALE_PACKET = l16: 'l16' is none of ll8, ll16, ll128, did you mean 'll16'?");
   EXPECT_EQ(failure("", {"CHORALE_WORKERS=-1"}), "CHORALE_WORKERS = -1: '-1' is no number from 0 to 4096");
   EXPECT_EQ(failure("", {"CHORALE_SEED=abc"}),
             "CHORALE_SEED = abc: 'abc' is neither a 64-bit number nor 'off'");

@@ -279,9 +279,14 @@ TYPED_TEST(Packet, EveryWordOfAPacketMustHaveArrived) {
   }
 }
 
-TYPED_TEST(Packet, CarriesDataBetweenThreads) {
+template <class P>
+struct AnyPacket : testing::Test {};
+using AllPacketTypes = testing::Types<LL16, LL8, LL128>;
+TYPED_TEST_SUITE(AnyPacket, AllPacketTypes);
+
+TYPED_TEST(AnyPacket, CarriesDataBetweenThreads) {
   constexpr uint32_t rounds = 300, bytes = 1000;
-  alignas(16) static char slots[2][2048];  // by parity of the round
+  alignas(128) static char slots[2][2048];  // by parity of the round
   std::memset(slots, 0, sizeof slots);
   Signal done;
   std::thread peer([&] {
@@ -306,15 +311,17 @@ TYPED_TEST(Packet, CarriesDataBetweenThreads) {
   peer.join();
 }
 
-TYPED_TEST(Packet, AMissingOneStopsTheTransferInEveryThread) {
-  alignas(16) static char slots[256];
+TYPED_TEST(AnyPacket, AMissingOneStopsTheTransferInEveryThread) {
+  alignas(128) static char slots[256];
   std::memset(slots, 0, sizeof slots);
   char data[128] = {1}, got[128] = {};
-  transfer(block_group(), 64, Mem(data), Packets<TypeParam>(slots, 1));
+  transfer(block_group(), 64, Mem(data), Packets<TypeParam>(static_cast<void*>(slots), 1));
   Deadline deadline;
   deadline.ticks = 1000000;
   run_block(3, [&](const Group& group) {
-    EXPECT_EQ(transfer(group, 128, Packets<TypeParam>(slots, 1, &deadline), Mem(got)), Stop::timed_out);
+    EXPECT_EQ(
+        transfer(group, 128, Packets<TypeParam>(static_cast<const void*>(slots), 1, &deadline), Mem(got)),
+        Stop::timed_out);
   });
   EXPECT_EQ(got[0], 1);
 }

@@ -8,8 +8,9 @@
 //   read<W>(turn)    CUDA: a turn's units                write<W>(turn)  CUDA: a turn's units
 //   gather<W>(turn)  CUDA: those of several sources at once, each as what unit_of() takes
 //   run(at), view()  CPU: a span of bytes                put()           CPU: a span of bytes
-// `at` counts bytes from the start of the transfer and is a multiple of 16. A span's data is padded to whole
-// units.
+//   by_line          both, optional: true if it moves whole LL128 lines
+// `at` counts bytes from the start of the transfer and is a multiple of 16, and of 112 by line. A span's data
+// is padded to whole units.
 
 #include <cstdint>
 #include <cstring>
@@ -29,6 +30,11 @@ struct Turn {
   uint64_t stride;
   uint32_t n;
   uint32_t bytes;  ///< of each unit; fewer than 16 only where n is at most 1
+  // Where lines are moved: the lines that the thread has a part in. Its unit of one may be behind the end of
+  // the data, or it has the flag of the line.
+  uint64_t line = 0;
+  uint64_t line_stride = 0;
+  uint32_t lines = 0;
 };
 #endif
 
@@ -42,6 +48,11 @@ CHORALE_FN uint32_t bytes_within(uint64_t unit, uint32_t bytes, uint64_t limit) 
   const uint64_t left = at < limit ? limit - at : 0;
   return left < bytes ? uint32_t(left) : bytes;
 }
+
+template <class End, class = void>
+constexpr bool by_line = false;
+template <class End>
+constexpr bool by_line<End, std::enable_if_t<End::by_line>> = true;
 
 CHORALE_HD uint64_t padded(uint64_t bytes) { return units_of(bytes) * unit_bytes; }
 }  // namespace detail
@@ -170,6 +181,8 @@ CHORALE_FN void write_all(const Turn& turn, uint32_t n, const At& at, const Unit
 /// Sink: all of n sinks of one type, in order. The array outlives the transfer.
 template <class S>
 struct Many {
+  static constexpr bool by_line = detail::by_line<S>;
+
   const S* sinks = nullptr;
   uint32_t n = 0;
 
@@ -223,6 +236,8 @@ struct MultiStore {
 /// Sink: both.
 template <class A, class B>
 struct Tee {
+  static constexpr bool by_line = detail::by_line<A> || detail::by_line<B>;
+
   A a;
   B b;
 

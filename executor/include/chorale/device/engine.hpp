@@ -7,6 +7,7 @@
 
 #include "chorale/device/endpoints.hpp"
 #include "chorale/device/group.hpp"
+#include "chorale/device/lines.hpp"
 #include "chorale/device/packets.hpp"
 #include "chorale/device/reduce.hpp"
 #include "chorale/device/vec.hpp"
@@ -14,8 +15,9 @@
 namespace chorale {
 
 /// Moves `bytes` bytes, a whole number of elements, from `source` to `sink`; the group's threads take units
-/// in turn, unit u by thread u % size, in every transfer. Source and sink may be the same memory, but not
-/// overlap otherwise.
+/// in turn, unit u by thread u % size, in every transfer that has no LL128 packets at either end. One that
+/// has is for groups of whole warps, and its warps take lines in turn: a unit is then another thread's.
+/// Source and sink may be the same memory, but not overlap otherwise.
 ///
 /// A source that waits can stop: then Stop says why, the same in every thread, and units that had come may
 /// have been passed on, each of them complete. With such a source the group is synchronised at the end; with
@@ -44,24 +46,90 @@ CHORALE_FN Stop move_whole(const Group& group, uint64_t& unit, uint64_t units, c
   }
   return Stop::none;
 }
-}  // namespace detail
-
+/// transfer() unit by unit.
 template <class Source, class Sink>
-CHORALE_FN Stop transfer(const Group& group, uint64_t bytes, const Source& source, const Sink& sink) {
+CHORALE_FN Stop by_units(const Group& group, uint64_t bytes, const Source& source, const Sink& sink) {
   uint64_t unit = group.rank;
   Stop stop = Stop::none;
   if (source.whole(bytes) && sink.whole(bytes)) {
     const uint64_t units = bytes / unit_bytes;
     stop = Source::at_once == 1 || source.may_take_several()
-               ? detail::move_whole<Source::at_once>(group, unit, units, source, sink)
-               : detail::move_whole<1>(group, unit, units, source, sink);
+               ? move_whole<Source::at_once>(group, unit, units, source, sink)
+               : move_whole<1>(group, unit, units, source, sink);
   }
   // The tail, or everything.
   for (; stop == Stop::none && unit < units_of(bytes); unit += group.size) {
-    const Turn turn{unit, group.size, 1, detail::bytes_within(unit, unit_bytes, bytes)};
+    const Turn turn{unit, group.size, 1, bytes_within(unit, unit_bytes, bytes)};
     Unit held[1];
     stop = source.template read<false, 1>(group, turn, held);
     if (stop == Stop::none) sink.template write<false, 1>(turn, held);
+  }
+  return stop;
+}
+
+/// Of a warp: moves its lines from `first` on, N at a time, of lines begin .. end-1.
+template <bool Whole, uint32_t N, class Source, class Sink>
+CHORALE_FN Stop move_lines(const Group& group, uint64_t& first, uint64_t begin, uint64_t end, uint64_t bytes,
+                           const Source& source, const Sink& sink) {
+  constexpr uint32_t lanes = LL128::units + 1;
+  const uint64_t stride = group.size / lanes;
+  const uint32_t lane = group.rank % warp_threads, slot = lane % lanes;
+  while (first < end) {
+    Turn turn{};
+    turn.line = first + lane / lanes;
+    turn.line_stride = stride;
+    turn.unit = turn.line * LL128::units + slot;
+    turn.stride = stride * LL128::units;
+    turn.bytes = Whole ? unit_bytes : bytes_within(turn.unit, unit_bytes, bytes);
+    uint32_t steps = 0;
+#pragma unroll
+    for (uint32_t index = 0; index < N; ++index) {
+      const uint64_t line = turn.line + index * stride;
+      turn.lines += line >= begin && line < end ? 1 : 0;
+      steps += first + index * stride < end ? 1 : 0;
+    }
+    turn.n = slot < LL128::units && turn.bytes != 0 ? turn.lines : 0;
+    Unit held[N];
+    Stop stop = source.template read<Whole, N>(group, turn, held);
+    if constexpr (Source::waits) stop = agree_in_warp(stop);
+    if (stop != Stop::none) return stop;
+    sink.template write<Whole, N>(turn, held);
+    first += steps * stride;
+  }
+  return Stop::none;
+}
+
+/// transfer() line by line: a warp has four lines at a time, lanes 8k to 8k+6 the units of one and lane 8k+7
+/// its flag.
+template <class Source, class Sink>
+CHORALE_FN Stop by_lines(const Group& group, uint64_t bytes, const Source& source, const Sink& sink) {
+  constexpr uint32_t together = warp_threads / (LL128::units + 1);
+  const uint64_t lines = packet_bytes<LL128>(bytes) / sizeof(LL128), stride = group.size / (LL128::units + 1);
+  const uint64_t start = group.rank / warp_threads * together;
+  uint64_t first = start, whole = 0;
+  Stop stop = Stop::none;
+  if (source.whole(bytes) && sink.whole(bytes)) {
+    whole = bytes / packet_payload<LL128>;
+    stop = Source::at_once == 1 || source.may_take_several()
+               ? move_lines<true, Source::at_once>(group, first, 0, whole, bytes, source, sink)
+               : move_lines<true, 1>(group, first, 0, whole, bytes, source, sink);
+    // The last of them may be beside the one that is not whole.
+    if (first != start) first -= stride;
+  }
+  if (stop == Stop::none && whole != lines) {
+    stop = move_lines<false, 1>(group, first, whole, lines, bytes, source, sink);
+  }
+  return stop;
+}
+}  // namespace detail
+
+template <class Source, class Sink>
+CHORALE_FN Stop transfer(const Group& group, uint64_t bytes, const Source& source, const Sink& sink) {
+  Stop stop;
+  if constexpr (detail::by_line<Source> || detail::by_line<Sink>) {
+    stop = detail::by_lines(group, bytes, source, sink);
+  } else {
+    stop = detail::by_units(group, bytes, source, sink);
   }
   if constexpr (Source::waits) stop = group.agree(stop);
   return stop;
@@ -75,20 +143,23 @@ CHORALE_FN Stop transfer(const Group& group, uint64_t bytes, const Source& sourc
   // so that what a kernel may and may not assume about its threads is tested here too.
   constexpr uint64_t longest =
       std::is_same_v<Source, Mem> && std::is_same_v<Sink, Mem> ? unlimited : 64 * 1024;
-  const uint64_t stride = group.size == 1 ? 0 : (group.size - 1) * uint64_t{unit_bytes};
+  constexpr uint64_t grain =
+      detail::by_line<Source> || detail::by_line<Sink> ? packet_payload<LL128> : unit_bytes;
+  constexpr uint64_t staged = detail::span_bytes / grain * grain;
+  const uint64_t stride = group.size == 1 ? 0 : (group.size - 1) * grain;
   alignas(64) char room[detail::span_bytes];
   Stop stop = Stop::none;
-  for (uint64_t at = group.rank * uint64_t{unit_bytes}; at < bytes;) {
+  for (uint64_t at = group.rank * grain; at < bytes;) {
     uint64_t span = bytes - at;
     if (group.size > 1) {
-      span = span < unit_bytes ? span : unit_bytes;
+      span = span < grain ? span : grain;
     } else {
       uint64_t run = source.run(at);
       run = run < longest ? run : longest;
-      if (run > detail::span_bytes && span > detail::span_bytes) {
-        span = (run < span ? run : span) / unit_bytes * unit_bytes;
-      } else if (span > detail::span_bytes) {
-        span = detail::span_bytes;
+      if (run > staged && span > staged) {
+        span = (run < span ? run : span) / grain * grain;
+      } else if (span > staged) {
+        span = staged;
       }
     }
     const char* seen;

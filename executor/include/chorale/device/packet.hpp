@@ -85,14 +85,44 @@ struct alignas(8) LL8 {
   }
 };
 
-/// Packets that carry one unit, and the bytes of slots that `bytes` bytes of payload take: whole units are
-/// sent.
+/// 112 bytes in a line of 128: seven units and the flag, one store of eight neighbouring lanes of a warp.
+/// Whoever sees the flag sees the whole line only where such a line is delivered whole, as over NVLink and
+/// within a GPU: see docs/memory-model.md. On the CPU the flag is released behind the data.
+struct alignas(128) LL128 {
+  static constexpr uint32_t units = 7;
+
+  Unit data[units];
+  uint64_t flag;
+  uint64_t unused;
+};
+static_assert(sizeof(LL128) == 128);
+
+/// The least payload that is sent, and the bytes of slots that it takes. Data of several packets begins and
+/// is cut at multiples of it.
 template <class P>
-constexpr uint32_t packets_per_unit = unit_bytes / sizeof(typename P::Payload);
+constexpr uint32_t packet_payload = unit_bytes;
+template <>
+inline constexpr uint32_t packet_payload<LL128> = LL128::units* unit_bytes;
+template <class P>
+constexpr uint32_t packet_slots = 2 * unit_bytes;
+template <>
+inline constexpr uint32_t packet_slots<LL128> = sizeof(LL128);
+
+/// The bytes of slots that `bytes` bytes of payload take.
 template <class P>
 CHORALE_HD uint64_t packet_bytes(uint64_t bytes) {
-  return units_of(bytes) * packets_per_unit<P> * sizeof(P);
+  return (bytes / packet_payload<P> + (bytes % packet_payload<P> != 0 ? 1 : 0)) * packet_slots<P>;
 }
+
+/// Where the slots begin of what begins at `payload`, a multiple of packet_payload.
+template <class P>
+CHORALE_HD uint64_t packet_offset(uint64_t payload) {
+  return payload / packet_payload<P> * packet_slots<P>;
+}
+
+/// LL8 and LL16: packets that carry one unit.
+template <class P>
+constexpr uint32_t packets_per_unit = unit_bytes / sizeof(typename P::Payload);
 
 /// Of one thread: sends one unit in the slots from `slots` on.
 template <class P>

@@ -8,6 +8,7 @@
 
 #include "chorale/device/endpoints.hpp"
 #include "chorale/device/group.hpp"
+#include "chorale/device/lines.hpp"
 #include "chorale/device/numeric.hpp"
 #include "chorale/device/vec.hpp"
 
@@ -182,6 +183,8 @@ CHORALE_FN Stop combine_all(const Group& group, const Turn& turn, const First& f
   using Other = std::decay_t<decltype(at(0))>;
   constexpr uint32_t K = Whole || Other::waits ? together<T, N> : 1;  // the slow way is kept small instead
   Stop stop = first.template read<Whole, N>(group, turn, to);
+  // The lanes of a warp must go on together.
+  if constexpr (First::waits && by_line<Other>) stop = agree_in_warp(stop);
   if (stop != Stop::none) return stop;
   typename Other::Loaded held[K][N];
   const uint32_t now = n < K ? n : K;
@@ -225,6 +228,7 @@ struct Reduced {
   uint32_t average_over = 0;
 
   static constexpr bool waits = First::waits || Other::waits;
+  static constexpr bool by_line = detail::by_line<First> || detail::by_line<Other>;
   static constexpr uint32_t at_once = waits || sizeof(T) == 1 ? 1 : 2;
 
 #if defined(__CUDACC__)
