@@ -54,6 +54,13 @@ extern "C" __global__ void send_ll16(const char* from, char* slots, uint64_t byt
 extern "C" __global__ void send_ll8(const char* from, char* slots, uint64_t bytes, uint32_t flag) {
   transfer(block_group(), bytes, Mem(from), Packets<LL8>(slots, flag));
 }
+extern "C" __global__ void send_ll128(const char* from, char* slots, uint64_t bytes, uint32_t flag) {
+  transfer(block_group(), bytes, Mem(from), Packets<LL128>(slots, flag));
+}
+extern "C" __global__ void receive_ll128(const char* slots, char* to, uint64_t bytes, uint32_t flag,
+                                         Deadline deadline, Stop* out) {
+  out[threadIdx.x] = transfer(block_group(), bytes, Packets<LL128>(slots, flag, &deadline), Mem(to));
+}
 extern "C" __global__ void receive_ll16(const char* slots, char* to, uint64_t bytes, uint32_t flag,
                                         Deadline deadline, Stop* out) {
   out[threadIdx.x] = transfer(block_group(), bytes, Packets<LL16>(slots, flag, &deadline), Mem(to));
@@ -88,6 +95,7 @@ struct Step {
   const Packets<LL16>* ll16;
   const Packets<LL8>* ll8;
   char* const* members;
+  const Packets<LL128>* lines;
 };
 
 template <class Source, class Sink>
@@ -129,7 +137,41 @@ __device__ Stop one_step(const Step& step) {
   return Stop::none;
 }
 
+/// The same with lines, and lines beside every other end.
 template <ReduceOp Op, class T>
+__device__ Stop one_step_of_lines(const Step& step) {
+  const uint64_t bytes = step.bytes;
+  const Mem* const mems = step.mems;
+  const Packets<LL128>* const lines = step.lines;
+  const uint32_t n = step.n;
+  const Many<Packets<LL128>> to_peers{lines, n};
+  switch (step.which) {
+    case 0:
+      return transfer_by_block(bytes, mems[0], to_peers);
+    case 1:
+      return transfer_by_block(bytes, lines[0], mems[1]);
+    case 2:
+      return transfer_by_block(bytes, lines[0], to_peers);
+    case 3:
+      return transfer_by_block(bytes, Reduced<Op, T, Mem, Packets<LL128>>{mems[0], lines, n},
+                               Tee<Mem, Many<Packets<LL128>>>{mems[1], to_peers});
+    case 4:
+      return transfer_by_block(bytes, Reduced<Op, T, Packets<LL128>, Packets<LL128>>{lines[0], lines, n},
+                               mems[1]);
+    case 5:
+      return transfer_by_block(bytes, Reduced<Op, T>{mems[0], mems, n}, to_peers);
+    case 6:
+      return transfer_by_block(bytes, step.ll16[0], to_peers);
+    case 7:
+      return transfer_by_block(bytes, Reduced<Op, T, Packets<LL16>, Packets<LL128>>{step.ll16[0], lines, n},
+                               step.ll16[1]);
+    case 8:
+      return transfer_by_block(bytes, Multi<Op, T>{step.members, n, 0, unlimited, n}, lines[1]);
+  }
+  return Stop::none;
+}
+
+template <ReduceOp Op, class T, bool Lines>
 __device__ void all_steps(const Step* steps, uint32_t n, Stop* out) {
   __shared__ Step now;
   Stop stop = Stop::none;
@@ -137,18 +179,22 @@ __device__ void all_steps(const Step* steps, uint32_t n, Stop* out) {
     __syncthreads();
     if (threadIdx.x == 0) now = steps[step];
     __syncthreads();
-    stop = one_step<Op, T>(now);
+    stop = Lines ? one_step_of_lines<Op, T>(now) : one_step<Op, T>(now);
   }
   out[threadIdx.x] = stop;
 }
 
 extern "C" __global__ void __launch_bounds__(512, 1)
     every_transfer_f32(const Step* steps, uint32_t n, Stop* out) {
-  all_steps<ReduceOp::sum, float>(steps, n, out);
+  all_steps<ReduceOp::sum, float, false>(steps, n, out);
 }
 extern "C" __global__ void __launch_bounds__(512, 1)
     every_transfer_f16(const Step* steps, uint32_t n, Stop* out) {
-  all_steps<ReduceOp::avg, f16>(steps, n, out);
+  all_steps<ReduceOp::avg, f16, false>(steps, n, out);
+}
+extern "C" __global__ void __launch_bounds__(512, 1)
+    every_transfer_of_lines(const Step* steps, uint32_t n, Stop* out) {
+  all_steps<ReduceOp::sum, bf16, true>(steps, n, out);
 }
 
 extern "C" __global__ void __launch_bounds__(512, 1)

@@ -84,6 +84,11 @@ def checks(ptx, resources):
     yield "an LL16 packet is one vector store", set(re.findall(stores, ll16)) == {"st.relaxed.sys.global.v2.b64"}
     yield "an LL8 packet is one store", set(re.findall(stores, ll8)) == {"st.relaxed.sys.global.u64"}
     yield "an LL16 packet is one vector load", count(receive, r"ld\.relaxed\.sys\.global\.v2\.b64") > 0
+    lines = of["send_ll128"], of["receive_ll128"]
+    yield "an LL128 line is one vector store a lane", set(re.findall(stores, lines[0])) == {"st.relaxed.sys.global.v2.b64"}
+    yield "lanes learn of a line's flag together", "vote.sync.ballot" in lines[1]
+    yield "four lines are looked at before one is waited for", re.search(
+        r"(?:ld\.relaxed\.sys\.global\.v2\.b64(?:(?!\bvote\b)[\s\S])*?){4}vote", lines[1]) is not None
     yield "packets need no fence", not re.search(r"\b(fence|membar)\.|\.release\.", ll16 + ll8)
     copies = of["copy"]
     yield "a copy holds four 16-byte loads before it stores", re.search(

@@ -67,10 +67,12 @@ CHORALE_FN Stop by_units(const Group& group, uint64_t bytes, const Source& sourc
   return stop;
 }
 
-/// Of a warp: moves its lines from `first` on, N at a time, of lines begin .. end-1.
-template <bool Whole, uint32_t N, class Source, class Sink>
-CHORALE_FN Stop move_lines(const Group& group, uint64_t& first, uint64_t begin, uint64_t end, uint64_t bytes,
-                           const Source& source, const Sink& sink) {
+/// Of a warp, for data of `bytes` bytes: calls part(turn) for its lines of begin .. end-1, from its line
+/// `first` on and N at a time; `first` is then behind them. Ends at the first stop, which part gives alike in
+/// all lanes. Whole: no unit of these lines lies behind the end of the data.
+template <bool Whole, uint32_t N, class Part>
+CHORALE_FN Stop each_turn_of_lines(const Group& group, uint64_t& first, uint64_t begin, uint64_t end,
+                                   uint64_t bytes, const Part& part) {
   constexpr uint32_t lanes = LL128::units + 1;
   const uint64_t stride = group.size / lanes;
   const uint32_t lane = group.rank % warp_threads, slot = lane % lanes;
@@ -89,23 +91,36 @@ CHORALE_FN Stop move_lines(const Group& group, uint64_t& first, uint64_t begin, 
       steps += first + index * stride < end ? 1 : 0;
     }
     turn.n = slot < LL128::units && turn.bytes != 0 ? turn.lines : 0;
-    Unit held[N];
-    Stop stop = source.template read<Whole, N>(group, turn, held);
-    if constexpr (Source::waits) stop = agree_in_warp(stop);
+    const Stop stop = part(turn);
     if (stop != Stop::none) return stop;
-    sink.template write<Whole, N>(turn, held);
     first += steps * stride;
   }
   return Stop::none;
+}
+
+/// The first line of the calling thread's warp.
+CHORALE_FN uint64_t first_line(const Group& group) {
+  return group.rank / warp_threads * (warp_threads / (LL128::units + 1));
+}
+
+template <bool Whole, uint32_t N, class Source, class Sink>
+CHORALE_FN Stop move_lines(const Group& group, uint64_t& first, uint64_t begin, uint64_t end, uint64_t bytes,
+                           const Source& source, const Sink& sink) {
+  return each_turn_of_lines<Whole, N>(group, first, begin, end, bytes, [&](const Turn& turn) {
+    Unit held[N];
+    Stop stop = source.template read<Whole, N>(group, turn, held);
+    if constexpr (Source::waits) stop = agree_in_warp(stop);
+    if (stop == Stop::none) sink.template write<Whole, N>(turn, held);
+    return stop;
+  });
 }
 
 /// transfer() line by line: a warp has four lines at a time, lanes 8k to 8k+6 the units of one and lane 8k+7
 /// its flag.
 template <class Source, class Sink>
 CHORALE_FN Stop by_lines(const Group& group, uint64_t bytes, const Source& source, const Sink& sink) {
-  constexpr uint32_t together = warp_threads / (LL128::units + 1);
   const uint64_t lines = packet_bytes<LL128>(bytes) / sizeof(LL128), stride = group.size / (LL128::units + 1);
-  const uint64_t start = group.rank / warp_threads * together;
+  const uint64_t start = first_line(group);
   uint64_t first = start, whole = 0;
   Stop stop = Stop::none;
   if (source.whole(bytes) && sink.whole(bytes)) {

@@ -29,16 +29,16 @@ CHORALE_FN Stop agree_in_warp(Stop stop) { return Stop(__reduce_max_sync(0xfffff
 /// padded. CUDA: for groups of whole warps.
 template <>
 struct Packets<LL128> {
-  LL128* lines = nullptr;
+  LL128* slots = nullptr;
   uint32_t flag = 0;
   const Deadline* deadline = nullptr;  ///< of a source; null: waits for ever
 
   Packets() = default;
-  CHORALE_HD Packets(void* lines, uint32_t flag, const Deadline* deadline = nullptr)
-      : lines(static_cast<LL128*>(lines)), flag(flag), deadline(deadline) {}
+  CHORALE_HD Packets(void* slots, uint32_t flag, const Deadline* deadline = nullptr)
+      : slots(static_cast<LL128*>(slots)), flag(flag), deadline(deadline) {}
   /// A source only.
-  CHORALE_HD Packets(const void* lines, uint32_t flag, const Deadline* deadline = nullptr)
-      : lines(static_cast<LL128*>(const_cast<void*>(lines))), flag(flag), deadline(deadline) {}
+  CHORALE_HD Packets(const void* slots, uint32_t flag, const Deadline* deadline = nullptr)
+      : slots(static_cast<LL128*>(const_cast<void*>(slots))), flag(flag), deadline(deadline) {}
 
   static constexpr bool waits = true;
   static constexpr bool by_line = true;
@@ -133,7 +133,7 @@ struct Packets<LL128> {
  private:
   /// The calling lane's part of the turn's first line.
   CHORALE_FN static char* place(const Packets& of, const Turn& turn) {
-    return reinterpret_cast<char*>(of.lines + turn.line) + threadIdx.x % (LL128::units + 1) * unit_bytes;
+    return reinterpret_cast<char*>(of.slots + turn.line) + threadIdx.x % (LL128::units + 1) * unit_bytes;
   }
 
   CHORALE_FN static void load(const char* from, Unit& to) {
@@ -150,7 +150,7 @@ struct Packets<LL128> {
   Stop view(const Group& group, uint64_t at, uint64_t bytes, char* room, const char*& seen) const {
     const uint64_t all = detail::padded(bytes);
     for (uint64_t done = 0; done < all; done += packet_payload<LL128>) {
-      const LL128* line = lines + (at + done) / packet_payload<LL128>;
+      const LL128* line = slots + (at + done) / packet_payload<LL128>;
       const auto came = [this, line]() -> bool { return load_acquire(&line->flag) == flag; };
       const Stop stop = spin_until(group, deadline ? *deadline : Deadline{}, came);
       if (stop != Stop::none) return stop;
@@ -168,7 +168,7 @@ struct Packets<LL128> {
   void put(uint64_t at, uint64_t bytes, const char* from) const {
     const uint64_t all = detail::padded(bytes);
     for (uint64_t done = 0; done < all; done += packet_payload<LL128>) {
-      LL128* const line = lines + (at + done) / packet_payload<LL128>;
+      LL128* const line = slots + (at + done) / packet_payload<LL128>;
       const uint64_t left = all - done, here = left < packet_payload<LL128> ? left : packet_payload<LL128>;
       uint64_t* const to = reinterpret_cast<uint64_t*>(line->data);
       for (uint64_t word = 0; word < packet_payload<LL128> / sizeof(uint64_t); ++word) {
