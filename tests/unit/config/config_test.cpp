@@ -48,6 +48,7 @@ TEST(Config, Defaults) {
             "backend = cpu  (default)\n"
             "packet = ll8  (default)\n"
             "log_level = warning  (default)\n"
+            "trace = 0  (default)\n"
             "require_proof = false  (default)\n");
 }
 
@@ -64,6 +65,7 @@ TEST(Config, EnvironmentWinsOverTheFileAndCodeOverBoth) {
                                    "backend = cpu  (default)\n"
                                    "packet = ll8  (code)\n"
                                    "log_level = warning  (default)\n"
+                                   "trace = 0  (default)\n"
                                    "require_proof = true  (" +
                                    file.path + ")\n");
   EXPECT_EQ(config.local().timeout, 500ms);
