@@ -215,7 +215,7 @@ __device__ __noinline__ Stop reduce_otherwise(const TapeStep& step, const Page<P
 /// Runs a batch of small copies side by side: threads that one of them leaves idle take another, so that a message
 /// to every peer, or from every peer, costs one round trip and not one each.
 template <class P>
-CHORALE_FN Stop run_batch(const Group& group, const TapeStep* steps, const Page<P>& page) {
+CHORALE_FN Stop run_batch(const Group& group, const TapeStep* steps, const Page<P>& page, uint32_t& op) {
   const uint32_t units = uint32_t(steps->bytes / unit_bytes), all = units * steps->batch;
   Stop stop = Stop::none;
   for (uint32_t at = group.rank; at < all && stop == Stop::none; at += group.size) {
@@ -229,7 +229,10 @@ CHORALE_FN Stop run_batch(const Group& group, const TapeStep* steps, const Page<
       Sinks<P>{plain + 1, packets, step.plain_sinks, step.packet_sinks}.template write<1>(turn, held);
     } else {
       stop = packets[0].template read<true, 1>(group, turn, held);
-      if (stop != Stop::none) break;
+      if (stop != Stop::none) {
+        op = step.op;
+        break;
+      }
       Sinks<P>{plain, packets + 1, step.plain_sinks, step.packet_sinks}.template write<1>(turn, held);
     }
   }

@@ -177,6 +177,7 @@ __global__ void __launch_bounds__(most_threads, 1) play(const __grid_constant__ 
   if (threadIdx.x == 0) {
     shared.deadline = {launch.abort, launch.timeout_ns, 0};
     shared.stop = StopRecord{};
+    shared.stop.op = ~0u;
   }
   if (state.stopped != 0) return;
   const uint32_t misaligned = (reinterpret_cast<uint64_t>(launch.in) % unit_bytes != 0 ? 1 : 0) |
@@ -195,7 +196,7 @@ __global__ void __launch_bounds__(most_threads, 1) play(const __grid_constant__ 
       if (step.kind < TapeKind::copy) {
         stop = run_control(launch, group, shared, counts, step, page);
       } else if (step.batch > 1 && misaligned == 0 && step.bytes < uint64_t(group.size) * unit_bytes) {
-        stop = run_batch(group, &step, page);
+        stop = run_batch(group, &step, page, shared.stop.op);
         at += step.batch - 1;
       } else {
         stop = run_data<T, P>(group, step, page, misaligned);
@@ -216,7 +217,7 @@ __global__ void __launch_bounds__(most_threads, 1) play(const __grid_constant__ 
     kept->stopped = stop != Stop::none;
     if (stop != Stop::none) {
       StopRecord& to = launch.stops[blockIdx.x];
-      to.op = shared.stop.waits_on_word ? shared.stop.op : op;
+      to.op = shared.stop.op != ~0u ? shared.stop.op : op;
       to.peer = shared.stop.peer;
       to.waits_on_word = shared.stop.waits_on_word;
       to.expected = shared.stop.waits_on_word ? shared.stop.expected : epoch;

@@ -429,16 +429,49 @@ std::vector<Page> paginate(const std::vector<Step>& steps) {
   return pages;
 }
 
-/// Steps of one operation that copy as many whole units each, one independent of the other.
-uint16_t batch_from(const std::vector<Step>& steps, size_t at, size_t end) {
-  const TapeStep& first = steps[at].step;
-  if (!first.whole || (first.kind != TapeKind::copy && first.kind != TapeKind::unpack)) return 1;
-  size_t next = at + 1;
-  while (next < end && steps[next].step.whole && steps[next].step.kind == first.kind &&
-         steps[next].step.op == first.op && steps[next].step.bytes == first.bytes) {
-    ++next;
+/// Whether two pieces of memory may be one, of which at least one is written. A plan in place has its input and output
+/// in one buffer, so that what is passed as one may be the other.
+bool may_touch(const TapePlace& a, uint64_t a_bytes, const TapePlace& b, uint64_t b_bytes) {
+  constexpr uint64_t tags = TapePlace::in | TapePlace::out;
+  if ((a.at & tags) != (b.at & tags)) return (a.at & tags) != 0 && (b.at & tags) != 0;
+  // Banks differ by more than a piece is long, and alike for both.
+  return a.at < b.at + b_bytes && b.at < a.at + a_bytes;
+}
+
+bool is_batchable(const Step& step) {
+  const TapeStep& of = step.step;
+  // A step that waits and sends could wait for what another one of the batch has yet to send.
+  return of.whole && (of.kind == TapeKind::copy || (of.kind == TapeKind::unpack && of.packet_sinks == 0));
+}
+
+bool independent(const Step& a, const Step& b) {
+  const uint64_t bytes = a.step.bytes;
+  const size_t a_sources = a.step.kind == TapeKind::copy ? 1 : 0, b_sources = b.step.kind == TapeKind::copy ? 1 : 0;
+  for (size_t one = 0; one < a.plain.size(); ++one) {
+    for (size_t other = 0; other < b.plain.size(); ++other) {
+      const bool written = one >= a_sources || other >= b_sources;
+      if (written && may_touch(a.plain[one], bytes, b.plain[other], bytes)) return false;
+    }
   }
-  return uint16_t(std::min<size_t>(next - at, 0xffff));
+  return true;
+}
+
+/// Steps from `at` on that may run side by side: alike, of equal size, with no sync between them, and none touches what
+/// another one writes.
+uint16_t batch_from(const std::vector<Step>& steps, size_t at, size_t end) {
+  constexpr size_t most = 32;
+  if (!is_batchable(steps[at])) return 1;
+  size_t next = at + 1;
+  for (; next < end && next - at < most; ++next) {
+    if (!is_batchable(steps[next]) || steps[next].step.kind != steps[at].step.kind ||
+        steps[next].step.bytes != steps[at].step.bytes) {
+      break;
+    }
+    bool apart = true;
+    for (size_t before = at; before < next; ++before) apart = apart && independent(steps[before], steps[next]);
+    if (!apart) break;
+  }
+  return uint16_t(next - at);
 }
 
 void write_page(char* to, const PageShape& shape, const std::vector<Step>& steps, const Page& page, bool more) {

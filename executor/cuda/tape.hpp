@@ -49,7 +49,7 @@ struct alignas(16) TapeStep {
   uint16_t first_plain = 0;    ///< in the page's plain places: sources, then sinks
   uint16_t first_packets = 0;  ///< in the page's packet places: sources, then sinks
   uint16_t first_item = 0;
-  uint16_t batch = 1;  ///< so many steps from here on, of one operation, are alike and move the same bytes each
+  uint16_t batch = 1;  ///< so many steps from here on are alike, move as many bytes each, and do not touch each other's
 };
 static_assert(sizeof(TapeStep) == 32);
 
