@@ -297,9 +297,18 @@ void Binding::run(const Plan&, const Arguments& arguments, void* on) {
     launch_.in = placed_.in;
     launch_.out = placed_.out;
     void* parameters[] = {&launch_};
-    check(cudaLaunchKernel(kernel_, dim3(unsigned(image_.blocks.size())), dim3(threads_), parameters, shared_bytes_,
-                           stream),
-          "the launch of a plan");
+    // It may begin before what precedes it in the stream has ended, and waits for that itself: see player.cuh.
+    cudaLaunchAttribute early{};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(unsigned(image_.blocks.size()));
+    config.blockDim = dim3(threads_);
+    config.dynamicSmemBytes = shared_bytes_;
+    config.stream = stream;
+    config.attrs = &early;
+    config.numAttrs = 1;
+    check(cudaLaunchKernelExC(&config, kernel_, parameters), "the launch of a plan");
   }
   if (average_over_ > 1) {
     enqueue_average(placed_.out, layout_.sizes.output / dtype_size(call().dtype), call().dtype, average_over_,

@@ -131,25 +131,30 @@ __device__ __noinline__ inline void mark(const Trace& trace, uint64_t epoch, uin
   trace.entries[uint64_t(blockIdx.x) * trace.per_block + at] = {now_ns(), op, uint32_t(epoch)};
 }
 
-/// Loads a page into shared memory, all addresses settled.
-template <class P>
-CHORALE_FN Page<P> load_page(const Launch& launch, char* room, const char* from, uint64_t epoch,
-                             const Deadline* deadline) {
-  const PageShape shape = launch.page;
-  const uint32_t copied = shape.copied();
-  Mem* const plain = reinterpret_cast<Mem*>(room + copied);
-  Packets<P>* const packets = reinterpret_cast<Packets<P>*>(room + copied + (shape.plain + 1) / 2 * 2 * sizeof(Mem));
-  for (uint32_t at = threadIdx.x; at < shape.plain; at += blockDim.x) {
-    const TapePlace place = reinterpret_cast<const TapePlace*>(from + shape.plain_at())[at];
-    plain[at] = Mem(static_cast<void*>(place.settled(epoch, launch.in, launch.out)), place.valid);
-  }
-  for (uint32_t at = threadIdx.x; at < shape.packets; at += blockDim.x) {
-    const TapePlace place = reinterpret_cast<const TapePlace*>(from + shape.packets_at())[at];
-    packets[at] =
-        Packets<P>(static_cast<void*>(place.settled(epoch, launch.in, launch.out)), uint32_t(epoch), deadline);
-  }
-  for (uint32_t unit = threadIdx.x; unit < copied / 16; unit += blockDim.x) {
+/// Copies a page into shared memory.
+CHORALE_FN void fetch_page(const PageShape& shape, char* room, const char* from) {
+  for (uint32_t unit = threadIdx.x; unit < shape.bytes() / 16; unit += blockDim.x) {
     reinterpret_cast<uint4*>(room)[unit] = reinterpret_cast<const uint4*>(from)[unit];
+  }
+}
+
+/// Makes addresses of a fetched page's places. The block has synchronised since it was fetched, and does so again
+/// before it is played.
+template <class P>
+CHORALE_FN Page<P> settle_page(const Launch& launch, char* room, uint64_t epoch, const Deadline* deadline) {
+  const PageShape shape = launch.page;
+  const TapePlace* const places = reinterpret_cast<const TapePlace*>(room + shape.plain_at());
+  Mem* const plain = reinterpret_cast<Mem*>(room + shape.settled_plain_at());
+  Packets<P>* const packets = reinterpret_cast<Packets<P>*>(room + shape.settled_packets_at());
+  for (uint32_t at = threadIdx.x; at < shape.plain + shape.packets; at += blockDim.x) {
+    // Packets follow the plain places.
+    const TapePlace place = places[at];
+    void* const address = place.settled(epoch, launch.in, launch.out);
+    if (at < shape.plain) {
+      plain[at] = Mem(address, place.valid);
+    } else {
+      packets[at - shape.plain] = Packets<P>(address, uint32_t(epoch), deadline);
+    }
   }
   return {reinterpret_cast<const TapeStep*>(room + 16), reinterpret_cast<const TapeItem*>(room + shape.items_at()), plain,
           packets};
@@ -165,20 +170,24 @@ __global__ void __launch_bounds__(most_threads, 1) play(const __grid_constant__ 
   char* const state_at = launch.states + uint64_t(blockIdx.x) * launch.state_bytes;
   const char* pages = launch.tapes + uint64_t(blockIdx.x) * launch.pages * launch.page.bytes();
 
-  // State and page come in one go: neither needs to know the other but for the epoch, which every thread loads.
-  const BlockState state = *reinterpret_cast<const BlockState*>(state_at);
-  const uint64_t epoch = state.epoch + 1;
+  // The tape is fetched while what precedes this launch in the stream still ends, since no launch changes it. All else
+  // waits until that has ended.
   const uint32_t state_units = launch.state_bytes / 16;
-  for (uint32_t unit = threadIdx.x; unit < state_units; unit += blockDim.x) {
-    room[unit] = reinterpret_cast<const uint4*>(state_at)[unit];
-  }
   char* const page_at = reinterpret_cast<char*>(room + state_units);
-  Page<P> page = load_page<P>(launch, page_at, pages, epoch, &shared.deadline);
+  fetch_page(launch.page, page_at, pages);
   if (threadIdx.x == 0) {
     shared.deadline = {launch.abort, launch.timeout_ns, 0};
     shared.stop = StopRecord{};
     shared.stop.op = ~0u;
   }
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  const BlockState state = *reinterpret_cast<const BlockState*>(state_at);
+  const uint64_t epoch = state.epoch + 1;
+  for (uint32_t unit = threadIdx.x; unit < state_units; unit += blockDim.x) {
+    room[unit] = reinterpret_cast<const uint4*>(state_at)[unit];
+  }
+  __syncthreads();
+  Page<P> page = settle_page<P>(launch, page_at, epoch, &shared.deadline);
   if (state.stopped != 0) return;
   const uint32_t misaligned = (reinterpret_cast<uint64_t>(launch.in) % unit_bytes != 0 ? 1 : 0) |
                               (reinterpret_cast<uint64_t>(launch.out) % unit_bytes != 0 ? 2 : 0);
@@ -205,10 +214,15 @@ __global__ void __launch_bounds__(most_threads, 1) play(const __grid_constant__ 
     if (stop != Stop::none || header.more == 0) break;
     pages += launch.page.bytes();
     __syncthreads();
-    page = load_page<P>(launch, page_at, pages, epoch, &shared.deadline);
+    fetch_page(launch.page, page_at, pages);
+    __syncthreads();
+    page = settle_page<P>(launch, page_at, epoch, &shared.deadline);
     __syncthreads();
   }
 
+  // The next launch in the stream may take its place on the chip: not before, when it would keep others from it
+  // without any use.
+  asm volatile("griddepcontrol.launch_dependents;");
   __syncthreads();
   if (launch.trace.entries) mark(launch.trace, epoch, ~0u);
   if (threadIdx.x == 0) {

@@ -104,19 +104,20 @@ struct TapePlace {
 };
 
 /// How every page of every block is laid out, in this order and each aligned to 16 bytes: a PageHeader, steps, items,
-/// plain places, packet places. In shared memory the places are Mem and Packets.
+/// plain places, packet places.
 struct PageShape {
   uint32_t steps = 0, items = 0, plain = 0, packets = 0;  ///< room for so many
 
   CHORALE_HD uint32_t items_at() const { return 16 + steps * uint32_t(sizeof(TapeStep)); }
-  CHORALE_HD uint32_t copied() const { return items_at() + items * uint32_t(sizeof(TapeItem)); }
-  CHORALE_HD uint32_t plain_at() const { return copied(); }
+  CHORALE_HD uint32_t plain_at() const { return items_at() + items * uint32_t(sizeof(TapeItem)); }
   CHORALE_HD uint32_t packets_at() const { return plain_at() + plain * uint32_t(sizeof(TapePlace)); }
   CHORALE_HD uint32_t bytes() const {
     return (packets_at() + packets * uint32_t(sizeof(TapePlace)) + 15) / 16 * 16;
   }
-  /// In shared memory: Packets have their flag and deadline.
-  CHORALE_HD uint32_t shared_bytes() const { return copied() + (plain + 1) / 2 * 2 * 16 + packets * 32; }
+  /// In shared memory: the page as it is, then its places settled.
+  CHORALE_HD uint32_t settled_plain_at() const { return bytes(); }
+  CHORALE_HD uint32_t settled_packets_at() const { return bytes() + plain * 16; }
+  CHORALE_HD uint32_t shared_bytes() const { return settled_packets_at() + packets * 32; }
 };
 
 struct alignas(16) PageHeader {
