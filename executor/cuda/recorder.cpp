@@ -15,8 +15,7 @@
 namespace chorale::cuda {
 namespace {
 
-constexpr uint64_t page_bytes = 24 << 10;  ///< of shared memory, unless a single step takes more
-constexpr uint64_t most_page_bytes = 160 << 10;
+constexpr uint64_t most_page_bytes = 160 << 10;  ///< of shared memory
 
 /// A step with what it works on, for one parity of the launch.
 struct Step {
@@ -296,14 +295,14 @@ void settle_banks(std::vector<TapePlace>& odd, const std::vector<TapePlace>& eve
   for (size_t at = 0; at < odd.size(); ++at) odd[at].even = even[at].at - odd[at].at;
 }
 
-/// Whether `units` whole units from each place on exist and are aligned, given that what is passed is.
-bool all_whole(const Step& step, uint64_t bytes) {
+/// Bytes of a step, in whole units, that exist at all its places and are aligned, given that what is passed is.
+uint64_t whole_bytes(const Step& step) {
+  uint64_t bytes = step.step.bytes;
   for (const TapePlace& place : step.plain) {
-    if ((place.at & ~(TapePlace::in | TapePlace::out)) % unit_bytes != 0 || place.valid < bytes || place.at == 0) {
-      return false;
-    }
+    if ((place.at & ~(TapePlace::in | TapePlace::out)) % unit_bytes != 0 || place.at == 0) return 0;
+    bytes = std::min(bytes, place.valid);
   }
-  return true;
+  return bytes / unit_bytes * unit_bytes;
 }
 
 uint8_t passed_by(const Step& step) {
@@ -315,7 +314,8 @@ uint8_t passed_by(const Step& step) {
   return passed;
 }
 
-/// Data steps as whole units, and what is left of them apart: the fast way knows no tails.
+/// Data steps as whole units, and what is left of them apart: the fast way knows no tails. The last chunk of a message
+/// counts as many bytes as the others, though not all of them exist.
 void split_tails(std::vector<Step>& steps) {
   std::vector<Step> split;
   for (Step& step : steps) {
@@ -325,8 +325,8 @@ void split_tails(std::vector<Step>& steps) {
     }
     if (step.step.bytes == 0) continue;
     step.step.passed = passed_by(step);
-    const uint64_t whole = step.step.bytes / unit_bytes * unit_bytes;
-    if (whole == 0 || !all_whole(step, whole)) {
+    const uint64_t whole = whole_bytes(step);
+    if (whole == 0) {
       split.push_back(std::move(step));
       continue;
     }
@@ -416,7 +416,7 @@ PageShape plus(PageShape shape, const Step& step) {
   return shape;
 }
 
-std::vector<Page> paginate(const std::vector<Step>& steps) {
+std::vector<Page> paginate(const std::vector<Step>& steps, uint64_t page_bytes) {
   std::vector<Page> pages(1);
   for (size_t at = 0; at < steps.size(); ++at) {
     const PageShape more = plus(pages.back().shape, steps[at]);
@@ -504,7 +504,8 @@ void write_page(char* to, const PageShape& shape, const std::vector<Step>& steps
 
 }  // namespace
 
-Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& places, PacketForm packet) {
+Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& places, PacketForm packet,
+                   uint64_t page_bytes) {
   const image::Image image = bound.view();
   const std::vector<uint32_t> waiters = count_waiters(bound);
   std::vector<std::vector<Step>> blocks;
@@ -525,7 +526,7 @@ Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& place
     split_tails(steps);
     tidy(steps);
     counts = std::max(counts, odd.counts());
-    pages.push_back(paginate(steps));
+    pages.push_back(paginate(steps, page_bytes));
     blocks.push_back(std::move(steps));
     for (const Page& page : pages.back()) {
       tapes.page.steps = std::max(tapes.page.steps, page.shape.steps);

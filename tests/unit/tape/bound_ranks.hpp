@@ -1,0 +1,168 @@
+/// \file
+/// All ranks of a plan bound as the CUDA backend binds them (executor/cuda/binding.cpp), to memory of the host.
+#pragma once
+
+#include "executor/interpreter/placement.hpp"
+#include "tests/cpu/harness.hpp"
+#include "tests/unit/tape/host_player.hpp"
+
+namespace chorale::test {
+
+/// How a plan is bound and run.
+struct TapeRuns {
+  uint64_t bytes = 0;
+  bool in_place = false;
+  uint64_t shift = 0;  ///< bytes by which input and output miss their alignment
+  PacketForm packet = PacketForm::ll8;
+  uint64_t page_bytes = cuda::default_page_bytes;
+  int launches = 4;
+  uint64_t seed = 1;
+};
+
+class BoundRanks {
+ public:
+  BoundRanks(const Plan& plan, const TapeRuns& runs)
+      : plan_(plan), runs_(runs), layout_(interpreter::layout_of(plan, runs.bytes, DType::i32)) {
+    const uint32_t n = plan.ranks();
+    for (uint32_t rank = 0; rank < n; ++rank) {
+      Memory& of = memory_.emplace_back();
+      of.image = interpreter::build_image(plan, rank, layout_, DType::i32, {});
+      place_buffers(rank, of);
+      place_control(rank, of);
+    }
+    for (uint32_t rank = 0; rank < n; ++rank) ranks_.push_back(record(rank));
+  }
+
+  std::vector<TapeRank>& ranks() { return ranks_; }
+
+  /// All launches, back to back. \return what went wrong first; empty: nothing
+  std::string play() {
+    for (uint32_t rank = 0; rank < plan_.ranks(); ++rank) begin(rank);
+    std::string wrong;
+    HostPlayer player(ranks_, runs_.packet, runs_.seed, [&](uint32_t rank) {
+      const std::string mine = result(rank);
+      if (wrong.empty() && !mine.empty()) wrong = mine;
+      if (++memory_[rank].launch == runs_.launches) return false;
+      begin(rank);
+      return true;
+    });
+    const std::string stuck = player.play();
+    return stuck.empty() ? wrong : stuck;
+  }
+
+ private:
+  static constexpr char canary = char(0xc5), fresh = char(0xee);
+  static constexpr uint64_t guard = 128;
+
+  struct Memory {
+    interpreter::BoundImage image;
+    Lines user_in, user_out, own, control, local;
+    char *in = nullptr, *out = nullptr;  ///< the caller's
+    interpreter::Placed placed;
+    uint64_t plain = 0, packets = 0;  ///< where scratch begins in `control`
+    int launch = 0;
+  };
+
+  void place_buffers(uint32_t rank, Memory& of) {
+    const auto [in_bytes, out_bytes] = layout_.sizes;
+    const uint64_t most = std::max(in_bytes, out_bytes) + 2 * guard + runs_.shift;
+    of.user_in = Lines(most);
+    of.user_out = Lines(most);
+    std::memset(of.user_out.data(), canary, most);
+    of.in = of.user_in.data() + guard + runs_.shift;
+    of.out = of.user_out.data() + guard + runs_.shift;
+    if (runs_.in_place) {
+      of.in = of.out + (plan_.collective == "allgather" ? rank * in_bytes : 0);
+      if (plan_.collective == "reducescatter") of.out += rank * out_bytes;
+    }
+    of.own = Lines(in_bytes);
+    interpreter::Rooms rooms;
+    rooms.own = [&of] { return of.own.data(); };
+    of.placed = interpreter::Placement(plan_, rank, layout_).place(of.in, of.out, rooms);
+  }
+
+  void place_control(uint32_t rank, Memory& of) {
+    const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(plan_, rank, layout_);
+    of.plain = of.image.channels.size() * sizeof(Signal);
+    of.packets = of.plain + scratch.plain_banks * scratch.plain_bank;
+    of.control = Lines(of.packets + 2 * scratch.packet_bank);
+  }
+
+  TapeRank record(uint32_t rank) {
+    Memory& of = memory_[rank];
+    for (image::Buffer& buffer : of.image.buffers) {
+      Memory& there = memory_[buffer.rank];
+      if (buffer.kind == uint32_t(BufferKind::input)) buffer.base = there.placed.in;
+      if (buffer.kind == uint32_t(BufferKind::output)) buffer.base = there.placed.out;
+      if (buffer.kind == uint32_t(BufferKind::scratch)) buffer.base = there.control.data() + there.plain;
+      if (buffer.kind == interpreter::packet_kind) buffer.base = there.control.data() + there.packets;
+    }
+    TapeRank result;
+    result.blocks = uint32_t(of.image.blocks.size());
+    const size_t channels = of.image.channels.size(), semaphores = of.image.semaphores.size();
+    of.local = Lines((channels + semaphores + of.image.barriers) * sizeof(Signal) + 2 * channels * sizeof(uint64_t));
+    auto* const completed = reinterpret_cast<Signal*>(of.local.data());
+    result.places.completed = completed;
+    result.places.semaphores = reinterpret_cast<Semaphore*>(completed + channels);
+    result.places.barriers = completed + channels + semaphores;
+    result.places.expected = reinterpret_cast<uint64_t*>(result.places.barriers + of.image.barriers);
+    result.places.pushed = result.places.expected + channels;
+    for (size_t at = 0; at < semaphores; ++at) result.places.semaphores[at].permits = of.image.semaphores[at];
+    result.places.signals = reinterpret_cast<const Signal*>(of.control.data());
+    for (const image::Channel& channel : of.image.channels) {
+      const bool heard = channel.signal_at_peer != image::Channel::none;
+      auto* const signals = reinterpret_cast<Signal*>(memory_[channel.peer].control.data());
+      result.places.signals_at_peer.push_back(heard ? signals + channel.signal_at_peer : nullptr);
+    }
+    result.tapes = cuda::record_tapes(of.image, result.places, runs_.packet, runs_.page_bytes);
+    result.states = Lines(uint64_t(result.blocks) * result.tapes.state_bytes);
+    result.in = of.placed.in;
+    result.out = of.placed.out;
+    return result;
+  }
+
+  static void move(const interpreter::Move& of) {
+    if (of.needed()) std::memmove(of.to, of.from, of.bytes);
+  }
+
+  /// New data, and what the backend copies before a launch.
+  void begin(uint32_t rank) {
+    Memory& of = memory_[rank];
+    const uint64_t most = runs_.in_place ? std::max(layout_.sizes.input, layout_.sizes.output) : layout_.sizes.output;
+    std::memset(of.user_out.data() + guard + runs_.shift, fresh, most);
+    const Ints data = input_of(rank, layout_.sizes.input, of.launch);
+    if (!data.empty()) std::memcpy(of.in, data.data(), data.size() * 4);
+    move(of.placed.before[1]);
+    move(of.placed.before[0]);
+  }
+
+  std::string result(uint32_t rank) {
+    Memory& of = memory_[rank];
+    move(of.placed.after);
+    const std::string where = "rank " + std::to_string(rank) + " launch " + std::to_string(of.launch);
+    const Ints expected = output_of(plan_, rank, layout_.sizes, of.launch);
+    for (size_t at = 0; at < expected.size(); ++at) {
+      int32_t seen;
+      std::memcpy(&seen, of.out + at * 4, 4);
+      if (seen == expected[at]) continue;
+      return where + " element " + std::to_string(at) + " of " + std::to_string(expected.size()) + ": " +
+             std::to_string(seen) + ", not " + std::to_string(expected[at]);
+    }
+    const uint64_t most = runs_.in_place ? std::max(layout_.sizes.input, layout_.sizes.output) : layout_.sizes.output;
+    const char* const first = of.user_out.data();
+    const char* const behind = first + guard + runs_.shift + most;
+    const auto written = [](char one) { return one != canary; };
+    if (std::any_of(first, first + guard + runs_.shift, written) || std::any_of(behind, behind + guard, written)) {
+      return where + ": bytes beside the output were written";
+    }
+    return "";
+  }
+
+  const Plan& plan_;
+  const TapeRuns runs_;
+  const interpreter::Layout layout_;
+  std::deque<Memory> memory_;
+  std::vector<TapeRank> ranks_;
+};
+
+}  // namespace chorale::test

@@ -1,0 +1,338 @@
+/// \file
+/// Plays tapes without a GPU: every thread block of every rank is a fiber, and they take turns. It knows no more of a
+/// plan than its tapes, and finds out what a GPU would only suffer from: whole units that are not, places that do not
+/// exist, blocks that wait for ever.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <random>
+
+#include "chorale/device/engine.hpp"
+#include "executor/cpu/fiber.hpp"
+#include "executor/cuda/recorder.hpp"
+
+namespace chorale::test {
+
+/// Aligned as memory of a device is.
+class Lines {
+ public:
+  explicit Lines(uint64_t bytes = 0) : lines_(bytes / sizeof(Line) + 1) {}
+  char* data() { return lines_.front().bytes; }
+
+ private:
+  struct alignas(128) Line {
+    char bytes[128] = {};
+  };
+  std::vector<Line> lines_;
+};
+
+/// What a rank's launches work on.
+struct TapeRank {
+  cuda::Tapes tapes;
+  cuda::TapePlaces places;
+  uint32_t blocks = 0;
+  std::vector<uint32_t> peers;  ///< by channel
+  char *in = nullptr, *out = nullptr;
+  Lines states;
+};
+
+/// A page, its places settled for one launch.
+struct SettledPage {
+  cuda::PageHeader header;
+  const cuda::TapeStep* steps;
+  const cuda::TapeItem* items;
+  std::vector<Mem> plain;
+  std::vector<char*> packets;
+
+  SettledPage(const cuda::PageShape& shape, const char* from, uint64_t epoch, char* in, char* out)
+      : header(*reinterpret_cast<const cuda::PageHeader*>(from)),
+        steps(reinterpret_cast<const cuda::TapeStep*>(from + sizeof header)),
+        items(reinterpret_cast<const cuda::TapeItem*>(from + shape.items_at())) {
+    const auto* place = reinterpret_cast<const cuda::TapePlace*>(from + shape.plain_at());
+    for (uint32_t at = 0; at < shape.plain; ++at, ++place) {
+      plain.emplace_back(static_cast<void*>(place->settled(epoch, in, out)), place->valid);
+    }
+    place = reinterpret_cast<const cuda::TapePlace*>(from + shape.packets_at());
+    for (uint32_t at = 0; at < shape.packets; ++at, ++place) packets.push_back(place->settled(epoch, in, out));
+  }
+};
+
+/// All sinks of a step, or all that it combines.
+template <class P>
+struct StepSinks {
+  const Mem* plain;
+  const Packets<P>* packets;
+  uint32_t n_plain, n_packets;
+
+  void put(uint64_t at, uint64_t bytes, const char* from) const {
+    for (uint32_t sink = 0; sink < n_plain; ++sink) plain[sink].put(at, bytes, from);
+    for (uint32_t sink = 0; sink < n_packets; ++sink) packets[sink].put(at, bytes, from);
+  }
+};
+
+class HostPlayer {
+ public:
+  /// Elements are int32_t. `ended(rank)` says after each launch of a rank whether there is to be one more; it has by
+  /// then taken the result and brought new data.
+  HostPlayer(std::vector<TapeRank>& ranks, PacketForm packet, uint64_t seed, std::function<bool(uint32_t)> ended)
+      : ranks_(ranks), packet_(packet), random_(seed), ended_(std::move(ended)), running_(ranks.size(), true) {
+    for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
+      proxies_.emplace_back(ranks[rank].places.signals_at_peer.size());
+      for (uint32_t block = 0; block < ranks[rank].blocks; ++block) {
+        blocks_.push_back(std::make_unique<Block>(*this, rank, block));
+      }
+    }
+  }
+
+  /// \return what went wrong first; empty: nothing
+  std::string play() {
+    std::vector<bool> slow(ranks_.size());
+    for (uint64_t round = 0;; ++round) {
+      if (round % 64 == 0) {
+        for (size_t rank = 0; rank < slow.size(); ++rank) slow[rank] = random_() % 3 == 0;
+      }
+      bool moved = false, skipped = false;
+      for (const auto& block : blocks_) {
+        if (!running_[block->rank] || block->done || !block->may_run()) continue;
+        if (slow[block->rank] && random_() % 16 != 0) {
+          skipped = true;
+          continue;
+        }
+        moved = true;
+        block->done = block->resume();
+      }
+      for (uint32_t rank = 0; rank < ranks_.size(); ++rank) moved |= end_launch(rank);
+      for (Proxy& proxy : proxies_) {
+        if (!proxy.triggers.empty()) skipped = true;
+        if (!proxy.triggers.empty() && random_() % 2 == 0) serve(proxy);
+      }
+      if (moved || skipped) continue;
+      if (std::none_of(running_.begin(), running_.end(), [](bool one) { return one; })) return wrong_;
+      if (stop_ != Stop::none) return wrong_;
+      note("all blocks wait: " + waiting());
+      stop_ = Stop::deadlock;  // they leave, in the next round
+    }
+  }
+
+ private:
+  /// What a rank's port channels were asked to do and have not done.
+  struct Trigger {
+    uint32_t channel;
+    Mem from, to;
+    uint64_t bytes;
+    bool signal;
+    TapeRank* rank;
+  };
+  struct Proxy {
+    explicit Proxy(size_t channels) : done(channels) {}
+    std::deque<Trigger> triggers;
+    std::vector<uint64_t> done;
+  };
+
+  struct Block final : cpu::Fiber, HostBlock {
+    Block(HostPlayer& player, uint32_t rank, uint32_t block)
+        : Fiber(128 << 10), player(player), rank(rank), block(block) {}
+
+    bool may_run() const { return !ready || ready(state) || player.stop_ != Stop::none; }
+    void park(bool (*is_ready)(const void*), const void* of) override {
+      ready = is_ready;
+      state = of;
+      suspend();
+      ready = nullptr;
+    }
+    void sync() override {}
+    void step() override {
+      if (player.random_() % 8 == 0) suspend();
+    }
+    Stop stopped() override { return player.stop_; }
+
+    void run() override {
+      player.packet_ == PacketForm::ll16 ? player.play_block<LL16>(*this) : player.play_block<LL8>(*this);
+    }
+
+    HostPlayer& player;
+    const uint32_t rank, block;
+    bool done = false;
+    uint32_t op = 0;
+    bool (*ready)(const void*) = nullptr;
+    const void* state = nullptr;
+  };
+
+  bool end_launch(uint32_t rank) {
+    if (!running_[rank]) return false;
+    for (const auto& block : blocks_) {
+      if (block->rank == rank && !block->done) return false;
+    }
+    running_[rank] = ended_(rank) && stop_ == Stop::none;
+    for (const auto& block : blocks_) {
+      if (block->rank == rank) block->done = false;
+    }
+    return true;
+  }
+
+  void serve(Proxy& proxy) {
+    const Trigger of = proxy.triggers.front();
+    proxy.triggers.pop_front();
+    if (of.bytes != 0) std::memmove(of.to.data, of.from.data, of.bytes);
+    Signal* const there = of.rank->places.signals_at_peer[of.channel];
+    if (of.signal && there) add_release(&there->value, uint64_t(1));
+    const Signal* const completed = of.rank->places.completed + of.channel;
+    store_release(&const_cast<Signal*>(completed)->value, ++proxy.done[of.channel]);
+  }
+
+  void note(const std::string& what) {
+    if (wrong_.empty()) wrong_ = what;
+  }
+  std::string waiting() const {
+    std::string all;
+    for (const auto& block : blocks_) {
+      if (!running_[block->rank] || block->done) continue;
+      all += "rank " + std::to_string(block->rank) + " block " + std::to_string(block->block) + " operation " +
+             std::to_string(block->op) + "; ";
+    }
+    return all;
+  }
+
+  template <class P>
+  void play_block(Block& block) {
+    TapeRank& rank = ranks_[block.rank];
+    const cuda::Tapes& tapes = rank.tapes;
+    auto* const state = reinterpret_cast<cuda::BlockState*>(rank.states.data() + block.block * tapes.state_bytes);
+    const uint64_t epoch = state->epoch + 1, slots = (tapes.state_bytes - sizeof *state) / sizeof(uint64_t);
+    const char* at = tapes.bytes.data() + uint64_t(block.block) * tapes.pages * tapes.page.bytes();
+    for (uint32_t turn = 0; turn < tapes.pages; ++turn, at += tapes.page.bytes()) {
+      const SettledPage page(tapes.page, at, epoch, rank.in, rank.out);
+      std::vector<Packets<P>> packets;
+      for (char* slot : page.packets) packets.emplace_back(static_cast<void*>(slot), uint32_t(epoch));
+      for (uint32_t step = 0; step < page.header.steps; ++step) {
+        block.op = page.steps[step].op;
+        const Stop stop = page.steps[step].kind < cuda::TapeKind::copy
+                              ? run_control(block, rank, page, page.steps[step], state->counts(), slots)
+                              : run_data<P>(block, rank, page, packets, page.steps[step]);
+        if (stop != Stop::none) return;
+      }
+      if (page.header.more == 0) break;
+    }
+    state->epoch = epoch;
+  }
+
+  Stop run_control(Block& block, TapeRank& rank, const SettledPage& page, const cuda::TapeStep& step,
+                   uint64_t* counts, uint64_t slots) {
+    const Group group = block_group(0, 1, &block);
+    for (uint32_t at = 0; at < step.n; ++at) {
+      const cuda::TapeItem& item = page.items[step.first_item + at];
+      Stop stop = Stop::none;
+      const auto wait = [&](const uint64_t* word, uint64_t goal) {
+        stop = spin_until(group, {}, [word, goal] { return load_acquire(word) >= goal; });
+      };
+      group.step();
+      switch (step.kind) {
+        case cuda::TapeKind::post:
+        case cuda::TapeKind::post_relaxed:
+          add_release(&item.post.at_peer->value, uint64_t(1));
+          break;
+        case cuda::TapeKind::await:
+        case cuda::TapeKind::await_relaxed:
+          if (!item.await.expected && item.await.slot >= slots) note("a count that the block's state has no room for");
+          wait(&item.await.mine->value,
+               1 + add_relaxed(item.await.expected ? item.await.expected : counts + item.await.slot, uint64_t(1)));
+          break;
+        case cuda::TapeKind::drain:
+          wait(&item.drain.completed->value, load_relaxed(item.drain.pushed));
+          break;
+        case cuda::TapeKind::push: {
+          const bool data = item.push.from != ~0u;
+          add_relaxed(item.push.pushed, uint64_t(1));
+          proxies_[block.rank].triggers.push_back({item.push.channel, data ? page.plain[item.push.from] : Mem(),
+                                                   data ? page.plain[item.push.to] : Mem(), data ? step.bytes : 0,
+                                                   item.push.signal != 0, &rank});
+          break;
+        }
+        case cuda::TapeKind::acquire:
+          stop = semaphore_acquire(group, item.permit.semaphore);
+          break;
+        case cuda::TapeKind::release:
+          add_release(&item.permit.semaphore->permits, uint64_t(1));
+          break;
+        case cuda::TapeKind::barrier: {
+          const uint64_t all = item.meeting.participants;
+          const uint64_t ticket = add_acq_rel(&item.meeting.word->value, uint64_t(1));
+          wait(&item.meeting.word->value, (ticket / all + 1) * all);
+          break;
+        }
+        default:
+          break;
+      }
+      if (stop != Stop::none) return stop;
+    }
+    return Stop::none;
+  }
+
+  template <class P>
+  Stop run_data(Block& block, const TapeRank& rank, const SettledPage& page, const std::vector<Packets<P>>& all_packets,
+                const cuda::TapeStep& step) {
+    const Group group = block_group(0, 1, &block);
+    const Mem* const plain = page.plain.data() + step.first_plain;
+    const Packets<P>* const packets = all_packets.data() + step.first_packets;
+    const bool plain_first = step.kind != cuda::TapeKind::unpack && step.kind != cuda::TapeKind::sum_packets;
+    const bool plain_others = step.kind == cuda::TapeKind::reduce;
+    const bool alone = step.kind == cuda::TapeKind::copy || step.kind == cuda::TapeKind::unpack;
+    const uint32_t others = alone ? 0 : step.n;
+    const uint32_t n_plain = (plain_first ? 1 : 0) + (plain_others ? others : 0);
+    const uint32_t n_packets = (plain_first ? 0 : 1) + (plain_others ? 0 : others);
+    const StepSinks<P> sinks{plain + n_plain, packets + n_packets, step.plain_sinks, step.packet_sinks};
+    const uint32_t odd = (reinterpret_cast<uint64_t>(rank.in) % unit_bytes ? 1 : 0) |
+                         (reinterpret_cast<uint64_t>(rank.out) % unit_bytes ? 2 : 0);
+    if (step.whole && (step.passed & odd) == 0) check_whole(step, plain, n_plain + step.plain_sinks);
+    if (alone) {
+      return plain_first ? transfer(group, step.bytes, plain[0], sinks) : transfer(group, step.bytes, packets[0], sinks);
+    }
+    switch (ReduceOp(step.reduce_op)) {
+      case ReduceOp::min:
+        return combine<ReduceOp::min>(group, step, plain, packets, sinks);
+      case ReduceOp::max:
+        return combine<ReduceOp::max>(group, step, plain, packets, sinks);
+      case ReduceOp::prod:
+        return combine<ReduceOp::prod>(group, step, plain, packets, sinks);
+      default:
+        return combine<ReduceOp::sum>(group, step, plain, packets, sinks);
+    }
+  }
+
+  template <ReduceOp Op, class P>
+  static Stop combine(const Group& group, const cuda::TapeStep& step, const Mem* plain, const Packets<P>* packets,
+                      const StepSinks<P>& sinks) {
+    if (step.kind == cuda::TapeKind::reduce) {
+      return transfer(group, step.bytes, Reduced<Op, int32_t>{plain[0], plain + 1, step.n}, sinks);
+    }
+    if (step.kind == cuda::TapeKind::reduce_packets) {
+      return transfer(group, step.bytes, Reduced<Op, int32_t, Mem, Packets<P>>{plain[0], packets, step.n}, sinks);
+    }
+    return transfer(group, step.bytes, Reduced<Op, int32_t, Packets<P>, Packets<P>>{packets[0], packets + 1, step.n},
+                    sinks);
+  }
+
+  /// A GPU moves whole units without a look at what exists.
+  void check_whole(const cuda::TapeStep& step, const Mem* places, uint32_t n) {
+    if (step.bytes % unit_bytes != 0) note("whole units, and a tail");
+    for (uint32_t at = 0; at < n; ++at) {
+      if (!places[at].data || reinterpret_cast<uint64_t>(places[at].data) % unit_bytes != 0) {
+        note("whole units at an odd address, operation " + std::to_string(step.op));
+      }
+      if (places[at].valid < step.bytes) note("whole units that do not exist, operation " + std::to_string(step.op));
+    }
+  }
+
+  std::vector<TapeRank>& ranks_;
+  const PacketForm packet_;
+  std::mt19937_64 random_;
+  std::function<bool(uint32_t)> ended_;
+  std::vector<bool> running_;
+  std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<Proxy> proxies_;
+  Stop stop_ = Stop::none;
+  std::string wrong_;
+};
+
+}  // namespace chorale::test

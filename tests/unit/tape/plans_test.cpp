@@ -1,0 +1,69 @@
+/// \file
+/// The tapes of whole plans, played on the host against what the collective must give.
+
+#include <chorale/json.hpp>
+
+#include "tests/unit/tape/bound_ranks.hpp"
+
+namespace chorale::test {
+namespace {
+
+std::vector<std::filesystem::path> plan_files() {
+  std::vector<std::filesystem::path> files;
+  for (const char* folder : {"plans/shipped", "../shared/mscclpp-plans"}) {
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(source_dir() / folder, none)) {
+      const std::string name = entry.path().filename().string();
+      const bool ours = std::string_view(folder) == "plans/shipped";
+      const bool small = name.starts_with("single_node-") && name.find("__n8") == std::string::npos;
+      if (name.ends_with(".json") && (ours || small)) files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+class TapesOf : public testing::TestWithParam<std::filesystem::path> {
+ protected:
+  void SetUp() override { plan_ = load(GetParam().string()); }
+
+  /// In both forms of packets.
+  void expect(std::vector<uint64_t> parts, TapeRuns runs) {
+    for (const uint64_t bytes : some_sizes(plan_, parts)) {
+      for (const PacketForm form : {PacketForm::ll8, PacketForm::ll16}) {
+        runs.bytes = bytes;
+        runs.packet = form;
+        ++runs.seed;
+        EXPECT_EQ(BoundRanks(plan_, runs).play(), "")
+            << bytes << " bytes, form " << int(form) << (runs.in_place ? ", in place" : "") << ", shift " << runs.shift
+            << ", pages of " << runs.page_bytes << ", seed " << runs.seed;
+      }
+    }
+  }
+
+  Plan plan_;
+};
+
+TEST_P(TapesOf, give_the_result_out_of_place) { expect({1, 4, 5, 17, 250, 1025}, {}); }
+
+TEST_P(TapesOf, give_the_result_in_place) { expect({1, 3, 17, 1025}, {.in_place = true}); }
+
+TEST_P(TapesOf, give_the_result_at_odd_addresses) {
+  expect({1, 5, 250}, {.shift = 4});
+  expect({4, 17}, {.in_place = true, .shift = 7});
+}
+
+TEST_P(TapesOf, give_the_result_on_small_pages) {
+  expect({1, 5, 1025}, {.page_bytes = 256});
+  expect({17}, {.in_place = true, .page_bytes = 1});
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TapesOf, testing::ValuesIn(plan_files()), [](const auto& file) {
+  std::string name = file.param.stem().string();
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace chorale::test

@@ -1,0 +1,251 @@
+/// \file
+/// What single operations become on a tape.
+
+#include "executor/cuda/recorder.hpp"
+#include "executor/interpreter/layout.hpp"
+#include "tests/unit/compiler/helpers.hpp"
+
+namespace chorale {
+namespace {
+
+using namespace cuda;
+
+/// A step, with what its page holds.
+struct Seen {
+  TapeStep step;
+  uint32_t page;
+  const TapeItem* items;
+  const TapePlace *plain, *packets;  ///< sources, then sinks
+};
+
+/// two_ranks() with input and output in one piece each, so that only their last chunks may be short.
+Plan two_wholes() {
+  Plan plan = two_ranks();
+  plan.collective = "allreduce";
+  return plan;
+}
+
+/// Rank 0's tapes. Buffers that are not passed lie at made-up addresses: nothing is played here.
+struct Recorded {
+  interpreter::BoundImage image;
+  TapePlaces places;
+  Tapes tapes;
+
+  static uint64_t base_of(size_t buffer) { return (buffer + 1) << 20; }
+
+  Recorded(const Plan& plan, uint64_t bytes, uint64_t page_bytes = default_page_bytes, uint64_t shift = 0) {
+    const interpreter::Layout layout = interpreter::layout_of(plan, bytes, DType::i32);
+    image = interpreter::build_image(plan, 0, layout, DType::i32, {});
+    for (size_t buffer = 2; buffer < image.buffers.size(); ++buffer) {
+      image.buffers[buffer].base = reinterpret_cast<char*>(base_of(buffer) + shift);
+    }
+    places.signals = reinterpret_cast<const Signal*>(uint64_t(1) << 40);
+    places.expected = reinterpret_cast<uint64_t*>(uint64_t(2) << 40);
+    places.pushed = reinterpret_cast<uint64_t*>(uint64_t(3) << 40);
+    places.signals_at_peer.assign(image.channels.size(), reinterpret_cast<Signal*>(uint64_t(4) << 40));
+    tapes = record_tapes(image, places, PacketForm::ll8, page_bytes);
+  }
+
+  std::vector<Seen> steps(uint32_t block = 0) const {
+    std::vector<Seen> all;
+    const PageShape& shape = tapes.page;
+    for (uint32_t page = 0; page < tapes.pages; ++page) {
+      const char* const at = tapes.bytes.data() + (uint64_t(block) * tapes.pages + page) * shape.bytes();
+      const auto& header = *reinterpret_cast<const PageHeader*>(at);
+      for (uint32_t step = 0; step < header.steps; ++step) {
+        const TapeStep& of = reinterpret_cast<const TapeStep*>(at + sizeof header)[step];
+        all.push_back({of, page, reinterpret_cast<const TapeItem*>(at + shape.items_at()) + of.first_item,
+                       reinterpret_cast<const TapePlace*>(at + shape.plain_at()) + of.first_plain,
+                       reinterpret_cast<const TapePlace*>(at + shape.packets_at()) + of.first_packets});
+      }
+      if (header.more == 0) break;
+    }
+    return all;
+  }
+};
+
+TEST(Recorder, splits_tails_off) {
+  Plan plan = two_wholes();
+  add(block(plan), Opcode::copy, {in(0, 8)}, {out(0, 8)});
+  const auto steps = Recorded(plan, 100).steps();  // chunks of 16 bytes, the seventh of 4
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[0].step.bytes, 96u);
+  EXPECT_EQ(steps[0].step.whole, 1);
+  EXPECT_EQ(steps[0].step.passed, 3);
+  EXPECT_EQ(steps[1].step.bytes, 32u);
+  EXPECT_EQ(steps[1].step.whole, 0);
+  EXPECT_EQ(steps[1].plain[0].at, TapePlace::in + 96);
+  EXPECT_EQ(steps[1].plain[1].at, TapePlace::out + 96);
+  EXPECT_EQ(steps[1].plain[0].valid, 4u);
+}
+
+TEST(Recorder, splits_the_tails_of_packets_off_with_their_data) {
+  Plan plan = two_wholes();
+  add(block(plan), Opcode::copy_packets, {in(0, 8)}, {scratch(0, 8)});
+  const auto steps = Recorded(plan, 100).steps();
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[1].packets[0].at - steps[0].packets[0].at, 2 * 96u);
+}
+
+TEST(Recorder, splits_nothing_where_nothing_is_missing) {
+  Plan plan = two_wholes();
+  add(block(plan), Opcode::copy, {in(0, 8)}, {out(0, 8)});
+  const auto steps = Recorded(plan, 128).steps();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].step.bytes, 128u);
+  EXPECT_EQ(steps[0].step.whole, 1);
+}
+
+TEST(Recorder, leaves_odd_addresses_to_the_slow_way) {
+  Plan plan = two_wholes();
+  add(block(plan), Opcode::put, {in(0)}, {at(1, 0)}, {0}, ChannelType::memory);
+  EXPECT_EQ(Recorded(plan, 128).steps().at(0).step.whole, 1);
+  EXPECT_EQ(Recorded(plan, 128, default_page_bytes, 4).steps().at(0).step.whole, 0);
+}
+
+TEST(Recorder, alternates_banks) {
+  for (const bool two : {false, true}) {
+    Plan plan = two_wholes();
+    plan.use_double_scratch_buffer = two;
+    add(block(plan), Opcode::copy, {in(0)}, {scratch(3)});
+    add(block(plan), Opcode::copy_packets, {in(0)}, {scratch(3)});
+    const Recorded of(plan, 128);
+    const auto steps = of.steps();
+    const TapePlace input = steps.at(0).plain[0], plain = steps.at(0).plain[1], packets = steps.at(1).packets[0];
+    char passed[16];
+    EXPECT_EQ(input.settled(1, passed, nullptr), passed);
+    EXPECT_EQ(input.settled(2, passed, nullptr), passed);
+    const auto apart = [](const TapePlace& place) {
+      return place.settled(2, nullptr, nullptr) - place.settled(1, nullptr, nullptr);
+    };
+    EXPECT_EQ(apart(plain), two ? 128 : 0);
+    EXPECT_EQ(apart(packets), 256);  // always: they must not be overwritten while a slow peer still reads them
+    EXPECT_EQ(packets.settled(1, nullptr, nullptr), packets.settled(3, nullptr, nullptr));
+  }
+}
+
+TEST(Recorder, breaks_pages_between_steps) {
+  Plan plan = two_wholes();
+  for (uint64_t chunk = 0; chunk < 8; ++chunk) add(block(plan), Opcode::copy, {in(chunk)}, {out(chunk)});
+  add(block(plan, 0, 1), Opcode::nop);
+  const Recorded of(plan, 128, 200);
+  EXPECT_GT(of.tapes.pages, 2u);
+  EXPECT_LE(of.tapes.page.shared_bytes(), 200u);
+  const auto steps = of.steps();
+  ASSERT_EQ(steps.size(), 8u);
+  for (uint32_t at = 0; at < 8; ++at) {
+    EXPECT_EQ(steps[at].step.op, at);
+    EXPECT_EQ(steps[at].plain[0].at, TapePlace::in + at * 16);
+  }
+  EXPECT_EQ(steps.back().page, of.tapes.pages - 1);
+  EXPECT_EQ(of.steps(1).size(), 1u);  // its other pages are not looked at
+}
+
+TEST(Recorder, gives_a_large_step_a_page_of_its_own) {
+  Plan plan = two_wholes();
+  add(block(plan), Opcode::nop);
+  add(block(plan), Opcode::reduce, {in(0), in(1), in(2), in(3), in(4), in(5), in(6), in(7)}, {out(0)});
+  add(block(plan), Opcode::nop);
+  const auto steps = Recorded(plan, 128, 128).steps();
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[1].page, 1u);
+  EXPECT_EQ(steps[1].step.n, 7u);
+  EXPECT_EQ(steps[2].page, 2u);
+}
+
+TEST(Recorder, refuses_a_step_that_no_page_holds) {
+  Plan plan = two_wholes();
+  std::vector<Operand> sources(6000, scratch(0));
+  sources[0] = in(0);
+  add(block(plan), Opcode::reduce_packets, sources, {out(0)});
+  EXPECT_THROW(Recorded(plan, 128), UsageError);
+}
+
+TEST(Recorder, pushes_data_and_then_its_signal) {
+  Plan plan = two_wholes();
+  add(block(plan), Opcode::copy, {in(1)}, {out(1)});  // its places come first in the page
+  add(block(plan), Opcode::put_with_signal, {in(0)}, {at(2, 3)}, {1}, ChannelType::port);
+  const Recorded of(plan, 128);
+  const auto steps = of.steps();
+  ASSERT_EQ(steps.size(), 3u);
+  const TapeItem::Push data = steps[1].items[0].push, signal = steps[2].items[0].push;
+  EXPECT_EQ(steps[1].step.kind, TapeKind::push);
+  EXPECT_EQ(steps[1].step.bytes, 16u);
+  EXPECT_EQ(data.from, 2u);
+  EXPECT_EQ(data.to, 3u);
+  EXPECT_EQ(steps[1].plain[0].at, TapePlace::in);
+  EXPECT_EQ(data.channel, 3u);  // behind two memory channels
+  EXPECT_EQ(data.pushed, of.places.pushed + 3);
+  EXPECT_EQ(data.signal, 0u);
+  EXPECT_EQ(signal.signal, 1u);
+  EXPECT_EQ(signal.from, ~0u);
+}
+
+TEST(Recorder, pushes_what_exists) {
+  Plan plan = two_wholes();
+  add(block(plan), Opcode::put, {in(6, 2)}, {at(0, 6, 2)}, {0}, ChannelType::port);
+  const auto steps = Recorded(plan, 100).steps();
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_EQ(steps[0].step.bytes, 4u);
+}
+
+TEST(Recorder, counts_in_one_place_for_blocks_that_share_a_channel) {
+  Plan plan = two_wholes();
+  for (const uint32_t id : {0, 1}) add(block(plan, 0, id), Opcode::wait, {}, {}, {0}, ChannelType::memory);
+  add(block(plan), Opcode::wait, {}, {}, {1}, ChannelType::memory);
+  add(block(plan), Opcode::relaxed_wait, {}, {}, {0, 1}, ChannelType::port);
+  add(block(plan), Opcode::wait, {}, {}, {1}, ChannelType::memory);
+  const Recorded of(plan, 128);
+  const auto steps = of.steps();
+  ASSERT_EQ(steps.size(), 4u);
+  EXPECT_EQ(steps[0].items[0].await.expected, of.places.expected);
+  EXPECT_EQ(of.steps(1)[0].items[0].await.expected, of.places.expected);
+  EXPECT_EQ(steps[0].items[0].await.mine, of.places.signals);
+  EXPECT_EQ(steps[1].items[0].await.expected, nullptr);
+  EXPECT_EQ(steps[1].items[0].await.slot, 0u);
+  EXPECT_EQ(steps[2].items[0].await.slot, 1u);
+  EXPECT_EQ(steps[2].items[1].await.slot, 2u);
+  EXPECT_EQ(steps[3].items[0].await.slot, 0u);
+  EXPECT_GE(of.tapes.state_bytes, sizeof(BlockState) + 3 * sizeof(uint64_t));
+}
+
+TEST(Recorder, slices_what_a_group_shares) {
+  uint64_t next = 0;
+  for (const uint32_t member : {0, 1, 2}) {
+    Plan plan = two_wholes();
+    Op& op = add(block(plan), Opcode::copy, {in(0, 7)}, {scratch(0, 7)});
+    op.group_index = member;
+    op.group_size = 3;
+    const auto steps = Recorded(plan, 128).steps();
+    ASSERT_EQ(steps.size(), 1u);
+    EXPECT_EQ(steps[0].plain[0].at, TapePlace::in + next);
+    EXPECT_EQ(steps[0].plain[1].at, Recorded::base_of(2) + next);
+    EXPECT_EQ(steps[0].step.bytes, member == 0 ? 48u : 32u);
+    next += steps[0].step.bytes;
+  }
+  EXPECT_EQ(next, 7 * 16u);
+}
+
+TEST(Recorder, unrolls_pipelines) {
+  Plan plan = two_wholes();
+  Op& loop = add(block(plan), Opcode::pipeline);
+  loop.unit_bytes = 32;
+  loop.chunks = 5;
+  loop.body = 2;
+  add(block(plan), Opcode::copy, {in(0, 5)}, {out(0, 5)});
+  add(block(plan), Opcode::nop);
+  add(block(plan), Opcode::copy, {in(6)}, {out(6)});
+  const auto steps = Recorded(plan, 128).steps();
+  ASSERT_EQ(steps.size(), 7u);
+  for (uint32_t turn = 0; turn < 3; ++turn) {
+    EXPECT_EQ(steps[2 * turn].step.op, 1u);
+    EXPECT_EQ(steps[2 * turn].plain[0].at, TapePlace::in + turn * 32);
+    EXPECT_EQ(steps[2 * turn].step.bytes, turn == 2 ? 16u : 32u);
+    EXPECT_EQ(steps[2 * turn + 1].step.kind, TapeKind::sync);
+  }
+  EXPECT_EQ(steps[6].step.op, 3u);
+  EXPECT_EQ(steps[6].plain[0].at, TapePlace::in + 96);
+}
+
+}  // namespace
+}  // namespace chorale
