@@ -109,7 +109,6 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
 Binding::~Binding() = default;
 
 void Binding::choose_kernel() {
-  if (call().packet == PacketForm::ll128) throw UsageError("packets of form ll128 have no kernel: take ll8 or ll16");
   kernel_ = interpreter_kernel(call().dtype, call().packet, reduces(*plan_));
   if (!kernel_) {
     throw UsageError(fmt::format("reductions of {} were left out of this library: configure it with CHORALE_CUDA_DTYPES "

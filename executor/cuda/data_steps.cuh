@@ -30,9 +30,13 @@ struct Sinks {
   }
 };
 
-/// Calls part(turn) for the calling thread's units, N at a time; ends at the first stop.
-template <uint32_t N, class Part>
+/// Calls part(turn) for the calling thread's units, or its warp's lines, N at a time; ends at the first stop.
+template <uint32_t N, bool Lines, class Part>
 CHORALE_FN Stop each_turn(const Group& group, uint64_t bytes, const Part& part) {
+  if constexpr (Lines) {
+    uint64_t first = detail::first_line(group);
+    return detail::each_turn_of_lines<true, N>(group, first, 0, bytes / packet_payload<LL128>, bytes, part);
+  }
   const uint64_t units = bytes / unit_bytes;
   for (uint64_t unit = group.rank; unit < units; unit += N * uint64_t(group.size)) {
     Turn turn{unit, group.size, 1, unit_bytes};
@@ -44,10 +48,10 @@ CHORALE_FN Stop each_turn(const Group& group, uint64_t bytes, const Part& part) 
   return Stop::none;
 }
 
-template <class Source, class P>
+template <bool Lines, class Source, class P>
 CHORALE_FN Stop copy_whole(const Group& group, uint64_t bytes, const Source& source, const Sinks<P>& sinks) {
   constexpr uint32_t N = 4;
-  return each_turn<N>(group, bytes, [&](const Turn& turn) {
+  return each_turn<N, Lines>(group, bytes, [&](const Turn& turn) {
     Unit held[N];
     const Stop stop = source.template read<true, N>(group, turn, held);
     if (stop == Stop::none) sinks.template write<N>(turn, held);
@@ -56,10 +60,10 @@ CHORALE_FN Stop copy_whole(const Group& group, uint64_t bytes, const Source& sou
 }
 
 /// first + others[0] + .. + others[n-1], N units of a thread at a time.
-template <ReduceOp Op, class T, uint32_t N, class Other, class P>
+template <ReduceOp Op, class T, uint32_t N, bool Lines, class Other, class P>
 CHORALE_FN Stop reduce_whole(const Group& group, uint64_t bytes, const Mem& first, const Other* others, uint32_t n,
                              const Sinks<P>& sinks) {
-  return each_turn<N>(group, bytes, [&](const Turn& turn) {
+  return each_turn<N, Lines>(group, bytes, [&](const Turn& turn) {
     Unit held[N];
     const Stop stop = detail::combine_all<Op, T, true, N>(
         group, turn, first, n, [others](uint32_t other) -> const Other& { return others[other]; }, 0, held);
@@ -73,8 +77,8 @@ template <ReduceOp Op, class T, class P>
 CHORALE_FN Stop sum_packets_whole(const Group& group, uint64_t bytes, const Packets<P>* packets, uint32_t n,
                                   const Sinks<P>& sinks) {
   constexpr uint32_t K = sizeof(T) > 1 ? 8 : 4;
-  return each_turn<1>(group, bytes, [&](const Turn& turn) {
-    detail::Sum<Op, T> sum;
+  return each_turn<1, detail::by_line<Packets<P>>>(group, bytes, [&](const Turn& turn) {
+    detail::Sum<Op, T> sum{};  // else undefined on a path: registers all round the tape's loop
     for (uint32_t before = 0; before < n; before += K) {
       typename Packets<P>::Loaded held[K][1];
       const uint32_t here = n - before < K ? n - before : K;
@@ -98,18 +102,36 @@ CHORALE_FN Stop sum_packets_whole(const Group& group, uint64_t bytes, const Pack
   });
 }
 
-/// Unit by unit, whatever exists of each.
+/// Whether a step is moved line by line: it has LL128 packets somewhere.
+template <class P>
+CHORALE_FN bool has_lines(const TapeStep& step) {
+  return detail::by_line<Packets<P>> &&
+         (step.packet_sinks != 0 || (step.kind != TapeKind::copy && step.kind != TapeKind::reduce));
+}
+
+/// Unit by unit, or line by line, whatever exists of each.
 template <class Read, class P>
-CHORALE_FN Stop move_slowly(const Group& group, uint64_t bytes, const Sinks<P>& sinks, const Read& read) {
-  for (uint64_t unit = group.rank; unit < units_of(bytes); unit += group.size) {
-    const Turn turn{unit, group.size, 1, detail::bytes_within(unit, unit_bytes, bytes)};
+CHORALE_FN Stop move_slowly(const Group& group, const TapeStep& step, const Sinks<P>& sinks, const Read& read) {
+  const auto part = [&](const Turn& turn) {
     Unit held[1];
     const Stop stop = read(turn, held);
     if (stop != Stop::none) return stop;
     for (uint32_t sink = 0; sink < sinks.n_plain; ++sink) sinks.plain[sink].template write<false, 1>(turn, held);
     for (uint32_t sink = 0; sink < sinks.n_packets; ++sink) sinks.packets[sink].template write<false, 1>(turn, held);
+    return Stop::none;
+  };
+  if constexpr (detail::by_line<Packets<P>>) {
+    if (has_lines<P>(step)) {
+      uint64_t first = detail::first_line(group);
+      const uint64_t lines = packet_bytes<LL128>(step.bytes) / sizeof(LL128);
+      return detail::each_turn_of_lines<false, 1>(group, first, 0, lines, step.bytes, part);
+    }
   }
-  return Stop::none;
+  Stop stop = Stop::none;
+  for (uint64_t unit = group.rank; unit < units_of(step.bytes) && stop == Stop::none; unit += group.size) {
+    stop = part(Turn{unit, group.size, 1, detail::bytes_within(unit, unit_bytes, step.bytes)});
+  }
+  return stop;
 }
 
 template <ReduceOp Op, class T, class P>
@@ -121,7 +143,7 @@ __device__ __noinline__ Stop reduce_slowly(const TapeStep& step, const Page<P>& 
   const bool all_plain = step.kind == TapeKind::reduce, none_plain = step.kind == TapeKind::sum_packets;
   const Sinks<P> sinks{plain + (all_plain ? 1 + n : none_plain ? 0 : 1), packets + (all_plain ? 0 : none_plain ? 1 + n : n),
                        step.plain_sinks, step.packet_sinks};
-  return move_slowly(group, step.bytes, sinks, [&](const Turn& turn, Unit (&held)[1]) {
+  return move_slowly(group, step, sinks, [&](const Turn& turn, Unit (&held)[1]) {
     detail::Sum<Op, T> sum;
     Stop stop = none_plain ? packets[0].template read<false, 1>(group, turn, held)
                            : plain[0].template read<false, 1>(group, turn, held);
@@ -144,12 +166,12 @@ __device__ __noinline__ Stop run_slowly(const TapeStep& step, const Page<P>& pag
   const Mem* const plain = page.plain + step.first_plain;
   const Packets<P>* const packets = page.packets + step.first_packets;
   if (step.kind == TapeKind::copy) {
-    return move_slowly(group, step.bytes, Sinks<P>{plain + 1, packets, step.plain_sinks, step.packet_sinks},
+    return move_slowly(group, step, Sinks<P>{plain + 1, packets, step.plain_sinks, step.packet_sinks},
                        [&](const Turn& turn, Unit (&held)[1]) { return plain[0].template read<false, 1>(group, turn, held); });
   }
   if (step.kind == TapeKind::unpack) {
     return group.agree(
-        move_slowly(group, step.bytes, Sinks<P>{plain, packets + 1, step.plain_sinks, step.packet_sinks},
+        move_slowly(group, step, Sinks<P>{plain, packets + 1, step.plain_sinks, step.packet_sinks},
                     [&](const Turn& turn, Unit (&held)[1]) { return packets[0].template read<false, 1>(group, turn, held); }));
   }
   Stop stop = Stop::none;
@@ -182,14 +204,17 @@ CHORALE_FN Stop reduce_step(const Group& group, const TapeStep& step, const Page
   switch (step.kind) {
     case TapeKind::reduce: {
       const Sinks<P> sinks{plain + 1 + n, packets, step.plain_sinks, step.packet_sinks};
-      if (several > 1 && n <= detail::together<T, several>) {
-        return reduce_whole<Op, T, several>(group, step.bytes, plain[0], plain + 1, n, sinks);
+      if constexpr (detail::by_line<Packets<P>>) {
+        if (has_lines<P>(step)) return reduce_whole<Op, T, 1, true>(group, step.bytes, plain[0], plain + 1, n, sinks);
       }
-      return reduce_whole<Op, T, 1>(group, step.bytes, plain[0], plain + 1, n, sinks);
+      if (several > 1 && n <= detail::together<T, several>) {
+        return reduce_whole<Op, T, several, false>(group, step.bytes, plain[0], plain + 1, n, sinks);
+      }
+      return reduce_whole<Op, T, 1, false>(group, step.bytes, plain[0], plain + 1, n, sinks);
     }
     case TapeKind::reduce_packets: {
       const Sinks<P> sinks{plain + 1, packets + n, step.plain_sinks, step.packet_sinks};
-      return reduce_whole<Op, T, 1>(group, step.bytes, plain[0], packets, n, sinks);
+      return reduce_whole<Op, T, 1, detail::by_line<Packets<P>>>(group, step.bytes, plain[0], packets, n, sinks);
     }
     default: {
       const Sinks<P> sinks{plain, packets + 1 + n, step.plain_sinks, step.packet_sinks};
@@ -212,28 +237,60 @@ __device__ __noinline__ Stop reduce_otherwise(const TapeStep& step, const Page<P
   }
 }
 
+/// What a thread moves of a batch: part of one of its steps.
+struct BatchPart {
+  uint32_t step;
+  Turn turn;
+};
+
+/// In a batch of steps of `lines` lines each, `all` together, the part of the calling thread whose warp is at line
+/// `first`. Lanes behind the last line get none.
+CHORALE_FN BatchPart batch_lines(const Group& group, uint32_t first, uint32_t lines, uint32_t all) {
+  constexpr uint32_t lanes = LL128::units + 1;
+  const uint32_t lane = group.rank % detail::warp_threads, slot = lane % lanes, line = first + lane / lanes;
+  const bool mine = line < all;
+  BatchPart part{mine ? line / lines : 0, Turn{}};
+  part.turn.line = mine ? line % lines : 0;
+  part.turn.lines = mine ? 1 : 0;
+  part.turn.unit = part.turn.line * LL128::units + slot;
+  part.turn.n = slot < LL128::units ? part.turn.lines : 0;
+  part.turn.bytes = unit_bytes;
+  return part;
+}
+
 /// Runs a batch of small copies side by side: threads that one of them leaves idle take another, so that a message
 /// to every peer, or from every peer, costs one round trip and not one each.
 template <class P>
 CHORALE_FN Stop run_batch(const Group& group, const TapeStep* steps, const Page<P>& page, uint32_t& op) {
-  const uint32_t units = uint32_t(steps->bytes / unit_bytes), all = units * steps->batch;
-  Stop stop = Stop::none;
-  for (uint32_t at = group.rank; at < all && stop == Stop::none; at += group.size) {
-    const TapeStep& step = steps[at / units];
-    const Turn turn{at % units, 0, 1, unit_bytes};
+  const auto move = [&](const BatchPart& part) {
+    const TapeStep& step = steps[part.step];
     const Mem* const plain = page.plain + step.first_plain;
     const Packets<P>* const packets = page.packets + step.first_packets;
     Unit held[1];
-    if (step.kind == TapeKind::copy) {
-      plain[0].template read<true, 1>(group, turn, held);
-      Sinks<P>{plain + 1, packets, step.plain_sinks, step.packet_sinks}.template write<1>(turn, held);
-    } else {
-      stop = packets[0].template read<true, 1>(group, turn, held);
-      if (stop != Stop::none) {
-        op = step.op;
-        break;
-      }
-      Sinks<P>{plain, packets + 1, step.plain_sinks, step.packet_sinks}.template write<1>(turn, held);
+    if (steps->kind == TapeKind::copy) {
+      plain[0].template read<true, 1>(group, part.turn, held);
+      Sinks<P>{plain + 1, packets, step.plain_sinks, step.packet_sinks}.template write<1>(part.turn, held);
+      return Stop::none;
+    }
+    const Stop stop = packets[0].template read<true, 1>(group, part.turn, held);
+    if (stop != Stop::none) {
+      op = step.op;
+      return stop;
+    }
+    Sinks<P>{plain, packets + 1, step.plain_sinks, step.packet_sinks}.template write<1>(part.turn, held);
+    return Stop::none;
+  };
+  Stop stop = Stop::none;
+  if (has_lines<P>(*steps)) {
+    const uint32_t lines = uint32_t(steps->bytes / packet_payload<LL128>), all = lines * steps->batch;
+    const uint32_t stride = group.size / (LL128::units + 1);
+    for (uint32_t first = uint32_t(detail::first_line(group)); first < all && stop == Stop::none; first += stride) {
+      stop = move(batch_lines(group, first, lines, all));
+    }
+  } else {
+    const uint32_t units = uint32_t(steps->bytes / unit_bytes), all = units * steps->batch;
+    for (uint32_t at = group.rank; at < all && stop == Stop::none; at += group.size) {
+      stop = move({at / units, Turn{at % units, 0, 1, unit_bytes}});
     }
   }
   return steps->kind == TapeKind::copy ? stop : group.agree(stop);
@@ -246,12 +303,15 @@ CHORALE_FN Stop run_data(const Group& group, const TapeStep& step, const Page<P>
   const Mem* const plain = page.plain + step.first_plain;
   const Packets<P>* const packets = page.packets + step.first_packets;
   if (step.kind == TapeKind::copy) {
-    return copy_whole(group, step.bytes, plain[0],
-                      Sinks<P>{plain + 1, packets, step.plain_sinks, step.packet_sinks});
+    const Sinks<P> sinks{plain + 1, packets, step.plain_sinks, step.packet_sinks};
+    if constexpr (detail::by_line<Packets<P>>) {
+      if (has_lines<P>(step)) return copy_whole<true>(group, step.bytes, plain[0], sinks);
+    }
+    return copy_whole<false>(group, step.bytes, plain[0], sinks);
   }
   Stop stop = Stop::none;
   if (step.kind == TapeKind::unpack) {
-    stop = copy_whole(group, step.bytes, packets[0],
+    stop = copy_whole<detail::by_line<Packets<P>>>(group, step.bytes, packets[0],
                       Sinks<P>{plain, packets + 1, step.plain_sinks, step.packet_sinks});
   } else if constexpr (!std::is_void<T>::value) {
     const ReduceOp op = ReduceOp(step.reduce_op);

@@ -66,7 +66,15 @@ class Recorder {
 
   template <class F>
   Stop with_packet(const F& f) const {
-    return packet_ == PacketForm::ll16 ? f(TypeTag<LL16>{}) : f(TypeTag<LL8>{});
+    switch (packet_) {
+      case PacketForm::ll8:
+        return f(TypeTag<LL8>{});
+      case PacketForm::ll16:
+        return f(TypeTag<LL16>{});
+      case PacketForm::ll128:
+        break;
+    }
+    return f(TypeTag<LL128>{});
   }
 
   void enter(uint32_t record) { op_ = record - first_record_; }
@@ -295,14 +303,14 @@ void settle_banks(std::vector<TapePlace>& odd, const std::vector<TapePlace>& eve
   for (size_t at = 0; at < odd.size(); ++at) odd[at].even = even[at].at - odd[at].at;
 }
 
-/// Bytes of a step, in whole units, that exist at all its places and are aligned, given that what is passed is.
-uint64_t whole_bytes(const Step& step) {
+/// Bytes of a step, in multiples of `grain`, that exist at all its places and are aligned, given that what is passed is.
+uint64_t whole_bytes(const Step& step, uint64_t grain) {
   uint64_t bytes = step.step.bytes;
   for (const TapePlace& place : step.plain) {
     if ((place.at & ~(TapePlace::in | TapePlace::out)) % unit_bytes != 0 || place.at == 0) return 0;
     bytes = std::min(bytes, place.valid);
   }
-  return bytes / unit_bytes * unit_bytes;
+  return bytes / grain * grain;
 }
 
 uint8_t passed_by(const Step& step) {
@@ -314,9 +322,9 @@ uint8_t passed_by(const Step& step) {
   return passed;
 }
 
-/// Data steps as whole units, and what is left of them apart: the fast way knows no tails. The last chunk of a message
-/// counts as many bytes as the others, though not all of them exist.
-void split_tails(std::vector<Step>& steps) {
+/// Data steps as whole units, or whole lines, and what is left of them apart: the fast way knows no tails. The last chunk
+/// of a message counts as many bytes as the others, though not all of them exist.
+void split_tails(std::vector<Step>& steps, PacketForm packet) {
   std::vector<Step> split;
   for (Step& step : steps) {
     if (!moves_data(step.step.kind)) {
@@ -325,7 +333,8 @@ void split_tails(std::vector<Step>& steps) {
     }
     if (step.step.bytes == 0) continue;
     step.step.passed = passed_by(step);
-    const uint64_t whole = whole_bytes(step);
+    const bool lines = packet == PacketForm::ll128 && !step.packets.empty();
+    const uint64_t whole = whole_bytes(step, lines ? packet_payload<LL128> : unit_bytes);
     if (whole == 0) {
       split.push_back(std::move(step));
       continue;
@@ -342,7 +351,7 @@ void split_tails(std::vector<Step>& steps) {
       place.at += whole;
       if (place.valid != unlimited) place.valid -= whole;
     }
-    for (TapePlace& place : tail.packets) place.at += 2 * whole;
+    for (TapePlace& place : tail.packets) place.at += lines ? packet_offset<LL128>(whole) : 2 * whole;
     step.step.bytes = whole;
     split.push_back(std::move(step));
     split.push_back(std::move(tail));
@@ -464,7 +473,7 @@ uint16_t batch_from(const std::vector<Step>& steps, size_t at, size_t end) {
   size_t next = at + 1;
   for (; next < end && next - at < most; ++next) {
     if (!is_batchable(steps[next]) || steps[next].step.kind != steps[at].step.kind ||
-        steps[next].step.bytes != steps[at].step.bytes) {
+        steps[next].step.bytes != steps[at].step.bytes || steps[next].packets.empty() != steps[at].packets.empty()) {
       break;
     }
     bool apart = true;
@@ -523,7 +532,7 @@ Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& place
       settle_banks(steps[at].plain, even.steps()[at].plain);
       settle_banks(steps[at].packets, even.steps()[at].packets);
     }
-    split_tails(steps);
+    split_tails(steps, packet);
     tidy(steps);
     counts = std::max(counts, odd.counts());
     pages.push_back(paginate(steps, page_bytes));

@@ -22,7 +22,7 @@ struct TapeRuns {
 class BoundRanks {
  public:
   BoundRanks(const Plan& plan, const TapeRuns& runs)
-      : plan_(plan), runs_(runs), layout_(interpreter::layout_of(plan, runs.bytes, DType::i32)) {
+      : plan_(plan), runs_(runs), layout_(interpreter::layout_of(plan, runs.bytes, DType::i32, runs.packet)) {
     const uint32_t n = plan.ranks();
     for (uint32_t rank = 0; rank < n; ++rank) {
       Memory& of = memory_.emplace_back();

@@ -65,6 +65,8 @@ struct StepSinks {
   const Packets<P>* packets;
   uint32_t n_plain, n_packets;
 
+  static constexpr bool by_line = detail::by_line<Packets<P>>;
+
   void put(uint64_t at, uint64_t bytes, const char* from) const {
     for (uint32_t sink = 0; sink < n_plain; ++sink) plain[sink].put(at, bytes, from);
     for (uint32_t sink = 0; sink < n_packets; ++sink) packets[sink].put(at, bytes, from);
@@ -148,7 +150,14 @@ class HostPlayer {
     Stop stopped() override { return player.stop_; }
 
     void run() override {
-      player.packet_ == PacketForm::ll16 ? player.play_block<LL16>(*this) : player.play_block<LL8>(*this);
+      switch (player.packet_) {
+        case PacketForm::ll8:
+          return player.play_block<LL8>(*this);
+        case PacketForm::ll16:
+          return player.play_block<LL16>(*this);
+        case PacketForm::ll128:
+          return player.play_block<LL128>(*this);
+      }
     }
 
     HostPlayer& player;

@@ -27,10 +27,10 @@ class TapesOf : public testing::TestWithParam<std::filesystem::path> {
  protected:
   void SetUp() override { plan_ = load(GetParam().string()); }
 
-  /// In both forms of packets.
+  /// In all forms of packets.
   void expect(std::vector<uint64_t> parts, TapeRuns runs) {
     for (const uint64_t bytes : some_sizes(plan_, parts)) {
-      for (const PacketForm form : {PacketForm::ll8, PacketForm::ll16}) {
+      for (const PacketForm form : {PacketForm::ll8, PacketForm::ll16, PacketForm::ll128}) {
         runs.bytes = bytes;
         runs.packet = form;
         ++runs.seed;

@@ -112,10 +112,10 @@ struct Packets<LL128> {
     return stop;
   }
 
-  /// Of a warp: all lanes of a line store at once, also those behind the end of the data.
+  /// Of the lanes of a line: they store at once, also those behind the end of the data.
   template <bool, uint32_t N>
   CHORALE_FN void write(const Turn& turn, const Unit (&from)[N]) const {
-    __syncwarp();
+    __syncwarp(0xffu << (detail::flag_lane() - LL128::units));
 #pragma unroll
     for (uint32_t index = 0; index < N; ++index) {
       uint64_t words[2];
