@@ -27,9 +27,9 @@ struct Step {
 /// The machine that semantics.hpp runs on here: it does nothing, and notes what a thread block is to do.
 class Recorder {
  public:
-  Recorder(const interpreter::BoundImage& bound, const image::Image& image, const TapePlaces& places, PacketForm packet,
+  Recorder(const image::Image& image, const TapePlaces& places, PacketForm packet,
            bool even, const std::vector<uint32_t>& waiters)
-      : bound_(bound), image_(image), places_(places), packet_(packet), even_(even), waiters_(waiters) {}
+      : image_(image), places_(places), packet_(packet), even_(even), waiters_(waiters) {}
 
   std::vector<Step>& steps() { return steps_; }
   size_t counts() const { return slots_.size(); }
@@ -265,7 +265,6 @@ class Recorder {
     add_sinks(step, sinks.b);
   }
 
-  const interpreter::BoundImage& bound_;
   const image::Image& image_;
   const TapePlaces& places_;
   const PacketForm packet_;
@@ -522,7 +521,7 @@ Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& place
   Tapes tapes;
   size_t counts = 0;
   for (uint32_t block = 0; block < bound.blocks.size(); ++block) {
-    Recorder odd(bound, image, places, packet, false, waiters), even(bound, image, places, packet, true, waiters);
+    Recorder odd(image, places, packet, false, waiters), even(image, places, packet, true, waiters);
     for (Recorder* recorder : {&odd, &even}) {
       recorder->begin(block);
       run_block(*recorder, block);
