@@ -84,6 +84,7 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
     image_ = interpreter::build_image(plan, rank_, layout_, call.dtype, op.replacement);
     placement_ = std::make_unique<interpreter::Placement>(plan, rank_, layout_);
     choose_kernel();
+    if (call.packet == PacketForm::ll128) require_whole_lines();
   } catch (const UsageError& wrong) {
     error = wrong.what();
   }
@@ -116,6 +117,24 @@ void Binding::choose_kernel() {
                                  dtype_name(call().dtype), dtype_name(call().dtype)));
   }
   threads_ = uint32_t(std::clamp<uint64_t>(up(plan_->threads_per_block, 32), 32, most_block_threads));
+}
+
+/// LL128 packets rely on lines of 128 bytes that arrive whole, as they do over NVLink.
+void Binding::require_whole_lines() const {
+  const std::vector<RankDevice>& devices = common_.imports->devices();
+  const RankDevice& mine = devices[rank_];
+  for (size_t peer = 0; peer < devices.size(); ++peer) {
+    if (devices[peer].same_device(mine)) continue;
+    int device = -1, native = 0;
+    const bool known = cudaDeviceGetByPCIBusId(&device, devices[peer].bus_id.data()) == cudaSuccess &&
+                       cudaDeviceGetP2PAttribute(&native, cudaDevP2PAttrNativeAtomicSupported, common_.device, device) ==
+                           cudaSuccess;
+    cudaGetLastError();  // a device that this process does not see is no failure
+    if (known && native != 0) continue;
+    throw UsageError(fmt::format("packets of form ll128 need NVLink between all GPUs, but {} of rank {} and {} of rank {} "
+                                 "are not seen to have it: take ll16",
+                                 mine.text(), rank_, devices[peer].text(), peer));
+  }
 }
 
 // -- The caller's memory

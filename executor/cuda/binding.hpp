@@ -62,6 +62,7 @@ class Binding final : public chorale::Binding {
   static Passed passed(const Arguments& arguments);
 
   void choose_kernel();
+  void require_whole_lines() const;
   void place_for_peers(const Arguments& arguments);
   void make_control();
   void make_tapes();

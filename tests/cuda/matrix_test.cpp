@@ -1,7 +1,7 @@
 // The matrix on GPUs: every shipped algorithm against the oracle, bit for bit, one process a GPU. The oracle is the
 // one of the CPU's matrix, which the CPU backend equals, so the backends equal each other.
 //
-//   matrix_test [--ranks N] [--filter TEXT] [--dtypes LIST] [--quick]
+//   matrix_test [--ranks N] [--filter TEXT] [--dtypes LIST] [--packet FORM] [--quick]
 //
 // Each case is five runs with new data and no host synchronisation between them, launched one by one, and then as
 // one launch captured in a CUDA graph and replayed.
@@ -119,6 +119,7 @@ std::string run_rank_on_gpu(chorale::Executor& executor, size_t rank, const Case
 }
 
 std::string wanted_dtypes;  ///< comma-separated; empty: all
+std::string packet_form;    ///< empty: the configuration's
 
 std::vector<DType> types_of(size_t size) {
   std::vector<DType> types;
@@ -173,6 +174,7 @@ int run_all(int rank, int ranks, const std::string& address, const std::string& 
     must(cudaSetDevice(rank % devices), "cudaSetDevice");
     chorale::Config config = chorale::Config::load();
     config.backend = "cuda";
+    if (!packet_form.empty()) config.packet = packet_form;
     chorale::World world = chorale::World::join(address, rank, ranks, config.join());
     chorale::Executor executor(world, config);
     const Arena arena(arena_bytes);
@@ -220,6 +222,7 @@ int main(int argc, char** argv) {
     if (word == "--quick") quick = true;
     if (word == "--ranks" && at + 1 < argc) ranks = std::atoi(argv[++at]);
     if (word == "--dtypes" && at + 1 < argc) wanted_dtypes = argv[++at];
+    if (word == "--packet" && at + 1 < argc) packet_form = argv[++at];
     if (word == "--filter" && at + 1 < argc) filter = argv[++at];
   }
   const std::string address = "shm://cuda-matrix-" + std::to_string(getpid());
