@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
+#include <memory>
+#include <numeric>
 #include <random>
 
 #include "chorale/device/engine.hpp"
@@ -203,6 +206,17 @@ class HostPlayer {
     return all;
   }
 
+  /// The steps of a batch run side by side on a GPU: here, in any order.
+  std::vector<uint32_t> order_of(const SettledPage& page) {
+    std::vector<uint32_t> order(page.header.steps);
+    std::iota(order.begin(), order.end(), 0u);
+    for (uint32_t step = 0; step < order.size(); step += std::max<uint32_t>(page.steps[step].batch, 1)) {
+      const auto first = order.begin() + step;
+      std::shuffle(first, first + std::max<uint32_t>(page.steps[step].batch, 1), random_);
+    }
+    return order;
+  }
+
   template <class P>
   void play_block(Block& block) {
     TapeRank& rank = ranks_[block.rank];
@@ -214,7 +228,7 @@ class HostPlayer {
       const SettledPage page(tapes.page, at, epoch, rank.in, rank.out);
       std::vector<Packets<P>> packets;
       for (char* slot : page.packets) packets.emplace_back(static_cast<void*>(slot), uint32_t(epoch));
-      for (uint32_t step = 0; step < page.header.steps; ++step) {
+      for (const uint32_t step : order_of(page)) {
         block.op = page.steps[step].op;
         const Stop stop = page.steps[step].kind < cuda::TapeKind::copy
                               ? run_control(block, rank, page, page.steps[step], state->counts(), slots)

@@ -124,10 +124,38 @@ TEST(Recorder, alternates_banks) {
   }
 }
 
+TEST(Recorder, batches_what_does_not_touch_each_other) {
+  Plan plan = two_wholes();
+  for (uint64_t chunk = 0; chunk < 4; ++chunk) add(block(plan), Opcode::copy, {in(chunk)}, {scratch(chunk)});
+  add(block(plan), Opcode::copy, {scratch(2)}, {scratch(4)});  // reads what another one writes
+  add(block(plan), Opcode::copy, {scratch(2)}, {scratch(5)});
+  const auto steps = Recorded(plan, 128).steps();
+  ASSERT_EQ(steps.size(), 6u);
+  EXPECT_EQ(steps[0].step.batch, 4u);
+  EXPECT_EQ(steps[4].step.batch, 2u);
+  EXPECT_EQ(steps[5].step.batch, 1u);
+}
+
+TEST(Recorder, joins_waits_and_leaves_out_syncs_beside_them) {
+  Plan plan = two_wholes();
+  add(block(plan), Opcode::copy, {in(0)}, {out(0)});
+  add(block(plan), Opcode::nop);
+  for (const uint32_t id : {0, 1}) {
+    add(block(plan), Opcode::wait, {}, {}, {id}, ChannelType::memory);
+    add(block(plan), Opcode::nop);
+  }
+  add(block(plan), Opcode::copy, {in(1)}, {out(1)});
+  const auto steps = Recorded(plan, 128).steps();
+  ASSERT_EQ(steps.size(), 3u);
+  ASSERT_EQ(steps[1].step.n, 2u);
+  EXPECT_EQ(steps[1].items[0].await.op, 2u);
+  EXPECT_EQ(steps[1].items[1].await.op, 4u);
+}
+
 TEST(Recorder, breaks_pages_between_steps) {
   Plan plan = two_wholes();
   for (uint64_t chunk = 0; chunk < 8; ++chunk) add(block(plan), Opcode::copy, {in(chunk)}, {out(chunk)});
-  add(block(plan, 0, 1), Opcode::nop);
+  add(block(plan, 0, 1), Opcode::copy, {in(0)}, {out(0)});
   const Recorded of(plan, 128, 200);
   EXPECT_GT(of.tapes.pages, 2u);
   EXPECT_LE(of.tapes.page.shared_bytes(), 200u);
@@ -143,9 +171,9 @@ TEST(Recorder, breaks_pages_between_steps) {
 
 TEST(Recorder, gives_a_large_step_a_page_of_its_own) {
   Plan plan = two_wholes();
-  add(block(plan), Opcode::nop);
+  add(block(plan), Opcode::copy, {in(0)}, {scratch(0)});
   add(block(plan), Opcode::reduce, {in(0), in(1), in(2), in(3), in(4), in(5), in(6), in(7)}, {out(0)});
-  add(block(plan), Opcode::nop);
+  add(block(plan), Opcode::copy, {in(0)}, {scratch(1)});
   const auto steps = Recorded(plan, 128, 128).steps();
   ASSERT_EQ(steps.size(), 3u);
   EXPECT_EQ(steps[1].page, 1u);
@@ -192,20 +220,21 @@ TEST(Recorder, pushes_what_exists) {
 TEST(Recorder, counts_in_one_place_for_blocks_that_share_a_channel) {
   Plan plan = two_wholes();
   for (const uint32_t id : {0, 1}) add(block(plan, 0, id), Opcode::wait, {}, {}, {0}, ChannelType::memory);
+  add(block(plan), Opcode::signal, {}, {}, {1}, ChannelType::memory);
   add(block(plan), Opcode::wait, {}, {}, {1}, ChannelType::memory);
   add(block(plan), Opcode::relaxed_wait, {}, {}, {0, 1}, ChannelType::port);
   add(block(plan), Opcode::wait, {}, {}, {1}, ChannelType::memory);
   const Recorded of(plan, 128);
   const auto steps = of.steps();
-  ASSERT_EQ(steps.size(), 4u);
+  ASSERT_EQ(steps.size(), 5u);
   EXPECT_EQ(steps[0].items[0].await.expected, of.places.expected);
   EXPECT_EQ(of.steps(1)[0].items[0].await.expected, of.places.expected);
   EXPECT_EQ(steps[0].items[0].await.mine, of.places.signals);
-  EXPECT_EQ(steps[1].items[0].await.expected, nullptr);
-  EXPECT_EQ(steps[1].items[0].await.slot, 0u);
-  EXPECT_EQ(steps[2].items[0].await.slot, 1u);
-  EXPECT_EQ(steps[2].items[1].await.slot, 2u);
-  EXPECT_EQ(steps[3].items[0].await.slot, 0u);
+  EXPECT_EQ(steps[2].items[0].await.expected, nullptr);
+  EXPECT_EQ(steps[2].items[0].await.slot, 0u);
+  EXPECT_EQ(steps[3].items[0].await.slot, 1u);
+  EXPECT_EQ(steps[3].items[1].await.slot, 2u);
+  EXPECT_EQ(steps[4].items[0].await.slot, 0u);
   EXPECT_GE(of.tapes.state_bytes, sizeof(BlockState) + 3 * sizeof(uint64_t));
 }
 
