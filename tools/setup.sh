@@ -74,13 +74,15 @@ check_machine() {
 # build_project <targets...>
 build_project() {
   local launcher=""
-  command -v ccache >/dev/null && launcher=-DCMAKE_CXX_COMPILER_LAUNCHER=ccache
+  command -v ccache >/dev/null && launcher="-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache"
   if [ ! -f "$build/build.ninja" ]; then
     step "configuring" "$build/configure.log" cmake -S "$root" -B "$build" -G Ninja \
       -DCMAKE_BUILD_TYPE=RelWithDebInfo $launcher || die "cmake could not configure the project"
   fi
-  local what="building"
-  [ -x "$build/tools/chorale" ] || what="building (about five minutes on two cores)"
+  local what="building without the CUDA backend: no nvcc" minutes=five
+  grep -q '^CHORALE_CUDA:BOOL=OFF' "$build/CMakeCache.txt" && what="building without the CUDA backend: it is off"
+  grep -q chorale_kernels "$build/build.ninja" && what="building with the CUDA backend" minutes=seven
+  [ -x "$build/tools/chorale" ] || what+=" (about $minutes minutes on two cores)"
   if [ -t 1 ]; then
     say "$what"
     ninja -C "$build" "$@" || die "the build failed"
