@@ -22,8 +22,12 @@ inline int gpus() {
 /// An executor takes the GPU that is current in its thread when it is made.
 inline void use_gpu(int number) { must(cudaSetDevice(number)); }
 
-/// To or from memory of the executor's backend.
+/// To or from memory of the executor's backend, which is the CPU's where there is no GPU to ask.
 inline void copy(void* to, const void* from, size_t bytes) {
+  if (gpus() == 0) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
   must(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
 }
 
