@@ -1,0 +1,247 @@
+// Plans from files on GPUs, one process a GPU, bit for bit what the CPU backend makes of them:
+//
+//   plans_test PLAN...
+//
+// Each plan runs with two element types, several sizes and both forms of packets, three times with new data and no
+// host synchronisation between. Plans that the CPU backend refuses are named, with its reason, and left out.
+
+#include <cuda_runtime_api.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chorale/executor.hpp>
+#include <chorale/json.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "tests/cpu/oracle.hpp"
+
+namespace {
+
+using namespace chorale;
+using oracle::Bytes;
+
+constexpr int launches = 3;
+
+void must(cudaError_t result, const char* what) {
+  if (result == cudaSuccess) return;
+  throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(result));
+}
+
+struct Case {
+  uint64_t bytes;
+  DType dtype;
+  PacketForm packet;
+
+  std::string name() const {
+    return std::to_string(bytes) + " bytes of " + dtype_name(dtype) + (packet == PacketForm::ll16 ? ", ll16" : ", ll8");
+  }
+};
+
+/// Small and large, most of them no multiple of 16, of those that the plan takes.
+std::vector<Case> cases_of(const Plan& plan) {
+  std::vector<Case> cases;
+  for (const DType dtype : {DType::i32, DType::bf16}) {
+    const Segmentation segments = segmentation(plan);
+    const uint64_t parts = plan.collective == "allgather" ? segments.output : segments.input;
+    const uint64_t step = parts * dtype_size(dtype);
+    for (const uint64_t wanted : {uint64_t(1), uint64_t(100), uint64_t(4104), uint64_t(65536), uint64_t(3000012)}) {
+      uint64_t bytes = std::max<uint64_t>(wanted / step, 1) * step;
+      bytes = std::max(bytes, (plan.min_message_size + step - 1) / step * step);
+      if (bytes > plan.max_message_size) continue;
+      for (const PacketForm packet : {PacketForm::ll8, PacketForm::ll16}) cases.push_back({bytes, dtype, packet});
+    }
+  }
+  const auto same = [](const Case& a, const Case& b) { return a.name() == b.name(); };
+  std::stable_sort(cases.begin(), cases.end(), [](const Case& a, const Case& b) { return a.name() < b.name(); });
+  cases.erase(std::unique(cases.begin(), cases.end(), same), cases.end());
+  return cases;
+}
+
+Bytes input_of(const Case& of, uint64_t bytes, int rank, int launch) {
+  return oracle::random_elements(of.dtype, bytes, of.bytes * 31 + uint64_t(rank) * 7 + uint64_t(launch));
+}
+
+/// Output by launch.
+using Outputs = std::vector<Bytes>;
+
+/// What a rank's output holds before a launch: some plans write only parts of it.
+constexpr int fresh = 0x5a;
+
+Outputs run_on_cpu(World& world, Executor& executor, const Plan& plan, const Case& of) {
+  const MessageSizes sizes = message_sizes(plan, of.bytes, of.dtype);
+  Outputs outputs;
+  for (int launch = 0; launch < launches; ++launch) {
+    const Bytes input = input_of(of, sizes.input, world.rank(), launch);
+    Bytes output(sizes.output, std::byte(fresh));
+    world.barrier();
+    executor.execute(plan, {.in = input.data(), .out = output.data(), .bytes = of.bytes, .dtype = of.dtype,
+                            .packet = of.packet});
+    outputs.push_back(std::move(output));
+  }
+  return outputs;
+}
+
+/// A device buffer that grows with the cases.
+class Room {
+ public:
+  ~Room() { cudaFree(memory_); }
+  std::byte* of(size_t bytes) {
+    if (bytes > bytes_) {
+      cudaFree(memory_);
+      must(cudaMalloc(&memory_, bytes), "cudaMalloc");
+      bytes_ = bytes;
+    }
+    return static_cast<std::byte*>(memory_);
+  }
+
+ private:
+  void* memory_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+Outputs run_on_gpu(World& world, Executor& executor, const Plan& plan, const Case& of, Room& room,
+                   cudaStream_t stream) {
+  const MessageSizes sizes = message_sizes(plan, of.bytes, of.dtype);
+  const auto up = [](uint64_t bytes) { return (bytes + 255) / 256 * 256 + 256; };
+  const uint64_t in_room = up(sizes.input), out_room = up(sizes.output);
+  std::byte* const in = room.of((1 + launches) * (in_room + out_room));
+  std::byte *const out = in + in_room, *const fed = out + out_room, *const kept = fed + launches * in_room;
+  for (int launch = 0; launch < launches; ++launch) {
+    const Bytes input = input_of(of, sizes.input, world.rank(), launch);
+    must(cudaMemcpy(fed + size_t(launch) * in_room, input.data(), input.size(), cudaMemcpyHostToDevice), "H2D");
+  }
+  must(cudaDeviceSynchronize(), "H2D");
+  const Arguments arguments{.in = in, .out = out, .bytes = of.bytes, .dtype = of.dtype, .packet = of.packet};
+  executor.prepare(plan, arguments);
+  for (int launch = 0; launch < launches; ++launch) {
+    must(cudaMemsetAsync(out, fresh, sizes.output, stream), "output");
+    must(cudaMemcpyAsync(in, fed + size_t(launch) * in_room, sizes.input, cudaMemcpyDeviceToDevice, stream), "input");
+    executor.execute(plan, arguments, stream);
+    must(cudaMemcpyAsync(kept + size_t(launch) * out_room, out, sizes.output, cudaMemcpyDeviceToDevice, stream), "result");
+  }
+  executor.synchronize(stream);
+  Outputs outputs;
+  for (int launch = 0; launch < launches; ++launch) {
+    Bytes& output = outputs.emplace_back(sizes.output);
+    must(cudaMemcpy(output.data(), kept + size_t(launch) * out_room, sizes.output, cudaMemcpyDeviceToHost), "D2H");
+  }
+  return outputs;
+}
+
+std::string difference(const Outputs& seen, const Outputs& wanted) {
+  for (size_t launch = 0; launch < wanted.size(); ++launch) {
+    const auto [here, there] = std::mismatch(seen[launch].begin(), seen[launch].end(), wanted[launch].begin());
+    if (here == seen[launch].end()) continue;
+    char text[96];
+    std::snprintf(text, sizeof text, "launch %zu: byte %td of %zu is %02x, not %02x", launch,
+                  here - seen[launch].begin(), seen[launch].size(), unsigned(*here), unsigned(*there));
+    return text;
+  }
+  return "";
+}
+
+/// A plan with what is to come of it: by case and rank.
+struct Work {
+  std::string file;
+  Plan plan;
+  std::vector<Case> cases;
+  std::vector<std::vector<Outputs>> expected;
+};
+
+/// On the CPU. \return why it cannot be; empty: it is done
+std::string prepare(Work& work) {
+  try {
+    work.plan = load(work.file);
+    work.cases = cases_of(work.plan);
+    if (work.cases.empty()) return "no size suits it";
+    const int ranks = int(work.plan.ranks());
+    Config config = Config::load();
+    config.backend = "cpu";
+    work.expected.assign(work.cases.size(), std::vector<Outputs>(size_t(ranks)));
+    run_local(ranks, [&](World& world) {
+      Executor executor(world, config);
+      for (size_t at = 0; at < work.cases.size(); ++at) {
+        work.expected[at][size_t(world.rank())] = run_on_cpu(world, executor, work.plan, work.cases[at]);
+      }
+    });
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+/// \return how many cases failed
+int run_rank(int rank, const std::vector<Work>& all, int ranks, const std::string& address) {
+  int failed = 0;
+  try {
+    int devices = 0;
+    must(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+    if (devices < ranks) throw std::runtime_error(std::to_string(ranks) + " GPUs needed, found: " + std::to_string(devices));
+    must(cudaSetDevice(rank), "cudaSetDevice");
+    Config config = Config::load();
+    config.backend = "cuda";
+    World world = World::join(address, rank, ranks, config.join());
+    Executor executor(world, config);
+    Room room;
+    cudaStream_t stream = nullptr;
+    must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+    for (const Work& work : all) {
+      if (int(work.plan.ranks()) != ranks) continue;
+      for (size_t at = 0; at < work.cases.size(); ++at) {
+        const std::string wrong = difference(run_on_gpu(world, executor, work.plan, work.cases[at], room, stream),
+                                             work.expected[at][size_t(rank)]);
+        // Peers may still read from here.
+        world.barrier();
+        if (wrong.empty()) continue;
+        if (++failed <= 5) {
+          std::printf("FAILED rank %d: %s: %s: %s\n", rank, work.file.c_str(), work.cases[at].name().c_str(), wrong.c_str());
+          std::fflush(stdout);
+        }
+      }
+    }
+  } catch (const std::exception& error) {
+    std::printf("FAILED rank %d: %s\n", rank, error.what());
+    std::fflush(stdout);
+    return failed + 1;
+  }
+  return failed;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::vector<Work> all;
+  std::vector<int> sizes;
+  for (int at = 1; at < argc; ++at) {
+    Work work{.file = argv[at], .plan = {}, .cases = {}, .expected = {}};
+    const std::string refused = prepare(work);
+    if (!refused.empty()) {
+      std::printf("skipped %s: %s\n", argv[at], refused.c_str());
+      continue;
+    }
+    const int ranks = int(work.plan.ranks());
+    if (std::find(sizes.begin(), sizes.end(), ranks) == sizes.end()) sizes.push_back(ranks);
+    all.push_back(std::move(work));
+  }
+  std::fflush(stdout);
+  int failed = 0;
+  for (const int ranks : sizes) {
+    const std::string address = "shm://cuda-plans-" + std::to_string(getpid()) + "-" + std::to_string(ranks);
+    std::vector<pid_t> children;
+    for (int rank = 0; rank < ranks; ++rank) {
+      children.push_back(fork());  // before anything of CUDA
+      if (children.back() == 0) _exit(run_rank(rank, all, ranks, address) != 0);
+    }
+    for (const pid_t child : children) {
+      int status = 0;
+      waitpid(child, &status, 0);
+      failed += !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+  }
+  std::printf("%s: %zu of %d plans ran, %d ranks failed\n", failed || all.empty() ? "FAILED" : "passed", all.size(), argc - 1,
+              failed);
+  return failed != 0 || all.empty();
+}
