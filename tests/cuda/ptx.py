@@ -6,6 +6,7 @@ data has its loads beside each other and its values in registers.
 
 Exit status 0 and one line per check if all hold, 1 otherwise. ARCH is sm_90 unless given."""
 
+import itertools
 import os
 import re
 import subprocess
@@ -108,6 +109,42 @@ def checks(ptx, resources):
             yield name + " fits 512 threads a block", registers <= 128
 
 
+PLAYER = """#include "executor/cuda/player.cuh"
+template __global__ void chorale::cuda::play<void, chorale::LL16>(const __grid_constant__ chorale::cuda::Launch);
+template __global__ void chorale::cuda::play<chorale::bf16, chorale::LL16>(const __grid_constant__ chorale::cuda::Launch);
+"""
+
+
+def player_checks(nvcc, root, arch):
+    """The same for the interpreter kernel of two element types."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = os.path.join(folder, "player.cu")
+        with open(source, "w") as file:
+            file.write(PLAYER)
+        said = subprocess.run(
+            [nvcc, "-std=c++17", "-arch=" + arch, "-cubin", "-Xptxas", "-v", "-keep", "-keep-dir", folder, "-o",
+             os.path.join(folder, "player.cubin"), "-I" + root, "-I" + os.path.join(root, "compiler/include"),
+             "-I" + os.path.join(root, "executor/include"), source],
+            check=True, capture_output=True, text=True)
+        with open(os.path.join(folder, "player.ptx")) as file:
+            ptx = file.read()
+    yield "play: no volatile access", not re.search(r"\b(ld|st)\.volatile", ptx)
+    yield "play: no load through the read-only cache", not re.search(r"\bld\.global(\.\w+)*\.nc\b|\bldu\.", ptx)
+    yield "play: no multicast", not re.search(r"\bmultimem\b|multicast", ptx)
+    # A block's own counts are in its shared memory.
+    yield "play: every atomic operation is system-wide", not re.search(
+        r"(?<![.\w])(atom|red)\.(?!shared\.)(?!\w+\.\w+\.sys\.)", ptx)
+    yield "play: every ordered access is system-wide", not re.search(
+        r"\b(ld|st)\.(relaxed|acquire|release)\.(?!sys\.)", ptx)
+    # Of the kernel itself: what it calls has "Function properties" of its own.
+    kernels = re.findall(r"Compiling entry function '(\w+)'[\s\S]*?(\d+) bytes spill stores, (\d+) bytes spill loads"
+                         r"[\s\S]*?Used (\d+) registers", said.stderr + said.stdout)
+    yield "play: both kernels are there", len(kernels) == 2
+    for name, stores, loads, registers in kernels:
+        yield name + " spills less than 300 bytes", int(stores) + int(loads) < 300
+        yield name + " fits 512 threads a block", int(registers) <= 128
+
+
 def loads_before_use(kernel):
     """The most 16-byte loads between two places that widen or store what was loaded."""
     parts = re.split(r"\bshl\.b32|\bmov\.b32[^;]*\{|\bst[. ]", kernel)
@@ -117,9 +154,10 @@ def loads_before_use(kernel):
 def main():
     if len(sys.argv) not in (3, 4):
         sys.exit(__doc__)
-    ptx, of = compile_ptx(sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv) == 4 else "sm_90")
+    arch = sys.argv[3] if len(sys.argv) == 4 else "sm_90"
+    ptx, of = compile_ptx(sys.argv[1], sys.argv[2], arch)
     failed = False
-    for name, holds in checks(ptx, of):
+    for name, holds in itertools.chain(checks(ptx, of), player_checks(sys.argv[1], sys.argv[2], arch)):
         print("ok    " if holds else "FAILED", name)
         failed |= not holds
     sys.exit(1 if failed else 0)
