@@ -1,6 +1,7 @@
 #include "tools/bench/measure.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <span>
 
@@ -12,7 +13,7 @@
 namespace chorale::tools {
 namespace {
 
-constexpr unsigned most_rounds = 10, least_calls = 5;
+constexpr unsigned most_rounds = 4, least_calls = 5, samples = 5;
 
 /// What is timed, without saying whose it is.
 struct Timed {
@@ -156,9 +157,7 @@ class Rank {
     const unsigned calls = fitting(one_call, request_.calls, std::min(least_calls, request_.calls));
     const unsigned rounds = fitting(one_call * calls, most_rounds, 1);
     if (request_.eager) {
-      world_.barrier();
-      const double time = device_->time_us([&] { repeat(calls * rounds, timed.enqueue); }, timed.wait);
-      world_.barrier();
+      const double time = sample([&] { repeat(calls * rounds, timed.enqueue); }, timed.wait);
       const Findings after = checked(check, turn++, timed.enqueue, timed.wait);
       finish(which, size, Mode::eager, time / (calls * rounds), {before, after});
     }
@@ -168,9 +167,7 @@ class Rank {
     const auto launch = [&] { graph->launch(); };
     launch();
     timed.wait();
-    world_.barrier();
-    const double time = device_->time_us([&] { repeat(rounds, launch); }, timed.wait);
-    world_.barrier();
+    const double time = sample([&] { repeat(rounds, launch); }, timed.wait);
     // A call in place may read what the one before it has written: then only one call has a known result.
     const bool repeatable =
         !subject.in_place || subject.collective == "allgather" || subject.collective == "broadcast";
@@ -178,6 +175,18 @@ class Rank {
     const Findings after = checked(
         check, turn++, [&] { (single ? *single : *graph).launch(); }, timed.wait);
     finish(which, size, Mode::graph, time / (calls * rounds), {before, after});
+  }
+
+  /// Microseconds of `enqueue`: the median of some times, since a machine now and then takes milliseconds off one.
+  double sample(const std::function<void()>& enqueue, const std::function<void()>& wait) {
+    std::array<double, samples> times;
+    for (double& time : times) {
+      world_.barrier();
+      time = device_->time_us(enqueue, wait);
+    }
+    world_.barrier();
+    std::nth_element(times.begin(), times.begin() + samples / 2, times.end());
+    return times[samples / 2];
   }
 
   Findings checked(CheckRun& check, uint64_t turn, const std::function<void()>& enqueue,
