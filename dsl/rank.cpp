@@ -82,6 +82,29 @@ void Rank::reduce(Chunk src, const std::vector<Chunk>& others, Block tb, std::op
   call.record(std::move(step), rank_, tb);
 }
 
+void Rank::combine_packets(Chunk dst, const std::vector<Chunk>& packets, Block tb, ReduceOp reduce_op,
+                           Here at) const {
+  Call call(*recording_, at, poisoned_);
+  call.chunk("dst", dst, rank_, this_rank);
+  if (packets.empty()) call.fail("packets is empty, but dst needs at least 1 chunk to be made of");
+  Step step;
+  step.sources.reserve(packets.size());
+  for (size_t k = 0; k < packets.size(); ++k) {
+    const Name name("packets", int64_t(k));
+    call.chunk(name, packets[k], rank_, this_rank);
+    call.same_size(name, packets[k], "dst", dst);
+    call.in_scratch(name, packets[k]);
+    step.sources.push_back(here(packets[k]));
+  }
+  call.reduce_op(reduce_op);
+  call.block(tb);
+  if (!call.ok()) return;
+  step.code = Opcode::combine_packets;
+  step.reduce_op = reduce_op;
+  step.dests = {here(dst)};
+  call.record(std::move(step), rank_, tb);
+}
+
 void Rank::barrier(const NumberList& tb_list, Here at) const {
   Call call(*recording_, at, poisoned_);
   const std::vector<int64_t>& blocks = tb_list.numbers();

@@ -10,6 +10,10 @@
 // ordered by signals and barriers, not here; neither is the source of a port put,
 // which is free only after a flush.
 //
+// Packets that the block writes need no nop before they are read: a thread waits for each
+// packet that it reads, whoever writes it. Not so where a slot is written twice: the reader
+// could take the first packet for the second one. In a pipeline every slot counts as such.
+//
 // In a pipeline, what the end of a turn touched since its last nop is also compared
 // with the beginning of the next. There the very same chunks do not conflict: each
 // turn takes another unit of them. That holds neither for packets, nor for scratch
@@ -63,13 +67,14 @@ class Ranges {
 /// What a block has touched since its last fence.
 class Touched {
  public:
-  bool conflicts(const Access& access) const {
+  /// `arrives`: the access waits for packets itself.
+  bool conflicts(const Access& access, bool arrives = false) const {
     const auto hit = [&](bool packets, uint64_t begin, uint64_t end) {
       if (of(access.buffer, packets, true).overlaps(begin, end)) return true;
       return access.write && of(access.buffer, packets, false).overlaps(begin, end);
     };
     const auto [begin, end] = std::pair(access.begin, access.end);
-    if (hit(false, begin, end) || hit(true, begin, end)) return true;
+    if (hit(false, begin, end) || (!arrives && hit(true, begin, end))) return true;
     // Between packets and plain chunks the same bytes count too: see overlap().
     if (access.buffer != BufferKind::scratch) return false;
     return access.packets ? hit(false, 2 * begin, 2 * end) : hit(true, begin / 2, end / 2 + end % 2);
@@ -119,7 +124,9 @@ class Synchronizer {
       if (is_fence(op)) {
         touched.clear();
       } else if (op.body) {
+        ++loops_;
         pipeline(at, touched);
+        --loops_;
         at += op.body;
       } else {
         one(at, touched);
@@ -133,10 +140,20 @@ class Synchronizer {
     list_accesses(plan_, gpu_, block_, block_.ops[at], false, accesses_);
     for (const Access& access : accesses_) {
       if (nop_before[at]) break;
-      nop_before[at] = touched.conflicts(access);
+      nop_before[at] = touched.conflicts(access, arrives(access));
     }
     if (nop_before[at]) touched.clear();
-    for (const Access& access : accesses_) touched.add(access);
+    for (const Access& access : accesses_) {
+      touched.add(access);
+      if (!access.packets || !access.write) continue;
+      if (loops_ || sent_.overlaps(access.begin, access.end)) sent_again_.add(access.begin, access.end);
+      sent_.add(access.begin, access.end);
+    }
+  }
+
+  /// Whether the block waits in the access for the very packets that it has written.
+  bool arrives(const Access& access) const {
+    return access.packets && !access.write && !loops_ && !sent_again_.overlaps(access.begin, access.end);
   }
 
   /// An access with the slice of its chunks that this block takes.
@@ -206,6 +223,8 @@ class Synchronizer {
   const Gpu& gpu_;
   const ThreadBlock& block_;
   std::vector<Access> accesses_;
+  Ranges sent_, sent_again_;  // slots that the block has written packets to; more than once
+  int loops_ = 0;             // pipelines around the operation
 };
 
 /// The operations with their nops.

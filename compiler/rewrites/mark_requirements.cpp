@@ -4,7 +4,8 @@
 // for every reduction, and passes over a flush.
 //
 // Right because the operation does nothing, and a plan within MSCCL++'s means gets
-// none. Costs one operation that does nothing.
+// none; nor does a plan that has an operation of ours anyway. Costs one operation that
+// does nothing.
 
 #include <algorithm>
 
@@ -14,9 +15,13 @@
 namespace chorale {
 namespace {
 
+bool is_extension(const Op& op) { return info(op.code).mnemonic.starts_with("chorale_"); }
+
 /// The requirement of an operation; "" if it has none.
 std::string_view requirement(const Op& op) {
   const Shape& row = shape(op.code);
+  // The mark itself stands for other operations' requirements.
+  if (is_extension(op) && op.code != Opcode::require) return info(op.code).name;
   if (row.has(Role::Reduce) && op.reduce_op != ReduceOp::sum) return "reduce_op";
   // What drains without moving data is a flush of its own.
   if (row.has(Role::Drain) && row.sources.empty()) return "flush";
@@ -28,7 +33,7 @@ bool holds_mark(const Plan& plan) {
   for (const Gpu& gpu : plan.gpus) {
     for (const ThreadBlock& block : gpu.threadblocks) {
       for (const Op& op : block.ops) {
-        if (op.code == Opcode::require) return true;
+        if (is_extension(op)) return true;
       }
     }
   }

@@ -83,10 +83,10 @@ class Machine {
     return transfer(group_, bytes, source, sink);
   }
 
-  template <class Other, class Sink>
-  Stop reduce(ReduceOp op, uint64_t bytes, const Mem& first, const Other* others, uint32_t n,
+  template <class First, class Other, class Sink>
+  Stop reduce(ReduceOp op, uint64_t bytes, const First& first, const Other* others, uint32_t n,
               const Sink& sink) {
-    const AnyReduced<Other> source{reduction(op, run_.dtype).view<Other>(), first, others, n};
+    const AnyReduced<First, Other> source{reduction(op, run_.dtype).view<First, Other>(), first, others, n};
     return transfer(group_, bytes, source, sink);
   }
 

@@ -9,18 +9,18 @@
 namespace chorale::cpu {
 
 /// Source: `first` and then `others`, combined. As Reduced.
-template <class Other>
+template <class First, class Other>
 struct AnyReduced {
   using View = Stop (*)(const AnyReduced&, const Group&, uint64_t at, uint64_t bytes, char* room,
                         const char*& seen);
 
   View combine;
-  Mem first;
+  First first;
   const Other* others;
   uint32_t n;
 
-  static constexpr bool waits = Other::waits;
-  static constexpr bool by_line = detail::by_line<Other>;
+  static constexpr bool waits = First::waits || Other::waits;
+  static constexpr bool by_line = detail::by_line<First> || detail::by_line<Other>;
   uint64_t run(uint64_t) const { return 0; }
   Stop view(const Group& group, uint64_t at, uint64_t bytes, char* room, const char*& seen) const {
     return combine(*this, group, at, bytes, room, seen);
@@ -44,21 +44,37 @@ struct AnyMulti {
   }
 };
 
+/// The functions of one operator and type for packets.
+template <class P>
+struct PacketReduction {
+  typename AnyReduced<Mem, Packets<P>>::View behind_plain;
+  typename AnyReduced<Packets<P>, Packets<P>>::View only;
+};
+
 /// The functions of one operator and type.
 struct Reduction {
-  AnyReduced<Mem>::View plain;
-  AnyReduced<Packets<LL8>>::View ll8;
-  AnyReduced<Packets<LL16>>::View ll16;
-  AnyReduced<Packets<LL128>>::View ll128;
+  AnyReduced<Mem, Mem>::View plain;
+  PacketReduction<LL8> ll8;
+  PacketReduction<LL16> ll16;
+  PacketReduction<LL128> ll128;
   AnyMulti::View multi;
   /// Divides `elements` elements at `data` by n, in the accumulation type, rounded once.
   void (*divide)(char* data, uint64_t elements, uint32_t n);
 
-  template <class Other>
+  template <class First, class Other>
   auto view() const {
     if constexpr (std::is_same_v<Other, Mem>) {
       return plain;
-    } else if constexpr (std::is_same_v<Other, Packets<LL8>>) {
+    } else if constexpr (std::is_same_v<First, Mem>) {
+      return packets<Other>().behind_plain;
+    } else {
+      return packets<Other>().only;
+    }
+  }
+
+  template <class Other>
+  const auto& packets() const {
+    if constexpr (std::is_same_v<Other, Packets<LL8>>) {
       return ll8;
     } else if constexpr (std::is_same_v<Other, Packets<LL16>>) {
       return ll16;

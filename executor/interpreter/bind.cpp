@@ -59,6 +59,11 @@ class Builder {
     if (kind <= uint32_t(BufferKind::output)) {
       of.segment_nominal = layout_.segment_nominal();
       of.segment_bytes = layout_.segment_bytes;
+      if (of.segment_bytes != 0 && of.segment_bytes == of.segment_nominal) {
+        // No gap behind any segment: one for all, so that what goes over several is moved in one piece.
+        const uint64_t all = kind == 0 ? layout_.sizes.input : layout_.sizes.output;
+        if (all != 0) of.segment_nominal = of.segment_bytes = all;
+      }
     } else if (kind == packet_kind) {
       of.bank_bytes = scratch.packet_bank;
     } else if (scratch.plain_banks == 2) {

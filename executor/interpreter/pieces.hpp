@@ -261,4 +261,24 @@ CHORALE_FN Stop reduce_packets_to(M& m, ReduceOp op, const op::Slice& slice,
   });
 }
 
+/// Packets combined, to dst.
+template <class M>
+CHORALE_FN Stop combine_packets_to(M& m, ReduceOp op, const op::Slice& slice,
+                                   const op::Places<Role::PacketRead>& src,
+                                   const op::Places<Role::Write>& dst) {
+  return m.with_packet([&](auto form) {
+    using P = typename decltype(form)::type;
+    return pieces::each(
+        m, m.range(src[0].bytes, slice),
+        [&](uint64_t at, uint64_t bytes) {
+          const pieces::List<Packets<P>> from = pieces::all_packets<P>(m, at, src);
+          const Stop stop = m.reduce(op, bytes, from.items[0], from.items + 1, from.n - 1,
+                                     pieces::memory(m, dst, 0, at));
+          m.release_lists();
+          return stop;
+        },
+        dst);
+  });
+}
+
 }  // namespace chorale

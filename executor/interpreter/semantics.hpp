@@ -191,6 +191,11 @@ CHORALE_FN Stop run(M& m, const op::reduce_copy_send_packets& o) {
   return reduce_packets_to(m, o.reduce_op, o.slice, o.src, o.others, o.dst, o.packets, o.remote);
 }
 
+template <class M>
+CHORALE_FN Stop run(M& m, const op::combine_packets& o) {
+  return combine_packets_to(m, o.reduce_op, o.slice, o.src, o.dst);
+}
+
 // -- Switch channels
 // ------------------------------------------------------------------------------------------
 

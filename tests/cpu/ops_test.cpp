@@ -315,6 +315,31 @@ TEST(Ops, reductions_of_packets) {
               });
 }
 
+TEST(Ops, combined_packets) {
+  Ring ring;
+  ring.op(Opcode::put_packets, {in(0, 4)}, {there(S, 0, 4)}, ChannelType::memory);
+  ring.op(Opcode::copy_packets, {in(4, 2)}, {scratch(4, 2)});
+  ring.op(Opcode::combine_packets, {scratch(4), scratch(0), scratch(3)}, {out(0)});
+  ring.op(Opcode::combine_packets, {scratch(1, 2), scratch(4, 2)}, {out(1, 2)});
+  ring.op(Opcode::combine_packets, {scratch(2)}, {out(3)});
+  expect_runs(ring.plan,
+              [&](uint32_t rank, uint64_t chunk, uint64_t at, int launch) -> std::optional<int64_t> {
+                const uint32_t before = previous_of(ring.plan, rank);
+                const auto of = [&](uint32_t from, uint64_t which) { return value(from, which, at, launch); };
+                switch (chunk) {
+                  case 0:
+                    return of(rank, 4) + of(before, 0) + of(before, 3);
+                  case 1:
+                  case 2:
+                    return of(before, chunk) + of(rank, chunk + 3);
+                  case 3:
+                    return of(before, 2);
+                  default:
+                    return -1;
+                }
+              });
+}
+
 TEST(Ops, switch_operations) {
   // Each rank has chunk `rank` of every region to itself.
   Ring ring(3);

@@ -240,7 +240,8 @@ struct Contribution {
 };
 
 /// Every word that Extension::requirements may hold.
-inline constexpr std::string_view known_requirements[] = {"reduce_op", "flush", "switch_reduce"};
+inline constexpr std::string_view known_requirements[] = {"reduce_op", "flush", "switch_reduce",
+                                                         "combine_packets"};
 
 /// What MSCCL++'s schema has no key for: the top-level key "chorale".
 struct Extension {

@@ -255,7 +255,17 @@ TEST(DependencySync, D8PacketReductions) {
   add(block(plan), reduce_packets, {out(0), scratch(0)}, {out(1)});
   add(block(plan), reduce_copy_packets, {in(0), scratch(1)}, {out(2), scratch(2)});
   add(block(plan), read_put_packets, {scratch(2)}, {at(2, 0)}, {}, memory);
-  EXPECT_EQ(after(pass::dependency_sync, plan), "copy nop repkt recpkt nop rppkt");
+  EXPECT_EQ(after(pass::dependency_sync, plan), "copy nop repkt recpkt rppkt");
+}
+
+TEST(DependencySync, PacketsAreWaitedForByTheirReaders) {
+  Plan plan = two_ranks();
+  add(block(plan), copy_packets, {in(0, 2)}, {scratch(0, 2)});
+  add(block(plan), unpack_packets, {scratch(0)}, {out(0)});
+  add(block(plan), copy_packets, {in(2)}, {scratch(0)});  // overwrites what other threads may yet have to read
+  add(block(plan), unpack_packets, {scratch(1)}, {out(1)});
+  add(block(plan), unpack_packets, {scratch(0)}, {out(2)});  // could take the first packet for the second
+  EXPECT_EQ(after(pass::dependency_sync, plan), "cpkt upkt nop cpkt upkt nop upkt");
 }
 
 TEST(DependencySync, D9SwitchOperations) {
@@ -369,6 +379,16 @@ TEST(MarkRequirements, OnlyWhatMscclppLacks) {
   add(block(plan, 0, 1), switch_reduce, {at(0, 0)}, {in(2)}, {}, switched);
   EXPECT_EQ(after(pass::mark_requirements, plan), "chorale_require re re flush");
   EXPECT_EQ(plan.extension.requirements, (std::vector<std::string>{"reduce_op", "flush", "switch_reduce"}));
+  EXPECT_FALSE(pass::mark_requirements(plan, plain));
+  EXPECT_EQ(write(read(write(plan))), write(plan));
+}
+
+TEST(MarkRequirements, AnOperationOfOursIsAMark) {
+  Plan plan = two_ranks();
+  add(block(plan), reduce, {in(0), in(1)}, {in(0)}).reduce_op = ReduceOp::max;
+  add(block(plan, 1), combine_packets, {scratch(0), scratch(1)}, {out(0)});
+  EXPECT_EQ(after(pass::mark_requirements, plan), "re");
+  EXPECT_EQ(plan.extension.requirements, (std::vector<std::string>{"reduce_op", "combine_packets"}));
   EXPECT_FALSE(pass::mark_requirements(plan, plain));
   EXPECT_EQ(write(read(write(plan))), write(plan));
 }

@@ -75,6 +75,29 @@ const Case on_ranks[] = {
      "others[1] is in the output buffer, but packets are kept in scratch"},
     {"reduce_avg", [](Fixture& f) { f.zero.reduce(f.i0[0], {f.i0[1]}, 0, f.o0[0], ReduceOp::avg); },
      "reduce_op is avg, but an operation combines by sum, min, max or prod"},
+    {"combine_nothing", [](Fixture& f) { f.zero.combine_packets(f.o0[0], {}, 0); },
+     "packets is empty, but dst needs at least 1 chunk to be made of"},
+    {"combine_dst_elsewhere", [](Fixture& f) { f.zero.combine_packets(f.o1[0], {f.s0[0]}, 0); },
+     "dst is on rank 1, but the rank of this call is rank 0"},
+    {"combine_packets_elsewhere",
+     [](Fixture& f) {
+       f.zero.combine_packets(f.o0[0], {f.s0[0], Buffer(f.program, 1, 1)[0]}, 0);
+     },
+     "packets[1] is on rank 1, but the rank of this call is rank 0"},
+    {"combine_size",
+     [](Fixture& f) {
+       f.zero.combine_packets(f.o0[0], {f.s0[{0, 2}]}, 0);
+     },
+     "packets[0] has 2 chunks, but dst has 1"},
+    {"combine_not_scratch",
+     [](Fixture& f) {
+       f.zero.combine_packets(f.o0[0], {f.s0[0], f.i0[0]}, 0);
+     },
+     "packets[1] is in the input buffer, but packets are kept in scratch"},
+    {"combine_avg", [](Fixture& f) { f.zero.combine_packets(f.o0[0], {f.s0[0]}, 0, ReduceOp::avg); },
+     "reduce_op is avg, but an operation combines by sum, min, max or prod"},
+    {"combine_tb", [](Fixture& f) { f.zero.combine_packets(f.o0[0], {f.s0[0]}, -1); },
+     "thread block is -1, but must be 0 to 65535"},
     {"barrier_empty", [](Fixture& f) { f.zero.barrier({}); },
      "the barrier has no thread blocks, but needs at least 1"},
     {"barrier_twice",

@@ -84,13 +84,15 @@ TEST(Recording, rank_calls) {
   rank.reduce(in[0], {in[1], out[2]}, 0);
   rank.reduce(in[0], {in[1]}, 0, out[0], ReduceOp::max);
   rank.reduce(in[0], {second[1]}, 0, out[0], ReduceOp::sum, true);
+  rank.combine_packets(out[{0, 2}], {second[{0, 2}], second[{1, 3}]}, 0, ReduceOp::min);
   rank.barrier({0});
   ASSERT_EQ(texts(program), Texts{});
   const Plan plan = program.recorded();
   EXPECT_EQ(plan.gpus[0].chunks[2], 5u);
   EXPECT_EQ(ops(plan, 0), (Texts{"copy i[2,4) > o[0,2)", "cpkt i[0,1) > s[2,3)", "upkt s[4,5) > o[3,4)",
                                  "re i[0,1) i[1,2) o[2,3) > i[0,1) sum", "re i[0,1) i[1,2) > o[0,1) max",
-                                 "repkt i[0,1) s[3,4) > o[0,1) sum", "nop"}));
+                                 "repkt i[0,1) s[3,4) > o[0,1) sum",
+                                 "chorale_combine_packets s[2,4) s[3,5) > o[0,2) min", "nop"}));
 }
 
 TEST(Recording, barriers_are_numbered_by_program_and_rank) {

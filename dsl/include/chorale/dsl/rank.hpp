@@ -46,6 +46,15 @@ class Rank {
   void reduce(Chunk src, const std::vector<Chunk>& others, Block tb, std::optional<Chunk> dst = std::nullopt,
               ReduceOp reduce_op = ReduceOp::sum, bool packet = false, Here at = Here::current()) const;
 
+  /// dst = every one of `packets` combined, in this order: packets in scratch, waited for.
+  ///   {"name":"chorale_combine_packets","src_buff":[packets...],"dst_buff":[dst],"reduce_op":"sum"}
+  ///
+  /// What reduce() with `packet` does where no part comes from plain memory, so that every rank can
+  /// combine in one order. All chunks have one size and `packets` is not empty; avg is refused as in
+  /// reduce(). MSCCL++ has no such operation and refuses the plan.
+  void combine_packets(Chunk dst, const std::vector<Chunk>& packets, Block tb,
+                       ReduceOp reduce_op = ReduceOp::sum, Here at = Here::current()) const;
+
   /// Makes the listed thread blocks wait for each other.
   ///   {"name":"barrier","barrier_id":0,"num_threadblocks":2}   in each of two
   ///   {"name":"nop"}                                           in one
