@@ -34,13 +34,25 @@ std::string name_of(const fs::path& file, uint32_t ranks) {
   return name;
 }
 
+/// Of "allreduce_ring_b16", the algorithm with 16 instances: "allreduce_ring", and the setting.
+std::string without_blocks(const std::string& name, dsl::Parameters::Settings& settings) {
+  const size_t at = name.rfind("_b");
+  if (at == std::string::npos || at + 2 == name.size()) return name;
+  const std::string blocks = name.substr(at + 2);
+  if (blocks.find_first_not_of("0123456789") != std::string::npos) return name;
+  settings.try_emplace("instances", blocks);
+  return name.substr(0, at);
+}
+
 /// The same algorithm in place, if it is a program that has the choice.
-void add_in_place(std::vector<NamedPlan>& plans, const std::string& name, const Plan& plan,
+void add_in_place(std::vector<NamedPlan>& plans, const std::string& full_name, const Plan& plan,
                   dsl::Parameters::Settings settings) {
   const std::vector<dsl::RegisteredProgram> programs = dsl::programs();
-  const bool known =
-      std::any_of(programs.begin(), programs.end(), [&](const auto& one) { return one.name == name; });
-  if (plan.inplace || !known || settings.contains("inplace")) return;
+  const auto known = [&](const std::string& name) {
+    return std::any_of(programs.begin(), programs.end(), [&](const auto& one) { return one.name == name; });
+  };
+  const std::string name = known(full_name) ? full_name : without_blocks(full_name, settings);
+  if (plan.inplace || !known(name) || settings.contains("inplace")) return;
   const std::vector<dsl::Parameter> declared = dsl::describe(name).parameters;
   const bool has_choice =
       std::any_of(declared.begin(), declared.end(), [](const auto& one) { return one.name == "inplace"; });
@@ -48,7 +60,7 @@ void add_in_place(std::vector<NamedPlan>& plans, const std::string& name, const 
   settings["inplace"] = "true";
   settings["ranks"] = std::to_string(plan.ranks());
   Built built = build_program(name, settings);
-  if (built.diagnostics.empty()) plans.push_back({name, std::move(built.plan)});
+  if (built.diagnostics.empty()) plans.push_back({full_name, std::move(built.plan)});
 }
 
 void add_shipped(std::vector<NamedPlan>& plans, const std::string& collective, uint32_t ranks) {
