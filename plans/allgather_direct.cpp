@@ -4,6 +4,8 @@
 // launched, so their outputs may be written; behind the second all peers have written, so the output is
 // complete and a rank may return. No peer reads anything of another rank.
 //
+// The rank's own part is copied while the peers' signals are under way, unless it is in its place already.
+//
 // Cost: two barriers; ranks - 1 inputs leave each rank. Each rank begins with another peer, so that no two
 // write to one rank at the same time.
 
@@ -14,26 +16,31 @@ using namespace chorale::dsl;
 CHORALE_PROGRAM(allgather_direct, Parameters& with) {
   with.summary("All-gather of large messages: everybody writes to everybody.");
   const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
+  const bool inplace = with("inplace", false, "the input is the rank's part of the output");
   Program program({.name = "allgather_direct",
-                   .collective = AllGather{.ranks = ranks, .chunk_factor = 1},
+                   .collective = AllGather{.ranks = ranks, .chunk_factor = 1, .inplace = inplace},
                    .instances = with("instances", 4, "thread blocks that split every input", {.min = 1})});
 
   for (int rank = 0; rank < ranks; ++rank) {
     Rank me(program, rank);
     std::vector<MemoryChannel> peers;
     for (int i = 1; i < ranks; ++i) peers.push_back({program, (rank + i) % ranks, rank});
-    const auto barrier = [&] {
+    const auto signal = [&] {
       for (MemoryChannel& peer : peers) peer.signal(0);
+    };
+    const auto wait = [&] {
       for (MemoryChannel& peer : peers) peer.wait(0);
     };
 
     const Chunk mine = me.get_input_buffer()[0];
-    barrier();
+    signal();
+    if (!inplace) me.copy(me.get_output_buffer()[rank], mine, 0);
+    wait();
     for (MemoryChannel& peer : peers) {
       peer.put(Rank(program, peer.dst_rank()).get_output_buffer()[rank], mine, 0);
     }
-    me.copy(me.get_output_buffer()[rank], mine, 0);
-    barrier();
+    signal();
+    wait();
   }
   return program;
 }

@@ -1,8 +1,12 @@
 // All-gather in one exchange of packets: every rank sends its input to every peer.
 //
+// A rank that does not gather in place sends its input to itself as well: then one operation unpacks all
+// slots, which costs less than a copy and two operations, for the slots on either side of the rank's own.
+//
 // No signal and no barrier: packets carry their own arrival, and peers touch nothing but scratch. A bank of
 // packets is written again two launches later, by a sender that has received a packet of the launch in
-// between from every peer: each has ended the launch whose packets are overwritten.
+// between from every peer: each has ended the launch whose packets are overwritten. Which block unpacks a
+// packet does not matter for that.
 //
 // Cost: one one-way latency; ranks - 1 inputs leave each rank, as packets of twice the size. For small
 // messages.
@@ -14,8 +18,9 @@ using namespace chorale::dsl;
 CHORALE_PROGRAM(allgather_packets, Parameters& with) {
   with.summary("All-gather of small messages: one exchange of packets.");
   const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
+  const bool inplace = with("inplace", false, "the input is the rank's part of the output");
   Program program({.name = "allgather_packets",
-                   .collective = AllGather{.ranks = ranks, .chunk_factor = 1},
+                   .collective = AllGather{.ranks = ranks, .chunk_factor = 1, .inplace = inplace},
                    .protocol = Protocol::LL,
                    .instances = with("instances", 1, "thread blocks that split every input", {.min = 1}),
                    .use_double_scratch_buffer = true});
@@ -25,14 +30,22 @@ CHORALE_PROGRAM(allgather_packets, Parameters& with) {
   for (int rank = 0; rank < ranks; ++rank) {
     Rank me(program, rank);
     const Chunk mine = me.get_input_buffer()[0];
+    const BaseBuffer out = me.get_output_buffer();
     for (int i = 1; i < ranks; ++i) {
-      const int peer = (rank + i) % ranks;
+      const int peer = (rank + i) % ranks;  // no two ranks begin with the same one
       MemoryChannel(program, peer, rank).put_packets(slots[peer][rank], mine, 0);
     }
-    me.copy(me.get_output_buffer()[rank], mine, 0);
-    for (int i = 1; i < ranks; ++i) {
-      const int sender = (rank + ranks - i) % ranks;
-      me.unpack_packets(me.get_output_buffer()[sender], slots[rank][sender], 0);
+    const auto unpack = [&](int first, int end) {
+      if (first < end) me.unpack_packets(out.slice(first, end), slots[rank].slice(first, end), 0);
+    };
+    if (inplace) {
+      unpack(0, rank);
+      unpack(rank + 1, ranks);
+    } else if (ranks == 1) {
+      me.copy(out[0], mine, 0);
+    } else {
+      me.copy_packets(slots[rank][rank], mine, 0);
+      unpack(0, ranks);
     }
   }
   return program;

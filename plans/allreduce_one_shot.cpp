@@ -1,8 +1,8 @@
 // All-reduce in one exchange: every rank sends its whole input to every peer and adds up what it gets.
 //
-// Each rank holds one packet slot for every rank, its own included, and sums all slots in rank order. The
-// order does not depend on who sums, so all ranks get the same bits. That is why a rank sends itself its own
-// input: its data must be added in its turn, and reduce_packets takes plain data first and packets after it.
+// Each rank holds one packet slot for every rank, its own included, and sums all slots in rank order in one
+// operation. The order does not depend on who sums, so all ranks get the same bits. That is why a rank sends
+// itself its own input: its data must be added in its turn.
 //
 // No signal and no barrier. Packets carry their own arrival, and a peer never touches anything but scratch,
 // so input and output may be one memory and a rank may return at once. The next launch writes the other bank
@@ -36,21 +36,19 @@ CHORALE_PROGRAM(allreduce_one_shot, Parameters& with) {
     Rank me(program, rank);
     const Chunk mine = me.get_input_buffer().slice(0, ranks);
     const Chunk sum = inplace ? mine : me.get_output_buffer().slice(0, ranks);
+    if (ranks == 1) {
+      if (!inplace) me.copy(sum, mine, 0);
+      break;
+    }
     for (int i = 1; i < ranks; ++i) {
       const int peer = (rank + i) % ranks;  // no two ranks begin with the same one
       MemoryChannel(program, peer, rank).put_packets(slot(peer, rank), mine, 0);
     }
+    me.copy_packets(slot(rank, rank), mine, 0);
 
-    // ((x0 + x1) + x2) + ...
-    std::vector<Chunk> others;
-    for (int sender = 1; sender < ranks; ++sender) others.push_back(slot(rank, sender));
-    if (rank != 0) {
-      me.copy_packets(slot(rank, rank), mine, 0);
-      me.unpack_packets(sum, slot(rank, 0), 0);
-    } else if (ranks == 1 && !inplace) {
-      me.copy(sum, mine, 0);
-    }
-    if (ranks > 1) me.reduce(rank == 0 ? mine : sum, others, 0, sum, ReduceOp::sum, true);
+    std::vector<Chunk> all;  // ((x0 + x1) + x2) + ...
+    for (int sender = 0; sender < ranks; ++sender) all.push_back(slot(rank, sender));
+    me.combine_packets(sum, all, 0);
   }
   return program;
 }

@@ -1,13 +1,17 @@
-// All-reduce in two exchanges: chunk r of everybody goes to rank r, which sums it and sends the sum to all.
+// All-reduce in two exchanges: a part of everybody's input goes to each rank, which sums it and sends the sum
+// to all.
 //
-// The owner of a chunk sums in rank order, its own part in its turn (it goes through a packet slot like the
-// others'), and all ranks get the owner's bits.
+// The owner of a part adds its own first and then its peers' in rank order, beginning behind itself: r, r+1,
+// ..., r-1, in one operation that rounds once. The sum is made once, and all ranks get the owner's bits.
 //
-// No signal and no barrier, also between the two exchanges: each block sends, sums and unpacks its own share
-// of every chunk. Peers touch nothing but scratch. A bank of packets is written again two launches later. A
-// rank then writes its part to an owner whose sum it has received in the launch in between, and its sum to a
-// peer whose part it has received there: either way the reader had ended the launch whose packets are
-// overwritten.
+// Each thread block has a share of the message to itself, from the first exchange to the end, and cuts it
+// into one part a rank. So a block's parts lie side by side, and it unpacks all sums, its own included, in
+// one operation. Blocks never wait for each other.
+//
+// No signal and no barrier, also between the two exchanges. Peers touch nothing but scratch. A bank of
+// packets is written again two launches later. A rank then writes its part to an owner whose sum it has
+// received in the launch in between, and its sum to a peer whose part it has received there: either way the
+// reader had ended the launch whose packets are overwritten.
 //
 // Cost: two one-way latencies; 2 (ranks - 1) / ranks S bytes leave each rank, as packets of twice the size.
 // For messages too large for one exchange and too small for barriers to be cheap.
@@ -20,42 +24,43 @@ CHORALE_PROGRAM(allreduce_two_shot, Parameters& with) {
   with.summary("All-reduce of medium messages: parts to their owners as packets, sums back.");
   const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
   const bool inplace = with("inplace", false, "the sum replaces the input");
+  const int blocks = with("instances", 4, "thread blocks that split the message", {.min = 1});
   Program program({.name = "allreduce_two_shot",
-                   .collective = AllReduce{.ranks = ranks, .chunk_factor = 1, .inplace = inplace},
+                   .collective = AllReduce{.ranks = ranks, .chunk_factor = blocks, .inplace = inplace},
                    .protocol = Protocol::LL,
-                   .instances = with("instances", 4, "thread blocks that split every chunk", {.min = 1}),
                    .use_double_scratch_buffer = true});
-  std::vector<Buffer> parts, sums;  // of each rank: parts of its chunk by sender, sums by owner
+  std::vector<Buffer> parts, sums;  // of each rank, by block: parts by sender, sums by owner
+  std::vector<std::vector<MemoryChannel>> to(ranks);  // the peers, each rank beginning with another one
   for (int rank = 0; rank < ranks; ++rank) {
-    parts.push_back({program, rank, ranks});
-    sums.push_back({program, rank, ranks});
+    parts.push_back({program, rank, blocks * ranks});
+    sums.push_back({program, rank, blocks * ranks});
+    for (int i = 1; i < ranks; ++i) to[rank].push_back({program, (rank + i) % ranks, rank});
   }
 
   for (int rank = 0; rank < ranks; ++rank) {
     Rank me(program, rank);
     const BaseBuffer in = me.get_input_buffer(), out = inplace ? in : me.get_output_buffer();
-    std::vector<MemoryChannel> to;  // the peers, each rank beginning with another one
-    for (int i = 1; i < ranks; ++i) to.push_back({program, (rank + i) % ranks, rank});
+    for (int block = 0; block < blocks; ++block) {
+      const int share = block * ranks;  // its first chunk
+      if (ranks == 1) {
+        if (!inplace) me.copy(out[share], in[share], block);
+        continue;
+      }
+      for (const MemoryChannel& peer : to[rank]) {
+        const int64_t owner = peer.dst_rank();
+        peer.put_packets(parts[owner][share + rank], in[share + owner], block);
+      }
 
-    for (MemoryChannel& channel : to)
-      channel.put_packets(parts[channel.dst_rank()][rank], in[channel.dst_rank()], 0);
+      std::vector<Chunk> others;
+      for (const MemoryChannel& peer : to[rank]) others.push_back(parts[rank][share + peer.dst_rank()]);
+      const Chunk sum = out[share + rank];
+      me.reduce(in[share + rank], others, block, sum, ReduceOp::sum, true);
+      me.copy_packets(sums[rank][share + rank], sum, block);
+      for (const MemoryChannel& peer : to[rank]) {
+        peer.put_packets(sums[peer.dst_rank()][share + rank], sum, block);
+      }
 
-    // ((x0 + x1) + x2) + ...
-    std::vector<Chunk> others;
-    for (int sender = 1; sender < ranks; ++sender) others.push_back(parts[rank][sender]);
-    if (rank != 0) {
-      me.copy_packets(parts[rank][rank], in[rank], 0);
-      me.unpack_packets(out[rank], parts[rank][0], 0);
-    } else if (ranks == 1 && !inplace) {
-      me.copy(out[0], in[0], 0);
-    }
-    const Chunk first = rank == 0 ? in[0] : out[rank];
-    if (ranks > 1) me.reduce(first, others, 0, out[rank], ReduceOp::sum, true);
-    for (MemoryChannel& channel : to) channel.put_packets(sums[channel.dst_rank()][rank], out[rank], 0);
-
-    for (int i = 1; i < ranks; ++i) {
-      const int owner = (rank + ranks - i) % ranks;
-      me.unpack_packets(out[owner], sums[rank][owner], 0);
+      me.unpack_packets(out.slice(share, share + ranks), sums[rank].slice(share, share + ranks), block);
     }
   }
   return program;

@@ -4,6 +4,8 @@
 // been launched, so their outputs may be written; behind the second all peers have written, so the output is
 // complete and a rank may return. No peer reads anything of another rank.
 //
+// The rank's own part is copied while the peers' signals are under way.
+//
 // Cost: two barriers; (ranks - 1) / ranks S bytes leave each rank. Each rank begins with another peer, so
 // that no two write to one rank at the same time.
 
@@ -23,17 +25,21 @@ CHORALE_PROGRAM(alltoall_direct, Parameters& with) {
     BaseBuffer in = me.get_input_buffer();
     std::vector<MemoryChannel> peers;
     for (int i = 1; i < ranks; ++i) peers.push_back({program, (rank + i) % ranks, rank});
-    const auto barrier = [&] {
+    const auto signal = [&] {
       for (MemoryChannel& peer : peers) peer.signal(0);
+    };
+    const auto wait = [&] {
       for (MemoryChannel& peer : peers) peer.wait(0);
     };
 
-    barrier();
+    signal();
+    me.copy(me.get_output_buffer()[rank], in[rank], 0);
+    wait();
     for (MemoryChannel& peer : peers) {
       peer.put(Rank(program, peer.dst_rank()).get_output_buffer()[rank], in[peer.dst_rank()], 0);
     }
-    me.copy(me.get_output_buffer()[rank], in[rank], 0);
-    barrier();
+    signal();
+    wait();
   }
   return program;
 }

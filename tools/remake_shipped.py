@@ -14,18 +14,38 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 RANKS = (2, 4, 8)
 RANKS_OF = {"allreduce_two_level": (4, 8)}  # two nodes
 
+# Numbers of thread blocks, beside the algorithm's default, for which it is shipped as well: few for short
+# messages, many for long ones. The names of these plans have _b and the number before the ranks.
+BLOCKS_OF = {
+    "allreduce_one_shot": (4, 16),
+    "allreduce_two_shot": (16, 32),
+    "allreduce_all_pairs": (16, 32),
+    "allgather_packets": (4, 16),
+    "allgather_direct": (16, 32),
+    "reducescatter_packets": (4, 16),
+    "reducescatter_direct": (16, 32),
+    "alltoall_packets": (4, 16),
+    "alltoall_direct": (16, 32),
+    "broadcast_direct": (16, 32),
+}
+
 
 def wanted():
+    """The algorithm, its parameters and the name of the file, for each plan."""
     for source in sorted((ROOT / "plans").glob("*.cpp")):
-        for ranks in RANKS_OF.get(source.stem, RANKS):
-            yield source.stem, ranks, f"{source.stem}_{ranks}.json"
+        name = source.stem
+        for ranks in RANKS_OF.get(name, RANKS):
+            yield name, {"ranks": ranks}, f"{name}_{ranks}.json"
+            for blocks in BLOCKS_OF.get(name, ()):
+                yield name, {"ranks": ranks, "instances": blocks}, f"{name}_b{blocks}_{ranks}.json"
 
 
 def make(chorale, folder):
-    for name, ranks, file in wanted():
-        done = subprocess.run([chorale, "compile", name, "--set", f"ranks={ranks}", "-o", str(folder / file)])
+    for name, parameters, file in wanted():
+        settings = [word for key, value in parameters.items() for word in ("--set", f"{key}={value}")]
+        done = subprocess.run([chorale, "compile", name, *settings, "-o", str(folder / file)])
         if done.returncode != 0:
-            sys.exit(f"{name} at {ranks} ranks: chorale compile ended with {done.returncode}")
+            sys.exit(f"{file}: chorale compile ended with {done.returncode}")
 
 
 def main():

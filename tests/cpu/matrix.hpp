@@ -38,10 +38,14 @@ inline const std::vector<Algorithm>& algorithms() {
       {"allreduce_two_level", "allreduce", false, {3, 4, 6, 8}},
       {"allreduce_two_level", "allreduce", true, {3, 4, 6, 8}},
       {"allgather_direct", "allgather"},
+      {"allgather_direct", "allgather", true},
       {"allgather_ring", "allgather"},
       {"allgather_packets", "allgather"},
+      {"allgather_packets", "allgather", true},
       {"reducescatter_direct", "reducescatter"},
+      {"reducescatter_packets", "reducescatter"},
       {"alltoall_direct", "alltoall"},
+      {"alltoall_packets", "alltoall"},
       {"broadcast_direct", "broadcast"},
       {"broadcast_ring", "broadcast"},
   };
@@ -65,7 +69,7 @@ inline const Built& build(const Algorithm& algorithm, int ranks, int instances =
   static std::map<std::string, std::unique_ptr<Built>> known;
   chorale::dsl::Parameters::Settings settings{{"ranks", std::to_string(ranks)}};
   oracle::Setting setting{.algorithm = algorithm.name, .collective = algorithm.collective, .ranks = ranks};
-  if (setting.collective == "allreduce") settings["inplace"] = algorithm.inplace ? "true" : "false";
+  if (algorithm.inplace) settings["inplace"] = "true";
   if (setting.collective == "broadcast") settings["root"] = std::to_string(setting.root = ranks - 1);
   if (instances) settings["instances"] = std::to_string(instances);
   if (setting.algorithm == "allreduce_two_level") {  // 2x2, 2x3, 2x4, and three nodes of one GPU
@@ -119,6 +123,8 @@ inline Prepared prepare(const Case& of) {
   oracle::Setting setting = of.built->setting;
   setting.type = of.type;
   setting.op = of.op;
+  // A line of packets has seven units of data. Where chunks begin matters to this one of those that send packets.
+  if (of.packet == chorale::PacketForm::ll128 && setting.algorithm == "allreduce_two_shot") setting.unit = 112;
   const bool parts = setting.collective == "reducescatter" || setting.collective == "alltoall";
   for (int run = 0; run < of.runs; ++run) {
     std::vector<Bytes> inputs;

@@ -155,6 +155,13 @@ struct Order {
   bool every_hop = false;
 };
 
+/// The chunk of an all-reduce, one a rank, to which share `share` belongs: chunks are shared by instances.
+inline int chunk_of(const std::string& algorithm, int ranks, int instances, int share) {
+  // There each instance has a share of the message to itself, and a chunk of that for each rank.
+  if (algorithm == "allreduce_two_shot") return share % ranks;
+  return share / instances;
+}
+
 /// The order in which `algorithm` sums chunk `chunk` of `ranks` (of an all-reduce), or rank `chunk`'s part
 /// (of a reduce-scatter).
 inline Order order_of(const std::string& algorithm, int ranks, int gpus_per_node, int chunk) {
@@ -164,8 +171,10 @@ inline Order order_of(const std::string& algorithm, int ranks, int gpus_per_node
     return list;
   };
   if (algorithm == "allreduce_ring") return {{rotated(0, ranks, chunk)}, true};
-  if (algorithm == "allreduce_all_pairs" || algorithm == "reducescatter_direct")
+  if (algorithm == "allreduce_two_shot" || algorithm == "allreduce_all_pairs" ||
+      algorithm == "reducescatter_direct" || algorithm == "reducescatter_packets") {
     return {{rotated(0, ranks, chunk)}};
+  }
   if (algorithm == "allreduce_two_level") {
     Order order;
     const int nodes = ranks / gpus_per_node, gpu = chunk / nodes;
@@ -287,6 +296,7 @@ struct Setting {
   int ranks = 1, gpus_per_node = 1, root = 0, instances = 1;
   DType type = DType::f32;
   ReduceOp op = ReduceOp::sum;
+  size_t unit = 16;  ///< bytes at whose multiples chunks begin
 };
 
 /// Every rank's output, from every rank's input.
@@ -312,15 +322,15 @@ inline std::vector<Bytes> expected(const Setting& of, const std::vector<Bytes>& 
       using Type = decltype(type);
       const size_t width = sizeof(typename Type::Word), elements = bytes / width;
       const bool scatter = of.collective == "reducescatter";
-      // Chunks have one size, a multiple of 16 bytes; of every chunk each instance has a share of that size.
-      const size_t units = (bytes + 15) / 16, shares = ranks * size_t(of.instances);
-      const size_t chunk =
-          scatter ? elements / ranks : (units + shares - 1) / shares * size_t(of.instances) * 16 / width;
-      for (size_t rank = 0; rank < ranks; ++rank) {
-        const size_t first = std::min(rank * chunk, elements), count = std::min(chunk, elements - first);
-        const Bytes part = fold<Type>(order_of(of.algorithm, of.ranks, of.gpus_per_node, int(rank)), of.op,
+      // Shares have one size, a number of units.
+      const size_t units = (bytes + of.unit - 1) / of.unit, shares = scatter ? ranks : ranks * size_t(of.instances);
+      const size_t share = scatter ? elements / ranks : (units + shares - 1) / shares * of.unit / width;
+      for (size_t at = 0; at < shares; ++at) {
+        const int chunk = scatter ? int(at) : chunk_of(of.algorithm, of.ranks, of.instances, int(at));
+        const size_t first = std::min(at * share, elements), count = std::min(share, elements - first);
+        const Bytes part = fold<Type>(order_of(of.algorithm, of.ranks, of.gpus_per_node, chunk), of.op,
                                       inputs, first, count);
-        Bytes& output = outputs[scatter ? rank : 0];
+        Bytes& output = outputs[scatter ? at : 0];
         output.insert(output.end(), part.begin(), part.end());
       }
       if (!scatter) outputs.assign(ranks, Bytes(outputs[0]));

@@ -118,12 +118,14 @@ class Machine {
     auto& input = state.memory[0];
     for (size_t chunk = 0; chunk < input.size(); ++chunk) input[chunk] = input_of(rank, chunk, state.launch);
     std::fill(state.memory[1].begin(), state.memory[1].end(), "unwritten");
+    if (gathers_in_place())
+      write(united({rank, 0, 0, input.size()}), std::vector<Value>(input.begin(), input.end()));
     std::fill(state.at.begin(), state.at.end(), 0);
   }
 
   void end(size_t rank) {
     State& state = ranks_[rank];
-    const auto& output = state.memory[plan_.inplace ? 0 : 1];
+    const auto& output = state.memory[plan_.inplace && !gathers_in_place() ? 0 : 1];
     for (size_t chunk = 0; chunk < output.size(); ++chunk) {
       std::multiset<Value> wanted;
       const uint64_t root = plan_.extension.root;
@@ -242,10 +244,20 @@ class Machine {
   }
 
   Place place(size_t rank, const ThreadBlock& block, const Op& op, Role how, const Operand& operand) const {
-    if (!chorale::is_remote(how)) return {rank, operand.ref, operand.index, operand.size};
+    if (!chorale::is_remote(how)) return united({rank, operand.ref, operand.index, operand.size});
     const uint32_t id = block.remote_buffers_of(op.via)->ids[operand.ref];
     const chorale::RemoteBuffer& remote = plan_.gpus[rank].remote_buffers[id];
-    return {remote.rank, size_t(remote.buffer), operand.index, operand.size};
+    return united({remote.rank, size_t(remote.buffer), operand.index, operand.size});
+  }
+
+  bool gathers_in_place() const { return plan_.inplace && plan_.collective == "allgather"; }
+
+  /// A rank's input is its part of the output there.
+  Place united(Place place) const {
+    if (!gathers_in_place() || place.kind != size_t(BufferKind::input)) return place;
+    place.kind = size_t(BufferKind::output);
+    place.index += place.rank * ranks_[place.rank].memory[0].size();
+    return place;
   }
 
   std::vector<Value> read(const Place& from) const {

@@ -1,0 +1,44 @@
+// All-to-all in one exchange of packets: every rank sends part p of its input to rank p.
+//
+// A rank sends its own part to itself as well: then one operation unpacks all slots, which costs less than a
+// copy and two operations, for the slots on either side of the rank's own.
+//
+// No signal and no barrier: packets carry their own arrival, and peers touch nothing but scratch. A bank of
+// packets is written again two launches later, by a sender that has received a packet of the launch in
+// between from every peer: each has ended the launch whose packets are overwritten. Which block unpacks a
+// packet does not matter for that.
+//
+// Cost: one one-way latency; (ranks - 1) / ranks S bytes leave each rank, as packets of twice the size. For
+// small messages.
+
+#include <chorale/dsl.hpp>
+
+using namespace chorale::dsl;
+
+CHORALE_PROGRAM(alltoall_packets, Parameters& with) {
+  with.summary("All-to-all of small messages: one exchange of packets.");
+  const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
+  Program program({.name = "alltoall_packets",
+                   .collective = AllToAll{.ranks = ranks, .chunk_factor = 1},
+                   .protocol = Protocol::LL,
+                   .instances = with("instances", 1, "thread blocks that split every part", {.min = 1}),
+                   .use_double_scratch_buffer = true});
+  std::vector<Buffer> slots;  // of each rank, one a sender
+  for (int rank = 0; rank < ranks; ++rank) slots.push_back({program, rank, ranks});
+
+  for (int rank = 0; rank < ranks; ++rank) {
+    Rank me(program, rank);
+    const BaseBuffer in = me.get_input_buffer(), out = me.get_output_buffer();
+    for (int i = 1; i < ranks; ++i) {
+      const int peer = (rank + i) % ranks;  // no two ranks begin with the same one
+      MemoryChannel(program, peer, rank).put_packets(slots[peer][rank], in[peer], 0);
+    }
+    if (ranks == 1) {
+      me.copy(out[0], in[0], 0);
+    } else {
+      me.copy_packets(slots[rank][rank], in[rank], 0);
+      me.unpack_packets(out.slice(0, ranks), slots[rank].slice(0, ranks), 0);
+    }
+  }
+  return program;
+}

@@ -1,0 +1,45 @@
+// Reduce-scatter in one exchange of packets: every rank sends part p of its input to rank p, which sums.
+//
+// A rank adds its own part first and then its peers' in rank order, beginning behind itself: r, r+1, ...,
+// r-1, in one operation that rounds once. Only one rank sums a part, so the order may be its own.
+//
+// No signal and no barrier: packets carry their own arrival, and peers touch nothing but scratch. A bank of
+// packets is written again two launches later, by a sender that has received a packet of the launch in
+// between from every peer: each has ended the launch whose packets are overwritten.
+//
+// Cost: one one-way latency; (ranks - 1) / ranks S bytes leave each rank, as packets of twice the size. For
+// small messages.
+
+#include <chorale/dsl.hpp>
+
+using namespace chorale::dsl;
+
+CHORALE_PROGRAM(reducescatter_packets, Parameters& with) {
+  with.summary("Reduce-scatter of small messages: one exchange of packets.");
+  const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
+  Program program({.name = "reducescatter_packets",
+                   .collective = ReduceScatter{.ranks = ranks, .chunk_factor = 1},
+                   .protocol = Protocol::LL,
+                   .instances = with("instances", 1, "thread blocks that split every part", {.min = 1}),
+                   .use_double_scratch_buffer = true});
+  std::vector<Buffer> slots;  // of each rank, one a sender
+  for (int rank = 0; rank < ranks; ++rank) slots.push_back({program, rank, ranks});
+
+  for (int rank = 0; rank < ranks; ++rank) {
+    Rank me(program, rank);
+    const BaseBuffer in = me.get_input_buffer();
+    const Chunk sum = me.get_output_buffer()[0];
+    std::vector<Chunk> others;
+    for (int i = 1; i < ranks; ++i) {
+      const int peer = (rank + i) % ranks;  // no two ranks begin with the same one
+      MemoryChannel(program, peer, rank).put_packets(slots[peer][rank], in[peer], 0);
+      others.push_back(slots[rank][peer]);
+    }
+    if (ranks == 1) {
+      me.copy(sum, in[0], 0);
+    } else {
+      me.reduce(in[rank], others, 0, sum, ReduceOp::sum, true);
+    }
+  }
+  return program;
+}
