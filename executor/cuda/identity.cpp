@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "device.hpp"
 #include "driver.hpp"
 #include "error.hpp"
 
@@ -87,6 +88,8 @@ std::string find_segment(uint64_t address, Segment& segment, int& device) {
   if (is.pool) return "it is of a stream-ordered pool (cudaMallocAsync)";
   device = is.device;
   segment.buffer_id = is.buffer_id;
+  // CUDA knows ranges by context: a rank of this process may ask about another one's memory.
+  const CurrentDevice on(is.device);
   if (!find_range(address, is, segment)) return "CUDA does not know its allocation";
   if (is.ipc_capable) {
     segment.sharing = Sharing::ipc;
