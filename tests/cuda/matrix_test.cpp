@@ -71,6 +71,7 @@ std::string run_rank_on_gpu(chorale::Executor& executor, size_t rank, const Case
 
   chorale::Arguments arguments{.in = input, .out = output, .bytes = std::max(input_bytes, output_bytes)};
   arguments.dtype = of.type;
+  arguments.packet = of.packet;
   if (collective == "allreduce" || collective == "reducescatter") arguments.op = of.op;
   cudaGraphExec_t replay = nullptr;
   if (graph) {
@@ -119,7 +120,7 @@ std::string run_rank_on_gpu(chorale::Executor& executor, size_t rank, const Case
 }
 
 std::string wanted_dtypes;  ///< comma-separated; empty: all
-std::string packet_form;    ///< empty: the configuration's
+std::string packet_form;    ///< empty: all in turn
 
 std::vector<DType> types_of(size_t size) {
   std::vector<DType> types;
@@ -139,8 +140,13 @@ std::vector<Case> cases_of(const Algorithm& algorithm, int ranks, bool quick) {
                                         : std::vector<ReduceOp>{ReduceOp::sum};
   uint64_t seed = 0;
   const auto add = [&](size_t size, DType type, ReduceOp op, bool other, size_t shift) {
-    cases.push_back({.built = &built, .type = type, .op = op, .size = size, .alias = built.inplace != other, .shift = shift,
-                     .seed = ++seed});
+    ++seed;
+    Case of{.built = &built, .type = type, .op = op, .size = size, .alias = built.inplace != other, .shift = shift, .seed = seed};
+    of.packet = PacketForm(seed % std::size(chorale::packet_form_names));
+    for (size_t form = 0; form < std::size(chorale::packet_form_names); ++form) {
+      if (packet_form == chorale::packet_form_names[form]) of.packet = PacketForm(form);
+    }
+    cases.push_back(of);
   };
   for (size_t size : {size_t{4}, size_t{17}, size_t{1000}, size_t{4100}}) {
     if (quick && size != 1000) continue;
@@ -174,7 +180,6 @@ int run_all(int rank, int ranks, const std::string& address, const std::string& 
     must(cudaSetDevice(rank % devices), "cudaSetDevice");
     chorale::Config config = chorale::Config::load();
     config.backend = "cuda";
-    if (!packet_form.empty()) config.packet = packet_form;
     chorale::World world = chorale::World::join(address, rank, ranks, config.join());
     chorale::Executor executor(world, config);
     const Arena arena(arena_bytes);
