@@ -4,7 +4,8 @@
 // launched, so their outputs may be written; behind the second all peers have written, so the output is
 // complete and a rank may return. No peer reads anything of another rank.
 //
-// The rank's own part is copied while the peers' signals are under way, unless it is in its place already.
+// The rank's own part is copied last, while what it has sent is under way, unless it is in its place already: ahead of
+// the sends, the copy of a large message would hold them up.
 //
 // Cost: two barriers; ranks - 1 inputs leave each rank. Each rank begins with another peer, so that no two
 // write to one rank at the same time.
@@ -34,11 +35,11 @@ CHORALE_PROGRAM(allgather_direct, Parameters& with) {
 
     const Chunk mine = me.get_input_buffer()[0];
     signal();
-    if (!inplace) me.copy(me.get_output_buffer()[rank], mine, 0);
     wait();
     for (MemoryChannel& peer : peers) {
       peer.put(Rank(program, peer.dst_rank()).get_output_buffer()[rank], mine, 0);
     }
+    if (!inplace) me.copy(me.get_output_buffer()[rank], mine, 0);
     signal();
     wait();
   }

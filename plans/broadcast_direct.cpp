@@ -28,11 +28,11 @@ CHORALE_PROGRAM(broadcast_direct, Parameters& with) {
     from_root.signal(0);
     from_root.wait(0);
   }
-  sender.copy(sender.get_output_buffer()[0], message, 0);  // while the receivers' signals are under way
   for (MemoryChannel& channel : to) channel.wait(0);
   for (MemoryChannel& channel : to) {
     channel.put(Rank(program, channel.dst_rank()).get_output_buffer()[0], message, 0);
   }
+  sender.copy(sender.get_output_buffer()[0], message, 0);  // while what was sent is under way
   for (MemoryChannel& channel : to) channel.signal(0);
   return program;
 }
