@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -228,7 +229,8 @@ CUresult properties_of(CUmemAllocationProp* properties, CUmemGenericAllocationHa
 
 template <class Word>
 CUresult write_word(CUstream, CUdeviceptr address, Word value, unsigned) {
-  *reinterpret_cast<volatile Word*>(address) = value;
+  // What the stream did before is visible to who sees the word.
+  std::atomic_ref(*reinterpret_cast<Word*>(address)).store(value, std::memory_order_release);
   return CUDA_SUCCESS;
 }
 
