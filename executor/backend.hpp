@@ -52,9 +52,6 @@ class Backend {
   /// \throws UsageError on all ranks for a plan that one of them cannot run
   virtual std::unique_ptr<Binding> bind(const Plan& plan, const Call& call, const Arguments& arguments) = 0;
 
-  /// Before bindings of an earlier life of the world are dropped: what still runs must have ended.
-  virtual void quiesce() {}
-
   /// \throws UsageError if nothing may be bound while `stream` is in the state that it is in
   virtual void require_bindable(void*) {}
 

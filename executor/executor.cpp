@@ -113,7 +113,6 @@ struct Executor::State {
   Binding* bind(const Plan& plan, const Arguments& arguments, void* stream) {
     backend->check();
     if (resets != world.resets()) {
-      backend->quiesce();
       bindings.clear();
       last = nullptr;
       failed = false;

@@ -13,6 +13,7 @@
 #include "error.hpp"
 #include "identity.hpp"
 #include "kernels.hpp"
+#include "monitor.hpp"
 #include "recorder.hpp"
 
 namespace chorale::cuda {
@@ -103,11 +104,12 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
     failed = wrong.what();
   }
   world_.agree(failed, RunError::Reason::resources);
+  common_.monitor->add(this);
   spdlog::debug("rank {} bound plan '{}' to {} bytes on device {}: {} blocks of {} threads, {} bytes of control memory",
                 rank_, plan.name, call.bytes, common.device, image_.blocks.size(), threads_, control_.bytes());
 }
 
-Binding::~Binding() = default;
+Binding::~Binding() { common_.monitor->remove(this); }
 
 void Binding::choose_kernel() {
   kernel_ = interpreter_kernel(call().dtype, call().packet, reduces(*plan_));
@@ -299,11 +301,13 @@ void Binding::make_tapes() {
 // ------------------------------------------------------------------------------------------------------
 
 void Binding::prepare(const Arguments& arguments) {
+  const CurrentDevice on(common_.device);
   if (!reached_) placed_ = placement_->place(arguments.in, arguments.out, rooms());
 }
 
-void Binding::run(const Plan&, const Arguments& arguments, void* on) {
-  const cudaStream_t stream = static_cast<cudaStream_t>(on);
+void Binding::run(const Plan&, const Arguments& arguments, void* run_on) {
+  const CurrentDevice on(common_.device);
+  const cudaStream_t stream = static_cast<cudaStream_t>(run_on);
   if (!reached_) placed_ = placement_->place(arguments.in, arguments.out, rooms());
   const auto move = [stream](const interpreter::Move& of) {
     if (!of.needed()) return;
@@ -338,6 +342,7 @@ void Binding::run(const Plan&, const Arguments& arguments, void* on) {
 
 void Binding::add_trace(std::vector<TraceSpan>& spans) {
   if (!trace_.data()) return;
+  const CurrentDevice on(common_.device);
   check(cudaDeviceSynchronize(), "the end of what is traced");
   const size_t per_block = launch_.trace.per_block;
   std::vector<TraceEntry> entries(image_.blocks.size() * per_block);

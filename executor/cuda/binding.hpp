@@ -21,12 +21,15 @@
 
 namespace chorale::cuda {
 
+class Monitor;
+
 /// What belongs to the executor, for all its bindings.
 struct Common {
   World* world = nullptr;
   int device = 0;
   Imports* imports = nullptr;
   Pool* pool = nullptr;
+  Monitor* monitor = nullptr;
   AbortWord* abort = nullptr;  ///< as the device sees it
   uint64_t timeout_ns = 0;
   unsigned trace_launches = 0;

@@ -32,6 +32,11 @@ void Monitor::remove(const Binding* binding) {
   std::erase(bindings_, binding);
 }
 
+void Monitor::forget() {
+  const std::lock_guard lock(mutex_);
+  bindings_.clear();
+}
+
 std::string Monitor::report() const {
   const std::lock_guard lock(mutex_);
   for (const Binding* binding : bindings_) {

@@ -23,6 +23,7 @@ class Monitor {
 
   void add(const Binding* binding);
   void remove(const Binding* binding);
+  void forget();  ///< all of them
 
   /// Looks at once.
   void look();

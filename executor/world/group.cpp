@@ -111,7 +111,7 @@ std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const s
 
 /// The ranks of a stopped world are anywhere in their barriers: all start again from none.
 void Group::reset(int rank) {
-  if (before_reset_[size_t(rank)]) before_reset_[size_t(rank)]();
+  for (const auto& [who, what] : before_reset_[size_t(rank)]) what();
   meet(control_->reset, &Seat::resets, rank, false, "a reset", [this] {
     for (int peer = 0; peer < ranks(); ++peer) control_->seats()[peer].arrived = 0;
     control_->barrier.arrived = 0;
@@ -235,7 +235,13 @@ void Group::leave(int rank) {
   ring();
 }
 
-void Group::before_reset(int rank, std::function<void()> what) { before_reset_[size_t(rank)] = std::move(what); }
+void Group::before_reset(int rank, const void* who, std::function<void()> what) {
+  if (what) {
+    before_reset_[size_t(rank)][who] = std::move(what);
+  } else {
+    before_reset_[size_t(rank)].erase(who);
+  }
+}
 
 void Group::check_peers() {
   if (local_) return;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -52,8 +53,8 @@ class Group {
   /// Looks for peers whose process has ended without leaving, at most every 20 ms, and stops the world if so.
   void check_peers();
 
-  /// What this rank's reset() does first, before any rank goes on; empty: nothing.
-  void before_reset(int rank, std::function<void()> what);
+  /// What this rank's reset() does first, before any rank goes on, for `who`; empty: nothing more.
+  void before_reset(int rank, const void* who, std::function<void()> what);
 
   /// Stops the world; false if somebody did before. abort_word()->stop is set when it returns.
   bool raise(Stop stop, int rank, const std::string& why);
@@ -78,7 +79,7 @@ class Group {
   std::unique_ptr<cpu::Scheduler> scheduler_;
   Watch watch_;
   std::atomic<int64_t> next_check_ns_{0};
-  std::vector<std::function<void()>> before_reset_;  ///< by rank
+  std::vector<std::map<const void*, std::function<void()>>> before_reset_;  ///< by rank
 };
 
 /// Sleeps until `bell` differs from `seen` or `limit` has passed. Works between processes.

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "../../../executor/cpu/sanitizers.hpp"
+#include "../../../executor/world/group.hpp"
 #include "../scheduler/scheduler_under_test.hpp"
 #include "chorale/window.hpp"
 
@@ -242,6 +243,22 @@ TEST(LocalWorld, ASeedRepeatsItsOrder) {
   int same = 0;
   for (uint64_t seed = 100; seed < 200; ++seed) same += order(seed) == first;
   EXPECT_EQ(same, 0);
+}
+
+TEST(LocalWorld, ResetFirstAsksAllWhoWantToKnow) {
+  std::vector<World> worlds = World::local(1);
+  World& world = worlds[0];
+  int one = 0, other = 0;
+  world.group().before_reset(0, &one, [&] { ++one; });
+  world.group().before_reset(0, &other, [&] { ++other; });
+  world.abort("to be taken back");
+  world.reset();
+  EXPECT_EQ(one, 1);
+  EXPECT_EQ(other, 1);
+  world.group().before_reset(0, &one, {});
+  world.reset();
+  EXPECT_EQ(one, 1);
+  EXPECT_EQ(other, 2);
 }
 
 TEST(LocalWorld, WindowsAreSharedAndOutliveTheirOwnersHandle) {
