@@ -37,20 +37,17 @@ Binding::Binding(const Shared& shared, const Plan& plan, const Call& call)
     : chorale::Binding(call), shared_(shared), world_(*shared.world), rank_(uint32_t(world_.rank())) {
   std::string error;
   try {
-    layout_ = interpreter::layout_of(plan, call.bytes, call.dtype, call.packet);
-    const interpreter::Operator op = interpreter::operator_of(plan, call.op);
-    average_over_ = op.average_over;
-    image_ = interpreter::build_image(plan, rank_, layout_, call.dtype, op.replacement);
+    bound_ = interpreter::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op);
   } catch (const UsageError& wrong) {
     error = wrong.what();
   }
   agree_on_use(world_, error);
 
-  placement_ = std::make_unique<interpreter::Placement>(plan, rank_, layout_);
+  placement_ = std::make_unique<interpreter::Placement>(plan, rank_, bound_.layout);
   make_control(plan);
   body_ = [this](int block, BlockHost& host) { body(block, host); };
   spdlog::debug("rank {} bound plan '{}' to {} bytes: chunks of {} bytes, {} bytes of window", rank_,
-                plan.name, call.bytes, layout_.chunk_bytes, window_->bytes(int(rank_)));
+                plan.name, call.bytes, bound_.layout.chunk_bytes, window_->bytes(int(rank_)));
 }
 
 Binding::~Binding() = default;
@@ -61,11 +58,11 @@ void Binding::make_control(const Plan& plan) {
     return !world_.local() && (interpreter::reached_by_peers(plan, rank, BufferKind::input) ||
                                interpreter::reached_by_peers(plan, rank, BufferKind::output));
   };
-  const Parts mine(plan, rank_, layout_, stages(rank_));
+  const Parts mine(plan, rank_, bound_.layout, stages(rank_));
   window_ = std::make_unique<Window>(Window::create(world_, mine.bytes));
   if (stages(rank_)) window_staging_ = reinterpret_cast<char*>(window_->local()) + mine.staging;
   rooms_of_user_.own = [this] {
-    if (!own_staging_) own_staging_ = std::make_unique_for_overwrite<char[]>(layout_.sizes.input);
+    if (!own_staging_) own_staging_ = std::make_unique_for_overwrite<char[]>(bound_.layout.sizes.input);
     return own_staging_.get();
   };
   if (window_staging_) {
@@ -75,10 +72,10 @@ void Binding::make_control(const Plan& plan) {
 
   std::vector<Parts> parts;
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
-    parts.emplace_back(plan, rank, layout_, stages(rank));
+    parts.emplace_back(plan, rank, bound_.layout, stages(rank));
     published_.push_back(reinterpret_cast<Published*>(window_->at(int(rank))));
   }
-  for (image::Buffer& buffer : image_.buffers) {
+  for (image::Buffer& buffer : bound_.image.buffers) {
     char* const window = reinterpret_cast<char*>(window_->at(int(buffer.rank)));
     if (buffer.kind == uint32_t(BufferKind::scratch)) buffer.base = window + parts[buffer.rank].plain;
     if (buffer.kind == packet_kind) buffer.base = window + parts[buffer.rank].packets;
@@ -86,20 +83,20 @@ void Binding::make_control(const Plan& plan) {
   const auto signals_of = [&](uint32_t rank) {
     return reinterpret_cast<Signal*>(window_->at(int(rank)) + parts[rank].signals);
   };
-  for (const image::Channel& channel : image_.channels) {
+  for (const image::Channel& channel : bound_.image.channels) {
     const bool heard = channel.signal_at_peer != image::Channel::none;
     signals_at_peer_.push_back(heard ? signals_of(channel.peer) + channel.signal_at_peer : nullptr);
   }
-  const size_t channels = image_.channels.size();
+  const size_t channels = bound_.image.channels.size();
   expected_.resize(channels);
   pushed_.resize(channels);
   completed_.resize(channels);
-  barriers_.resize(image_.barriers);
-  for (const uint64_t permits : image_.semaphores) semaphores_.push_back({permits});
+  barriers_.resize(bound_.image.barriers);
+  for (const uint64_t permits : bound_.image.semaphores) semaphores_.push_back({permits});
 
-  run_.image = image_.view();
+  run_.image = bound_.image.view();
   room_bytes_ = Machine::room_bytes(run_.image);
-  rooms_.resize(image_.blocks.size() * room_bytes_);
+  rooms_.resize(bound_.image.blocks.size() * room_bytes_);
   run_.rank = rank_;
   run_.packet = this->call().packet;
   run_.dtype = this->call().dtype;
@@ -116,7 +113,7 @@ void Binding::make_control(const Plan& plan) {
   run_.window = window_.get();
   run_.windows = shared_.windows;
   run_.local = world_.local();
-  if (image_.uses_port) {
+  if (bound_.image.uses_port) {
     proxy_ = &shared_.proxy();
     run_.fifo = &proxy_->fifo();
   }
@@ -145,7 +142,7 @@ uint64_t Binding::shared_word(const char* at, uint64_t bytes) const {
 
 void Binding::place(const void* in, void* out) {
   placed_ = placement_->place(in, out, rooms_of_user_);
-  if (window_staging_ && !staged_ && placed_.before[0].needed()) {
+  if (placed_.staged && !staged_) {
     staged_ = true;
     spdlog::debug("rank {}: buffers outside Executor::allocate() are staged: {} bytes in, {} bytes out",
                   rank_, placed_.before[0].bytes + placed_.before[1].bytes, placed_.after.bytes);
@@ -173,8 +170,8 @@ LaunchResult Binding::launch() {
     if (move->needed()) std::memcpy(move->to, move->from, move->bytes);
   }
   run_.epoch = epoch_ + 1;
-  image_.buffers[0].base = placed_.in;
-  image_.buffers[1].base = placed_.out;
+  bound_.image.buffers[0].base = placed_.in;
+  bound_.image.buffers[1].base = placed_.out;
   publish();
   const uint32_t blocks = run_.image.n_blocks;
   blocks_left_.store(int(blocks), std::memory_order_relaxed);
@@ -192,8 +189,8 @@ LaunchResult Binding::launch() {
 /// Peers may touch our memory from now on, if the plan's own signals say so.
 void Binding::publish() {
   Published& mine = *published_[rank_];
-  store_relaxed(&mine.in, placement_->in_reached() ? shared_word(placed_.in, layout_.sizes.input) : uint64_t(0));
-  store_relaxed(&mine.out, placement_->out_reached() ? shared_word(placed_.out, layout_.sizes.output) : uint64_t(0));
+  store_relaxed(&mine.in, placement_->in_reached() ? shared_word(placed_.in, bound_.layout.sizes.input) : uint64_t(0));
+  store_relaxed(&mine.out, placement_->out_reached() ? shared_word(placed_.out, bound_.layout.sizes.output) : uint64_t(0));
   store_release(&mine.epoch, run_.epoch);
 }
 
@@ -210,9 +207,9 @@ void Binding::body(int block, BlockHost& host) {
 
 /// By the last block: nobody touches this rank's output any more.
 void Binding::finish() {
-  if (average_over_ > 1) {
+  if (bound_.average_over > 1) {
     reduction(ReduceOp::sum, this->call().dtype)
-        .divide(placed_.out, layout_.sizes.output / dtype_size(this->call().dtype), average_over_);
+        .divide(placed_.out, bound_.layout.sizes.output / dtype_size(this->call().dtype), bound_.average_over);
   }
   ended_.store(0, std::memory_order_relaxed);
   epoch_ = run_.epoch;

@@ -45,14 +45,12 @@ class Binding final : public chorale::Binding {
 
   const Shared& shared_;
   World& world_;
-  interpreter::Layout layout_;
-  interpreter::BoundImage image_;
+  interpreter::BoundPlan bound_;
   Run run_;
 
   uint32_t rank_;
   std::unique_ptr<interpreter::Placement> placement_;
   interpreter::Rooms rooms_of_user_;
-  uint32_t average_over_ = 0;
 
   std::unique_ptr<Window> window_;
   std::vector<Published*> published_;

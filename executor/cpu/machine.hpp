@@ -4,6 +4,7 @@
 
 #include <cassert>
 
+#include "../interpreter/packet_form.hpp"
 #include "../interpreter/semantics.hpp"
 #include "chorale/device/engine.hpp"
 #include "port.hpp"
@@ -57,15 +58,7 @@ class Machine {
 
   template <class F>
   Stop with_packet(const F& f) const {
-    switch (run_.packet) {
-      case PacketForm::ll8:
-        return f(TypeTag<LL8>{});
-      case PacketForm::ll16:
-        return f(TypeTag<LL16>{});
-      case PacketForm::ll128:
-        break;
-    }
-    return f(TypeTag<LL128>{});
+    return interpreter::with_packet_form(run_.packet, f);
   }
 
   void enter(uint32_t record) {

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "../cpu/report.hpp"
+#include "../world/together.hpp"
 #include "device.hpp"
 #include "driver.hpp"
 #include "error.hpp"
@@ -79,11 +80,8 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
       plan_(std::make_shared<const Plan>(plan)) {
   std::string error;
   try {
-    layout_ = interpreter::layout_of(plan, call.bytes, call.dtype, call.packet);
-    const interpreter::Operator op = interpreter::operator_of(plan, call.op);
-    average_over_ = op.average_over;
-    image_ = interpreter::build_image(plan, rank_, layout_, call.dtype, op.replacement);
-    placement_ = std::make_unique<interpreter::Placement>(plan, rank_, layout_);
+    bound_ = interpreter::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op);
+    placement_ = std::make_unique<interpreter::Placement>(plan, rank_, bound_.layout);
     choose_kernel();
     if (call.packet == PacketForm::ll128) require_whole_lines();
   } catch (const UsageError& wrong) {
@@ -96,17 +94,11 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
     }
   }
   if (reached_) place_for_peers(arguments);
-  std::optional<std::string> failed;
   make_control();
-  try {
-    make_tapes();
-  } catch (const RunError& wrong) {
-    failed = wrong.what();
-  }
-  world_.agree(failed, RunError::Reason::resources);
+  world::together(world_, [this] { make_tapes(); });
   common_.monitor->add(this);
   spdlog::debug("rank {} bound plan '{}' to {} bytes on device {}: {} blocks of {} threads, {} bytes of control memory",
-                rank_, plan.name, call.bytes, common.device, image_.blocks.size(), threads_, control_.bytes());
+                rank_, plan.name, call.bytes, common.device, bound_.image.blocks.size(), threads_, control_.bytes());
 }
 
 Binding::~Binding() { common_.monitor->remove(this); }
@@ -154,7 +146,7 @@ bool Binding::serves(const Arguments& arguments) {
 interpreter::Rooms Binding::rooms() {
   interpreter::Rooms rooms;
   rooms.own = [this] {
-    if (!own_staging_.data()) own_staging_ = DeviceMemory(layout_.sizes.input, "a copy of the input");
+    if (!own_staging_.data()) own_staging_ = DeviceMemory(bound_.layout.sizes.input, "a copy of the input");
     return own_staging_.data();
   };
   return rooms;
@@ -163,7 +155,7 @@ interpreter::Rooms Binding::rooms() {
 /// Collective. What peers cannot map goes through memory that they can.
 void Binding::place_for_peers(const Arguments& arguments) {
   bound_to_ = passed(arguments);
-  const uint64_t staging_bytes = up(layout_.sizes.input, 256) + layout_.sizes.output;
+  const uint64_t staging_bytes = bound_.layout.sizes.input + bound_.layout.sizes.output;  // one behind the other
   bool staged = false;
   std::string error, why;
   interpreter::Rooms rooms;
@@ -183,14 +175,13 @@ void Binding::place_for_peers(const Arguments& arguments) {
   }
   agree_on_use(world_, error);
   if (any(world_, staged)) {
-    // The output follows the input.
-    staging_ = common_.pool->take(layout_.sizes.input + layout_.sizes.output);
+    staging_ = common_.pool->take(staging_bytes);
     room = staging_.at(int(rank_));
     placed_ = placement_->place(arguments.in, arguments.out, rooms);
     if (staged && !why.empty()) spdlog::info("rank {}: buffers are staged through scratch, since {}", rank_, why);
   }
-  peers_in_ = PeerMemory::exchange(world_, *common_.imports, placed_.in, placed_.in ? layout_.sizes.input : 0);
-  peers_out_ = PeerMemory::exchange(world_, *common_.imports, placed_.out, placed_.out ? layout_.sizes.output : 0);
+  peers_in_ = PeerMemory::exchange(world_, *common_.imports, placed_.in, placed_.in ? bound_.layout.sizes.input : 0);
+  peers_out_ = PeerMemory::exchange(world_, *common_.imports, placed_.out, placed_.out ? bound_.layout.sizes.output : 0);
 }
 
 // -- What the kernel works on
@@ -201,18 +192,18 @@ void Binding::make_control() {
   std::vector<Parts> parts;
   uint64_t most = 0;
   for (uint32_t rank = 0; rank < plan_->ranks(); ++rank) {
-    parts.emplace_back(*plan_, rank, layout_);
+    parts.emplace_back(*plan_, rank, bound_.layout);
     most = std::max(most, parts.back().bytes);
   }
   control_ = common_.pool->take(most);
-  for (image::Buffer& buffer : image_.buffers) {
+  for (image::Buffer& buffer : bound_.image.buffers) {
     char* const there = control_.at(int(buffer.rank));
     if (buffer.kind == uint32_t(BufferKind::scratch)) buffer.base = there + parts[buffer.rank].plain;
     if (buffer.kind == packet_kind) buffer.base = there + parts[buffer.rank].packets;
     if (reached_ && buffer.kind == uint32_t(BufferKind::input)) buffer.base = peers_in_.at(int(buffer.rank));
     if (reached_ && buffer.kind == uint32_t(BufferKind::output)) buffer.base = peers_out_.at(int(buffer.rank));
   }
-  for (const image::Channel& channel : image_.channels) {
+  for (const image::Channel& channel : bound_.image.channels) {
     const bool heard = channel.signal_at_peer != image::Channel::none;
     signals_at_peer_.push_back(
         heard ? reinterpret_cast<Signal*>(control_.at(int(channel.peer))) + channel.signal_at_peer : nullptr);
@@ -220,11 +211,11 @@ void Binding::make_control() {
 }
 
 void Binding::make_tapes() {
-  const size_t channels = image_.channels.size(), blocks = image_.blocks.size();
+  const size_t channels = bound_.image.channels.size(), blocks = bound_.image.blocks.size();
   // Recorded twice, since tapes name addresses of the memory that they lie in: their size is known after the first.
   TapePlaces places;
   places.signals_at_peer = signals_at_peer_;
-  Tapes tapes = record_tapes(image_, places, call().packet);
+  Tapes tapes = record_tapes(bound_.image, places, call().packet);
   uint64_t bytes = 0;
   const auto part = [&bytes](uint64_t size) {
     const uint64_t at = bytes;
@@ -234,8 +225,8 @@ void Binding::make_tapes() {
   const uint64_t tapes_at = part(tapes.bytes.size()), states_at = part(blocks * tapes.state_bytes),
                  expected_at = part(channels * sizeof(uint64_t)), pushed_at = part(channels * sizeof(uint64_t)),
                  completed_at = part(channels * sizeof(Signal)),
-                 semaphores_at = part(image_.semaphores.size() * sizeof(Semaphore)),
-                 barriers_at = part(image_.barriers * sizeof(Signal));
+                 semaphores_at = part(bound_.image.semaphores.size() * sizeof(Semaphore)),
+                 barriers_at = part(bound_.image.barriers * sizeof(Signal));
   local_ = DeviceMemory(bytes, "a plan's tapes and counters");
   char* const base = local_.data();
   places.signals = reinterpret_cast<const Signal*>(control_.at(int(rank_)));
@@ -245,12 +236,12 @@ void Binding::make_tapes() {
   places.completed = completed;
   places.semaphores = reinterpret_cast<Semaphore*>(base + semaphores_at);
   places.barriers = reinterpret_cast<Signal*>(base + barriers_at);
-  tapes = record_tapes(image_, places, call().packet);
+  tapes = record_tapes(bound_.image, places, call().packet);
 
   std::vector<char> content(bytes);
   std::memcpy(content.data() + tapes_at, tapes.bytes.data(), tapes.bytes.size());
-  for (size_t at = 0; at < image_.semaphores.size(); ++at) {
-    const Semaphore semaphore{image_.semaphores[at]};
+  for (size_t at = 0; at < bound_.image.semaphores.size(); ++at) {
+    const Semaphore semaphore{bound_.image.semaphores[at]};
     std::memcpy(content.data() + semaphores_at + at * sizeof semaphore, &semaphore, sizeof semaphore);
   }
   check(cudaMemcpy(base, content.data(), bytes, cudaMemcpyHostToDevice), "the tapes of a plan");
@@ -267,13 +258,13 @@ void Binding::make_tapes() {
   launch_.stops = stops_.device();
   if (common_.trace_launches != 0) {
     uint32_t most = 0;
-    for (const image::Block& block : image_.blocks) most = std::max(most, block.n);
+    for (const image::Block& block : bound_.image.blocks) most = std::max(most, block.n);
     launch_.trace.per_launch = most + 1;
     launch_.trace.per_block = launch_.trace.per_launch * common_.trace_launches;
     trace_ = DeviceMemory(blocks * launch_.trace.per_block * sizeof(TraceEntry), "a trace");
     launch_.trace.entries = reinterpret_cast<TraceEntry*>(trace_.data());
   }
-  if (image_.uses_port) {
+  if (bound_.image.uses_port) {
     port_ = std::make_unique<Proxy::Client>(common_.proxy(), signals_at_peer_, completed);
     launch_.fifo = port_->fifo();
   }
@@ -315,7 +306,7 @@ void Binding::run(const Plan&, const Arguments& arguments, void* run_on) {
   };
   move(placed_.before[1]);
   move(placed_.before[0]);
-  if (!image_.blocks.empty()) {
+  if (!bound_.image.blocks.empty()) {
     launch_.in = placed_.in;
     launch_.out = placed_.out;
     void* parameters[] = {&launch_};
@@ -324,7 +315,7 @@ void Binding::run(const Plan&, const Arguments& arguments, void* run_on) {
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config{};
-    config.gridDim = dim3(unsigned(image_.blocks.size()));
+    config.gridDim = dim3(unsigned(bound_.image.blocks.size()));
     config.blockDim = dim3(threads_);
     config.dynamicSmemBytes = shared_bytes_;
     config.stream = stream;
@@ -332,8 +323,8 @@ void Binding::run(const Plan&, const Arguments& arguments, void* run_on) {
     config.numAttrs = 1;
     check(cudaLaunchKernelExC(&config, kernel_, parameters), "the launch of a plan");
   }
-  if (average_over_ > 1) {
-    enqueue_average(placed_.out, layout_.sizes.output / dtype_size(call().dtype), call().dtype, average_over_,
+  if (bound_.average_over > 1) {
+    enqueue_average(placed_.out, bound_.layout.sizes.output / dtype_size(call().dtype), call().dtype, bound_.average_over,
                     stream);
     check(cudaGetLastError(), "the division of an average");
   }
@@ -345,10 +336,10 @@ void Binding::add_trace(std::vector<TraceSpan>& spans) {
   const CurrentDevice on(common_.device);
   check(cudaDeviceSynchronize(), "the end of what is traced");
   const size_t per_block = launch_.trace.per_block;
-  std::vector<TraceEntry> entries(image_.blocks.size() * per_block);
+  std::vector<TraceEntry> entries(bound_.image.blocks.size() * per_block);
   check(cudaMemcpy(entries.data(), trace_.data(), entries.size() * sizeof(TraceEntry), cudaMemcpyDeviceToHost),
         "a trace");
-  for (size_t block = 0; block < image_.blocks.size(); ++block) {
+  for (size_t block = 0; block < bound_.image.blocks.size(); ++block) {
     const ThreadBlock& of = plan_->gpus[rank_].threadblocks[block];
     // An operation ends where the next one begins; pipelines may have left their body's times out of order.
     std::map<uint32_t, std::vector<TraceEntry>> launches;
@@ -372,7 +363,7 @@ void Binding::add_trace(std::vector<TraceSpan>& spans) {
 Stop Binding::stopped(std::string& report) const {
   std::vector<cpu::Stuck> stuck;
   Stop reason = Stop::none;
-  for (size_t block = 0; block < image_.blocks.size(); ++block) {
+  for (size_t block = 0; block < bound_.image.blocks.size(); ++block) {
     const StopRecord& record = stops_[block];
     const Stop why = Stop(load_acquire(&record.reason));
     if (why == Stop::none) continue;

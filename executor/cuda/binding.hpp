@@ -75,10 +75,8 @@ class Binding final : public chorale::Binding {
   World& world_;
   const uint32_t rank_;
   const std::shared_ptr<const Plan> plan_;  ///< a copy: reports outlive the caller's
-  interpreter::Layout layout_;
-  interpreter::BoundImage image_;
+  interpreter::BoundPlan bound_;
   std::unique_ptr<interpreter::Placement> placement_;
-  uint32_t average_over_ = 0;
 
   bool reached_ = false;  ///< peers touch the input or output of some rank
   Passed bound_to_;       ///< if so

@@ -8,6 +8,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "../interpreter/packet_form.hpp"
 #include "../interpreter/semantics.hpp"
 #include "chorale/device/engine.hpp"
 #include "chorale/error.hpp"
@@ -66,15 +67,7 @@ class Recorder {
 
   template <class F>
   Stop with_packet(const F& f) const {
-    switch (packet_) {
-      case PacketForm::ll8:
-        return f(TypeTag<LL8>{});
-      case PacketForm::ll16:
-        return f(TypeTag<LL16>{});
-      case PacketForm::ll128:
-        break;
-    }
-    return f(TypeTag<LL128>{});
+    return interpreter::with_packet_form(packet_, f);
   }
 
   void enter(uint32_t record) { op_ = record - first_record_; }
@@ -545,7 +538,7 @@ Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& place
     tapes.pages = std::max(tapes.pages, uint32_t(pages.back().size()));
   }
   if (tapes.page.shared_bytes() > most_page_bytes) {
-    throw UsageError(fmt::format("a thread block's tape takes {} bytes of shared memory at a time, and no more than {} "
+    throw RunError(RunError::Reason::resources, fmt::format("a thread block's tape takes {} bytes of shared memory at a time, and no more than {} "
                                  "can be given: an operation with fewer operands is needed",
                                  tapes.page.shared_bytes(), most_page_bytes));
   }

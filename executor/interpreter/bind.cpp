@@ -419,21 +419,29 @@ std::optional<ReduceOp> only_operator(const Plan& plan, const std::string& what_
   return only;
 }
 
-Operator operator_of(const Plan& plan, int32_t code) {
-  if (code < 0) return {};
-  const ReduceOp op = ReduceOp(code);
-  only_operator(plan, reduce_op_name(op));
-  if (op != ReduceOp::avg) return {op, 0};
-  if (plan.collective != "allreduce" && plan.collective != "reducescatter") {
-    throw UsageError(fmt::format("plan '{}': avg is for allreduce and reducescatter, not for {}", plan.name,
-                                 plan.collective));
-  }
-  return {ReduceOp::sum, plan.ranks()};
-}
-
 BoundImage build_image(const Plan& plan, uint32_t rank, const Layout& layout, DType dtype,
                        std::optional<ReduceOp> replacement) {
   return Builder(plan, rank, layout, dtype, replacement).build();
+}
+
+BoundPlan bind_plan(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype, PacketForm packet, int32_t op) {
+  BoundPlan bound;
+  bound.layout = layout_of(plan, bytes, dtype, packet);
+  std::optional<ReduceOp> replacement;
+  if (op >= 0) {
+    replacement = ReduceOp(op);
+    only_operator(plan, reduce_op_name(*replacement));
+  }
+  if (replacement == ReduceOp::avg) {
+    if (plan.collective != "allreduce" && plan.collective != "reducescatter") {
+      throw UsageError(fmt::format("plan '{}': avg is for allreduce and reducescatter, not for {}", plan.name,
+                                   plan.collective));
+    }
+    replacement = ReduceOp::sum;
+    bound.average_over = plan.ranks();
+  }
+  bound.image = build_image(plan, rank, bound.layout, dtype, replacement);
+  return bound;
 }
 
 }  // namespace chorale::interpreter

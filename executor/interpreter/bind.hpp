@@ -47,16 +47,17 @@ bool reached_by_peers(const Plan&, uint32_t rank, BufferKind);
 /// \throws UsageError if there are several: "replaces" says what wanted to know
 std::optional<ReduceOp> only_operator(const Plan&, const std::string& what_for);
 
-/// What a call's operator (a ReduceOp, or -1: the plan's) makes of the plan's reductions: the operator that replaces
-/// them, and by how many ranks a result is divided at the end (0: not at all).
-struct Operator {
-  std::optional<ReduceOp> replacement;
-  uint32_t average_over = 0;
-};
-/// \throws UsageError for a plan that cannot be reduced so
-Operator operator_of(const Plan&, int32_t op);
-
 /// \throws UsageError naming the operation, for what is out of bounds, or has no form on its channel type
 BoundImage build_image(const Plan&, uint32_t rank, const Layout&, DType, std::optional<ReduceOp> replacement);
+
+/// What a plan is for one call on one rank.
+struct BoundPlan {
+  Layout layout;
+  BoundImage image;
+  uint32_t average_over = 0;  ///< by how many ranks the result is divided at the end; 0: not at all
+};
+/// \param op  a ReduceOp that replaces the plan's, or -1
+/// \throws UsageError as layout_of() and build_image(), and for a plan that cannot be reduced by `op`
+BoundPlan bind_plan(const Plan&, uint32_t rank, uint64_t bytes, DType, PacketForm, int32_t op);
 
 }  // namespace chorale::interpreter

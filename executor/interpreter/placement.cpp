@@ -103,6 +103,7 @@ void Placement::place_for_peers(Placed& placed, const void* in, void* out, bool 
   if (one_storage) {
     char* const storage = std::min(placed.in - in_at_, placed.out - out_at_);
     if (rooms.reachable(storage, std::max(in_bytes, out_bytes))) return;
+    placed.staged = true;
     placed.in = rooms.shared() + in_at_;
     placed.out = rooms.shared() + out_at_;
     if (!output_is_complete_) placed.before[1] = {placed.out, out, out_bytes};
@@ -112,10 +113,12 @@ void Placement::place_for_peers(Placed& placed, const void* in, void* out, bool 
   }
   const char* const first = placed.in;
   if (in_reached_ && in_bytes && placed.in && !rooms.reachable(placed.in, in_bytes)) {
+    placed.staged = true;
     placed.in = rooms.shared();
     placed.before[0] = {placed.in, first, in_bytes};
   }
   if (out_reached_ && out_bytes && !rooms.reachable(placed.out, out_bytes)) {
+    placed.staged = true;
     placed.out = rooms.shared() + in_bytes;
     if (!output_is_complete_) placed.before[1] = {placed.out, out, out_bytes};
     placed.after = {out, placed.out, out_bytes};

@@ -23,6 +23,7 @@ struct Move {
 /// Of one run: the first move, then the second, then the run on `in` and `out`, then `after`.
 struct Placed {
   char *in = nullptr, *out = nullptr;
+  bool staged = false;  ///< peers do not reach what was passed: it goes through Rooms::shared
   Move before[2], after;
 };
 

@@ -186,7 +186,7 @@ TEST(Recorder, refuses_a_step_that_no_page_holds) {
   std::vector<Operand> sources(6000, scratch(0));
   sources[0] = in(0);
   add(block(plan), Opcode::reduce_packets, sources, {out(0)});
-  EXPECT_THROW(Recorded(plan, 128), UsageError);
+  EXPECT_THROW(Recorded(plan, 128), RunError);
 }
 
 TEST(Recorder, pushes_data_and_then_its_signal) {
