@@ -1,5 +1,6 @@
-// What interpreting costs on GPUs: the hand-written packet all-reduces beside the plans of the same algorithms,
-// with the same blocks, threads and form of packets, in CUDA graphs, in turns, in one run. See README.md.
+// What interpreting costs on GPUs: the hand-written packet all-reduces beside the plans of the same
+// algorithms, with the same blocks, threads and form of packets, in CUDA graphs, in turns, in one run. See
+// README.md.
 
 #include <cuda_runtime_api.h>
 #include <sys/wait.h>
@@ -162,8 +163,9 @@ class Rank {
       const Times times = measure(algorithm, plan, bytes, verdict.wrong);
       verdict.slow |= times.plan > bar * times.by_hand;
       if (world_.rank() != 0) continue;
-      std::printf("%-8s  %10llu  %12.2f  %8.2f  %17.3f\n", algorithm.name.c_str(), static_cast<unsigned long long>(bytes),
-                  times.by_hand, times.plan, times.plan / times.by_hand);
+      std::printf("%-8s  %10llu  %12.2f  %8.2f  %17.3f\n", algorithm.name.c_str(),
+                  static_cast<unsigned long long>(bytes), times.by_hand, times.plan,
+                  times.plan / times.by_hand);
       std::fflush(stdout);
     }
     return verdict;
@@ -176,9 +178,10 @@ class Rank {
   };
 
   Plan plan_of(const Algorithm& algorithm) const {
-    dsl::Compiled compiled = dsl::build("allreduce_" + algorithm.name, {{"ranks", std::to_string(options_.ranks)},
-                                                                       {"instances", std::to_string(options_.blocks)}})
-                                 .compile();
+    dsl::Compiled compiled =
+        dsl::build("allreduce_" + algorithm.name, {{"ranks", std::to_string(options_.ranks)},
+                                                   {"instances", std::to_string(options_.blocks)}})
+            .compile();
     if (!compiled.ok()) throw UsageError(render(compiled.plan, compiled.diagnostics));
     compiled.plan.threads_per_block = uint64_t(options_.threads);
     for (const Gpu& gpu : compiled.plan.gpus) {
@@ -198,11 +201,15 @@ class Rank {
 
     const ByHand by_hand(world_, *pool_, abort_.device(world_.abort_word()), options_, algorithm, bytes);
     // LL16 as the kernels; in and out are not reached by peers, so the plan binds to any.
-    const Arguments arguments{
-        .in = input.data(), .out = output.data(), .bytes = bytes, .dtype = dtype_, .packet = PacketForm::ll16};
+    const Arguments arguments{.in = input.data(),
+                              .out = output.data(),
+                              .bytes = bytes,
+                              .dtype = dtype_,
+                              .packet = PacketForm::ll16};
     executor_->prepare(plan, arguments);
     Graph kernels(stream_, [&] {
-      check(algorithm.launch(by_hand.with, input.data(), output.data(), bytes, dtype_, stream_), "a hand-written kernel");
+      check(algorithm.launch(by_hand.with, input.data(), output.data(), bytes, dtype_, stream_),
+            "a hand-written kernel");
     });
     Graph plans(stream_, [&] { executor_->execute(plan, arguments, stream_); });
 
@@ -286,7 +293,8 @@ int run_rank(const Options& options, const std::string& address, int rank) {
       if (rank == 0) {
         std::printf("all-reduce, %s sum, %d ranks, %d blocks of %d threads, LL16, graphs of %u calls\n",
                     options.dtype.c_str(), options.ranks, options.blocks, options.threads, calls);
-        std::printf("%-8s  %10s  %12s  %8s  %17s\n", "", "bytes", "hand-written", "plan", "plan/hand-written");
+        std::printf("%-8s  %10s  %12s  %8s  %17s\n", "", "bytes", "hand-written", "plan",
+                    "plan/hand-written");
       }
       for (const Algorithm& algorithm : algorithms) {
         if (options.algorithm != "both" && options.algorithm != algorithm.name) continue;
@@ -343,7 +351,8 @@ int main(int argc, char** argv) {
   app.add_option("--bytes", options.sizes, "Sizes of the message; default 1K to 1M, times 4")
       ->transform(CLI::AsSizeValue(false))
       ->delimiter(',');
-  app.add_option("--dtype", options.dtype, "bf16 or f32; default bf16")->check(CLI::IsMember({"bf16", "f32"}));
+  app.add_option("--dtype", options.dtype, "bf16 or f32; default bf16")
+      ->check(CLI::IsMember({"bf16", "f32"}));
   app.add_option("--algorithm", options.algorithm, "one_shot, two_shot or both; default both")
       ->check(CLI::IsMember({"one_shot", "two_shot", "both"}));
   app.add_option("--blocks", options.blocks, "Thread blocks, of both; default 8")->check(CLI::Range(1, 128));

@@ -115,7 +115,8 @@ const std::array rows = {
     CHORALE_SETTING(packet, "kind of packets", parse_word(text, {"ll8", "ll16", "ll128"}), value),
     CHORALE_SETTING(log_level, "what goes to stderr",
                     parse_word(text, {"trace", "debug", "info", "warning", "error", "off"}), value),
-    CHORALE_SETTING(trace, "launches of each plan whose operations are timed", parse_number_to_4096(text), std::to_string(value)),
+    CHORALE_SETTING(trace, "launches of each plan whose operations are timed", parse_number_to_4096(text),
+                    std::to_string(value)),
     CHORALE_SETTING(require_proof, "refuse plans without a proof", parse_bool(text),
                     value ? "true"s : "false"s),
 };

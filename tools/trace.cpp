@@ -6,7 +6,6 @@
 #include <optional>
 #include <span>
 
-
 namespace chorale::tools {
 namespace {
 
@@ -18,7 +17,10 @@ Json events_of(const std::vector<TraceSpan>& spans, int rank) {
   uint64_t first = ~uint64_t{0};
   for (const TraceSpan& span : spans) first = std::min(first, span.begin_ns);
   const auto microseconds = [](uint64_t ns) { return double(ns) / 1e3; };
-  events.push_back({{"ph", "M"}, {"name", "process_name"}, {"pid", rank}, {"args", {{"name", "rank " + std::to_string(rank)}}}});
+  events.push_back({{"ph", "M"},
+                    {"name", "process_name"},
+                    {"pid", rank},
+                    {"args", {{"name", "rank " + std::to_string(rank)}}}});
   uint32_t named = 0;
   for (const TraceSpan& span : spans) {
     for (; named <= span.block; ++named) {
@@ -50,7 +52,8 @@ void write_trace(World& world, const Executor& executor, const std::string& path
   if (world.rank() == 0) {
     Json events = Json::array();
     for (const auto& bytes : all) {
-      for (Json& event : Json::parse(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()))) {
+      for (Json& event :
+           Json::parse(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()))) {
         events.push_back(std::move(event));
       }
     }

@@ -189,8 +189,10 @@ LaunchResult Binding::launch() {
 /// Peers may touch our memory from now on, if the plan's own signals say so.
 void Binding::publish() {
   Published& mine = *published_[rank_];
-  store_relaxed(&mine.in, placement_->in_reached() ? shared_word(placed_.in, bound_.layout.sizes.input) : uint64_t(0));
-  store_relaxed(&mine.out, placement_->out_reached() ? shared_word(placed_.out, bound_.layout.sizes.output) : uint64_t(0));
+  store_relaxed(&mine.in,
+                placement_->in_reached() ? shared_word(placed_.in, bound_.layout.sizes.input) : uint64_t(0));
+  store_relaxed(&mine.out, placement_->out_reached() ? shared_word(placed_.out, bound_.layout.sizes.output)
+                                                     : uint64_t(0));
   store_release(&mine.epoch, run_.epoch);
 }
 
@@ -209,7 +211,8 @@ void Binding::body(int block, BlockHost& host) {
 void Binding::finish() {
   if (bound_.average_over > 1) {
     reduction(ReduceOp::sum, this->call().dtype)
-        .divide(placed_.out, bound_.layout.sizes.output / dtype_size(this->call().dtype), bound_.average_over);
+        .divide(placed_.out, bound_.layout.sizes.output / dtype_size(this->call().dtype),
+                bound_.average_over);
   }
   ended_.store(0, std::memory_order_relaxed);
   epoch_ = run_.epoch;

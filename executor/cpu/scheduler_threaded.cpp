@@ -171,7 +171,8 @@ void ThreadedScheduler::end(std::unique_ptr<BlockTask> task, const Call& by) {
   if (&call != &by) (call.seat ? call.seat->rung : call.woken).notify_one();
 }
 
-/// Under mutex_: ring() follows. A launch is to allocate nothing, so tasks go one by one into lists that stay.
+/// Under mutex_: ring() follows. A launch is to allocate nothing, so tasks go one by one into lists that
+/// stay.
 void ThreadedScheduler::post(Seat& seat, std::unique_ptr<BlockTask> task) {
   if (seat.recorded) report(*task);
   seat.inbox.push_back(std::move(task));

@@ -1,4 +1,5 @@
-// The end of an average: a kernel of its own, since only it divides, and after the last operation of every block.
+// The end of an average: a kernel of its own, since only it divides, and after the last operation of every
+// block.
 #include <cuda_runtime_api.h>
 
 #include "chorale/device/numeric.hpp"

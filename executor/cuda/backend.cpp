@@ -43,7 +43,8 @@ class CudaBackend final : public Backend {
 
   ~CudaBackend() override { world_.group().before_reset(world_.rank(), this, {}); }
 
-  std::unique_ptr<chorale::Binding> bind(const Plan& plan, const Call& call, const Arguments& arguments) override {
+  std::unique_ptr<chorale::Binding> bind(const Plan& plan, const Call& call,
+                                         const Arguments& arguments) override {
     const CurrentDevice on(device_);
     const OutsideCapture outside;
     return std::make_unique<Binding>(common_, plan, call, arguments);
@@ -54,7 +55,8 @@ class CudaBackend final : public Backend {
     cuda::check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status), "the state of a stream");
     if (status == cudaStreamCaptureStatusNone) return;
     throw UsageError(
-        "this plan has not been bound to these arguments, which cannot be done while the stream is captured: call "
+        "this plan has not been bound to these arguments, which cannot be done while the stream is captured: "
+        "call "
         "Executor::prepare() with the same arguments on all ranks before the capture");
   }
 
@@ -71,7 +73,8 @@ class CudaBackend final : public Backend {
       // Where this rank's own blocks stood, unless that is what the error says already.
       const std::string mine = monitor_.report();
       if (mine.empty() || std::string(error.what()).find(mine) != std::string::npos) throw;
-      throw RunError(error.reason, std::string(error.what()) + "\nrank " + std::to_string(world_.rank()) + " in " + mine);
+      throw RunError(error.reason,
+                     std::string(error.what()) + "\nrank " + std::to_string(world_.rank()) + " in " + mine);
     }
     if (proxy_) {
       if (const std::string why = proxy_->error(); !why.empty()) throw RunError(RunError::Reason::other, why);

@@ -43,7 +43,8 @@ uint64_t buffer_id(const void* at) {
   unsigned long long id = 0;
   CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_BUFFER_ID};
   void* to[] = {&id};
-  if (driver().cuPointerGetAttributes(1, what, to, reinterpret_cast<CUdeviceptr>(at)) != CUDA_SUCCESS) return 0;
+  if (driver().cuPointerGetAttributes(1, what, to, reinterpret_cast<CUdeviceptr>(at)) != CUDA_SUCCESS)
+    return 0;
   return id;
 }
 
@@ -97,8 +98,9 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
   make_control();
   world::together(world_, [this] { make_tapes(); });
   common_.monitor->add(this);
-  spdlog::debug("rank {} bound plan '{}' to {} bytes on device {}: {} blocks of {} threads, {} bytes of control memory",
-                rank_, plan.name, call.bytes, common.device, bound_.image.blocks.size(), threads_, control_.bytes());
+  spdlog::debug(
+      "rank {} bound plan '{}' to {} bytes on device {}: {} blocks of {} threads, {} bytes of control memory",
+      rank_, plan.name, call.bytes, common.device, bound_.image.blocks.size(), threads_, control_.bytes());
 }
 
 Binding::~Binding() { common_.monitor->remove(this); }
@@ -106,9 +108,10 @@ Binding::~Binding() { common_.monitor->remove(this); }
 void Binding::choose_kernel() {
   kernel_ = interpreter_kernel(call().dtype, call().packet, reduces(*plan_));
   if (!kernel_) {
-    throw UsageError(fmt::format("reductions of {} were left out of this library: configure it with CHORALE_CUDA_DTYPES "
-                                 "that holds {}",
-                                 dtype_name(call().dtype), dtype_name(call().dtype)));
+    throw UsageError(
+        fmt::format("reductions of {} were left out of this library: configure it with CHORALE_CUDA_DTYPES "
+                    "that holds {}",
+                    dtype_name(call().dtype), dtype_name(call().dtype)));
   }
   threads_ = uint32_t(std::clamp<uint64_t>(up(plan_->threads_per_block, 32), 32, most_block_threads));
 }
@@ -121,13 +124,14 @@ void Binding::require_whole_lines() const {
     if (devices[peer].same_device(mine)) continue;
     int device = -1, native = 0;
     const bool known = cudaDeviceGetByPCIBusId(&device, devices[peer].bus_id.data()) == cudaSuccess &&
-                       cudaDeviceGetP2PAttribute(&native, cudaDevP2PAttrNativeAtomicSupported, common_.device, device) ==
-                           cudaSuccess;
+                       cudaDeviceGetP2PAttribute(&native, cudaDevP2PAttrNativeAtomicSupported, common_.device,
+                                                 device) == cudaSuccess;
     cudaGetLastError();  // a device that this process does not see is no failure
     if (known && native != 0) continue;
-    throw UsageError(fmt::format("packets of form ll128 need NVLink between all GPUs, but {} of rank {} and {} of rank {} "
-                                 "are not seen to have it: take ll16",
-                                 mine.text(), rank_, devices[peer].text(), peer));
+    throw UsageError(
+        fmt::format("packets of form ll128 need NVLink between all GPUs, but {} of rank {} and {} of rank {} "
+                    "are not seen to have it: take ll16",
+                    mine.text(), rank_, devices[peer].text(), peer));
   }
 }
 
@@ -139,8 +143,8 @@ Binding::Passed Binding::passed(const Arguments& arguments) {
 }
 
 bool Binding::serves(const Arguments& arguments) {
-  return !reached_ || (arguments.in == bound_to_.in && arguments.out == bound_to_.out &&
-                       passed(arguments) == bound_to_);
+  return !reached_ ||
+         (arguments.in == bound_to_.in && arguments.out == bound_to_.out && passed(arguments) == bound_to_);
 }
 
 interpreter::Rooms Binding::rooms() {
@@ -155,7 +159,8 @@ interpreter::Rooms Binding::rooms() {
 /// Collective. What peers cannot map goes through memory that they can.
 void Binding::place_for_peers(const Arguments& arguments) {
   bound_to_ = passed(arguments);
-  const uint64_t staging_bytes = bound_.layout.sizes.input + bound_.layout.sizes.output;  // one behind the other
+  const uint64_t staging_bytes =
+      bound_.layout.sizes.input + bound_.layout.sizes.output;  // one behind the other
   bool staged = false;
   std::string error, why;
   interpreter::Rooms rooms;
@@ -178,10 +183,13 @@ void Binding::place_for_peers(const Arguments& arguments) {
     staging_ = common_.pool->take(staging_bytes);
     room = staging_.at(int(rank_));
     placed_ = placement_->place(arguments.in, arguments.out, rooms);
-    if (staged && !why.empty()) spdlog::info("rank {}: buffers are staged through scratch, since {}", rank_, why);
+    if (staged && !why.empty())
+      spdlog::info("rank {}: buffers are staged through scratch, since {}", rank_, why);
   }
-  peers_in_ = PeerMemory::exchange(world_, *common_.imports, placed_.in, placed_.in ? bound_.layout.sizes.input : 0);
-  peers_out_ = PeerMemory::exchange(world_, *common_.imports, placed_.out, placed_.out ? bound_.layout.sizes.output : 0);
+  peers_in_ =
+      PeerMemory::exchange(world_, *common_.imports, placed_.in, placed_.in ? bound_.layout.sizes.input : 0);
+  peers_out_ = PeerMemory::exchange(world_, *common_.imports, placed_.out,
+                                    placed_.out ? bound_.layout.sizes.output : 0);
 }
 
 // -- What the kernel works on
@@ -201,7 +209,8 @@ void Binding::make_control() {
     if (buffer.kind == uint32_t(BufferKind::scratch)) buffer.base = there + parts[buffer.rank].plain;
     if (buffer.kind == packet_kind) buffer.base = there + parts[buffer.rank].packets;
     if (reached_ && buffer.kind == uint32_t(BufferKind::input)) buffer.base = peers_in_.at(int(buffer.rank));
-    if (reached_ && buffer.kind == uint32_t(BufferKind::output)) buffer.base = peers_out_.at(int(buffer.rank));
+    if (reached_ && buffer.kind == uint32_t(BufferKind::output))
+      buffer.base = peers_out_.at(int(buffer.rank));
   }
   for (const image::Channel& channel : bound_.image.channels) {
     const bool heard = channel.signal_at_peer != image::Channel::none;
@@ -212,7 +221,8 @@ void Binding::make_control() {
 
 void Binding::make_tapes() {
   const size_t channels = bound_.image.channels.size(), blocks = bound_.image.blocks.size();
-  // Recorded twice, since tapes name addresses of the memory that they lie in: their size is known after the first.
+  // Recorded twice, since tapes name addresses of the memory that they lie in: their size is known after the
+  // first.
   TapePlaces places;
   places.signals_at_peer = signals_at_peer_;
   Tapes tapes = record_tapes(bound_.image, places, call().packet);
@@ -223,7 +233,8 @@ void Binding::make_tapes() {
     return at;
   };
   const uint64_t tapes_at = part(tapes.bytes.size()), states_at = part(blocks * tapes.state_bytes),
-                 expected_at = part(channels * sizeof(uint64_t)), pushed_at = part(channels * sizeof(uint64_t)),
+                 expected_at = part(channels * sizeof(uint64_t)),
+                 pushed_at = part(channels * sizeof(uint64_t)),
                  completed_at = part(channels * sizeof(Signal)),
                  semaphores_at = part(bound_.image.semaphores.size() * sizeof(Semaphore)),
                  barriers_at = part(bound_.image.barriers * sizeof(Signal));
@@ -273,18 +284,20 @@ void Binding::make_tapes() {
   check(cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize, most_shared_bytes),
         fmt::format("{} bytes of shared memory for a block", shared_bytes_));
   int per_multiprocessor = 0, multiprocessors = 0;
-  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel_, int(threads_), shared_bytes_),
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel_, int(threads_),
+                                                      shared_bytes_),
         "the number of blocks that can be resident");
   check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, common_.device),
         "the number of multiprocessors");
   const uint64_t resident = uint64_t(per_multiprocessor) * uint64_t(multiprocessors);
   if (blocks > resident) {
-    throw RunError(RunError::Reason::resources,
-                   fmt::format("plan '{}' has {} thread blocks, but only {} can be resident at a time on device {} ({} "
-                               "multiprocessors, {} blocks of {} threads each): blocks that wait for one that has not "
-                               "begun would wait for ever; compile it with fewer instances",
-                               plan_->name, blocks, resident, common_.device, multiprocessors, per_multiprocessor,
-                               threads_));
+    throw RunError(
+        RunError::Reason::resources,
+        fmt::format("plan '{}' has {} thread blocks, but only {} can be resident at a time on device {} ({} "
+                    "multiprocessors, {} blocks of {} threads each): blocks that wait for one that has not "
+                    "begun would wait for ever; compile it with fewer instances",
+                    plan_->name, blocks, resident, common_.device, multiprocessors, per_multiprocessor,
+                    threads_));
   }
 }
 
@@ -310,7 +323,8 @@ void Binding::run(const Plan&, const Arguments& arguments, void* run_on) {
     launch_.in = placed_.in;
     launch_.out = placed_.out;
     void* parameters[] = {&launch_};
-    // It may begin before what precedes it in the stream has ended, and waits for that itself: see player.cuh.
+    // It may begin before what precedes it in the stream has ended, and waits for that itself: see
+    // player.cuh.
     cudaLaunchAttribute early{};
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;
@@ -324,8 +338,8 @@ void Binding::run(const Plan&, const Arguments& arguments, void* run_on) {
     check(cudaLaunchKernelExC(&config, kernel_, parameters), "the launch of a plan");
   }
   if (bound_.average_over > 1) {
-    enqueue_average(placed_.out, bound_.layout.sizes.output / dtype_size(call().dtype), call().dtype, bound_.average_over,
-                    stream);
+    enqueue_average(placed_.out, bound_.layout.sizes.output / dtype_size(call().dtype), call().dtype,
+                    bound_.average_over, stream);
     check(cudaGetLastError(), "the division of an average");
   }
   move(placed_.after);
@@ -337,8 +351,9 @@ void Binding::add_trace(std::vector<TraceSpan>& spans) {
   check(cudaDeviceSynchronize(), "the end of what is traced");
   const size_t per_block = launch_.trace.per_block;
   std::vector<TraceEntry> entries(bound_.image.blocks.size() * per_block);
-  check(cudaMemcpy(entries.data(), trace_.data(), entries.size() * sizeof(TraceEntry), cudaMemcpyDeviceToHost),
-        "a trace");
+  check(
+      cudaMemcpy(entries.data(), trace_.data(), entries.size() * sizeof(TraceEntry), cudaMemcpyDeviceToHost),
+      "a trace");
   for (size_t block = 0; block < bound_.image.blocks.size(); ++block) {
     const ThreadBlock& of = plan_->gpus[rank_].threadblocks[block];
     // An operation ends where the next one begins; pipelines may have left their body's times out of order.
@@ -353,8 +368,8 @@ void Binding::add_trace(std::vector<TraceSpan>& spans) {
       for (size_t at = 0; at + 1 < seen.size(); ++at) {
         if (seen[at].op >= of.ops.size()) continue;
         const Op& op = of.ops[seen[at].op];
-        spans.push_back({plan_->name, rank_, uint32_t(block), seen[at].op, info(op.code).name, plan_->line_of(op),
-                         epoch, seen[at].ns, seen[at + 1].ns});
+        spans.push_back({plan_->name, rank_, uint32_t(block), seen[at].op, info(op.code).name,
+                         plan_->line_of(op), epoch, seen[at].ns, seen[at + 1].ns});
       }
     }
   }

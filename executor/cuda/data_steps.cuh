@@ -61,8 +61,8 @@ CHORALE_FN Stop copy_whole(const Group& group, uint64_t bytes, const Source& sou
 
 /// first + others[0] + .. + others[n-1], N units of a thread at a time.
 template <ReduceOp Op, class T, uint32_t N, bool Lines, class Other, class P>
-CHORALE_FN Stop reduce_whole(const Group& group, uint64_t bytes, const Mem& first, const Other* others, uint32_t n,
-                             const Sinks<P>& sinks) {
+CHORALE_FN Stop reduce_whole(const Group& group, uint64_t bytes, const Mem& first, const Other* others,
+                             uint32_t n, const Sinks<P>& sinks) {
   return each_turn<N, Lines>(group, bytes, [&](const Turn& turn) {
     Unit held[N];
     const Stop stop = detail::combine_all<Op, T, true, N>(
@@ -83,8 +83,8 @@ CHORALE_FN Stop sum_packets_whole(const Group& group, uint64_t bytes, const Pack
       typename Packets<P>::Loaded held[K][1];
       const uint32_t here = n - before < K ? n - before : K;
       const Stop stop = Packets<P>::template gather<true, K, 1>(
-          group, turn, here, [packets, before](uint32_t source) -> const Packets<P>& { return packets[before + source]; },
-          held);
+          group, turn, here,
+          [packets, before](uint32_t source) -> const Packets<P>& { return packets[before + source]; }, held);
       if (stop != Stop::none) return stop;
 #pragma unroll
       for (uint32_t source = 0; source < K; ++source) {
@@ -111,13 +111,16 @@ CHORALE_FN bool has_lines(const TapeStep& step) {
 
 /// Unit by unit, or line by line, whatever exists of each.
 template <class Read, class P>
-CHORALE_FN Stop move_slowly(const Group& group, const TapeStep& step, const Sinks<P>& sinks, const Read& read) {
+CHORALE_FN Stop move_slowly(const Group& group, const TapeStep& step, const Sinks<P>& sinks,
+                            const Read& read) {
   const auto part = [&](const Turn& turn) {
     Unit held[1];
     const Stop stop = read(turn, held);
     if (stop != Stop::none) return stop;
-    for (uint32_t sink = 0; sink < sinks.n_plain; ++sink) sinks.plain[sink].template write<false, 1>(turn, held);
-    for (uint32_t sink = 0; sink < sinks.n_packets; ++sink) sinks.packets[sink].template write<false, 1>(turn, held);
+    for (uint32_t sink = 0; sink < sinks.n_plain; ++sink)
+      sinks.plain[sink].template write<false, 1>(turn, held);
+    for (uint32_t sink = 0; sink < sinks.n_packets; ++sink)
+      sinks.packets[sink].template write<false, 1>(turn, held);
     return Stop::none;
   };
   if constexpr (detail::by_line<Packets<P>>) {
@@ -141,9 +144,14 @@ __device__ __noinline__ Stop reduce_slowly(const TapeStep& step, const Page<P>& 
   const Packets<P>* const packets = page.packets + step.first_packets;
   const uint32_t n = step.n;
   const bool all_plain = step.kind == TapeKind::reduce, none_plain = step.kind == TapeKind::sum_packets;
-  const Sinks<P> sinks{plain + (all_plain ? 1 + n : none_plain ? 0 : 1), packets + (all_plain ? 0 : none_plain ? 1 + n : n),
+  const Sinks<P> sinks{plain + (all_plain    ? 1 + n
+                                : none_plain ? 0
+                                             : 1),
+                       packets + (all_plain    ? 0
+                                  : none_plain ? 1 + n
+                                               : n),
                        step.plain_sinks, step.packet_sinks};
-  return move_slowly(group, step, sinks, [&](const Turn& turn, Unit (&held)[1]) {
+  return move_slowly(group, step, sinks, [&](const Turn& turn, Unit(&held)[1]) {
     detail::Sum<Op, T> sum;
     Stop stop = none_plain ? packets[0].template read<false, 1>(group, turn, held)
                            : plain[0].template read<false, 1>(group, turn, held);
@@ -158,8 +166,8 @@ __device__ __noinline__ Stop reduce_slowly(const TapeStep& step, const Page<P>& 
   });
 }
 
-/// Steps that are not whole: tails, and buffers at odd addresses. Apart, so that the fast ways stay small: a GPU
-/// fetches code slowly that it has not run before.
+/// Steps that are not whole: tails, and buffers at odd addresses. Apart, so that the fast ways stay small: a
+/// GPU fetches code slowly that it has not run before.
 template <class T, class P>
 __device__ __noinline__ Stop run_slowly(const TapeStep& step, const Page<P>& page) {
   const Group group = block_group();
@@ -167,12 +175,16 @@ __device__ __noinline__ Stop run_slowly(const TapeStep& step, const Page<P>& pag
   const Packets<P>* const packets = page.packets + step.first_packets;
   if (step.kind == TapeKind::copy) {
     return move_slowly(group, step, Sinks<P>{plain + 1, packets, step.plain_sinks, step.packet_sinks},
-                       [&](const Turn& turn, Unit (&held)[1]) { return plain[0].template read<false, 1>(group, turn, held); });
+                       [&](const Turn& turn, Unit(&held)[1]) {
+                         return plain[0].template read<false, 1>(group, turn, held);
+                       });
   }
   if (step.kind == TapeKind::unpack) {
-    return group.agree(
-        move_slowly(group, step, Sinks<P>{plain, packets + 1, step.plain_sinks, step.packet_sinks},
-                    [&](const Turn& turn, Unit (&held)[1]) { return packets[0].template read<false, 1>(group, turn, held); }));
+    return group.agree(move_slowly(group, step,
+                                   Sinks<P>{plain, packets + 1, step.plain_sinks, step.packet_sinks},
+                                   [&](const Turn& turn, Unit(&held)[1]) {
+                                     return packets[0].template read<false, 1>(group, turn, held);
+                                   }));
   }
   Stop stop = Stop::none;
   if constexpr (!std::is_void<T>::value) {
@@ -205,7 +217,8 @@ CHORALE_FN Stop reduce_step(const Group& group, const TapeStep& step, const Page
     case TapeKind::reduce: {
       const Sinks<P> sinks{plain + 1 + n, packets, step.plain_sinks, step.packet_sinks};
       if constexpr (detail::by_line<Packets<P>>) {
-        if (has_lines<P>(step)) return reduce_whole<Op, T, 1, true>(group, step.bytes, plain[0], plain + 1, n, sinks);
+        if (has_lines<P>(step))
+          return reduce_whole<Op, T, 1, true>(group, step.bytes, plain[0], plain + 1, n, sinks);
       }
       if (several > 1 && n <= detail::together<T, several>) {
         return reduce_whole<Op, T, several, false>(group, step.bytes, plain[0], plain + 1, n, sinks);
@@ -214,7 +227,8 @@ CHORALE_FN Stop reduce_step(const Group& group, const TapeStep& step, const Page
     }
     case TapeKind::reduce_packets: {
       const Sinks<P> sinks{plain + 1, packets + n, step.plain_sinks, step.packet_sinks};
-      return reduce_whole<Op, T, 1, detail::by_line<Packets<P>>>(group, step.bytes, plain[0], packets, n, sinks);
+      return reduce_whole<Op, T, 1, detail::by_line<Packets<P>>>(group, step.bytes, plain[0], packets, n,
+                                                                 sinks);
     }
     default: {
       const Sinks<P> sinks{plain, packets + 1 + n, step.plain_sinks, step.packet_sinks};
@@ -243,8 +257,8 @@ struct BatchPart {
   Turn turn;
 };
 
-/// In a batch of steps of `lines` lines each, `all` together, the part of the calling thread whose warp is at line
-/// `first`. Lanes behind the last line get none.
+/// In a batch of steps of `lines` lines each, `all` together, the part of the calling thread whose warp is at
+/// line `first`. Lanes behind the last line get none.
 CHORALE_FN BatchPart batch_lines(const Group& group, uint32_t first, uint32_t lines, uint32_t all) {
   constexpr uint32_t lanes = LL128::units + 1;
   const uint32_t lane = group.rank % detail::warp_threads, slot = lane % lanes, line = first + lane / lanes;
@@ -258,8 +272,8 @@ CHORALE_FN BatchPart batch_lines(const Group& group, uint32_t first, uint32_t li
   return part;
 }
 
-/// Runs a batch of small copies side by side: threads that one of them leaves idle take another, so that a message
-/// to every peer, or from every peer, costs one round trip and not one each.
+/// Runs a batch of small copies side by side: threads that one of them leaves idle take another, so that a
+/// message to every peer, or from every peer, costs one round trip and not one each.
 template <class P>
 CHORALE_FN Stop run_batch(const Group& group, const TapeStep* steps, const Page<P>& page, uint32_t& op) {
   const auto move = [&](const BatchPart& part) {
@@ -284,7 +298,8 @@ CHORALE_FN Stop run_batch(const Group& group, const TapeStep* steps, const Page<
   if (has_lines<P>(*steps)) {
     const uint32_t lines = uint32_t(steps->bytes / packet_payload<LL128>), all = lines * steps->batch;
     const uint32_t stride = group.size / (LL128::units + 1);
-    for (uint32_t first = uint32_t(detail::first_line(group)); first < all && stop == Stop::none; first += stride) {
+    for (uint32_t first = uint32_t(detail::first_line(group)); first < all && stop == Stop::none;
+         first += stride) {
       stop = move(batch_lines(group, first, lines, all));
     }
   } else {
@@ -311,8 +326,8 @@ CHORALE_FN Stop run_data(const Group& group, const TapeStep& step, const Page<P>
   }
   Stop stop = Stop::none;
   if (step.kind == TapeKind::unpack) {
-    stop = copy_whole<detail::by_line<Packets<P>>>(group, step.bytes, packets[0],
-                      Sinks<P>{plain, packets + 1, step.plain_sinks, step.packet_sinks});
+    stop = copy_whole<detail::by_line<Packets<P>>>(
+        group, step.bytes, packets[0], Sinks<P>{plain, packets + 1, step.plain_sinks, step.packet_sinks});
   } else if constexpr (!std::is_void<T>::value) {
     const ReduceOp op = ReduceOp(step.reduce_op);
     stop = op == ReduceOp::sum || op == ReduceOp::avg ? reduce_step<ReduceOp::sum, T>(group, step, page)

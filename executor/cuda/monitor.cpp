@@ -55,7 +55,8 @@ void Monitor::look() {
       if (reason == Stop::none) reason = binding->stopped(report);
     }
   }
-  if (reason != Stop::none) world_.group().raise(reason, world_.rank(), "rank " + std::to_string(world_.rank()) + " in " + report);
+  if (reason != Stop::none)
+    world_.group().raise(reason, world_.rank(), "rank " + std::to_string(world_.rank()) + " in " + report);
 }
 
 void Monitor::watch() {

@@ -1,5 +1,6 @@
 /// \file
-/// The thread that sees, while an application is busy elsewhere, that a kernel has given up or a peer has died.
+/// The thread that sees, while an application is busy elsewhere, that a kernel has given up or a peer has
+/// died.
 #pragma once
 
 #include <atomic>

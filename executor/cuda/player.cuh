@@ -15,8 +15,8 @@ struct Shared {
 };
 
 /// Of one thread: waits until a word is at least `goal`.
-CHORALE_FN Stop wait_word(const Group& group, Shared& shared, const uint64_t* word, uint64_t goal, bool relaxed,
-                          uint32_t peer, uint32_t op) {
+CHORALE_FN Stop wait_word(const Group& group, Shared& shared, const uint64_t* word, uint64_t goal,
+                          bool relaxed, uint32_t peer, uint32_t op) {
   const auto came = [word, goal, relaxed]() -> bool {
     return (relaxed ? load_relaxed(word) : load_acquire(word)) >= goal;
   };
@@ -58,7 +58,8 @@ __device__ __noinline__ Stop push_one(const Launch& launch, Shared& shared, cons
 template <class P>
 CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& shared, uint64_t* counts,
                             const TapeStep& step, const Page<P>& page) {
-  if (step.kind != TapeKind::post_relaxed && step.kind != TapeKind::await && step.kind != TapeKind::await_relaxed) {
+  if (step.kind != TapeKind::post_relaxed && step.kind != TapeKind::await &&
+      step.kind != TapeKind::await_relaxed) {
     group.sync();
   }
   if (step.kind == TapeKind::sync) return Stop::none;
@@ -79,7 +80,8 @@ CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& sh
         const uint64_t goal =
             1 + (item.await.expected
                      ? add_relaxed(item.await.expected, uint64_t(1))
-                     : uint64_t(atomicAdd(reinterpret_cast<unsigned long long*>(counts + item.await.slot), 1ull)));
+                     : uint64_t(
+                           atomicAdd(reinterpret_cast<unsigned long long*>(counts + item.await.slot), 1ull)));
         mine = wait_word(group, shared, &item.await.mine->value, goal, step.kind == TapeKind::await_relaxed,
                          item.await.peer, item.await.op);
         break;
@@ -98,8 +100,8 @@ CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& sh
         // Tickets only grow: the round is over when the last ticket of it has been drawn.
         const uint64_t participants = item.meeting.participants;
         const uint64_t ticket = add_acq_rel(&item.meeting.word->value, uint64_t(1));
-        mine = wait_word(group, shared, &item.meeting.word->value, (ticket / participants + 1) * participants, false,
-                         launch.rank, step.op);
+        mine = wait_word(group, shared, &item.meeting.word->value, (ticket / participants + 1) * participants,
+                         false, launch.rank, step.op);
         break;
       }
       default:
@@ -138,8 +140,8 @@ CHORALE_FN void fetch_page(const PageShape& shape, char* room, const char* from)
   }
 }
 
-/// Makes addresses of a fetched page's places. The block has synchronised since it was fetched, and does so again
-/// before it is played.
+/// Makes addresses of a fetched page's places. The block has synchronised since it was fetched, and does so
+/// again before it is played.
 template <class P>
 CHORALE_FN Page<P> settle_page(const Launch& launch, char* room, uint64_t epoch, const Deadline* deadline) {
   const PageShape shape = launch.page;
@@ -156,8 +158,8 @@ CHORALE_FN Page<P> settle_page(const Launch& launch, char* room, uint64_t epoch,
       packets[at - shape.plain] = Packets<P>(address, uint32_t(epoch), deadline);
     }
   }
-  return {reinterpret_cast<const TapeStep*>(room + 16), reinterpret_cast<const TapeItem*>(room + shape.items_at()), plain,
-          packets};
+  return {reinterpret_cast<const TapeStep*>(room + 16),
+          reinterpret_cast<const TapeItem*>(room + shape.items_at()), plain, packets};
 }
 
 /// T: the element type, or void in a kernel for plans that do not reduce. P: the form of packets.
@@ -170,8 +172,8 @@ __global__ void __launch_bounds__(most_threads, 1) play(const __grid_constant__ 
   char* const state_at = launch.states + uint64_t(blockIdx.x) * launch.state_bytes;
   const char* pages = launch.tapes + uint64_t(blockIdx.x) * launch.pages * launch.page.bytes();
 
-  // The tape is fetched while what precedes this launch in the stream still ends, since no launch changes it. All else
-  // waits until that has ended.
+  // The tape is fetched while what precedes this launch in the stream still ends, since no launch changes it.
+  // All else waits until that has ended.
   const uint32_t state_units = launch.state_bytes / 16;
   char* const page_at = reinterpret_cast<char*>(room + state_units);
   fetch_page(launch.page, page_at, pages);
@@ -220,8 +222,8 @@ __global__ void __launch_bounds__(most_threads, 1) play(const __grid_constant__ 
     __syncthreads();
   }
 
-  // The next launch in the stream may take its place on the chip: not before, when it would keep others from it
-  // without any use.
+  // The next launch in the stream may take its place on the chip: not before, when it would keep others from
+  // it without any use.
   asm volatile("griddepcontrol.launch_dependents;");
   __syncthreads();
   if (launch.trace.entries) mark(launch.trace, epoch, ~0u);

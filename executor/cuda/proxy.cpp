@@ -11,7 +11,10 @@
 namespace chorale::cuda {
 
 Proxy::Proxy(int device)
-    : device_(device), ring_(slots), tail_(1), head_(sizeof(uint64_t), "the counter of the port channels' FIFO") {
+    : device_(device),
+      ring_(slots),
+      tail_(1),
+      head_(sizeof(uint64_t), "the counter of the port channels' FIFO") {
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream for port channels");
   thread_ = std::thread([this] { serve(); });
 }
@@ -113,7 +116,8 @@ void Proxy::handle(const PortTrigger& trigger) {
       write(&there->value, ++client->posted_[trigger.channel], "a signal of a port channel");
     }
   }
-  write(&client->completed_[trigger.channel].value, ++client->done_[trigger.channel], "a port channel's progress");
+  write(&client->completed_[trigger.channel].value, ++client->done_[trigger.channel],
+        "a port channel's progress");
 }
 
 }  // namespace chorale::cuda

@@ -28,8 +28,8 @@ struct Step {
 /// The machine that semantics.hpp runs on here: it does nothing, and notes what a thread block is to do.
 class Recorder {
  public:
-  Recorder(const image::Image& image, const TapePlaces& places, PacketForm packet,
-           bool even, const std::vector<uint32_t>& waiters)
+  Recorder(const image::Image& image, const TapePlaces& places, PacketForm packet, bool even,
+           const std::vector<uint32_t>& waiters)
       : image_(image), places_(places), packet_(packet), even_(even), waiters_(waiters) {}
 
   std::vector<Step>& steps() { return steps_; }
@@ -85,10 +85,14 @@ class Recorder {
   }
 
   template <class First, class Other, class Sink>
-  Stop reduce(ReduceOp op, uint64_t bytes, const First& first, const Other* others, uint32_t n, const Sink& sink) {
+  Stop reduce(ReduceOp op, uint64_t bytes, const First& first, const Other* others, uint32_t n,
+              const Sink& sink) {
     constexpr bool plain_first = std::is_same_v<First, Mem>, plain = std::is_same_v<Other, Mem>;
     static_assert(plain_first || !plain, "packets, then plain memory: no operation does so");
-    Step& step = data(plain ? TapeKind::reduce : plain_first ? TapeKind::reduce_packets : TapeKind::sum_packets, bytes);
+    Step& step = data(plain         ? TapeKind::reduce
+                      : plain_first ? TapeKind::reduce_packets
+                                    : TapeKind::sum_packets,
+                      bytes);
     step.step.reduce_op = uint8_t(op);
     add(step, first);
     for (uint32_t other = 0; other < n; ++other) add(step, others[other]);
@@ -100,7 +104,8 @@ class Recorder {
   template <class Sink>
   Stop reduce_members(ReduceOp op, uint64_t bytes, const pieces::Members& from, const Sink& sink) {
     std::vector<Mem> members;
-    for (uint32_t member = 0; member < from.n; ++member) members.emplace_back(from.data[member] + from.offset, from.valid);
+    for (uint32_t member = 0; member < from.n; ++member)
+      members.emplace_back(from.data[member] + from.offset, from.valid);
     return reduce(op, bytes, members[0], members.data() + 1, from.n - 1, sink);
   }
 
@@ -144,13 +149,15 @@ class Recorder {
 
   Stop acquire(const op::Ids& semaphores) {
     Step& step = other(TapeKind::acquire);
-    for (uint32_t at = 0; at < semaphores.n; ++at) item(step).permit = {places_.semaphores + semaphores.first[at]};
+    for (uint32_t at = 0; at < semaphores.n; ++at)
+      item(step).permit = {places_.semaphores + semaphores.first[at]};
     return Stop::none;
   }
 
   void release(const op::Ids& semaphores) {
     Step& step = other(TapeKind::release);
-    for (uint32_t at = 0; at < semaphores.n; ++at) item(step).permit = {places_.semaphores + semaphores.first[at]};
+    for (uint32_t at = 0; at < semaphores.n; ++at)
+      item(step).permit = {places_.semaphores + semaphores.first[at]};
   }
 
   Stop arrive(uint32_t id, uint32_t participants) {
@@ -164,7 +171,8 @@ class Recorder {
   Stop push(Action action, const op::Ids& channels) {
     Step& step = other(TapeKind::push);
     for (uint32_t at = 0; at < channels.n; ++at) {
-      item(step).push = {places_.pushed + channels.first[at], channels.first[at], has(action, Action::signal), ~0u, ~0u};
+      item(step).push = {places_.pushed + channels.first[at], channels.first[at], has(action, Action::signal),
+                         ~0u, ~0u};
     }
     return Stop::none;
   }
@@ -186,9 +194,11 @@ class Recorder {
         pieces::each(
             *this, part,
             [&](uint64_t first, uint64_t bytes) {
-              const Mem source = pieces::memory(*this, from, 0, first), sink = pieces::memory(*this, to, 0, first);
+              const Mem source = pieces::memory(*this, from, 0, first),
+                        sink = pieces::memory(*this, to, 0, first);
               const uint64_t exist = std::min({bytes, source.valid, sink.valid});
-              if (source.data && sink.data && exist != 0) push_one(channels.first[at], source, sink, exist, false);
+              if (source.data && sink.data && exist != 0)
+                push_one(channels.first[at], source, sink, exist, false);
               return Stop::none;
             },
             from, to);
@@ -295,7 +305,8 @@ void settle_banks(std::vector<TapePlace>& odd, const std::vector<TapePlace>& eve
   for (size_t at = 0; at < odd.size(); ++at) odd[at].even = even[at].at - odd[at].at;
 }
 
-/// Bytes of a step, in multiples of `grain`, that exist at all its places and are aligned, given that what is passed is.
+/// Bytes of a step, in multiples of `grain`, that exist at all its places and are aligned, given that what is
+/// passed is.
 uint64_t whole_bytes(const Step& step, uint64_t grain) {
   uint64_t bytes = step.step.bytes;
   for (const TapePlace& place : step.plain) {
@@ -314,8 +325,8 @@ uint8_t passed_by(const Step& step) {
   return passed;
 }
 
-/// Data steps as whole units, or whole lines, and what is left of them apart: the fast way knows no tails. The last chunk
-/// of a message counts as many bytes as the others, though not all of them exist.
+/// Data steps as whole units, or whole lines, and what is left of them apart: the fast way knows no tails.
+/// The last chunk of a message counts as many bytes as the others, though not all of them exist.
 void split_tails(std::vector<Step>& steps, PacketForm packet) {
   std::vector<Step> split;
   for (Step& step : steps) {
@@ -351,8 +362,8 @@ void split_tails(std::vector<Step>& steps, PacketForm packet) {
   steps = std::move(split);
 }
 
-/// Whether all threads of the block meet in a step of its own accord, so that a sync beside it orders nothing more:
-/// what lies before it is ordered before what lies behind it, and it touches no data itself.
+/// Whether all threads of the block meet in a step of its own accord, so that a sync beside it orders nothing
+/// more: what lies before it is ordered before what lies behind it, and it touches no data itself.
 bool meets(TapeKind kind) {
   switch (kind) {
     case TapeKind::sync:
@@ -372,7 +383,8 @@ bool meets(TapeKind kind) {
 
 /// Whether they meet at its end.
 bool ends_in_meeting(TapeKind kind) {
-  return meets(kind) || kind == TapeKind::unpack || kind == TapeKind::reduce_packets || kind == TapeKind::sum_packets;
+  return meets(kind) || kind == TapeKind::unpack || kind == TapeKind::reduce_packets ||
+         kind == TapeKind::sum_packets;
 }
 
 /// Posts next to each other leave together, and waits next to each other wait together.
@@ -382,8 +394,8 @@ bool joins(const TapeStep& before, const TapeStep& next) {
          next.kind == TapeKind::await_relaxed;
 }
 
-/// Leaves out syncs that order nothing: the compiler puts them around every signal and wait, since MSCCL++ knows no
-/// other way. Joins what can go together.
+/// Leaves out syncs that order nothing: the compiler puts them around every signal and wait, since MSCCL++
+/// knows no other way. Joins what can go together.
 void tidy(std::vector<Step>& steps) {
   std::vector<Step> kept;
   for (size_t at = 0; at < steps.size(); ++at) {
@@ -430,8 +442,8 @@ std::vector<Page> paginate(const std::vector<Step>& steps, uint64_t page_bytes) 
   return pages;
 }
 
-/// Whether two pieces of memory may be one, of which at least one is written. A plan in place has its input and output
-/// in one buffer, so that what is passed as one may be the other.
+/// Whether two pieces of memory may be one, of which at least one is written. A plan in place has its input
+/// and output in one buffer, so that what is passed as one may be the other.
 bool may_touch(const TapePlace& a, uint64_t a_bytes, const TapePlace& b, uint64_t b_bytes) {
   constexpr uint64_t tags = TapePlace::in | TapePlace::out;
   if ((a.at & tags) != (b.at & tags)) return (a.at & tags) != 0 && (b.at & tags) != 0;
@@ -447,7 +459,8 @@ bool is_batchable(const Step& step) {
 
 bool independent(const Step& a, const Step& b) {
   const uint64_t bytes = a.step.bytes;
-  const size_t a_sources = a.step.kind == TapeKind::copy ? 1 : 0, b_sources = b.step.kind == TapeKind::copy ? 1 : 0;
+  const size_t a_sources = a.step.kind == TapeKind::copy ? 1 : 0,
+               b_sources = b.step.kind == TapeKind::copy ? 1 : 0;
   for (size_t one = 0; one < a.plain.size(); ++one) {
     for (size_t other = 0; other < b.plain.size(); ++other) {
       const bool written = one >= a_sources || other >= b_sources;
@@ -457,25 +470,28 @@ bool independent(const Step& a, const Step& b) {
   return true;
 }
 
-/// Steps from `at` on that may run side by side: alike, of equal size, with no sync between them, and none touches what
-/// another one writes.
+/// Steps from `at` on that may run side by side: alike, of equal size, with no sync between them, and none
+/// touches what another one writes.
 uint16_t batch_from(const std::vector<Step>& steps, size_t at, size_t end) {
   constexpr size_t most = 32;
   if (!is_batchable(steps[at])) return 1;
   size_t next = at + 1;
   for (; next < end && next - at < most; ++next) {
     if (!is_batchable(steps[next]) || steps[next].step.kind != steps[at].step.kind ||
-        steps[next].step.bytes != steps[at].step.bytes || steps[next].packets.empty() != steps[at].packets.empty()) {
+        steps[next].step.bytes != steps[at].step.bytes ||
+        steps[next].packets.empty() != steps[at].packets.empty()) {
       break;
     }
     bool apart = true;
-    for (size_t before = at; before < next; ++before) apart = apart && independent(steps[before], steps[next]);
+    for (size_t before = at; before < next; ++before)
+      apart = apart && independent(steps[before], steps[next]);
     if (!apart) break;
   }
   return uint16_t(next - at);
 }
 
-void write_page(char* to, const PageShape& shape, const std::vector<Step>& steps, const Page& page, bool more) {
+void write_page(char* to, const PageShape& shape, const std::vector<Step>& steps, const Page& page,
+                bool more) {
   PageHeader header;
   header.steps = uint32_t(page.end - page.first);
   header.more = more;
@@ -496,7 +512,8 @@ void write_page(char* to, const PageShape& shape, const std::vector<Step>& steps
       }
       std::memcpy(to + shape.items_at() + items++ * sizeof item, &item, sizeof item);
     }
-    for (const TapePlace& place : from.plain) std::memcpy(to + shape.plain_at() + plain++ * sizeof place, &place, sizeof place);
+    for (const TapePlace& place : from.plain)
+      std::memcpy(to + shape.plain_at() + plain++ * sizeof place, &place, sizeof place);
     for (const TapePlace& place : from.packets) {
       std::memcpy(to + shape.packets_at() + packets++ * sizeof place, &place, sizeof place);
     }
@@ -538,9 +555,11 @@ Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& place
     tapes.pages = std::max(tapes.pages, uint32_t(pages.back().size()));
   }
   if (tapes.page.shared_bytes() > most_page_bytes) {
-    throw RunError(RunError::Reason::resources, fmt::format("a thread block's tape takes {} bytes of shared memory at a time, and no more than {} "
-                                 "can be given: an operation with fewer operands is needed",
-                                 tapes.page.shared_bytes(), most_page_bytes));
+    throw RunError(
+        RunError::Reason::resources,
+        fmt::format("a thread block's tape takes {} bytes of shared memory at a time, and no more than {} "
+                    "can be given: an operation with fewer operands is needed",
+                    tapes.page.shared_bytes(), most_page_bytes));
   }
   const uint64_t page_size = tapes.page.bytes();
   tapes.bytes.resize(blocks.size() * tapes.pages * page_size);

@@ -29,13 +29,14 @@ struct Tapes {
   uint32_t state_bytes = 0;
 };
 
-/// Of shared memory, that a page is to take: steps of a usual tape fit in one, and several blocks on a multiprocessor.
+/// Of shared memory, that a page is to take: steps of a usual tape fit in one, and several blocks on a
+/// multiprocessor.
 constexpr uint64_t default_page_bytes = 24 << 10;
 
-/// `image` with the bases of its buffers set; those of this rank's own input and output (buffers 0 and 1) are passed
-/// anew at every launch.
-/// \param page_bytes  of shared memory that a page takes at most, unless a single step takes more
-/// \throws RunError resources for a block whose step has more places than fit in shared memory
+/// `image` with the bases of its buffers set; those of this rank's own input and output (buffers 0 and 1) are
+/// passed anew at every launch. \param page_bytes  of shared memory that a page takes at most, unless a
+/// single step takes more \throws RunError resources for a block whose step has more places than fit in
+/// shared memory
 Tapes record_tapes(const interpreter::BoundImage& image, const TapePlaces& places, PacketForm packet,
                    uint64_t page_bytes = default_page_bytes);
 

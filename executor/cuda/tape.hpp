@@ -1,13 +1,13 @@
 /// \file
 /// What a launch works on, as host and device see it. C++17.
 ///
-/// A thread block of a plan becomes a tape: what its operations come down to, written once, when the plan is bound,
-/// by running them on a machine that records (recorder.hpp). A tape is played by a thread block of CUDA; it lies in
-/// shared memory while it is played, with every address settled, so that playing reads nothing across the chip but
-/// data. A tape that is longer than a page is played page after page.
+/// A thread block of a plan becomes a tape: what its operations come down to, written once, when the plan is
+/// bound, by running them on a machine that records (recorder.hpp). A tape is played by a thread block of
+/// CUDA; it lies in shared memory while it is played, with every address settled, so that playing reads
+/// nothing across the chip but data. A tape that is longer than a page is played page after page.
 ///
-/// What grows from launch to launch is in device memory (BlockState) and advanced by the block itself: a launch's
-/// arguments never change, so a CUDA graph may replay it.
+/// What grows from launch to launch is in device memory (BlockState) and advanced by the block itself: a
+/// launch's arguments never change, so a CUDA graph may replay it.
 #pragma once
 
 #include <cstdint>
@@ -28,28 +28,29 @@ enum class TapeKind : uint8_t {
   release,
   barrier,
   push,
-  copy,           ///< plain memory to all sinks
-  unpack,         ///< packets to all sinks
-  reduce,         ///< plain memory, combined, to all sinks
-  reduce_packets, ///< plain memory, then packets, combined, to all sinks
-  sum_packets,    ///< packets only, combined, to all sinks
+  copy,            ///< plain memory to all sinks
+  unpack,          ///< packets to all sinks
+  reduce,          ///< plain memory, combined, to all sinks
+  reduce_packets,  ///< plain memory, then packets, combined, to all sinks
+  sum_packets,     ///< packets only, combined, to all sinks
 };
 
 /// A step of a tape. Data steps have `bytes`, sources and sinks; others have `n` items.
 struct alignas(16) TapeStep {
   TapeKind kind = TapeKind::sync;
   uint8_t reduce_op = 0;
-  uint8_t whole = 0;     ///< all sources and sinks are whole 16-byte units, aligned if what is passed is
-  uint8_t passed = 0;    ///< 1: the passed input is among them; 2: the passed output
-  uint32_t op = 0;       ///< in the plan's thread block
+  uint8_t whole = 0;   ///< all sources and sinks are whole 16-byte units, aligned if what is passed is
+  uint8_t passed = 0;  ///< 1: the passed input is among them; 2: the passed output
+  uint32_t op = 0;     ///< in the plan's thread block
   uint64_t bytes = 0;
-  uint16_t n = 0;              ///< items, or sources
+  uint16_t n = 0;  ///< items, or sources
   uint16_t plain_sinks = 0, packet_sinks = 0;
   uint16_t reserved = 0;
   uint16_t first_plain = 0;    ///< in the page's plain places: sources, then sinks
   uint16_t first_packets = 0;  ///< in the page's packet places: sources, then sinks
   uint16_t first_item = 0;
-  uint16_t batch = 1;  ///< so many steps from here on are alike, move as many bytes each, and do not touch each other's
+  uint16_t batch =
+      1;  ///< so many steps from here on are alike, move as many bytes each, and do not touch each other's
 };
 static_assert(sizeof(TapeStep) == 32);
 
@@ -60,7 +61,8 @@ union TapeItem {
   } post;
   struct Await {
     const Signal* mine;
-    uint64_t* expected;  ///< posts waited for, where several blocks wait on the channel; null: BlockState's `slot`
+    uint64_t*
+        expected;  ///< posts waited for, where several blocks wait on the channel; null: BlockState's `slot`
     uint32_t slot;
     uint32_t peer;
     uint32_t op;  ///< in the plan's thread block: steps next to each other are one
@@ -103,8 +105,8 @@ struct TapePlace {
   }
 };
 
-/// How every page of every block is laid out, in this order and each aligned to 16 bytes: a PageHeader, steps, items,
-/// plain places, packet places.
+/// How every page of every block is laid out, in this order and each aligned to 16 bytes: a PageHeader,
+/// steps, items, plain places, packet places.
 struct PageShape {
   uint32_t steps = 0, items = 0, plain = 0, packets = 0;  ///< room for so many
 
@@ -178,7 +180,7 @@ struct PortFifo {
 };
 
 struct Launch {
-  const char* tapes = nullptr;   ///< by block: its pages
+  const char* tapes = nullptr;  ///< by block: its pages
   char* states = nullptr;
   PageShape page;
   uint32_t pages = 1;        ///< of each block

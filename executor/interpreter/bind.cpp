@@ -162,7 +162,8 @@ class Builder {
                          dtype_name(dtype_)));
     }
     const uint64_t bytes = op_->chunks * layout_.chunk_bytes;
-    // A turn ends between packets. All pipelines of the plan have longer turns then: they may count each other's.
+    // A turn ends between packets. All pipelines of the plan have longer turns then: they may count each
+    // other's.
     uint64_t turn = op_->unit_bytes;
     if (layout_.packet > unit_bytes) turn = (turn + layout_.packet - 1) / layout_.packet * layout_.packet;
     record.body = op_->body;
@@ -205,9 +206,9 @@ class Builder {
       }
       place.buffer = target(rank, kind, operand, field);
     }
-    const Buffer& shape = image_.buffers[is_switched(field.role)
-                                             ? image_.members[image_.switches[place.buffer].first]
-                                             : place.buffer];
+    const Buffer& shape =
+        image_.buffers[is_switched(field.role) ? image_.members[image_.switches[place.buffer].first]
+                                               : place.buffer];
     const image::Position at = image::locate(shape, place.start);
     place.offset = at.offset;
     place.valid = at.valid;
@@ -424,7 +425,8 @@ BoundImage build_image(const Plan& plan, uint32_t rank, const Layout& layout, DT
   return Builder(plan, rank, layout, dtype, replacement).build();
 }
 
-BoundPlan bind_plan(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype, PacketForm packet, int32_t op) {
+BoundPlan bind_plan(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype, PacketForm packet,
+                    int32_t op) {
   BoundPlan bound;
   bound.layout = layout_of(plan, bytes, dtype, packet);
   std::optional<ReduceOp> replacement;

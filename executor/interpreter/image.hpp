@@ -44,7 +44,8 @@ struct Place {
   uint64_t offset = 0;  ///< where `start` is, from the beginning of the buffer
   uint64_t valid = 0;   ///< bytes that exist from there on, in its segment
   uint32_t buffer = 0;  ///< in Image::buffers, or, for switched roles, in Image::switches
-  bool whole = false;   ///< all of it lies in one segment: found out once, since a division takes long on a GPU
+  bool whole =
+      false;  ///< all of it lies in one segment: found out once, since a division takes long on a GPU
 };
 
 /// One end of a memory or port channel. Memory channels come first.

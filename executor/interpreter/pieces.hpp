@@ -60,14 +60,14 @@ CHORALE_FN image::Position position(const M& m, const Place& place, uint64_t at)
   return image::locate(shape<R>(m, place), place.start + at);
 }
 
-/// A position in the packet scratch that is Image::buffers[buffer]: between two packets, as all places where operands
-/// begin and are cut are multiples of the layout's alignment.
+/// A position in the packet scratch that is Image::buffers[buffer]: between two packets, as all places where
+/// operands begin and are cut are multiples of the layout's alignment.
 template <class P, class M>
 CHORALE_FN Packets<P> packets_at(M& m, uint32_t buffer, uint64_t nominal) {
   char* const base = m.base(buffer);
-  return Packets<P>(
-      static_cast<void*>(base + packet_offset<P>(nominal) + m.packet_bank(m.image().buffers[buffer].bank_bytes)), m.flag(),
-      m.deadline());
+  return Packets<P>(static_cast<void*>(base + packet_offset<P>(nominal) +
+                                       m.packet_bank(m.image().buffers[buffer].bank_bytes)),
+                    m.flag(), m.deadline());
 }
 
 template <class M, Role R>
@@ -75,7 +75,8 @@ CHORALE_FN Mem memory(M& m, const op::Places<R>& places, uint32_t place, uint64_
   const Place& of = places[place];
   const image::Position found = position<R>(m, of, at);
   char* const base = m.base(of.buffer);
-  return Mem(base ? base + found.offset + m.bank(m.image().buffers[of.buffer].bank_bytes) : nullptr, found.valid);
+  return Mem(base ? base + found.offset + m.bank(m.image().buffers[of.buffer].bank_bytes) : nullptr,
+             found.valid);
 }
 
 template <class P, class M, Role R>
@@ -272,8 +273,8 @@ CHORALE_FN Stop combine_packets_to(M& m, ReduceOp op, const op::Slice& slice,
         m, m.range(src[0].bytes, slice),
         [&](uint64_t at, uint64_t bytes) {
           const pieces::List<Packets<P>> from = pieces::all_packets<P>(m, at, src);
-          const Stop stop = m.reduce(op, bytes, from.items[0], from.items + 1, from.n - 1,
-                                     pieces::memory(m, dst, 0, at));
+          const Stop stop =
+              m.reduce(op, bytes, from.items[0], from.items + 1, from.n - 1, pieces::memory(m, dst, 0, at));
           m.release_lists();
           return stop;
         },

@@ -1,6 +1,6 @@
 /// \file
-/// Where a run's input and output are, given what the caller passed: in place or not, and copies around the run
-/// where the plan wants it otherwise.
+/// Where a run's input and output are, given what the caller passed: in place or not, and copies around the
+/// run where the plan wants it otherwise.
 #pragma once
 
 #include <cstdint>
@@ -53,8 +53,9 @@ class Placement {
   MessageSizes sizes_;
   uint32_t rank_;
   bool plan_in_place_ = false;
-  bool one_storage_ = false;  ///< out of place, a plan in place has input and output in one piece all the same
-  bool scatters_ = false;     ///< a plan in place has its output in its input, not the other way round
+  bool one_storage_ =
+      false;               ///< out of place, a plan in place has input and output in one piece all the same
+  bool scatters_ = false;  ///< a plan in place has its output in its input, not the other way round
   bool output_is_complete_ = false;
   bool needs_input_ = true;
   uint64_t in_at_ = 0, out_at_ = 0;  ///< in place: of input and output, in the larger one

@@ -123,8 +123,10 @@ inline Prepared prepare(const Case& of) {
   oracle::Setting setting = of.built->setting;
   setting.type = of.type;
   setting.op = of.op;
-  // A line of packets has seven units of data. Where chunks begin matters to this one of those that send packets.
-  if (of.packet == chorale::PacketForm::ll128 && setting.algorithm == "allreduce_two_shot") setting.unit = 112;
+  // A line of packets has seven units of data. Where chunks begin matters to this one of those that send
+  // packets.
+  if (of.packet == chorale::PacketForm::ll128 && setting.algorithm == "allreduce_two_shot")
+    setting.unit = 112;
   const bool parts = setting.collective == "reducescatter" || setting.collective == "alltoall";
   for (int run = 0; run < of.runs; ++run) {
     std::vector<Bytes> inputs;

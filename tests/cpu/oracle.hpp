@@ -323,7 +323,8 @@ inline std::vector<Bytes> expected(const Setting& of, const std::vector<Bytes>& 
       const size_t width = sizeof(typename Type::Word), elements = bytes / width;
       const bool scatter = of.collective == "reducescatter";
       // Shares have one size, a number of units.
-      const size_t units = (bytes + of.unit - 1) / of.unit, shares = scatter ? ranks : ranks * size_t(of.instances);
+      const size_t units = (bytes + of.unit - 1) / of.unit,
+                   shares = scatter ? ranks : ranks * size_t(of.instances);
       const size_t share = scatter ? elements / ranks : (units + shares - 1) / shares * of.unit / width;
       for (size_t at = 0; at < shares; ++at) {
         const int chunk = scatter ? int(at) : chunk_of(of.algorithm, of.ranks, of.instances, int(at));

@@ -1,13 +1,14 @@
-// What goes wrong on GPUs, and what must keep working: replay, streams, buffers. One process a rank; two ranks, which
-// may share a GPU. Each case is a process group of its own: faults_test [--filter TEXT] [--plans FOLDER]
+// What goes wrong on GPUs, and what must keep working: replay, streams, buffers. One process a rank; two
+// ranks, which may share a GPU. Each case is a process group of its own: faults_test [--filter TEXT] [--plans
+// FOLDER]
 
-#include <chorale/device/deadline.hpp>
-#include <chorale/executor.hpp>
-#include <chorale/json.hpp>
 #include <cuda_runtime_api.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chorale/device/deadline.hpp>
+#include <chorale/executor.hpp>
+#include <chorale/json.hpp>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -59,7 +60,11 @@ struct Rank {
   }
 
   Rank(int of, const std::string& at, const char* timeout)
-      : rank(of), address(at), config(config_of(timeout)), world(World::join(at, of, ranks, config.join())), executor(world, config) {
+      : rank(of),
+        address(at),
+        config(config_of(timeout)),
+        world(World::join(at, of, ranks, config.join())),
+        executor(world, config) {
     must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
     must(cudaMalloc(reinterpret_cast<void**>(&in), elements * sizeof(float)), "in");
     must(cudaMalloc(reinterpret_cast<void**>(&out), elements * sizeof(float)), "out");
@@ -70,18 +75,23 @@ struct Rank {
 
   void feed(int run, float* to = nullptr) {
     const std::vector<float> data(elements, value(run, rank));
-    must(cudaMemcpyAsync(to ? to : in, data.data(), elements * sizeof(float), cudaMemcpyHostToDevice, stream), "feed");
+    must(cudaMemcpyAsync(to ? to : in, data.data(), elements * sizeof(float), cudaMemcpyHostToDevice, stream),
+         "feed");
     must(cudaStreamSynchronize(stream), "feed");
   }
   /// The sum of all ranks' values of a run.
   void compare(int run, const float* from = nullptr) {
     std::vector<float> data(elements);
-    must(cudaMemcpyAsync(data.data(), from ? from : out, elements * sizeof(float), cudaMemcpyDeviceToHost, stream), "compare");
+    must(cudaMemcpyAsync(data.data(), from ? from : out, elements * sizeof(float), cudaMemcpyDeviceToHost,
+                         stream),
+         "compare");
     must(cudaStreamSynchronize(stream), "compare");
     float wanted = 0;
     for (int of = 0; of < ranks; ++of) wanted += value(run, of);
     for (uint64_t at = 0; at < elements; ++at) {
-      if (data[at] != wanted) fail("run " + std::to_string(run) + ": element " + std::to_string(at) + " is " + std::to_string(data[at]) + ", not " + std::to_string(wanted));
+      if (data[at] != wanted)
+        fail("run " + std::to_string(run) + ": element " + std::to_string(at) + " is " +
+             std::to_string(data[at]) + ", not " + std::to_string(wanted));
     }
   }
   void good_run(const Plan& plan, int run) {
@@ -107,10 +117,12 @@ std::string thrown(const std::function<void()>& call, RunError::Reason* reason =
 
 /// Runs and synchronises until it throws.
 std::string run_until_thrown(Rank& me, const Plan& plan, RunError::Reason* reason = nullptr) {
-  return thrown([&] {
-    me.executor.execute(plan, me.arguments(), me.stream);
-    me.executor.synchronize(me.stream);
-  }, reason);
+  return thrown(
+      [&] {
+        me.executor.execute(plan, me.arguments(), me.stream);
+        me.executor.synchronize(me.stream);
+      },
+      reason);
 }
 
 const std::string packets_plan = "allreduce_one_shot_2", signals_plan = "allreduce_all_pairs_2";
@@ -355,7 +367,8 @@ int run_case(const TestCase& of) {
   for (int rank = 0; rank < ranks; ++rank) {
     int status = 0;
     waitpid(children[size_t(rank)], &status, 0);
-    good &= rank == of.killed ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL : WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    good &= rank == of.killed ? WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL
+                              : WIFEXITED(status) && WEXITSTATUS(status) == 0;
   }
   return good ? 0 : 1;
 }
@@ -376,7 +389,8 @@ int main(int argc, char** argv) {
     const int wrong = run_case(of);
     failed += wrong;
     ++done;
-    std::printf("%s %s (%.1f s)\n", wrong ? "FAILED" : "passed", of.name, std::chrono::duration<double>(Clock::now() - start).count());
+    std::printf("%s %s (%.1f s)\n", wrong ? "FAILED" : "passed", of.name,
+                std::chrono::duration<double>(Clock::now() - start).count());
     std::fflush(stdout);
   }
   std::printf("%d of %d cases failed\n", failed, done);

@@ -1,10 +1,10 @@
-// The matrix on GPUs: every shipped algorithm against the oracle, bit for bit, one process a GPU. The oracle is the
-// one of the CPU's matrix, which the CPU backend equals, so the backends equal each other.
+// The matrix on GPUs: every shipped algorithm against the oracle, bit for bit, one process a GPU. The oracle
+// is the one of the CPU's matrix, which the CPU backend equals, so the backends equal each other.
 //
 //   matrix_test [--ranks N] [--filter TEXT] [--dtypes LIST] [--packet FORM] [--quick]
 //
-// Each case is five runs with new data and no host synchronisation between them, launched one by one, and then as
-// one launch captured in a CUDA graph and replayed.
+// Each case is five runs with new data and no host synchronisation between them, launched one by one, and
+// then as one launch captured in a CUDA graph and replayed.
 
 #include "tests/cpu/matrix.hpp"
 
@@ -65,7 +65,9 @@ std::string run_rank_on_gpu(chorale::Executor& executor, size_t rank, const Case
   if (size_t(kept - rooms) + size_t(of.runs) * kept_room > arena_bytes) return "the arena is too small";
   for (int run = 0; run < of.runs; ++run) {
     const Bytes& data = all.inputs[size_t(run)][rank];
-    must(cudaMemcpyAsync(fed + size_t(run) * fed_room, data.data(), data.size(), cudaMemcpyHostToDevice, stream), "H2D");
+    must(cudaMemcpyAsync(fed + size_t(run) * fed_room, data.data(), data.size(), cudaMemcpyHostToDevice,
+                         stream),
+         "H2D");
   }
   must(cudaMemsetAsync(rooms, int(canary), first_room + second_room, stream), "guards");
 
@@ -85,13 +87,15 @@ std::string run_rank_on_gpu(chorale::Executor& executor, size_t rank, const Case
   }
   for (int run = 0; run < of.runs; ++run) {
     must(cudaMemsetAsync(first, int(fresh), first_bytes, stream), "output");
-    must(cudaMemcpyAsync(input, fed + size_t(run) * fed_room, input_bytes, cudaMemcpyDeviceToDevice, stream), "input");
+    must(cudaMemcpyAsync(input, fed + size_t(run) * fed_room, input_bytes, cudaMemcpyDeviceToDevice, stream),
+         "input");
     if (graph) {
       must(cudaGraphLaunch(replay, stream), "replay");
     } else {
       executor.execute(of.built->plan, arguments, stream);
     }
-    must(cudaMemcpyAsync(kept + size_t(run) * kept_room, rooms, kept_room, cudaMemcpyDeviceToDevice, stream), "result");
+    must(cudaMemcpyAsync(kept + size_t(run) * kept_room, rooms, kept_room, cudaMemcpyDeviceToDevice, stream),
+         "result");
   }
   executor.synchronize(stream);
   if (replay) cudaGraphExecDestroy(replay);
@@ -106,12 +110,14 @@ std::string run_rank_on_gpu(chorale::Executor& executor, size_t rank, const Case
       if (!wrong.empty()) wrong = "input changed: " + wrong;
     }
     const auto guarded = [&](size_t from, size_t to) {
-      return std::all_of(seen.begin() + long(from), seen.begin() + long(to), [](std::byte one) { return one == canary; });
+      return std::all_of(seen.begin() + long(from), seen.begin() + long(to),
+                         [](std::byte one) { return one == canary; });
     };
     const size_t second_at = first_room;
-    if (wrong.empty() && !(guarded(0, guard + of.shift) && guarded(guard + of.shift + first_bytes, first_room) &&
-                           guarded(second_at, second_at + guard + of.shift) &&
-                           guarded(second_at + guard + of.shift + second_bytes, second_at + second_room))) {
+    if (wrong.empty() &&
+        !(guarded(0, guard + of.shift) && guarded(guard + of.shift + first_bytes, first_room) &&
+          guarded(second_at, second_at + guard + of.shift) &&
+          guarded(second_at + guard + of.shift + second_bytes, second_at + second_room))) {
       wrong = "bytes beside a buffer were written";
     }
     if (!wrong.empty()) return "run " + std::to_string(run) + (graph ? " of a graph" : "") + ": " + wrong;
@@ -125,7 +131,10 @@ std::string packet_form;    ///< empty: all in turn
 std::vector<DType> types_of(size_t size) {
   std::vector<DType> types;
   for (DType type : chorale::all_dtypes) {
-    const bool wanted = wanted_dtypes.empty() || ("," + wanted_dtypes + ",").find("," + std::string(chorale::dtype_name(type)) + ",") != std::string::npos;
+    const bool wanted =
+        wanted_dtypes.empty() ||
+        ("," + wanted_dtypes + ",").find("," + std::string(chorale::dtype_name(type)) + ",") !=
+            std::string::npos;
     if (wanted && size % chorale::dtype_size(type) == 0) types.push_back(type);
   }
   return types;
@@ -135,13 +144,20 @@ std::vector<DType> types_of(size_t size) {
 std::vector<Case> cases_of(const Algorithm& algorithm, int ranks, bool quick) {
   std::vector<Case> cases;
   const Built& built = build(algorithm, ranks);
-  const std::vector<ReduceOp> ops = reduces(algorithm)
-                                        ? std::vector<ReduceOp>(std::begin(chorale::all_reduce_ops), std::end(chorale::all_reduce_ops))
-                                        : std::vector<ReduceOp>{ReduceOp::sum};
+  const std::vector<ReduceOp> ops =
+      reduces(algorithm)
+          ? std::vector<ReduceOp>(std::begin(chorale::all_reduce_ops), std::end(chorale::all_reduce_ops))
+          : std::vector<ReduceOp>{ReduceOp::sum};
   uint64_t seed = 0;
   const auto add = [&](size_t size, DType type, ReduceOp op, bool other, size_t shift) {
     ++seed;
-    Case of{.built = &built, .type = type, .op = op, .size = size, .alias = built.inplace != other, .shift = shift, .seed = seed};
+    Case of{.built = &built,
+            .type = type,
+            .op = op,
+            .size = size,
+            .alias = built.inplace != other,
+            .shift = shift,
+            .seed = seed};
     of.packet = PacketForm(seed % std::size(chorale::packet_form_names));
     for (size_t form = 0; form < std::size(chorale::packet_form_names); ++form) {
       if (packet_form == chorale::packet_form_names[form]) of.packet = PacketForm(form);
@@ -158,7 +174,8 @@ std::vector<Case> cases_of(const Algorithm& algorithm, int ranks, bool quick) {
     }
   }
   uint64_t turn = 0;
-  for (size_t size : {size_t{0}, size_t{1}, size_t{15}, size_t{16}, size_t{65536}, size_t{(1 << 20) + 12}, size_t{(8 << 20) + 4}}) {
+  for (size_t size : {size_t{0}, size_t{1}, size_t{15}, size_t{16}, size_t{65536}, size_t{(1 << 20) + 12},
+                      size_t{(8 << 20) + 4}}) {
     const std::vector<DType> types = types_of(size);
     if (types.empty()) continue;
     for (const bool other : {false, true}) {
@@ -192,16 +209,20 @@ int run_all(int rank, int ranks, const std::string& address, const std::string& 
       for (const Case& of : cases_of(algorithm, ranks, quick)) {
         const Prepared all = prepare(of);
         for (const bool graph : {false, true}) {
-          const std::string wrong = of.size == 0 && graph ? "" : run_rank_on_gpu(executor, size_t(rank), of, all, arena, stream, graph);
+          const std::string wrong =
+              of.size == 0 && graph ? ""
+                                    : run_rank_on_gpu(executor, size_t(rank), of, all, arena, stream, graph);
           ++cases;
           if (wrong.empty()) continue;
           ++wrong_here;
-          if (wrong_here <= 3) std::printf("FAILED rank %d: %s: %s\n", rank, describe(of).c_str(), wrong.c_str());
+          if (wrong_here <= 3)
+            std::printf("FAILED rank %d: %s: %s\n", rank, describe(of).c_str(), wrong.c_str());
           std::fflush(stdout);
         }
       }
       world.barrier();
-      if (rank == 0) std::printf("%s%s: %d cases of 5 runs\n", algorithm.name, algorithm.inplace ? " inplace" : "", cases);
+      if (rank == 0)
+        std::printf("%s%s: %d cases of 5 runs\n", algorithm.name, algorithm.inplace ? " inplace" : "", cases);
       std::fflush(stdout);
       failed += wrong_here;
       done += cases;

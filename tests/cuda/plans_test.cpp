@@ -2,8 +2,9 @@
 //
 //   plans_test PLAN...
 //
-// Each plan runs with two element types, several sizes and both forms of packets, three times with new data and no
-// host synchronisation between. Plans that the CPU backend refuses are named, with its reason, and left out.
+// Each plan runs with two element types, several sizes and both forms of packets, three times with new data
+// and no host synchronisation between. Plans that the CPU backend refuses are named, with its reason, and
+// left out.
 
 #include <cuda_runtime_api.h>
 #include <sys/wait.h>
@@ -36,7 +37,8 @@ struct Case {
   PacketForm packet;
 
   std::string name() const {
-    return std::to_string(bytes) + " bytes of " + dtype_name(dtype) + (packet == PacketForm::ll16 ? ", ll16" : ", ll8");
+    return std::to_string(bytes) + " bytes of " + dtype_name(dtype) +
+           (packet == PacketForm::ll16 ? ", ll16" : ", ll8");
   }
 };
 
@@ -47,15 +49,18 @@ std::vector<Case> cases_of(const Plan& plan) {
     const Segmentation segments = segmentation(plan);
     const uint64_t parts = plan.collective == "allgather" ? segments.output : segments.input;
     const uint64_t step = parts * dtype_size(dtype);
-    for (const uint64_t wanted : {uint64_t(1), uint64_t(100), uint64_t(4104), uint64_t(65536), uint64_t(3000012)}) {
+    for (const uint64_t wanted :
+         {uint64_t(1), uint64_t(100), uint64_t(4104), uint64_t(65536), uint64_t(3000012)}) {
       uint64_t bytes = std::max<uint64_t>(wanted / step, 1) * step;
       bytes = std::max(bytes, (plan.min_message_size + step - 1) / step * step);
       if (bytes > plan.max_message_size) continue;
-      for (const PacketForm packet : {PacketForm::ll8, PacketForm::ll16}) cases.push_back({bytes, dtype, packet});
+      for (const PacketForm packet : {PacketForm::ll8, PacketForm::ll16})
+        cases.push_back({bytes, dtype, packet});
     }
   }
   const auto same = [](const Case& a, const Case& b) { return a.name() == b.name(); };
-  std::stable_sort(cases.begin(), cases.end(), [](const Case& a, const Case& b) { return a.name() < b.name(); });
+  std::stable_sort(cases.begin(), cases.end(),
+                   [](const Case& a, const Case& b) { return a.name() < b.name(); });
   cases.erase(std::unique(cases.begin(), cases.end(), same), cases.end());
   return cases;
 }
@@ -77,7 +82,10 @@ Outputs run_on_cpu(World& world, Executor& executor, const Plan& plan, const Cas
     const Bytes input = input_of(of, sizes.input, world.rank(), launch);
     Bytes output(sizes.output, std::byte(fresh));
     world.barrier();
-    executor.execute(plan, {.in = input.data(), .out = output.data(), .bytes = of.bytes, .dtype = of.dtype,
+    executor.execute(plan, {.in = input.data(),
+                            .out = output.data(),
+                            .bytes = of.bytes,
+                            .dtype = of.dtype,
                             .packet = of.packet});
     outputs.push_back(std::move(output));
   }
@@ -111,29 +119,35 @@ Outputs run_on_gpu(World& world, Executor& executor, const Plan& plan, const Cas
   std::byte *const out = in + in_room, *const fed = out + out_room, *const kept = fed + launches * in_room;
   for (int launch = 0; launch < launches; ++launch) {
     const Bytes input = input_of(of, sizes.input, world.rank(), launch);
-    must(cudaMemcpy(fed + size_t(launch) * in_room, input.data(), input.size(), cudaMemcpyHostToDevice), "H2D");
+    must(cudaMemcpy(fed + size_t(launch) * in_room, input.data(), input.size(), cudaMemcpyHostToDevice),
+         "H2D");
   }
   must(cudaDeviceSynchronize(), "H2D");
   const Arguments arguments{.in = in, .out = out, .bytes = of.bytes, .dtype = of.dtype, .packet = of.packet};
   executor.prepare(plan, arguments);
   for (int launch = 0; launch < launches; ++launch) {
     must(cudaMemsetAsync(out, fresh, sizes.output, stream), "output");
-    must(cudaMemcpyAsync(in, fed + size_t(launch) * in_room, sizes.input, cudaMemcpyDeviceToDevice, stream), "input");
+    must(cudaMemcpyAsync(in, fed + size_t(launch) * in_room, sizes.input, cudaMemcpyDeviceToDevice, stream),
+         "input");
     executor.execute(plan, arguments, stream);
-    must(cudaMemcpyAsync(kept + size_t(launch) * out_room, out, sizes.output, cudaMemcpyDeviceToDevice, stream), "result");
+    must(cudaMemcpyAsync(kept + size_t(launch) * out_room, out, sizes.output, cudaMemcpyDeviceToDevice,
+                         stream),
+         "result");
   }
   executor.synchronize(stream);
   Outputs outputs;
   for (int launch = 0; launch < launches; ++launch) {
     Bytes& output = outputs.emplace_back(sizes.output);
-    must(cudaMemcpy(output.data(), kept + size_t(launch) * out_room, sizes.output, cudaMemcpyDeviceToHost), "D2H");
+    must(cudaMemcpy(output.data(), kept + size_t(launch) * out_room, sizes.output, cudaMemcpyDeviceToHost),
+         "D2H");
   }
   return outputs;
 }
 
 std::string difference(const Outputs& seen, const Outputs& wanted) {
   for (size_t launch = 0; launch < wanted.size(); ++launch) {
-    const auto [here, there] = std::mismatch(seen[launch].begin(), seen[launch].end(), wanted[launch].begin());
+    const auto [here, there] =
+        std::mismatch(seen[launch].begin(), seen[launch].end(), wanted[launch].begin());
     if (here == seen[launch].end()) continue;
     char text[96];
     std::snprintf(text, sizeof text, "launch %zu: byte %td of %zu is %02x, not %02x", launch,
@@ -179,7 +193,8 @@ int run_rank(int rank, const std::vector<Work>& all, int ranks, const std::strin
   try {
     int devices = 0;
     must(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
-    if (devices < ranks) throw std::runtime_error(std::to_string(ranks) + " GPUs needed, found: " + std::to_string(devices));
+    if (devices < ranks)
+      throw std::runtime_error(std::to_string(ranks) + " GPUs needed, found: " + std::to_string(devices));
     must(cudaSetDevice(rank), "cudaSetDevice");
     Config config = Config::load();
     config.backend = "cuda";
@@ -191,13 +206,15 @@ int run_rank(int rank, const std::vector<Work>& all, int ranks, const std::strin
     for (const Work& work : all) {
       if (int(work.plan.ranks()) != ranks) continue;
       for (size_t at = 0; at < work.cases.size(); ++at) {
-        const std::string wrong = difference(run_on_gpu(world, executor, work.plan, work.cases[at], room, stream),
-                                             work.expected[at][size_t(rank)]);
+        const std::string wrong =
+            difference(run_on_gpu(world, executor, work.plan, work.cases[at], room, stream),
+                       work.expected[at][size_t(rank)]);
         // Peers may still read from here.
         world.barrier();
         if (wrong.empty()) continue;
         if (++failed <= 5) {
-          std::printf("FAILED rank %d: %s: %s: %s\n", rank, work.file.c_str(), work.cases[at].name().c_str(), wrong.c_str());
+          std::printf("FAILED rank %d: %s: %s: %s\n", rank, work.file.c_str(), work.cases[at].name().c_str(),
+                      wrong.c_str());
           std::fflush(stdout);
         }
       }
@@ -241,7 +258,7 @@ int main(int argc, char** argv) {
       failed += !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     }
   }
-  std::printf("%s: %zu of %d plans ran, %d ranks failed\n", failed || all.empty() ? "FAILED" : "passed", all.size(), argc - 1,
-              failed);
+  std::printf("%s: %zu of %d plans ran, %d ranks failed\n", failed || all.empty() ? "FAILED" : "passed",
+              all.size(), argc - 1, failed);
   return failed != 0 || all.empty();
 }

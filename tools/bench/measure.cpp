@@ -177,7 +177,8 @@ class Rank {
     finish(which, size, Mode::graph, time / (calls * rounds), {before, after});
   }
 
-  /// Microseconds of `enqueue`: the median of some times, since a machine now and then takes milliseconds off one.
+  /// Microseconds of `enqueue`: the median of some times, since a machine now and then takes milliseconds off
+  /// one.
   double sample(const std::function<void()>& enqueue, const std::function<void()>& wait) {
     std::array<double, samples> times;
     for (double& time : times) {

@@ -211,7 +211,8 @@ Action command::bench(CLI::App& app) {
                  "What to call this build; default: git describe when it was configured")
       ->type_name("TEXT");
   app.footer(
-      "Times are medians of five means, of the slowest rank; algbw and busbw are GB/s as nccl-tests define them. Results "
+      "Times are medians of five means, of the slowest rank; algbw and busbw are GB/s as nccl-tests define "
+      "them. Results "
       "are\n"
       "compared with an oracle before and after. NCCL runs in its default mode; ratio is its time by ours.");
   return [options] { return bench_it(*options); };

@@ -139,7 +139,8 @@ Action command::run(CLI::App& app) {
   CLI::Option* in_place = app.add_flag("--in-place", options->in_place, "Input and output are one buffer");
   app.add_flag("--out-of-place", options->out_of_place, "Input and output are two buffers")
       ->excludes(in_place);
-  app.add_option("--trace", options->trace, "Write when each operation ran, for Perfetto; CUDA only")->type_name("FILE");
+  app.add_option("--trace", options->trace, "Write when each operation ran, for Perfetto; CUDA only")
+      ->type_name("FILE");
   app.add_flag("--no-times", options->no_times,
                "Leave the times out, so that the output is the same every time");
   app.footer("Times are the slowest rank's; algbw and busbw are GB/s as nccl-tests define them.");

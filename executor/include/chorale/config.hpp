@@ -34,8 +34,8 @@ struct Config {
   Setting<std::string> backend{"cpu"};        ///< "cpu" or "cuda"
   Setting<std::string> packet{"ll8"};         ///< "ll8", "ll16" or "ll128": bytes of a packet
   Setting<std::string> log_level{"warning"};  ///< trace, debug, info, warning, error, off
-  Setting<unsigned> trace{0};                 ///< launches of each plan whose operations are timed, see Executor::trace
-  Setting<bool> require_proof{false};         ///< refuse plans that do not carry a proof
+  Setting<unsigned> trace{0};  ///< launches of each plan whose operations are timed, see Executor::trace
+  Setting<bool> require_proof{false};  ///< refuse plans that do not carry a proof
 
   /// Reads file and environment, and points the log at stderr with `log_level`.
   /// \throws UsageError for an unknown CHORALE_ name or ini key ("did you mean"), or a bad value, naming it

@@ -17,7 +17,8 @@
 
 namespace chorale {
 
-/// How packets carry their flag: half of 8 or of 16 bytes, or 16 bytes of a line of 128. Lines need NVLink between GPUs.
+/// How packets carry their flag: half of 8 or of 16 bytes, or 16 bytes of a line of 128. Lines need NVLink
+/// between GPUs.
 enum class PacketForm : uint8_t { ll8, ll16, ll128 };
 inline constexpr std::string_view packet_form_names[] = {"ll8", "ll16", "ll128"};
 
@@ -30,8 +31,8 @@ struct Arguments {
   /// all-gather, reduce-scatter and all-to-all a multiple of ranks elements.
   uint64_t bytes = 0;
   DType dtype = DType::f32;
-  std::optional<ReduceOp> op = {};           ///< replaces the plan's reduction operator
-  std::optional<PacketForm> packet = {};     ///< default: Config
+  std::optional<ReduceOp> op = {};        ///< replaces the plan's reduction operator
+  std::optional<PacketForm> packet = {};  ///< default: Config
 };
 
 /// Bytes of this rank's input and output for a message of `bytes`.
@@ -45,10 +46,10 @@ MessageSizes message_sizes(const Plan&, uint64_t bytes, DType);
 struct TraceSpan {
   std::string plan;
   uint32_t rank = 0, block = 0;
-  uint32_t op = 0;          ///< in the thread block's operations
-  std::string_view name;    ///< the operation's, a literal
-  SourceLine line;          ///< the author's; line 0: unknown
-  uint64_t launch = 0;      ///< of this plan with these arguments, from 1
+  uint32_t op = 0;                    ///< in the thread block's operations
+  std::string_view name;              ///< the operation's, a literal
+  SourceLine line;                    ///< the author's; line 0: unknown
+  uint64_t launch = 0;                ///< of this plan with these arguments, from 1
   uint64_t begin_ns = 0, end_ns = 0;  ///< of the device's clock, which differs from device to device
 };
 
@@ -62,9 +63,9 @@ class Executor {
   Executor(Executor&&) noexcept;
   Executor& operator=(Executor&&) noexcept;
 
-  /// Runs `plan` once. On the CPU it returns when this rank's part has ended; on CUDA it enqueues on `stream` (a
-  /// cudaStream_t; null: the default stream) and returns, and what goes wrong later is thrown by the next call of
-  /// any function here, synchronize() and check() included.
+  /// Runs `plan` once. On the CPU it returns when this rank's part has ended; on CUDA it enqueues on `stream`
+  /// (a cudaStream_t; null: the default stream) and returns, and what goes wrong later is thrown by the next
+  /// call of any function here, synchronize() and check() included.
   ///
   /// The first call with these arguments binds: it allocates and exchanges what
   /// the run needs; later calls with the same arguments allocate nothing.
@@ -83,13 +84,13 @@ class Executor {
   /// Waits for `stream` and check()s. On the CPU nothing is left to wait for.
   void synchronize(void* stream = nullptr);
 
-  /// When each operation of the last Config::trace launches of every plan ran on this rank, launches from CUDA graphs
-  /// included. Waits for the device. CUDA only: empty on the CPU, and without Config::trace. Operations in a
-  /// pipeline have the times of its last turn.
+  /// When each operation of the last Config::trace launches of every plan ran on this rank, launches from
+  /// CUDA graphs included. Waits for the device. CUDA only: empty on the CPU, and without Config::trace.
+  /// Operations in a pipeline have the times of its last turn.
   std::vector<TraceSpan> trace() const;
 
-  /// Zeroed memory that peers reach without a copy. Freed with the executor. Collective where ranks are processes;
-  /// `bytes` may differ by rank.
+  /// Zeroed memory that peers reach without a copy. Freed with the executor. Collective where ranks are
+  /// processes; `bytes` may differ by rank.
   void* allocate(uint64_t bytes);
 
  private:

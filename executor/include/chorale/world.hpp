@@ -55,16 +55,17 @@ class World {
   ///
   /// \throws UsageError for an address of another kind, or a rank outside [0, ranks)
   /// \throws RunError timed_out naming the ranks that did not come; mismatch if two jobs use the address, two
-  ///         processes have one rank, the numbers of ranks or the versions differ, or the ranks are on several
-  ///         hosts; resources if shared memory is full or the port is in use; other if there is no such host
+  ///         processes have one rank, the numbers of ranks or the versions differ, or the ranks are on
+  ///         several hosts; resources if shared memory is full or the port is in use; other if there is no
+  ///         such host
   static World join(const std::string& address, int rank, int ranks, JoinOptions options = {});
 
   /// Collective: join() over TCP, as the launcher says in the environment: RANK, WORLD_SIZE, MASTER_ADDR and
   /// MASTER_PORT (torchrun), or OMPI_COMM_WORLD_RANK and _SIZE (mpirun) with MASTER_ADDR and MASTER_PORT.
   ///
-  /// Where the launcher itself listens on MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE is True) the ranks meet on
-  /// the port behind it; `options.port` overrides both.
-  /// \throws UsageError naming the variable that is missing or malformed; otherwise as join()
+  /// Where the launcher itself listens on MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE is True) the ranks meet
+  /// on the port behind it; `options.port` overrides both. \throws UsageError naming the variable that is
+  /// missing or malformed; otherwise as join()
   static World from_environment(JoinOptions options = {});
 
   World(World&&) noexcept;

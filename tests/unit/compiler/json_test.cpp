@@ -201,10 +201,9 @@ TEST(Json, RefusesWrongValues) {
             "/buffer_alignment: 1.0, expected a non-negative integer");
   EXPECT_EQ(error_of(with_top(R"(,"chorale":{"version":"2.0"})")),
             "/chorale/version: \"2.0\", expected the version \"1.0\"");
-  EXPECT_EQ(
-      error_of(with_top(R"(,"chorale":{"version":"1.0","requires":["flash"]})")),
-      "/chorale/requires/0: \"flash\", expected reduce_op, flush, switch_reduce or combine_packets, "
-      "did you mean 'flush'?");
+  EXPECT_EQ(error_of(with_top(R"(,"chorale":{"version":"1.0","requires":["flash"]})")),
+            "/chorale/requires/0: \"flash\", expected reduce_op, flush, switch_reduce or combine_packets, "
+            "did you mean 'flush'?");
   EXPECT_EQ(error_of(with_ops(R"({"name":"cpy"})")),
             "/gpus/0/threadblocks/0/ops/0/name: \"cpy\", expected an operation, did you mean 'copy'?");
   EXPECT_EQ(error_of(with_ops(R"({"name":"put_with_signal"})")),

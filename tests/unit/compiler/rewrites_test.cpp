@@ -262,7 +262,8 @@ TEST(DependencySync, PacketsAreWaitedForByTheirReaders) {
   Plan plan = two_ranks();
   add(block(plan), copy_packets, {in(0, 2)}, {scratch(0, 2)});
   add(block(plan), unpack_packets, {scratch(0)}, {out(0)});
-  add(block(plan), copy_packets, {in(2)}, {scratch(0)});  // overwrites what other threads may yet have to read
+  add(block(plan), copy_packets, {in(2)},
+      {scratch(0)});  // overwrites what other threads may yet have to read
   add(block(plan), unpack_packets, {scratch(1)}, {out(1)});
   add(block(plan), unpack_packets, {scratch(0)}, {out(2)});  // could take the first packet for the second
   EXPECT_EQ(after(pass::dependency_sync, plan), "cpkt upkt nop cpkt upkt nop upkt");

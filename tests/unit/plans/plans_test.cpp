@@ -23,7 +23,8 @@ class ShippedPlans : public testing::TestWithParam<std::string> {};
 
 TEST_P(ShippedPlans, AreRightInAnyOrder) {
   const std::string name = GetParam();
-  const bool can_be_inplace = name.starts_with("allreduce") || name == "allgather_packets" || name == "allgather_direct";
+  const bool can_be_inplace =
+      name.starts_with("allreduce") || name == "allgather_packets" || name == "allgather_direct";
   for (int ranks = 1; ranks <= 8; ++ranks) {
     for (const bool inplace : {false, true}) {
       if (inplace && !can_be_inplace) continue;
@@ -81,8 +82,8 @@ TEST(Model, FindsWhatIsMissing) {
   for (const int nth : {0, 1, 2, 3}) {  // node's start, slots free, nodes' sums, node's end
     EXPECT_NE(first_failure(without("allreduce_two_level", "4", Opcode::wait, nth), 100), "") << nth;
   }
-  for (const char* name :
-       {"allreduce_one_shot", "allreduce_two_shot", "allgather_packets", "alltoall_packets", "reducescatter_packets"}) {
+  for (const char* name : {"allreduce_one_shot", "allreduce_two_shot", "allgather_packets",
+                           "alltoall_packets", "reducescatter_packets"}) {
     EXPECT_NE(first_failure(without(name, "3", Opcode::put_packets, 0), 100), "") << name;
   }
   for (const char* name : {"allreduce_one_shot", "allgather_packets", "alltoall_packets"}) {

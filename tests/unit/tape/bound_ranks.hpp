@@ -1,5 +1,6 @@
 /// \file
-/// All ranks of a plan bound as the CUDA backend binds them (executor/cuda/binding.cpp), to memory of the host.
+/// All ranks of a plan bound as the CUDA backend binds them (executor/cuda/binding.cpp), to memory of the
+/// host.
 #pragma once
 
 #include "executor/interpreter/placement.hpp"
@@ -100,7 +101,8 @@ class BoundRanks {
     TapeRank result;
     result.blocks = uint32_t(of.image.blocks.size());
     const size_t channels = of.image.channels.size(), semaphores = of.image.semaphores.size();
-    of.local = Lines((channels + semaphores + of.image.barriers) * sizeof(Signal) + 2 * channels * sizeof(uint64_t));
+    of.local =
+        Lines((channels + semaphores + of.image.barriers) * sizeof(Signal) + 2 * channels * sizeof(uint64_t));
     auto* const completed = reinterpret_cast<Signal*>(of.local.data());
     result.places.completed = completed;
     result.places.semaphores = reinterpret_cast<Semaphore*>(completed + channels);
@@ -128,7 +130,8 @@ class BoundRanks {
   /// New data, and what the backend copies before a launch.
   void begin(uint32_t rank) {
     Memory& of = memory_[rank];
-    const uint64_t most = runs_.in_place ? std::max(layout_.sizes.input, layout_.sizes.output) : layout_.sizes.output;
+    const uint64_t most =
+        runs_.in_place ? std::max(layout_.sizes.input, layout_.sizes.output) : layout_.sizes.output;
     std::memset(of.user_out.data() + guard + runs_.shift, fresh, most);
     const Ints data = input_of(rank, layout_.sizes.input, of.launch);
     if (!data.empty()) std::memcpy(of.in, data.data(), data.size() * 4);
@@ -148,11 +151,13 @@ class BoundRanks {
       return where + " element " + std::to_string(at) + " of " + std::to_string(expected.size()) + ": " +
              std::to_string(seen) + ", not " + std::to_string(expected[at]);
     }
-    const uint64_t most = runs_.in_place ? std::max(layout_.sizes.input, layout_.sizes.output) : layout_.sizes.output;
+    const uint64_t most =
+        runs_.in_place ? std::max(layout_.sizes.input, layout_.sizes.output) : layout_.sizes.output;
     const char* const first = of.user_out.data();
     const char* const behind = first + guard + runs_.shift + most;
     const auto written = [](char one) { return one != canary; };
-    if (std::any_of(first, first + guard + runs_.shift, written) || std::any_of(behind, behind + guard, written)) {
+    if (std::any_of(first, first + guard + runs_.shift, written) ||
+        std::any_of(behind, behind + guard, written)) {
       return where + ": bytes beside the output were written";
     }
     return "";

@@ -1,7 +1,7 @@
 /// \file
-/// Plays tapes without a GPU: every thread block of every rank is a fiber, and they take turns. It knows no more of a
-/// plan than its tapes, and finds out what a GPU would only suffer from: whole units that are not, places that do not
-/// exist, blocks that wait for ever.
+/// Plays tapes without a GPU: every thread block of every rank is a fiber, and they take turns. It knows no
+/// more of a plan than its tapes, and finds out what a GPU would only suffer from: whole units that are not,
+/// places that do not exist, blocks that wait for ever.
 #pragma once
 
 #include <algorithm>
@@ -57,7 +57,8 @@ struct SettledPage {
       plain.emplace_back(static_cast<void*>(place->settled(epoch, in, out)), place->valid);
     }
     place = reinterpret_cast<const cuda::TapePlace*>(from + shape.packets_at());
-    for (uint32_t at = 0; at < shape.packets; ++at, ++place) packets.push_back(place->settled(epoch, in, out));
+    for (uint32_t at = 0; at < shape.packets; ++at, ++place)
+      packets.push_back(place->settled(epoch, in, out));
   }
 };
 
@@ -78,10 +79,15 @@ struct StepSinks {
 
 class HostPlayer {
  public:
-  /// Elements are int32_t. `ended(rank)` says after each launch of a rank whether there is to be one more; it has by
-  /// then taken the result and brought new data.
-  HostPlayer(std::vector<TapeRank>& ranks, PacketForm packet, uint64_t seed, std::function<bool(uint32_t)> ended)
-      : ranks_(ranks), packet_(packet), random_(seed), ended_(std::move(ended)), running_(ranks.size(), true) {
+  /// Elements are int32_t. `ended(rank)` says after each launch of a rank whether there is to be one more; it
+  /// has by then taken the result and brought new data.
+  HostPlayer(std::vector<TapeRank>& ranks, PacketForm packet, uint64_t seed,
+             std::function<bool(uint32_t)> ended)
+      : ranks_(ranks),
+        packet_(packet),
+        random_(seed),
+        ended_(std::move(ended)),
+        running_(ranks.size(), true) {
     for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
       proxies_.emplace_back(ranks[rank].places.signals_at_peer.size());
       for (uint32_t block = 0; block < ranks[rank].blocks; ++block) {
@@ -200,8 +206,8 @@ class HostPlayer {
     std::string all;
     for (const auto& block : blocks_) {
       if (!running_[block->rank] || block->done) continue;
-      all += "rank " + std::to_string(block->rank) + " block " + std::to_string(block->block) + " operation " +
-             std::to_string(block->op) + "; ";
+      all += "rank " + std::to_string(block->rank) + " block " + std::to_string(block->block) +
+             " operation " + std::to_string(block->op) + "; ";
     }
     return all;
   }
@@ -221,7 +227,8 @@ class HostPlayer {
   void play_block(Block& block) {
     TapeRank& rank = ranks_[block.rank];
     const cuda::Tapes& tapes = rank.tapes;
-    auto* const state = reinterpret_cast<cuda::BlockState*>(rank.states.data() + block.block * tapes.state_bytes);
+    auto* const state =
+        reinterpret_cast<cuda::BlockState*>(rank.states.data() + block.block * tapes.state_bytes);
     const uint64_t epoch = state->epoch + 1, slots = (tapes.state_bytes - sizeof *state) / sizeof(uint64_t);
     const char* at = tapes.bytes.data() + uint64_t(block.block) * tapes.pages * tapes.page.bytes();
     for (uint32_t turn = 0; turn < tapes.pages; ++turn, at += tapes.page.bytes()) {
@@ -257,9 +264,11 @@ class HostPlayer {
           break;
         case cuda::TapeKind::await:
         case cuda::TapeKind::await_relaxed:
-          if (!item.await.expected && item.await.slot >= slots) note("a count that the block's state has no room for");
+          if (!item.await.expected && item.await.slot >= slots)
+            note("a count that the block's state has no room for");
           wait(&item.await.mine->value,
-               1 + add_relaxed(item.await.expected ? item.await.expected : counts + item.await.slot, uint64_t(1)));
+               1 + add_relaxed(item.await.expected ? item.await.expected : counts + item.await.slot,
+                               uint64_t(1)));
           break;
         case cuda::TapeKind::drain:
           wait(&item.drain.completed->value, load_relaxed(item.drain.pushed));
@@ -267,9 +276,9 @@ class HostPlayer {
         case cuda::TapeKind::push: {
           const bool data = item.push.from != ~0u;
           add_relaxed(item.push.pushed, uint64_t(1));
-          proxies_[block.rank].triggers.push_back({item.push.channel, data ? page.plain[item.push.from] : Mem(),
-                                                   data ? page.plain[item.push.to] : Mem(), data ? step.bytes : 0,
-                                                   item.push.signal != 0, &rank});
+          proxies_[block.rank].triggers.push_back(
+              {item.push.channel, data ? page.plain[item.push.from] : Mem(),
+               data ? page.plain[item.push.to] : Mem(), data ? step.bytes : 0, item.push.signal != 0, &rank});
           break;
         }
         case cuda::TapeKind::acquire:
@@ -293,8 +302,8 @@ class HostPlayer {
   }
 
   template <class P>
-  Stop run_data(Block& block, const TapeRank& rank, const SettledPage& page, const std::vector<Packets<P>>& all_packets,
-                const cuda::TapeStep& step) {
+  Stop run_data(Block& block, const TapeRank& rank, const SettledPage& page,
+                const std::vector<Packets<P>>& all_packets, const cuda::TapeStep& step) {
     const Group group = block_group(0, 1, &block);
     const Mem* const plain = page.plain.data() + step.first_plain;
     const Packets<P>* const packets = all_packets.data() + step.first_packets;
@@ -309,7 +318,8 @@ class HostPlayer {
                          (reinterpret_cast<uint64_t>(rank.out) % unit_bytes ? 2 : 0);
     if (step.whole && (step.passed & odd) == 0) check_whole(step, plain, n_plain + step.plain_sinks);
     if (alone) {
-      return plain_first ? transfer(group, step.bytes, plain[0], sinks) : transfer(group, step.bytes, packets[0], sinks);
+      return plain_first ? transfer(group, step.bytes, plain[0], sinks)
+                         : transfer(group, step.bytes, packets[0], sinks);
     }
     switch (ReduceOp(step.reduce_op)) {
       case ReduceOp::min:
@@ -324,16 +334,17 @@ class HostPlayer {
   }
 
   template <ReduceOp Op, class P>
-  static Stop combine(const Group& group, const cuda::TapeStep& step, const Mem* plain, const Packets<P>* packets,
-                      const StepSinks<P>& sinks) {
+  static Stop combine(const Group& group, const cuda::TapeStep& step, const Mem* plain,
+                      const Packets<P>* packets, const StepSinks<P>& sinks) {
     if (step.kind == cuda::TapeKind::reduce) {
       return transfer(group, step.bytes, Reduced<Op, int32_t>{plain[0], plain + 1, step.n}, sinks);
     }
     if (step.kind == cuda::TapeKind::reduce_packets) {
-      return transfer(group, step.bytes, Reduced<Op, int32_t, Mem, Packets<P>>{plain[0], packets, step.n}, sinks);
+      return transfer(group, step.bytes, Reduced<Op, int32_t, Mem, Packets<P>>{plain[0], packets, step.n},
+                      sinks);
     }
-    return transfer(group, step.bytes, Reduced<Op, int32_t, Packets<P>, Packets<P>>{packets[0], packets + 1, step.n},
-                    sinks);
+    return transfer(group, step.bytes,
+                    Reduced<Op, int32_t, Packets<P>, Packets<P>>{packets[0], packets + 1, step.n}, sinks);
   }
 
   /// A GPU moves whole units without a look at what exists.
@@ -343,7 +354,8 @@ class HostPlayer {
       if (!places[at].data || reinterpret_cast<uint64_t>(places[at].data) % unit_bytes != 0) {
         note("whole units at an odd address, operation " + std::to_string(step.op));
       }
-      if (places[at].valid < step.bytes) note("whole units that do not exist, operation " + std::to_string(step.op));
+      if (places[at].valid < step.bytes)
+        note("whole units that do not exist, operation " + std::to_string(step.op));
     }
   }
 

@@ -35,8 +35,8 @@ class TapesOf : public testing::TestWithParam<std::filesystem::path> {
         runs.packet = form;
         ++runs.seed;
         EXPECT_EQ(BoundRanks(plan_, runs).play(), "")
-            << bytes << " bytes, form " << int(form) << (runs.in_place ? ", in place" : "") << ", shift " << runs.shift
-            << ", pages of " << runs.page_bytes << ", seed " << runs.seed;
+            << bytes << " bytes, form " << int(form) << (runs.in_place ? ", in place" : "") << ", shift "
+            << runs.shift << ", pages of " << runs.page_bytes << ", seed " << runs.seed;
       }
     }
   }

@@ -2,6 +2,7 @@
 /// What single operations become on a tape.
 
 #include "executor/cuda/recorder.hpp"
+
 #include "executor/interpreter/layout.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 
@@ -111,7 +112,8 @@ TEST(Recorder, alternates_banks) {
     add(block(plan), Opcode::copy_packets, {in(0)}, {scratch(3)});
     const Recorded of(plan, 128);
     const auto steps = of.steps();
-    const TapePlace input = steps.at(0).plain[0], plain = steps.at(0).plain[1], packets = steps.at(1).packets[0];
+    const TapePlace input = steps.at(0).plain[0], plain = steps.at(0).plain[1],
+                    packets = steps.at(1).packets[0];
     char passed[16];
     EXPECT_EQ(input.settled(1, passed, nullptr), passed);
     EXPECT_EQ(input.settled(2, passed, nullptr), passed);
@@ -119,7 +121,8 @@ TEST(Recorder, alternates_banks) {
       return place.settled(2, nullptr, nullptr) - place.settled(1, nullptr, nullptr);
     };
     EXPECT_EQ(apart(plain), two ? 128 : 0);
-    EXPECT_EQ(apart(packets), 256);  // always: they must not be overwritten while a slow peer still reads them
+    EXPECT_EQ(apart(packets),
+              256);  // always: they must not be overwritten while a slow peer still reads them
     EXPECT_EQ(packets.settled(1, nullptr, nullptr), packets.settled(3, nullptr, nullptr));
   }
 }

@@ -1,4 +1,5 @@
-// The oracle's promise: every partial result, in any order, is a value of the type. And it sees one wrong bit.
+// The oracle's promise: every partial result, in any order, is a value of the type. And it sees one wrong
+// bit.
 
 #include "tools/oracle.hpp"
 
@@ -24,10 +25,14 @@ Plan plan_of(const char* collective, uint32_t ranks) {
 
 double combine(ReduceOp op, double left, double right) {
   switch (op) {
-    case ReduceOp::min: return std::min(left, right);
-    case ReduceOp::max: return std::max(left, right);
-    case ReduceOp::prod: return left * right;
-    default: return left + right;
+    case ReduceOp::min:
+      return std::min(left, right);
+    case ReduceOp::max:
+      return std::max(left, right);
+    case ReduceOp::prod:
+      return left * right;
+    default:
+      return left + right;
   }
 }
 
@@ -140,24 +145,32 @@ TEST(Pattern, LargeBuffersAreComparedInPiecesAndWhole) {
   constexpr uint64_t part = Pattern::period + 1234, ranks = 3, width = sizeof(float);
   for (const char* const collective : {"allreduce", "allgather", "reducescatter", "alltoall"}) {
     const Plan plan = plan_of(collective, ranks);
-    const bool gathers = collective == std::string("allgather"), scatters = collective == std::string("reducescatter");
+    const bool gathers = collective == std::string("allgather"),
+               scatters = collective == std::string("reducescatter");
     const uint64_t in = gathers ? part : part * ranks, out = scatters ? part : part * ranks;
     const Oracle oracle(plan, {DType::f32, ReduceOp::sum, in, out, 3});
     std::vector<std::vector<float>> inputs(ranks, std::vector<float>(in));
-    for (uint32_t rank = 0; rank < ranks; ++rank) oracle.fill(rank, 1, reinterpret_cast<std::byte*>(inputs[rank].data()));
+    for (uint32_t rank = 0; rank < ranks; ++rank)
+      oracle.fill(rank, 1, reinterpret_cast<std::byte*>(inputs[rank].data()));
     constexpr uint32_t me = 1;
     std::vector<float> output(out);
     for (uint64_t index = 0; index < out; ++index) {
-      if (gathers) output[index] = inputs[index / part][index % part];
-      else if (collective == std::string("alltoall")) output[index] = inputs[index / part][me * part + index % part];
-      else for (const auto& input : inputs) output[index] += input[(scatters ? me * part : 0) + index];
+      if (gathers)
+        output[index] = inputs[index / part][index % part];
+      else if (collective == std::string("alltoall"))
+        output[index] = inputs[index / part][me * part + index % part];
+      else
+        for (const auto& input : inputs) output[index] += input[(scatters ? me * part : 0) + index];
     }
-    const auto bytes = [&](uint64_t element) { return reinterpret_cast<const std::byte*>(output.data() + element); };
+    const auto bytes = [&](uint64_t element) {
+      return reinterpret_cast<const std::byte*>(output.data() + element);
+    };
     EXPECT_FALSE(oracle.compare(me, 1, bytes(0))) << collective;
     const Pattern wanted = oracle.outputs(me, 1).at(0);
     for (uint64_t first = 0; first < out; first += 100000) {
       const uint64_t count = std::min<uint64_t>(100000, out - first);
-      EXPECT_FALSE(wanted.compare(first * width, bytes(first), count * width)) << collective << " from " << first;
+      EXPECT_FALSE(wanted.compare(first * width, bytes(first), count * width))
+          << collective << " from " << first;
     }
     output[Pattern::period + 7] += 1;
     output[part - 1] += 1;
@@ -167,7 +180,8 @@ TEST(Pattern, LargeBuffersAreComparedInPiecesAndWhole) {
     EXPECT_EQ(found->elements, 2u);
     for (const uint64_t shift : {1024u, 65536u, 262144u}) {
       const std::optional<Mismatch> moved = wanted.compare(0, bytes(shift), 1024 * width);
-      EXPECT_TRUE(shift + 1024 > out || (moved && moved->elements > 900)) << collective << " moved by " << shift;
+      EXPECT_TRUE(shift + 1024 > out || (moved && moved->elements > 900))
+          << collective << " moved by " << shift;
     }
   }
 }
@@ -177,10 +191,12 @@ TEST(Sizes, ListsAndRanges) {
   EXPECT_EQ(parse_sizes("1K:4KiB"), (std::vector<uint64_t>{1024, 2048, 4096}));
   EXPECT_EQ(parse_sizes("1:20:4"), (std::vector<uint64_t>{1, 4, 16}));
   EXPECT_EQ(parse_sizes("8388608T:16777215T").size(), 1u);  // the next one would wrap
-  for (const char* bad : {"", ",", "1K:", "0:4", "4:1", "1:4:1", "1:2:3:4", "-1", "1.5K", "K", "99999999999999999999", "16777216T"}) {
+  for (const char* bad : {"", ",", "1K:", "0:4", "4:1", "1:4:1", "1:2:3:4", "-1", "1.5K", "K",
+                          "99999999999999999999", "16777216T"}) {
     EXPECT_THROW(parse_sizes(bad), Failure) << bad;
   }
-  for (const uint64_t bytes : {0u, 1u, 1023u, 1024u, 1536u, 1u << 30}) EXPECT_EQ(parse_bytes(format_bytes(bytes)), bytes);
+  for (const uint64_t bytes : {0u, 1u, 1023u, 1024u, 1536u, 1u << 30})
+    EXPECT_EQ(parse_bytes(format_bytes(bytes)), bytes);
 }
 
 }  // namespace
