@@ -65,13 +65,11 @@ void Watch::add(int rank, const Process& process) {
 }
 
 std::vector<int> Watch::dead() const {
-  std::vector<pollfd> polled;
-  for (const Watched& one : watched_) polled.push_back({.fd = one.pidfd, .events = POLLIN, .revents = 0});
-  poll(polled.data(), polled.size(), 0);
+  // One by one, since this is called in runs, which are to allocate nothing.
   std::vector<int> ranks;
-  for (size_t at = 0; at < watched_.size(); ++at) {
-    const Watched& one = watched_[at];
-    if (one.pidfd >= 0 ? polled[at].revents != 0 : !is_alive(one.process)) ranks.push_back(one.rank);
+  for (const Watched& one : watched_) {
+    pollfd polled{.fd = one.pidfd, .events = POLLIN, .revents = 0};
+    if (one.pidfd >= 0 ? poll(&polled, 1, 0) > 0 : !is_alive(one.process)) ranks.push_back(one.rank);
   }
   return ranks;
 }

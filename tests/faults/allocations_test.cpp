@@ -1,11 +1,12 @@
 /// \file
-/// A bound run allocates nothing. An executable of its own would do; here operator new counts for all tests.
+/// A bound run allocates nothing. operator new counts for the whole program; what the tests themselves make
+/// is made before and after.
 
 #include <atomic>
 #include <cstdlib>
 #include <new>
 
-#include "tests/cpu/harness.hpp"
+#include "caller.hpp"
 
 namespace {
 
@@ -40,23 +41,30 @@ void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { s
 namespace chorale::test {
 namespace {
 
-TEST(Allocations, a_bound_run_makes_none) {
-  for (const char* name : {"allreduce_ring_4", "allreduce_one_shot_4", "allgather_direct_4"}) {
-    const Plan plan = load((source_dir() / "plans/shipped" / (std::string(name) + ".json")).string());
-    run_local(4, [&](World& world) {
-      Executor executor(world);
-      std::vector<float> in(1024, 1), out(4096);
-      const Arguments arguments{.in = in.data(), .out = out.data(), .bytes = 4096};
-      // The first runs make the stacks of the blocks.
-      for (int warm = 0; warm < 200; ++warm) executor.execute(plan, arguments);
-      world.barrier();
-      const uint64_t before = allocations.load();
-      for (int run = 0; run < 200; ++run) executor.execute(plan, arguments);
-      const uint64_t after = allocations.load();
-      world.barrier();
-      EXPECT_EQ(after - before, 0u) << name;
-    });
-  }
+class Allocations : public Faults {};
+INSTANTIATE_TEST_SUITE_P(Ranks, Allocations, both_ways, way_name);
+
+TEST_P(Allocations, are_not_made_by_bound_runs) {
+  expect_good({.body = [](Rank& me) {
+    Caller caller(me);
+    for (const Plan* plan :
+         {&by_signals(me), &by_packets(me), &in_two_steps(me), &built("allreduce_ring", me.ranks())}) {
+      const auto run = [&](int times) {
+        for (int at = 0; at < times; ++at)
+          caller.executor.execute(*plan, caller.data.arguments(), caller.data.stream());
+        caller.executor.synchronize(caller.data.stream());
+        me.world.barrier();
+      };
+      run(200);  // the first ones make the stacks of the blocks
+      const uint64_t before = allocations.load(), free_before = device().free_bytes();
+      run(200);
+      const uint64_t made = allocations.load() - before;
+      const bool same = device().free_bytes() == free_before;
+      me.world.barrier();
+      must(made == 0, plan->name + " makes no allocations, but there were " + std::to_string(made));
+      must(same, plan->name + " takes no memory of the device");
+    }
+  }});
 }
 
 }  // namespace

@@ -1,0 +1,54 @@
+/// \file
+/// Device memory that comes and goes, and memory that peers cannot map.
+
+#include <cuda_runtime_api.h>
+
+#include "executor/cuda/error.hpp"
+#include "tests/faults/caller.hpp"
+
+namespace chorale::test {
+namespace {
+
+class Buffers : public Faults {};
+INSTANTIATE_TEST_SUITE_P(Ranks, Buffers, both_ways, way_name);
+
+TEST_P(Buffers, that_are_freed_and_made_again_are_others) {
+  expect_good({.body = [](Rank& me) {
+    Caller caller(me);
+    int same = 0;
+    const void* before = nullptr;
+    for (int run = 0; run < 8; ++run) {
+      // At another place of its allocation on each rank.
+      const auto inside = [&](int units) {
+        const std::shared_ptr<void> all = device().allocate(Data::bytes + 4096);
+        return std::shared_ptr<void>(all, static_cast<char*>(all.get()) + 64 * units);
+      };
+      caller.data.use(inside(me.rank() + 1), inside(me.rank() + 2));
+      const void* const now = caller.data.arguments().in;
+      same += now == before;
+      before = now;
+      caller.run_well(by_signals(me), run);
+      me.world.barrier();  // peers may have read from here until now
+      caller.data.use(nullptr, nullptr);
+    }
+    if (me.rank() == 0) std::printf("    the same address came %d times\n", same);
+  }});
+}
+
+TEST_P(Buffers, that_cannot_be_shared_are_staged) {
+  expect_good({.body = [](Rank& me) {
+    Caller caller(me);
+    const auto pooled = [&]() -> std::shared_ptr<void> {
+      const cudaStream_t stream = cudaStream_t(caller.data.stream());
+      void* memory = nullptr;
+      cuda::check(cudaMallocAsync(&memory, Data::bytes, stream), "cudaMallocAsync");
+      device().wait(stream);
+      return {memory, [](void* of) { cudaFree(of); }};
+    };
+    caller.data.use(pooled(), pooled());
+    for (int run = 0; run < 5; ++run) caller.run_well(by_signals(me), run);
+  }});
+}
+
+}  // namespace
+}  // namespace chorale::test

@@ -1,0 +1,115 @@
+/// \file
+/// CUDA graphs: a launch that was captured once and is replayed, also among eager launches and faults.
+
+#include <cuda_runtime_api.h>
+
+#include "executor/cuda/error.hpp"
+#include "tests/faults/caller.hpp"
+
+namespace chorale::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Graphs : public Faults {};
+INSTANTIATE_TEST_SUITE_P(Ranks, Graphs, both_ways, way_name);
+
+/// One launch of a plan, captured.
+class Graph {
+ public:
+  Graph(Executor& executor, Data& data, const Plan& plan) : stream_(cudaStream_t(data.stream())) {
+    executor.prepare(plan, data.arguments());
+    cuda::check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "the begin of a capture");
+    executor.execute(plan, data.arguments(), stream_);
+    cudaGraph_t graph = nullptr;
+    cuda::check(cudaStreamEndCapture(stream_, &graph), "the end of a capture");
+    cuda::check(cudaGraphInstantiate(&launch_, graph, 0), "a graph");
+    cuda::check(cudaGraphDestroy(graph), "a graph");
+  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  ~Graph() { cudaGraphExecDestroy(launch_); }
+
+  void replay() { cuda::check(cudaGraphLaunch(launch_, stream_), "a replay"); }
+
+ private:
+  cudaStream_t stream_;
+  cudaGraphExec_t launch_ = nullptr;
+};
+
+TEST_P(Graphs, and_eager_launches_mixed_are_exact) {
+  expect_good({.body = [](Rank& me) {
+    constexpr int runs = 1000;
+    Executor executor(me.world, me.config);
+    Data data(me, runs);
+    for (const Plan* plan : {&by_signals(me), &by_packets(me), &in_two_steps(me)}) {
+      Graph graph(executor, data, *plan);
+      data.load(3);
+      for (int run = 0; run < runs; ++run) {
+        data.before(run);
+        if (run % 7 == 3) {
+          executor.execute(*plan, data.arguments(), data.stream());
+        } else {
+          graph.replay();
+        }
+        data.after(run);
+      }
+      executor.synchronize(data.stream());
+      data.compare();
+    }
+  }});
+}
+
+TEST_P(Graphs, that_wait_in_vain_end_as_eager_launches_do) {
+  expect_good({.body =
+                   [](Rank& me) {
+                     Caller caller(me);
+                     {
+                       Graph graph(caller.executor, caller.data, by_signals(me));
+                       graph.replay();
+                       caller.executor.synchronize(caller.data.stream());
+                       me.world.barrier();
+                       if (!me.last()) {
+                         for (int times = 0; times < 3; ++times) graph.replay();  // only the first one waits
+                       }
+                       const Failure seen =
+                           me.last() ? caller.hear_of_stop(me)
+                                     : failure_of([&] { caller.executor.synchronize(caller.data.stream()); });
+                       must(seen.reason == RunError::Reason::timed_out, "it is a time-out: " + seen.text);
+                       must_match(seen.text, "on memory channel [0-9]+ from rank " +
+                                                 std::to_string(me.ranks() - 1) +
+                                                 ": expected [0-9]+, seen [0-9]+");
+                     }
+                     me.world.reset();
+                     Graph again(caller.executor, caller.data, by_signals(me));
+                     for (int run = 1; run < 5; ++run) {
+                       caller.data.load(run);
+                       caller.data.before(0);
+                       again.replay();
+                       caller.data.after(0);
+                       caller.executor.synchronize(caller.data.stream());
+                       caller.data.compare();
+                     }
+                   },
+               .deadline = 800ms});
+}
+
+TEST_P(Graphs, of_what_was_not_prepared_are_refused) {
+  expect_good({.body = [](Rank& me) {
+    Caller caller(me);
+    const cudaStream_t stream = cudaStream_t(caller.data.stream());
+    cuda::check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "the begin of a capture");
+    const Failure seen =
+        failure_of([&] { caller.executor.execute(by_packets(me), caller.data.arguments(), stream); });
+    cudaGraph_t graph = nullptr;
+    cudaStreamEndCapture(stream, &graph);
+    if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
+    must(seen.usage, "it is a wrong call: " + seen.text);
+    must_have(seen.text, "Executor::prepare()");
+    caller.run_well(by_packets(me), 1);
+  }});
+}
+
+}  // namespace
+}  // namespace chorale::test

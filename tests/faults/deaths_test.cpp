@@ -1,0 +1,83 @@
+/// \file
+/// A rank's process dies.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "caller.hpp"
+
+namespace chorale::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Reason = RunError::Reason;
+
+class Deaths : public FaultsOfProcesses {};
+
+/// Of a survivor: `seen` says who died, nothing can be had back, and what the rank has of its own still
+/// works.
+void survive(Rank& me, Caller& caller, const Failure& seen) {
+  must(seen.reason == Reason::peer_lost, "the reason is peer_lost: " + seen.text);
+  must_have(seen.text, "rank 1 (pid ");
+  must(failure_of([&] { me.world.reset(); }).reason == Reason::peer_lost, "there is no reset without rank 1");
+
+  std::vector<float> sent(Data::elements, 3), back(Data::elements);
+  const std::shared_ptr<void> memory = device().allocate(Data::bytes);
+  device().copy(memory.get(), sent.data(), Data::bytes, caller.data.stream());
+  device().copy(back.data(), memory.get(), Data::bytes, caller.data.stream());
+  device().wait(caller.data.stream());
+  must(back == sent, "the device is as good as before");
+  if (me.ranks() < 3) return;
+  // The survivors go on without it.
+  World fewer = World::join("shm://" + me.fresh + "-fewer", me.rank() - (me.rank() > 1), me.ranks() - 1,
+                            me.config.join());
+  Rank survivor{std::move(fewer), std::move(me.second), me.config, me.fresh};
+  Caller again(survivor);
+  for (int run = 0; run < 3; ++run) again.run_well(by_signals(survivor), run);
+}
+
+TEST_F(Deaths, while_the_others_wait_for_it) {
+  expect_good({.body =
+                   [](Rank& me) {
+                     Caller caller(me);
+                     caller.run_well(by_signals(me), 1);
+                     me.world.barrier();
+                     if (me.rank() == 1) {
+                       std::this_thread::sleep_for(200ms);
+                       kill(getpid(), SIGKILL);
+                     }
+                     const Failure seen = caller.failure(by_signals(me));
+                     must_match(seen.text, "rank " + std::to_string(me.rank()) + " block [0-9]+ op [0-9]+");
+                     survive(me, caller, seen);
+                   },
+               .deadline = 0ms,
+               .killed = 1});
+}
+
+TEST_F(Deaths, in_the_middle_of_a_collective) {
+  expect_good({.body =
+                   [](Rank& me) {
+                     Caller caller(me);
+                     const Plan& plan = in_two_steps(me);
+                     caller.run_well(plan, 1);
+                     me.world.barrier();
+                     std::jthread killer;
+                     if (me.rank() == 1) {
+                       killer = std::jthread([] {
+                         std::this_thread::sleep_for(100ms);
+                         kill(getpid(), SIGKILL);
+                       });
+                     }
+                     const Failure seen = failure_of([&] {
+                       for (;;) caller.run(plan);
+                     });
+                     survive(me, caller, seen);
+                   },
+               .deadline = 0ms,
+               .killed = 1});
+}
+
+}  // namespace
+}  // namespace chorale::test

@@ -1,0 +1,140 @@
+/// \file
+/// Ranks that do not call the same: an error on all of them, no wrong result, no hang.
+
+#include "caller.hpp"
+
+namespace chorale::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Reason = RunError::Reason;
+
+class Mismatches : public Faults {};
+INSTANTIATE_TEST_SUITE_P(Ranks, Mismatches, both_ways, way_name);
+
+/// The last rank calls what `change` makes of the others' call, which none has made before.
+void differ(Rank& me, Caller& caller, Arguments arguments, const std::string& what,
+            const std::function<void(Arguments&, const Plan*&)>& change) {
+  const Plan* plan = &by_signals(me);
+  if (me.last()) change(arguments, plan);
+  const Failure seen = caller.failure(*plan, arguments);
+  must(seen.reason == Reason::mismatch, "the reason is mismatch: " + seen.text);
+  must_have(seen.text, "ranks 0 and " + std::to_string(me.ranks() - 1) + " disagree on " + what);
+}
+
+TEST_P(Mismatches, of_first_calls_are_told_to_all) {
+  expect_good({.body = [](Rank& me) {
+    Caller caller(me);
+    const auto all_differ = [&] {
+      Arguments call = caller.data.arguments();
+      call.bytes /= 2;
+      differ(me, caller, call, "bytes: 2000 and 1936", [](Arguments& of, const Plan*&) { of.bytes -= 64; });
+      differ(me, caller, call, "dtype: f32 and i32",
+             [](Arguments& of, const Plan*&) { of.dtype = DType::i32; });
+      differ(me, caller, call, "op: the plan's and max",
+             [](Arguments& of, const Plan*&) { of.op = ReduceOp::max; });
+      differ(me, caller, call, "packet: ll8 and ll16",
+             [](Arguments& of, const Plan*&) { of.packet = PacketForm::ll16; });
+      differ(me, caller, call, "the plan: 'allreduce_all_pairs'",
+             [&](Arguments&, const Plan*& plan) { plan = &by_packets(me); });
+    };
+    all_differ();
+    // Nothing was stopped: what they agree on runs, and is not disturbed later.
+    caller.run_well(by_signals(me), 1);
+    all_differ();
+    caller.run_well(by_signals(me), 2);
+  }});
+}
+
+void must_have_ended(const Failure& seen) {
+  must(seen.reason == Reason::timed_out || seen.reason == Reason::deadlock || seen.reason == Reason::aborted,
+       "it is a time-out or a deadlock: " + seen.text);
+}
+
+/// Afterwards a reset puts things right.
+void must_run_again(Rank& me, Caller& caller) {
+  me.world.reset();
+  caller.run_well(by_signals(me), 3);
+  caller.run_well(by_packets(me), 4);
+}
+
+TEST_P(Mismatches, of_calls_that_were_made_before_end_on_all) {
+  expect_good({.body =
+                   [](Rank& me) {
+                     for (const Plan* other : {&by_signals(me), &in_two_steps(me)}) {
+                       Caller caller(me);
+                       Arguments arguments = caller.data.arguments();
+                       caller.run_well(by_signals(me), 1);
+                       arguments.bytes /= 2;
+                       caller.run(*other, arguments);
+                       me.world.barrier();
+                       must_have_ended(me.last() ? caller.failure(*other, arguments)
+                                                 : caller.failure(by_signals(me)));
+                       must_run_again(me, caller);
+                     }
+                   },
+               .deadline = 800ms});
+}
+
+TEST_P(Mismatches, of_a_first_call_and_one_made_before_end_on_all) {
+  expect_good({.body =
+                   [](Rank& me) {
+                     Caller caller(me);
+                     caller.run_well(by_signals(me), 1);
+                     me.world.barrier();
+                     must_have_ended(caller.failure(me.last() ? in_two_steps(me) : by_signals(me)));
+                     must_run_again(me, caller);
+                   },
+               .deadline = 800ms});
+}
+
+TEST_P(Mismatches, of_a_plan_for_other_ranks_end_on_all) {
+  expect_good({.body =
+                   [](Rank& me) {
+                     Caller caller(me);
+                     if (me.last()) {
+                       const Failure seen = caller.failure(built("allreduce_all_pairs", 8));
+                       must(seen.usage, "it is a wrong call: " + seen.text);
+                       must_have(seen.text,
+                                 "is for 8 ranks, but the world has " + std::to_string(me.ranks()));
+                       must_have_ended(caller.hear_of_stop(me));
+                     } else {
+                       const Failure seen = caller.failure(by_signals(me));
+                       must_have_ended(seen);
+                       must_have(seen.text, "rank " + std::to_string(me.ranks() - 1));
+                     }
+                     must_run_again(me, caller);
+                   },
+               .deadline = 800ms});
+}
+
+TEST_P(Mismatches, with_what_a_plan_takes_say_what_is_right) {
+  expect_good(
+      {.body =
+           [](Rank& me) {
+             Caller caller(me);
+             float* const at = const_cast<float*>(static_cast<const float*>(caller.data.arguments().in));
+             const auto says = [&](const Plan& of, const Arguments& arguments, const std::string& text) {
+               const Failure seen = caller.failure(of, arguments);
+               must(seen.usage, "it is a wrong call: " + seen.text);
+               must_have(seen.text, text);
+             };
+             const Plan& plan = built("allreduce_ring", 2);
+             says(plan, {.in = at, .out = at + 64, .bytes = 10}, "the nearest sizes are 8 and 12");
+             says(built("reducescatter_direct", 2), {.in = at, .out = at + 64, .bytes = 12},
+                  "the nearest sizes are 8 and 16");
+             says(plan, {.in = at, .out = at + 8, .bytes = 64}, "overlap");
+             says(plan, {.in = nullptr, .out = at + 8, .bytes = 64}, "in is null");
+             says(built("allgather_direct", 2), {.in = at, .out = at + 64, .bytes = 64, .op = ReduceOp::avg},
+                  "avg is for allreduce and reducescatter");
+             Plan small = plan;
+             small.max_message_size = 32;
+             says(small, {.in = at, .out = at + 64, .bytes = 64}, "takes messages of 0 to 32 bytes, not 64");
+             caller.run(plan, {.in = nullptr, .out = nullptr, .bytes = 0});
+             caller.run_well(plan, 1);
+           },
+       .ranks = 2});
+}
+
+}  // namespace
+}  // namespace chorale::test

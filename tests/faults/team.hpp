@@ -1,0 +1,73 @@
+/// \file
+/// The ranks of a case: processes, or threads of one process that is not the test's own, under a watchdog. A
+/// team lives on from case to case, so that what a fault leaves behind in a process meets the next case, and
+/// a GPU is set up once. After a failure, or where a rank is to die, the next case gets a new one.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "chorale/config.hpp"
+#include "chorale/world.hpp"
+
+namespace chorale::test {
+
+enum class Ranks { processes, threads };
+
+/// One rank of a case.
+struct Rank {
+  World world, second;  ///< of the same ranks, with nothing in common
+  Config config;
+  std::string fresh;  ///< part of an address that nobody else has, the same on all ranks
+
+  int rank() const { return world.rank(); }
+  int ranks() const { return world.ranks(); }
+  bool last() const { return rank() == ranks() - 1; }
+};
+
+/// What every rank does; throws if something is not as it should be. A function, since it is called in
+/// processes that were forked before.
+using Body = void (*)(Rank&);
+
+struct Case {
+  Body body;
+  int ranks = 0;                                                     ///< 0: Device::ranks()
+  std::chrono::milliseconds deadline{20000};                         ///< of every wait; 0: none
+  std::optional<std::chrono::milliseconds> deadline_of_rank_0 = {};  ///< processes only
+  int killed = -1;                                                   ///< a rank that ends by SIGKILL
+};
+
+/// A limit that no case reaches, so that a wait which ends by it would be found hanging.
+inline constexpr std::chrono::hours far{1};
+
+/// Runs a case; fails the test with what each rank has to say.
+void expect_good(Ranks how, const Case& of);
+
+/// Throws if not.
+void must(bool holds, const std::string& what);
+void must_have(const std::string& text, const std::string& part);
+void must_match(const std::string& text, const std::string& regex);
+
+/// Cases that run both ways: INSTANTIATE_TEST_SUITE_P(Ranks, X, both_ways, way_name).
+class Faults : public testing::TestWithParam<Ranks> {
+ protected:
+  void SetUp() override;
+  void expect_good(const Case& of) { test::expect_good(GetParam(), of); }
+};
+
+inline const auto both_ways = testing::Values(Ranks::processes, Ranks::threads);
+inline std::string way_name(const testing::TestParamInfo<Ranks>& info) {
+  return info.param == Ranks::processes ? "processes" : "threads";
+}
+
+/// Cases that need processes.
+class FaultsOfProcesses : public testing::Test {
+ protected:
+  void SetUp() override;
+  void expect_good(const Case& of) { test::expect_good(Ranks::processes, of); }
+};
+
+}  // namespace chorale::test

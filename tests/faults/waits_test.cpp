@@ -1,0 +1,89 @@
+/// \file
+/// Waits for what does not come, or comes late: every one ends, and says where it was.
+
+#include <thread>
+
+#include "caller.hpp"
+
+namespace chorale::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Reason = RunError::Reason;
+
+class Waits : public Faults {};
+class WaitsOfProcesses : public FaultsOfProcesses {};
+INSTANTIATE_TEST_SUITE_P(Ranks, Waits, both_ways, way_name);
+
+constexpr auto soon = 800ms;
+
+constexpr const char* place = " block [0-9]+ op [0-9]+ \\([a-z_]+\\.cpp:[0-9]+\\) [a-z_]+";  // author's line
+
+void the_last_rank_does_not_come(Rank& me, const Plan& plan, const std::string& waits_for) {
+  Caller caller(me);
+  caller.run_well(plan, 1);
+  me.world.barrier();
+  const Failure seen = me.last() ? caller.hear_of_stop(me) : caller.failure(plan);
+  must(seen.reason == Reason::timed_out, "the reason is timed_out: " + seen.text);
+  if (!me.last()) must_match(seen.text, "rank " + std::to_string(me.rank()) + place + waits_for);
+  // Before a reset nothing runs.
+  must(caller.failure(plan).reason == Reason::timed_out, "a further call fails");
+  me.world.reset();
+  for (int run = 2; run < 5; ++run) caller.run_well(plan, run);
+}
+
+TEST_P(Waits, a_rank_that_never_comes_is_named_with_the_signal) {
+  expect_good({.body =
+                   [](Rank& me) {
+                     const std::string last = std::to_string(me.ranks() - 1);
+                     the_last_rank_does_not_come(
+                         me, by_signals(me),
+                         " on memory channel [0-9]+ from rank " + last + ": expected [0-9]+, seen [0-9]+");
+                   },
+               .deadline = soon});
+}
+
+TEST_P(Waits, a_rank_that_never_comes_is_missed_by_packets) {
+  expect_good(
+      {.body = [](Rank& me) { the_last_rank_does_not_come(me, by_packets(me), ".* waits for packets"); },
+       .deadline = soon});
+}
+
+TEST_P(Waits, a_rank_that_comes_late_but_in_time_changes_nothing) {
+  expect_good({.body = [](Rank& me) {
+    Caller caller(me);
+    for (const Plan* plan : {&by_signals(me), &by_packets(me), &in_two_steps(me)}) {
+      for (int run = 0; run < 3; ++run) {
+        if (run == 1 && me.last()) std::this_thread::sleep_for(150ms);
+        caller.run_well(*plan, run);
+      }
+    }
+  }});
+}
+
+/// What both ranks of both_wait_first() have to say: on the CPU a deadlock, where all ranks are seen.
+void wait_for_each_other(Rank& me) {
+  for (const ChannelType type : {ChannelType::memory, ChannelType::port}) {
+    const Plan plan = both_wait_first(type);
+    Caller caller(me);
+    const Failure seen = caller.failure(plan);
+    must(seen.reason == Reason::timed_out || seen.reason == Reason::deadlock,
+         "it is a time-out or a deadlock: " + seen.text);
+    must_have(seen.text, "rank " + std::to_string(me.rank()) + " block 0 op 0 (mine.cpp:11) wait on " +
+                             (type == ChannelType::memory ? "memory" : "port") + " channel 0 from rank " +
+                             std::to_string(1 - me.rank()) + ": expected 1, seen 0");
+    me.world.reset();
+    caller.run_well(by_signals(me), 1);
+  }
+}
+
+TEST_P(Waits, for_each_other_are_named_on_both_sides) {
+  expect_good({.body = wait_for_each_other, .ranks = 2, .deadline = soon});
+}
+
+TEST_F(WaitsOfProcesses, the_first_of_different_deadlines_ends_all) {
+  expect_good({.body = wait_for_each_other, .ranks = 2, .deadline = far, .deadline_of_rank_0 = soon});
+}
+
+}  // namespace
+}  // namespace chorale::test
