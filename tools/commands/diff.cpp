@@ -84,18 +84,18 @@ Lines block_lines(const Gpu& gpu, const ThreadBlock& block) {
 
 Lines header_lines(const Plan& plan) {
   const Extension& more = plan.extension;
-  Lines lines = {
-      "name " + plan.name,
-      headline(plan),
-      count(plan.threads_per_block, "thread") + " a block",
-      "alignment " + std::to_string(plan.buffer_alignment),
-      "messages from " + std::to_string(plan.min_message_size) + " to " +
-          std::to_string(plan.max_message_size) + " bytes",
-      std::string("double scratch ") + (plan.use_double_scratch_buffer ? "on" : "off"),
-      std::string("reused resources ") + (plan.reuse_resources ? "on" : "off"),
-      "root " + std::to_string(more.root),
-      "requires " + join(more.requirements),
-      "segments " + std::to_string(more.input_segments) + " and " + std::to_string(more.output_segments)};
+  const Segmentation parts = segmentation(plan);  // a plan that does not say how many has those of its chunks
+  Lines lines = {"name " + plan.name,
+                 headline(plan),
+                 count(plan.threads_per_block, "thread") + " a block",
+                 "alignment " + std::to_string(plan.buffer_alignment),
+                 "messages from " + std::to_string(plan.min_message_size) + " to " +
+                     std::to_string(plan.max_message_size) + " bytes",
+                 std::string("double scratch ") + (plan.use_double_scratch_buffer ? "on" : "off"),
+                 std::string("reused resources ") + (plan.reuse_resources ? "on" : "off"),
+                 "root " + std::to_string(more.root),
+                 "requires " + join(more.requirements),
+                 "segments " + std::to_string(parts.input) + " and " + std::to_string(parts.output)};
   for (size_t rank = 0; rank < more.post.size(); ++rank) {
     for (size_t segment = 0; segment < more.post[rank].size(); ++segment) {
       std::string line = "result " + std::to_string(segment) + " of rank " + std::to_string(rank) + ":";
