@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "backend.hpp"
-#include "cpu/plan_hash.hpp"
 #include "interpreter/layout.hpp"
+#include "interpreter/plan_hash.hpp"
 
 namespace chorale {
 namespace {
@@ -96,15 +96,15 @@ struct Executor::State {
   }
 
   uint64_t hash_of(const Plan& plan) {
-    const uint64_t hash = cpu::memory_hash(plan, uint32_t(world.rank()));
+    const uint64_t hash = interpreter::memory_hash(plan, uint32_t(world.rank()));
     for (size_t look = 0; look < known.size(); ++look) {
       const size_t at = (last_known + look) % known.size();
       if (known[at].plan != &plan) continue;
       last_known = at;
-      if (known[at].memory_hash != hash) known[at] = {&plan, hash, cpu::content_hash(plan)};
+      if (known[at].memory_hash != hash) known[at] = {&plan, hash, interpreter::content_hash(plan)};
       return known[at].content_hash;
     }
-    known.push_back({&plan, hash, cpu::content_hash(plan)});
+    known.push_back({&plan, hash, interpreter::content_hash(plan)});
     last_known = known.size() - 1;
     return known.back().content_hash;
   }

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "report.hpp"
+#include "../interpreter/report.hpp"
 
 namespace chorale::cpu {
 
@@ -159,9 +159,9 @@ void Binding::run(const Plan& plan, const Arguments& arguments, void*) {
   try {
     world_.check();
   } catch (const RunError& error) {
-    throw RunError(error.reason, error.what() + describe(plan, result.stuck));
+    throw RunError(error.reason, error.what() + interpreter::describe(plan, result.stuck));
   }
-  throw RunError(RunError::Reason::other, "the run was stopped" + describe(plan, result.stuck));
+  throw RunError(RunError::Reason::other, "the run was stopped" + interpreter::describe(plan, result.stuck));
 }
 
 LaunchResult Binding::launch() {

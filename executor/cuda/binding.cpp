@@ -4,10 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <cstring>
-#include <map>
 
-#include "../cpu/report.hpp"
 #include "../world/together.hpp"
 #include "device.hpp"
 #include "driver.hpp"
@@ -15,27 +12,11 @@
 #include "identity.hpp"
 #include "kernels.hpp"
 #include "monitor.hpp"
-#include "recorder.hpp"
 
 namespace chorale::cuda {
 namespace {
 
 using interpreter::packet_kind;
-
-constexpr int most_shared_bytes = 200 << 10;  ///< of a block, whatever the plan: the limit is the kernel's
-
-uint64_t up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
-
-bool reduces(const Plan& plan) {
-  for (const Gpu& gpu : plan.gpus) {
-    for (const ThreadBlock& block : gpu.threadblocks) {
-      for (const Op& op : block.ops) {
-        if (info(op.code).has(Role::Reduce)) return true;
-      }
-    }
-  }
-  return false;
-}
 
 /// Which allocation an address lies in; 0 for what is no memory of a device.
 uint64_t buffer_id(const void* at) {
@@ -79,11 +60,12 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
       world_(*common.world),
       rank_(uint32_t(world_.rank())),
       plan_(std::make_shared<const Plan>(plan)) {
+  ChosenKernel kernel;
   std::string error;
   try {
     bound_ = interpreter::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op);
     placement_ = std::make_unique<interpreter::Placement>(plan, rank_, bound_.layout);
-    choose_kernel();
+    kernel = ChosenKernel::of(plan, call);
     if (call.packet == PacketForm::ll128) require_whole_lines();
   } catch (const UsageError& wrong) {
     error = wrong.what();
@@ -96,25 +78,19 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
   }
   if (reached_) place_for_peers(arguments);
   make_control();
-  world::together(world_, [this] { make_tapes(); });
+  world::together(world_, [&] {
+    launcher_ = std::make_unique<Launcher>(common_, kernel, *plan_, bound_.image, call.packet,
+                                           reinterpret_cast<const Signal*>(control_.at(int(rank_))),
+                                           signals_at_peer_);
+  });
   common_.monitor->add(this);
   spdlog::debug(
       "rank {} bound plan '{}' to {} bytes on device {}: {} blocks of {} threads, {} bytes of control memory",
-      rank_, plan.name, call.bytes, common.device, bound_.image.blocks.size(), threads_, control_.bytes());
+      rank_, plan.name, call.bytes, common.device, bound_.image.blocks.size(), kernel.threads,
+      control_.bytes());
 }
 
 Binding::~Binding() { common_.monitor->remove(this); }
-
-void Binding::choose_kernel() {
-  kernel_ = interpreter_kernel(call().dtype, call().packet, reduces(*plan_));
-  if (!kernel_) {
-    throw UsageError(
-        fmt::format("reductions of {} were left out of this library: configure it with CHORALE_CUDA_DTYPES "
-                    "that holds {}",
-                    dtype_name(call().dtype), dtype_name(call().dtype)));
-  }
-  threads_ = uint32_t(std::clamp<uint64_t>(up(plan_->threads_per_block, 32), 32, most_block_threads));
-}
 
 /// LL128 packets rely on lines of 128 bytes that arrive whole, as they do over NVLink.
 void Binding::require_whole_lines() const {
@@ -219,88 +195,6 @@ void Binding::make_control() {
   }
 }
 
-void Binding::make_tapes() {
-  const size_t channels = bound_.image.channels.size(), blocks = bound_.image.blocks.size();
-  // Recorded twice, since tapes name addresses of the memory that they lie in: their size is known after the
-  // first.
-  TapePlaces places;
-  places.signals_at_peer = signals_at_peer_;
-  Tapes tapes = record_tapes(bound_.image, places, call().packet);
-  uint64_t bytes = 0;
-  const auto part = [&bytes](uint64_t size) {
-    const uint64_t at = bytes;
-    bytes = up(at + size, 128);
-    return at;
-  };
-  const uint64_t tapes_at = part(tapes.bytes.size()), states_at = part(blocks * tapes.state_bytes),
-                 expected_at = part(channels * sizeof(uint64_t)),
-                 pushed_at = part(channels * sizeof(uint64_t)),
-                 completed_at = part(channels * sizeof(Signal)),
-                 semaphores_at = part(bound_.image.semaphores.size() * sizeof(Semaphore)),
-                 barriers_at = part(bound_.image.barriers * sizeof(Signal));
-  local_ = DeviceMemory(bytes, "a plan's tapes and counters");
-  char* const base = local_.data();
-  places.signals = reinterpret_cast<const Signal*>(control_.at(int(rank_)));
-  places.expected = reinterpret_cast<uint64_t*>(base + expected_at);
-  places.pushed = reinterpret_cast<uint64_t*>(base + pushed_at);
-  Signal* const completed = reinterpret_cast<Signal*>(base + completed_at);
-  places.completed = completed;
-  places.semaphores = reinterpret_cast<Semaphore*>(base + semaphores_at);
-  places.barriers = reinterpret_cast<Signal*>(base + barriers_at);
-  tapes = record_tapes(bound_.image, places, call().packet);
-
-  std::vector<char> content(bytes);
-  std::memcpy(content.data() + tapes_at, tapes.bytes.data(), tapes.bytes.size());
-  for (size_t at = 0; at < bound_.image.semaphores.size(); ++at) {
-    const Semaphore semaphore{bound_.image.semaphores[at]};
-    std::memcpy(content.data() + semaphores_at + at * sizeof semaphore, &semaphore, sizeof semaphore);
-  }
-  check(cudaMemcpy(base, content.data(), bytes, cudaMemcpyHostToDevice), "the tapes of a plan");
-  stops_ = HostArray<StopRecord>(std::max<size_t>(blocks, 1));
-
-  launch_.tapes = base + tapes_at;
-  launch_.states = base + states_at;
-  launch_.page = tapes.page;
-  launch_.pages = tapes.pages;
-  launch_.state_bytes = tapes.state_bytes;
-  launch_.rank = rank_;
-  launch_.abort = common_.abort;
-  launch_.timeout_ns = common_.timeout_ns;
-  launch_.stops = stops_.device();
-  if (common_.trace_launches != 0) {
-    uint32_t most = 0;
-    for (const image::Block& block : bound_.image.blocks) most = std::max(most, block.n);
-    launch_.trace.per_launch = most + 1;
-    launch_.trace.per_block = launch_.trace.per_launch * common_.trace_launches;
-    trace_ = DeviceMemory(blocks * launch_.trace.per_block * sizeof(TraceEntry), "a trace");
-    launch_.trace.entries = reinterpret_cast<TraceEntry*>(trace_.data());
-  }
-  if (bound_.image.uses_port) {
-    port_ = std::make_unique<Proxy::Client>(common_.proxy(), signals_at_peer_, completed);
-    launch_.fifo = port_->fifo();
-  }
-
-  shared_bytes_ = launch_.state_bytes + launch_.page.shared_bytes();
-  check(cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize, most_shared_bytes),
-        fmt::format("{} bytes of shared memory for a block", shared_bytes_));
-  int per_multiprocessor = 0, multiprocessors = 0;
-  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel_, int(threads_),
-                                                      shared_bytes_),
-        "the number of blocks that can be resident");
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, common_.device),
-        "the number of multiprocessors");
-  const uint64_t resident = uint64_t(per_multiprocessor) * uint64_t(multiprocessors);
-  if (blocks > resident) {
-    throw RunError(
-        RunError::Reason::resources,
-        fmt::format("plan '{}' has {} thread blocks, but only {} can be resident at a time on device {} ({} "
-                    "multiprocessors, {} blocks of {} threads each): blocks that wait for one that has not "
-                    "begun would wait for ever; compile it with fewer instances",
-                    plan_->name, blocks, resident, common_.device, multiprocessors, per_multiprocessor,
-                    threads_));
-  }
-}
-
 // -- Runs
 // ------------------------------------------------------------------------------------------------------
 
@@ -319,24 +213,7 @@ void Binding::run(const Plan&, const Arguments& arguments, void* run_on) {
   };
   move(placed_.before[1]);
   move(placed_.before[0]);
-  if (!bound_.image.blocks.empty()) {
-    launch_.in = placed_.in;
-    launch_.out = placed_.out;
-    void* parameters[] = {&launch_};
-    // It may begin before what precedes it in the stream has ended, and waits for that itself: see
-    // player.cuh.
-    cudaLaunchAttribute early{};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config{};
-    config.gridDim = dim3(unsigned(bound_.image.blocks.size()));
-    config.blockDim = dim3(threads_);
-    config.dynamicSmemBytes = shared_bytes_;
-    config.stream = stream;
-    config.attrs = &early;
-    config.numAttrs = 1;
-    check(cudaLaunchKernelExC(&config, kernel_, parameters), "the launch of a plan");
-  }
+  launcher_->launch(placed_.in, placed_.out, stream);
   if (bound_.average_over > 1) {
     enqueue_average(placed_.out, bound_.layout.sizes.output / dtype_size(call().dtype), call().dtype,
                     bound_.average_over, stream);
@@ -346,57 +223,8 @@ void Binding::run(const Plan&, const Arguments& arguments, void* run_on) {
 }
 
 void Binding::add_trace(std::vector<TraceSpan>& spans) {
-  if (!trace_.data()) return;
   const CurrentDevice on(common_.device);
-  check(cudaDeviceSynchronize(), "the end of what is traced");
-  const size_t per_block = launch_.trace.per_block;
-  std::vector<TraceEntry> entries(bound_.image.blocks.size() * per_block);
-  check(
-      cudaMemcpy(entries.data(), trace_.data(), entries.size() * sizeof(TraceEntry), cudaMemcpyDeviceToHost),
-      "a trace");
-  for (size_t block = 0; block < bound_.image.blocks.size(); ++block) {
-    const ThreadBlock& of = plan_->gpus[rank_].threadblocks[block];
-    // An operation ends where the next one begins; pipelines may have left their body's times out of order.
-    std::map<uint32_t, std::vector<TraceEntry>> launches;
-    for (size_t at = 0; at < per_block; ++at) {
-      const TraceEntry& entry = entries[block * per_block + at];
-      if (entry.ns != 0) launches[entry.epoch].push_back(entry);
-    }
-    for (auto& [epoch, seen] : launches) {
-      std::stable_sort(seen.begin(), seen.end(),
-                       [](const TraceEntry& a, const TraceEntry& b) { return a.ns < b.ns; });
-      for (size_t at = 0; at + 1 < seen.size(); ++at) {
-        if (seen[at].op >= of.ops.size()) continue;
-        const Op& op = of.ops[seen[at].op];
-        spans.push_back({plan_->name, rank_, uint32_t(block), seen[at].op, info(op.code).name,
-                         plan_->line_of(op), epoch, seen[at].ns, seen[at + 1].ns});
-      }
-    }
-  }
-}
-
-Stop Binding::stopped(std::string& report) const {
-  std::vector<cpu::Stuck> stuck;
-  Stop reason = Stop::none;
-  for (size_t block = 0; block < bound_.image.blocks.size(); ++block) {
-    const StopRecord& record = stops_[block];
-    const Stop why = Stop(load_acquire(&record.reason));
-    if (why == Stop::none) continue;
-    reason = std::max(reason, why);
-    cpu::Stuck one;
-    one.rank = int(rank_);
-    one.block = int(block);
-    one.parked = true;
-    one.waiting.op_index = record.op;
-    one.waiting.what = "";
-    one.waiting.expected = record.expected;
-    one.waiting.peer = record.peer;
-    one.waiting.word = record.waits_on_word ? &record.seen : nullptr;
-    one.seen = record.seen;
-    stuck.push_back(one);
-  }
-  if (reason != Stop::none) report = fmt::format("plan '{}'", plan_->name) + cpu::describe(*plan_, stuck);
-  return reason;
+  launcher_->add_trace(spans);
 }
 
 }  // namespace chorale::cuda

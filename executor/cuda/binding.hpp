@@ -2,9 +2,6 @@
 /// A plan bound to a message on one rank's GPU: its images, scratch, signals and counters.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,29 +9,13 @@
 #include "../backend.hpp"
 #include "../interpreter/bind.hpp"
 #include "../interpreter/placement.hpp"
+#include "common.hpp"
 #include "device_memory.hpp"
-#include "host_words.hpp"
+#include "launcher.hpp"
 #include "peer_memory.hpp"
 #include "pool.hpp"
-#include "proxy.hpp"
-#include "tape.hpp"
 
 namespace chorale::cuda {
-
-class Monitor;
-
-/// What belongs to the executor, for all its bindings.
-struct Common {
-  World* world = nullptr;
-  int device = 0;
-  Imports* imports = nullptr;
-  Pool* pool = nullptr;
-  Monitor* monitor = nullptr;
-  AbortWord* abort = nullptr;  ///< as the device sees it
-  uint64_t timeout_ns = 0;
-  unsigned trace_launches = 0;
-  std::function<Proxy&()> proxy;  ///< makes it if there is none yet
-};
 
 class Binding final : public chorale::Binding {
  public:
@@ -50,7 +31,7 @@ class Binding final : public chorale::Binding {
   void add_trace(std::vector<TraceSpan>& spans) override;
 
   /// Why blocks had to stop, and what each waited for; none if none had. Any thread may ask.
-  Stop stopped(std::string& report) const;
+  Stop stopped(std::string& report) const { return launcher_->stopped(report); }
 
  private:
   struct Parts;
@@ -64,11 +45,9 @@ class Binding final : public chorale::Binding {
   };
   static Passed passed(const Arguments& arguments);
 
-  void choose_kernel();
   void require_whole_lines() const;
   void place_for_peers(const Arguments& arguments);
   void make_control();
-  void make_tapes();
   interpreter::Rooms rooms();
 
   const Common& common_;
@@ -86,15 +65,8 @@ class Binding final : public chorale::Binding {
   PeerMemory peers_in_, peers_out_;
 
   Pool::Block control_;
-  DeviceMemory local_, trace_;
   std::vector<Signal*> signals_at_peer_;
-  uint64_t* completed_ = nullptr;  ///< of the first channel; a Signal apart
-  HostArray<StopRecord> stops_;
-  std::unique_ptr<Proxy::Client> port_;
-
-  Launch launch_;
-  const void* kernel_ = nullptr;
-  uint32_t threads_ = 0, shared_bytes_ = 0;
+  std::unique_ptr<Launcher> launcher_;
 };
 
 }  // namespace chorale::cuda

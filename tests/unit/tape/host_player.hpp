@@ -11,71 +11,11 @@
 #include <numeric>
 #include <random>
 
-#include "chorale/device/engine.hpp"
+#include "data_steps.hpp"
 #include "executor/cpu/fiber.hpp"
-#include "executor/cuda/recorder.hpp"
+#include "tape_rank.hpp"
 
 namespace chorale::test {
-
-/// Aligned as memory of a device is.
-class Lines {
- public:
-  explicit Lines(uint64_t bytes = 0) : lines_(bytes / sizeof(Line) + 1) {}
-  char* data() { return lines_.front().bytes; }
-
- private:
-  struct alignas(128) Line {
-    char bytes[128] = {};
-  };
-  std::vector<Line> lines_;
-};
-
-/// What a rank's launches work on.
-struct TapeRank {
-  cuda::Tapes tapes;
-  cuda::TapePlaces places;
-  uint32_t blocks = 0;
-  std::vector<uint32_t> peers;  ///< by channel
-  char *in = nullptr, *out = nullptr;
-  Lines states;
-};
-
-/// A page, its places settled for one launch.
-struct SettledPage {
-  cuda::PageHeader header;
-  const cuda::TapeStep* steps;
-  const cuda::TapeItem* items;
-  std::vector<Mem> plain;
-  std::vector<char*> packets;
-
-  SettledPage(const cuda::PageShape& shape, const char* from, uint64_t epoch, char* in, char* out)
-      : header(*reinterpret_cast<const cuda::PageHeader*>(from)),
-        steps(reinterpret_cast<const cuda::TapeStep*>(from + sizeof header)),
-        items(reinterpret_cast<const cuda::TapeItem*>(from + shape.items_at())) {
-    const auto* place = reinterpret_cast<const cuda::TapePlace*>(from + shape.plain_at());
-    for (uint32_t at = 0; at < shape.plain; ++at, ++place) {
-      plain.emplace_back(static_cast<void*>(place->settled(epoch, in, out)), place->valid);
-    }
-    place = reinterpret_cast<const cuda::TapePlace*>(from + shape.packets_at());
-    for (uint32_t at = 0; at < shape.packets; ++at, ++place)
-      packets.push_back(place->settled(epoch, in, out));
-  }
-};
-
-/// All sinks of a step, or all that it combines.
-template <class P>
-struct StepSinks {
-  const Mem* plain;
-  const Packets<P>* packets;
-  uint32_t n_plain, n_packets;
-
-  static constexpr bool by_line = detail::by_line<Packets<P>>;
-
-  void put(uint64_t at, uint64_t bytes, const char* from) const {
-    for (uint32_t sink = 0; sink < n_plain; ++sink) plain[sink].put(at, bytes, from);
-    for (uint32_t sink = 0; sink < n_packets; ++sink) packets[sink].put(at, bytes, from);
-  }
-};
 
 class HostPlayer {
  public:
@@ -239,7 +179,7 @@ class HostPlayer {
         block.op = page.steps[step].op;
         const Stop stop = page.steps[step].kind < cuda::TapeKind::copy
                               ? run_control(block, rank, page, page.steps[step], state->counts(), slots)
-                              : run_data<P>(block, rank, page, packets, page.steps[step]);
+                              : run_data<P>(note_, block, rank, page, packets, page.steps[step]);
         if (stop != Stop::none) return;
       }
       if (page.header.more == 0) break;
@@ -301,64 +241,6 @@ class HostPlayer {
     return Stop::none;
   }
 
-  template <class P>
-  Stop run_data(Block& block, const TapeRank& rank, const SettledPage& page,
-                const std::vector<Packets<P>>& all_packets, const cuda::TapeStep& step) {
-    const Group group = block_group(0, 1, &block);
-    const Mem* const plain = page.plain.data() + step.first_plain;
-    const Packets<P>* const packets = all_packets.data() + step.first_packets;
-    const bool plain_first = step.kind != cuda::TapeKind::unpack && step.kind != cuda::TapeKind::sum_packets;
-    const bool plain_others = step.kind == cuda::TapeKind::reduce;
-    const bool alone = step.kind == cuda::TapeKind::copy || step.kind == cuda::TapeKind::unpack;
-    const uint32_t others = alone ? 0 : step.n;
-    const uint32_t n_plain = (plain_first ? 1 : 0) + (plain_others ? others : 0);
-    const uint32_t n_packets = (plain_first ? 0 : 1) + (plain_others ? 0 : others);
-    const StepSinks<P> sinks{plain + n_plain, packets + n_packets, step.plain_sinks, step.packet_sinks};
-    const uint32_t odd = (reinterpret_cast<uint64_t>(rank.in) % unit_bytes ? 1 : 0) |
-                         (reinterpret_cast<uint64_t>(rank.out) % unit_bytes ? 2 : 0);
-    if (step.whole && (step.passed & odd) == 0) check_whole(step, plain, n_plain + step.plain_sinks);
-    if (alone) {
-      return plain_first ? transfer(group, step.bytes, plain[0], sinks)
-                         : transfer(group, step.bytes, packets[0], sinks);
-    }
-    switch (ReduceOp(step.reduce_op)) {
-      case ReduceOp::min:
-        return combine<ReduceOp::min>(group, step, plain, packets, sinks);
-      case ReduceOp::max:
-        return combine<ReduceOp::max>(group, step, plain, packets, sinks);
-      case ReduceOp::prod:
-        return combine<ReduceOp::prod>(group, step, plain, packets, sinks);
-      default:
-        return combine<ReduceOp::sum>(group, step, plain, packets, sinks);
-    }
-  }
-
-  template <ReduceOp Op, class P>
-  static Stop combine(const Group& group, const cuda::TapeStep& step, const Mem* plain,
-                      const Packets<P>* packets, const StepSinks<P>& sinks) {
-    if (step.kind == cuda::TapeKind::reduce) {
-      return transfer(group, step.bytes, Reduced<Op, int32_t>{plain[0], plain + 1, step.n}, sinks);
-    }
-    if (step.kind == cuda::TapeKind::reduce_packets) {
-      return transfer(group, step.bytes, Reduced<Op, int32_t, Mem, Packets<P>>{plain[0], packets, step.n},
-                      sinks);
-    }
-    return transfer(group, step.bytes,
-                    Reduced<Op, int32_t, Packets<P>, Packets<P>>{packets[0], packets + 1, step.n}, sinks);
-  }
-
-  /// A GPU moves whole units without a look at what exists.
-  void check_whole(const cuda::TapeStep& step, const Mem* places, uint32_t n) {
-    if (step.bytes % unit_bytes != 0) note("whole units, and a tail");
-    for (uint32_t at = 0; at < n; ++at) {
-      if (!places[at].data || reinterpret_cast<uint64_t>(places[at].data) % unit_bytes != 0) {
-        note("whole units at an odd address, operation " + std::to_string(step.op));
-      }
-      if (places[at].valid < step.bytes)
-        note("whole units that do not exist, operation " + std::to_string(step.op));
-    }
-  }
-
   std::vector<TapeRank>& ranks_;
   const PacketForm packet_;
   std::mt19937_64 random_;
@@ -368,6 +250,7 @@ class HostPlayer {
   std::vector<Proxy> proxies_;
   Stop stop_ = Stop::none;
   std::string wrong_;
+  const Note note_ = [this](const std::string& what) { note(what); };
 };
 
 }  // namespace chorale::test

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace chorale::cpu {
+namespace chorale::interpreter {
 namespace {
 
 constexpr uint64_t odd = 0x9e3779b97f4a7c15u;
@@ -108,4 +108,4 @@ uint64_t memory_hash(const Plan& plan, uint32_t rank) {
   return hash;
 }
 
-}  // namespace chorale::cpu
+}  // namespace chorale::interpreter

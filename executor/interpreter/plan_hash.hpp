@@ -6,7 +6,7 @@
 
 #include "chorale/plan.hpp"
 
-namespace chorale::cpu {
+namespace chorale::interpreter {
 
 /// Of everything that a run depends on: the same in every process. Lines and unknown keys do not count.
 uint64_t content_hash(const Plan& plan);
@@ -15,4 +15,4 @@ uint64_t content_hash(const Plan& plan);
 /// the content is. Of a large plan only this rank's operations are looked at.
 uint64_t memory_hash(const Plan& plan, uint32_t rank);
 
-}  // namespace chorale::cpu
+}  // namespace chorale::interpreter

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-namespace chorale::cpu {
+namespace chorale::interpreter {
 namespace {
 
 constexpr size_t most_lines = 32;
@@ -107,4 +107,4 @@ std::string describe(const Plan& plan, const std::vector<Stuck>& all) {
   return text;
 }
 
-}  // namespace chorale::cpu
+}  // namespace chorale::interpreter

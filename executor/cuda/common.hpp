@@ -1,0 +1,29 @@
+/// \file
+/// What belongs to an executor, for all its bindings.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "chorale/world.hpp"
+#include "proxy.hpp"
+
+namespace chorale::cuda {
+
+class Imports;
+class Monitor;
+class Pool;
+
+struct Common {
+  World* world = nullptr;
+  int device = 0;
+  Imports* imports = nullptr;
+  Pool* pool = nullptr;
+  Monitor* monitor = nullptr;
+  AbortWord* abort = nullptr;  ///< as the device sees it
+  uint64_t timeout_ns = 0;
+  unsigned trace_launches = 0;
+  std::function<Proxy&()> proxy;  ///< makes it if there is none yet
+};
+
+}  // namespace chorale::cuda

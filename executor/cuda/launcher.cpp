@@ -1,0 +1,188 @@
+#include "launcher.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "../interpreter/report.hpp"
+#include "error.hpp"
+#include "kernels.hpp"
+#include "recorder.hpp"
+
+namespace chorale::cuda {
+namespace {
+
+constexpr int most_shared_bytes = 200 << 10;  ///< of a block, whatever the plan: the limit is the kernel's
+
+uint64_t up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
+
+bool reduces(const Plan& plan) {
+  for (const Gpu& gpu : plan.gpus) {
+    for (const ThreadBlock& block : gpu.threadblocks) {
+      for (const Op& op : block.ops) {
+        if (info(op.code).has(Role::Reduce)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+ChosenKernel ChosenKernel::of(const Plan& plan, const Call& call) {
+  ChosenKernel chosen;
+  chosen.kernel = interpreter_kernel(call.dtype, call.packet, reduces(plan));
+  if (!chosen.kernel) {
+    throw UsageError(
+        fmt::format("reductions of {} were left out of this library: configure it with CHORALE_CUDA_DTYPES "
+                    "that holds {}",
+                    dtype_name(call.dtype), dtype_name(call.dtype)));
+  }
+  chosen.threads = uint32_t(std::clamp<uint64_t>(up(plan.threads_per_block, 32), 32, most_block_threads));
+  return chosen;
+}
+
+Launcher::Launcher(const Common& common, const ChosenKernel& kernel, const Plan& plan,
+                   const interpreter::BoundImage& image, PacketForm packet, const Signal* signals,
+                   const std::vector<Signal*>& signals_at_peer)
+    : common_(common), kernel_(kernel), plan_(plan), image_(image), rank_(uint32_t(common.world->rank())) {
+  make_tapes(packet, signals, signals_at_peer);
+  require_residence();
+}
+
+void Launcher::make_tapes(PacketForm packet, const Signal* signals,
+                          const std::vector<Signal*>& signals_at_peer) {
+  const size_t channels = image_.channels.size(), blocks = image_.blocks.size();
+  // Recorded twice, since tapes name addresses of the memory that they lie in: their size is known after the
+  // first.
+  TapePlaces places;
+  places.signals_at_peer = signals_at_peer;
+  Tapes tapes = record_tapes(image_, places, packet);
+  uint64_t bytes = 0;
+  const auto part = [&bytes](uint64_t size) {
+    const uint64_t at = bytes;
+    bytes = up(at + size, 128);
+    return at;
+  };
+  const uint64_t tapes_at = part(tapes.bytes.size()), states_at = part(blocks * tapes.state_bytes),
+                 expected_at = part(channels * sizeof(uint64_t)),
+                 pushed_at = part(channels * sizeof(uint64_t)),
+                 completed_at = part(channels * sizeof(Signal)),
+                 semaphores_at = part(image_.semaphores.size() * sizeof(Semaphore)),
+                 barriers_at = part(image_.barriers * sizeof(Signal));
+  memory_ = DeviceMemory(bytes, "a plan's tapes and counters");
+  char* const base = memory_.data();
+  places.signals = signals;
+  places.expected = reinterpret_cast<uint64_t*>(base + expected_at);
+  places.pushed = reinterpret_cast<uint64_t*>(base + pushed_at);
+  Signal* const completed = reinterpret_cast<Signal*>(base + completed_at);
+  places.completed = completed;
+  places.semaphores = reinterpret_cast<Semaphore*>(base + semaphores_at);
+  places.barriers = reinterpret_cast<Signal*>(base + barriers_at);
+  tapes = record_tapes(image_, places, packet);
+
+  std::vector<char> content(bytes);
+  std::memcpy(content.data() + tapes_at, tapes.bytes.data(), tapes.bytes.size());
+  for (size_t at = 0; at < image_.semaphores.size(); ++at) {
+    const Semaphore semaphore{image_.semaphores[at]};
+    std::memcpy(content.data() + semaphores_at + at * sizeof semaphore, &semaphore, sizeof semaphore);
+  }
+  check(cudaMemcpy(base, content.data(), bytes, cudaMemcpyHostToDevice), "the tapes of a plan");
+  stops_ = HostArray<StopRecord>(std::max<size_t>(blocks, 1));
+
+  launch_.tapes = base + tapes_at;
+  launch_.states = base + states_at;
+  launch_.page = tapes.page;
+  launch_.pages = tapes.pages;
+  launch_.state_bytes = tapes.state_bytes;
+  launch_.rank = rank_;
+  launch_.abort = common_.abort;
+  launch_.timeout_ns = common_.timeout_ns;
+  launch_.stops = stops_.device();
+  if (common_.trace_launches != 0) {
+    uint32_t most = 0;
+    for (const image::Block& block : image_.blocks) most = std::max(most, block.n);
+    trace_ = std::make_unique<LaunchTrace>(blocks, most, common_.trace_launches);
+    launch_.trace = trace_->trace();
+  }
+  if (image_.uses_port) {
+    port_ = std::make_unique<Proxy::Client>(common_.proxy(), signals_at_peer, completed);
+    launch_.fifo = port_->fifo();
+  }
+}
+
+/// Blocks that wait for each other must all be there at once.
+void Launcher::require_residence() {
+  const size_t blocks = image_.blocks.size();
+  shared_bytes_ = launch_.state_bytes + launch_.page.shared_bytes();
+  check(cudaFuncSetAttribute(kernel_.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most_shared_bytes),
+        fmt::format("{} bytes of shared memory for a block", shared_bytes_));
+  int per_multiprocessor = 0, multiprocessors = 0;
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel_.kernel,
+                                                      int(kernel_.threads), shared_bytes_),
+        "the number of blocks that can be resident");
+  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, common_.device),
+        "the number of multiprocessors");
+  const uint64_t resident = uint64_t(per_multiprocessor) * uint64_t(multiprocessors);
+  if (blocks > resident) {
+    throw RunError(
+        RunError::Reason::resources,
+        fmt::format("plan '{}' has {} thread blocks, but only {} can be resident at a time on device {} ({} "
+                    "multiprocessors, {} blocks of {} threads each): blocks that wait for one that has not "
+                    "begun would wait for ever; compile it with fewer instances",
+                    plan_.name, blocks, resident, common_.device, multiprocessors, per_multiprocessor,
+                    kernel_.threads));
+  }
+}
+
+void Launcher::launch(char* in, char* out, cudaStream_t stream) {
+  if (image_.blocks.empty()) return;
+  launch_.in = in;
+  launch_.out = out;
+  void* parameters[] = {&launch_};
+  // It may begin before what precedes it in the stream has ended, and waits for that itself: see
+  // player.cuh.
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(unsigned(image_.blocks.size()));
+  config.blockDim = dim3(kernel_.threads);
+  config.dynamicSmemBytes = shared_bytes_;
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = 1;
+  check(cudaLaunchKernelExC(&config, kernel_.kernel, parameters), "the launch of a plan");
+}
+
+Stop Launcher::stopped(std::string& report) const {
+  std::vector<interpreter::Stuck> stuck;
+  Stop reason = Stop::none;
+  for (size_t block = 0; block < image_.blocks.size(); ++block) {
+    const StopRecord& record = stops_[block];
+    const Stop why = Stop(load_acquire(&record.reason));
+    if (why == Stop::none) continue;
+    reason = std::max(reason, why);
+    interpreter::Stuck one;
+    one.rank = int(rank_);
+    one.block = int(block);
+    one.parked = true;
+    one.waiting.op_index = record.op;
+    one.waiting.what = "";
+    one.waiting.expected = record.expected;
+    one.waiting.peer = record.peer;
+    one.waiting.word = record.waits_on_word ? &record.seen : nullptr;
+    one.seen = record.seen;
+    stuck.push_back(one);
+  }
+  if (reason != Stop::none)
+    report = fmt::format("plan '{}'", plan_.name) + interpreter::describe(plan_, stuck);
+  return reason;
+}
+
+void Launcher::add_trace(std::vector<TraceSpan>& spans) const {
+  if (trace_) trace_->add_to(spans, plan_, rank_);
+}
+
+}  // namespace chorale::cuda

@@ -1,0 +1,67 @@
+/// \file
+/// A plan's tapes in the memory of a device, with what they count in, and their launch.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../backend.hpp"
+#include "../interpreter/bind.hpp"
+#include "common.hpp"
+#include "device_memory.hpp"
+#include "host_words.hpp"
+#include "proxy.hpp"
+#include "tape.hpp"
+#include "trace.hpp"
+
+namespace chorale::cuda {
+
+/// The kernel for a plan and a call, and how its blocks are to be.
+struct ChosenKernel {
+  const void* kernel = nullptr;
+  uint32_t threads = 0;  ///< of a block
+
+  /// \throws UsageError if this library was built without it
+  static ChosenKernel of(const Plan& plan, const Call& call);
+};
+
+class Launcher {
+ public:
+  /// \param plan, image      outlive this; the image has the bases of its buffers
+  /// \param signals          this rank's, by channel
+  /// \param signals_at_peer  by channel; null: nobody can wait there
+  /// \throws RunError
+  Launcher(const Common& common, const ChosenKernel& kernel, const Plan& plan,
+           const interpreter::BoundImage& image, PacketForm packet, const Signal* signals,
+           const std::vector<Signal*>& signals_at_peer);
+
+  /// Enqueues it once.
+  void launch(char* in, char* out, cudaStream_t stream);
+
+  /// Why blocks had to stop, and what each waited for; none if none had. Any thread may ask.
+  Stop stopped(std::string& report) const;
+
+  /// See Executor::trace.
+  void add_trace(std::vector<TraceSpan>& spans) const;
+
+ private:
+  void make_tapes(PacketForm packet, const Signal* signals, const std::vector<Signal*>& signals_at_peer);
+  void require_residence();
+
+  const Common& common_;
+  const ChosenKernel kernel_;
+  const Plan& plan_;
+  const interpreter::BoundImage& image_;
+  const uint32_t rank_;
+  DeviceMemory memory_;
+  HostArray<StopRecord> stops_;
+  std::unique_ptr<LaunchTrace> trace_;
+  std::unique_ptr<Proxy::Client> port_;
+  Launch launch_;
+  uint32_t shared_bytes_ = 0;
+};
+
+}  // namespace chorale::cuda

@@ -1,0 +1,273 @@
+/// \file
+/// The machine that records.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <type_traits>
+
+#include "../interpreter/packet_form.hpp"
+#include "../interpreter/semantics.hpp"
+#include "chorale/device/engine.hpp"
+#include "recorder.hpp"
+#include "steps.hpp"
+
+namespace chorale::cuda {
+
+/// The machine that semantics.hpp runs on here: it does nothing, and notes what a thread block is to do.
+class RecordingMachine {
+ public:
+  RecordingMachine(const image::Image& image, const TapePlaces& places, PacketForm packet, bool even,
+                   const std::vector<uint32_t>& waiters)
+      : image_(image), places_(places), packet_(packet), even_(even), waiters_(waiters) {}
+
+  std::vector<Step>& steps() { return steps_; }
+  size_t counts() const { return slots_.size(); }
+  void begin(uint32_t block) { first_record_ = image_.blocks[block].first; }
+
+  const image::Image& image() const { return image_; }
+  uint32_t flag() const { return 0; }
+  const Deadline* deadline() const { return nullptr; }
+  uint64_t bank(uint64_t bytes) const { return even_ ? bytes : 0; }
+  uint64_t packet_bank(uint64_t bytes) const { return bank(bytes); }
+
+  char* base(uint32_t buffer) const {
+    if (buffer == 0) return reinterpret_cast<char*>(TapePlace::in);
+    if (buffer == 1) return reinterpret_cast<char*>(TapePlace::out);
+    return image_.buffers[buffer].base;
+  }
+
+  image::Range range(uint64_t bytes, const op::Slice& slice) const {
+    return image::range_of(bytes, turn_first_, turn_bytes_, slice.index, slice.size, image_.alignment);
+  }
+  void turn(uint64_t first, uint64_t bytes) {
+    turn_first_ = first;
+    turn_bytes_ = bytes;
+  }
+
+  template <class T, class Item>
+  T* list(uint32_t n, const Item& item) {
+    auto items = std::make_shared<std::vector<T>>();
+    for (uint32_t at = 0; at < n; ++at) items->push_back(item(at));
+    lists_.push_back(items);
+    return items->data();
+  }
+  void release_lists() { lists_.clear(); }
+
+  template <class F>
+  Stop with_packet(const F& f) const {
+    return interpreter::with_packet_form(packet_, f);
+  }
+
+  void enter(uint32_t record) { op_ = record - first_record_; }
+
+  // -- Data
+  // ---------------------------------------------------------------------------------------------------
+
+  template <class Source, class Sink>
+  Stop move(uint64_t bytes, const Source& source, const Sink& sink) {
+    Step& step = data(std::is_same_v<Source, Mem> ? TapeKind::copy : TapeKind::unpack, bytes);
+    add(step, source);
+    step.step.n = 1;
+    add_sinks(step, sink);
+    return Stop::none;
+  }
+
+  template <class First, class Other, class Sink>
+  Stop reduce(ReduceOp op, uint64_t bytes, const First& first, const Other* others, uint32_t n,
+              const Sink& sink) {
+    constexpr bool plain_first = std::is_same_v<First, Mem>, plain = std::is_same_v<Other, Mem>;
+    static_assert(plain_first || !plain, "packets, then plain memory: no operation does so");
+    Step& step = data(plain         ? TapeKind::reduce
+                      : plain_first ? TapeKind::reduce_packets
+                                    : TapeKind::sum_packets,
+                      bytes);
+    step.step.reduce_op = uint8_t(op);
+    add(step, first);
+    for (uint32_t other = 0; other < n; ++other) add(step, others[other]);
+    step.step.n = uint16_t(n);
+    add_sinks(step, sink);
+    return Stop::none;
+  }
+
+  template <class Sink>
+  Stop reduce_members(ReduceOp op, uint64_t bytes, const pieces::Members& from, const Sink& sink) {
+    std::vector<Mem> members;
+    for (uint32_t member = 0; member < from.n; ++member)
+      members.emplace_back(from.data[member] + from.offset, from.valid);
+    return reduce(op, bytes, members[0], members.data() + 1, from.n - 1, sink);
+  }
+
+  /// Peers' memory was mapped when the plan was bound.
+  template <Role... R>
+  Stop reach(const op::Places<R>&...) const {
+    return Stop::none;
+  }
+
+  // -- Synchronisation
+  // ----------------------------------------------------------------------------------------
+
+  void sync() { other(TapeKind::sync); }
+
+  void post(const op::Ids& channels, bool relaxed) {
+    Step& step = other(relaxed ? TapeKind::post_relaxed : TapeKind::post);
+    for (uint32_t at = 0; at < channels.n; ++at) {
+      if (Signal* const there = places_.signals_at_peer[channels.first[at]]) item(step).post = {there};
+    }
+  }
+
+  Stop await(const op::Ids& channels, bool relaxed) {
+    Step& step = other(relaxed ? TapeKind::await_relaxed : TapeKind::await);
+    for (uint32_t at = 0; at < channels.n; ++at) {
+      const uint32_t channel = channels.first[at];
+      const bool shared = waiters_[channel] > 1;
+      const uint32_t slot = shared ? 0 : slots_.try_emplace(channel, uint32_t(slots_.size())).first->second;
+      item(step).await = {places_.signals + channel, shared ? places_.expected + channel : nullptr, slot,
+                          image_.channels[channel].peer, op_};
+    }
+    return Stop::none;
+  }
+
+  Stop drain(const op::Ids& channels) {
+    Step& step = other(TapeKind::drain);
+    for (uint32_t at = 0; at < channels.n; ++at) {
+      item(step).drain = {places_.pushed + channels.first[at], places_.completed + channels.first[at]};
+    }
+    return Stop::none;
+  }
+
+  Stop acquire(const op::Ids& semaphores) {
+    Step& step = other(TapeKind::acquire);
+    for (uint32_t at = 0; at < semaphores.n; ++at)
+      item(step).permit = {places_.semaphores + semaphores.first[at]};
+    return Stop::none;
+  }
+
+  void release(const op::Ids& semaphores) {
+    Step& step = other(TapeKind::release);
+    for (uint32_t at = 0; at < semaphores.n; ++at)
+      item(step).permit = {places_.semaphores + semaphores.first[at]};
+  }
+
+  Stop arrive(uint32_t id, uint32_t participants) {
+    item(other(TapeKind::barrier)).meeting = {places_.barriers + id, participants};
+    return Stop::none;
+  }
+
+  // -- Port channels
+  // ------------------------------------------------------------------------------------------
+
+  Stop push(Action action, const op::Ids& channels) {
+    Step& step = other(TapeKind::push);
+    for (uint32_t at = 0; at < channels.n; ++at) {
+      item(step).push = {places_.pushed + channels.first[at], channels.first[at], has(action, Action::signal),
+                         ~0u, ~0u};
+    }
+    return Stop::none;
+  }
+
+  template <Role S, Role D>
+  Stop push(Action action, const op::Ids& channels, const op::Slice& slice, const op::Places<S>& src,
+            const op::Places<D>& dst) {
+    if constexpr (D == Role::RemotePacketWrite) {
+      // Packets say themselves that they have come, so nothing orders them behind the proxy: the block stores
+      // them, as through a memory channel.
+      if (has(action, Action::pack)) return copy_to_packets(*this, slice, src, dst);
+      return forward_packets(*this, slice, src, dst);
+    } else {
+      for (uint32_t at = 0; at < channels.n; ++at) {
+        const op::Places<S> from{&src[src.n == 1 ? 0 : at], 1};
+        const op::Places<D> to{&dst[at], 1};
+        // The signal goes behind the last piece, each of which the proxy copies as it is.
+        const image::Range part = range(from[0].bytes, slice);
+        pieces::each(
+            *this, part,
+            [&](uint64_t first, uint64_t bytes) {
+              const Mem source = pieces::memory(*this, from, 0, first),
+                        sink = pieces::memory(*this, to, 0, first);
+              const uint64_t exist = std::min({bytes, source.valid, sink.valid});
+              if (source.data && sink.data && exist != 0)
+                push_one(channels.first[at], source, sink, exist, false);
+              return Stop::none;
+            },
+            from, to);
+        if (has(action, Action::signal)) push_one(channels.first[at], {}, {}, 0, true);
+      }
+      return Stop::none;
+    }
+  }
+
+ private:
+  Step& other(TapeKind kind) {
+    Step& step = steps_.emplace_back();
+    step.step.kind = kind;
+    step.step.op = op_;
+    return step;
+  }
+
+  Step& data(TapeKind kind, uint64_t bytes) {
+    Step& step = other(kind);
+    step.step.bytes = bytes;
+    return step;
+  }
+
+  TapeItem& item(Step& step) {
+    ++step.step.n;
+    return step.items.emplace_back(TapeItem{});
+  }
+
+  void push_one(uint32_t channel, const Mem& from, const Mem& to, uint64_t bytes, bool signal) {
+    Step& step = data(TapeKind::push, bytes);
+    TapeItem& what = item(step);
+    what.push = {places_.pushed + channel, channel, signal, ~0u, ~0u};
+    if (bytes == 0) return;
+    what.push.from = 0;
+    what.push.to = 1;
+    add(step, from);
+    add(step, to);
+  }
+
+  void add(Step& step, const Mem& place) {
+    step.plain.push_back({reinterpret_cast<uint64_t>(place.data), 0, place.data ? place.valid : 0});
+  }
+  template <class P>
+  void add(Step& step, const Packets<P>& place) {
+    step.packets.push_back({reinterpret_cast<uint64_t>(place.slots), 0, 0});
+  }
+
+  void add_sinks(Step& step, const Mem& sink) {
+    ++step.step.plain_sinks;
+    add(step, sink);
+  }
+  template <class P>
+  void add_sinks(Step& step, const Packets<P>& sink) {
+    ++step.step.packet_sinks;
+    add(step, sink);
+  }
+  template <class S>
+  void add_sinks(Step& step, const Many<S>& sinks) {
+    for (uint32_t sink = 0; sink < sinks.n; ++sink) add_sinks(step, sinks.sinks[sink]);
+  }
+  void add_sinks(Step& step, const MultiStore& sinks) {
+    for (uint32_t member = 0; member < sinks.n; ++member) add_sinks(step, sinks.member(member));
+  }
+  template <class A, class B>
+  void add_sinks(Step& step, const Tee<A, B>& sinks) {
+    add_sinks(step, sinks.a);
+    add_sinks(step, sinks.b);
+  }
+
+  const image::Image& image_;
+  const TapePlaces& places_;
+  const PacketForm packet_;
+  const bool even_;
+  const std::vector<uint32_t>& waiters_;
+  std::vector<Step> steps_;
+  std::vector<std::shared_ptr<void>> lists_;
+  std::map<uint32_t, uint32_t> slots_;  ///< of this block's counts, by channel
+  uint32_t first_record_ = 0, op_ = 0;
+  uint64_t turn_first_ = 0, turn_bytes_ = 0;
+};
+
+}  // namespace chorale::cuda

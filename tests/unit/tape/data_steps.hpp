@@ -1,0 +1,74 @@
+/// \file
+/// Steps that move data, as the host plays them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "tape_rank.hpp"
+
+namespace chorale::test {
+
+/// Takes what is wrong.
+using Note = std::function<void(const std::string&)>;
+
+/// A GPU moves whole units without a look at what exists.
+inline void check_whole(const Note& note, const cuda::TapeStep& step, const Mem* places, uint32_t n) {
+  if (step.bytes % unit_bytes != 0) note("whole units, and a tail");
+  for (uint32_t at = 0; at < n; ++at) {
+    if (!places[at].data || reinterpret_cast<uint64_t>(places[at].data) % unit_bytes != 0) {
+      note("whole units at an odd address, operation " + std::to_string(step.op));
+    }
+    if (places[at].valid < step.bytes)
+      note("whole units that do not exist, operation " + std::to_string(step.op));
+  }
+}
+
+template <ReduceOp Op, class P>
+Stop combine(const Group& group, const cuda::TapeStep& step, const Mem* plain, const Packets<P>* packets,
+             const StepSinks<P>& sinks) {
+  if (step.kind == cuda::TapeKind::reduce) {
+    return transfer(group, step.bytes, Reduced<Op, int32_t>{plain[0], plain + 1, step.n}, sinks);
+  }
+  if (step.kind == cuda::TapeKind::reduce_packets) {
+    return transfer(group, step.bytes, Reduced<Op, int32_t, Mem, Packets<P>>{plain[0], packets, step.n},
+                    sinks);
+  }
+  return transfer(group, step.bytes,
+                  Reduced<Op, int32_t, Packets<P>, Packets<P>>{packets[0], packets + 1, step.n}, sinks);
+}
+
+template <class P>
+Stop run_data(const Note& note, HostBlock& block, const TapeRank& rank, const SettledPage& page,
+              const std::vector<Packets<P>>& all_packets, const cuda::TapeStep& step) {
+  const Group group = block_group(0, 1, &block);
+  const Mem* const plain = page.plain.data() + step.first_plain;
+  const Packets<P>* const packets = all_packets.data() + step.first_packets;
+  const bool plain_first = step.kind != cuda::TapeKind::unpack && step.kind != cuda::TapeKind::sum_packets;
+  const bool plain_others = step.kind == cuda::TapeKind::reduce;
+  const bool alone = step.kind == cuda::TapeKind::copy || step.kind == cuda::TapeKind::unpack;
+  const uint32_t others = alone ? 0 : step.n;
+  const uint32_t n_plain = (plain_first ? 1 : 0) + (plain_others ? others : 0);
+  const uint32_t n_packets = (plain_first ? 0 : 1) + (plain_others ? 0 : others);
+  const StepSinks<P> sinks{plain + n_plain, packets + n_packets, step.plain_sinks, step.packet_sinks};
+  const uint32_t odd = (reinterpret_cast<uint64_t>(rank.in) % unit_bytes ? 1 : 0) |
+                       (reinterpret_cast<uint64_t>(rank.out) % unit_bytes ? 2 : 0);
+  if (step.whole && (step.passed & odd) == 0) check_whole(note, step, plain, n_plain + step.plain_sinks);
+  if (alone) {
+    return plain_first ? transfer(group, step.bytes, plain[0], sinks)
+                       : transfer(group, step.bytes, packets[0], sinks);
+  }
+  switch (ReduceOp(step.reduce_op)) {
+    case ReduceOp::min:
+      return combine<ReduceOp::min>(group, step, plain, packets, sinks);
+    case ReduceOp::max:
+      return combine<ReduceOp::max>(group, step, plain, packets, sinks);
+    case ReduceOp::prod:
+      return combine<ReduceOp::prod>(group, step, plain, packets, sinks);
+    default:
+      return combine<ReduceOp::sum>(group, step, plain, packets, sinks);
+  }
+}
+
+}  // namespace chorale::test

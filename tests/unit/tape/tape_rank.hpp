@@ -1,0 +1,72 @@
+/// \file
+/// What the host plays tapes with and on.
+#pragma once
+
+#include <vector>
+
+#include "chorale/device/engine.hpp"
+#include "executor/cuda/recorder.hpp"
+
+namespace chorale::test {
+
+/// Aligned as memory of a device is.
+class Lines {
+ public:
+  explicit Lines(uint64_t bytes = 0) : lines_(bytes / sizeof(Line) + 1) {}
+  char* data() { return lines_.front().bytes; }
+
+ private:
+  struct alignas(128) Line {
+    char bytes[128] = {};
+  };
+  std::vector<Line> lines_;
+};
+
+/// What a rank's launches work on.
+struct TapeRank {
+  cuda::Tapes tapes;
+  cuda::TapePlaces places;
+  uint32_t blocks = 0;
+  std::vector<uint32_t> peers;  ///< by channel
+  char *in = nullptr, *out = nullptr;
+  Lines states;
+};
+
+/// A page, its places settled for one launch.
+struct SettledPage {
+  cuda::PageHeader header;
+  const cuda::TapeStep* steps;
+  const cuda::TapeItem* items;
+  std::vector<Mem> plain;
+  std::vector<char*> packets;
+
+  SettledPage(const cuda::PageShape& shape, const char* from, uint64_t epoch, char* in, char* out)
+      : header(*reinterpret_cast<const cuda::PageHeader*>(from)),
+        steps(reinterpret_cast<const cuda::TapeStep*>(from + sizeof header)),
+        items(reinterpret_cast<const cuda::TapeItem*>(from + shape.items_at())) {
+    const auto* place = reinterpret_cast<const cuda::TapePlace*>(from + shape.plain_at());
+    for (uint32_t at = 0; at < shape.plain; ++at, ++place) {
+      plain.emplace_back(static_cast<void*>(place->settled(epoch, in, out)), place->valid);
+    }
+    place = reinterpret_cast<const cuda::TapePlace*>(from + shape.packets_at());
+    for (uint32_t at = 0; at < shape.packets; ++at, ++place)
+      packets.push_back(place->settled(epoch, in, out));
+  }
+};
+
+/// All sinks of a step, or all that it combines.
+template <class P>
+struct StepSinks {
+  const Mem* plain;
+  const Packets<P>* packets;
+  uint32_t n_plain, n_packets;
+
+  static constexpr bool by_line = detail::by_line<Packets<P>>;
+
+  void put(uint64_t at, uint64_t bytes, const char* from) const {
+    for (uint32_t sink = 0; sink < n_plain; ++sink) plain[sink].put(at, bytes, from);
+    for (uint32_t sink = 0; sink < n_packets; ++sink) packets[sink].put(at, bytes, from);
+  }
+};
+
+}  // namespace chorale::test
