@@ -157,12 +157,45 @@ void order_remote_buffers(Gpu& gpu) {
   }
 }
 
+/// Renumbers what the operations with one of two roles name, by first use in the rank: the old ids in their
+/// new order.
+std::vector<uint32_t> order_ids(Gpu& gpu, Role role, Role other, size_t count) {
+  std::map<uint32_t, uint32_t> place;
+  std::vector<uint32_t> order;
+  for (ThreadBlock& block : gpu.threadblocks) {
+    for (const Op& op : block.ops) {
+      if (!info(op.code).has(role) && !info(op.code).has(other)) continue;
+      for (uint32_t& id : std::span(block.ids).subspan(op.first_id, op.ids)) {
+        if (id >= count) continue;
+        const auto [entry, first] = place.try_emplace(id, uint32_t(order.size()));
+        if (first) order.push_back(id);
+        id = entry->second;
+      }
+    }
+  }
+  return order;
+}
+
+/// Those that nothing uses come last.
+void order_semaphores(Gpu& gpu) {
+  std::vector<uint32_t> order = order_ids(gpu, Role::Acquire, Role::Release, gpu.semaphores.size());
+  std::vector<int64_t> sorted;
+  for (const uint32_t id : order) sorted.push_back(gpu.semaphores[id]);
+  std::sort(order.begin(), order.end());
+  for (uint32_t id = 0; id < gpu.semaphores.size(); ++id) {
+    if (!std::binary_search(order.begin(), order.end(), id)) sorted.push_back(gpu.semaphores[id]);
+  }
+  gpu.semaphores = std::move(sorted);
+}
+
 }  // namespace
 
 void canonicalise(Plan& plan) {
   for (Gpu& gpu : plan.gpus) {
     for (ThreadBlock& block : gpu.threadblocks) canonicalise_block(block);
     order_remote_buffers(gpu);
+    order_semaphores(gpu);
+    order_ids(gpu, Role::Arrive, Role::Arrive, unused);  // barriers have no list
     std::stable_sort(gpu.channels.begin(), gpu.channels.end(),
                      [](auto& a, auto& b) { return a.type < b.type; });
   }

@@ -101,13 +101,15 @@ CHORALE_PROGRAM(single_node_allgather_nvls, Parameters& with) {
   return program;
 }
 
-// The same as packets, which need no signals.
+// The same as packets, which need no signals. Nor do the threads of a block need each other: each packet is
+// waited for by whoever reads it, and what the switch stores to a rank's own slot is what stands there.
 CHORALE_PROGRAM(single_node_allgather_nvls_pkt, Parameters& with) {
   const int ranks = ranks_of(with);
   Program program({.name = "ag_nvls_pkt",
                    .collective = gather(ranks),
                    .protocol = Protocol::LL,
                    .instances = with("instances", 1, "thread blocks that split every part", {.min = 1}),
+                   .auto_sync = false,
                    .threads_per_block = 256,
                    .use_double_scratch_buffer = true,
                    .min_message_size = with("min_message_size", uint64_t(1) << 10, "bytes"),

@@ -133,8 +133,8 @@ Lines rank_lines(const Gpu& gpu) {
     for (const ChannelType type : remote.access) line += " " + std::string(channel_type_names[size_t(type)]);
     lines.push_back(line);
   }
-  for (const int64_t semaphore : gpu.semaphores)
-    lines.push_back("semaphore from " + std::to_string(semaphore));
+  for (size_t id = 0; id < gpu.semaphores.size(); ++id)
+    lines.push_back("semaphore " + std::to_string(id) + " from " + std::to_string(gpu.semaphores[id]));
   return lines;
 }
 
@@ -149,7 +149,7 @@ Action command::diff(CLI::App& app) {
   app.add_option("left", options->left, "A plan file; - is standard input")->required();
   app.add_option("right", options->right, "The plan to compare it with")->required();
   app.add_flag("--canonical", options->canonical,
-               "Ids of channels and remote buffers may differ, if they mean the same");
+               "Ids of channels, remote buffers, semaphores and barriers may differ, if they mean the same");
   app.footer(
       "Lines of the left plan start with -, of the right with +. Authors' lines are not compared.\nExit "
       "status 1 if "
