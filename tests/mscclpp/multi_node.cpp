@@ -1,5 +1,7 @@
 // MSCCL++'s programs for several nodes: memory channels inside a node, port channels between nodes.
 
+#include <optional>
+
 #include "share.hpp"
 
 using namespace chorale::dsl;
