@@ -46,6 +46,7 @@ Binding::Binding(const Shared& shared, const Plan& plan, const Call& call)
   placement_ = std::make_unique<interpreter::Placement>(plan, rank_, bound_.layout);
   make_control(plan);
   body_ = [this](int block, BlockHost& host) { body(block, host); };
+  describe_ = [this](const Stuck& stuck) { return interpreter::line(*plan_, stuck); };
   spdlog::debug("rank {} bound plan '{}' to {} bytes: chunks of {} bytes, {} bytes of window", rank_,
                 plan.name, call.bytes, bound_.layout.chunk_bytes, window_->bytes(int(rank_)));
 }
@@ -154,14 +155,15 @@ void Binding::place(const void* in, void* out) {
 
 void Binding::run(const Plan& plan, const Arguments& arguments, void*) {
   place(arguments.in, arguments.out);
+  plan_ = &plan;
   const LaunchResult result = launch();
   if (result.stop == Stop::none) return;
   try {
     world_.check();
   } catch (const RunError& error) {
-    throw RunError(error.reason, error.what() + interpreter::describe(plan, result.stuck));
+    throw RunError(error.reason, error.what() + interpreter::describe(result.stuck, error.what()));
   }
-  throw RunError(RunError::Reason::other, "the run was stopped" + interpreter::describe(plan, result.stuck));
+  throw RunError(RunError::Reason::other, "the run was stopped" + interpreter::describe(result.stuck));
 }
 
 LaunchResult Binding::launch() {
@@ -177,7 +179,8 @@ LaunchResult Binding::launch() {
   blocks_left_.store(int(blocks), std::memory_order_relaxed);
   const bool fiber = proxy_ && world_.scheduler().seeded();
   if (proxy_) proxy_->begin();
-  LaunchResult result = world_.scheduler().launch(int(rank_), int(blocks + (fiber ? 1 : 0)), body_);
+  LaunchResult result =
+      world_.scheduler().launch(int(rank_), int(blocks + (fiber ? 1 : 0)), body_, describe_);
   if (proxy_) proxy_->end(result.stop != Stop::none);
   if (result.stop == Stop::none || epoch_ == run_.epoch) {
     if (blocks == 0) finish();

@@ -69,6 +69,8 @@ class Binding final : public chorale::Binding {
   std::atomic<uint32_t> ended_{0};
   std::atomic<int> blocks_left_{0};
   std::function<void(int, BlockHost&)> body_;
+  const Plan* plan_ = nullptr;  ///< during a run
+  Describe describe_;
   Proxy* proxy_ = nullptr;
 };
 

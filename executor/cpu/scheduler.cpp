@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "../interpreter/report.hpp"
 #include "chorale/error.hpp"
 #include "sanitizers.hpp"
 #include "scheduler_impl.hpp"
@@ -25,10 +26,17 @@ bool SchedulerImpl::wait(Ready, const void*, bool) {
   throw UsageError("wait() needs a scheduler with a seed");
 }
 
-void SchedulerImpl::time_out(int rank) {
-  options_.raise(Stop::timed_out, rank,
-                 fmt::format("a launch of rank {} has not ended within {:.3g} s", rank,
-                             std::chrono::duration<double>(options_.timeout).count()));
+void SchedulerImpl::time_out(int rank, std::vector<Stuck> seen) {
+  sort_by_rank(seen);
+  options_.raise(
+      Stop::timed_out, rank,
+      fmt::format("a launch of rank {} has not ended within {:.3g} s{}", rank,
+                  std::chrono::duration<double>(options_.timeout).count(), interpreter::describe(seen)));
+}
+
+void SchedulerImpl::deadlock(int rank, const std::string& why, std::vector<Stuck> seen) {
+  sort_by_rank(seen);
+  options_.raise(Stop::deadlock, rank, why + interpreter::describe(seen));
 }
 
 BlockTask::BlockTask(SchedulerImpl& scheduler) : Task(block_stack_bytes), scheduler_(scheduler) {}
@@ -45,6 +53,7 @@ Stuck BlockTask::report() const {
   Stuck stuck{
       .rank = launch_->rank, .block = block_, .parked = ready != nullptr, .waiting = waiting_, .seen = 0};
   if (waiting_.word) stuck.seen = load_relaxed(waiting_.word);
+  if (*launch_->describe) stuck.line = (*launch_->describe)(stuck);
   return stuck;
 }
 
@@ -69,9 +78,9 @@ Scheduler::Scheduler(Options options)
 
 Scheduler::~Scheduler() = default;
 
-LaunchResult Scheduler::launch(int rank, int blocks, const Body& body) {
+LaunchResult Scheduler::launch(int rank, int blocks, const Body& body, const Describe& describe) {
   if (blocks < 0) throw UsageError(fmt::format("launch of {} blocks", blocks));
-  return impl_->launch(rank, blocks, body);
+  return impl_->launch(rank, blocks, body, describe);
 }
 
 void Scheduler::busy(int change) { impl_->busy(change); }

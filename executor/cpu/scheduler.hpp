@@ -20,6 +20,9 @@ namespace chorale::cpu {
 using interpreter::Stuck;
 using interpreter::Waiting;
 
+/// One line on a block of a launch, for errors: asked while the launch lasts.
+using Describe = std::function<std::string(const Stuck&)>;
+
 struct LaunchResult {
   Stop stop = Stop::none;
   std::vector<Stuck> stuck;  ///< all unfinished blocks of this process's ranks, by rank and block; if stopped
@@ -68,7 +71,8 @@ class Scheduler {
   /// Runs body(block, host) for block = 0 ... blocks-1 of `rank`; returns when all have ended. Launches of
   /// one rank are made one after the other. In a stopped world nothing runs. \throws what a body threw first
   /// (the world is then stopped: aborted)
-  LaunchResult launch(int rank, int blocks, const std::function<void(int block, BlockHost& host)>& body);
+  LaunchResult launch(int rank, int blocks, const std::function<void(int block, BlockHost& host)>& body,
+                      const Describe& describe = {});
 
   /// Something outside the fibers (a proxy thread) may make progress: +1 while it may, -1 after. While the
   /// count is not 0 a state in which nothing runs is not called a deadlock.

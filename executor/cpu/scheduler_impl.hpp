@@ -21,7 +21,7 @@ class SchedulerImpl {
   explicit SchedulerImpl(Scheduler::Options options) : options_(std::move(options)) {}
   virtual ~SchedulerImpl() = default;
 
-  virtual LaunchResult launch(int rank, int blocks, const Body& body) = 0;
+  virtual LaunchResult launch(int rank, int blocks, const Body& body, const Describe& describe) = 0;
   virtual void end_rank(int rank) = 0;
   virtual void rearm() = 0;
   virtual void run_seeded(std::vector<std::function<void()>> bodies);
@@ -38,7 +38,9 @@ class SchedulerImpl {
   }
 
  protected:
-  void time_out(int rank);
+  /// Stops the world, with what was seen of the unfinished blocks.
+  void time_out(int rank, std::vector<Stuck> seen);
+  void deadlock(int rank, const std::string& why, std::vector<Stuck> seen);
 
   Scheduler::Options options_;
   std::atomic<int> busy_{0};
@@ -48,6 +50,7 @@ class SchedulerImpl {
 struct Launch {
   int rank = 0;
   const Body* body = nullptr;
+  const Describe* describe = nullptr;
   std::atomic<int> remaining{0};  ///< blocks that have not ended
   Clock::time_point deadline;
   std::once_flag failed;

@@ -65,11 +65,12 @@ class SeededScheduler : public SchedulerImpl {
     while (!tasks_.empty()) run_one();
   }
 
-  LaunchResult launch(int rank, int blocks, const Body& body) override {
+  LaunchResult launch(int rank, int blocks, const Body& body, const Describe& describe) override {
     if (stopped() != Stop::none) return {stopped(), {}};
     Launch launch;
     launch.rank = rank;
     launch.body = &body;
+    launch.describe = &describe;
     launch.remaining = blocks;
     launch.deadline = deadline();
     for (int block = 0; block < blocks; ++block) {
@@ -151,7 +152,7 @@ class SeededScheduler : public SchedulerImpl {
       check_deadlines();
       sched_yield();
     } else if (!stopping) {
-      options_.raise(Stop::deadlock, 0, "every rank and every block waits for another");
+      deadlock(0, "every rank and every block waits for another", look());
     } else {
       // Waits that a stop does not end, and that nobody is left to end.
       for (Entry& entry : tasks_) entry.task->obey_stop = true;
@@ -161,16 +162,22 @@ class SeededScheduler : public SchedulerImpl {
   void check_deadlines() {
     const Clock::time_point now = Clock::now();
     for (const Launch* launch : launches_) {
-      if (now > launch->deadline) return time_out(launch->rank);
+      if (now > launch->deadline) return time_out(launch->rank, look());
     }
   }
 
   void record() {
     recorded_ = true;
-    for (const Entry& entry : tasks_) {
-      if (entry.block) stuck_.push_back(entry.block->report());
-    }
+    stuck_ = look();
     sort_by_rank(stuck_);
+  }
+
+  std::vector<Stuck> look() const {
+    std::vector<Stuck> seen;
+    for (const Entry& entry : tasks_) {
+      if (entry.block) seen.push_back(entry.block->report());
+    }
+    return seen;
   }
 
   TaskPool<SeededBlock> pool_;

@@ -31,12 +31,13 @@ ThreadedScheduler::ThreadedScheduler(Scheduler::Options options)
   }
 }
 
-LaunchResult ThreadedScheduler::launch(int rank, int blocks, const Body& body) {
+LaunchResult ThreadedScheduler::launch(int rank, int blocks, const Body& body, const Describe& describe) {
   if (stopped() != Stop::none) return {stopped(), {}};
   if (blocks == 0) return {};
   Call call;
   call.rank = rank;
   call.body = &body;
+  call.describe = &describe;
   call.remaining = blocks;
   call.deadline = deadline();
 
@@ -120,7 +121,7 @@ void ThreadedScheduler::work(Call& call) {
     if (round(seat, call)) {
       if (idle_times) active_.fetch_add(1, std::memory_order_acq_rel);
       idle_times = 0;
-      if (rounds % 1024 == 0) check_deadlines();
+      if (rounds % 1024 == 0) check_deadlines(&seat);
       if (hungry_.load(std::memory_order_relaxed)) share(seat);
     } else {
       if (seat.entries.empty()) hungry_.store(&seat, std::memory_order_relaxed);
@@ -252,7 +253,7 @@ void ThreadedScheduler::idle(Seat& seat, Call& call, unsigned times) {
     sched_yield();
     return;
   }
-  if (times % 16 == 0) check_deadlines();
+  if (times % 16 == 0) check_deadlines(nullptr);
   if (options_.idle_check && times % 128 == 0) options_.idle_check();
   std::unique_lock guard(mutex_);
   seat.rung.wait_for(guard, microseconds(times < 1024 ? 50 : 100), [&] {
@@ -261,13 +262,43 @@ void ThreadedScheduler::idle(Seat& seat, Call& call, unsigned times) {
   });
 }
 
-void ThreadedScheduler::check_deadlines() {
-  const Clock::time_point now = Clock::now();
-  std::lock_guard guard(mutex_);
-  for (const Call* call : calls_) {
-    if (now > call->deadline && call->remaining.load(std::memory_order_relaxed) != 0)
-      return time_out(call->rank);
+/// With the lock of `held`, if any.
+void ThreadedScheduler::check_deadlines(Seat* held) {
+  const auto find_late = [this] {
+    const Clock::time_point now = Clock::now();
+    return std::find_if(calls_.begin(), calls_.end(), [now](const Call* call) {
+      return now > call->deadline && call->remaining.load(std::memory_order_relaxed) != 0;
+    });
+  };
+  {
+    std::lock_guard guard(mutex_);
+    if (find_late() == calls_.end() || stopped() != Stop::none) return;
   }
+  // Before the stop, since whoever learns of it asks at once where. Seats' locks come before mutex_.
+  std::vector<Stuck> seen = look(held);
+  std::lock_guard guard(mutex_);
+  if (const auto late = find_late(); late != calls_.end()) time_out((*late)->rank, std::move(seen));
+}
+
+/// The unfinished blocks, without those of workers that run one for long.
+std::vector<Stuck> ThreadedScheduler::look(Seat* held) {
+  std::vector<Stuck> seen;
+  for (Seat& seat : seats_) {
+    std::unique_lock lock(seat.lock, std::defer_lock);
+    if (&seat != held) {
+      for (int times = 0; times < 1000 && !lock.try_lock(); ++times) sched_yield();
+      if (!lock) continue;
+    }
+    std::lock_guard guard(mutex_);
+    look(seat, seen);
+  }
+  return seen;
+}
+
+/// Under the seat's lock and mutex_.
+void ThreadedScheduler::look(const Seat& seat, std::vector<Stuck>& seen) const {
+  for (const Entry& entry : seat.entries) seen.push_back(entry.task->report());
+  for (const auto& task : seat.inbox) seen.push_back(task->report());
 }
 
 /// Under the seat's lock: writes down its blocks, before they learn of the stop.
@@ -311,6 +342,7 @@ void ThreadedScheduler::find_deadlock() {
     ++locks.held;
   }
   int rank = 0;
+  std::vector<Stuck> seen;
   {
     std::lock_guard guard(mutex_);
     // Before looking at the blocks: an agent writes what they wait for, and then is no longer busy.
@@ -327,8 +359,9 @@ void ThreadedScheduler::find_deadlock() {
       }
     }
     rank = calls_.front()->rank;
+    for (const Seat& seat : seats_) look(seat, seen);
   }
-  options_.raise(Stop::deadlock, rank, "every block of every rank waits for another");
+  deadlock(rank, "every block of every rank waits for another", std::move(seen));
   for (Seat& seat : seats_) record(seat);
 }
 

@@ -17,7 +17,7 @@ class ThreadedScheduler : public SchedulerImpl {
  public:
   explicit ThreadedScheduler(Scheduler::Options options);
 
-  LaunchResult launch(int rank, int blocks, const Body& body) override;
+  LaunchResult launch(int rank, int blocks, const Body& body, const Describe& describe) override;
   void end_rank(int rank) override;
   void rearm() override;
 
@@ -58,7 +58,9 @@ class ThreadedScheduler : public SchedulerImpl {
   void collect(Seat& seat);
   void share(Seat& seat);
   void leave_seat(Call& call);
-  void check_deadlines();
+  void check_deadlines(Seat* held);
+  std::vector<Stuck> look(Seat* held);
+  void look(const Seat& seat, std::vector<Stuck>& seen) const;
   void record(Seat& seat);
   void report(BlockTask& task);
   bool may_be_stuck() const;
@@ -69,7 +71,7 @@ class ThreadedScheduler : public SchedulerImpl {
   std::atomic<Seat*> hungry_{nullptr};  // its worker has nothing to run
 
   std::mutex mutex_;
-  std::vector<Call*> calls_;    // launches that have not ended
+  std::vector<Call*> calls_;     // launches that have not ended
   std::vector<Call*> sleepers_;  // those of them without a seat
   TaskPool<BlockTask> pool_;
   std::vector<Stuck> stuck_;

@@ -174,10 +174,10 @@ Stop Launcher::stopped(std::string& report) const {
     one.waiting.peer = record.peer;
     one.waiting.word = record.waits_on_word ? &record.seen : nullptr;
     one.seen = record.seen;
+    one.line = interpreter::line(plan_, one);
     stuck.push_back(one);
   }
-  if (reason != Stop::none)
-    report = fmt::format("plan '{}'", plan_.name) + interpreter::describe(plan_, stuck);
+  if (reason != Stop::none) report = fmt::format("plan '{}'", plan_.name) + interpreter::describe(stuck);
   return reason;
 }
 

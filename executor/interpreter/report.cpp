@@ -34,6 +34,8 @@ std::string awaited(const Plan& plan, const ThreadBlock& block, const Op& op, co
   return "";
 }
 
+}  // namespace
+
 std::string line(const Plan& plan, const Stuck& stuck) {
   std::string text = fmt::format("  rank {} block {}", stuck.rank, stuck.block);
   const auto& blocks = plan.gpus[size_t(stuck.rank)].threadblocks;
@@ -56,12 +58,10 @@ std::string line(const Plan& plan, const Stuck& stuck) {
   return text + ": waits";
 }
 
-}  // namespace
-
-std::string describe(const Plan& plan, const std::vector<Stuck>& all) {
+std::string describe(const std::vector<Stuck>& all, const std::string& said) {
   std::vector<Stuck> stuck;
   for (const Stuck& one : all) {
-    if (size_t(one.rank) < plan.gpus.size()) stuck.push_back(one);
+    if (!one.line.empty() && said.find(one.line) == std::string::npos) stuck.push_back(one);
   }
   // How many waits lie between a rank and one that waits for nobody else: the root comes first.
   std::map<int, std::set<int>> waits_for;
@@ -100,9 +100,11 @@ std::string describe(const Plan& plan, const std::vector<Stuck>& all) {
                    [&](const Stuck& a, const Stuck& b) { return far(a) < far(b); });
 
   std::string text;
-  for (const int rank : absent)
-    text += fmt::format("\n  rank {}: no unfinished block of this plan here", rank);
-  for (size_t at = 0; at < std::min(stuck.size(), most_lines); ++at) text += "\n" + line(plan, stuck[at]);
+  for (const int rank : absent) {
+    const std::string nothing = fmt::format("\n  rank {}: no unfinished block of this plan here", rank);
+    if (said.find(nothing) == std::string::npos) text += nothing;
+  }
+  for (size_t at = 0; at < std::min(stuck.size(), most_lines); ++at) text += "\n" + stuck[at].line;
   if (stuck.size() > most_lines) text += fmt::format("\n  and {} more blocks", stuck.size() - most_lines);
   return text;
 }

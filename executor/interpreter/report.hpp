@@ -10,8 +10,12 @@
 
 namespace chorale::interpreter {
 
-/// A line for each block that had not ended, those that the others wait for first; "" if there is none.
+/// On a block of a run of `plan`:
 ///   rank 3 block 0 op 17 (ring.cpp:42) wait on memory channel 2 from rank 2: expected 5, seen 4
-std::string describe(const Plan& plan, const std::vector<Stuck>& stuck);
+std::string line(const Plan& plan, const Stuck& stuck);
+
+/// The lines of blocks that had not ended, those that the others wait for first, without what has been said
+/// before; "" if there is none.
+std::string describe(const std::vector<Stuck>& stuck, const std::string& said = "");
 
 }  // namespace chorale::interpreter

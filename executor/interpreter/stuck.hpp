@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace chorale::interpreter {
 
@@ -21,7 +22,8 @@ struct Stuck {
   int block = 0;
   bool parked = false;  ///< false: it could run
   Waiting waiting;
-  uint64_t seen = 0;  ///< *waiting.word at that time, 0 if there is none
+  uint64_t seen = 0;      ///< *waiting.word at that time, 0 if there is none
+  std::string line = {};  ///< what there is to say of it, see report.hpp; "": nothing
 };
 
 }  // namespace chorale::interpreter

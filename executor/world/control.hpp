@@ -43,8 +43,8 @@ struct Meeting {
 };
 
 struct Control {
-  static constexpr uint64_t version = 0x63686f72616c6501;  // "chorale", and 1
-  static constexpr size_t why_bytes = 2048;
+  static constexpr uint64_t version = 0x63686f72616c6502;  // "chorale", and 2
+  static constexpr size_t why_bytes = 4096;
 
   uint64_t magic;
   uint32_t ranks;

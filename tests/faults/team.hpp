@@ -16,6 +16,9 @@
 namespace chorale::test {
 
 enum class Ranks { processes, threads };
+inline void PrintTo(Ranks how, std::ostream* out) {
+  *out << (how == Ranks::processes ? "processes" : "threads");
+}
 
 /// One rank of a case.
 struct Rank {
@@ -60,7 +63,7 @@ class Faults : public testing::TestWithParam<Ranks> {
 
 inline const auto both_ways = testing::Values(Ranks::processes, Ranks::threads);
 inline std::string way_name(const testing::TestParamInfo<Ranks>& info) {
-  return info.param == Ranks::processes ? "processes" : "threads";
+  return testing::PrintToString(info.param);
 }
 
 /// Cases that need processes.
