@@ -5,11 +5,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <boost/context/fiber.hpp>
 #include <boost/context/preallocated.hpp>
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "chorale/error.hpp"
 #include "sanitizers.hpp"
@@ -30,11 +34,76 @@ struct KeepStack {
   void deallocate(boost::context::stack_context&) {}
 };
 
+/// Stacks that are kept for later fibers, of each size. Touched pages are a few a stack.
+#if defined(CHORALE_TSAN)
+constexpr size_t most_unused = SIZE_MAX;  // the sanitizer keeps what it has for a fiber even when it is gone
+#else
+constexpr size_t most_unused = 512;
+#endif
+
 const size_t page_bytes = size_t(sysconf(_SC_PAGESIZE));
 
 }  // namespace
 
-Fiber::Fiber(size_t stack_bytes) {
+/// A stack, and what runs on it: fiber after fiber.
+class Fiber::Context {
+ public:
+  explicit Context(size_t stack_bytes);
+  ~Context();
+
+  /// One that nobody uses any more, or a new one. \throws RunError resources
+  static std::unique_ptr<Context> take(size_t stack_bytes);
+
+  /// For others, if nothing is left on its stack.
+  static void give(std::unique_ptr<Context> context);
+
+  bool resume(Fiber& fiber);
+  void suspend();
+
+ private:
+  // The two words that the C++ runtime keeps per thread about exceptions in flight. A fiber may suspend in a
+  // catch block, so they go with it.
+  struct Exceptions {
+    void* caught = nullptr;
+    unsigned uncaught = 0;
+  };
+  static Exceptions* exceptions_of_thread();
+
+  // Never destroyed: destroying a boost fiber resumes it once more, to unwind it.
+  union Handle {
+    Handle() {}
+    ~Handle() {}
+    boost::context::fiber fiber;
+  };
+
+  struct Unused {
+    std::mutex mutex;
+    std::map<size_t, std::vector<std::unique_ptr<Context>>> by_bytes;
+  };
+  static Unused& unused();
+
+  void start();
+  void enter(bool first);
+  void leave();
+
+  const size_t stack_bytes_;    ///< asked for
+  std::byte* stack_ = nullptr;  // the guard page
+  size_t mapped_bytes_ = 0;
+  Handle inside_, outside_;
+  Fiber* fiber_ = nullptr;  ///< runs here, or did last
+  bool started_ = false;
+  bool ended_ = true;  ///< nothing of a run is on the stack
+  Exceptions exceptions_;
+
+  // For the sanitizers, which must be told of every switch.
+  [[maybe_unused]] void* tsan_inside_ = nullptr;
+  [[maybe_unused]] void* tsan_outside_ = nullptr;
+  [[maybe_unused]] void* asan_fake_ = nullptr;
+  [[maybe_unused]] const void* asan_outside_bottom_ = nullptr;
+  [[maybe_unused]] size_t asan_outside_bytes_ = 0;
+};
+
+Fiber::Context::Context(size_t stack_bytes) : stack_bytes_(stack_bytes) {
   mapped_bytes_ = (stack_bytes + page_bytes - 1) / page_bytes * page_bytes + page_bytes;
   void* memory = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
@@ -52,7 +121,7 @@ Fiber::Fiber(size_t stack_bytes) {
 #endif
 }
 
-Fiber::~Fiber() {
+Fiber::Context::~Context() {
 #if defined(CHORALE_TSAN)
   __tsan_destroy_fiber(tsan_inside_);
 #endif
@@ -63,20 +132,45 @@ Fiber::~Fiber() {
   munmap(stack_, mapped_bytes_);
 }
 
+Fiber::Context::Unused& Fiber::Context::unused() {
+  static Unused& all = *new Unused;  // outlives every static fiber
+  return all;
+}
+
+std::unique_ptr<Fiber::Context> Fiber::Context::take(size_t stack_bytes) {
+  {
+    const std::lock_guard lock(unused().mutex);
+    auto& list = unused().by_bytes[stack_bytes];
+    if (!list.empty()) {
+      std::unique_ptr<Context> context = std::move(list.back());
+      list.pop_back();
+      return context;
+    }
+  }
+  return std::make_unique<Context>(stack_bytes);
+}
+
+void Fiber::Context::give(std::unique_ptr<Context> context) {
+  if (!context->ended_) return;
+  const std::lock_guard lock(unused().mutex);
+  auto& list = unused().by_bytes[context->stack_bytes_];
+  if (list.size() < most_unused) list.push_back(std::move(context));
+}
+
 // Not inlined, so that no caller keeps the address of one thread's words while it moves to another thread.
-[[gnu::noinline]] Fiber::Exceptions* Fiber::exceptions_of_thread() {
+[[gnu::noinline]] Fiber::Context::Exceptions* Fiber::Context::exceptions_of_thread() {
   return reinterpret_cast<Exceptions*>(abi::__cxa_get_globals());
 }
 
 /// First thing on the fiber after a switch to it.
-inline void Fiber::enter([[maybe_unused]] bool first) {
+inline void Fiber::Context::enter([[maybe_unused]] bool first) {
 #if defined(CHORALE_ASAN)
   __sanitizer_finish_switch_fiber(first ? nullptr : asan_fake_, &asan_outside_bottom_, &asan_outside_bytes_);
 #endif
 }
 
 /// Last thing on the fiber before a switch away from it.
-inline void Fiber::leave() {
+inline void Fiber::Context::leave() {
 #if defined(CHORALE_ASAN)
   __sanitizer_start_switch_fiber(&asan_fake_, asan_outside_bottom_, asan_outside_bytes_);
 #endif
@@ -85,7 +179,7 @@ inline void Fiber::leave() {
 #endif
 }
 
-void Fiber::start() {
+void Fiber::Context::start() {
   boost::context::stack_context stack;
   stack.size = mapped_bytes_ - page_bytes;
   stack.sp = stack_ + mapped_bytes_;
@@ -93,7 +187,7 @@ void Fiber::start() {
     new (&outside_.fiber) boost::context::fiber(std::move(from));
     enter(true);
     for (;;) {
-      run();
+      fiber_->run();
       ended_ = true;
       suspend();
     }
@@ -103,7 +197,8 @@ void Fiber::start() {
   started_ = true;
 }
 
-bool Fiber::resume() {
+bool Fiber::Context::resume(Fiber& fiber) {
+  fiber_ = &fiber;
   if (!started_) start();
   ended_ = false;
   Exceptions* const of_thread = exceptions_of_thread();
@@ -125,10 +220,15 @@ bool Fiber::resume() {
   return ended_;
 }
 
-void Fiber::suspend() {
+void Fiber::Context::suspend() {
   leave();
   outside_.fiber = std::move(outside_.fiber).resume();
   enter(false);
 }
+
+Fiber::Fiber(size_t stack_bytes) : context_(Context::take(stack_bytes)) {}
+Fiber::~Fiber() { Context::give(std::move(context_)); }
+bool Fiber::resume() { return context_->resume(*this); }
+void Fiber::suspend() { context_->suspend(); }
 
 }  // namespace chorale::cpu

@@ -2,12 +2,14 @@
 /// Fiber: a function with a stack of its own, that a thread runs until it suspends itself.
 #pragma once
 
-#include <boost/context/fiber.hpp>
 #include <cstddef>
+#include <memory>
 
 namespace chorale::cpu {
 
-/// Base of what runs on a fiber. The stack is kept between runs: resume() after an end calls run() anew.
+/// Base of what runs on a fiber. The stack is kept between runs: resume() after an end calls run() anew. That
+/// of a fiber which has ended goes to the next one that is made, of whatever world: making a stack costs more
+/// than a small launch, and the thread sanitizer gives back only part of what it keeps for each.
 ///
 /// May be resumed by another thread than before; never by two at a time.
 class Fiber {
@@ -32,38 +34,9 @@ class Fiber {
   virtual void run() = 0;
 
  private:
-  void start();
-  void enter(bool first);
-  void leave();
+  class Context;
 
-  // The two words that the C++ runtime keeps per thread about exceptions in flight. A fiber may suspend in a
-  // catch block, so they go with it.
-  struct Exceptions {
-    void* caught = nullptr;
-    unsigned uncaught = 0;
-  };
-  static Exceptions* exceptions_of_thread();
-
-  // Never destroyed: destroying a boost fiber resumes it once more, to unwind it.
-  union Context {
-    Context() {}
-    ~Context() {}
-    boost::context::fiber fiber;
-  };
-
-  std::byte* stack_ = nullptr;  // the guard page
-  size_t mapped_bytes_ = 0;
-  Context inside_, outside_;
-  bool started_ = false;
-  bool ended_ = false;
-  Exceptions exceptions_;
-
-  // For the sanitizers, which must be told of every switch.
-  [[maybe_unused]] void* tsan_inside_ = nullptr;
-  [[maybe_unused]] void* tsan_outside_ = nullptr;
-  [[maybe_unused]] void* asan_fake_ = nullptr;
-  [[maybe_unused]] const void* asan_outside_bottom_ = nullptr;
-  [[maybe_unused]] size_t asan_outside_bytes_ = 0;
+  std::unique_ptr<Context> context_;
 };
 
 }  // namespace chorale::cpu

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <thread>
+#include <utility>
 
 namespace chorale::cpu {
 namespace {
