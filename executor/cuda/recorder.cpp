@@ -51,6 +51,7 @@ Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& place
     for (RecordingMachine* machine : {&odd, &even}) {
       machine->begin(block);
       run_block(*machine, block);
+      machine->end();
     }
     std::vector<Step>& steps = odd.steps();
     for (size_t at = 0; at < steps.size(); ++at) {

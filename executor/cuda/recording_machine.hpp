@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <type_traits>
 
 #include "../interpreter/packet_form.hpp"
@@ -25,6 +26,14 @@ class RecordingMachine {
   std::vector<Step>& steps() { return steps_; }
   size_t counts() const { return slots_.size(); }
   void begin(uint32_t block) { first_record_ = image_.blocks[block].first; }
+
+  /// What the block has handed to the proxy is to have left its place when the launch ends: the caller may
+  /// overwrite it then. It counts as part of the last operation.
+  void end() {
+    if (pushed_.empty()) return;
+    Step& step = other(TapeKind::drain);
+    for (const uint32_t channel : pushed_) add_drain(step, channel);
+  }
 
   const image::Image& image() const { return image_; }
   uint32_t flag() const { return 0; }
@@ -132,7 +141,8 @@ class RecordingMachine {
   Stop drain(const op::Ids& channels) {
     Step& step = other(TapeKind::drain);
     for (uint32_t at = 0; at < channels.n; ++at) {
-      item(step).drain = {places_.pushed + channels.first[at], places_.completed + channels.first[at]};
+      add_drain(step, channels.first[at]);
+      pushed_.erase(channels.first[at]);
     }
     return Stop::none;
   }
@@ -217,11 +227,16 @@ class RecordingMachine {
     return step.items.emplace_back(TapeItem{});
   }
 
+  void add_drain(Step& step, uint32_t channel) {
+    item(step).drain = {places_.pushed + channel, places_.completed + channel};
+  }
+
   void push_one(uint32_t channel, const Mem& from, const Mem& to, uint64_t bytes, bool signal) {
     Step& step = data(TapeKind::push, bytes);
     TapeItem& what = item(step);
     what.push = {places_.pushed + channel, channel, signal, ~0u, ~0u};
     if (bytes == 0) return;
+    pushed_.insert(channel);
     what.push.from = 0;
     what.push.to = 1;
     add(step, from);
@@ -266,6 +281,7 @@ class RecordingMachine {
   std::vector<Step> steps_;
   std::vector<std::shared_ptr<void>> lists_;
   std::map<uint32_t, uint32_t> slots_;  ///< of this block's counts, by channel
+  std::set<uint32_t> pushed_;           ///< channels with data that the block has not waited for
   uint32_t first_record_ = 0, op_ = 0;
   uint64_t turn_first_ = 0, turn_bytes_ = 0;
 };

@@ -198,7 +198,7 @@ TEST(Recorder, pushes_data_and_then_its_signal) {
   add(block(plan), Opcode::put_with_signal, {in(0)}, {at(2, 3)}, {1}, ChannelType::port);
   const Recorded of(plan, 128);
   const auto steps = of.steps();
-  ASSERT_EQ(steps.size(), 3u);
+  ASSERT_EQ(steps.size(), 4u);
   const TapeItem::Push data = steps[1].items[0].push, signal = steps[2].items[0].push;
   EXPECT_EQ(steps[1].step.kind, TapeKind::push);
   EXPECT_EQ(steps[1].step.bytes, 16u);
@@ -210,13 +210,36 @@ TEST(Recorder, pushes_data_and_then_its_signal) {
   EXPECT_EQ(data.signal, 0u);
   EXPECT_EQ(signal.signal, 1u);
   EXPECT_EQ(signal.from, ~0u);
+  // The launch ends when the data has left its place.
+  EXPECT_EQ(steps[3].step.kind, TapeKind::drain);
+  ASSERT_EQ(steps[3].step.n, 1u);
+  EXPECT_EQ(steps[3].items[0].drain.pushed, of.places.pushed + 3);
+  EXPECT_EQ(steps[3].items[0].drain.completed, of.places.completed + 3);
+}
+
+TEST(Recorder, waits_once_for_what_it_pushed) {
+  Plan plan = two_wholes();
+  for (const uint32_t channel : {0, 1, 0}) {
+    add(block(plan), Opcode::put, {in(0)}, {at(2, 3)}, {channel}, ChannelType::port);
+  }
+  add(block(plan), Opcode::flush, {}, {}, {0}, ChannelType::port);
+  add(block(plan, 0, 1), Opcode::signal, {}, {}, {0}, ChannelType::port);
+  const Recorded of(plan, 128);
+  const auto steps = of.steps();
+  ASSERT_EQ(steps.size(), 5u);  // of channel 0 the plan's own flush; a signal leaves nothing to wait for
+  EXPECT_EQ(steps[3].step.kind, TapeKind::drain);
+  EXPECT_EQ(steps[3].items[0].drain.pushed, of.places.pushed + 2);
+  EXPECT_EQ(steps[4].step.kind, TapeKind::drain);
+  ASSERT_EQ(steps[4].step.n, 1u);
+  EXPECT_EQ(steps[4].items[0].drain.pushed, of.places.pushed + 3);
+  EXPECT_EQ(of.steps(1).size(), 1u);
 }
 
 TEST(Recorder, pushes_what_exists) {
   Plan plan = two_wholes();
   add(block(plan), Opcode::put, {in(6, 2)}, {at(0, 6, 2)}, {0}, ChannelType::port);
   const auto steps = Recorded(plan, 100).steps();
-  ASSERT_EQ(steps.size(), 1u);
+  ASSERT_EQ(steps.size(), 2u);  // and the wait for it
   EXPECT_EQ(steps[0].step.bytes, 4u);
 }
 
