@@ -2,6 +2,8 @@
 
 #include "chorale/diagnostic.hpp"
 
+#include <algorithm>
+
 #include "chorale/json.hpp"
 
 namespace chorale {
@@ -16,12 +18,38 @@ const Op* find(const Plan& plan, const OpPlace& at) {
   return at.op < ops.size() ? &ops[at.op] : nullptr;
 }
 
-/// The author's line, that of the operation, or the name of the plan.
-std::string place(const Plan& plan, SourceLine line, const std::optional<OpPlace>& at) {
+/// `line`, else that of the operation; line 0 if neither is known.
+SourceLine author(const Plan& plan, const SourceLine& line, const std::optional<OpPlace>& at) {
   const Op* op = at ? find(plan, *at) : nullptr;
-  if (!line.line && op && op->at <= plan.source.size()) line = plan.line_of(*op);
+  return !line.line && op && op->at <= plan.source.size() ? plan.line_of(*op) : line;
+}
+
+/// The author's line, or the name of the plan.
+std::string place(const Plan& plan, const SourceLine& known, const std::optional<OpPlace>& at) {
+  const SourceLine line = author(plan, known, at);
   if (line.line) return line.file + ":" + std::to_string(line.line);
   return plan.name.empty() ? "plan" : plan.name;
+}
+
+/// Where operation `wanted` of [from, to) is in the lists of a plan file: a pipeline holds its body.
+std::string op_path(const std::vector<Op>& ops, size_t from, size_t to, size_t wanted) {
+  for (size_t at = from, position = 0; at < to; ++position) {
+    const size_t end = std::min<size_t>(at + 1 + ops[at].body, to);
+    const std::string path = "/ops/" + std::to_string(position);
+    if (wanted == at) return path;
+    if (wanted < end) return path + op_path(ops, at + 1, end, wanted);
+    at = end;
+  }
+  return {};
+}
+
+std::string json_path(const Plan& plan, const Diagnostic& finding) {
+  if (!finding.at || !find(plan, *finding.at)) return finding.path;
+  if (finding.path.empty() && author(plan, finding.line, finding.at).line) return {};
+  const OpPlace& at = *finding.at;
+  const std::vector<Op>& ops = plan.gpus[at.rank].threadblocks[at.threadblock].ops;
+  return "/gpus/" + std::to_string(at.rank) + "/threadblocks/" + std::to_string(at.threadblock) +
+         op_path(ops, 0, ops.size(), at.op) + (finding.path.empty() ? "" : "/" + finding.path);
 }
 
 std::string quote(const Plan& plan, const std::optional<OpPlace>& at) {
@@ -37,6 +65,8 @@ std::string quote(const Plan& plan, const std::optional<OpPlace>& at) {
 std::string render(const Plan& plan, const Diagnostic& finding) {
   std::string text = place(plan, finding.line, finding.at) + ": error: " + finding.text + " [" +
                      finding.check + "]\n" + quote(plan, finding.at);
+  if (const std::string path = json_path(plan, finding); !path.empty())
+    text += "  in the plan: " + path + "\n";
   for (const Note& note : finding.notes) {
     text += place(plan, note.line, note.at) + ": note: " + note.text + "\n" + quote(plan, note.at);
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs tests/golden/**/*.test: golden.py <chorale> [--update] [filter ...]
+"""Runs the *.test files of tests/golden, tests/wrong and tests/broken: golden.py <chorale> [--update] [filter ...]
 
 A test is one file:
 
@@ -15,6 +15,11 @@ with 0; only the last has the standard input. In commands and output {TMP} is th
 one and {BUILD} the one in whose tools/ <chorale> is. `env: NAME=value` sets a variable for the commands; all other CHORALE_ variables are unset. `keep: regex` drops
 output lines in which it is not found, for those that are another program's.
 
+Every test of tests/wrong has a line `verdict: ` and one of
+    refused                     the command ends with exit status 1
+    right                       all commands end with 0
+    passes wrongly: <reason>    all commands end with 0, and should not. Once they do not, the mark has to go
+
 --update rewrites what stands behind `==== exit`. Read the difference before you commit it: it is the review.
 """
 import concurrent.futures
@@ -22,13 +27,16 @@ import difflib
 import os
 import pathlib
 import re
+import resource
 import shlex
 import subprocess
 import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+FOLDERS = ("golden", "wrong", "broken")
 LIMIT_S = 120
+BROKEN_MB = 512  # what reading and checking a small broken plan may take, with any sanitizer
 
 
 def normal(text, folder):
@@ -38,7 +46,7 @@ def normal(text, folder):
 
 def parse(text):
     head = text.split("==== exit", 1)[0]
-    runs, stdin, variables, keep = [], [], {}, ""
+    runs, stdin, variables, keep, verdict = [], [], {}, "", ""
     for line in head.splitlines(keepends=True):
         if line.startswith("run:"):
             runs.append(line[4:].strip())
@@ -47,14 +55,16 @@ def parse(text):
             variables[name] = value
         elif line.startswith("keep:"):
             keep = line[5:].strip()
+        elif line.startswith("verdict:"):
+            verdict = line[8:].strip()
         elif not line.startswith("#"):
             stdin.append(line)
-    return head, runs, "".join(stdin), variables, keep
+    return head, runs, "".join(stdin), variables, keep, verdict
 
 
 def run(chorale, text):
     """What the file should say, from its own first part."""
-    head, runs, stdin, variables, keep = parse(text)
+    head, runs, stdin, variables, keep, _ = parse(text)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("CHORALE_")}
     with tempfile.TemporaryDirectory(prefix="golden-") as folder:
         build = os.path.dirname(os.path.dirname(chorale))
@@ -78,6 +88,32 @@ def run(chorale, text):
     return f"{head}==== exit {status}\n==== output\n{output}"
 
 
+def complain(test, text, got):
+    """What is wrong with a test whatever its golden text: --update does not mend it."""
+    folder = test.relative_to(HERE).parts[0]
+    verdict = parse(text)[-1]
+    well, refused = "==== exit 0\n" in got, "==== exit 1\n" in got
+    if not text.startswith("# "):
+        yield "the first line does not say what the test shows"
+    if (test.name.startswith("bad_") or folder == "broken") and well:
+        yield "a test of what is bad must not exit with 0"
+    if folder == "broken" and not re.search(r"(^|: |  )/", got.split("==== output\n", 1)[1], re.M):
+        yield "the message has no JSON path"
+    if folder != "wrong":
+        return
+    if verdict == "refused":
+        if not refused:
+            yield "the verdict is 'refused', but the exit status is not 1"
+    elif verdict == "right":
+        if not well:
+            yield "the verdict is 'right', but the exit status is not 0"
+    elif re.fullmatch("passes wrongly: .+", verdict):
+        if not well:
+            yield "it does not pass any more: the verdict 'passes wrongly' has to go"
+    else:
+        yield f"the verdict is '{verdict}', expected refused, right or passes wrongly: <reason>"
+
+
 def main():
     words = sys.argv[1:]
     update = "--update" in words
@@ -85,17 +121,15 @@ def main():
     if not words or words[0].startswith("-"):
         sys.exit(__doc__)
     chorale, filters = os.path.abspath(words[0]), words[1:]
-    tests = sorted((HERE / "golden").rglob("*.test"))
+    tests = sorted(test for folder in FOLDERS for test in (HERE / folder).rglob("*.test"))
     tests = [t for t in tests if not filters or any(f in str(t.relative_to(HERE)) for f in filters)]
     bad = []
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         texts = [test.read_text() for test in tests]
         for test, text, got in zip(tests, texts, pool.map(lambda text: run(chorale, text), texts)):
             name = str(test.relative_to(HERE))
-            complaints = [] if text.startswith("# ") else ["the first line does not say what the test shows"]
-            if test.name.startswith("bad_") and "==== exit 0" in got:
-                complaints.append("a bad_ test must not exit with 0")
-            if got != text and update:
+            complaints = list(complain(test, text, got))
+            if got != text and update and not complaints:
                 test.write_text(got)
                 print("updated", name)
             elif got != text:
@@ -103,6 +137,10 @@ def main():
             if complaints:
                 bad.append(name)
                 print(f"FAILED {name}", *complaints, sep="\n")
+    most_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
+    if tests and all(test.is_relative_to(HERE / "broken") for test in tests) and most_mb > BROKEN_MB:
+        bad.append("memory")
+        print(f"FAILED: a command took {most_mb} MB, expected at most {BROKEN_MB}")
     print(f"{len(tests)} tests, {len(bad)} failed")
     sys.exit(bool(bad) or not tests)
 

@@ -25,7 +25,13 @@ class Bounds {
 
   void operation(const Gpu& gpu, const ThreadBlock& block, const Op& op, OpPlace at) {
     at_ = at;
+    op_ = &op;
+    block_ = &block;
     for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
+      if (!operand.size) {
+        report_.add(at_, std::string(field.name) + " has 0 chunks, expected at least 1",
+                    "leave out what moves nothing", operand_path(block, op, operand) + "/size");
+      }
       if (is_remote(field.role)) {
         if (const RemoteBuffer* buffer = remote_buffer(gpu, block, op.via, operand.ref)) {
           inside(field, operand, buffer->rank, buffer->buffer);
@@ -41,7 +47,7 @@ class Bounds {
         inside(field, operand, gpu.id, BufferKind(operand.ref));
       }
     });
-    sizes(block, op);
+    sizes();
   }
 
  private:
@@ -50,14 +56,16 @@ class Bounds {
     const uint64_t chunks = plan_.gpus[rank].chunks[size_t(buffer)];
     if (operand.index <= chunks && operand.size <= chunks - operand.index) return true;
     const std::string name(buffer_names[size_t(buffer)]);
-    report_.add(at_, std::string(field.name) + " is " + name + range(operand) + ", but the " + name + " of " +
-                         rank_name(rank) + " has " + count(chunks, "chunk"));
+    report_.add(at_,
+                std::string(field.name) + " is " + name + range(operand) + ", but the " + name + " of " +
+                    rank_name(rank) + " has " + count(chunks, "chunk"),
+                {}, operand_path(*block_, *op_, operand));
     return false;
   }
 
-  void sizes(const ThreadBlock& block, const Op& op) {
-    const Shape& row = shape(op.code);
-    const std::span<const Operand> sources = block.sources(op), dests = block.dests(op);
+  void sizes() {
+    const Shape& row = shape(op_->code);
+    const std::span<const Operand> sources = block_->sources(*op_), dests = block_->dests(*op_);
     if (sources.empty() || dests.empty()) return;
     const bool pairs =
         row.sources.size() == 1 && row.dests.size() == 1 && row.sources[0].many && row.dests[0].many;
@@ -74,14 +82,18 @@ class Bounds {
   }
 
   void equal(const Field& left, const Operand& one, const Field& right, const Operand& other) {
-    if (one.size == other.size) return;
-    report_.add(at_, std::string(left.name) + " has " + count(one.size, "chunk") + ", but " +
-                         std::string(right.name) + " has " + number(other.size));
+    if (one.size == other.size || !one.size || !other.size) return;  // 0 is said already
+    report_.add(at_,
+                std::string(left.name) + " has " + count(one.size, "chunk") + ", but " +
+                    std::string(right.name) + " has " + number(other.size),
+                {}, operand_path(*block_, *op_, other) + "/size");
   }
 
   const Plan& plan_;
   Report& report_;
   OpPlace at_;
+  const ThreadBlock* block_ = nullptr;
+  const Op* op_ = nullptr;
 };
 
 }  // namespace
@@ -91,8 +103,9 @@ void pass::bounds(const Plan& plan, Diagnostics& out) {
   for (const Gpu& gpu : plan.gpus) {
     for (size_t buffer = 0; buffer < std::size(buffer_names); ++buffer) {
       if (gpu.chunks[buffer] <= max_chunks) continue;
-      report.add({}, "the " + std::string(buffer_names[buffer]) + " of " + rank_name(gpu.id) + " has " +
-                         count(gpu.chunks[buffer], "chunk") + ", expected at most " + number(max_chunks));
+      report.add_at(path_of("gpus", gpu.id, chunks_key(buffer)),
+                    "the " + std::string(buffer_names[buffer]) + " of " + rank_name(gpu.id) + " has " +
+                        count(gpu.chunks[buffer], "chunk") + ", expected at most " + number(max_chunks));
     }
   }
   Bounds bounds(plan, report);

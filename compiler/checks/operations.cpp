@@ -21,13 +21,14 @@ class OpCheck {
   void all(const Op* loop) {
     if (!in_pools()) return;
     if (op_.at > plan_.source.size())
-      fail("its line is number " + number(op_.at - 1) + ", but the plan knows " +
-           number(plan_.source.size()));
+      fail("its line is number " + number(op_.at - 1) + ", but the plan knows " + number(plan_.source.size()),
+           "at");
     list(false, "source");
     list(true, "destination");
     if (pairs() && op_.sources != op_.destinations) {
-      fail(name() + " has " + count(op_.sources, "source") + ", but " +
-           count(op_.destinations, "destination"));
+      fail(
+          name() + " has " + count(op_.sources, "source") + ", but " + count(op_.destinations, "destination"),
+          "dst_buff");
     }
     via();
     for_each_operand(block_, op_,
@@ -38,9 +39,11 @@ class OpCheck {
   }
 
  private:
+  static std::string channel_path(size_t position) { return "channel_ids/" + number(position); }
   std::string name() const { return "'" + std::string(info(op_.code).name) + "'"; }
-  Diagnostic& fail(std::string text, std::string help = {}) {
-    return report_.add(at_, std::move(text), std::move(help));
+  /// `path`: what is wrong of the operation, see Diagnostic::path.
+  void fail(std::string text, std::string path = {}) {
+    report_.add(at_, std::move(text), {}, std::move(path));
   }
   /// One destination for every source.
   bool pairs() const {
@@ -62,19 +65,21 @@ class OpCheck {
     const bool many = !fields.empty() && fields.back().many;
     if (many ? found >= fields.size() : found == fields.size()) return;
     fail(name() + " has " + count(found, noun) + ", expected " + (many ? "at least " : "") +
-         number(fields.size()));
+             number(fields.size()),
+         in_dst ? "dst_buff" : "src_buff");
   }
 
   void via() {
     if (!row_.has(Role::Via)) {
-      if (op_.via != ChannelType::none) fail(name() + " has a channel type, expected none");
+      if (op_.via != ChannelType::none) fail(name() + " has a channel type, expected none", "channel_type");
       return;
     }
     const bool data = op_.sources + op_.destinations;
     const auto want = [&](bool fits, const char* expected) {
       if (fits) return;
       fail(name() + " goes over " + std::string(channel_type_names[size_t(op_.via)]) +
-           " channels, expected " + expected);
+               " channels, expected " + expected,
+           "channel_type");
     };
     if (row_.has_any(switched_roles)) return want(op_.via == ChannelType::switched, "switch");
     // A transfer engine neither reads for us, nor reduces, nor posts without order.
@@ -95,22 +100,26 @@ class OpCheck {
         buffer = int64_t(remote->buffer);
       else
         fail(what + " is in remote buffer " + number(operand.ref) +
-             " of its thread block, which has no such buffer");
+                 " of its thread block, which has no such buffer",
+             operand_path(block_, op_, operand) + "/buffer_id");
     } else if (is_switched(field.role)) {
       const SwitchGroup group = switch_group(gpu_, block_, operand.ref);
       if (group.ranks)
         buffer = int64_t(group.buffer);
       else
         fail(what + " is in switch channel " + number(operand.ref) +
-             " of its thread block, which has no such channel");
+                 " of its thread block, which has no such channel",
+             operand_path(block_, op_, operand) + "/switch_channel_id");
     } else if (operand.ref < std::size(buffer_names)) {
       buffer = operand.ref;
     } else {
-      fail(what + " is in buffer " + number(operand.ref) + ", expected 0 to 2");
+      fail(what + " is in buffer " + number(operand.ref) + ", expected 0 to 2",
+           operand_path(block_, op_, operand) + "/type");
     }
     if (is_packet(field.role) && buffer >= 0 && BufferKind(buffer) != BufferKind::scratch) {
       fail(what + " holds packets in the " + std::string(buffer_names[size_t(buffer)]) +
-           " buffer, expected scratch");
+               " buffer, expected scratch",
+           operand_path(block_, op_, operand));
     }
   }
 
@@ -122,53 +131,61 @@ class OpCheck {
       case IdKind::channel:
         return channels(list);
       case IdKind::semaphore:
-        if (list.empty()) fail(name() + " has no semaphores, expected at least 1");
-        for (const uint32_t id : list) {
-          if (id < gpu_.semaphores.size()) continue;
-          fail(name() + " names semaphore " + number(id) + ", but " + rank_name(gpu_.id) + " has " +
-               number(gpu_.semaphores.size()));
+        if (list.empty()) fail(name() + " has no semaphores, expected at least 1", "semaphore_ids");
+        for (size_t k = 0; k < list.size(); ++k) {
+          if (list[k] < gpu_.semaphores.size()) continue;
+          fail(name() + " names semaphore " + number(list[k]) + ", but " + rank_name(gpu_.id) + " has " +
+                   number(gpu_.semaphores.size()),
+               "semaphore_ids/" + number(k));
         }
         return;
       case IdKind::barrier:
-        if (list.size() != 1) return void(fail(name() + " has " + count(list.size(), "id") + ", expected 1"));
+        if (list.size() != 1) return fail(name() + " has " + count(list.size(), "id") + ", expected 1");
         if (list[0] >= max_barriers)
-          fail(name() + " has id " + number(list[0]) + ", expected less than " + number(max_barriers));
-        if (!op_.participants) fail(name() + " is for 0 thread blocks, expected at least 1");
+          fail(name() + " has id " + number(list[0]) + ", expected less than " + number(max_barriers),
+               "barrier_id");
+        if (!op_.participants)
+          fail(name() + " is for 0 thread blocks, expected at least 1", "num_threadblocks");
     }
   }
 
   /// Channels exist, and lead to where the operands beside them are.
   void channels(std::span<const uint32_t> list) {
     if (op_.via != ChannelType::memory && op_.via != ChannelType::port) return;  // said already
-    if (list.empty()) fail(name() + " has no channels, expected at least 1");
-    for (const uint32_t id : list) {
-      if (peer_of(gpu_, block_, op_.via, id) >= 0) continue;
-      fail(name() + " names channel " + number(id) + " of its thread block, which has no such " +
-           std::string(channel_type_names[size_t(op_.via)]) + " channel");
+    if (list.empty()) fail(name() + " has no channels, expected at least 1", "channel_ids");
+    for (size_t k = 0; k < list.size(); ++k) {
+      if (peer_of(gpu_, block_, op_.via, list[k]) >= 0) continue;
+      fail(name() + " names channel " + number(list[k]) + " of its thread block, which has no such " +
+               std::string(channel_type_names[size_t(op_.via)]) + " channel",
+           channel_path(k));
     }
     const bool in_dst = !row_.dests.empty() && is_remote(row_.dests.back().role);
     const bool in_src = !row_.sources.empty() && is_remote(row_.sources.back().role);
     if (!in_dst && !in_src) return;
     const std::span<const Operand> remote = in_dst ? block_.dests(op_) : block_.sources(op_);
     if (list.size() != remote.size()) {
-      return void(fail(name() + " has " + count(list.size(), "channel") + ", but " +
-                       count(remote.size(), "remote operand")));
+      return fail(name() + " has " + count(list.size(), "channel") + ", but " +
+                      count(remote.size(), "remote operand"),
+                  "channel_ids");
     }
     for (size_t k = 0; k < list.size(); ++k) {
       const RemoteBuffer* buffer = remote_buffer(gpu_, block_, op_.via, remote[k].ref);
       const int64_t peer = peer_of(gpu_, block_, op_.via, list[k]);
       if (!buffer || peer < 0 || buffer->rank == uint64_t(peer)) continue;
       fail(name() + " goes over channel " + number(list[k]) + " to " + rank_name(uint64_t(peer)) +
-           ", but its remote buffer " + number(remote[k].ref) + " is on " + rank_name(buffer->rank));
+               ", but its remote buffer " + number(remote[k].ref) + " is on " + rank_name(buffer->rank),
+           channel_path(k));
     }
   }
 
   void group() {
     if (!op_.group_size) return;
-    if (!row_.has(Role::Sliced)) fail(name() + " is shared by a thread block group, which it cannot be");
+    if (!row_.has(Role::Sliced))
+      fail(name() + " is shared by a thread block group, which it cannot be", "tbg_info");
     if (op_.group_index >= op_.group_size) {
       fail(name() + " is member " + number(op_.group_index) + " of a thread block group of " +
-           number(op_.group_size));
+               number(op_.group_size),
+           "tbg_info/tb_id");
     }
   }
 
@@ -180,11 +197,13 @@ class OpCheck {
     if (loop) fail("this pipeline is inside another, expected it outside");
     const uint64_t following = block_.ops.size() - at_.op - 1;
     if (op_.body > following) {
-      fail("this pipeline has " + count(op_.body, "operation") + ", but only " + number(following) +
-           " follow");
+      fail(
+          "this pipeline has " + count(op_.body, "operation") + ", but only " + number(following) + " follow",
+          "ops");
     }
-    if (!op_.unit_bytes) fail("this pipeline has units of 0 bytes, expected at least 1");
-    if (!op_.chunks) fail("this pipeline covers 0 chunks, expected at least 1");
+    if (!op_.unit_bytes)
+      fail("this pipeline has units of 0 bytes, expected at least 1", "iter_context/unit_size");
+    if (!op_.chunks) fail("this pipeline covers 0 chunks, expected at least 1", "iter_context/num_chunks");
   }
 
   const Plan& plan_;

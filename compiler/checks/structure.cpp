@@ -16,19 +16,19 @@ namespace {
 std::string word(ChannelType type) { return std::string(channel_type_names[size_t(type)]); }
 
 void check_launch(const Plan& plan, Report& report) {
-  if (plan.gpus.empty()) report.add({}, "the plan has no ranks, expected at least 1");
+  if (plan.gpus.empty()) report.add_at("/gpus", "the plan has no ranks, expected at least 1");
   const uint64_t threads = plan.threads_per_block;
   if (threads < 1 || threads > 1024 || threads % 32) {
-    report.add({},
-               "thread blocks have " + count(threads, "thread") + ", expected a multiple of 32 up to 1024");
+    report.add_at("/num_threads_per_block", "thread blocks have " + count(threads, "thread") +
+                                                ", expected a multiple of 32 up to 1024");
   }
   if (!std::has_single_bit(plan.buffer_alignment)) {
-    report.add(
-        {}, "the buffer alignment is " + count(plan.buffer_alignment, "byte") + ", expected a power of two");
+    report.add_at("/buffer_alignment", "the buffer alignment is " + count(plan.buffer_alignment, "byte") +
+                                           ", expected a power of two");
   }
   if (plan.min_message_size > plan.max_message_size) {
-    report.add({}, "the smallest message has " + count(plan.min_message_size, "byte") +
-                       ", but the largest has " + number(plan.max_message_size));
+    report.add_at("/min_message_size", "the smallest message has " + count(plan.min_message_size, "byte") +
+                                           ", but the largest has " + number(plan.max_message_size));
   }
 }
 
@@ -42,18 +42,20 @@ void check_collective(const Plan& plan, Report& report) {
     const uint64_t input = gpu.chunks[0], output = gpu.chunks[1];
     const std::string rank = rank_name(gpu.id);
     if (input != first) {
-      report.add({}, "the input of " + rank + " has " + count(input, "chunk") + ", but that of rank 0 has " +
-                         number(first));
+      report.add_at(path_of("gpus", gpu.id, chunks_key(0)), "the input of " + rank + " has " +
+                                                                count(input, "chunk") +
+                                                                ", but that of rank 0 has " + number(first));
     }
     if (input % parts.input) {
-      report.add({}, "the input of " + rank + " has " + count(input, "chunk") + ", expected a multiple of " +
-                         number(parts.input) + ", the number of its parts");
+      report.add_at(path_of("gpus", gpu.id, chunks_key(0)),
+                    "the input of " + rank + " has " + count(input, "chunk") + ", expected a multiple of " +
+                        number(parts.input) + ", the number of its parts");
     }
     // In place the output may be left out: it is the input.
     if (plan.inplace && output == 0) continue;
     if (output % parts.output || output / parts.output != input / parts.input) {
-      report.add(
-          {},
+      report.add_at(
+          path_of("gpus", gpu.id, chunks_key(1)),
           "the output of " + rank + " has " + count(output, "chunk") + ", but its input has " + number(input),
           plan.collective + " with " + count(plan.ranks(), "rank") + " needs " + number(parts.output) +
               " chunks of output for every " + number(parts.input) + " of input");
@@ -65,23 +67,26 @@ void check_post(const Plan& plan, Report& report) {
   const Extension& own = plan.extension;
   if (own.post.empty()) return;
   if (own.post.size() != plan.gpus.size()) {
-    report.add({}, "the wanted result is given for " + count(own.post.size(), "rank") +
-                       ", but the plan has " + number(plan.gpus.size()));
+    report.add_at("/chorale/post", "the wanted result is given for " + count(own.post.size(), "rank") +
+                                       ", but the plan has " + number(plan.gpus.size()));
     return;
   }
   const Segmentation parts = segmentation(plan);
   for (size_t rank = 0; rank < own.post.size(); ++rank) {
     if (own.post[rank].size() > parts.output) {
-      report.add({}, "the wanted result of " + rank_name(rank) + " has " +
-                         count(own.post[rank].size(), "segment") + ", but the output has " +
-                         number(parts.output));
+      report.add_at(path_of("chorale", "post", rank), "the wanted result of " + rank_name(rank) + " has " +
+                                                          count(own.post[rank].size(), "segment") +
+                                                          ", but the output has " + number(parts.output));
     }
-    for (const std::vector<Contribution>& segment : own.post[rank]) {
-      for (const Contribution& part : segment) {
+    for (size_t segment = 0; segment < own.post[rank].size(); ++segment) {
+      const std::vector<Contribution>& parts_of_it = own.post[rank][segment];
+      for (size_t position = 0; position < parts_of_it.size(); ++position) {
+        const Contribution& part = parts_of_it[position];
         if (part.rank < plan.gpus.size() && part.chunk < parts.input) continue;
-        report.add({}, "the wanted result of " + rank_name(rank) + " has chunk " + number(part.chunk) +
-                           " of " + rank_name(part.rank) + ", but there are " +
-                           count(plan.gpus.size(), "rank") + " with " + number(parts.input) + " chunks each");
+        report.add_at(path_of("chorale", "post", rank, segment, position),
+                      "the wanted result of " + rank_name(rank) + " has chunk " + number(part.chunk) +
+                          " of " + rank_name(part.rank) + ", but there are " +
+                          count(plan.gpus.size(), "rank") + " with " + number(parts.input) + " chunks each");
       }
     }
   }
@@ -89,88 +94,108 @@ void check_post(const Plan& plan, Report& report) {
 
 void check_extension(const Plan& plan, Report& report) {
   const Extension& own = plan.extension;
-  for (const std::string& feature : own.requirements) {
+  for (size_t position = 0; position < own.requirements.size(); ++position) {
+    const std::string& feature = own.requirements[position];
     if (!contains(known_requirements, feature))
-      report.add({}, "the plan requires '" + feature + "', which is not known");
+      report.add_at(path_of("chorale", "requires", position),
+                    "the plan requires '" + feature + "', which is not known");
   }
   if (own.root >= std::max<size_t>(plan.gpus.size(), 1)) {
-    report.add(
-        {}, "the root is " + rank_name(own.root) + ", but the plan has " + count(plan.gpus.size(), "rank"));
+    report.add_at("/chorale/root", "the root is " + rank_name(own.root) + ", but the plan has " +
+                                       count(plan.gpus.size(), "rank"));
   }
   for (const Gpu& gpu : plan.gpus) {
     const uint64_t segments[] = {own.input_segments, own.output_segments};
     for (size_t buffer = 0; buffer < 2; ++buffer) {
       if (!segments[buffer] || gpu.chunks[buffer] % segments[buffer] == 0) continue;
-      report.add({}, "the " + std::string(buffer_names[buffer]) + " of " + rank_name(gpu.id) + " has " +
-                         count(gpu.chunks[buffer], "chunk") + ", expected a multiple of its " +
-                         count(segments[buffer], "segment"));
+      report.add_at(path_of("gpus", gpu.id, chunks_key(buffer)),
+                    "the " + std::string(buffer_names[buffer]) + " of " + rank_name(gpu.id) + " has " +
+                        count(gpu.chunks[buffer], "chunk") + ", expected a multiple of its " +
+                        count(segments[buffer], "segment"));
     }
   }
   check_post(plan, report);
 }
 
-/// The other end of a channel or the owner of a remote buffer.
-void check_peer(const Plan& plan, const Gpu& gpu, uint32_t peer, const std::string& what, Report& report) {
+/// The other end of a channel or the owner of a remote buffer. `path` is called where it is needed: most
+/// plans are right, and have many of both.
+void check_peer(const Plan& plan, const Gpu& gpu, uint32_t peer, std::string_view what, auto&& path,
+                Report& report) {
   if (peer >= plan.gpus.size()) {
-    report.add({}, what + " of " + rank_name(gpu.id) + " names " + rank_name(peer) + ", but the plan has " +
-                       count(plan.gpus.size(), "rank"));
+    report.add_at(path(), std::string(what) + " of " + rank_name(gpu.id) + " names " + rank_name(peer) +
+                              ", but the plan has " + count(plan.gpus.size(), "rank"));
   } else if (peer == gpu.id) {
-    report.add({}, what + " of " + rank_name(gpu.id) + " names rank " + number(peer) +
-                       " itself, expected another rank");
+    report.add_at(path(), std::string(what) + " of " + rank_name(gpu.id) + " names rank " + number(peer) +
+                              " itself, expected another rank");
   }
 }
 
-void check_switch_group(const Plan& plan, const Gpu& gpu, const std::vector<uint32_t>& ranks,
+void check_switch_group(const Plan& plan, const Gpu& gpu, const std::vector<uint32_t>& ranks, auto&& path,
                         Report& report) {
   const std::string what = "a switch channel of " + rank_name(gpu.id);
   std::vector<uint32_t> sorted = ranks;
   std::sort(sorted.begin(), sorted.end());
   if (!sorted.empty() && sorted.back() >= plan.gpus.size()) {
-    report.add({}, what + " has " + rank_name(sorted.back()) + " as a member, but the plan has " +
-                       count(plan.gpus.size(), "rank"));
+    report.add_at(path(), what + " has " + rank_name(sorted.back()) + " as a member, but the plan has " +
+                              count(plan.gpus.size(), "rank"));
   }
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  if (twice != sorted.end()) report.add({}, what + " has " + rank_name(*twice) + " as a member twice");
+  if (twice != sorted.end()) report.add_at(path(), what + " has " + rank_name(*twice) + " as a member twice");
   if (!std::binary_search(sorted.begin(), sorted.end(), gpu.id)) {
-    report.add({}, what + " has " + count(ranks.size(), "member") + ", none of them " + rank_name(gpu.id));
+    report.add_at(path(),
+                  what + " has " + count(ranks.size(), "member") + ", none of them " + rank_name(gpu.id));
   }
 }
 
 void check_gpu(const Plan& plan, const Gpu& gpu, Report& report) {
-  for (const ChannelRecord& record : gpu.channels) {
-    for (const uint32_t peer : record.connected_to) {
-      check_peer(plan, gpu, peer, "a " + word(record.type) + " channel", report);
+  for (size_t k = 0; k < gpu.channels.size(); ++k) {
+    const ChannelRecord& record = gpu.channels[k];
+    const std::string what = "a " + word(record.type) + " channel";
+    for (size_t id = 0; id < record.connected_to.size(); ++id) {
+      const auto path = [&] { return path_of("gpus", gpu.id, "channels", k, "connected_to", id); };
+      check_peer(plan, gpu, record.connected_to[id], what, path, report);
     }
-    for (const std::vector<uint32_t>& ranks : record.rank_groups)
-      check_switch_group(plan, gpu, ranks, report);
+    for (size_t id = 0; id < record.rank_groups.size(); ++id) {
+      const auto path = [&] { return path_of("gpus", gpu.id, "channels", k, "rank_groups", id, "ranks"); };
+      check_switch_group(plan, gpu, record.rank_groups[id], path, report);
+    }
   }
-  for (const RemoteBuffer& buffer : gpu.remote_buffers)
-    check_peer(plan, gpu, buffer.rank, "a remote buffer", report);
+  for (size_t id = 0; id < gpu.remote_buffers.size(); ++id) {
+    const auto path = [&] { return path_of("gpus", gpu.id, "remote_buffers", id, "rank"); };
+    check_peer(plan, gpu, gpu.remote_buffers[id].rank, "a remote buffer", path, report);
+  }
   for (size_t id = 0; id < gpu.semaphores.size(); ++id) {
     if (gpu.semaphores[id] >= 0) continue;
-    report.add({}, "semaphore " + number(id) + " of " + rank_name(gpu.id) + " starts at " +
-                       std::to_string(gpu.semaphores[id]) + ", expected at least 0");
+    report.add_at(path_of("gpus", gpu.id, "semaphores", id, "init_value"),
+                  "semaphore " + number(id) + " of " + rank_name(gpu.id) + " starts at " +
+                      std::to_string(gpu.semaphores[id]) + ", expected at least 0");
   }
 }
 
-/// Every id of a local list lies below `most`, and no id or type is there twice.
+/// Every id of a local list lies below `most`, and no id or type is there twice. `key` is that of the ids.
 template <class Lists>
-void check_lists(const Lists& lists, const std::string& block, const char* noun, auto&& most,
-                 Report& report) {
+void check_lists(const Lists& lists, const std::string& block, const std::string& path, const char* key,
+                 const char* noun, auto&& most, Report& report) {
   for (size_t k = 0; k < lists.size(); ++k) {
     const auto& list = lists[k];
     const std::string what = block + " lists " + word(list.type) + " " + noun;
     for (size_t before = 0; before < k; ++before) {
-      if (lists[before].type == list.type) report.add({}, what + "s in two lists, expected one");
+      if (lists[before].type == list.type)
+        report.add_at(path + path_of(k), what + "s in two lists, expected one");
     }
     const uint64_t available = most(list.type);
+    const auto last_of = [&](uint32_t id) {
+      const auto found = std::find(list.ids.rbegin(), list.ids.rend(), id);
+      return path + path_of(k, key, list.ids.rend() - found - 1);
+    };
     std::vector<uint32_t> sorted = list.ids;
     std::sort(sorted.begin(), sorted.end());
     if (!sorted.empty() && sorted.back() >= available) {
-      report.add({}, what + " " + number(sorted.back()) + ", but its rank has " + number(available));
+      report.add_at(last_of(sorted.back()),
+                    what + " " + number(sorted.back()) + ", but its rank has " + number(available));
     }
     const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-    if (twice != sorted.end()) report.add({}, what + " " + number(*twice) + " twice");
+    if (twice != sorted.end()) report.add_at(last_of(*twice), what + " " + number(*twice) + " twice");
   }
 }
 
@@ -178,20 +203,25 @@ void check_blocks(const Gpu& gpu, Report& report) {
   for (size_t position = 0; position < gpu.threadblocks.size(); ++position) {
     const ThreadBlock& block = gpu.threadblocks[position];
     const std::string name = "thread block " + number(position) + " of " + rank_name(gpu.id);
+    const std::string path = path_of("gpus", gpu.id, "threadblocks", position);
     if (block.id != position)
-      report.add({}, name + " has id " + number(block.id) + ", expected its position");
+      report.add_at(path + "/id", name + " has id " + number(block.id) + ", expected its position");
     check_lists(
-        block.channels, name, "channel", [&](ChannelType type) { return gpu.channel_count(type); }, report);
+        block.channels, name, path + "/channels", "channel_ids", "channel",
+        [&](ChannelType type) { return gpu.channel_count(type); }, report);
     check_lists(
-        block.remote_buffers, name, "remote buffer", [&](ChannelType) { return gpu.remote_buffers.size(); },
-        report);
-    for (const RemoteBufferRefs& refs : block.remote_buffers) {
-      for (const uint32_t id : refs.ids) {
+        block.remote_buffers, name, path + "/remote_buffer_refs", "remote_buffer_ids", "remote buffer",
+        [&](ChannelType) { return gpu.remote_buffers.size(); }, report);
+    for (size_t k = 0; k < block.remote_buffers.size(); ++k) {
+      const RemoteBufferRefs& refs = block.remote_buffers[k];
+      for (size_t local = 0; local < refs.ids.size(); ++local) {
+        const uint32_t id = refs.ids[local];
         if (id >= gpu.remote_buffers.size()) continue;
         const std::vector<ChannelType>& access = gpu.remote_buffers[id].access;
         if (std::find(access.begin(), access.end(), refs.type) != access.end()) continue;
-        report.add({}, name + " reaches remote buffer " + number(id) + " over " + word(refs.type) +
-                           ", but the buffer's access types do not have it");
+        report.add_at(path + path_of("remote_buffer_refs", k, "remote_buffer_ids", local),
+                      name + " reaches remote buffer " + number(id) + " over " + word(refs.type) +
+                          ", but the buffer's access types do not have it");
       }
     }
   }
@@ -211,11 +241,12 @@ void check_switch_members(const Plan& plan, Report& report) {
       return std::count(listed.begin(), listed.end(), rank);
     };
     for (const uint32_t member : group.first) {
-      if (times(member) == times(listed[0])) continue;
-      report.add({}, rank_name(listed[0]) + " has " + count(times(listed[0]), "switch channel") +
-                         " over the " + std::string(buffer_names[size_t(group.second)]) + " of these " +
-                         count(group.first.size(), "rank") + ", but " + rank_name(member) + " has " +
-                         number(times(member)));
+      if (member >= plan.gpus.size() || times(member) == times(listed[0])) continue;
+      report.add_at(path_of("gpus", listed[0], "channels"),
+                    rank_name(listed[0]) + " has " + count(times(listed[0]), "switch channel") +
+                        " over the " + std::string(buffer_names[size_t(group.second)]) + " of these " +
+                        count(group.first.size(), "rank") + ", but " + rank_name(member) + " has " +
+                        number(times(member)));
     }
   }
 }

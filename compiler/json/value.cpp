@@ -11,6 +11,7 @@ namespace chorale::json {
 namespace {
 
 constexpr size_t max_depth = 64;
+constexpr size_t most_of_a_key = 60;  // in a message
 
 /// Builds a Value from nlohmann's events. A callback that returns false ends the parse; `message` then says
 /// why.
@@ -19,6 +20,21 @@ class Builder {
   Value root;
   std::string message;
   size_t position = 0;  ///< of a syntax error: bytes read
+
+  /// Where the parse stands: the innermost open list or object, or the item of it that is being read.
+  std::string path() const {
+    std::string text;
+    for (const Value* value : open_) {
+      const bool inner = value != open_.back();
+      if (value->kind == Value::Kind::array) {
+        // Only a value that is open itself has been appended already.
+        text += "/" + std::to_string(value->items.size() - inner);
+      } else if (!value->keys.empty() && (inner || value->keys.size() > value->items.size())) {
+        text += "/" + value->keys.back().substr(0, most_of_a_key);
+      }
+    }
+    return text.empty() ? "/" : text;
+  }
 
   bool null() { return leaf(Value::Kind::null); }
   bool boolean(bool value) {
@@ -55,7 +71,7 @@ class Builder {
     open_.back()->keys.push_back(std::move(text));
     return true;
   }
-  bool end_object() { return no_repeats(open_.back()->keys) && close(); }
+  bool end_object() { return no_repeats(*open_.back()) && close(); }
   bool parse_error(size_t at, const std::string&, const nlohmann::json::exception& error) {
     position = at;
     message = error.what();
@@ -86,12 +102,12 @@ class Builder {
     open_.pop_back();
     return true;
   }
-  bool no_repeats(const std::vector<std::string>& keys) {
-    std::vector<std::string_view> sorted(keys.begin(), keys.end());
+  bool no_repeats(const Value& object) {
+    std::vector<std::string_view> sorted(object.keys.begin(), object.keys.end());
     std::sort(sorted.begin(), sorted.end());
     const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
     if (twice == sorted.end()) return true;
-    message = "the key \"" + std::string(*twice) + "\" twice in one object";
+    message = "the key \"" + std::string(twice->substr(0, most_of_a_key)) + "\" twice in one object";
     return false;
   }
 
@@ -108,10 +124,14 @@ std::string place(std::string_view text, size_t position) {
   return "line " + std::to_string(line) + ", column " + std::to_string(column);
 }
 
-/// nlohmann's "[json.exception.parse_error.101] parse error at line 1, column 2: <what>" without its head.
+/// nlohmann's "[json.exception.parse_error.101] parse error at line 1, column 2: <what>" without its head,
+/// which other errors have without a place.
 std::string what(const std::string& message) {
-  const size_t head = message.find(": ");
-  return head == message.npos ? message : message.substr(head + 2);
+  for (const std::string_view end : {": ", "] "}) {
+    const size_t head = message.find(end);
+    if (head != message.npos) return message.substr(head + end.size());
+  }
+  return message;
 }
 
 }  // namespace
@@ -126,8 +146,9 @@ const Value* Value::find(std::string_view key) const {
 Value parse(std::string_view text) {
   Builder builder;
   if (nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) return std::move(builder.root);
-  if (builder.position) throw PlanError(place(text, builder.position), "no JSON: " + what(builder.message));
-  throw PlanError("/", builder.message);
+  const std::string path = builder.path();
+  if (!builder.position) throw PlanError(path, builder.message);
+  throw PlanError(path, "no JSON at " + place(text, builder.position) + ": " + what(builder.message));
 }
 
 void dump(std::string& out, const Value& value) {

@@ -31,6 +31,9 @@ struct Diagnostic {
   std::string text;
   std::vector<Note> notes;
   std::string help;  ///< what to change; empty if we do not know
+  /// What is wrong in the plan file, as a JSON path: within the operation ("channel_ids/0"), or without one
+  /// within the plan ("/gpus/0/channels/1"). Empty: the operation as a whole.
+  std::string path = {};
 };
 
 using Diagnostics = std::vector<Diagnostic>;
@@ -38,6 +41,9 @@ using Diagnostics = std::vector<Diagnostic>;
 /// One finding in compiler style: place, text, check, operation, notes, help.
 ///   mine.cpp:11: error: this wait is never answered [pairing]
 ///     rank 0, thread block 0, op 0: {"name":"wait","channel_ids":[0],"channel_type":"memory"}
+///
+/// What names a part of the plan file, or an operation without an author's line, has its JSON path below:
+///     in the plan: /gpus/0/threadblocks/0/ops/0/channel_ids/0
 std::string render(const Plan&, const Diagnostic&);
 
 /// All findings and the closing line "1 error" or "3 errors"; "" if there are none.

@@ -202,6 +202,68 @@ TEST(Bounds, SizesOfPairs) {
             "[bounds] src has 1 chunk, but others has 2\n");
 }
 
+TEST(Bounds, OperandsOfNothing) {
+  EXPECT_EQ(
+      finding(copy, {in(3, 0)}, {out(3, 0)}),
+      "[bounds] src has 0 chunks, expected at least 1\n[bounds] dst has 0 chunks, expected at least 1\n");
+}
+
+TEST(Groups, EveryMemberTakesItsSlice) {
+  const auto shared = [](std::initializer_list<uint32_t> members) {
+    return findings([&](Plan& plan) {
+      for (const uint32_t member : members) {
+        Op& op = add(block(plan, 0, member % 2), put, {in(0)}, {at(1, 2)}, {}, memory);
+        op.group_index = member;
+        op.group_size = 3;
+      }
+    });
+  };
+  EXPECT_EQ(shared({0, 1, 2}), "");
+  EXPECT_EQ(
+      shared({2, 0, 0}),
+      "[groups] this operation is shared by a group of 3 thread blocks, but no thread block is member 1 and "
+      "takes that slice\n");
+}
+
+TEST(Groups, SlicesOfOtherChunksAreOthers) {
+  EXPECT_EQ(
+      findings([](Plan& plan) {
+        for (const uint32_t member : {0u, 1u}) {
+          Op& op = add(block(plan, 0, member), copy, {in(0)}, {out(member)});
+          op.group_index = member;
+          op.group_size = 2;
+        }
+      }),
+      "[groups] this operation is shared by a group of 2 thread blocks, but no thread block is member 1 and "
+      "takes that slice\n"
+      "[groups] this operation is shared by a group of 2 thread blocks, but no thread block is member 0 and "
+      "takes that slice\n");
+}
+
+TEST(Packets, SomebodyWritesThem) {
+  const auto read_of = [](uint64_t index, uint64_t size) {
+    return findings([&](Plan& plan) {
+      plan.collective = "custom";
+      add(block(plan), unpack_packets, {scratch(index, size)}, {out(0, size)});
+      add(block(plan, 0, 1), copy_packets, {in(0)}, {scratch(0)});
+      add(block(plan, 1), put_packets, {in(0, 2)}, {at(2, 1, 2)}, {}, memory);
+      add(block(plan, 1), copy_packets, {in(0)}, {scratch(6)});  // of another rank
+      add(block(plan, 1), unpack_packets, {scratch(5)}, {out(5)});
+      add(block(plan), switch_broadcast_packets, {scratch(0)}, {at(1, 5)}, {}, switched);
+    });
+  };
+  EXPECT_EQ(read_of(0, 3), "");
+  EXPECT_EQ(read_of(5, 1), "");
+  EXPECT_EQ(
+      read_of(0, 4),
+      "[packets] this wait for packets never ends: src is scratch[0:4] of rank 0, but no operation writes "
+      "packets to chunk 3\n");
+  EXPECT_EQ(
+      read_of(6, 1),
+      "[packets] this wait for packets never ends: src is scratch[6:7] of rank 0, but no operation writes "
+      "packets to chunk 6\n");
+}
+
 TEST(Pairing, CountsBySideAndChannel) {
   EXPECT_EQ(findings([](Plan& plan) {
               add(block(plan), signal, {}, {}, {0}, memory);

@@ -103,5 +103,27 @@ TEST(Render, PlaceOperationNotesAndHelp) {
   EXPECT_EQ(two.substr(two.size() - 9), "2 errors\n");
 }
 
+TEST(Diagnostic, JsonPaths) {
+  Plan plan = two_ranks();
+  plan.source = {{"mine.cpp", 11}};
+  add(block(plan), Opcode::nop);
+  add(block(plan), Opcode::pipeline).body = 2;
+  add(block(plan), Opcode::nop);
+  add(block(plan), Opcode::nop);
+  add(block(plan), Opcode::nop).at = 1;
+  const auto path = [&](std::optional<OpPlace> at, std::string within) {
+    const std::string text = render(plan, Diagnostic{"bounds", {}, at, "wrong", {}, {}, std::move(within)});
+    const size_t head = text.find("  in the plan: ");
+    return head == text.npos ? "none" : text.substr(head + 15, text.find('\n', head) - head - 15);
+  };
+  EXPECT_EQ(path({}, "/gpus/1/channels"), "/gpus/1/channels");
+  EXPECT_EQ(path({}, ""), "none");
+  EXPECT_EQ(path(OpPlace{0, 0, 0}, ""), "/gpus/0/threadblocks/0/ops/0");
+  EXPECT_EQ(path(OpPlace{0, 0, 3}, "at"), "/gpus/0/threadblocks/0/ops/1/ops/1/at");
+  // The author of a program knows the line.
+  EXPECT_EQ(path(OpPlace{0, 0, 4}, ""), "none");
+  EXPECT_EQ(path(OpPlace{0, 0, 4}, "dst_buff/0"), "/gpus/0/threadblocks/0/ops/2/dst_buff/0");
+}
+
 }  // namespace
 }  // namespace chorale

@@ -1,0 +1,87 @@
+// Every packet that an operation waits for is written by some operation of the plan, whichever and whenever:
+// if none does, the wait never ends. Order is not looked at here.
+//
+// A "test" collective promises nothing and may be an operation by itself, as in MSCCL++'s unit tests, which
+// read packets of nobody: it is left to who runs it.
+//
+// Costs O(n log n) for the operands that are packets.
+
+#include <algorithm>
+
+#include "../resolve.hpp"
+#include "../roles.hpp"
+#include "chorale/compile.hpp"
+#include "report.hpp"
+
+namespace chorale {
+namespace {
+
+/// Chunks of one rank's scratch that are written as packets.
+class Written {
+ public:
+  void add(const Operand& operand) { ranges_.emplace_back(operand.index, operand.index + operand.size); }
+
+  /// Sorts, and joins what touches.
+  void finish() {
+    std::sort(ranges_.begin(), ranges_.end());
+    size_t kept = 0;
+    for (size_t next = 1; next < ranges_.size(); ++next) {
+      if (ranges_[next].first <= ranges_[kept].second)
+        ranges_[kept].second = std::max(ranges_[kept].second, ranges_[next].second);
+      else
+        ranges_[++kept] = ranges_[next];
+    }
+    if (!ranges_.empty()) ranges_.resize(kept + 1);
+  }
+
+  /// The first of these chunks that nobody writes; their end if all are written.
+  uint64_t missing(uint64_t begin, uint64_t end) const {
+    auto after = std::upper_bound(ranges_.begin(), ranges_.end(), std::pair(begin, UINT64_MAX));
+    if (after == ranges_.begin()) return begin;
+    return std::clamp(std::prev(after)->second, begin, end);
+  }
+
+ private:
+  std::vector<std::pair<uint64_t, uint64_t>> ranges_;
+};
+
+std::vector<Written> list_writes(const Plan& plan) {
+  std::vector<Written> written(plan.gpus.size());
+  for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace) {
+    for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
+      if (!is_packet(field.role) || !is_write(field.role)) return;
+      if (is_remote(field.role)) {
+        written[remote_buffer(gpu, block, op.via, operand.ref)->rank].add(operand);
+      } else if (is_switched(field.role)) {
+        for (const uint32_t rank : *switch_group(gpu, block, operand.ref).ranks) written[rank].add(operand);
+      } else {
+        written[gpu.id].add(operand);
+      }
+    });
+  });
+  for (Written& one : written) one.finish();
+  return written;
+}
+
+}  // namespace
+
+void pass::packets(const Plan& plan, Diagnostics& out) {
+  if (plan.collective == "test") return;
+  Report report("packets", out);
+  const std::vector<Written> written = list_writes(plan);
+  for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
+    for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
+      if (!is_packet(field.role) || is_write(field.role)) return;
+      const uint64_t end = operand.index + operand.size;
+      const uint64_t missing = written[gpu.id].missing(operand.index, end);
+      if (missing == end) return;
+      report.add(at,
+                 "this wait for packets never ends: " + std::string(field.name) + " is scratch[" +
+                     number(operand.index) + ":" + number(end) + "] of " + rank_name(gpu.id) +
+                     ", but no operation writes packets to chunk " + number(missing),
+                 {}, operand_path(block, op, operand));
+    });
+  });
+}
+
+}  // namespace chorale
