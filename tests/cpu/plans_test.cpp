@@ -95,6 +95,28 @@ TEST(Harness, notices_a_wrong_result) {
   EXPECT_NE(run_threads(plan, {{.bytes = 1000}}), "");
 }
 
+TEST(Buffers, reused_resources_reach_those_of_each_call) {
+  Plan plan = load((source_dir() / "plans/shipped/allgather_direct_2.json").string());
+  plan.reuse_resources = true;
+  constexpr uint64_t bytes = 4096;
+  const MessageSizes sizes = message_sizes(plan, bytes, DType::i32);
+  std::vector<std::string> wrong(plan.ranks());
+  run_local(int(plan.ranks()), [&](World& world) {
+    Executor executor(world);
+    const auto rank = uint32_t(world.rank());
+    // All of them live at once, so that no two are at one address.
+    std::vector<Ints> outputs(3, Ints(sizes.output / 4));
+    for (int launch = 0; launch < 6; ++launch) {
+      const Ints input = input_of(rank, sizes.input, launch);
+      Ints& output = outputs[size_t(launch) % outputs.size()];
+      executor.execute(plan, {.in = input.data(), .out = output.data(), .bytes = bytes, .dtype = DType::i32});
+      if (output != output_of(plan, rank, sizes, launch))
+        wrong[rank] += "launch " + std::to_string(launch) + " ";
+    }
+  });
+  for (const std::string& one : wrong) EXPECT_EQ(one, "");
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Plans, testing::ValuesIn(plan_files()), [](const auto& file) {
   std::string name = file.param.stem().string();
   std::replace_if(

@@ -1,0 +1,23 @@
+// A port channel puts packets made of plain input.
+
+#include <chorale/dsl.hpp>
+
+using namespace chorale::dsl;
+
+CHORALE_PROGRAM(W64_packets_over_a_port, Parameters&) {
+  const auto other = [](int64_t rank, int64_t) {
+    return std::vector<Contribution>{{.rank = uint32_t(1 - rank), .chunk = 0}};
+  };
+  Program program({.name = "W64_packets_over_a_port",
+                   .collective = Custom{.ranks = 2, .input = 1, .output = 1, .post = other},
+                   .protocol = Protocol::LL,
+                   .use_double_scratch_buffer = true});
+  const Buffer scratch[] = {Buffer(program, 0, 1), Buffer(program, 1, 1)};
+  for (int rank = 0; rank < 2; ++rank) {
+    Rank me(program, rank);
+    const PortChannel channel(program, 1 - rank, rank);
+    channel.put_packets(scratch[1 - rank][0], me.get_input_buffer()[0], 0);
+    me.unpack_packets(me.get_output_buffer()[0], scratch[rank][0], 0);
+  }
+  return program;
+}
