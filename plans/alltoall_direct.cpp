@@ -4,8 +4,8 @@
 // been launched, so their outputs may be written; behind the second all peers have written, so the output is
 // complete and a rank may return. No peer reads anything of another rank.
 //
-// The rank's own part is copied last, while what it has sent is under way: ahead of the sends, the copy of a large
-// message would hold them up.
+// The rank's own part is copied by thread blocks of its own: in those that send, the copy of a large message
+// would hold up what is sent.
 //
 // Cost: two barriers; (ranks - 1) / ranks S bytes leave each rank. Each rank begins with another peer, so
 // that no two write to one rank at the same time.
@@ -38,7 +38,7 @@ CHORALE_PROGRAM(alltoall_direct, Parameters& with) {
     for (MemoryChannel& peer : peers) {
       peer.put(Rank(program, peer.dst_rank()).get_output_buffer()[rank], in[peer.dst_rank()], 0);
     }
-    me.copy(me.get_output_buffer()[rank], in[rank], 0);
+    me.copy(me.get_output_buffer()[rank], in[rank], 1);
     signal();
     wait();
   }

@@ -32,7 +32,7 @@ CHORALE_PROGRAM(broadcast_direct, Parameters& with) {
   for (MemoryChannel& channel : to) {
     channel.put(Rank(program, channel.dst_rank()).get_output_buffer()[0], message, 0);
   }
-  sender.copy(sender.get_output_buffer()[0], message, 0);  // while what was sent is under way
   for (MemoryChannel& channel : to) channel.signal(0);
+  sender.copy(sender.get_output_buffer()[0], message, 1);  // in a block that holds up no sending
   return program;
 }

@@ -19,14 +19,14 @@ RANKS_OF = {"allreduce_two_level": (4, 8)}  # two nodes
 BLOCKS_OF = {
     "allreduce_one_shot": (4, 16),
     "allreduce_two_shot": (16, 32),
-    "allreduce_all_pairs": (16, 32),
+    "allreduce_all_pairs": (16, 64, 128),
     "allgather_packets": (4, 16),
-    "allgather_direct": (16, 32),
+    "allgather_direct": (16, 64),
     "reducescatter_packets": (4, 16),
-    "reducescatter_direct": (16, 32),
+    "reducescatter_direct": (16, 64),
     "alltoall_packets": (4, 16),
-    "alltoall_direct": (16, 32),
-    "broadcast_direct": (16, 32),
+    "alltoall_direct": (16, 64),
+    "broadcast_direct": (16, 64),
 }
 
 
