@@ -7,20 +7,20 @@
 
 namespace chorale::cuda {
 
-/// A page in shared memory.
-template <class P>
+/// A page in shared memory. Its places are pointers, or are settled when they are looked at (exchange.cuh).
+template <class P, class MemAt = const Mem*, class PacketsAt = const Packets<P>*>
 struct Page {
   const TapeStep* steps;
   const TapeItem* items;
-  const Mem* plain;
-  const Packets<P>* packets;
+  MemAt plain;
+  PacketsAt packets;
 };
 
 /// All sinks of a step.
-template <class P>
+template <class MemAt, class PacketsAt>
 struct Sinks {
-  const Mem* plain;
-  const Packets<P>* packets;
+  MemAt plain;
+  PacketsAt packets;
   uint32_t n_plain, n_packets;
 
   template <uint32_t N>
@@ -29,6 +29,11 @@ struct Sinks {
     for (uint32_t sink = 0; sink < n_packets; ++sink) packets[sink].template write<true, N>(turn, from);
   }
 };
+
+template <class MemAt, class PacketsAt>
+CHORALE_FN Sinks<MemAt, PacketsAt> sinks_of(const TapeStep& step, MemAt plain, PacketsAt packets) {
+  return {plain, packets, step.plain_sinks, step.packet_sinks};
+}
 
 /// Calls part(turn) for the calling thread's units, or its warp's lines, N at a time; ends at the first stop.
 template <uint32_t N, bool Lines, class Part>
@@ -48,8 +53,8 @@ CHORALE_FN Stop each_turn(const Group& group, uint64_t bytes, const Part& part) 
   return Stop::none;
 }
 
-template <bool Lines, class Source, class P>
-CHORALE_FN Stop copy_whole(const Group& group, uint64_t bytes, const Source& source, const Sinks<P>& sinks) {
+template <bool Lines, class Source, class To>
+CHORALE_FN Stop copy_whole(const Group& group, uint64_t bytes, const Source& source, const To& sinks) {
   constexpr uint32_t N = 4;
   return each_turn<N, Lines>(group, bytes, [&](const Turn& turn) {
     Unit held[N];
@@ -60,23 +65,22 @@ CHORALE_FN Stop copy_whole(const Group& group, uint64_t bytes, const Source& sou
 }
 
 /// first + others[0] + .. + others[n-1], N units of a thread at a time.
-template <ReduceOp Op, class T, uint32_t N, bool Lines, class Other, class P>
-CHORALE_FN Stop reduce_whole(const Group& group, uint64_t bytes, const Mem& first, const Other* others,
-                             uint32_t n, const Sinks<P>& sinks) {
+template <ReduceOp Op, class T, uint32_t N, bool Lines, class Others, class To>
+CHORALE_FN Stop reduce_whole(const Group& group, uint64_t bytes, const Mem& first, Others others, uint32_t n,
+                             const To& sinks) {
   return each_turn<N, Lines>(group, bytes, [&](const Turn& turn) {
     Unit held[N];
     const Stop stop = detail::combine_all<Op, T, true, N>(
-        group, turn, first, n, [others](uint32_t other) -> const Other& { return others[other]; }, 0, held);
+        group, turn, first, n, [others](uint32_t other) -> decltype(auto) { return others[other]; }, 0, held);
     if (stop == Stop::none) sinks.template write<N>(turn, held);
     return stop;
   });
 }
 
-/// packets[0] + .. + packets[n-1], all of them looked at before one is waited for.
-template <ReduceOp Op, class T, class P>
-CHORALE_FN Stop sum_packets_whole(const Group& group, uint64_t bytes, const Packets<P>* packets, uint32_t n,
-                                  const Sinks<P>& sinks) {
-  constexpr uint32_t K = sizeof(T) > 1 ? 8 : 4;
+/// packets[0] + .. + packets[n-1], K of them looked at before one is waited for.
+template <ReduceOp Op, class T, class P, uint32_t K, class PacketsAt, class To>
+CHORALE_FN Stop sum_packets_whole(const Group& group, uint64_t bytes, PacketsAt packets, uint32_t n,
+                                  const To& sinks) {
   return each_turn<1, detail::by_line<Packets<P>>>(group, bytes, [&](const Turn& turn) {
     detail::Sum<Op, T> sum{};  // else undefined on a path: registers all round the tape's loop
     for (uint32_t before = 0; before < n; before += K) {
@@ -84,7 +88,7 @@ CHORALE_FN Stop sum_packets_whole(const Group& group, uint64_t bytes, const Pack
       const uint32_t here = n - before < K ? n - before : K;
       const Stop stop = Packets<P>::template gather<true, K, 1>(
           group, turn, here,
-          [packets, before](uint32_t source) -> const Packets<P>& { return packets[before + source]; }, held);
+          [packets, before](uint32_t source) -> decltype(auto) { return packets[before + source]; }, held);
       if (stop != Stop::none) return stop;
 #pragma unroll
       for (uint32_t source = 0; source < K; ++source) {
@@ -110,9 +114,8 @@ CHORALE_FN bool has_lines(const TapeStep& step) {
 }
 
 /// Unit by unit, or line by line, whatever exists of each.
-template <class Read, class P>
-CHORALE_FN Stop move_slowly(const Group& group, const TapeStep& step, const Sinks<P>& sinks,
-                            const Read& read) {
+template <class P, class To, class Read>
+CHORALE_FN Stop move_slowly(const Group& group, const TapeStep& step, const To& sinks, const Read& read) {
   const auto part = [&](const Turn& turn) {
     Unit held[1];
     const Stop stop = read(turn, held);
@@ -144,14 +147,14 @@ __device__ __noinline__ Stop reduce_slowly(const TapeStep& step, const Page<P>& 
   const Packets<P>* const packets = page.packets + step.first_packets;
   const uint32_t n = step.n;
   const bool all_plain = step.kind == TapeKind::reduce, none_plain = step.kind == TapeKind::sum_packets;
-  const Sinks<P> sinks{plain + (all_plain    ? 1 + n
-                                : none_plain ? 0
-                                             : 1),
-                       packets + (all_plain    ? 0
-                                  : none_plain ? 1 + n
-                                               : n),
-                       step.plain_sinks, step.packet_sinks};
-  return move_slowly(group, step, sinks, [&](const Turn& turn, Unit(&held)[1]) {
+  const auto sinks = sinks_of(step,
+                              plain + (all_plain    ? 1 + n
+                                       : none_plain ? 0
+                                                    : 1),
+                              packets + (all_plain    ? 0
+                                         : none_plain ? 1 + n
+                                                      : n));
+  return move_slowly<P>(group, step, sinks, [&](const Turn& turn, Unit(&held)[1]) {
     detail::Sum<Op, T> sum;
     Stop stop = none_plain ? packets[0].template read<false, 1>(group, turn, held)
                            : plain[0].template read<false, 1>(group, turn, held);
@@ -174,17 +177,16 @@ __device__ __noinline__ Stop run_slowly(const TapeStep& step, const Page<P>& pag
   const Mem* const plain = page.plain + step.first_plain;
   const Packets<P>* const packets = page.packets + step.first_packets;
   if (step.kind == TapeKind::copy) {
-    return move_slowly(group, step, Sinks<P>{plain + 1, packets, step.plain_sinks, step.packet_sinks},
-                       [&](const Turn& turn, Unit(&held)[1]) {
-                         return plain[0].template read<false, 1>(group, turn, held);
-                       });
+    return move_slowly<P>(group, step, sinks_of(step, plain + 1, packets),
+                          [&](const Turn& turn, Unit(&held)[1]) {
+                            return plain[0].template read<false, 1>(group, turn, held);
+                          });
   }
   if (step.kind == TapeKind::unpack) {
-    return group.agree(move_slowly(group, step,
-                                   Sinks<P>{plain, packets + 1, step.plain_sinks, step.packet_sinks},
-                                   [&](const Turn& turn, Unit(&held)[1]) {
-                                     return packets[0].template read<false, 1>(group, turn, held);
-                                   }));
+    return group.agree(move_slowly<P>(group, step, sinks_of(step, plain, packets + 1),
+                                      [&](const Turn& turn, Unit(&held)[1]) {
+                                        return packets[0].template read<false, 1>(group, turn, held);
+                                      }));
   }
   Stop stop = Stop::none;
   if constexpr (!std::is_void<T>::value) {
@@ -215,7 +217,7 @@ CHORALE_FN Stop reduce_step(const Group& group, const TapeStep& step, const Page
   constexpr uint32_t several = sizeof(T) == 1 ? 1 : 2;
   switch (step.kind) {
     case TapeKind::reduce: {
-      const Sinks<P> sinks{plain + 1 + n, packets, step.plain_sinks, step.packet_sinks};
+      const auto sinks = sinks_of(step, plain + 1 + n, packets);
       if constexpr (detail::by_line<Packets<P>>) {
         if (has_lines<P>(step))
           return reduce_whole<Op, T, 1, true>(group, step.bytes, plain[0], plain + 1, n, sinks);
@@ -226,13 +228,14 @@ CHORALE_FN Stop reduce_step(const Group& group, const TapeStep& step, const Page
       return reduce_whole<Op, T, 1, false>(group, step.bytes, plain[0], plain + 1, n, sinks);
     }
     case TapeKind::reduce_packets: {
-      const Sinks<P> sinks{plain + 1, packets + n, step.plain_sinks, step.packet_sinks};
+      const auto sinks = sinks_of(step, plain + 1, packets + n);
       return reduce_whole<Op, T, 1, detail::by_line<Packets<P>>>(group, step.bytes, plain[0], packets, n,
                                                                  sinks);
     }
     default: {
-      const Sinks<P> sinks{plain, packets + 1 + n, step.plain_sinks, step.packet_sinks};
-      return sum_packets_whole<Op, T>(group, step.bytes, packets, 1 + n, sinks);
+      const auto sinks = sinks_of(step, plain, packets + 1 + n);
+      return sum_packets_whole < Op, T, P,
+             sizeof(T) == 1 ? 4 : 8 > (group, step.bytes, packets, 1 + n, sinks);
     }
   }
 }
@@ -274,16 +277,17 @@ CHORALE_FN BatchPart batch_lines(const Group& group, uint32_t first, uint32_t li
 
 /// Runs a batch of small copies side by side: threads that one of them leaves idle take another, so that a
 /// message to every peer, or from every peer, costs one round trip and not one each.
-template <class P>
-CHORALE_FN Stop run_batch(const Group& group, const TapeStep* steps, const Page<P>& page, uint32_t& op) {
+template <class P, class MemAt, class PacketsAt>
+CHORALE_FN Stop run_batch(const Group& group, const TapeStep* steps, const Page<P, MemAt, PacketsAt>& page,
+                          uint32_t& op) {
   const auto move = [&](const BatchPart& part) {
     const TapeStep& step = steps[part.step];
-    const Mem* const plain = page.plain + step.first_plain;
-    const Packets<P>* const packets = page.packets + step.first_packets;
+    const MemAt plain = page.plain + step.first_plain;
+    const PacketsAt packets = page.packets + step.first_packets;
     Unit held[1];
     if (steps->kind == TapeKind::copy) {
       plain[0].template read<true, 1>(group, part.turn, held);
-      Sinks<P>{plain + 1, packets, step.plain_sinks, step.packet_sinks}.template write<1>(part.turn, held);
+      sinks_of(step, plain + 1, packets).template write<1>(part.turn, held);
       return Stop::none;
     }
     const Stop stop = packets[0].template read<true, 1>(group, part.turn, held);
@@ -291,7 +295,7 @@ CHORALE_FN Stop run_batch(const Group& group, const TapeStep* steps, const Page<
       op = step.op;
       return stop;
     }
-    Sinks<P>{plain, packets + 1, step.plain_sinks, step.packet_sinks}.template write<1>(part.turn, held);
+    sinks_of(step, plain, packets + 1).template write<1>(part.turn, held);
     return Stop::none;
   };
   Stop stop = Stop::none;
@@ -318,7 +322,7 @@ CHORALE_FN Stop run_data(const Group& group, const TapeStep& step, const Page<P>
   const Mem* const plain = page.plain + step.first_plain;
   const Packets<P>* const packets = page.packets + step.first_packets;
   if (step.kind == TapeKind::copy) {
-    const Sinks<P> sinks{plain + 1, packets, step.plain_sinks, step.packet_sinks};
+    const auto sinks = sinks_of(step, plain + 1, packets);
     if constexpr (detail::by_line<Packets<P>>) {
       if (has_lines<P>(step)) return copy_whole<true>(group, step.bytes, plain[0], sinks);
     }
@@ -326,8 +330,8 @@ CHORALE_FN Stop run_data(const Group& group, const TapeStep& step, const Page<P>
   }
   Stop stop = Stop::none;
   if (step.kind == TapeKind::unpack) {
-    stop = copy_whole<detail::by_line<Packets<P>>>(
-        group, step.bytes, packets[0], Sinks<P>{plain, packets + 1, step.plain_sinks, step.packet_sinks});
+    stop = copy_whole<detail::by_line<Packets<P>>>(group, step.bytes, packets[0],
+                                                   sinks_of(step, plain, packets + 1));
   } else if constexpr (!std::is_void<T>::value) {
     const ReduceOp op = ReduceOp(step.reduce_op);
     stop = op == ReduceOp::sum || op == ReduceOp::avg ? reduce_step<ReduceOp::sum, T>(group, step, page)

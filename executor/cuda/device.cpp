@@ -68,7 +68,9 @@ void reach(const std::vector<RankDevice>& devices, int self, int peer) {
 
 CurrentDevice::CurrentDevice(int device) {
   check(cudaGetDevice(&before_), "cudaGetDevice");
-  check(cudaSetDevice(device), fmt::format("cudaSetDevice({})", device));
+  // Every run comes by here: its words are put together only if they are needed.
+  if (const cudaError_t result = cudaSetDevice(device); result != cudaSuccess)
+    check(result, fmt::format("cudaSetDevice({})", device));
 }
 
 CurrentDevice::~CurrentDevice() { check_quietly(cudaSetDevice(before_), "cudaSetDevice"); }

@@ -2,21 +2,21 @@
 
 namespace chorale::cuda {
 
-#define KERNEL(dtype) const void* interpreter_kernel_##dtype(uint32_t packet);
+#define KERNEL(dtype) Players players_##dtype(uint32_t packet);
 #include "kernel_dtypes.inc"  // a row for each dtype that was built
 KERNEL(none)
 #undef KERNEL
 
-const void* interpreter_kernel(DType dtype, PacketForm packet, bool reduces) {
-  if (!reduces) return interpreter_kernel_none(uint32_t(packet));
+Players players_of(DType dtype, PacketForm packet, bool reduces) {
+  if (!reduces) return players_none(uint32_t(packet));
   switch (dtype) {
 #define KERNEL(name) \
   case DType::name: \
-    return interpreter_kernel_##name(uint32_t(packet));
+    return players_##name(uint32_t(packet));
 #include "kernel_dtypes.inc"
 #undef KERNEL
     default:
-      return nullptr;
+      return {};
   }
 }
 

@@ -7,11 +7,12 @@
 #include <cstdint>
 
 #include "chorale/executor.hpp"
+#include "players.hpp"
 
 namespace chorale::cuda {
 
-/// The interpreter for a dtype and a form of packets. Plans that do not reduce have one for all dtypes.
-const void* interpreter_kernel(DType dtype, PacketForm packet, bool reduces);
+/// The kernels for a dtype and a form of packets. Plans that do not reduce have one pair for all dtypes.
+Players players_of(DType dtype, PacketForm packet, bool reduces);
 
 /// Threads of a block, at most: plans that ask for more run with so many.
 constexpr uint32_t most_block_threads = 512;

@@ -7,7 +7,6 @@
 
 #include "../interpreter/report.hpp"
 #include "error.hpp"
-#include "kernels.hpp"
 #include "recorder.hpp"
 
 namespace chorale::cuda {
@@ -32,8 +31,8 @@ bool reduces(const Plan& plan) {
 
 ChosenKernel ChosenKernel::of(const Plan& plan, const Call& call) {
   ChosenKernel chosen;
-  chosen.kernel = interpreter_kernel(call.dtype, call.packet, reduces(plan));
-  if (!chosen.kernel) {
+  chosen.players = players_of(call.dtype, call.packet, reduces(plan));
+  if (!chosen.players.any) {
     throw UsageError(
         fmt::format("reductions of {} were left out of this library: configure it with CHORALE_CUDA_DTYPES "
                     "that holds {}",
@@ -58,7 +57,7 @@ void Launcher::make_tapes(PacketForm packet, const Signal* signals,
   // first.
   TapePlaces places;
   places.signals_at_peer = signals_at_peer;
-  Tapes tapes = record_tapes(image_, places, packet);
+  Tapes tapes = record_tapes(image_, places, packet, kernel_.threads);
   uint64_t bytes = 0;
   const auto part = [&bytes](uint64_t size) {
     const uint64_t at = bytes;
@@ -80,7 +79,7 @@ void Launcher::make_tapes(PacketForm packet, const Signal* signals,
   places.completed = completed;
   places.semaphores = reinterpret_cast<Semaphore*>(base + semaphores_at);
   places.barriers = reinterpret_cast<Signal*>(base + barriers_at);
-  tapes = record_tapes(image_, places, packet);
+  tapes = record_tapes(image_, places, packet, kernel_.threads);
 
   std::vector<char> content(bytes);
   std::memcpy(content.data() + tapes_at, tapes.bytes.data(), tapes.bytes.size());
@@ -97,6 +96,7 @@ void Launcher::make_tapes(PacketForm packet, const Signal* signals,
   launch_.pages = tapes.pages;
   launch_.state_bytes = tapes.state_bytes;
   launch_.rank = rank_;
+  exchange_ = tapes.exchange && common_.trace_launches == 0;  // it keeps no trace
   launch_.abort = common_.abort;
   launch_.timeout_ns = common_.timeout_ns;
   launch_.stops = stops_.device();
@@ -116,10 +116,11 @@ void Launcher::make_tapes(PacketForm packet, const Signal* signals,
 void Launcher::require_residence() {
   const size_t blocks = image_.blocks.size();
   shared_bytes_ = launch_.state_bytes + launch_.page.shared_bytes();
-  check(cudaFuncSetAttribute(kernel_.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most_shared_bytes),
+  check(cudaFuncSetAttribute(kernel_.players.any, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             most_shared_bytes),
         fmt::format("{} bytes of shared memory for a block", shared_bytes_));
   int per_multiprocessor = 0, multiprocessors = 0;
-  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel_.kernel,
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel_.players.any,
                                                       int(kernel_.threads), shared_bytes_),
         "the number of blocks that can be resident");
   check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, common_.device),
@@ -141,6 +142,9 @@ void Launcher::launch(char* in, char* out, cudaStream_t stream) {
   launch_.in = in;
   launch_.out = out;
   void* parameters[] = {&launch_};
+  const bool exchange =
+      exchange_ && (reinterpret_cast<uintptr_t>(in) | reinterpret_cast<uintptr_t>(out)) % unit_bytes == 0;
+  const void* const kernel = exchange ? kernel_.players.exchange : kernel_.players.any;
   // It may begin before what precedes it in the stream has ended, and waits for that itself: see
   // player.cuh.
   cudaLaunchAttribute early{};
@@ -149,11 +153,11 @@ void Launcher::launch(char* in, char* out, cudaStream_t stream) {
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(unsigned(image_.blocks.size()));
   config.blockDim = dim3(kernel_.threads);
-  config.dynamicSmemBytes = shared_bytes_;
+  config.dynamicSmemBytes = exchange ? launch_.page.bytes() : shared_bytes_;
   config.stream = stream;
   config.attrs = &early;
   config.numAttrs = 1;
-  check(cudaLaunchKernelExC(&config, kernel_.kernel, parameters), "the launch of a plan");
+  check(cudaLaunchKernelExC(&config, kernel, parameters), "the launch of a plan");
 }
 
 Stop Launcher::stopped(std::string& report) const {

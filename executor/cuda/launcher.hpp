@@ -13,15 +13,16 @@
 #include "common.hpp"
 #include "device_memory.hpp"
 #include "host_words.hpp"
+#include "kernels.hpp"
 #include "proxy.hpp"
 #include "tape.hpp"
 #include "trace.hpp"
 
 namespace chorale::cuda {
 
-/// The kernel for a plan and a call, and how its blocks are to be.
+/// The kernels for a plan and a call, and how their blocks are to be.
 struct ChosenKernel {
-  const void* kernel = nullptr;
+  Players players;
   uint32_t threads = 0;  ///< of a block
 
   /// \throws UsageError if this library was built without it
@@ -62,6 +63,7 @@ class Launcher {
   std::unique_ptr<Proxy::Client> port_;
   Launch launch_;
   uint32_t shared_bytes_ = 0;
+  bool exchange_ = false;  ///< the tapes are such as exchange.cuh plays
 };
 
 }  // namespace chorale::cuda

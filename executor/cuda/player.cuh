@@ -162,6 +162,19 @@ CHORALE_FN Page<P> settle_page(const Launch& launch, char* room, uint64_t epoch,
           reinterpret_cast<const TapeItem*>(room + shape.items_at()), plain, packets};
 }
 
+/// Of one thread, at the end of a block that had to stop: leaves why.
+CHORALE_FN void leave_stop(const Launch& launch, const StopRecord& stop, uint32_t op, uint64_t epoch,
+                           Stop why) {
+  StopRecord& to = launch.stops[blockIdx.x];
+  to.op = stop.op != ~0u ? stop.op : op;
+  to.peer = stop.peer;
+  to.waits_on_word = stop.waits_on_word;
+  to.expected = stop.waits_on_word ? stop.expected : epoch;
+  to.seen = stop.seen;
+  fence_system();
+  store_relaxed(&to.reason, uint32_t(why));
+}
+
 /// T: the element type, or void in a kernel for plans that do not reduce. P: the form of packets.
 /// Dynamic shared memory: the block's state, then a page.
 template <class T, class P>
@@ -231,16 +244,7 @@ __global__ void __launch_bounds__(most_threads, 1) play(const __grid_constant__ 
     BlockState* const kept = reinterpret_cast<BlockState*>(room);
     kept->epoch = stop == Stop::none ? epoch : state.epoch;
     kept->stopped = stop != Stop::none;
-    if (stop != Stop::none) {
-      StopRecord& to = launch.stops[blockIdx.x];
-      to.op = shared.stop.op != ~0u ? shared.stop.op : op;
-      to.peer = shared.stop.peer;
-      to.waits_on_word = shared.stop.waits_on_word;
-      to.expected = shared.stop.waits_on_word ? shared.stop.expected : epoch;
-      to.seen = shared.stop.seen;
-      fence_system();
-      store_relaxed(&to.reason, uint32_t(stop));
-    }
+    if (stop != Stop::none) leave_stop(launch, shared.stop, op, epoch, stop);
   }
   __syncthreads();
   for (uint32_t unit = threadIdx.x; unit < state_units; unit += blockDim.x) {

@@ -39,13 +39,14 @@ void settle_banks(std::vector<TapePlace>& odd, const std::vector<TapePlace>& eve
 }  // namespace
 
 Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& places, PacketForm packet,
-                   uint64_t page_bytes) {
+                   uint32_t threads, uint64_t page_bytes) {
   const image::Image image = bound.view();
   const std::vector<uint32_t> waiters = count_waiters(bound);
   std::vector<std::vector<Step>> blocks;
   std::vector<std::vector<Page>> pages;
   Tapes tapes;
   size_t counts = 0;
+  tapes.exchange = true;
   for (uint32_t block = 0; block < bound.blocks.size(); ++block) {
     RecordingMachine odd(image, places, packet, false, waiters), even(image, places, packet, true, waiters);
     for (RecordingMachine* machine : {&odd, &even}) {
@@ -60,6 +61,7 @@ Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& place
     }
     split_tails(steps, packet);
     tidy(steps);
+    tapes.exchange = tapes.exchange && is_exchange(steps, threads);
     counts = std::max(counts, odd.counts());
     pages.push_back(paginate(steps, page_bytes));
     blocks.push_back(std::move(steps));
@@ -79,6 +81,7 @@ Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& place
                     tapes.page.shared_bytes(), most_page_bytes));
   }
   const uint64_t page_size = tapes.page.bytes();
+  tapes.exchange = tapes.exchange && tapes.pages == 1 && page_size <= threads * 16;
   tapes.bytes.resize(blocks.size() * tapes.pages * page_size);
   for (size_t block = 0; block < blocks.size(); ++block) {
     for (size_t page = 0; page < pages[block].size(); ++page) {

@@ -27,6 +27,7 @@ struct Tapes {
   PageShape page;
   uint32_t pages = 1;
   uint32_t state_bytes = 0;
+  bool exchange = false;  ///< exchange.cuh can play them, if what is passed is aligned to 16 bytes
 };
 
 /// Of shared memory, that a page is to take: steps of a usual tape fit in one, and several blocks on a
@@ -34,10 +35,11 @@ struct Tapes {
 constexpr uint64_t default_page_bytes = 24 << 10;
 
 /// `image` with the bases of its buffers set; those of this rank's own input and output (buffers 0 and 1) are
-/// passed anew at every launch. \param page_bytes  of shared memory that a page takes at most, unless a
-/// single step takes more \throws RunError resources for a block whose step has more places than fit in
-/// shared memory
+/// passed anew at every launch.
+/// \param threads     of a block that plays them
+/// \param page_bytes  of shared memory that a page takes at most, unless a single step takes more
+/// \throws RunError resources for a block whose step has more places than fit in shared memory
 Tapes record_tapes(const interpreter::BoundImage& image, const TapePlaces& places, PacketForm packet,
-                   uint64_t page_bytes = default_page_bytes);
+                   uint32_t threads, uint64_t page_bytes = default_page_bytes);
 
 }  // namespace chorale::cuda

@@ -159,4 +159,27 @@ uint16_t batch_from(const std::vector<Step>& steps, size_t at, size_t end) {
   return uint16_t(next - at);
 }
 
+bool is_exchange(const std::vector<Step>& steps, uint32_t threads) {
+  for (const Step& of : steps) {
+    const TapeStep& step = of.step;
+    switch (step.kind) {
+      case TapeKind::sync:
+        break;
+      case TapeKind::copy:
+      case TapeKind::unpack:
+        if (!step.whole || step.bytes >= uint64_t(threads) * unit_bytes) return false;
+        break;
+      case TapeKind::reduce_packets:
+      case TapeKind::sum_packets:
+        if (!step.whole) return false;
+        if (ReduceOp(step.reduce_op) != ReduceOp::sum && ReduceOp(step.reduce_op) != ReduceOp::avg)
+          return false;
+        break;
+      default:
+        return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace chorale::cuda

@@ -44,7 +44,7 @@ struct Recorded {
     places.expected = reinterpret_cast<uint64_t*>(uint64_t(2) << 40);
     places.pushed = reinterpret_cast<uint64_t*>(uint64_t(3) << 40);
     places.signals_at_peer.assign(image.channels.size(), reinterpret_cast<Signal*>(uint64_t(4) << 40));
-    tapes = record_tapes(image, places, PacketForm::ll8, page_bytes);
+    tapes = record_tapes(image, places, PacketForm::ll8, 512, page_bytes);
   }
 
   std::vector<Seen> steps(uint32_t block = 0) const {
