@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
+
 #include "driver.hpp"
 #include "error.hpp"
 
@@ -44,9 +46,16 @@ void AddressRange::map(CUmemGenericAllocationHandle handle, uint64_t bytes) {
 void AddressRange::give_access(int device) const { cuda::give_access(base_, used_, device); }
 
 void give_access(uint64_t base, uint64_t bytes, int device) {
+  // Ranks that are threads of this process and share a device ask for the same; CUDA refuses the second.
+  static std::mutex one_at_a_time;
+  const std::lock_guard lock(one_at_a_time);
   CUmemAccessDesc access{};
   access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   access.location.id = device;
+  unsigned long long given = 0;
+  check(driver().cuMemGetAccess(&given, &access.location, base),
+        fmt::format("cuMemGetAccess for device {}", device));
+  if (given == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return;
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   check(driver().cuMemSetAccess(base, bytes, &access, 1),
         fmt::format("cuMemSetAccess of {} bytes for device {}", bytes, device));

@@ -22,6 +22,7 @@ namespace chorale::cuda {
   FUNCTION(cuMemMap, 10020) \
   FUNCTION(cuMemUnmap, 10020) \
   FUNCTION(cuMemSetAccess, 10020) \
+  FUNCTION(cuMemGetAccess, 10020) \
   FUNCTION(cuMemGetAllocationGranularity, 10020) \
   FUNCTION(cuMemGetAllocationPropertiesFromHandle, 10020) \
   FUNCTION(cuStreamWriteValue32, 11070) \

@@ -1,6 +1,10 @@
 // Plans from files on GPUs, one process a GPU, bit for bit what the CPU backend makes of them:
 //
-//   plans_test PLAN...
+//   plans_test [--share-gpus] PLAN...
+//
+// --share-gpus: where there are fewer GPUs than ranks, ranks are threads of one process and several have one
+// GPU; plans of which not all blocks are then resident are named and left out. Shows that plans of many ranks
+// are right, and nothing of how fast they are.
 //
 // Each plan runs with two element types, several sizes and both forms of packets, three times with new data
 // and no host synchronisation between. Plans that the CPU backend refuses are named, with its reason, and
@@ -11,6 +15,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chorale/executor.hpp>
 #include <chorale/json.hpp>
 #include <cstdio>
@@ -187,24 +192,45 @@ std::string prepare(Work& work) {
   }
 }
 
+int device_count() {
+  int devices = 0;
+  must(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+  return devices;
+}
+
+Config cuda_config() {
+  Config config = Config::load();
+  config.backend = "cuda";
+  return config;
+}
+
+/// Whether the blocks of all ranks of a GPU can be there together, one a multiprocessor.
+bool all_resident(const Plan& plan, int devices) {
+  std::vector<size_t> blocks(size_t(devices), 0);
+  for (size_t rank = 0; rank < plan.gpus.size(); ++rank)
+    blocks[rank % blocks.size()] += plan.gpus[rank].threadblocks.size();
+  int multiprocessors = 0;
+  must(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0), "multiprocessors");
+  return *std::max_element(blocks.begin(), blocks.end()) <= size_t(multiprocessors);
+}
+
 /// \return how many cases failed
-int run_rank(int rank, const std::vector<Work>& all, int ranks, const std::string& address) {
+int run_rank(World& world, const std::vector<Work>& all) {
+  const int rank = world.rank(), ranks = world.ranks();
   int failed = 0;
   try {
-    int devices = 0;
-    must(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
-    if (devices < ranks)
-      throw std::runtime_error(std::to_string(ranks) + " GPUs needed, found: " + std::to_string(devices));
-    must(cudaSetDevice(rank), "cudaSetDevice");
-    Config config = Config::load();
-    config.backend = "cuda";
-    World world = World::join(address, rank, ranks, config.join());
-    Executor executor(world, config);
+    const int devices = device_count();
+    must(cudaSetDevice(rank % devices), "cudaSetDevice");
+    Executor executor(world, cuda_config());
     Room room;
     cudaStream_t stream = nullptr;
     must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
     for (const Work& work : all) {
       if (int(work.plan.ranks()) != ranks) continue;
+      if (devices < ranks && !all_resident(work.plan, devices)) {
+        if (rank == 0) std::printf("skipped %s: too many thread blocks share a GPU\n", work.file.c_str());
+        continue;
+      }
       for (size_t at = 0; at < work.cases.size(); ++at) {
         const std::string wrong =
             difference(run_on_gpu(world, executor, work.plan, work.cases[at], room, stream),
@@ -227,12 +253,35 @@ int run_rank(int rank, const std::vector<Work>& all, int ranks, const std::strin
   return failed;
 }
 
+/// In a process of its own. \return how many cases failed
+int run_process(int rank, const std::vector<Work>& all, int ranks, const std::string& address) {
+  try {
+    if (const int devices = device_count(); devices < ranks)
+      throw std::runtime_error(std::to_string(ranks) + " GPUs needed, found: " + std::to_string(devices));
+    World world = World::join(address, rank, ranks, cuda_config().join());
+    return run_rank(world, all);
+  } catch (const std::exception& error) {
+    std::printf("FAILED rank %d: %s\n", rank, error.what());
+    std::fflush(stdout);
+    return 1;
+  }
+}
+
+/// In a process of its own, too. \return how many cases failed, of all ranks
+int run_threads(const std::vector<Work>& all, int ranks) {
+  setenv("CUDA_MODULE_LOADING", "EAGER", 1);  // a kernel that others wait for cannot be loaded beside them
+  std::atomic<int> failed{0};
+  run_local(ranks, [&](World& world) { failed += run_rank(world, all); });
+  return failed;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::vector<Work> all;
   std::vector<int> sizes;
-  for (int at = 1; at < argc; ++at) {
+  const bool share = argc > 1 && std::string(argv[1]) == "--share-gpus";
+  for (int at = share ? 2 : 1; at < argc; ++at) {
     Work work{.file = argv[at], .plan = {}, .cases = {}, .expected = {}};
     const std::string refused = prepare(work);
     if (!refused.empty()) {
@@ -248,9 +297,12 @@ int main(int argc, char** argv) {
   for (const int ranks : sizes) {
     const std::string address = "shm://cuda-plans-" + std::to_string(getpid()) + "-" + std::to_string(ranks);
     std::vector<pid_t> children;
-    for (int rank = 0; rank < ranks; ++rank) {
+    for (int rank = 0; rank < (share ? 1 : ranks); ++rank) {
       children.push_back(fork());  // before anything of CUDA
-      if (children.back() == 0) _exit(run_rank(rank, all, ranks, address) != 0);
+      if (children.back() != 0) continue;
+      const int wrong = share ? run_threads(all, ranks) : run_process(rank, all, ranks, address);
+      std::fflush(stdout);
+      _exit(wrong != 0);
     }
     for (const pid_t child : children) {
       int status = 0;
@@ -258,7 +310,7 @@ int main(int argc, char** argv) {
       failed += !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     }
   }
-  std::printf("%s: %zu of %d plans ran, %d ranks failed\n", failed || all.empty() ? "FAILED" : "passed",
-              all.size(), argc - 1, failed);
+  std::printf("%s: %zu of %d plans ran, %d %s failed\n", failed || all.empty() ? "FAILED" : "passed",
+              all.size(), argc - (share ? 2 : 1), failed, share ? "numbers of ranks" : "ranks");
   return failed != 0 || all.empty();
 }

@@ -32,6 +32,11 @@ chorale::DType dtype_of(const torch::Tensor& tensor) {
   }
 }
 
+/// \throws ValueError in Python
+void require(bool holds, const std::string& otherwise) {
+  if (!holds) throw std::invalid_argument(otherwise);
+}
+
 chorale::Config config_for(const std::string& backend) {
   chorale::Config config = chorale::Config::load();
   config.backend = backend;
@@ -48,16 +53,17 @@ class Communicator {
 
   /// \param stream  torch.cuda.current_stream().cuda_stream; 0 for CPU tensors
   void run(const chorale::Plan& plan, const torch::Tensor& in, torch::Tensor out, uintptr_t stream) {
-    TORCH_CHECK(in.is_contiguous() && out.is_contiguous(), "Chorale needs contiguous tensors");
-    TORCH_CHECK(in.scalar_type() == out.scalar_type(), "input and output have different types");
-    TORCH_CHECK(in.is_cuda() == (config_.backend.value == "cuda") && out.device() == in.device(),
-                "this communicator is for tensors on ", config_.backend.value);
+    require(in.is_contiguous() && out.is_contiguous(), "Chorale needs contiguous tensors");
+    require(in.scalar_type() == out.scalar_type(), "input and output have different types");
+    require(in.is_cuda() == (config_.backend.value == "cuda") && out.device() == in.device(),
+            "this communicator is for tensors on " + config_.backend.value);
     // MSCCL++ and nccl-tests count the larger buffer for all-gather, and the input for all else.
     const uint64_t bytes = plan.collective == "allgather" ? out.nbytes() : in.nbytes();
     const chorale::MessageSizes sizes = chorale::message_sizes(plan, bytes, dtype_of(in));
-    TORCH_CHECK(in.nbytes() == sizes.input && out.nbytes() == sizes.output, "plan '", plan.name, "' turns ",
-                sizes.input, " bytes into ", sizes.output, ", but the tensors have ", in.nbytes(), " and ",
-                out.nbytes());
+    require(in.nbytes() == sizes.input && out.nbytes() == sizes.output,
+            "plan '" + plan.name + "' turns " + std::to_string(sizes.input) + " bytes into " +
+                std::to_string(sizes.output) + ", but the tensors have " + std::to_string(in.nbytes()) +
+                " and " + std::to_string(out.nbytes()));
     py::gil_scoped_release others_may_run;
     executor_.execute(plan,
                       {.in = in.data_ptr(), .out = out.data_ptr(), .bytes = bytes, .dtype = dtype_of(in)},

@@ -206,9 +206,19 @@ CUresult set_access(CUdeviceptr address, size_t bytes, const CUmemAccessDesc*, s
   for (uint64_t at = address; at < address + bytes;) {
     const auto found = state().ranges.find(at);
     if (found == state().ranges.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (found->second.accessible) return CUDA_ERROR_ALREADY_MAPPED;  // as CUDA was seen to say
     mprotect(reinterpret_cast<void*>(at), found->second.bytes, PROT_READ | PROT_WRITE);
+    found->second.accessible = true;
     at += found->second.bytes;
   }
+  return CUDA_SUCCESS;
+}
+
+CUresult get_access(unsigned long long* flags, const CUmemLocation*, CUdeviceptr address) {
+  const Lock lock(state().mutex);
+  const auto found = state().around(address);
+  if (found == state().ranges.end()) return CUDA_ERROR_INVALID_VALUE;
+  *flags = found->second.accessible ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
   return CUDA_SUCCESS;
 }
 
@@ -254,6 +264,7 @@ void* find(const std::string& name) {
       {"cuMemMap", reinterpret_cast<void*>(map)},
       {"cuMemUnmap", reinterpret_cast<void*>(unmap)},
       {"cuMemSetAccess", reinterpret_cast<void*>(set_access)},
+      {"cuMemGetAccess", reinterpret_cast<void*>(get_access)},
       {"cuMemGetAllocationGranularity", reinterpret_cast<void*>(granularity)},
       {"cuMemGetAllocationPropertiesFromHandle", reinterpret_cast<void*>(properties_of)},
       {"cuStreamWriteValue32", reinterpret_cast<void*>(write_word<cuuint32_t>)},

@@ -23,8 +23,9 @@ struct Range {
   Kind kind = Kind::malloced;
   uint64_t buffer_id = 0;
   int device = 0;
-  int file = -1;        // unless mapped
-  uint64_t handle = 0;  // if mapped
+  int file = -1;            // unless mapped
+  uint64_t handle = 0;      // if mapped
+  bool accessible = false;  // given access to, if mapped
 };
 
 /// What cuMemCreate() or an import made.
