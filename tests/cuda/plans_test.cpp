@@ -310,7 +310,7 @@ int main(int argc, char** argv) {
       failed += !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     }
   }
-  std::printf("%s: %zu of %d plans ran, %d %s failed\n", failed || all.empty() ? "FAILED" : "passed",
+  std::printf("%s: %zu of %d plans taken, %d %s failed\n", failed || all.empty() ? "FAILED" : "passed",
               all.size(), argc - (share ? 2 : 1), failed, share ? "numbers of ranks" : "ranks");
   return failed != 0 || all.empty();
 }
