@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <mutex>
 #include <regex>
 #include <thread>
 #include <vector>
@@ -253,6 +254,8 @@ void must_have(const std::string& text, const std::string& part) {
 }
 
 void must_match(const std::string& text, const std::string& regex) {
+  static std::mutex mutex;  // libstdc++ fills a table of its locale here, which the thread sanitizer reports
+  const std::lock_guard lock(mutex);
   if (!std::regex_search(text, std::regex(regex)))
     throw std::runtime_error("nothing matches '" + regex + "' in: " + text);
 }
