@@ -254,67 +254,6 @@ __device__ __noinline__ Stop reduce_otherwise(const TapeStep& step, const Page<P
   }
 }
 
-/// What a thread moves of a batch: part of one of its steps.
-struct BatchPart {
-  uint32_t step;
-  Turn turn;
-};
-
-/// In a batch of steps of `lines` lines each, `all` together, the part of the calling thread whose warp is at
-/// line `first`. Lanes behind the last line get none.
-CHORALE_FN BatchPart batch_lines(const Group& group, uint32_t first, uint32_t lines, uint32_t all) {
-  constexpr uint32_t lanes = LL128::units + 1;
-  const uint32_t lane = group.rank % detail::warp_threads, slot = lane % lanes, line = first + lane / lanes;
-  const bool mine = line < all;
-  BatchPart part{mine ? line / lines : 0, Turn{}};
-  part.turn.line = mine ? line % lines : 0;
-  part.turn.lines = mine ? 1 : 0;
-  part.turn.unit = part.turn.line * LL128::units + slot;
-  part.turn.n = slot < LL128::units ? part.turn.lines : 0;
-  part.turn.bytes = unit_bytes;
-  return part;
-}
-
-/// Runs a batch of small copies side by side: threads that one of them leaves idle take another, so that a
-/// message to every peer, or from every peer, costs one round trip and not one each.
-template <class P, class MemAt, class PacketsAt>
-CHORALE_FN Stop run_batch(const Group& group, const TapeStep* steps, const Page<P, MemAt, PacketsAt>& page,
-                          uint32_t& op) {
-  const auto move = [&](const BatchPart& part) {
-    const TapeStep& step = steps[part.step];
-    const MemAt plain = page.plain + step.first_plain;
-    const PacketsAt packets = page.packets + step.first_packets;
-    Unit held[1];
-    if (steps->kind == TapeKind::copy) {
-      plain[0].template read<true, 1>(group, part.turn, held);
-      sinks_of(step, plain + 1, packets).template write<1>(part.turn, held);
-      return Stop::none;
-    }
-    const Stop stop = packets[0].template read<true, 1>(group, part.turn, held);
-    if (stop != Stop::none) {
-      op = step.op;
-      return stop;
-    }
-    sinks_of(step, plain, packets + 1).template write<1>(part.turn, held);
-    return Stop::none;
-  };
-  Stop stop = Stop::none;
-  if (has_lines<P>(*steps)) {
-    const uint32_t lines = uint32_t(steps->bytes / packet_payload<LL128>), all = lines * steps->batch;
-    const uint32_t stride = group.size / (LL128::units + 1);
-    for (uint32_t first = uint32_t(detail::first_line(group)); first < all && stop == Stop::none;
-         first += stride) {
-      stop = move(batch_lines(group, first, lines, all));
-    }
-  } else {
-    const uint32_t units = uint32_t(steps->bytes / unit_bytes), all = units * steps->batch;
-    for (uint32_t at = group.rank; at < all && stop == Stop::none; at += group.size) {
-      stop = move({at / units, Turn{at % units, 0, 1, unit_bytes}});
-    }
-  }
-  return steps->kind == TapeKind::copy ? stop : group.agree(stop);
-}
-
 /// Runs a step that moves data. A step that waited ends with the block synchronised, others do not.
 template <class T, class P>
 CHORALE_FN Stop run_data(const Group& group, const TapeStep& step, const Page<P>& page, uint32_t misaligned) {

@@ -5,7 +5,7 @@
 /// It gives up what costs time there. A GPU fetches code slowly that it has not run before, so there is
 /// little of it and it lies in one piece; a page is fetched with one load a thread, which is under way while
 /// the block waits for its turn and asks for its number; places become addresses where they are used. What
-/// its steps mean is in data_steps.cuh, as for every tape.
+/// its steps mean is in data_steps.cuh and batches.cuh, as for every tape.
 #pragma once
 
 #include "player.cuh"

@@ -2,7 +2,7 @@
 /// The interpreter kernel: a thread block plays its tape.
 #pragma once
 
-#include "data_steps.cuh"
+#include "batches.cuh"
 
 namespace chorale::cuda {
 
