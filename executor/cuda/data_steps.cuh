@@ -25,7 +25,10 @@ struct Sinks {
 
   template <uint32_t N>
   CHORALE_FN void write(const Turn& turn, const Unit (&from)[N]) const {
+    // Not unrolled: code that a GPU has not run before is slow to come by.
+#pragma unroll 1
     for (uint32_t sink = 0; sink < n_plain; ++sink) plain[sink].template write<true, N>(turn, from);
+#pragma unroll 1
     for (uint32_t sink = 0; sink < n_packets; ++sink) packets[sink].template write<true, N>(turn, from);
   }
 };

@@ -167,7 +167,7 @@ bool is_exchange(const std::vector<Step>& steps, uint32_t threads) {
         break;
       case TapeKind::copy:
       case TapeKind::unpack:
-        if (!step.whole || step.bytes >= uint64_t(threads) * unit_bytes) return false;
+        if (!step.whole || step.bytes > uint64_t(threads) * unit_bytes) return false;
         break;
       case TapeKind::reduce_packets:
       case TapeKind::sum_packets:
