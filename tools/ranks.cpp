@@ -153,10 +153,12 @@ std::string run_processes(const Launch& launch, const Config& config,
       give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     }
     if (launch.progress) progress(launch.progress());
+    if (launch.watch) launch.watch();
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   ::sigaction(SIGINT, &old_interrupt, nullptr);
   ::sigaction(SIGTERM, &old_terminate, nullptr);
+  if (launch.watch) launch.watch();
   if (stop_asked) throw Failure(Exit::interrupted, "interrupted");
   const std::string cause = cause_of(ends, launch.ranks);
   if (death.empty()) return cause;
@@ -167,6 +169,16 @@ std::string run_processes(const Launch& launch, const Config& config,
 
 std::string run_ranks(const Launch& launch, const Config& config, const std::function<void(World&)>& body) {
   if (launch.processes) return run_processes(launch, config, body);
+  std::jthread watcher;
+  if (launch.watch) {
+    watcher = std::jthread([&launch](std::stop_token ended) {
+      do {
+        launch.watch();
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      } while (!ended.stop_requested());
+      launch.watch();
+    });
+  }
   try {
     run_local(int(launch.ranks), body, config.local());
   } catch (const RunError& error) {

@@ -38,8 +38,10 @@ class Shared {
 
 struct Launch {
   uint32_t ranks = 1;
-  bool processes = false;                 ///< a process a rank; else threads of this one
-  std::function<std::string()> progress;  ///< what is done so far, for processes
+  bool processes = false;                      ///< a process a rank; else threads of this one
+  std::function<std::string()> progress = {};  ///< what is done so far, for processes
+  std::function<void()> watch =
+      {};  ///< called all the while, by one thread, and once at the end; does not throw
 };
 
 /// Runs `body` once a rank and waits for all of them.

@@ -54,12 +54,6 @@ Json fields(const BenchResults& results, const Result& result) {
   return row;
 }
 
-/// Modes that were not asked for, or that the backend has not, have neither a time nor a note.
-bool says_something(const BenchResults& results, const Result& result) {
-  const bool wanted = result.mode == Mode::eager ? results.request->eager : results.request->graph;
-  return wanted && (result.finished || !result.note.empty());
-}
-
 std::string word(const Json& value) {
   if (value.is_null()) return "";
   if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
@@ -87,6 +81,7 @@ std::string csv(const BenchResults& results) {
 std::string json(const BenchResults& results) {
   Json whole;
   whole["machine"] = facts_of(results);
+  whole["complete"] = results.complete;
   whole["results"] = Json::array();
   for (const Result& result : results.all) {
     if (says_something(results, result)) whole["results"].push_back(fields(results, result));

@@ -8,8 +8,6 @@
 namespace chorale::tools {
 namespace {
 
-std::string time_word(double us) { return us < 100 ? fmt::format("{:.2f}", us) : fmt::format("{:.1f}", us); }
-
 std::string cells(const BenchResults& results, const std::string& collective, bool in_place, size_t size,
                   Mode mode, bool nccl) {
   const Result* const best = results.best(collective, in_place, size, mode);
@@ -63,6 +61,7 @@ std::string markdown(const BenchResults& results, const std::string& command) {
       "element, "
       "before and after it was timed.\n",
       request.calls);
+  if (!results.complete) text += "\n**The run has not ended: these are its results so far.**\n";
   if (nccl)
     text +=
         "\nNCCL ran in its default mode in the same run, NVLink multicast off; ratio is its time by ours.\n";

@@ -63,7 +63,7 @@ class Rank {
         note(which, size, failure, true);
       }
     }
-    if (which == 0 && failure.empty() && !request_.trace.empty())
+    if (which == request_.first_plan && failure.empty() && !request_.trace.empty())
       write_trace(world_, *executor, request_.trace);
     // Nobody frees what others still use.
     world_.barrier();
@@ -228,6 +228,7 @@ class Rank {
       report.wrong += found.elements;
     }
     report.finished = true;
+    report.done = true;
   }
 
   void note(size_t which, size_t size, const std::string& why, bool failed) {
@@ -235,6 +236,7 @@ class Rank {
       Report& report = reports_.at(rank_, which, size, mode);
       std::snprintf(report.note, sizeof report.note, "%s", why.c_str());
       report.failed = failed;
+      report.done = true;
     }
   }
 

@@ -40,6 +40,7 @@ struct Subject {
 
 struct BenchRequest {
   std::vector<Subject> subjects;
+  size_t first_plan = 0;  ///< of the subjects: NCCL comes before, so that it can be compared with at once
   std::vector<uint64_t> sizes;
   uint32_t ranks = 1;
   DType dtype = DType::f32;
@@ -54,23 +55,35 @@ struct BenchRequest {
 
 /// What a rank reports of one subject, size and mode. Plain memory, shared between processes.
 struct Report {
-  std::atomic<bool> finished;
-  double us;        ///< of one call: the mean
-  uint64_t wrong;   ///< elements of this rank, in all checks
-  char what[400];   ///< the first thing that was wrong
-  char note[1200];  ///< why it did not finish
-  bool failed;      ///< it broke, other than by refusing the call
+  std::atomic<bool> done;      ///< the rest is written
+  std::atomic<bool> finished;  ///< and it was timed
+  double us;                   ///< of one call: the mean
+  uint64_t wrong;              ///< elements of this rank, in all checks
+  char what[400];              ///< the first thing that was wrong
+  char note[1200];             ///< why it did not finish
+  bool failed;                 ///< it broke, other than by refusing the call
 };
 
 /// The reports of all ranks and how far they are.
 class BenchReports {
  public:
   BenchReports(const BenchRequest& request)
-      : sizes_(request.sizes.size()),
+      : ranks_(request.ranks),
+        sizes_(request.sizes.size()),
         per_rank_(request.subjects.size() * sizes_ * 2),
         reports_(per_rank_ * request.ranks) {}
   Report& at(uint32_t rank, size_t subject, size_t size, Mode mode) const {
     return reports_[rank * per_rank_ + (subject * sizes_ + size) * 2 + size_t(mode)];
+  }
+  /// Whether all ranks have reported something that is not in `seen`: by subject, size and mode.
+  bool any_news(const std::vector<bool>& seen) const {
+    for (size_t at = 0; at < per_rank_; ++at) {
+      size_t rank = 0;
+      if (seen[at]) continue;
+      while (rank < ranks_ && reports_[rank * per_rank_ + at].done) ++rank;
+      if (rank == ranks_) return true;
+    }
+    return false;
   }
   struct Common {
     std::atomic<uint32_t> subject, size;  ///< where rank 0 is
@@ -79,7 +92,7 @@ class BenchReports {
   Common& common() const { return common_[0]; }
 
  private:
-  size_t sizes_, per_rank_;
+  size_t ranks_, sizes_, per_rank_;
   Shared<Report> reports_;
   Shared<Common> common_{1};
 };

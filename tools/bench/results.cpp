@@ -7,7 +7,7 @@
 namespace chorale::tools {
 
 BenchResults gather(const BenchRequest& request, const BenchReports& reports, Facts facts) {
-  BenchResults results{&request, std::move(facts), {}, ""};
+  BenchResults results{&request, std::move(facts), {}};
   if (const std::string nccl = reports.common().nccl_version; !nccl.empty()) {
     results.facts.emplace_back("nccl", nccl);
   }
@@ -19,9 +19,21 @@ BenchResults gather(const BenchRequest& request, const BenchReports& reports, Fa
         result.subject = subject;
         result.size = size;
         result.mode = mode;
-        result.finished = true;
+        result.done = result.finished = true;
         result.checked = one.oracle && one.oracle->knows_result();
         result.note = one.refused;
+        if (!one.refused.empty()) {
+          result.finished = false;
+          continue;
+        }
+        for (uint32_t rank = 0; rank < request.ranks; ++rank) {
+          result.done = result.done && reports.at(rank, subject, size, mode).done;
+        }
+        // What is under way is not looked at.
+        if (!result.done) {
+          result.finished = false;
+          continue;
+        }
         for (uint32_t rank = 0; rank < request.ranks; ++rank) {
           const Report& report = reports.at(rank, subject, size, mode);
           result.finished = result.finished && report.finished;
@@ -89,6 +101,11 @@ std::string redop(const BenchResults& results, const Result& result) {
   const bool reduces = of.collective == "allreduce" || of.collective == "reducescatter" ||
                        results.request->override_op.has_value();
   return reduces ? reduce_op_name(of.op) : "none";
+}
+
+bool says_something(const BenchResults& results, const Result& result) {
+  const bool wanted = result.mode == Mode::eager ? results.request->eager : results.request->graph;
+  return wanted && (result.finished || !result.note.empty());
 }
 
 std::vector<std::string> notes(const BenchResults& results) {

@@ -14,6 +14,7 @@ namespace chorale::tools {
 struct Result {
   size_t subject = 0, size = 0;
   Mode mode = Mode::eager;
+  bool done = false;  ///< nothing more comes of it
   bool finished = false, checked = false;
   bool failed = false;  ///< broke, other than by refusing the size
   double us = 0;        ///< of the slowest rank
@@ -26,7 +27,7 @@ struct BenchResults {
   const BenchRequest* request = nullptr;
   Facts facts;
   std::vector<Result> all;
-  std::string error;  ///< why the run ended early; empty if it did not
+  bool complete = false;  ///< the run has ended; else these are the results so far
 
   const Result& at(size_t subject, size_t size, Mode mode) const {
     return all[(subject * request->sizes.size() + size) * 2 + size_t(mode)];
@@ -54,8 +55,16 @@ uint64_t elements(const BenchResults&, const Result&);
 /// "sum", or "none".
 std::string redop(const BenchResults&, const Result&);
 
+/// Whether it was asked for and has a time or a reason.
+bool says_something(const BenchResults&, const Result&);
+
 /// Why something was not timed: a sentence for each reason, with the sizes that it holds for.
 std::vector<std::string> notes(const BenchResults&);
+
+/// Microseconds with four significant digits or so, as nccl-tests prints times.
+std::string time_word(double us);
+/// One result, as it comes in.
+std::string text_line(const BenchResults&, const Result&);
 
 struct TableStyle {
   bool all = false;   ///< every plan, not the best of each size only

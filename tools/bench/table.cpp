@@ -10,13 +10,6 @@
 namespace chorale::tools {
 namespace {
 
-/// Four significant digits or so, as nccl-tests prints times.
-std::string time_word(double us) {
-  return us < 100     ? fmt::format("{:.2f}", us)
-         : us < 10000 ? fmt::format("{:.1f}", us)
-                      : fmt::format("{:.0f}", us);
-}
-
 class Table {
  public:
   Table(const BenchResults& results, const TableStyle& style) : results_(results), style_(style) {
@@ -31,6 +24,7 @@ class Table {
       if (style_.times) text_ += fmt::format("# {}: {}\n", name, value);
     }
     for (const std::string& collective : results_.collectives()) section(collective);
+    if (!results_.complete) text_ += "# the run was cut off: these are its results so far\n";
     for (const std::string& note : notes(results_)) text_ += "# " + note + "\n";
     return std::move(text_);
   }
@@ -131,6 +125,26 @@ class Table {
 };
 
 }  // namespace
+
+std::string time_word(double us) {
+  return us < 100     ? fmt::format("{:.2f}", us)
+         : us < 10000 ? fmt::format("{:.1f}", us)
+                      : fmt::format("{:.0f}", us);
+}
+
+std::string text_line(const BenchResults& results, const Result& result) {
+  const Subject& of = results.subject(result);
+  std::string text = fmt::format(
+      "{}{} at {}, {}: ", of.nccl ? "NCCL, " + of.collective : of.name, of.in_place ? ", in place" : "",
+      format_bytes(results.request->sizes[result.size]), mode_names[size_t(result.mode)]);
+  if (!result.finished) return text + result.note;
+  text += fmt::format("{} us, {:.2f} GB/s", time_word(result.us), bandwidth(results, result).bus);
+  const double nccl = results.nccl_us(of.collective, of.in_place, result.size, result.mode);
+  if (nccl > 0 && result.us > 0 && !of.nccl)
+    text += fmt::format(", {:.2f} times as fast as NCCL", nccl / result.us);
+  if (!result.what.empty()) text += ", WRONG: " + result.what;
+  return text;
+}
 
 std::string text_table(const BenchResults& results, const TableStyle& style) {
   return Table(results, style).write();

@@ -1,9 +1,9 @@
 // chorale bench: plans timed, eagerly and in CUDA graphs, with NCCL beside them.
 
 #include <algorithm>
-#include <iostream>
 #include <memory>
 
+#include "tools/bench/live.hpp"
 #include "tools/bench/nccl.hpp"
 #include "tools/bench/plans.hpp"
 #include "tools/bench/results.hpp"
@@ -16,7 +16,7 @@ struct Options {
   std::vector<std::string> what;
   Wanted common;  ///< --set and --name
   RunOptions run;
-  std::string bytes, format = "text", markdown, tuned, commit, trace;
+  std::string bytes, format = "text", output, markdown, tuned, commit, trace;
   unsigned warmup = 5, calls = 50;
   bool eager = false, graph = false, no_nccl = false, all = false, no_times = false;
 };
@@ -56,7 +56,8 @@ void add_nccl(BenchRequest& request) {
       if (!why.empty()) one.refused = why;
     }
   }
-  request.subjects.insert(request.subjects.end(), others.begin(), others.end());
+  request.first_plan = others.size();
+  request.subjects.insert(request.subjects.begin(), others.begin(), others.end());
 }
 
 BenchRequest request_of(const Options& options, const Config& config, const std::vector<NamedPlan>& plans) {
@@ -113,13 +114,26 @@ std::string command_line(const Options& options, const BenchRequest& request, co
   return text + " --markdown " + options.markdown;
 }
 
-void print(const Options& options, const BenchResults& results) {
-  if (options.format == "csv") std::cout << csv(results);
-  if (options.format == "json") std::cout << json(results);
-  if (options.format == "text") {
-    std::cout << text_table(results, {.all = options.all, .times = !options.no_times});
+std::string formatted(const Options& options, const BenchResults& results) {
+  if (options.format == "csv") return csv(results);
+  if (options.format == "json") return json(results);
+  return text_table(results, {.all = options.all, .times = !options.no_times});
+}
+
+/// What is written as results come in.
+std::vector<LiveResults::File> files_of(const Options& options, const BenchRequest& request,
+                                        const Config& config) {
+  std::vector<LiveResults::File> files;
+  if (!options.output.empty()) {
+    files.push_back(
+        {options.output, [&options](const BenchResults& results) { return formatted(options, results); }});
   }
-  std::cout.flush();
+  if (!options.markdown.empty()) {
+    const std::string command = command_line(options, request, config);
+    files.push_back({options.markdown,
+                     [command](const BenchResults& results) { return markdown(results, command); }, true});
+  }
+  return files;
 }
 
 Exit bench_it(Options options) {
@@ -140,14 +154,25 @@ Exit bench_it(Options options) {
   const RankGpus gpus = options.run.gpus(config, request.ranks);
   quieten_nccl();
   const BenchReports reports(request);
-  const Launch launch{.ranks = request.ranks, .processes = request.processes, .progress = [&] {
-                        const Subject& now = request.subjects[reports.common().subject];
-                        return now.name + " at " + format_bytes(request.sizes[reports.common().size]);
-                      }};
-  const std::string error =
-      run_ranks(launch, config, [&](World& world) { bench_rank(world, request, config, reports); });
-  const BenchResults results = gather(request, reports, machine_facts(gpus, options.commit));
-  print(options, results);
+  Launch launch;
+  launch.ranks = request.ranks;
+  launch.processes = request.processes;
+  launch.progress = [&] {
+    const Subject& now = request.subjects[reports.common().subject];
+    return now.name + " at " + format_bytes(request.sizes[reports.common().size]);
+  };
+  LiveResults live(request, reports, machine_facts(gpus, options.commit), files_of(options, request, config),
+                   !options.no_times);
+  launch.watch = [&live] { live.look(); };
+  std::string error;
+  try {
+    error = run_ranks(launch, config, [&](World& world) { bench_rank(world, request, config, reports); });
+  } catch (const Failure&) {  // interrupted
+    if (options.output.empty()) write_output("-", formatted(options, live.end(false)));
+    throw;
+  }
+  const BenchResults& results = live.end(error.empty());
+  if (options.output.empty()) write_output("-", formatted(options, results));
   if (!error.empty()) throw Failure(Exit::run_failed, error);
   bool any = false;
   const Result* failed = nullptr;
@@ -161,8 +186,6 @@ Exit bench_it(Options options) {
   }
   if (!any) throw Failure(Exit::run_failed, "nothing could be timed");
   // After wrong results, nothing is written for others to rely on.
-  if (!options.markdown.empty())
-    write_output(options.markdown, markdown(results, command_line(options, request, config)));
   if (!options.tuned.empty()) write_output(options.tuned, tuned(results));
   if (failed) {
     throw Failure(Exit::run_failed, "plan '" + results.subject(*failed).name + "' failed at " +
@@ -200,6 +223,9 @@ Action command::bench(CLI::App& app) {
   app.add_option("--format", options->format, "Form of the output; default text")
       ->check(one_of("format", {"text", "csv", "json"}))
       ->type_name("NAME");
+  app.add_option("-o,--output", options->output,
+                 "Write the output there; whole after every result, so that a run may be cut off")
+      ->type_name("FILE");
   app.add_option("--markdown", options->markdown, "Write a page with machine, versions and tables")
       ->type_name("FILE");
   app.add_option("--tuned-out", options->tuned, "Write the fastest plan of each range of sizes as JSON")

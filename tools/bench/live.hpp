@@ -1,0 +1,47 @@
+/// \file
+/// Results of a benchmark as they come in, so that a run that is cut off leaves what it has measured.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/bench/results.hpp"
+
+namespace chorale::tools {
+
+class LiveResults {
+ public:
+  /// A file that is whole after every result.
+  struct File {
+    std::string path;
+    std::function<std::string(const BenchResults&)> write;
+    bool if_right = false;  ///< not after wrong results: others rely on it
+  };
+
+  /// \param lines  results go to standard error one by one
+  LiveResults(const BenchRequest& request, const BenchReports& reports, Facts facts, std::vector<File> files,
+              bool lines);
+
+  /// Takes what has come in since the last time.
+  void look() noexcept;
+
+  /// The run has ended. \throws Failure if a file could not be written
+  const BenchResults& end(bool complete);
+
+ private:
+  void take();
+  void write_files();
+
+  const BenchRequest& request_;
+  const BenchReports& reports_;
+  const Facts facts_;
+  const std::vector<File> files_;
+  const bool lines_;
+  std::vector<bool> seen_;
+  BenchResults results_;
+  std::optional<Failure> failure_;
+};
+
+}  // namespace chorale::tools
