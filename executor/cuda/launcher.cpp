@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "../interpreter/report.hpp"
+#include "chorale/needs.hpp"
 #include "error.hpp"
 #include "recorder.hpp"
 

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 
+#include "chorale/needs.hpp"
 #include "tools/command.hpp"
 #include "tools/programs.hpp"
 #include "tools/words.hpp"
@@ -18,8 +19,9 @@ struct Options {
 
 void show_plan(const Plan& plan) {
   std::cout << "plan " << plan.name << ": " << headline(plan) << '\n'
-            << count(plan.threads_per_block, "thread") << " a block, alignment "
-            << count(plan.buffer_alignment, "byte");
+            << count(plan.threads_per_block, "thread") << " a block";
+  if (plan.threads_per_block > most_block_threads) std::cout << " (on GPUs " << most_block_threads << ")";
+  std::cout << ", alignment " << count(plan.buffer_alignment, "byte");
   if (plan.use_double_scratch_buffer) std::cout << ", double scratch";
   if (plan.reuse_resources) std::cout << ", reused resources";
   std::cout << "\nmessages of " << format_bytes(plan.min_message_size) << " bytes";

@@ -10,6 +10,12 @@
 
 namespace chorale {
 
+/// Threads of a block on GPUs, at most: the kernels take the registers that more would need. A plan that asks
+/// for more runs with so many. That changes its speed and no result: what a block does, and the part that a
+/// thread-block group gives it, is a piece of the data, which however many threads there are share out among
+/// them.
+constexpr uint32_t most_block_threads = 512;
+
 /// What one rank of a plan takes, for one size of message.
 struct RankNeeds {
   uint64_t input_bytes = 0, output_bytes = 0;
