@@ -37,6 +37,12 @@ class Binding {
   /// Runs once, or enqueues it on `stream`. \throws RunError
   virtual void run(const Plan&, const Arguments&, void* stream) = 0;
 
+  /// The next run() goes into the graph that `stream` captures: this must stay as long as the graph.
+  virtual void hold(void*) {}
+
+  /// Whether there are such graphs.
+  virtual bool held() const { return false; }
+
   /// See Executor::trace.
   virtual void add_trace(std::vector<TraceSpan>&) {}
 
@@ -54,6 +60,12 @@ class Backend {
 
   /// \throws UsageError if nothing may be bound while `stream` is in the state that it is in
   virtual void require_bindable(void*) {}
+
+  /// Whether a run on `stream` goes into a graph and not to the device.
+  virtual bool capturing(void*) { return false; }
+
+  /// Waits until no run of this rank is under way; false if that cannot be waited for now.
+  virtual bool drain() { return true; }
 
   virtual void* allocate(uint64_t bytes) = 0;
   virtual void check() = 0;

@@ -117,6 +117,8 @@ const std::array rows = {
                     parse_word(text, {"trace", "debug", "info", "warning", "error", "off"}), value),
     CHORALE_SETTING(trace, "launches of each plan whose operations are timed", parse_number_to_4096(text),
                     std::to_string(value)),
+    CHORALE_SETTING(bindings, "calls that an executor keeps ready; 0: any number", parse_number_to_4096(text),
+                    std::to_string(value)),
     CHORALE_SETTING(require_proof, "refuse plans without a proof", parse_bool(text),
                     value ? "true"s : "false"s),
 };

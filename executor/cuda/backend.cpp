@@ -50,6 +50,23 @@ class CudaBackend final : public Backend {
     return std::make_unique<Binding>(common_, plan, call, arguments);
   }
 
+  bool capturing(void* stream) override {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    if (cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status) == cudaSuccess)
+      return status != cudaStreamCaptureStatusNone;
+    cudaGetLastError();  // the default stream beside a capture: what is launched on it says so better
+    return false;
+  }
+
+  bool drain() override {
+    const CurrentDevice on(device_);
+    const OutsideCapture outside;
+    const cudaError_t result = cudaDeviceSynchronize();
+    if (result != cudaSuccess)
+      cudaGetLastError();  // another thread captures; or CUDA has failed, as all will say
+    return result == cudaSuccess;
+  }
+
   void require_bindable(void* stream) override {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     cuda::check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status), "the state of a stream");

@@ -222,6 +222,11 @@ void Binding::run(const Plan&, const Arguments& arguments, void* run_on) {
   move(placed_.after);
 }
 
+void Binding::hold(void* stream) {
+  const CurrentDevice on(common_.device);
+  graphs_.add(static_cast<cudaStream_t>(stream));
+}
+
 void Binding::add_trace(std::vector<TraceSpan>& spans) {
   const CurrentDevice on(common_.device);
   launcher_->add_trace(spans);

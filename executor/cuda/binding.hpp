@@ -11,6 +11,7 @@
 #include "../interpreter/placement.hpp"
 #include "common.hpp"
 #include "device_memory.hpp"
+#include "graph_holds.hpp"
 #include "launcher.hpp"
 #include "peer_memory.hpp"
 #include "pool.hpp"
@@ -27,6 +28,9 @@ class Binding final : public chorale::Binding {
   bool serves(const Arguments& arguments) override;
   void prepare(const Arguments& arguments) override;
   void run(const Plan& plan, const Arguments& arguments, void* stream) override;
+
+  void hold(void* stream) override;
+  bool held() const override { return graphs_.any(); }
 
   void add_trace(std::vector<TraceSpan>& spans) override;
 
@@ -67,6 +71,7 @@ class Binding final : public chorale::Binding {
   Pool::Block control_;
   std::vector<Signal*> signals_at_peer_;
   std::unique_ptr<Launcher> launcher_;
+  GraphHolds graphs_;
 };
 
 }  // namespace chorale::cuda

@@ -32,9 +32,9 @@ Proxy::Client::Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal
       posted_(signals_at_peer_.size()),
       done_(signals_at_peer_.size()) {
   const std::lock_guard lock(proxy_.mutex_);
-  while (id_ < proxy_.clients_.size() && proxy_.clients_[id_]) ++id_;
-  if (id_ == proxy_.clients_.size()) proxy_.clients_.push_back(nullptr);
-  proxy_.clients_[id_] = this;
+  // No number is given twice: what a client has pushed may come when it is gone, and is nobody else's.
+  id_ = uint32_t(proxy_.clients_.size());
+  proxy_.clients_.push_back(this);
 }
 
 Proxy::Client::~Client() {

@@ -26,9 +26,10 @@ struct alignas(64) Seat {
   static constexpr size_t chunk_bytes = 4096;
 
   std::atomic<Presence> presence;
-  Process process;                ///< valid once joined
-  std::atomic<uint64_t> arrived;  ///< number of the last barrier that it entered
-  std::atomic<uint64_t> resets;   ///< number of the last reset that it entered
+  Process process;                 ///< valid once joined
+  std::atomic<uint64_t> arrived;   ///< number of the last barrier that it entered
+  std::atomic<uint64_t> resets;    ///< number of the last reset that it entered
+  std::atomic<uint64_t> launches;  ///< see LaunchCount
 
   // What it says in an exchange. The ranks meet once an exchange, so one may be an exchange ahead of another
   // that still reads; two ahead it cannot be. Hence two of each.
@@ -43,7 +44,7 @@ struct Meeting {
 };
 
 struct Control {
-  static constexpr uint64_t version = 0x63686f72616c6502;  // "chorale", and 2
+  static constexpr uint64_t version = 0x63686f72616c6503;  // "chorale", and 3
   static constexpr size_t why_bytes = 4096;
 
   uint64_t magic;

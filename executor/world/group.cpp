@@ -28,8 +28,15 @@ struct Group::Waiter {
   uint64_t wanted;
   int rank;
   bool obey_stop;
+  const Doubt& doubt;
 
   bool met() const { return meeting->passed.load(std::memory_order_acquire) >= wanted; }
+
+  /// Why not to wait any longer; "" if there is no reason.
+  std::string doubted() const {
+    const std::string why = doubt ? doubt() : "";
+    return why.empty() || met() ? "" : why;
+  }
 
   /// Somebody has left who will not come any more.
   bool hopeless() const {
@@ -69,6 +76,8 @@ Group::~Group() = default;
 
 void Group::start(bool complete) {
   before_reset_.resize(size_t(ranks()));
+  executors_.resize(size_t(ranks()));
+  doubts_.resize(size_t(ranks()));
   cpu::Scheduler::Options options{
       .ranks = ranks(),
       .complete = complete,
@@ -86,7 +95,8 @@ void Group::start(bool complete) {
 
 void Group::barrier(int rank) { meet(control_->barrier, &Seat::arrived, rank, true, "a barrier", {}); }
 
-std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const std::byte> mine) {
+std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const std::byte> mine,
+                                                     const Doubt& doubt) {
   std::vector<std::vector<std::byte>> all(ranks());
   Seat& seat = control_->seats()[rank];
   size_t done = 0, most = 0;
@@ -95,7 +105,7 @@ std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const s
     seat.total_bytes[half] = mine.size();
     const size_t bytes = std::min(Seat::chunk_bytes, mine.size() - std::min(done, mine.size()));
     if (bytes) std::memcpy(seat.chunk[half], mine.data() + done, bytes);
-    meet(control_->barrier, &Seat::arrived, rank, true, "an allgather", {});
+    meet(control_->barrier, &Seat::arrived, rank, true, "an allgather", {}, doubt);
     for (int peer = 0; peer < ranks(); ++peer) {
       const Seat& from = control_->seats()[peer];
       const size_t total = from.total_bytes[half];
@@ -130,7 +140,7 @@ void Group::reset(int rank) {
 }
 
 void Group::meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop,
-                 const char* what, const std::function<void()>& before_release) {
+                 const char* what, const std::function<void()>& before_release, const Doubt& doubt) {
   if (obey_stop) check();
   const uint64_t wanted = (control_->seats()[rank].*number).load(std::memory_order_relaxed) + 1;
   (control_->seats()[rank].*number).store(wanted);
@@ -141,7 +151,26 @@ void Group::meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank
     ring();
     return;
   }
-  wait({this, &meeting, number, wanted, rank, obey_stop}, what);
+  const auto doubting = [this, rank](const Doubt* of) {
+    const std::lock_guard lock(doubts_mutex_);
+    doubts_[size_t(rank)] = of;
+  };
+  struct Doubting {
+    const decltype(doubting)& set;
+    ~Doubting() { set(nullptr); }
+  } const until_the_end{doubting};
+  if (doubt) doubting(&doubt);
+  wait({this, &meeting, number, wanted, rank, obey_stop, doubt}, what);
+}
+
+/// What ranks of this process that wait in a collective have to say about a stop.
+std::string Group::doubted() {
+  const std::lock_guard lock(doubts_mutex_);
+  for (const Doubt* const doubt : doubts_) {
+    if (!doubt) continue;
+    if (std::string why = (*doubt)(); !why.empty()) return why;
+  }
+  return "";
 }
 
 void Group::wait(const Waiter& waiter, const char* what) {
@@ -149,7 +178,7 @@ void Group::wait(const Waiter& waiter, const char* what) {
     scheduler_->wait(
         [](const void* of) {
           const Waiter& one = *static_cast<const Waiter*>(of);
-          return one.met() || one.hopeless();
+          return one.met() || one.hopeless() || !one.doubted().empty();
         },
         &waiter, waiter.obey_stop);
   }
@@ -159,6 +188,10 @@ void Group::wait(const Waiter& waiter, const char* what) {
     if (waiter.met()) return;
     const Stop stop = Stop(load_acquire(&control_->abort.stop));
     if (stop != Stop::none && (waiter.obey_stop || stop == Stop::peer_lost)) throw_stopped();
+    if (const std::string why = waiter.doubted(); !why.empty()) {
+      raise(Stop::deadlock, waiter.rank, why);
+      throw_stopped();
+    }
     if (waiter.hopeless()) {
       throw RunError(RunError::Reason::peer_lost,
                      fmt::format("{} of rank {} cannot end: {} left the world", what, waiter.rank,
@@ -218,8 +251,12 @@ bool Group::raise(Stop stop, int rank, const std::string& why) {
     }
     return false;
   }
-  const size_t length = std::min(why.size(), Control::why_bytes - 1);
-  std::memcpy(control_->why, why.data(), length);
+  std::string text = why;
+  if (stop == Stop::deadlock || stop == Stop::timed_out) {
+    if (const std::string more = doubted(); !more.empty() && more != why) text = more + "; " + why;
+  }
+  const size_t length = std::min(text.size(), Control::why_bytes - 1);
+  std::memcpy(control_->why, text.data(), length);
   control_->why[length] = 0;
   control_->why_ready.store(1, std::memory_order_release);
   store_relaxed(&word.rank, uint32_t(rank));

@@ -2,10 +2,12 @@
 /// Group: what the handles of a world share in one process.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,9 +44,13 @@ class Group {
   AbortWord* abort_word() { return &control_->abort; }
   cpu::Scheduler& scheduler() { return *scheduler_; }
 
-  // See World.
+  /// Why a collective cannot end in which a rank waits; "" if it may. Any thread may ask while it waits.
+  using Doubt = std::function<std::string()>;
+
+  // See World. What is doubted stops the world, and all ranks hear why.
   void barrier(int rank);
-  std::vector<std::vector<std::byte>> allgather(int rank, std::span<const std::byte> mine);
+  std::vector<std::vector<std::byte>> allgather(int rank, std::span<const std::byte> mine,
+                                                const Doubt& doubt = {});
   void reset(int rank);
   uint64_t resets(int rank) { return control_->seats()[rank].resets.load(std::memory_order_relaxed); }
   void leave(int rank);
@@ -56,6 +62,10 @@ class Group {
   /// What this rank's reset() does first, before any rank goes on, for `who`; empty: nothing more.
   void before_reset(int rank, const void* who, std::function<void()> what);
 
+  /// See LaunchCount: the rank's word that all ranks see, and the last number of an executor of it.
+  std::atomic<uint64_t>& launches(int rank) { return control_->seats()[rank].launches; }
+  uint32_t& executors(int rank) { return executors_[size_t(rank)]; }
+
   /// Stops the world; false if somebody did before. abort_word()->stop is set when it returns.
   bool raise(Stop stop, int rank, const std::string& why);
 
@@ -64,11 +74,12 @@ class Group {
 
   void start(bool complete);
   void meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop, const char* what,
-            const std::function<void()>& before_release);
+            const std::function<void()>& before_release, const Doubt& doubt = {});
   void wait(const Waiter& waiter, const char* what);
   [[noreturn]] void throw_stopped();
   std::string missing(std::atomic<uint64_t> Seat::*number, uint64_t wanted, bool only_left);
   std::string process_text(int rank);
+  std::string doubted();
   void ring();
 
   Options options_;
@@ -80,6 +91,9 @@ class Group {
   Watch watch_;
   std::atomic<int64_t> next_check_ns_{0};
   std::vector<std::map<const void*, std::function<void()>>> before_reset_;  ///< by rank
+  std::vector<uint32_t> executors_;                                         ///< by rank
+  std::mutex doubts_mutex_;
+  std::vector<const Doubt*> doubts_;  ///< of the ranks of this process that wait, by rank; null: none
 };
 
 /// Sleeps until `bell` differs from `seen` or `limit` has passed. Works between processes.

@@ -76,6 +76,10 @@ class Executor {
   void execute(const Plan& plan, const Arguments& arguments, void* stream = nullptr);
 
   /// Binds without running, so that the next execute() only launches: needed before a CUDA graph captures it.
+  ///
+  /// Config::bindings calls are kept ready; beyond that the one longest unused is bound anew when it is next
+  /// made, once what runs has ended. What a CUDA graph has captured stays until that graph and all that was
+  /// instantiated from it are destroyed.
   void prepare(const Plan& plan, const Arguments& arguments);
 
   /// Throws what an earlier run has failed with; otherwise does nothing. Never blocks.

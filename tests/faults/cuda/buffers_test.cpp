@@ -50,5 +50,24 @@ TEST_P(Buffers, that_cannot_be_shared_are_staged) {
   }});
 }
 
+TEST_P(Buffers, that_are_new_on_one_rank_only_are_told_to_all) {
+  expect_good({.body =
+                   [](Rank& me) {
+                     Caller caller(me);
+                     caller.run_well(by_signals(me), 1);
+                     me.world.barrier();
+                     if (me.last())
+                       caller.data.use(device().allocate(Data::bytes), device().allocate(Data::bytes));
+                     const Failure seen = caller.failure(by_signals(me));
+                     must_match(seen.text,
+                                "rank [0-9] has launched call 2 of this executor, which it had bound before, "
+                                "but rank " +
+                                    std::to_string(me.ranks() - 1) + " has to bind it first");
+                     me.world.reset();
+                     caller.run_well(by_signals(me), 2);
+                   },
+               .deadline = far});
+}
+
 }  // namespace
 }  // namespace chorale::test

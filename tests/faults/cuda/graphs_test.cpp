@@ -111,5 +111,36 @@ TEST_P(Graphs, of_what_was_not_prepared_are_refused) {
   }});
 }
 
+TEST_P(Graphs, keep_their_bindings_until_they_are_destroyed) {
+  expect_good({.body = [](Rank& me) {
+    me.config.bindings = 1;
+    Executor executor(me.world, me.config);
+    Data data(me);
+    int run = 0;
+    const auto well = [&](const std::function<void()>& launch) {
+      data.load(++run);
+      data.before(0);
+      launch();
+      data.after(0);
+      executor.synchronize(data.stream());
+      data.compare();
+    };
+    const auto eagerly = [&](const Plan& plan) {
+      well([&] { executor.execute(plan, data.arguments(), data.stream()); });
+    };
+    {
+      Graph graph(executor, data, by_packets(me));
+      for (int round = 0; round < 3; ++round) {
+        eagerly(by_signals(me));
+        eagerly(in_two_steps(me));
+        well([&] { graph.replay(); });
+      }
+    }
+    eagerly(by_signals(me));
+    eagerly(in_two_steps(me));
+    eagerly(by_packets(me));
+  }});
+}
+
 }  // namespace
 }  // namespace chorale::test

@@ -49,6 +49,7 @@ TEST(Config, Defaults) {
             "packet = ll8  (default)\n"
             "log_level = warning  (default)\n"
             "trace = 0  (default)\n"
+            "bindings = 256  (default)\n"
             "require_proof = false  (default)\n");
 }
 
@@ -66,6 +67,7 @@ TEST(Config, EnvironmentWinsOverTheFileAndCodeOverBoth) {
                                    "packet = ll8  (code)\n"
                                    "log_level = warning  (default)\n"
                                    "trace = 0  (default)\n"
+                                   "bindings = 256  (default)\n"
                                    "require_proof = true  (" +
                                    file.path + ")\n");
   EXPECT_EQ(config.local().timeout, 500ms);

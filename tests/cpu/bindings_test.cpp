@@ -1,0 +1,198 @@
+/// \file
+/// The bindings that an executor keeps, and what ranks agree on before they make one.
+
+#include "executor/bindings.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "executor/agreement.hpp"
+
+namespace chorale::test {
+namespace {
+
+struct Counted final : Binding {
+  Counted(uint64_t bytes, int& alive, bool in_graph = false)
+      : Binding({.bytes = bytes}), alive(alive), in_graph(in_graph) {
+    ++alive;
+  }
+  ~Counted() override { --alive; }
+  bool held() const override { return in_graph; }
+  void prepare(const Arguments&) override {}
+  void run(const Plan&, const Arguments&, void*) override {}
+
+  int& alive;
+  bool in_graph;
+};
+
+class BindingsTest : public testing::Test {
+ protected:
+  Binding* add(Bindings& to, uint64_t bytes, bool in_graph = false) {
+    return to.add(std::make_unique<Counted>(bytes, alive_, in_graph));
+  }
+  static Binding* find(Bindings& in, uint64_t bytes) { return in.find({.bytes = bytes}, {}); }
+
+  int alive_ = 0;
+};
+
+TEST_F(BindingsTest, AreFoundByTheirCall) {
+  Bindings bindings(0);
+  Binding* const four = add(bindings, 4);
+  Binding* const eight = add(bindings, 8);
+  EXPECT_EQ(find(bindings, 4), four);
+  EXPECT_EQ(find(bindings, 8), eight);
+  EXPECT_EQ(find(bindings, 8), eight);
+  EXPECT_EQ(find(bindings, 16), nullptr);
+  EXPECT_EQ(bindings.surplus(), 0u);
+}
+
+TEST_F(BindingsTest, GoInTheOrderOfTheirLastUse) {
+  Bindings bindings(3);
+  for (const uint64_t bytes : {4, 8, 16}) {
+    EXPECT_EQ(bindings.surplus(), 0u);
+    add(bindings, bytes);
+  }
+  EXPECT_EQ(bindings.surplus(), 1u);
+  find(bindings, 4);
+  find(bindings, 16);
+  find(bindings, 4);
+  EXPECT_EQ(bindings.evictable(), (std::vector<uint64_t>{2, 3, 1}));
+  bindings.evict(std::vector<uint64_t>{2});
+  EXPECT_EQ(alive_, 2);
+  EXPECT_EQ(find(bindings, 8), nullptr);
+  EXPECT_NE(find(bindings, 16), nullptr);
+  EXPECT_EQ(bindings.surplus(), 0u);
+}
+
+TEST_F(BindingsTest, StayWhileAGraphHoldsThem) {
+  Bindings bindings(1);
+  add(bindings, 4, true);
+  EXPECT_TRUE(bindings.evictable().empty());
+  add(bindings, 8);
+  EXPECT_EQ(bindings.evictable(), std::vector<uint64_t>{2});
+  EXPECT_EQ(bindings.surplus(), 2u);
+}
+
+TEST_F(BindingsTest, NumbersAreNotGivenTwice) {
+  Bindings bindings(1);
+  add(bindings, 4);
+  bindings.evict(std::vector<uint64_t>{1});
+  add(bindings, 8);
+  EXPECT_EQ(bindings.evictable(), std::vector<uint64_t>{2});
+  bindings.clear();
+  EXPECT_EQ(alive_, 0);
+  add(bindings, 8);
+  EXPECT_EQ(bindings.evictable(), std::vector<uint64_t>{3});
+}
+
+/// What each of three ranks is told that all could do without.
+TEST(Agreement, IsOnWhatAllRanksCanDoWithout) {
+  const std::vector<uint64_t> lists[] = {{5, 2, 3, 1}, {1, 2, 3}, {3, 5, 2}};
+  std::vector<uint64_t> agreed[3];
+  Plan plan;
+  run_local(3, [&](World& world) {
+    LaunchCount launches(world);
+    agreed[world.rank()] = agree_on_binding(world, plan, {}, launches, lists[world.rank()]);
+  });
+  for (const auto& one : agreed) EXPECT_EQ(one, (std::vector<uint64_t>{2, 3}));
+}
+
+std::string mismatch_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const RunError& error) {
+    return error.reason == RunError::Reason::mismatch || error.reason == RunError::Reason::deadlock
+               ? error.what()
+               : "";
+  }
+  return "";
+}
+
+TEST(Agreement, IsNotReachedByRanksThatHaveLaunchedOtherCalls) {
+  std::string wrong[2];
+  Plan plan;
+  run_local(2, [&](World& world) {
+    LaunchCount launches(world);
+    agree_on_binding(world, plan, {}, launches, {});
+    launches.add();
+    agree_on_binding(world, plan, {}, launches, {});
+    world.barrier();
+    // Both come, one a launch later than the other.
+    wrong[world.rank()] = mismatch_of([&] {
+      if (world.rank() == 1) launches.add();
+      try {
+        agree_on_binding(world, plan, {}, launches, {});
+      } catch (const RunError& error) {
+        if (error.reason == RunError::Reason::deadlock) world.reset();
+        throw;
+      }
+    });
+  });
+  for (const std::string& one : wrong) EXPECT_NE(one, "");
+}
+
+TEST(Agreement, IsNotWaitedForWhereARankLaunches) {
+  std::string wrong[3];
+  Plan plan;
+  run_local(3,
+            [&](World& world) {
+              LaunchCount launches(world);
+              agree_on_binding(world, plan, {}, launches, {});
+              launches.add();
+              world.barrier();
+              wrong[world.rank()] = mismatch_of([&] {
+                if (world.rank() != 1) agree_on_binding(world, plan, {}, launches, {});
+                launches.add();
+                world.barrier();  // its launch waits for the others
+              });
+            },
+            {.timeout = std::chrono::hours(1)});
+  for (const std::string& one : wrong) {
+    EXPECT_NE(one.find("rank 1 has launched call 2 of this executor"), one.npos) << one;
+  }
+}
+
+/// Graphs are replayed unseen.
+TEST(Agreement, DoesNotCountWhatGraphsLaunch) {
+  Plan plan;
+  run_local(2, [&](World& world) {
+    LaunchCount launches(world);
+    agree_on_binding(world, plan, {}, launches, {});
+    if (world.rank() == 0) {
+      launches.capture();
+    } else {
+      for (int replay = 0; replay < 3; ++replay) launches.add();
+    }
+    EXPECT_NO_THROW(agree_on_binding(world, plan, {}, launches, {}));
+  });
+}
+
+TEST(Agreement, BeginsAnewAfterAReset) {
+  Plan plan;
+  run_local(2, [&](World& world) {
+    LaunchCount launches(world);
+    agree_on_binding(world, plan, {}, launches, {});
+    if (world.rank() == 0) launches.add();
+    world.barrier();
+    world.reset();
+    launches.restart();
+    EXPECT_NO_THROW(agree_on_binding(world, plan, {}, launches, {}));
+  });
+}
+
+TEST(Agreement, TellsExecutorsApart) {
+  Plan plan;
+  run_local(2, [&](World& world) {
+    LaunchCount one(world), other(world);
+    agree_on_binding(world, plan, {}, one, {});
+    agree_on_binding(world, plan, {}, other, {});
+    if (world.rank() == 0) other.add();
+    world.barrier();
+    EXPECT_NO_THROW(agree_on_binding(world, plan, {}, one, {}));
+  });
+}
+
+}  // namespace
+}  // namespace chorale::test
