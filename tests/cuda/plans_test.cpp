@@ -1,10 +1,11 @@
 // Plans from files on GPUs, one process a GPU, bit for bit what the CPU backend makes of them:
 //
-//   plans_test [--share-gpus] PLAN...
+//   plans_test [--share-gpus [--results FILE]] PLAN...
 //
-// --share-gpus: where there are fewer GPUs than ranks, ranks are threads of one process and several have one
-// GPU; plans of which not all blocks are then resident are named and left out. Shows that plans of many ranks
-// are right, and nothing of how fast they are.
+// --results: a row for each plan, with tabs: its name, its ranks, the GPUs that they had, and yes or what is
+// wrong. --share-gpus: where there are fewer GPUs than ranks, ranks are threads of one process and several
+// have one GPU; plans of which not all blocks are then resident are named and left out. Shows that plans of
+// many ranks are right, and nothing of how fast they are.
 //
 // Each plan runs with two element types, several sizes and both forms of packets, three times with new data
 // and no host synchronisation between. Plans that the CPU backend refuses are named, with its reason, and
@@ -19,6 +20,8 @@
 #include <chorale/executor.hpp>
 #include <chorale/json.hpp>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -92,6 +95,7 @@ Outputs run_on_cpu(World& world, Executor& executor, const Plan& plan, const Cas
                             .bytes = of.bytes,
                             .dtype = of.dtype,
                             .packet = of.packet});
+    world.barrier();  // a plan may leave it to its author who is done with whose memory
     outputs.push_back(std::move(output));
   }
   return outputs;
@@ -170,12 +174,16 @@ struct Work {
   std::vector<std::vector<Outputs>> expected;
 };
 
+/// A plan of the `test` collective has to end, no more: its parts need not wait for each other.
+bool says_its_result(const Plan& plan) { return plan.collective != "test"; }
+
 /// On the CPU. \return why it cannot be; empty: it is done
 std::string prepare(Work& work) {
   try {
     work.plan = load(work.file);
     work.cases = cases_of(work.plan);
     if (work.cases.empty()) return "no size suits it";
+    if (!says_its_result(work.plan)) return "";
     const int ranks = int(work.plan.ranks());
     Config config = Config::load();
     config.backend = "cpu";
@@ -214,8 +222,9 @@ bool all_resident(const Plan& plan, int devices) {
   return *std::max_element(blocks.begin(), blocks.end()) <= size_t(multiprocessors);
 }
 
+/// \param of_plan  by plan: how many cases failed, of all ranks that share it; -1: it was left out
 /// \return how many cases failed
-int run_rank(World& world, const std::vector<Work>& all) {
+int run_rank(World& world, const std::vector<Work>& all, std::vector<std::atomic<int>>& of_plan) {
   const int rank = world.rank(), ranks = world.ranks();
   int failed = 0;
   try {
@@ -225,19 +234,22 @@ int run_rank(World& world, const std::vector<Work>& all) {
     Room room;
     cudaStream_t stream = nullptr;
     must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-    for (const Work& work : all) {
+    for (size_t number = 0; number < all.size(); ++number) {
+      const Work& work = all[number];
       if (int(work.plan.ranks()) != ranks) continue;
       if (devices < ranks && !all_resident(work.plan, devices)) {
         if (rank == 0) std::printf("skipped %s: too many thread blocks share a GPU\n", work.file.c_str());
+        of_plan[number] = -1;
         continue;
       }
       for (size_t at = 0; at < work.cases.size(); ++at) {
+        const Outputs seen = run_on_gpu(world, executor, work.plan, work.cases[at], room, stream);
         const std::string wrong =
-            difference(run_on_gpu(world, executor, work.plan, work.cases[at], room, stream),
-                       work.expected[at][size_t(rank)]);
+            says_its_result(work.plan) ? difference(seen, work.expected[at][size_t(rank)]) : "";
         // Peers may still read from here.
         world.barrier();
         if (wrong.empty()) continue;
+        ++of_plan[number];
         if (++failed <= 5) {
           std::printf("FAILED rank %d: %s: %s: %s\n", rank, work.file.c_str(), work.cases[at].name().c_str(),
                       wrong.c_str());
@@ -259,7 +271,8 @@ int run_process(int rank, const std::vector<Work>& all, int ranks, const std::st
     if (const int devices = device_count(); devices < ranks)
       throw std::runtime_error(std::to_string(ranks) + " GPUs needed, found: " + std::to_string(devices));
     World world = World::join(address, rank, ranks, cuda_config().join());
-    return run_rank(world, all);
+    std::vector<std::atomic<int>> of_plan(all.size());
+    return run_rank(world, all, of_plan);
   } catch (const std::exception& error) {
     std::printf("FAILED rank %d: %s\n", rank, error.what());
     std::fflush(stdout);
@@ -268,10 +281,27 @@ int run_process(int rank, const std::vector<Work>& all, int ranks, const std::st
 }
 
 /// In a process of its own, too. \return how many cases failed, of all ranks
-int run_threads(const std::vector<Work>& all, int ranks) {
+int run_threads(const std::vector<Work>& all, int ranks, const std::string& results) {
   setenv("CUDA_MODULE_LOADING", "EAGER", 1);  // a kernel that others wait for cannot be loaded beside them
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    std::printf("FAILED %d ranks: no GPU\n", ranks);
+    return 1;
+  }
   std::atomic<int> failed{0};
-  run_local(ranks, [&](World& world) { failed += run_rank(world, all); });
+  std::vector<std::atomic<int>> of_plan(all.size());
+  run_local(ranks, [&](World& world) { failed += run_rank(world, all, of_plan); });
+  if (results.empty()) return failed;
+  std::ofstream rows(results, std::ios::app);
+  for (size_t number = 0; number < all.size(); ++number) {
+    if (int(all[number].plan.ranks()) != ranks) continue;
+    const int wrong = of_plan[number];
+    const std::string verdict = wrong < 0    ? "too many thread blocks share a GPU"
+                                : wrong == 0 ? says_its_result(all[number].plan) ? "yes" : "ends"
+                                             : "NO: " + std::to_string(wrong) + " cases";
+    rows << std::filesystem::path(all[number].file).stem().string() << '\t' << ranks << '\t'
+         << std::min(ranks, devices) << '\t' << verdict << '\n';
+  }
   return failed;
 }
 
@@ -281,7 +311,11 @@ int main(int argc, char** argv) {
   std::vector<Work> all;
   std::vector<int> sizes;
   const bool share = argc > 1 && std::string(argv[1]) == "--share-gpus";
-  for (int at = share ? 2 : 1; at < argc; ++at) {
+  const bool writes = share && argc > 3 && std::string(argv[2]) == "--results";
+  const std::string results = writes ? argv[3] : "";
+  const int first = writes ? 4 : share ? 2 : 1;
+  if (writes) std::ofstream(results) << "plan\tranks\tgpus\tverdict\n";
+  for (int at = first; at < argc; ++at) {
     Work work{.file = argv[at], .plan = {}, .cases = {}, .expected = {}};
     const std::string refused = prepare(work);
     if (!refused.empty()) {
@@ -300,7 +334,7 @@ int main(int argc, char** argv) {
     for (int rank = 0; rank < (share ? 1 : ranks); ++rank) {
       children.push_back(fork());  // before anything of CUDA
       if (children.back() != 0) continue;
-      const int wrong = share ? run_threads(all, ranks) : run_process(rank, all, ranks, address);
+      const int wrong = share ? run_threads(all, ranks, results) : run_process(rank, all, ranks, address);
       std::fflush(stdout);
       _exit(wrong != 0);
     }
@@ -311,6 +345,6 @@ int main(int argc, char** argv) {
     }
   }
   std::printf("%s: %zu of %d plans taken, %d %s failed\n", failed || all.empty() ? "FAILED" : "passed",
-              all.size(), argc - (share ? 2 : 1), failed, share ? "numbers of ranks" : "ranks");
+              all.size(), argc - first, failed, share ? "numbers of ranks" : "ranks");
   return failed != 0 || all.empty();
 }
