@@ -78,7 +78,7 @@ Diagnostics compile(Plan& plan, const CompileOptions& options) {
     }
     return findings;
   }
-  return findings;
+  return check(plan, options.target, options.allow);
 }
 
 }  // namespace chorale

@@ -66,6 +66,7 @@ void Recording::set_options(const ProgramOptions& options, Here at) {
   compile_options_.fuse = options.fuse;
   compile_options_.auto_sync = options.auto_sync;
   compile_options_.replication = options.replication;
+  compile_options_.target = options.target;
   plan_.protocol = options.protocol;
   plan_.reuse_resources = options.reuse_resources;
   plan_.use_double_scratch_buffer = options.use_double_scratch_buffer;

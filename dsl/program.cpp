@@ -19,9 +19,9 @@ Diagnostics Program::diagnostics() const { return Recording::of(*this).findings(
 Plan Program::recorded() const { return Recording::of(*this).finished(); }
 CompileOptions Program::compile_options() const { return Recording::of(*this).compile_options(); }
 
-Compiled Program::compile() const {
+Compiled Program::compile(const CompileOptions& options) const {
   Compiled compiled{recorded(), diagnostics()};
-  if (compiled.ok()) compiled.diagnostics = chorale::compile(compiled.plan, compile_options());
+  if (compiled.ok()) compiled.diagnostics = chorale::compile(compiled.plan, options);
   return compiled;
 }
 

@@ -48,6 +48,21 @@ void declare_wanted(CLI::App& app, Wanted& wanted, const std::string& what_it_is
   app.add_option("--name", wanted.name, "Which program, if a source has several")->type_name("NAME");
 }
 
+void declare_aim(CLI::App& app, Aim& aim, const std::string& target_by_default) {
+  const std::vector<std::string> words(std::begin(target_names), std::end(target_names));
+  app.add_option("--target", aim.target, "Whose executor: " + join(words) + "; " + target_by_default)
+      ->type_name("TARGET")
+      ->check(one_of("target", words));
+  app.add_option("--allow", aim.allow,
+                 "A check of the target to leave out, by the name in brackets; may be repeated")
+      ->type_name("CHECK")
+      ->allow_extra_args(false);
+}
+
+Target target_of(const std::string& word) {
+  return Target(std::find(std::begin(target_names), std::end(target_names), word) - std::begin(target_names));
+}
+
 bool names_program(const std::string& what) {
   if (is_source(what) || is_plugin(what)) return true;
   if (what == "-" || what.ends_with(".json")) return false;
@@ -96,11 +111,15 @@ dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words) 
   return settings;
 }
 
-Built build_program(const std::string& name, const dsl::Parameters::Settings& settings) {
+Built build_program(const std::string& name, const dsl::Parameters::Settings& settings, const Aim& aim) {
   Progress progress;
   progress("compiling " + name);
   try {
-    dsl::Compiled compiled = dsl::build(name, settings).compile();
+    const dsl::Program program = dsl::build(name, settings);
+    CompileOptions options = program.compile_options();
+    if (!aim.target.empty()) options.target = target_of(aim.target);
+    options.allow = aim.allow;
+    dsl::Compiled compiled = program.compile(options);
     return {std::move(compiled.plan), std::move(compiled.diagnostics)};
   } catch (const std::invalid_argument& error) {
     throw Failure(Exit::command_wrong, error.what());
@@ -123,6 +142,16 @@ Plan load_plan(const std::string& path) {
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::runtime_error& error) {
+    throw Failure(Exit::command_wrong, error.what());
+  }
+}
+
+Diagnostics check_plan(const Plan& plan, const Aim& aim) {
+  Diagnostics findings = chorale::check(plan);
+  if (!findings.empty()) return findings;
+  try {
+    return chorale::check(plan, aim.target.empty() ? Target::chorale : target_of(aim.target), aim.allow);
+  } catch (const std::invalid_argument& error) {
     throw Failure(Exit::command_wrong, error.what());
   }
 }

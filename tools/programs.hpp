@@ -9,6 +9,7 @@
 #include "chorale/diagnostic.hpp"
 #include "chorale/dsl/registry.hpp"
 #include "chorale/plan.hpp"
+#include "chorale/target.hpp"
 #include "tools/command.hpp"
 
 namespace chorale::tools {
@@ -33,16 +34,31 @@ std::string load_program(const Wanted&);
 /// "key=value" words as settings.
 dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words);
 
+/// --target and --allow: for whose executor, and which of its checks to leave out.
+struct Aim {
+  std::string target;  ///< empty: as the program says
+  std::vector<std::string> allow;
+};
+
+/// Adds both options to a command.
+void declare_aim(CLI::App&, Aim&, const std::string& target_by_default);
+
+/// The target of a word that declare_aim() accepted.
+Target target_of(const std::string& word);
+
 /// A program's plan, or its findings.
 struct Built {
   Plan plan;
   Diagnostics diagnostics;
 };
-Built build_program(const std::string& name, const dsl::Parameters::Settings&);
+Built build_program(const std::string& name, const dsl::Parameters::Settings&, const Aim& = {});
 
 /// Reads a plan file, "-" being standard input.
 /// \throws Failure plan_wrong if the text is no plan, command_wrong if it cannot be read
 Plan load_plan(const std::string& path);
+
+/// What the checks find, and those of the target (ours if `aim` names none) if they find nothing.
+Diagnostics check_plan(const Plan&, const Aim&);
 
 /// Prints the findings to stderr. True if there were any.
 bool report(const Plan&, const Diagnostics&);

@@ -42,7 +42,9 @@ bool holds_mark(const Plan& plan) {
 
 }  // namespace
 
-bool pass::mark_requirements(Plan& plan, const CompileOptions&) {
+bool pass::mark_requirements(Plan& plan, const CompileOptions& options) {
+  // What MSCCL++ lacks is a finding of that target, or was allowed there.
+  if (options.target == Target::mscclpp) return false;
   std::vector<std::string>& listed = plan.extension.requirements;
   bool changed = false;
   for (const Gpu& gpu : plan.gpus) {

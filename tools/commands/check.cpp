@@ -10,17 +10,23 @@
 namespace chorale::tools {
 
 Action command::check(CLI::App& app) {
-  auto paths = std::make_shared<std::vector<std::string>>();
-  app.add_option("plan", *paths, "Plan files; - is standard input")->required();
-  return [paths] {
+  struct Options {
+    std::vector<std::string> paths;
+    Aim aim;
+  };
+  auto options = std::make_shared<Options>();
+  app.add_option("plan", options->paths, "Plan files; - is standard input")->required();
+  declare_aim(app, options->aim, std::string(target_names[size_t(Target::chorale)]) + " by default");
+  return [options] {
+    const std::vector<std::string>& paths = options->paths;
     Exit worst = Exit::well;
     // Every plan is looked at, also behind one that is wrong.
-    for (const std::string& path : *paths) {
+    for (const std::string& path : paths) {
       Progress progress;
       progress("checking " + path);
       try {
         const Plan plan = load_plan(path);
-        if (report(plan, chorale::check(plan))) {
+        if (report(plan, check_plan(plan, options->aim))) {
           worst = std::max(worst, Exit::plan_wrong);
           continue;
         }
@@ -31,7 +37,7 @@ Action command::check(CLI::App& app) {
         std::cout << (path == "-" ? "standard input" : path) << ": ok, " << plan.collective << " of "
                   << count(plan.ranks(), "rank") << ", " << count(ops, "operation") << '\n';
       } catch (const Failure& failure) {
-        if (paths->size() == 1) throw;
+        if (paths.size() == 1) throw;
         std::cout.flush();
         std::cerr << "error: " << failure.what() << '\n';
         worst = std::max(worst, failure.exit);

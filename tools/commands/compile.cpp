@@ -12,12 +12,14 @@ namespace chorale::tools {
 Action command::compile(CLI::App& app) {
   struct Options {
     Wanted wanted;
+    Aim aim;
     std::string output = "-";
     bool help_program = false;
   };
   auto options = std::make_shared<Options>();
   declare_wanted(app, options->wanted,
                  "A C++ source (*.cpp), a plugin (*.so) or the name of a shipped algorithm");
+  declare_aim(app, options->aim, "by default what the program says");
   app.add_option("-o,--output", options->output, "Where the plan goes; - is standard output")
       ->type_name("FILE");
   app.add_flag("--help-program", options->help_program, "List the parameters of the program instead");
@@ -36,7 +38,7 @@ Action command::compile(CLI::App& app) {
                 << parameters_help(program);
       return Exit::well;
     }
-    const Built built = build_program(name, settings);
+    const Built built = build_program(name, settings, options->aim);
     if (report(built.plan, built.diagnostics)) return Exit::plan_wrong;
     write_output(options->output, write(built.plan));
     return Exit::well;

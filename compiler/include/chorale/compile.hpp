@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "chorale/diagnostic.hpp"
+#include "chorale/target.hpp"
 
 namespace chorale {
 
@@ -14,12 +15,14 @@ enum class ReplicationPolicy : uint8_t {
   none,         ///< one instance, whatever `instances` says
 };
 
-/// What the rewrites do; says nothing about what the program computes.
+/// What the rewrites do, and for whom; says nothing about what the program computes.
 struct CompileOptions {
   bool fuse = true;       ///< MSCCL++: instr_fusion
   bool auto_sync = true;  ///< dependency_sync
   uint32_t instances = 1;
   ReplicationPolicy replication = ReplicationPolicy::interleaved;
+  Target target = Target::chorale;
+  std::vector<std::string> allow = {};  ///< checks of the target to leave out, by name
 };
 
 namespace pass {
@@ -31,7 +34,7 @@ namespace pass {
 /// Runs every check; the first check with findings ends it, with all its findings.
 Diagnostics check(const Plan&);
 
-/// Runs the checks, then each rewrite, then the checks again.
+/// Runs the checks, then each rewrite, then the checks again, and in the end those of the target.
 Diagnostics compile(Plan&, const CompileOptions& = {});
 
 }  // namespace chorale

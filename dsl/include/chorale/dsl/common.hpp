@@ -22,6 +22,7 @@ using chorale::Protocol;
 using chorale::ReduceOp;
 using chorale::ReplicationPolicy;
 using chorale::SyncType;
+using chorale::Target;
 
 /// MSCCL++'s names for two of them.
 using BufferType = chorale::BufferKind;

@@ -25,6 +25,7 @@ struct ProgramOptions {
   bool use_double_scratch_buffer = false;
   int64_t buffer_alignment = 16;                                 ///< bytes; at least 1
   uint64_t min_message_size = 0, max_message_size = UINT64_MAX;  ///< bytes; min is not above max
+  Target target = Target::chorale;                               ///< for whose executor it is compiled
 };
 
 /// A compiled plan, and what was found. A plan with findings is not to be run.
@@ -70,7 +71,9 @@ class Program {
   /// Runs the checks and the rewrites on a copy of what is recorded, so a second call gives the same.
   /// With findings of its own it stops there: the plan is then as recorded.
   /// Source: MSCCL++ to_json().
-  Compiled compile() const;
+  Compiled compile() const { return compile(compile_options()); }
+  /// As compile(), with other options than those of the program.
+  Compiled compile(const CompileOptions&) const;
 
  private:
   friend class Recording;

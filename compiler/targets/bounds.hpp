@@ -1,0 +1,19 @@
+#pragma once
+/// \file
+/// What one operation may hold, by target: where fusion stops.
+
+#include "chorale/target.hpp"
+
+namespace chorale {
+
+struct OpBounds {
+  size_t operands;       ///< sources, and also destinations
+  size_t channels;       ///< channel ids
+  size_t semaphores;     ///< semaphore ids
+  bool mixed_transfers;  ///< the sources of one put may be in several buffers
+  bool moving_chains;    ///< x = a + b; x = x + c is one reduction also where x is not a
+};
+
+const OpBounds& op_bounds(Target);
+
+}  // namespace chorale

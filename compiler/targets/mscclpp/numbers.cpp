@@ -1,0 +1,87 @@
+// Chunk counts, bytes and alignments. What depends on the size of a message is looked at for the largest
+// one that the plan names; a plan for messages of any size is the caller's to keep below 2^32 bytes.
+
+#include "checks.hpp"
+
+namespace chorale::mscclpp {
+namespace {
+
+/// Bytes of a chunk in the largest message; 0 if the plan names none or has no chunks.
+uint64_t largest_chunk(const Plan& plan, const Gpu& gpu) {
+  if (plan.max_message_size == UINT64_MAX) return 0;
+  const BufferKind bounded = plan.collective == "allgather" ? BufferKind::output : BufferKind::input;
+  const uint64_t chunks = gpu.chunks[size_t(bounded)];
+  return chunks ? (plan.max_message_size + chunks - 1) / chunks : 0;
+}
+
+}  // namespace
+
+void chunk_counts(const Plan& plan, Finder& find) {
+  for (const Gpu& gpu : plan.gpus) {
+    for (const BufferKind buffer : {BufferKind::input, BufferKind::output, BufferKind::scratch}) {
+      const std::string name =
+          "the " + std::string(buffer_names[size_t(buffer)]) + " of " + rank_name(gpu.id) + " has ";
+      const std::string path = path_of("gpus", gpu.id, chunks_key(size_t(buffer)));
+      const uint64_t chunks = gpu.chunks[size_t(buffer)];
+      if (!chunks && buffer != BufferKind::scratch)
+        find.add_at(path, name + "0 chunks, but MSCCL++ needs at least 1: it divides by their number");
+      if (chunks > max_bytes)
+        find.add_at(path, name + count(chunks, "chunk") + ", but MSCCL++ counts to " + number(max_bytes));
+    }
+  }
+}
+
+void message_sizes(const Plan& plan, Finder& find) {
+  if (plan.min_message_size > max_least_message) {
+    find.add_at("/min_message_size", "the smallest message has " + count(plan.min_message_size, "byte") +
+                                         ", but MSCCL++ reads at most " + number(max_least_message));
+  }
+  for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
+    const uint64_t bytes = largest_chunk(plan, gpu);
+    if (!bytes) return;
+    for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
+      const uint64_t each = is_packet(field.role) ? 2 * bytes : bytes;
+      const uint64_t end = operand.index + operand.size;
+      if (end <= max_bytes / each) return;
+      find.add(at,
+               std::string(field.name) + " of " + name_of(op) + " ends " + count(end, "chunk") + " of " +
+                   count(each, "byte") + " into its buffer, but MSCCL++ counts to " + number(max_bytes) +
+                   " bytes",
+               "lower the largest message of the plan, " + count(plan.max_message_size, "byte"),
+               operand_path(block, op, operand));
+    });
+  });
+}
+
+void alignment(const Plan& plan, Finder& find) {
+  bool reduces = false;
+  for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace) {
+    reduces |= shape(op.code).has(Role::Reduce);
+  });
+  const uint64_t needed = reduces ? reduce_alignment : copy_alignment;
+  if (plan.buffer_alignment % needed == 0) return;
+  find.add_at("/buffer_alignment", "the buffer alignment is " + count(plan.buffer_alignment, "byte") +
+                                       ", but MSCCL++ " + (reduces ? "reduces " : "copies ") +
+                                       number(needed) + " bytes at a time");
+}
+
+void turns(const Plan& plan, Finder& find) {
+  for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock&, const Op& op, const Op*, OpPlace at) {
+    if (!shape(op.code).has(Role::Loop)) return;
+    if (op.unit_bytes > max_bytes || op.chunks > max_bytes) {
+      find.add(at, "this pipeline has units of " + count(op.unit_bytes, "byte") + " and covers " +
+                       count(op.chunks, "chunk") + ", but MSCCL++ counts to " + number(max_bytes));
+      return;
+    }
+    const uint64_t bytes = largest_chunk(plan, gpu);
+    if (!bytes || !op.unit_bytes || !op.chunks) return;
+    if (bytes <= max_turns * op.unit_bytes / op.chunks) return;
+    find.add(at,
+             "this pipeline takes more than " + number(max_turns) + " turns of " +
+                 count(op.unit_bytes, "byte") + " for " + count(op.chunks, "chunk") + " of " +
+                 count(bytes, "byte") + ", but MSCCL++ counts to " + number(max_turns),
+             "take larger units, or lower the largest message of the plan");
+  });
+}
+
+}  // namespace chorale::mscclpp

@@ -1,0 +1,36 @@
+// What MSCCL++ does not reduce rightly, and operations that it does not know.
+
+#include "checks.hpp"
+
+namespace chorale::mscclpp {
+
+void reduce_operator(const Plan& plan, Finder& find) {
+  for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace at) {
+    if (!shape(op.code).has(Role::Reduce) || op.reduce_op == ReduceOp::sum) return;
+    find.add(
+        at,
+        name_of(op) + " has the operator " + reduce_op_name(op.reduce_op) + ", but MSCCL++ computes a sum",
+        {}, "reduce_op");
+  });
+}
+
+void switch_reduce(const Plan& plan, Finder& find) {
+  for_each_op(plan, [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
+    if (op.code != Opcode::switch_reduce) return;
+    find.add(at,
+             "'switch_reduce' of " + count(block.sources(op)[0].size, "chunk") +
+                 " is not followed by a broadcast that makes its result superfluous, but MSCCL++ has no "
+                 "reduction without one",
+             "broadcast the result over the same channel, right behind it, and read it from there");
+  });
+}
+
+void extensions(const Plan& plan, Finder& find) {
+  for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace at) {
+    if (!info(op.code).mnemonic.starts_with("chorale_")) return;
+    find.add(at, name_of(op) + " is an operation of ours, but MSCCL++ knows only its own",
+             "compile the program for the target mscclpp");
+  });
+}
+
+}  // namespace chorale::mscclpp

@@ -1,0 +1,36 @@
+// Semaphores that MSCCL++'s executor gets wrong. Its acquire takes one and, if there was none left, waits
+// until the value is what it was before. With a single acquirer that value is zero whenever it waits, and
+// no one else lowers it again. With two, the one can lower it before the other has seen it raised: both then
+// wait for one that is there.
+
+#include <map>
+
+#include "checks.hpp"
+
+namespace chorale::mscclpp {
+
+void shared_semaphores(const Plan& plan, Finder& find) {
+  struct First {
+    uint32_t block;
+    OpPlace at;
+  };
+  std::map<std::pair<uint32_t, uint32_t>, First> acquirers;  // by rank and semaphore
+  for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
+    if (!shape(op.code).has(Role::Acquire)) return;
+    std::span<const uint32_t> ids = block.op_ids(op);
+    for (size_t k = 0; k < ids.size(); ++k) {
+      const auto [entry, fresh] = acquirers.try_emplace({gpu.id, ids[k]}, First{block.id, at});
+      const bool twice = std::find(ids.begin(), ids.begin() + k, ids[k]) != ids.begin() + k;
+      if (entry->second.block == block.id && !twice) continue;
+      find.add(at,
+               "semaphore " + number(ids[k]) + " of " + rank_name(gpu.id) + " is acquired " +
+                   (twice ? "twice in one operation"
+                          : "by thread block " + number(block.id) + " and by thread block " +
+                                number(entry->second.block)) +
+                   ", but MSCCL++ loses releases with more than 1 acquirer",
+               "give each acquirer a semaphore of its own");
+    }
+  });
+}
+
+}  // namespace chorale::mscclpp

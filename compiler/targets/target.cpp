@@ -1,0 +1,71 @@
+// The tables of the targets.
+
+#include "chorale/target.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "bounds.hpp"
+#include "chorale/did_you_mean.hpp"
+#include "mscclpp/checks.hpp"
+
+namespace chorale {
+namespace {
+
+using Run = void (*)(const Plan&, mscclpp::Finder&);
+
+constexpr TargetCheck mscclpp_checks[] = {
+#define CHECK(name, summary) {"mscclpp_" #name, summary},
+#include "mscclpp/checks.def"
+};
+
+constexpr Run mscclpp_runs[] = {
+#define CHECK(name, summary) mscclpp::name,
+#include "mscclpp/checks.def"
+};
+
+}  // namespace
+
+void mscclpp::Finder::add(std::optional<OpPlace> at, std::string text, std::string help, std::string path) {
+  if (at) {
+    const uint32_t line = plan_.gpus[at->rank].threadblocks[at->threadblock].ops[at->op].at;
+    if (line && !known_.insert(line).second) return;
+  }
+  report_.add(at, std::move(text), std::move(help), std::move(path));
+}
+
+std::span<const TargetCheck> target_checks(Target target) {
+  if (target == Target::mscclpp) return mscclpp_checks;
+  return {};
+}
+
+Diagnostics check(const Plan& plan, Target target, const std::vector<std::string>& allow) {
+  const std::span<const TargetCheck> checks = target_checks(target);
+  for (const std::string& name : allow) {
+    std::vector<std::string_view> names;
+    for (const TargetCheck& check : checks) names.push_back(check.name);
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    throw std::invalid_argument("the target " + std::string(target_names[size_t(target)]) +
+                                " has no check '" + name + "'" + did_you_mean(name, names));
+  }
+  Diagnostics findings;
+  for (size_t k = 0; k < checks.size(); ++k) {
+    if (std::find(allow.begin(), allow.end(), checks[k].name) != allow.end()) continue;
+    mscclpp::Finder find(plan, checks[k].name.data(), findings);
+    mscclpp_runs[k](plan, find);
+  }
+  return findings;
+}
+
+const OpBounds& op_bounds(Target target) {
+  // Ours takes any number. But what a plan of ours has, MSCCL++ shall hold wherever it has the operations
+  // for it, and lists that are longer gain nothing: an operation costs little.
+  static constexpr OpBounds ours{mscclpp::max_operands, mscclpp::max_channels, mscclpp::max_semaphores, true,
+                                 true};
+  // Their executor would run such chains, but their compiler does not make them.
+  static constexpr OpBounds theirs{mscclpp::max_operands, mscclpp::max_channels, mscclpp::max_semaphores,
+                                   false, false};
+  return target == Target::mscclpp ? theirs : ours;
+}
+
+}  // namespace chorale

@@ -1,0 +1,337 @@
+// The limits of MSCCL++'s executor and the shapes that it runs wrongly: each has a check of its own, and a
+// plan just within it passes.
+
+#include <stdexcept>
+
+#include "helpers.hpp"
+
+namespace chorale {
+namespace {
+
+using enum Opcode;
+constexpr ChannelType memory = ChannelType::memory, port = ChannelType::port,
+                      switched = ChannelType::switched;
+
+/// What the target finds in a plan that the other checks accept.
+std::string found(const Plan& plan, const std::vector<std::string>& allow = {}) {
+  Diagnostics others;
+  pass::structure(plan, others);
+  pass::bounds(plan, others);
+  EXPECT_EQ(all_texts(others), "");
+  return all_texts(check(plan, Target::mscclpp, allow));
+}
+
+void pipeline_of(Plan& plan, uint32_t body) {
+  Op& op = add(block(plan), pipeline);
+  op.body = body;
+  op.unit_bytes = 64;
+  op.chunks = 1;
+}
+
+TEST(Target, OursHasNoChecks) {
+  Plan plan = two_ranks();
+  add(block(plan), flush, {}, {}, {0}, port);
+  EXPECT_TRUE(target_checks(Target::chorale).empty());
+  EXPECT_EQ(all_texts(check(plan, Target::chorale)), "");
+}
+
+TEST(Target, AllowLeavesOneCheckOut) {
+  Plan plan = two_ranks();
+  add(block(plan), flush, {}, {}, {0}, port);
+  add(block(plan), Opcode::reduce, {in(0), in(1)}, {in(0)}).reduce_op = ReduceOp::max;
+  EXPECT_EQ(found(plan),
+            "[mscclpp_flush] 'flush' waits for 1 port channel, but MSCCL++ waits for none\n"
+            "[mscclpp_reduce_operator] 'reduce' has the operator max, but MSCCL++ computes a sum\n");
+  EXPECT_EQ(found(plan, {"mscclpp_flush"}),
+            "[mscclpp_reduce_operator] 'reduce' has the operator max, but MSCCL++ computes a sum\n");
+  try {
+    check(plan, Target::mscclpp, {"mscclpp_flus"});
+    ADD_FAILURE() << "accepted";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(error.what(),
+                 "the target mscclpp has no check 'mscclpp_flus', did you mean 'mscclpp_flush'?");
+  }
+}
+
+TEST(Target, OneFindingForALine) {
+  Plan plan = two_ranks();
+  plan.source = {{"mine.cpp", 7}};
+  for (const uint32_t rank : {0, 1}) add(block(plan, rank), flush, {}, {}, {rank}, port).at = 1;
+  const Diagnostics findings = check(plan, Target::mscclpp);
+  EXPECT_EQ(
+      render(plan, findings),
+      "mine.cpp:7: error: 'flush' waits for 1 port channel, but MSCCL++ waits for none [mscclpp_flush]\n"
+      "  rank 0, thread block 0, op 0: "
+      "{\"name\":\"flush\",\"channel_ids\":[0],\"channel_type\":\"port\"}\n"
+      "help: use put_with_signal_and_flush\n1 error\n");
+}
+
+TEST(Target, BlockOperations) {
+  Plan plan = two_ranks();
+  for (int k = 0; k < 64; ++k) add(block(plan), nop);
+  EXPECT_EQ(found(plan), "");
+  add(block(plan), nop);
+  EXPECT_EQ(
+      found(plan),
+      "[mscclpp_block_operations] thread block 0 of rank 0 has 65 operations, but MSCCL++ runs at most 64\n");
+}
+
+TEST(Target, Operands) {
+  for (const uint64_t others : {9, 10}) {
+    Plan plan = two_ranks();
+    std::vector<Operand> sources{out(0)};
+    for (uint64_t k = 0; k < others; ++k) sources.push_back(in(k % 8));
+    add(block(plan), Opcode::reduce, sources, {out(0)});
+    EXPECT_EQ(found(plan), others == 9
+                               ? ""
+                               : "[mscclpp_operands] 'reduce' has 11 sources, but MSCCL++ holds at most "
+                                 "10 of an operation\n");
+  }
+}
+
+TEST(Target, IdsOfAnOperation) {
+  for (const uint32_t more : {0, 1}) {
+    Plan plan = two_ranks();
+    for (Gpu& gpu : plan.gpus) {
+      gpu.channels[0].connected_to.assign(9, 1 - gpu.id);
+      gpu.semaphores.assign(17, 0);
+      for (ThreadBlock& block : gpu.threadblocks) block.channels[0].ids = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+    }
+    std::vector<uint32_t> ids;
+    for (uint32_t id = 0; id < 16 + more; ++id) ids.push_back(id);
+    add(block(plan), sem_release, {}, {}, ids);
+    ids.resize(8 + more);
+    add(block(plan), signal, {}, {}, ids, memory);
+    EXPECT_EQ(
+        found(plan),
+        more ? "[mscclpp_channels] 'signal' has 9 channels, but MSCCL++ holds at most 8 of an operation\n"
+               "[mscclpp_semaphores] 'sem_release' has 17 semaphores, but MSCCL++ holds at most 16 of an "
+               "operation\n"
+             : "");
+  }
+}
+
+TEST(Target, TablesOfABlock) {
+  for (const uint32_t more : {0, 1}) {
+    Plan plan = two_ranks();
+    for (Gpu& gpu : plan.gpus) {
+      gpu.channels[0].connected_to.assign(17, 1 - gpu.id);
+      while (gpu.remote_buffers.size() < 17) gpu.remote_buffers.push_back(gpu.remote_buffers[1]);
+    }
+    std::vector<uint32_t> ids;
+    for (uint32_t id = 0; id < 16 + more; ++id) ids.push_back(id);
+    block(plan).channels[0].ids = ids;
+    block(plan).remote_buffers[0].ids = ids;
+    for (const uint32_t id : ids) {
+      add(block(plan), signal, {}, {}, {id}, memory);
+      add(block(plan), put, {in(0)}, {at(id, 0)}, {}, memory);
+    }
+    const Diagnostics findings = check(plan, Target::mscclpp);
+    EXPECT_EQ(
+        all_texts(findings),
+        more ? "[mscclpp_block_channels] thread block 0 of rank 0 has 17 memory channels, but MSCCL++ holds "
+               "at most 16 of a thread block\n"
+               "[mscclpp_block_remote_buffers] thread block 0 of rank 0 reaches 17 remote buffers over "
+               "memory channels, but MSCCL++ holds at most 16 of a thread block\n"
+             : "");
+    if (more) {
+      // Where the author went past the limit.
+      EXPECT_EQ(findings[0].at->op, 32u);
+      EXPECT_EQ(findings[1].at->op, 33u);
+    }
+  }
+}
+
+TEST(Target, Barriers) {
+  Plan plan = two_ranks();
+  const auto meet = [&](uint32_t id) {
+    for (const uint32_t on : {0, 1}) add(block(plan, 0, on), barrier, {}, {}, {id}).participants = 2;
+  };
+  meet(15);
+  EXPECT_EQ(found(plan), "");
+  meet(16);
+  const std::string text =
+      "[mscclpp_barriers] this is barrier 16 of rank 0, but MSCCL++ has 16, numbers 0 to 15\n";
+  EXPECT_EQ(found(plan), text + text);
+}
+
+TEST(Target, PortResources) {
+  Plan plan = two_ranks();
+  plan.gpus[0].channels[1].connected_to.assign(1025, 1);
+  plan.gpus[0].remote_buffers.assign(510, plan.gpus[0].remote_buffers[0]);
+  EXPECT_EQ(
+      found(plan),
+      "[mscclpp_port_resources] rank 0 has 1025 port channels, but MSCCL++ holds at most 1024\n"
+      "[mscclpp_port_resources] rank 0 reaches 510 remote buffers over port channels, but MSCCL++ holds at "
+      "most 509\n");
+}
+
+TEST(Target, ChunkCounts) {
+  Plan plan = two_ranks();
+  plan.gpus[0].chunks[1] = 0;
+  plan.gpus[1].chunks[2] = uint64_t(1) << 32;
+  EXPECT_EQ(
+      found(plan),
+      "[mscclpp_chunk_counts] the output of rank 0 has 0 chunks, but MSCCL++ needs at least 1: it divides by "
+      "their number\n"
+      "[mscclpp_chunk_counts] the scratch of rank 1 has 4294967296 chunks, but MSCCL++ counts to "
+      "4294967295\n");
+}
+
+TEST(Target, MessageSizes) {
+  Plan plan = two_ranks();
+  add(block(plan), copy, {in(7)}, {out(0)});
+  EXPECT_EQ(found(plan), "");  // of any size: the caller's business
+  plan.max_message_size = (uint64_t(1) << 32) - 8;
+  EXPECT_EQ(found(plan), "");
+  plan.min_message_size = plan.max_message_size = uint64_t(1) << 32;
+  EXPECT_EQ(
+      found(plan),
+      "[mscclpp_message_sizes] the smallest message has 4294967296 bytes, but MSCCL++ reads at most "
+      "2147483647\n"
+      "[mscclpp_message_sizes] src of 'copy' ends 8 chunks of 536870912 bytes into its buffer, but MSCCL++ "
+      "counts to 4294967295 bytes\n");
+}
+
+TEST(Target, Alignment) {
+  Plan plan = two_ranks();
+  plan.buffer_alignment = 4;
+  EXPECT_EQ(found(plan), "");
+  add(block(plan), Opcode::reduce, {in(0), in(1)}, {in(0)});
+  EXPECT_EQ(found(plan),
+            "[mscclpp_alignment] the buffer alignment is 4 bytes, but MSCCL++ reduces 16 bytes at a time\n");
+  plan.buffer_alignment = 2;
+  block(plan).ops.clear();
+  EXPECT_EQ(found(plan),
+            "[mscclpp_alignment] the buffer alignment is 2 bytes, but MSCCL++ copies 4 bytes at a time\n");
+}
+
+TEST(Target, Turns) {
+  Plan plan = two_ranks();
+  pipeline_of(plan, 1);
+  add(block(plan), copy, {in(0)}, {out(0)});
+  plan.max_message_size = 8 * 64 * 65535;
+  EXPECT_EQ(found(plan), "");
+  plan.max_message_size += 8;
+  EXPECT_EQ(found(plan),
+            "[mscclpp_turns] this pipeline takes more than 65535 turns of 64 bytes for 1 chunk of 4194241 "
+            "bytes, but "
+            "MSCCL++ counts to 65535\n");
+  plan.max_message_size = UINT64_MAX;
+  block(plan).ops[0].unit_bytes = uint64_t(1) << 32;
+  EXPECT_EQ(
+      found(plan),
+      "[mscclpp_turns] this pipeline has units of 4294967296 bytes and covers 1 chunk, but MSCCL++ counts to "
+      "4294967295\n");
+}
+
+TEST(Target, Pipelines) {
+  Plan plan = two_ranks();
+  plan.protocol = Protocol::LL;
+  Op& outside = add(block(plan), copy, {in(0)}, {out(0)});
+  outside.group_size = 2;
+  pipeline_of(plan, 3);
+  add(block(plan), copy, {in(0)}, {out(0)}).group_size = 2;
+  add(block(plan), put_packets, {in(0, 2)}, {at(2, 0, 2)}, {}, memory);
+  add(block(plan), Opcode::reduce, {out(0), scratch(0)}, {out(0)});
+  EXPECT_EQ(
+      found(plan),
+      "[mscclpp_pipelined_groups] 'copy' of a pipeline is shared by 2 thread blocks, but MSCCL++ counts the "
+      "turns of whole chunks and moves bytes behind the slices\n"
+      "[mscclpp_pipelined_packets] 'put_packets' of a pipeline moves packets, but MSCCL++ moves all of its 2 "
+      "chunks in every turn\n");
+  plan.reuse_resources = true;
+  EXPECT_NE(
+      found(plan).find("[mscclpp_pipelined_scratch] 'reduce' of a pipeline is between scratch and another"),
+      std::string::npos);
+}
+
+TEST(Target, Transfers) {
+  Plan plan = two_ranks();
+  plan.protocol = Protocol::LL;
+  add(block(plan), get, {at(0, 2)}, {scratch(2)}, {0}, memory);
+  add(block(plan), put, {in(0), in(1)}, {at(1, 0), at(1, 1)}, {}, memory);
+  add(block(plan), put_packets, {in(0)}, {at(2, 0)}, {}, memory);
+  EXPECT_EQ(found(plan), "");
+  add(block(plan), get, {at(0, 2)}, {scratch(3)}, {0}, memory);
+  add(block(plan), put, {in(0), out(1)}, {at(1, 0), at(1, 1)}, {}, memory);
+  add(block(plan), put_packets, {in(0)}, {at(2, 0)}, {0}, port);
+  EXPECT_EQ(
+      found(plan),
+      "[mscclpp_get_offsets] 'get' reads from chunk 2 of the peer to chunk 3 here, but MSCCL++ takes each "
+      "offset for the other\n"
+      "[mscclpp_put_sources] 'put' reads from input and from output, but MSCCL++ takes all from input\n"
+      "[mscclpp_port_packets] 'put_packets' reads 1 chunk of plain data, but over a port channel MSCCL++ "
+      "takes "
+      "them for packets\n");
+}
+
+TEST(Target, SwitchReductionsAndOperationsOfOurs) {
+  Plan plan = two_ranks();
+  plan.protocol = Protocol::LL;
+  add(block(plan), switch_reduce_broadcast, {at(0, 0)}, {at(0, 0)}, {}, switched);
+  EXPECT_EQ(found(plan), "");
+  add(block(plan), switch_reduce, {at(0, 0)}, {in(0)}, {}, switched);
+  add(block(plan), combine_packets, {scratch(0), scratch(1)}, {out(0)});
+  EXPECT_EQ(
+      found(plan),
+      "[mscclpp_switch_reduce] 'switch_reduce' of 1 chunk is not followed by a broadcast that makes its "
+      "result "
+      "superfluous, but MSCCL++ has no reduction without one\n"
+      "[mscclpp_extensions] 'combine_packets' is an operation of ours, but MSCCL++ knows only its own\n");
+}
+
+TEST(Target, PacketsInSimple) {
+  Plan plan = two_ranks();
+  add(block(plan), copy_packets, {in(0)}, {scratch(0)});
+  EXPECT_EQ(found(plan),
+            "[mscclpp_packet_protocol] 'copy_packets' moves packets in the protocol Simple, but MSCCL++ then "
+            "has room "
+            "for half of the 8 chunks of scratch\n");
+}
+
+TEST(Target, DoubleScratch) {
+  Plan plan = two_ranks();
+  plan.protocol = Protocol::LL;
+  plan.use_double_scratch_buffer = true;
+  add(block(plan), put_packets, {in(0)}, {at(2, 0)}, {}, memory);
+  add(block(plan), copy, {in(0)}, {scratch(0)});
+  add(block(plan), put, {scratch(0)}, {at(1, 0)}, {}, memory);
+  EXPECT_EQ(found(plan), "");
+  const auto wrong = [](const char* what) {
+    return std::string("[mscclpp_double_scratch] ") + what +
+           " of a double scratch buffer, but MSCCL++ takes the first half of it in every call\n";
+  };
+  add(block(plan), put, {in(0)}, {at(2, 3)}, {}, memory);
+  add(block(plan), put, {scratch(4)}, {at(1, 0)}, {0}, port);
+  add(block(plan), switch_broadcast, {in(0)}, {at(1, 5)}, {}, switched);
+  EXPECT_EQ(found(plan), wrong("dst of 'put' is chunk 3") + wrong("src of 'put' is chunk 4") +
+                             wrong("dst of 'switch_broadcast' is chunk 5"));
+}
+
+TEST(Target, ReusedAddresses) {
+  Plan plan = two_ranks();
+  plan.reuse_resources = true;
+  add(block(plan), put, {in(0)}, {at(2, 0)}, {}, memory);
+  EXPECT_EQ(found(plan), "");
+  add(block(plan), put, {in(0)}, {at(1, 3)}, {}, memory);
+  EXPECT_EQ(
+      found(plan),
+      "[mscclpp_reused_addresses] dst of 'put' is chunk 3 of a peer's output with resources reused, but "
+      "MSCCL++ then keeps the address of the first call\n");
+}
+
+TEST(Target, SharedSemaphores) {
+  Plan plan = two_ranks();
+  for (int turn = 0; turn < 2; ++turn) add(block(plan), sem_acquire, {}, {}, {0});
+  add(block(plan, 0, 1), sem_release, {}, {}, {0});
+  EXPECT_EQ(found(plan), "");
+  add(block(plan, 0, 1), sem_acquire, {}, {}, {0});
+  EXPECT_EQ(found(plan),
+            "[mscclpp_shared_semaphores] semaphore 0 of rank 0 is acquired by thread block 1 and by thread "
+            "block 0, "
+            "but MSCCL++ loses releases with more than 1 acquirer\n");
+}
+
+}  // namespace
+}  // namespace chorale
