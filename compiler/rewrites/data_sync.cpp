@@ -2,11 +2,12 @@
 //
 // Right because every operation gets a fence wherever it asked for one: a nop, or a
 // nop or barrier that stands there anyway. A fence at the edge of a pipeline's body
-// does not count for what is outside, nor the other way round: the body runs again,
-// and a turn's first operation follows the last one of the turn before.
+// does not count for what is outside (where it does, fuse has dropped the one outside),
+// nor the other way round: the body runs again, and a turn's first operation follows
+// the last one of the turn before.
 //
 // Costs one thread synchronisation for each nop; two neighbours that both ask for
-// one share it.
+// one share it, unless the author wants nothing joined and MSCCL++'s operations.
 
 #include "../roles.hpp"
 #include "chorale/compile.hpp"
@@ -18,7 +19,9 @@ bool wants(const Op& op, SyncType side) { return uint8_t(op.sync) & uint8_t(side
 
 class Expansion {
  public:
-  explicit Expansion(const std::vector<Op>& ops) : ops_(ops) { out.reserve(ops.size() * 2); }
+  Expansion(const std::vector<Op>& ops, bool share) : ops_(ops), share_(share) {
+    out.reserve(ops.size() * 2);
+  }
 
   std::vector<Op> out;
 
@@ -28,6 +31,10 @@ class Expansion {
     const Op* owed = nullptr;  // the last operation wants a fence behind it
     for (size_t at = from; at < to; ++at) {
       const Op& op = ops_[at];
+      if (owed && !share_) {
+        fence(*owed);
+        owed = nullptr;
+      }
       if (is_fence(op)) {
         owed = nullptr;
       } else if (owed || (wants(op, SyncType::before) && !fenced)) {
@@ -42,8 +49,8 @@ class Expansion {
         out[position].body = uint32_t(out.size() - position - 1);
         at += op.body;
       }
-      fenced = is_fence(op);
-      if (wants(op, SyncType::after) && !fenced) owed = &op;
+      fenced = is_fence(op) && share_;
+      if (wants(op, SyncType::after) && !is_fence(op)) owed = &op;
     }
     if (owed) fence(*owed);
   }
@@ -56,18 +63,20 @@ class Expansion {
   }
 
   const std::vector<Op>& ops_;
+  const bool share_;
 };
 
 }  // namespace
 
-bool pass::data_sync(Plan& plan, const CompileOptions&) {
+bool pass::data_sync(Plan& plan, const CompileOptions& options) {
+  const bool share = options.fuse || options.target != Target::mscclpp;
   bool changed = false;
   for (Gpu& gpu : plan.gpus) {
     for (ThreadBlock& block : gpu.threadblocks) {
       bool any = false;
       for (const Op& op : block.ops) any |= op.sync != SyncType::none;
       if (!any) continue;
-      Expansion expansion(block.ops);
+      Expansion expansion(block.ops, share);
       expansion.list(0, block.ops.size());
       block.ops = std::move(expansion.out);
       changed = true;

@@ -21,6 +21,10 @@
 // groups. Other overlaps are compared by chunk, which may cost a nop that the units
 // would not need.
 //
+// For MSCCL++ a pipeline counts as one operation with all accesses of its body, as it does
+// there. For us its fences count: what stands before a fence of every turn is ordered with
+// what stands behind it, also outside the pipeline, which has at least one turn.
+//
 // Costs one thread synchronisation for each nop and O(n log n) time.
 
 #include <algorithm>
@@ -113,8 +117,12 @@ class Touched {
 /// Decides for one thread block which operations get a nop in front.
 class Synchronizer {
  public:
-  Synchronizer(const Plan& plan, const Gpu& gpu, const ThreadBlock& block)
-      : nop_before(block.ops.size()), plan_(plan), gpu_(gpu), block_(block) {}
+  Synchronizer(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, bool whole_pipelines)
+      : nop_before(block.ops.size()),
+        plan_(plan),
+        gpu_(gpu),
+        block_(block),
+        whole_pipelines_(whole_pipelines) {}
 
   std::vector<bool> nop_before;
 
@@ -171,7 +179,7 @@ class Synchronizer {
     separate_turns(from, to);
     Touched head;
     size_t fence = from;
-    for (; fence < to && !fenced(fence); ++fence) {
+    for (; fence < to && (whole_pipelines_ || !fenced(fence)); ++fence) {
       for (const Slice& slice : slices(fence)) head.add(slice.access);
     }
     if (before.conflicts(head)) {
@@ -179,7 +187,7 @@ class Synchronizer {
       before.clear();
     }
     if (fence < to) before.clear();
-    before.add(inside);
+    before.add(whole_pipelines_ ? head : inside);
   }
 
   /// Puts a nop where a turn first touches what the turn before touched since its last fence.
@@ -222,6 +230,7 @@ class Synchronizer {
   const Plan& plan_;
   const Gpu& gpu_;
   const ThreadBlock& block_;
+  const bool whole_pipelines_;
   std::vector<Access> accesses_;
   Ranges sent_, sent_again_;  // slots that the block has written packets to; more than once
   int loops_ = 0;             // pipelines around the operation
@@ -259,7 +268,7 @@ bool pass::dependency_sync(Plan& plan, const CompileOptions& options) {
   bool changed = false;
   for (Gpu& gpu : plan.gpus) {
     for (ThreadBlock& block : gpu.threadblocks) {
-      Synchronizer synchronizer(plan, gpu, block);
+      Synchronizer synchronizer(plan, gpu, block, options.target == Target::mscclpp);
       Touched touched;
       synchronizer.list(0, block.ops.size(), touched);
       const std::vector<bool>& nops = synchronizer.nop_before;

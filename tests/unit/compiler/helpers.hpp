@@ -106,4 +106,30 @@ inline std::string all_texts(const Diagnostics& findings) {
   return text;
 }
 
+/// A pipeline of the next `body` operations.
+inline Op& loop(Plan& plan, uint32_t body) {
+  Op& op = add(block(plan), Opcode::pipeline);
+  op.body = body;
+  op.unit_bytes = 64;
+  op.chunks = 1;
+  return op;
+}
+
+/// The mnemonics after one rewrite; the plan before it passes the first two checks, and still does after it.
+inline std::string after(bool (*rewrite)(Plan&, const CompileOptions&), Plan& plan,
+                         const CompileOptions& options = {}) {
+  const auto sound = [&](const char* when) {
+    Diagnostics found;
+    pass::structure(plan, found);
+    pass::bounds(plan, found);
+    EXPECT_EQ(all_texts(found), "") << when;
+  };
+  const std::string before = write(plan);
+  sound("before");
+  const bool changed = rewrite(plan, options);
+  sound("after");
+  EXPECT_TRUE(changed || write(plan) == before);
+  return words(plan);
+}
+
 }  // namespace chorale

@@ -1,0 +1,198 @@
+// What each kind of rule for joining two operations demands.
+//
+// Right, for all kinds: what no join may change is the order of two accesses to one
+// chunk. Operations that work element by element keep it where the chunks are the
+// very same, because one thread then does both in order; any other overlap of the two
+// with a write forbids the join, in this rank's memory and in a peer's.
+//
+// Operations that wait are joined only if no other block of the rank waits on the same:
+// taking two things in any order, instead of one after the other, can else take what
+// another block needs to go on. Two transfers that signal on one channel are not joined:
+// the signal of the one could go out before the data of the other, which it announces.
+//
+// A chain of reductions in a 16-bit or 8-bit type is rounded once instead of at every
+// link, which is why its result may differ in the last bit from that of the parts.
+
+#include "join.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "../resolve.hpp"
+#include "../roles.hpp"
+
+namespace chorale {
+namespace {
+
+template <class T>
+std::vector<T> joined(std::span<const T> left, std::span<const T> right) {
+  std::vector<T> both(left.begin(), left.end());
+  both.insert(both.end(), right.begin(), right.end());
+  return both;
+}
+
+}  // namespace
+
+Joiner::Joiner(const Plan& plan, const Gpu& gpu, ThreadBlock& block, const OpBounds& bounds,
+               std::optional<Readers>& readers, std::optional<Waiters>& waiters)
+    : plan_(plan), gpu_(gpu), block_(block), bounds_(bounds), readers_(readers), waiters_(waiters) {}
+
+std::span<const Operand> Joiner::sources(const Op& op) const { return std::as_const(block_).sources(op); }
+std::span<const Operand> Joiner::dests(const Op& op) const { return std::as_const(block_).dests(op); }
+
+bool Joiner::join(Op& left, const Op& right) {
+  const Rule* rule = rule_for(left.code, right.code);
+  if (!rule || left.extra || right.extra) return false;
+  if (rule->join == Join::fence) {
+    if (right.code == rule->result) left = right;
+    return true;
+  }
+  if (left.group_index != right.group_index || left.group_size != right.group_size) return false;
+  Parts parts;
+  if (!matches(*rule, left, right, parts) || !fits(*rule, right.via, parts)) return false;
+  if (!keeps_order(rule->join, left, right)) return false;
+  replace(*rule, left, right, parts);
+  return true;
+}
+
+bool Joiner::matches(const Rule& rule, const Op& left, const Op& right, Parts& parts) {
+  const std::span<const Operand> left_sources = sources(left), right_sources = sources(right);
+  const std::span<const Operand> left_dests = dests(left), right_dests = dests(right);
+  parts.sources.assign(left_sources.begin(), left_sources.end());
+  parts.dests.assign(left_dests.begin(), left_dests.end());
+  const auto all_are = [&](const Operand& made) {
+    return std::all_of(right_sources.begin(), right_sources.end(),
+                       [&](const Operand& source) { return source == made; });
+  };
+  switch (rule.join) {
+    case Join::fence:
+      return true;
+    case Join::ids:
+      return left.via == right.via && unite_ids(left, right, parts);
+    case Join::lists:
+      parts.sources = joined(left_sources, right_sources);
+      parts.dests = joined(left_dests, right_dests);
+      return left.via == right.via && left_sources[0].size == right_sources[0].size &&
+             one_buffer(left, right) && unite_ids(left, right, parts);
+    case Join::forward:
+      parts.dests = joined(left_dests, right_dests);
+      return left.via == right.via && left_sources[0] == right_sources[0] && unite_ids(left, right, parts);
+    case Join::chain:
+      // An average is divided once for each operation.
+      if (left.reduce_op != right.reduce_op || left.reduce_op == ReduceOp::avg || left.via != right.via)
+        return false;
+      parts.sources = joined(left_sources, right_sources.subspan(1));
+      return left_dests[0] == right_sources[0] && left_dests[0] == right_dests[0] &&
+             (bounds_.moving_chains || left_sources[0] == left_dests[0]) && !reads_again(right);
+    case Join::store:
+      parts.dests = joined(left_dests, right_dests);
+      return right.via == ChannelType::memory && all_are(left_dests[0]);
+    case Join::keep:
+      parts.dests = joined(left_dests, right_dests);
+      return all_are(left_dests[0]);
+    case Join::relay:
+      parts.dests = joined(left_dests, right_dests);
+      return right.via == ChannelType::memory && all_are(left_dests[1]);
+    case Join::multicast:
+      parts.dests.assign(right_dests.begin(), right_dests.end());
+      return all_are(left_dests[0]) && left_sources[0].ref == right_dests[0].ref && unused(left, right);
+  }
+  return false;
+}
+
+/// True if one operation of the target takes the sources of both.
+bool Joiner::one_buffer(const Op& left, const Op& right) const {
+  const bool local = shape(left.code).sources[0].role == Role::Read;
+  return !local || bounds_.mixed_transfers || sources(left)[0].ref == sources(right)[0].ref;
+}
+
+/// The ids of both; false if it matters that both name one, or if waiting on both at once could starve
+/// another block.
+bool Joiner::unite_ids(const Op& left, const Op& right, Parts& parts) {
+  const Shape& row = shape(left.code);
+  const std::span<const uint32_t> first = block_.op_ids(left), more = block_.op_ids(right);
+  parts.ids = joined(first, more);
+  const IdKind kind = id_kind(row, left.via);
+  if (kind == IdKind::none) parts.ids.clear();  // memory puts need no channel
+  if (kind == IdKind::none || row.has(Role::Channels)) return true;
+  // Transfers without a signal and releases may come in any order, also those with one id.
+  const bool waits = row.has_any(await_roles) || row.has(Role::Acquire);
+  const bool ordered = waits || row.has_any(post_roles) || row.has(Role::Drain);
+  const bool share = std::find_first_of(first.begin(), first.end(), more.begin(), more.end()) != first.end();
+  if (ordered && share) return false;
+  if (!waits) return true;
+  if (!waiters_) waiters_.emplace(gpu_);
+  return waiters_->only(block_, left) && waiters_->only(block_, right);
+}
+
+/// True if a later source of `right` touches its own destination: it wants the value that the chain has not
+/// stored.
+bool Joiner::reads_again(const Op& right) {
+  std::vector<Access> accesses;
+  list_accesses(plan_, gpu_, block_, right, false, accesses);
+  const auto written =
+      std::find_if(accesses.begin(), accesses.end(), [](const Access& access) { return access.write; });
+  if (written == accesses.end()) return false;
+  return std::count_if(accesses.begin(), accesses.end(),
+                       [&](const Access& access) { return !access.write && overlap(access, *written); }) > 1;
+}
+
+/// True if the chunks that `left` reduces to need not be written: the broadcast stores the same there, or
+/// it is no result and no other operation of any rank reads it.
+bool Joiner::unused(const Op& left, const Op& right) {
+  std::vector<Access> first, second;
+  list_accesses(plan_, gpu_, block_, left, true, first);
+  list_accesses(plan_, gpu_, block_, right, true, second);
+  // Sources come first, and the destination is the last access.
+  if (first.empty()) return false;
+  const Access dropped = first.back();
+  if (std::find(second.begin(), second.end(), dropped) != second.end()) return true;
+  const bool result =
+      dropped.buffer == BufferKind::output || (plan_.inplace && dropped.buffer != BufferKind::scratch);
+  if (result) return false;
+  if (!readers_) readers_.emplace(plan_);
+  return readers_->count(dropped) == Readers::count(first, dropped) + Readers::count(second, dropped);
+}
+
+bool Joiner::fits(const Rule& rule, ChannelType via, const Parts& parts) const {
+  const Shape& row = shape(rule.result);
+  const bool semaphores = id_kind(row, via) == IdKind::semaphore;
+  return parts.sources.size() <= bounds_.operands && parts.dests.size() <= bounds_.operands &&
+         parts.ids.size() <= (semaphores ? bounds_.semaphores : bounds_.channels);
+}
+
+/// True if no two accesses to a chunk change their order.
+bool Joiner::keeps_order(Join join, const Op& left, const Op& right) {
+  if (join == Join::ids) return true;
+  const bool by_element = join != Join::lists && join != Join::forward;
+  first_.clear();
+  second_.clear();
+  list_accesses(plan_, gpu_, block_, left, true, first_);
+  list_accesses(plan_, gpu_, block_, right, true, second_);
+  for (const Access& before : first_) {
+    for (const Access& after : second_) {
+      if (!conflict(before, after)) continue;
+      const bool same =
+          before.packets == after.packets && before.begin == after.begin && before.end == after.end;
+      if (!by_element || !same) return false;
+    }
+  }
+  return true;
+}
+
+void Joiner::replace(const Rule& rule, Op& left, const Op& right, const Parts& parts) {
+  left.code = rule.result;
+  if (left.via == ChannelType::none)
+    left.via = shape(rule.result).has(Role::Via) ? right.via : ChannelType::none;
+  left.sync = SyncType(uint8_t(left.sync) | uint8_t(right.sync));
+  left.first_operand = uint32_t(block_.operands.size());
+  left.sources = uint32_t(parts.sources.size());
+  left.destinations = uint32_t(parts.dests.size());
+  left.first_id = uint32_t(block_.ids.size());
+  left.ids = uint32_t(parts.ids.size());
+  block_.operands.insert(block_.operands.end(), parts.sources.begin(), parts.sources.end());
+  block_.operands.insert(block_.operands.end(), parts.dests.begin(), parts.dests.end());
+  block_.ids.insert(block_.ids.end(), parts.ids.begin(), parts.ids.end());
+}
+
+}  // namespace chorale

@@ -1,0 +1,256 @@
+// What fuse joins, and what it must leave alone. D2 to D12 are faults of MSCCL++'s compiler that it must not
+// have.
+
+#include <utility>
+
+#include "helpers.hpp"
+
+namespace chorale {
+namespace {
+
+using enum Opcode;
+constexpr ChannelType memory = ChannelType::memory, port = ChannelType::port,
+                      switched = ChannelType::switched;
+
+TEST(Fuse, JoinsControlOperations) {
+  Plan plan = two_ranks();
+  add(block(plan), signal, {}, {}, {0}, memory).sync = SyncType::both;
+  add(block(plan), signal, {}, {}, {1}, memory).sync = SyncType::both;
+  add(block(plan), wait, {}, {}, {0}, memory).sync = SyncType::both;
+  add(block(plan), wait, {}, {}, {1}, memory).sync = SyncType::both;
+  EXPECT_EQ(after(pass::fuse, plan), "signal wait");
+  EXPECT_EQ(text(plan, 0), R"({"name":"signal","channel_ids":[0,1],"channel_type":"memory"})");
+  EXPECT_EQ(block(plan).ops[0].sync, SyncType::both);
+}
+
+TEST(Fuse, KeepsOneChannelTwice) {
+  Plan plan = two_ranks();
+  for (int turn = 0; turn < 2; ++turn) add(block(plan), signal, {}, {}, {0}, memory);
+  EXPECT_EQ(after(pass::fuse, plan), "signal signal");
+}
+
+TEST(Fuse, KeepsIdsWithTheirThreadOrFencesThem) {
+  using Ids = std::vector<uint32_t>;
+  struct Step {
+    Opcode code;
+    Ids ids;
+  };
+  // Each id is an operation; none asks for a fence.
+  const auto fused = [](const std::vector<Step>& steps, bool turns = false) {
+    Plan plan = two_ranks();
+    uint32_t body = 0;
+    for (const Step& step : steps) body += uint32_t(step.ids.size());
+    if (turns) loop(plan, body);
+    for (const Step& step : steps) {
+      for (const uint32_t id : step.ids) {
+        if (step.code == put) {
+          add(block(plan), put, {in(id)}, {at(1, id)}, {id}, port);
+        } else {
+          add(block(plan), step.code, {}, {}, {id}, port);
+        }
+      }
+    }
+    after(pass::fuse, plan);
+    return after(pass::data_sync, plan);
+  };
+  EXPECT_EQ(fused({{put, {0, 1}}, {signal, {0, 1}}}), "put signal");      // thread k does both of channel k
+  EXPECT_EQ(fused({{put, {0, 1}}, {signal, {1, 0}}}), "put nop signal");  // a signal could pass its data
+  EXPECT_EQ(fused({{signal, {0, 1}}, {wait, {0, 1}}}), "signal wait");    // no one waits before it has told
+  EXPECT_EQ(fused({{wait, {0, 1}}, {signal, {0}}}), "wait nop signal");   // tells that both have come
+  EXPECT_EQ(fused({{wait, {0}}, {signal, {0, 1}}}), "wait nop signal");
+  EXPECT_EQ(fused({{wait, {0}}, {signal, {0}}, {put, {0}}}), "wait signal put");  // all by one thread
+  EXPECT_EQ(fused({{wait, {0, 1}}, {put, {0, 1}}}), "wait nop put");
+  EXPECT_EQ(fused({{signal, {0, 1}}, {wait, {0, 1}}}, true), "pipeline(nop signal wait)");
+}
+
+TEST(Fuse, OneChannelTwice) {
+  Plan plan = two_ranks();
+  for (const uint64_t k : {0, 1}) add(block(plan), put, {in(k)}, {at(1, k)}, {0}, port);
+  for (const uint64_t k : {2, 3}) add(block(plan), put_with_signal, {in(k)}, {at(1, k)}, {0}, port);
+  for (int k = 0; k < 2; ++k) add(block(plan), sem_release, {}, {}, {2});
+  // The peer may take the first signal for the first transfer.
+  EXPECT_EQ(after(pass::fuse, plan), "put pws pws sem_release");
+}
+
+TEST(Fuse, WaitsOfTwoBlocksOnOneChannelStayApart) {
+  Plan plan = two_ranks();
+  for (const uint32_t id : {0, 1}) add(block(plan), sem_acquire, {}, {}, {id});
+  Plan shared = plan;
+  for (const uint32_t id : {0, 1}) add(block(shared, 0, 1), sem_acquire, {}, {}, {id});
+  EXPECT_EQ(after(pass::fuse, plan), "sem_acquire");
+  // Two blocks that take two locks in one order may not take them in any order.
+  EXPECT_EQ(after(pass::fuse, shared), "sem_acquire sem_acquire");
+}
+
+TEST(Fuse, JoinsTransfersOfOneSize) {
+  Plan plan = two_ranks();
+  add(block(plan), put, {in(0)}, {at(1, 0)}, {}, memory);
+  add(block(plan), put, {out(1)}, {at(1, 1)}, {}, memory);  // D11: another source buffer is another operand
+  add(block(plan), put, {in(2, 2)}, {at(1, 2, 2)}, {}, memory);
+  add(block(plan), get, {at(0, 0)}, {scratch(0)}, {0}, memory);
+  add(block(plan), get, {at(0, 1)}, {scratch(1)}, {0}, memory);
+  EXPECT_EQ(after(pass::fuse, plan), "put put get");
+  EXPECT_EQ(std::as_const(block(plan)).sources(block(plan).ops[0])[1], out(1));
+}
+
+TEST(Fuse, KeepsTheOrderOfWritesToOneChunk) {
+  Plan plan = two_ranks();
+  add(block(plan), put, {in(0)}, {at(1, 0)}, {}, memory);
+  add(block(plan), put, {in(1)}, {at(1, 0)}, {}, memory);
+  add(block(plan), get, {at(0, 0, 2)}, {scratch(0, 2)}, {0}, memory);
+  add(block(plan), get, {at(0, 1, 2)}, {scratch(1, 2)}, {0}, memory);
+  EXPECT_EQ(after(pass::fuse, plan), "put put get get");
+}
+
+TEST(Fuse, D2ChainsOnlyWhatItAccumulates) {
+  Plan plan = two_ranks();
+  add(block(plan), Opcode::reduce, {in(0), in(1)}, {in(0)});
+  add(block(plan), Opcode::reduce, {in(0), in(2)}, {in(0)});
+  EXPECT_EQ(after(pass::fuse, plan), "re");
+  EXPECT_EQ(block(plan).ops[0].sources, 3u);
+
+  Plan other = two_ranks();
+  add(block(other), Opcode::reduce, {in(0), in(1)}, {out(0)});  // o = x + a; o = x + b
+  add(block(other), Opcode::reduce, {in(0), in(2)}, {out(0)});
+  EXPECT_EQ(after(pass::fuse, other), "re re");
+
+  Plan moved = two_ranks();
+  add(block(moved), Opcode::reduce, {in(0), in(1)}, {out(0)});  // o = x + a; o = o + b
+  add(block(moved), Opcode::reduce, {out(0), in(2)}, {out(0)});
+  Plan theirs = moved;
+  EXPECT_EQ(after(pass::fuse, moved), "re");
+  EXPECT_EQ(after(pass::fuse, theirs, {.target = Target::mscclpp}), "re re");
+
+  Plan twice = two_ranks();
+  add(block(twice), Opcode::reduce, {in(0), in(1)}, {in(0)});  // x += a; x += x
+  add(block(twice), Opcode::reduce, {in(0), in(0)}, {in(0)});
+  EXPECT_EQ(after(pass::fuse, twice), "re re");
+
+  Plan average = two_ranks();
+  for (const uint64_t k : {1, 2})
+    add(block(average), Opcode::reduce, {in(0), in(k)}, {in(0)}).reduce_op = ReduceOp::avg;
+  EXPECT_EQ(after(pass::fuse, average), "re re");
+}
+
+TEST(Fuse, SendsWhatItReduces) {
+  Plan plan = two_ranks();
+  add(block(plan), read_reduce, {in(0), at(0, 0)}, {in(0)}, {}, memory);
+  add(block(plan), put, {in(0)}, {at(0, 0)}, {}, memory);
+  add(block(plan), put, {in(0)}, {at(1, 5)}, {}, memory);
+  EXPECT_EQ(after(pass::fuse, plan), "rres");
+  EXPECT_EQ(block(plan).ops[0].destinations, 3u);
+
+  Plan elsewhere = two_ranks();  // the peer's chunks that are read are not those that are written
+  add(block(elsewhere), read_reduce, {in(0, 2), at(0, 0, 2)}, {in(0, 2)}, {}, memory);
+  add(block(elsewhere), put, {in(0, 2)}, {at(0, 1, 2)}, {}, memory);
+  EXPECT_EQ(after(pass::fuse, elsewhere), "rre put");
+
+  Plan over_port = two_ranks();
+  add(block(over_port), Opcode::reduce, {in(0), in(1)}, {in(0)});
+  add(block(over_port), put, {in(0)}, {at(1, 0)}, {0}, port);
+  EXPECT_EQ(after(pass::fuse, over_port), "re put");
+}
+
+TEST(Fuse, KeepsAndForwardsPackets) {
+  Plan plan = two_ranks();
+  add(block(plan), reduce_packets, {in(0), scratch(0)}, {out(0)});
+  add(block(plan), copy_packets, {out(0)}, {scratch(4)});
+  add(block(plan), read_put_packets, {scratch(4)}, {at(2, 4)}, {}, memory);
+  add(block(plan), put_packets, {out(0)}, {at(2, 5)}, {}, memory);
+  EXPECT_EQ(after(pass::fuse, plan), "recspkt");
+  EXPECT_EQ(
+      text(plan, 0),
+      R"({"name":"recspkt","src_buff":[{"type":"i","index":0,"size":1},{"type":"s","index":0,"size":1}],)"
+      R"("dst_buff":[{"type":"o","index":0,"size":1},{"type":"s","index":4,"size":1},)"
+      R"({"buffer_id":2,"index":4,"size":1},{"buffer_id":2,"index":5,"size":1}],)"
+      R"("channel_type":"memory","reduce_op":"sum"})");
+}
+
+TEST(Fuse, D6AndD7SwitchReductions) {
+  Plan plan = two_ranks();
+  add(block(plan), switch_reduce, {at(0, 0)}, {in(0)}, {}, switched);
+  add(block(plan), switch_broadcast, {in(0)}, {at(0, 3)}, {}, switched);
+  Plan used = plan;
+  EXPECT_EQ(after(pass::fuse, plan), "glres");
+  EXPECT_EQ(text(plan, 0),
+            R"({"name":"glres","src_buff":[{"switch_channel_id":0,"index":0,"size":1}],)"
+            R"("dst_buff":[{"switch_channel_id":0,"index":3,"size":1}],"channel_type":"switch",)"
+            R"("reduce_op":"sum"})");
+  // The chunk that the reduction wrote is read again, here by the peer.
+  add(block(used, 1), get, {at(0, 0)}, {out(5)}, {0}, memory);
+  EXPECT_EQ(after(pass::fuse, used), "glre gstore");
+  // A chunk of the output is a result, unless the broadcast stores it as well.
+  for (const uint64_t broadcast : {3, 1}) {
+    Plan result = two_ranks();
+    add(block(result), switch_reduce, {at(0, 0)}, {out(1)}, {}, switched);
+    add(block(result), switch_broadcast, {out(1)}, {at(0, broadcast)}, {}, switched);
+    EXPECT_EQ(after(pass::fuse, result), broadcast == 1 ? "glres" : "glre gstore");
+  }
+}
+
+TEST(Fuse, D12StopsAtWhatAnOperationHolds) {
+  Plan plan = two_ranks();
+  for (const uint32_t ref : {1, 2}) {
+    for (uint64_t k = 0; k < 8; ++k) add(block(plan), put, {in(k)}, {at(ref, k)}, {}, memory);
+  }
+  EXPECT_EQ(after(pass::fuse, plan), "put put");
+  EXPECT_EQ(block(plan).ops[0].sources, 10u);
+}
+
+TEST(Fuse, D11MscclppTakesTheBufferOfTheFirstSource) {
+  Plan plan = two_ranks();
+  add(block(plan), put, {in(0)}, {at(1, 0)}, {}, memory);
+  add(block(plan), put, {out(1)}, {at(1, 1)}, {}, memory);
+  EXPECT_EQ(after(pass::fuse, plan, {.target = Target::mscclpp}), "put put");
+}
+
+TEST(Fuse, FencesAndBodies) {
+  Plan plan = two_ranks();
+  add(block(plan), nop);
+  add(block(plan), nop);
+  loop(plan, 3);
+  add(block(plan), nop);
+  add(block(plan), nop);
+  add(block(plan), copy, {in(0)}, {out(0)});
+  add(block(plan), nop);
+  EXPECT_EQ(after(pass::fuse, plan), "pipeline(nop copy) nop");
+}
+
+TEST(Fuse, FencesOfTurnsCountOutside) {
+  Plan plan = two_ranks();
+  add(block(plan), wait, {}, {}, {0}, memory).sync = SyncType::both;
+  add(block(plan), nop);
+  loop(plan, 3);
+  add(block(plan), signal, {}, {}, {0}, memory).sync = SyncType::both;
+  add(block(plan), copy, {in(0)}, {out(0)});
+  add(block(plan), wait, {}, {}, {0}, memory).sync = SyncType::both;
+  add(block(plan), nop);
+  add(block(plan), signal, {}, {}, {0}, memory).sync = SyncType::both;
+  EXPECT_EQ(after(pass::fuse, plan), "wait pipeline(signal copy wait) signal");
+  EXPECT_EQ(after(pass::data_sync, plan), "nop wait pipeline(nop signal nop copy nop wait nop) signal nop");
+}
+
+TEST(Fuse, D1AFenceAtTheEndOfATurnIsNoneInFrontOfIt) {
+  for (const bool barriers : {false, true}) {
+    Plan plan = two_ranks();
+    add(block(plan), wait, {}, {}, {0}, memory).sync = SyncType::after;
+    loop(plan, 2);
+    add(block(plan), copy, {in(0)}, {out(0)});
+    if (barriers) {
+      add(block(plan), barrier, {}, {}, {0}).participants = 2;
+      Op& other = add(block(plan, 0, 1), pipeline);
+      other.body = 1;
+      other.unit_bytes = 64;
+      other.chunks = 1;
+      add(block(plan, 0, 1), barrier, {}, {}, {0}).participants = 2;
+    } else {
+      add(block(plan), nop);
+    }
+    after(pass::fuse, plan);
+    EXPECT_EQ(after(pass::data_sync, plan),
+              barriers ? "wait nop pipeline(copy barrier)" : "wait nop pipeline(copy nop)");
+  }
+}
+
+}  // namespace
+}  // namespace chorale

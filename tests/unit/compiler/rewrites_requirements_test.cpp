@@ -1,0 +1,36 @@
+// What a plan says that it needs beyond MSCCL++.
+
+#include "helpers.hpp"
+
+namespace chorale {
+namespace {
+
+using enum Opcode;
+constexpr ChannelType port = ChannelType::port, switched = ChannelType::switched;
+const CompileOptions plain{};
+
+TEST(MarkRequirements, OnlyWhatMscclppLacks) {
+  Plan plan = two_ranks();
+  add(block(plan), Opcode::reduce, {in(0), in(1)}, {in(0)});
+  EXPECT_EQ(after(pass::mark_requirements, plan), "re");
+  add(block(plan), Opcode::reduce, {in(0), in(1)}, {in(0)}).reduce_op = ReduceOp::max;
+  add(block(plan), flush, {}, {}, {0}, port);
+  add(block(plan, 0, 1), switch_reduce, {at(0, 0)}, {in(2)}, {}, switched);
+  EXPECT_EQ(after(pass::mark_requirements, plan), "chorale_require re re flush");
+  EXPECT_EQ(plan.extension.requirements, (std::vector<std::string>{"reduce_op", "flush", "switch_reduce"}));
+  EXPECT_FALSE(pass::mark_requirements(plan, plain));
+  EXPECT_EQ(write(read(write(plan))), write(plan));
+}
+
+TEST(MarkRequirements, AnOperationOfOursIsAMark) {
+  Plan plan = two_ranks();
+  add(block(plan), reduce, {in(0), in(1)}, {in(0)}).reduce_op = ReduceOp::max;
+  add(block(plan, 1), combine_packets, {scratch(0), scratch(1)}, {out(0)});
+  EXPECT_EQ(after(pass::mark_requirements, plan), "re");
+  EXPECT_EQ(plan.extension.requirements, (std::vector<std::string>{"reduce_op", "combine_packets"}));
+  EXPECT_FALSE(pass::mark_requirements(plan, plain));
+  EXPECT_EQ(write(read(write(plan))), write(plan));
+}
+
+}  // namespace
+}  // namespace chorale
