@@ -38,7 +38,7 @@ class Ports:
         """The plan of a program, and a complaint if MSCCL++ would not find in it just what is allowed."""
         output = self.folder / ("-".join([program, *arguments.split()]) + ".json")
         settings = [word for argument in arguments.split() for word in ("--set", argument)]
-        words = ["compile", self.plugin, "--name", program, *settings, "-o", output]
+        words = ["compile", self.plugin, "--name", program, *settings, "--target", "mscclpp", "-o", output]
         done = self.command(*words)
         found = sorted(set(re.findall(r"\[(mscclpp_\w+)\]$", done.stderr, re.MULTILINE)))
         if found != allow.split():
