@@ -18,87 +18,22 @@
 #include <algorithm>
 #include <atomic>
 #include <chorale/executor.hpp>
-#include <chorale/json.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
-#include "tests/cpu/oracle.hpp"
+#include "tests/cuda/plan_work.hpp"
 
 namespace {
 
 using namespace chorale;
-using oracle::Bytes;
-
-constexpr int launches = 3;
+using namespace chorale::test;
 
 void must(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;
   throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(result));
-}
-
-struct Case {
-  uint64_t bytes;
-  DType dtype;
-  PacketForm packet;
-
-  std::string name() const {
-    return std::to_string(bytes) + " bytes of " + dtype_name(dtype) +
-           (packet == PacketForm::ll16 ? ", ll16" : ", ll8");
-  }
-};
-
-/// Small and large, most of them no multiple of 16, of those that the plan takes.
-std::vector<Case> cases_of(const Plan& plan) {
-  std::vector<Case> cases;
-  for (const DType dtype : {DType::i32, DType::bf16}) {
-    const Segmentation segments = segmentation(plan);
-    const uint64_t parts = plan.collective == "allgather" ? segments.output : segments.input;
-    const uint64_t step = parts * dtype_size(dtype);
-    for (const uint64_t wanted :
-         {uint64_t(1), uint64_t(100), uint64_t(4104), uint64_t(65536), uint64_t(3000012)}) {
-      uint64_t bytes = std::max<uint64_t>(wanted / step, 1) * step;
-      bytes = std::max(bytes, (plan.min_message_size + step - 1) / step * step);
-      if (bytes > plan.max_message_size) continue;
-      for (const PacketForm packet : {PacketForm::ll8, PacketForm::ll16})
-        cases.push_back({bytes, dtype, packet});
-    }
-  }
-  const auto same = [](const Case& a, const Case& b) { return a.name() == b.name(); };
-  std::stable_sort(cases.begin(), cases.end(),
-                   [](const Case& a, const Case& b) { return a.name() < b.name(); });
-  cases.erase(std::unique(cases.begin(), cases.end(), same), cases.end());
-  return cases;
-}
-
-Bytes input_of(const Case& of, uint64_t bytes, int rank, int launch) {
-  return oracle::random_elements(of.dtype, bytes, of.bytes * 31 + uint64_t(rank) * 7 + uint64_t(launch));
-}
-
-/// Output by launch.
-using Outputs = std::vector<Bytes>;
-
-/// What a rank's output holds before a launch: some plans write only parts of it.
-constexpr int fresh = 0x5a;
-
-Outputs run_on_cpu(World& world, Executor& executor, const Plan& plan, const Case& of) {
-  const MessageSizes sizes = message_sizes(plan, of.bytes, of.dtype);
-  Outputs outputs;
-  for (int launch = 0; launch < launches; ++launch) {
-    const Bytes input = input_of(of, sizes.input, world.rank(), launch);
-    Bytes output(sizes.output, std::byte(fresh));
-    world.barrier();
-    executor.execute(plan, {.in = input.data(),
-                            .out = output.data(),
-                            .bytes = of.bytes,
-                            .dtype = of.dtype,
-                            .packet = of.packet});
-    world.barrier();  // a plan may leave it to its author who is done with whose memory
-    outputs.push_back(std::move(output));
-  }
-  return outputs;
 }
 
 /// A device buffer that grows with the cases.
@@ -153,53 +88,6 @@ Outputs run_on_gpu(World& world, Executor& executor, const Plan& plan, const Cas
   return outputs;
 }
 
-std::string difference(const Outputs& seen, const Outputs& wanted) {
-  for (size_t launch = 0; launch < wanted.size(); ++launch) {
-    const auto [here, there] =
-        std::mismatch(seen[launch].begin(), seen[launch].end(), wanted[launch].begin());
-    if (here == seen[launch].end()) continue;
-    char text[96];
-    std::snprintf(text, sizeof text, "launch %zu: byte %td of %zu is %02x, not %02x", launch,
-                  here - seen[launch].begin(), seen[launch].size(), unsigned(*here), unsigned(*there));
-    return text;
-  }
-  return "";
-}
-
-/// A plan with what is to come of it: by case and rank.
-struct Work {
-  std::string file;
-  Plan plan;
-  std::vector<Case> cases;
-  std::vector<std::vector<Outputs>> expected;
-};
-
-/// A plan of the `test` collective has to end, no more: its parts need not wait for each other.
-bool says_its_result(const Plan& plan) { return plan.collective != "test"; }
-
-/// On the CPU. \return why it cannot be; empty: it is done
-std::string prepare(Work& work) {
-  try {
-    work.plan = load(work.file);
-    work.cases = cases_of(work.plan);
-    if (work.cases.empty()) return "no size suits it";
-    if (!says_its_result(work.plan)) return "";
-    const int ranks = int(work.plan.ranks());
-    Config config = Config::load();
-    config.backend = "cpu";
-    work.expected.assign(work.cases.size(), std::vector<Outputs>(size_t(ranks)));
-    run_local(ranks, [&](World& world) {
-      Executor executor(world, config);
-      for (size_t at = 0; at < work.cases.size(); ++at) {
-        work.expected[at][size_t(world.rank())] = run_on_cpu(world, executor, work.plan, work.cases[at]);
-      }
-    });
-    return "";
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-}
-
 int device_count() {
   int devices = 0;
   must(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
@@ -222,9 +110,32 @@ bool all_resident(const Plan& plan, int devices) {
   return *std::max_element(blocks.begin(), blocks.end()) <= size_t(multiprocessors);
 }
 
-/// \param of_plan  by plan: how many cases failed, of all ranks that share it; -1: it was left out
+/// What became of a plan.
+struct Verdict {
+  std::atomic<int> wrong{0};  ///< cases, of all ranks that share it
+  std::string said = "-";     ///< by rank 0
+};
+
+/// All cases of a plan. \return how many failed
+int run_plan(World& world, Executor& executor, const Work& work, Room& room, cudaStream_t stream) {
+  int failed = 0;
+  for (size_t at = 0; at < work.cases.size(); ++at) {
+    const Outputs seen = run_on_gpu(world, executor, work.plan, work.cases[at], room, stream);
+    const std::string wrong =
+        says_its_result(work.plan) ? difference(seen, work.expected[at][size_t(world.rank())]) : "";
+    world.barrier();  // peers may still read from here
+    if (wrong.empty()) continue;
+    if (++failed > 5) continue;
+    std::printf("FAILED rank %d: %s: %s: %s\n", world.rank(), work.file.c_str(),
+                work.cases[at].name().c_str(), wrong.c_str());
+    std::fflush(stdout);
+  }
+  return failed;
+}
+
+/// \param verdicts  by plan
 /// \return how many cases failed
-int run_rank(World& world, const std::vector<Work>& all, std::vector<std::atomic<int>>& of_plan) {
+int run_rank(World& world, const std::vector<Work>& all, std::vector<Verdict>& verdicts) {
   const int rank = world.rank(), ranks = world.ranks();
   int failed = 0;
   try {
@@ -237,25 +148,27 @@ int run_rank(World& world, const std::vector<Work>& all, std::vector<std::atomic
     for (size_t number = 0; number < all.size(); ++number) {
       const Work& work = all[number];
       if (int(work.plan.ranks()) != ranks) continue;
+      std::string said = says_its_result(work.plan) ? "yes" : "ends";
       if (devices < ranks && !all_resident(work.plan, devices)) {
-        if (rank == 0) std::printf("skipped %s: too many thread blocks share a GPU\n", work.file.c_str());
-        of_plan[number] = -1;
-        continue;
-      }
-      for (size_t at = 0; at < work.cases.size(); ++at) {
-        const Outputs seen = run_on_gpu(world, executor, work.plan, work.cases[at], room, stream);
-        const std::string wrong =
-            says_its_result(work.plan) ? difference(seen, work.expected[at][size_t(rank)]) : "";
-        // Peers may still read from here.
-        world.barrier();
-        if (wrong.empty()) continue;
-        ++of_plan[number];
-        if (++failed <= 5) {
-          std::printf("FAILED rank %d: %s: %s: %s\n", rank, work.file.c_str(), work.cases[at].name().c_str(),
-                      wrong.c_str());
+        said = "too many thread blocks share a GPU";
+        if (rank == 0) std::printf("skipped %s: %s\n", work.file.c_str(), said.c_str());
+      } else {
+        try {
+          const int wrong = run_plan(world, executor, work, room, stream);
+          verdicts[number].wrong += wrong;
+          failed += wrong;
+        } catch (const RunError& error) {
+          // One of the `test` collective may wait for what nobody sends.
+          if (says_its_result(work.plan)) ++failed;
+          if (says_its_result(work.plan) || rank == 0)
+            std::printf("%s rank %d: %s: %s\n", says_its_result(work.plan) ? "FAILED" : "stopped", rank,
+                        work.file.c_str(), error.what());
           std::fflush(stdout);
+          said = says_its_result(work.plan) ? "NO: stopped" : "told where it waits";
+          world.reset();
         }
       }
+      if (rank == 0) verdicts[number].said = said;
     }
   } catch (const std::exception& error) {
     std::printf("FAILED rank %d: %s\n", rank, error.what());
@@ -271,8 +184,8 @@ int run_process(int rank, const std::vector<Work>& all, int ranks, const std::st
     if (const int devices = device_count(); devices < ranks)
       throw std::runtime_error(std::to_string(ranks) + " GPUs needed, found: " + std::to_string(devices));
     World world = World::join(address, rank, ranks, cuda_config().join());
-    std::vector<std::atomic<int>> of_plan(all.size());
-    return run_rank(world, all, of_plan);
+    std::vector<Verdict> verdicts(all.size());
+    return run_rank(world, all, verdicts);
   } catch (const std::exception& error) {
     std::printf("FAILED rank %d: %s\n", rank, error.what());
     std::fflush(stdout);
@@ -283,22 +196,22 @@ int run_process(int rank, const std::vector<Work>& all, int ranks, const std::st
 /// In a process of its own, too. \return how many cases failed, of all ranks
 int run_threads(const std::vector<Work>& all, int ranks, const std::string& results) {
   setenv("CUDA_MODULE_LOADING", "EAGER", 1);  // a kernel that others wait for cannot be loaded beside them
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);  // nor can a copy pass a kernel in one hardware queue
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
     std::printf("FAILED %d ranks: no GPU\n", ranks);
     return 1;
   }
   std::atomic<int> failed{0};
-  std::vector<std::atomic<int>> of_plan(all.size());
-  run_local(ranks, [&](World& world) { failed += run_rank(world, all, of_plan); });
+  std::vector<Verdict> verdicts(all.size());
+  run_local(ranks, [&](World& world) { failed += run_rank(world, all, verdicts); });
   if (results.empty()) return failed;
   std::ofstream rows(results, std::ios::app);
   for (size_t number = 0; number < all.size(); ++number) {
     if (int(all[number].plan.ranks()) != ranks) continue;
-    const int wrong = of_plan[number];
-    const std::string verdict = wrong < 0    ? "too many thread blocks share a GPU"
-                                : wrong == 0 ? says_its_result(all[number].plan) ? "yes" : "ends"
-                                             : "NO: " + std::to_string(wrong) + " cases";
+    const int wrong = verdicts[number].wrong;
+    const std::string verdict =
+        wrong == 0 ? verdicts[number].said : "NO: " + std::to_string(wrong) + " cases are not the CPU's";
     rows << std::filesystem::path(all[number].file).stem().string() << '\t' << ranks << '\t'
          << std::min(ranks, devices) << '\t' << verdict << '\n';
   }

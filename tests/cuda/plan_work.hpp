@@ -1,0 +1,129 @@
+/// \file
+/// Plans from files and what the CPU backend makes of them, for plans_test.
+#pragma once
+
+#include <algorithm>
+#include <chorale/executor.hpp>
+#include <chorale/json.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "tests/cpu/oracle.hpp"
+
+namespace chorale::test {
+
+using oracle::Bytes;
+
+/// Of each case, with new data and no host synchronisation between.
+constexpr int launches = 3;
+
+struct Case {
+  uint64_t bytes;
+  DType dtype;
+  PacketForm packet;
+
+  std::string name() const {
+    return std::to_string(bytes) + " bytes of " + dtype_name(dtype) +
+           (packet == PacketForm::ll16 ? ", ll16" : ", ll8");
+  }
+};
+
+/// Small and large, most of them no multiple of 16, of those that the plan takes.
+inline std::vector<Case> cases_of(const Plan& plan) {
+  std::vector<Case> cases;
+  for (const DType dtype : {DType::i32, DType::bf16}) {
+    const Segmentation segments = segmentation(plan);
+    const uint64_t parts = plan.collective == "allgather" ? segments.output : segments.input;
+    const uint64_t step = parts * dtype_size(dtype);
+    for (const uint64_t wanted :
+         {uint64_t(1), uint64_t(100), uint64_t(4104), uint64_t(65536), uint64_t(3000012)}) {
+      uint64_t bytes = std::max<uint64_t>(wanted / step, 1) * step;
+      bytes = std::max(bytes, (plan.min_message_size + step - 1) / step * step);
+      if (bytes > plan.max_message_size) continue;
+      for (const PacketForm packet : {PacketForm::ll8, PacketForm::ll16})
+        cases.push_back({bytes, dtype, packet});
+    }
+  }
+  const auto same = [](const Case& a, const Case& b) { return a.name() == b.name(); };
+  std::stable_sort(cases.begin(), cases.end(),
+                   [](const Case& a, const Case& b) { return a.name() < b.name(); });
+  cases.erase(std::unique(cases.begin(), cases.end(), same), cases.end());
+  return cases;
+}
+
+inline Bytes input_of(const Case& of, uint64_t bytes, int rank, int launch) {
+  return oracle::random_elements(of.dtype, bytes, of.bytes * 31 + uint64_t(rank) * 7 + uint64_t(launch));
+}
+
+/// Output by launch.
+using Outputs = std::vector<Bytes>;
+
+/// What a rank's output holds before a launch: some plans write only parts of it.
+constexpr int fresh = 0x5a;
+
+inline Outputs run_on_cpu(World& world, Executor& executor, const Plan& plan, const Case& of) {
+  const MessageSizes sizes = message_sizes(plan, of.bytes, of.dtype);
+  Outputs outputs;
+  for (int launch = 0; launch < launches; ++launch) {
+    const Bytes input = input_of(of, sizes.input, world.rank(), launch);
+    Bytes output(sizes.output, std::byte(fresh));
+    world.barrier();
+    executor.execute(plan, {.in = input.data(),
+                            .out = output.data(),
+                            .bytes = of.bytes,
+                            .dtype = of.dtype,
+                            .packet = of.packet});
+    world.barrier();  // a plan may leave it to its author who is done with whose memory
+    outputs.push_back(std::move(output));
+  }
+  return outputs;
+}
+inline std::string difference(const Outputs& seen, const Outputs& wanted) {
+  for (size_t launch = 0; launch < wanted.size(); ++launch) {
+    const auto [here, there] =
+        std::mismatch(seen[launch].begin(), seen[launch].end(), wanted[launch].begin());
+    if (here == seen[launch].end()) continue;
+    char text[96];
+    std::snprintf(text, sizeof text, "launch %zu: byte %td of %zu is %02x, not %02x", launch,
+                  here - seen[launch].begin(), seen[launch].size(), unsigned(*here), unsigned(*there));
+    return text;
+  }
+  return "";
+}
+
+/// A plan with what is to come of it: by case and rank.
+struct Work {
+  std::string file;
+  Plan plan;
+  std::vector<Case> cases;
+  std::vector<std::vector<Outputs>> expected;
+};
+
+/// A plan of the `test` collective has to end, no more: its parts need not wait for each other.
+inline bool says_its_result(const Plan& plan) { return plan.collective != "test"; }
+
+/// On the CPU. \return why it cannot be; empty: it is done
+inline std::string prepare(Work& work) {
+  try {
+    work.plan = load(work.file);
+    work.cases = cases_of(work.plan);
+    if (work.cases.empty()) return "no size suits it";
+    if (!says_its_result(work.plan)) return "";
+    const int ranks = int(work.plan.ranks());
+    Config config = Config::load();
+    config.backend = "cpu";
+    work.expected.assign(work.cases.size(), std::vector<Outputs>(size_t(ranks)));
+    run_local(ranks, [&](World& world) {
+      Executor executor(world, config);
+      for (size_t at = 0; at < work.cases.size(); ++at) {
+        work.expected[at][size_t(world.rank())] = run_on_cpu(world, executor, work.plan, work.cases[at]);
+      }
+    });
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+}  // namespace chorale::test
