@@ -46,7 +46,7 @@ constexpr std::array<Shape, count> make_shapes() {
   return shapes;
 }
 
-constexpr std::array<Shape, count> shapes = make_shapes();
+constexpr std::array<Shape, count> all_shapes = make_shapes();
 
 // What shape_of() and Shape::field rely on: the order of the fields, and `many` only at the end of a list.
 constexpr bool well_formed() {
@@ -71,7 +71,7 @@ const OpInfo& info(Opcode code) { return table[size_t(code)]; }
 
 std::span<const OpInfo> op_table() { return table; }
 
-const Shape& shape(Opcode code) { return shapes[size_t(code)]; }
+constinit const Shape* const shapes = all_shapes.data();
 
 int find_opcode(std::string_view word) {
   for (size_t code = 0; code < count; ++code) {

@@ -35,6 +35,7 @@ Diagnostics check_instances(const Plan& plan, uint32_t instances) {
   if (instances < 1 || instances > max_instances) {
     return finding("the program has " + times + ", expected 1 to " + std::to_string(max_instances));
   }
+  if (instances == 1) return {};
   for (const Gpu& gpu : plan.gpus) {
     for (const uint64_t chunks : gpu.chunks) {
       if (chunks <= max_chunks / instances) continue;

@@ -3,10 +3,19 @@
 #include "chorale/plan.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <functional>
 
 namespace chorale {
 namespace {
+
+/// Room for `more` elements. Pools grow by half: doubling would leave a third of a large plan's memory
+/// unused.
+template <class T>
+void make_room(std::vector<T>& pool, size_t more) {
+  const size_t wanted = pool.size() + more;
+  if (wanted > pool.capacity()) pool.reserve(std::max(wanted, pool.size() + pool.size() / 2));
+}
 
 /// Appends `more` to `pool`, of which it may be a part.
 template <class T>
@@ -15,6 +24,7 @@ void extend(std::vector<T>& pool, std::span<const T> more) {
   const bool own =
       !more.empty() && !before(more.data(), pool.data()) && before(more.data(), pool.data() + pool.size());
   if (!own) {
+    make_room(pool, more.size());
     pool.insert(pool.end(), more.begin(), more.end());
     return;
   }
@@ -27,20 +37,6 @@ void extend(std::vector<T>& pool, std::span<const T> more) {
 
 }  // namespace
 
-const ChannelRefs* ThreadBlock::channels_of(ChannelType type) const {
-  for (const ChannelRefs& refs : channels) {
-    if (refs.type == type) return &refs;
-  }
-  return nullptr;
-}
-
-const RemoteBufferRefs* ThreadBlock::remote_buffers_of(ChannelType type) const {
-  for (const RemoteBufferRefs& refs : remote_buffers) {
-    if (refs.type == type) return &refs;
-  }
-  return nullptr;
-}
-
 uint32_t Gpu::channel_count(ChannelType type) const {
   size_t count = 0;
   for (const ChannelRecord& record : channels) {
@@ -48,16 +44,6 @@ uint32_t Gpu::channel_count(ChannelType type) const {
     count += type == ChannelType::switched ? record.rank_groups.size() : record.connected_to.size();
   }
   return uint32_t(count);
-}
-
-int64_t Gpu::peer(ChannelType type, uint32_t id) const {
-  size_t left = id;
-  for (const ChannelRecord& record : channels) {
-    if (record.type != type) continue;
-    if (left < record.connected_to.size()) return record.connected_to[left];
-    left -= record.connected_to.size();
-  }
-  return -1;
 }
 
 SwitchGroup Gpu::switch_group(uint32_t id) const {
@@ -93,10 +79,11 @@ Op& append(ThreadBlock& block, Opcode code, std::span<const Operand> sources, st
   Op op;
   op.code = code;
   op.first_operand = uint32_t(block.operands.size());
-  op.sources = uint32_t(sources.size());
-  op.destinations = uint32_t(dests.size());
+  assert(sources.size() <= max_list && dests.size() <= max_list && ids.size() <= max_list);
+  op.sources = uint16_t(sources.size());
+  op.destinations = uint16_t(dests.size());
   op.first_id = uint32_t(block.ids.size());
-  op.ids = uint32_t(ids.size());
+  op.ids = uint16_t(ids.size());
   // A destination list inside the pool must survive the pool's growth by the sources.
   const std::less<const Operand*> before;
   const Operand* pool = block.operands.data();
@@ -106,6 +93,7 @@ Op& append(ThreadBlock& block, Opcode code, std::span<const Operand> sources, st
   extend(block.operands, sources);
   extend(block.operands, own ? std::span<const Operand>(block.operands.data() + from, dests.size()) : dests);
   extend(block.ids, ids);
+  make_room(block.ops, 1);
   return block.ops.emplace_back(op);
 }
 

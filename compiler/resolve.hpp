@@ -48,26 +48,30 @@ inline int64_t peer_of(const Gpu& gpu, const ThreadBlock& block, ChannelType typ
   return id >= 0 ? gpu.peer(type, uint32_t(id)) : -1;
 }
 
-/// Calls visit(const Gpu&, const ThreadBlock&, const Op&, const Op* loop, OpPlace) for every operation;
-/// `loop` is the pipeline it is in, or null.
+/// Calls visit(const Gpu&, const ThreadBlock&, const Op&, const Op* loop, OpPlace) for every operation of a
+/// rank; `loop` is the pipeline it is in, or null.
 template <class Visit>
-void for_each_op(const Plan& plan, Visit&& visit) {
-  for (uint32_t rank = 0; rank < plan.gpus.size(); ++rank) {
-    const Gpu& gpu = plan.gpus[rank];
-    for (uint32_t position = 0; position < gpu.threadblocks.size(); ++position) {
-      const ThreadBlock& block = gpu.threadblocks[position];
-      const Op* loop = nullptr;
-      uint64_t end = 0;
-      for (uint32_t at = 0; at < block.ops.size(); ++at) {
-        if (at == end) loop = nullptr;
-        visit(gpu, block, block.ops[at], loop, OpPlace{rank, position, at});
-        if (block.ops[at].body && !loop) {
-          loop = &block.ops[at];
-          end = uint64_t(at) + 1 + loop->body;
-        }
+void for_each_op(const Plan& plan, uint32_t rank, Visit&& visit) {
+  const Gpu& gpu = plan.gpus[rank];
+  for (uint32_t position = 0; position < gpu.threadblocks.size(); ++position) {
+    const ThreadBlock& block = gpu.threadblocks[position];
+    const Op* loop = nullptr;
+    uint64_t end = 0;
+    for (uint32_t at = 0; at < block.ops.size(); ++at) {
+      if (at == end) loop = nullptr;
+      visit(gpu, block, block.ops[at], loop, OpPlace{rank, position, at});
+      if (block.ops[at].body && !loop) {
+        loop = &block.ops[at];
+        end = uint64_t(at) + 1 + loop->body;
       }
     }
   }
+}
+
+/// The same for every rank.
+template <class Visit>
+void for_each_op(const Plan& plan, Visit&& visit) {
+  for (uint32_t rank = 0; rank < plan.gpus.size(); ++rank) for_each_op(plan, rank, visit);
 }
 
 }  // namespace chorale

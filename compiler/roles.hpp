@@ -30,7 +30,8 @@ struct Shape {
   }
 };
 
-const Shape& shape(Opcode);
+extern const Shape* const shapes;  ///< by Opcode
+inline const Shape& shape(Opcode code) { return shapes[size_t(code)]; }
 
 inline constexpr uint32_t channel_roles = Shape::bit(Role::Channels) | Shape::bit(Role::Post) |
                                           Shape::bit(Role::PostRelaxed) | Shape::bit(Role::Await) |

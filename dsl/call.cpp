@@ -1,5 +1,6 @@
 #include "dsl/call.hpp"
 
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
 
@@ -103,6 +104,9 @@ void Call::block(Block block) {
                       {Note{recording_.line(at_), std::nullopt, "used here"}});
     }
   };
+  if (group->numtb() > max_list)
+    group_is_wrong(
+        say("the thread block group has ", group->numtb(), " blocks, but at most ", max_list, " fit"));
   if (group->numtb() == 0)
     group_is_wrong("the thread block group is empty, but at least 1 block has to run its operations");
   std::unordered_map<int64_t, size_t> seen;
@@ -118,15 +122,17 @@ void Call::block(Block block) {
 }
 
 void Call::record(Step step, int64_t rank, Block block) {
+  if (std::max(step.sources.size(), step.dests.size()) > max_list)
+    return fail(say("the operation has ", step.sources.size(), " sources, but at most ", max_list, " fit"));
   step.rank = uint32_t(rank);
   step.at = recording_.place(at_);
   if (!block.group()) {
     step.block = uint32_t(block.tb());
-    recording_.record(std::move(step));
+    recording_.record(step);
     return;
   }
   const std::vector<int64_t>& blocks = block.group()->tb_list();
-  step.group_size = uint32_t(blocks.size());
+  step.group_size = uint16_t(blocks.size());
   for (const int64_t tb : blocks) {
     step.block = uint32_t(tb);
     recording_.record(step);

@@ -1,7 +1,5 @@
 #include "chorale/dsl/channel.hpp"
 
-#include <utility>
-
 #include "dsl/call.hpp"
 
 namespace chorale::dsl {
@@ -35,7 +33,7 @@ void Channel::control(Opcode code, int64_t tb, SyncType data_sync, Here at) cons
   step.sync = data_sync;
   step.channel = id_;
   step.names_channel = true;
-  call.record(std::move(step), src_rank_, tb);
+  call.record(step, src_rank_, tb);
 }
 
 void Channel::put(Opcode code, Chunk dst, Chunk src, Block block, Here at) const {
@@ -50,11 +48,12 @@ void Channel::put(Opcode code, Chunk dst, Chunk src, Block block, Here at) const
   Step step;
   step.code = code;
   step.via = type_;
-  step.sources = {here(src)};
-  step.dests = {at_peer(dst)};
+  const Region from = here(src), to = at_peer(dst);
+  step.sources = {&from, 1};
+  step.dests = {&to, 1};
   step.channel = id_;
   step.names_channel = type_ == ChannelType::port;
-  call.record(std::move(step), src_rank_, block);
+  call.record(step, src_rank_, block);
 }
 
 MemoryChannel::MemoryChannel(Program& program, int64_t dst_rank, int64_t src_rank, Here at)
@@ -82,11 +81,12 @@ void MemoryChannel::get(Chunk dst, Chunk src, Block tb, Here at) const {
   Step step;
   step.code = Opcode::get;
   step.via = type_;
-  step.sources = {at_peer(src)};
-  step.dests = {here(dst)};
+  const Region from = at_peer(src), to = here(dst);
+  step.sources = {&from, 1};
+  step.dests = {&to, 1};
   step.channel = id_;
   step.names_channel = true;
-  call.record(std::move(step), src_rank_, tb);
+  call.record(step, src_rank_, tb);
 }
 
 void MemoryChannel::put_packets(Chunk dst, Chunk src, Block tb, Here at) const {
@@ -107,24 +107,27 @@ void MemoryChannel::reduce(Chunk local_src, const std::vector<Chunk>& remote_src
   }
   if (remote_srcs.empty())
     call.fail("remote_srcs is empty, but local_src has to be combined with at least 1 chunk");
-  Step step;
-  step.sources.reserve(remote_srcs.size() + 1);
-  step.sources.push_back(here(local_src));
+  std::vector<Region> sources;
+  sources.reserve(remote_srcs.size() + 1);
+  sources.push_back(here(local_src));
   for (size_t k = 0; k < remote_srcs.size(); ++k) {
     const Name name("remote_srcs", int64_t(k));
     call.chunk(name, remote_srcs[k], dst_rank_, peer);
     call.same_size(name, remote_srcs[k], "local_src", local_src);
-    step.sources.push_back(at_peer(remote_srcs[k]));
+    sources.push_back(at_peer(remote_srcs[k]));
   }
   call.reduce_op(reduce_op);
   call.block(tb);
   if (!call.ok()) return;
+  Step step;
   step.code = Opcode::read_reduce;
   step.via = type_;
   step.reduce_op = reduce_op;
-  step.dests = {here(local_dst.value_or(local_src))};
+  const Region to = here(local_dst.value_or(local_src));
+  step.sources = sources;
+  step.dests = {&to, 1};
   step.channel = id_;
-  call.record(std::move(step), src_rank_, tb);
+  call.record(step, src_rank_, tb);
 }
 
 PortChannel::PortChannel(Program& program, int64_t dst_rank, int64_t src_rank, Here at)

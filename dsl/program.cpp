@@ -19,10 +19,26 @@ Diagnostics Program::diagnostics() const { return Recording::of(*this).findings(
 Plan Program::recorded() const { return Recording::of(*this).finished(); }
 CompileOptions Program::compile_options() const { return Recording::of(*this).compile_options(); }
 
-Compiled Program::compile(const CompileOptions& options) const {
+Compiled Program::compile(const CompileOptions& options) const& {
   Compiled compiled{recorded(), diagnostics()};
   if (compiled.ok()) compiled.diagnostics = chorale::compile(compiled.plan, options);
   return compiled;
+}
+
+Compiled Program::compile(const CompileOptions& options) && {
+  Compiled compiled{{}, diagnostics()};
+  compiled.plan = std::move(Recording::of(*this)).finished();
+  recording_.reset();
+  if (compiled.ok()) compiled.diagnostics = chorale::compile(compiled.plan, options);
+  return compiled;
+}
+
+uint64_t Program::recorded_ops() const {
+  uint64_t ops = 0;
+  for (const Gpu& gpu : Recording::of(*this).plan().gpus) {
+    for (const ThreadBlock& block : gpu.threadblocks) ops += block.ops.size();
+  }
+  return ops;
 }
 
 LoopIterationContext::LoopIterationContext(Program& program, int64_t unit_bytes, int64_t num_chunks, Here at)

@@ -1,7 +1,6 @@
 #include "chorale/dsl/rank.hpp"
 
 #include <unordered_map>
-#include <utility>
 
 #include "dsl/call.hpp"
 
@@ -39,9 +38,10 @@ void Rank::transfer(Opcode code, Chunk dst, Chunk src, Block block, Here at) con
   if (!call.ok()) return;
   Step step;
   step.code = code;
-  step.sources = {here(src)};
-  step.dests = {here(dst)};
-  call.record(std::move(step), rank_, block);
+  const Region from = here(src), to = here(dst);
+  step.sources = {&from, 1};
+  step.dests = {&to, 1};
+  call.record(step, rank_, block);
 }
 
 void Rank::copy(Chunk dst, Chunk src, Block tb, Here at) const { transfer(Opcode::copy, dst, src, tb, at); }
@@ -63,23 +63,26 @@ void Rank::reduce(Chunk src, const std::vector<Chunk>& others, Block tb, std::op
     call.same_size("dst", *dst, "src", src);
   }
   if (others.empty()) call.fail("others is empty, but src has to be combined with at least 1 chunk");
-  Step step;
-  step.sources.reserve(others.size() + 1);
-  step.sources.push_back(here(src));
+  std::vector<Region> sources;
+  sources.reserve(others.size() + 1);
+  sources.push_back(here(src));
   for (size_t k = 0; k < others.size(); ++k) {
     const Name name("others", int64_t(k));
     call.chunk(name, others[k], rank_, this_rank);
     call.same_size(name, others[k], "src", src);
     if (packet) call.in_scratch(name, others[k]);
-    step.sources.push_back(here(others[k]));
+    sources.push_back(here(others[k]));
   }
   call.reduce_op(reduce_op);
   call.block(tb);
   if (!call.ok()) return;
+  Step step;
   step.code = packet ? Opcode::reduce_packets : Opcode::reduce;
   step.reduce_op = reduce_op;
-  step.dests = {here(dst.value_or(src))};
-  call.record(std::move(step), rank_, tb);
+  const Region to = here(dst.value_or(src));
+  step.sources = sources;
+  step.dests = {&to, 1};
+  call.record(step, rank_, tb);
 }
 
 void Rank::combine_packets(Chunk dst, const std::vector<Chunk>& packets, Block tb, ReduceOp reduce_op,
@@ -87,27 +90,32 @@ void Rank::combine_packets(Chunk dst, const std::vector<Chunk>& packets, Block t
   Call call(*recording_, at, poisoned_);
   call.chunk("dst", dst, rank_, this_rank);
   if (packets.empty()) call.fail("packets is empty, but dst needs at least 1 chunk to be made of");
-  Step step;
-  step.sources.reserve(packets.size());
+  std::vector<Region> sources;
+  sources.reserve(packets.size());
   for (size_t k = 0; k < packets.size(); ++k) {
     const Name name("packets", int64_t(k));
     call.chunk(name, packets[k], rank_, this_rank);
     call.same_size(name, packets[k], "dst", dst);
     call.in_scratch(name, packets[k]);
-    step.sources.push_back(here(packets[k]));
+    sources.push_back(here(packets[k]));
   }
   call.reduce_op(reduce_op);
   call.block(tb);
   if (!call.ok()) return;
+  Step step;
   step.code = Opcode::combine_packets;
   step.reduce_op = reduce_op;
-  step.dests = {here(dst)};
-  call.record(std::move(step), rank_, tb);
+  const Region to = here(dst);
+  step.sources = sources;
+  step.dests = {&to, 1};
+  call.record(step, rank_, tb);
 }
 
 void Rank::barrier(const NumberList& tb_list, Here at) const {
   Call call(*recording_, at, poisoned_);
   const std::vector<int64_t>& blocks = tb_list.numbers();
+  if (blocks.size() > max_list)
+    call.fail(say("the barrier has ", blocks.size(), " thread blocks, but at most ", max_list, " fit"));
   if (blocks.empty()) call.fail("the barrier has no thread blocks, but needs at least 1");
   std::unordered_map<int64_t, size_t> seen;
   for (size_t k = 0; k < blocks.size(); ++k) {
@@ -120,10 +128,12 @@ void Rank::barrier(const NumberList& tb_list, Here at) const {
   }
   if (!call.ok()) return;
   Step step;
+  uint32_t id = 0;
   if (blocks.size() > 1) {
     step.code = Opcode::barrier;
-    step.ids = {recording_->barrier_id(rank_, blocks)};
-    step.participants = uint32_t(blocks.size());
+    id = recording_->barrier_id(rank_, blocks);
+    step.ids = {&id, 1};
+    step.participants = uint16_t(blocks.size());
   }
   for (const int64_t block : blocks) call.record(step, rank_, block);
 }
@@ -144,8 +154,9 @@ void Semaphore::record(Opcode code, int64_t tb, SyncType data_sync, Here at) con
   Step step;
   step.code = code;
   step.sync = data_sync;
-  step.ids = {uint32_t(id_)};
-  call.record(std::move(step), rank_, tb);
+  const auto id = uint32_t(id_);
+  step.ids = {&id, 1};
+  call.record(step, rank_, tb);
 }
 
 void Semaphore::acquire(int64_t tb, SyncType data_sync, Here at) const {

@@ -9,12 +9,17 @@
 namespace chorale::dsl {
 namespace {
 
-/// Position of `value` in `list`, appended if it is new.
-uint32_t position(std::vector<uint32_t>& list, uint32_t value) {
+/// Position of `value` in `list`, appended if it is new. Programs go through their peers in one order again
+/// and again: what follows the `last` position, or is there, is mostly the one; a search would cost a step
+/// per peer.
+uint32_t position(std::vector<uint32_t>& list, uint32_t value, uint32_t& last) {
+  for (const uint32_t guess : {last + 1, last, uint32_t{0}}) {
+    if (guess < list.size() && list[guess] == value) return last = guess;
+  }
   const auto found = std::find(list.begin(), list.end(), value);
-  const auto at = uint32_t(found - list.begin());
+  last = uint32_t(found - list.begin());
   if (found == list.end()) list.push_back(value);
-  return at;
+  return last;
 }
 
 /// The entry of a channel type in a list of a block, appended if it is new.
@@ -111,30 +116,42 @@ uint32_t Recording::barrier_id(int64_t rank, const std::vector<int64_t>& blocks)
 uint32_t Recording::place(Here at) {
   // Calls come in runs from one line (a group, a loop), so most look-ups end here.
   if (at.file == last_place_.file && at.line == last_place_.line) return last_place_id_;
-  SourceLine where = line(at);
-  const auto [entry, added] =
-      places_.try_emplace(say(where.file, ":", where.line), uint32_t(plan_.source.size() + 1));
-  if (added) plan_.source.push_back(std::move(where));
   last_place_ = at;
-  return last_place_id_ = entry->second;
+  const auto [known, fresh] = known_places_.try_emplace({at.file, at.line}, 0);
+  if (fresh) {
+    SourceLine where = line(at);
+    const auto [entry, added] =
+        places_.try_emplace(say(where.file, ":", where.line), uint32_t(plan_.source.size() + 1));
+    if (added) plan_.source.push_back(std::move(where));
+    known->second = entry->second;
+  }
+  return last_place_id_ = known->second;
+}
+
+void Recording::reserve_like_before(uint32_t rank, ThreadBlock& block) const {
+  if (rank == 0 || block.id >= ranks_[rank - 1].blocks.size()) return;
+  const int32_t position = ranks_[rank - 1].blocks[block.id].position;
+  if (position < 0) return;
+  const ThreadBlock& before = plan_.gpus[rank - 1].threadblocks[size_t(position)];
+  block.ops.reserve(before.ops.size());
+  block.operands.reserve(before.operands.size());
+  block.ids.reserve(before.ids.size());
 }
 
 ThreadBlock& Recording::block(uint32_t rank, uint32_t id) {
   std::vector<ThreadBlock>& blocks = plan_.gpus[rank].threadblocks;
-  std::vector<int32_t>& known = ranks_[rank].blocks;
-  if (id >= known.size()) known.resize(id + 1, -1);
-  if (known[id] < 0) {
-    known[id] = int32_t(blocks.size());
+  std::vector<BlockState>& known = ranks_[rank].blocks;
+  if (id >= known.size()) known.resize(id + 1);
+  if (known[id].position < 0) {
+    known[id].position = int32_t(blocks.size());
     blocks.emplace_back().id = id;
+    reserve_like_before(rank, blocks.back());
   }
-  return blocks[known[id]];
+  return blocks[size_t(known[id].position)];
 }
 
-uint32_t Recording::local_channel(ThreadBlock& block, ChannelType type, uint32_t id) {
-  return position(of_type(block.channels, type).ids, id);
-}
-
-uint32_t Recording::local_remote_buffer(ThreadBlock& block, const Step& step, const Region& region) {
+uint32_t Recording::local_remote_buffer(ThreadBlock& block, uint32_t& last, const Step& step,
+                                        const Region& region) {
   std::vector<RemoteBuffer>& buffers = plan_.gpus[step.rank].remote_buffers;
   const uint64_t key = uint64_t{region.peer} * 3 + uint64_t(region.buffer);
   const auto [entry, added] = ranks_[step.rank].remote_buffers.try_emplace(key, uint32_t(buffers.size()));
@@ -145,26 +162,28 @@ uint32_t Recording::local_remote_buffer(ThreadBlock& block, const Step& step, co
   }
   std::vector<ChannelType>& access = buffers[entry->second].access;
   if (std::find(access.begin(), access.end(), step.via) == access.end()) access.push_back(step.via);
-  return position(of_type(block.remote_buffers, step.via).ids, entry->second);
+  return position(of_type(block.remote_buffers, step.via).ids, entry->second, last);
 }
 
-Op& Recording::commit(const Step& step) {
+void Recording::commit(const Step& step) {
   ThreadBlock& to = block(step.rank, step.block);
+  BlockState& state = ranks_[step.rank].blocks[step.block];
   uint32_t local_id = 0;
-  if (step.channel >= 0) local_id = local_channel(to, step.via, uint32_t(step.channel));
-  std::vector<Operand> operands;
-  operands.reserve(step.sources.size() + step.dests.size());
+  if (step.channel >= 0) {
+    local_id = position(of_type(to.channels, step.via).ids, uint32_t(step.channel), state.last_channel);
+  }
+  operands_.clear();
   const auto resolve = [&](const Region& region) {
     uint32_t ref = uint32_t(region.buffer);
-    if (region.at == Region::At::peer) ref = local_remote_buffer(to, step, region);
+    if (region.at == Region::At::peer) ref = local_remote_buffer(to, state.last_buffer, step, region);
     if (region.at == Region::At::members) ref = local_id;
-    operands.push_back({region.index, region.size, ref});
+    operands_.push_back({region.index, region.size, ref});
   };
   for (const Region& region : step.sources) resolve(region);
   for (const Region& region : step.dests) resolve(region);
-  const std::span<const Operand> all = operands;
+  const std::span<const Operand> all = operands_;
   const std::span<const uint32_t> ids =
-      step.names_channel ? std::span<const uint32_t>(&local_id, 1) : std::span<const uint32_t>(step.ids);
+      step.names_channel ? std::span<const uint32_t>(&local_id, 1) : step.ids;
   Op& op = append(to, step.code, all.first(step.sources.size()), all.subspan(step.sources.size()), ids);
   op.via = step.via;
   op.reduce_op = step.reduce_op;
@@ -173,14 +192,13 @@ Op& Recording::commit(const Step& step) {
   op.group_size = step.group_size;
   op.participants = step.participants;
   op.at = step.at;
-  return op;
 }
 
-void Recording::record(Step step) {
+void Recording::record(const Step& step) {
   if (loop_.depth == 0) {
     commit(step);
   } else if (!loop_.discard && loop_.depth == 1) {
-    loop_.steps.push_back(std::move(step));
+    loop_.steps.emplace_back(step);
   }
 }
 
@@ -193,24 +211,25 @@ void Recording::open_loop(int64_t unit_bytes, int64_t chunks, Here at) {
   }
   loop_.discard = false;
   const auto check = [&](const char* name, int64_t value) {
-    if (value >= 1 && value <= max_count) return;
-    find(at, say(name, " is ", value, ", but must be 1 to ", max_count));
+    if (value >= 1 && value <= UINT32_MAX) return;
+    find(at, say(name, " is ", value, ", but must be 1 to ", UINT32_MAX));
     loop_.discard = true;
   };
   check("unit_bytes", unit_bytes);
   check("num_chunks", chunks);
-  loop_.unit_bytes = uint64_t(unit_bytes);
-  loop_.chunks = uint64_t(chunks);
+  loop_.unit_bytes = uint32_t(unit_bytes);
+  loop_.chunks = uint32_t(chunks);
   loop_.at = place(at);
 }
 
 void Recording::close_loop(bool keep) {
   if (!usable() || --loop_.depth > 0) return;
-  const std::vector<Step> steps = std::exchange(loop_.steps, {});
+  const std::vector<KeptStep> steps = std::exchange(loop_.steps, {});
   if (!keep || loop_.discard) return;
   // In the order of the calls, so that local numbers are those of first use.
   std::unordered_map<uint64_t, size_t> pipelines;  // by rank and block: position of the pipeline
-  for (const Step& step : steps) {
+  for (const KeptStep& kept : steps) {
+    const Step step = kept.restored();
     const uint64_t key = uint64_t{step.rank} << 32 | step.block;
     ThreadBlock& to = block(step.rank, step.block);
     const auto [entry, added] = pipelines.try_emplace(key, to.ops.size());
@@ -231,22 +250,31 @@ int64_t Recording::empty_blocks(const Gpu& gpu) const {
   return gpu.threadblocks.empty() ? 0 : int64_t{highest} + 1 - int64_t(gpu.threadblocks.size());
 }
 
-Plan Recording::finished() const {
+Plan Recording::finished() const& {
   Plan plan = plan_;
+  order_blocks(plan);
+  return plan;
+}
+
+Plan Recording::finished() && {
+  order_blocks(plan_);
+  return std::move(plan_);
+}
+
+void Recording::order_blocks(Plan& plan) const {
   for (Gpu& gpu : plan.gpus) {
     std::vector<ThreadBlock>& blocks = gpu.threadblocks;
     const int64_t empty = empty_blocks(gpu);
     if (empty > 0 && empty <= max_empty_blocks) {
       // MSCCL++ launches them, so positions and ids agree.
-      const std::vector<int32_t>& known = ranks_[gpu.id].blocks;
+      const std::vector<BlockState>& known = ranks_[gpu.id].blocks;
       for (uint32_t id = 0; id < known.size(); ++id) {
-        if (known[id] < 0) blocks.emplace_back().id = id;
+        if (known[id].position < 0) blocks.emplace_back().id = id;
       }
     }
     std::sort(blocks.begin(), blocks.end(),
               [](const auto& left, const auto& right) { return left.id < right.id; });
   }
-  return plan;
 }
 
 Diagnostics Recording::findings() const {

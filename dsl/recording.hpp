@@ -2,6 +2,8 @@
 /// \file
 /// What a Program has recorded so far, and the only code that writes its Plan.
 
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -50,19 +52,39 @@ struct Region {
   uint64_t index = 0, size = 0;
 };
 
-/// One operation of one block, in terms of the whole rank.
+/// One operation of one block, in terms of the whole rank. Its lists are the caller's.
 struct Step {
   uint32_t rank = 0, block = 0;
   Opcode code = Opcode::nop;
   ChannelType via = ChannelType::none;
   ReduceOp reduce_op = ReduceOp::sum;
   SyncType sync = SyncType::none;
-  uint32_t group_index = 0, group_size = 0, participants = 0;
+  uint16_t group_index = 0, group_size = 0, participants = 0;
+  std::span<const Region> sources, dests;
+  int64_t channel = -1;           ///< number at the rank of the channel that it uses; -1: none
+  bool names_channel = false;     ///< the operation itself lists the channel
+  std::span<const uint32_t> ids;  ///< semaphore or barrier, if it uses no channel
+  uint32_t at = 0;                ///< as Op::at
+};
+
+/// A step that outlives its call.
+struct KeptStep {
+  explicit KeptStep(const Step& step)
+      : step(step),
+        sources(step.sources.begin(), step.sources.end()),
+        dests(step.dests.begin(), step.dests.end()),
+        ids(step.ids.begin(), step.ids.end()) {}
+  Step restored() const {
+    Step again = step;
+    again.sources = sources;
+    again.dests = dests;
+    again.ids = ids;
+    return again;
+  }
+
+  Step step;
   std::vector<Region> sources, dests;
-  int64_t channel = -1;        ///< number at the rank of the channel that it uses; -1: none
-  bool names_channel = false;  ///< the operation itself lists the channel
-  std::vector<uint32_t> ids;   ///< semaphore or barrier, if it uses no channel
-  uint32_t at = 0;             ///< as Op::at
+  std::vector<uint32_t> ids;
 };
 
 class Recording {
@@ -97,36 +119,44 @@ class Recording {
   /// Position of the author's line in the plan, plus one.
   uint32_t place(Here);
   /// Appends to the block, or keeps for the end of the open loop.
-  void record(Step);
+  void record(const Step&);
 
   void open_loop(int64_t unit_bytes, int64_t chunks, Here);
   void close_loop(bool keep);
 
-  Plan finished() const;
+  Plan finished() const&;
+  Plan finished() &&;
   Diagnostics findings() const;
 
  private:
+  struct BlockState {
+    int32_t position = -1;                       // in threadblocks; -1: none
+    uint32_t last_channel = 0, last_buffer = 0;  // local numbers, see position()
+  };
   struct RankState {
-    std::vector<int32_t> blocks;                            // by id: position in threadblocks; -1: none
+    std::vector<BlockState> blocks;                         // by id
     std::unordered_map<uint64_t, uint32_t> remote_buffers;  // by peer and kind: position
     std::vector<std::vector<int64_t>> barriers;             // by id
   };
   struct Loop {
-    uint64_t unit_bytes = 0, chunks = 0;
+    uint32_t unit_bytes = 0, chunks = 0;
     uint32_t at = 0;
     int depth = 0;         // 0: none is open
     bool discard = false;  // it was refused
-    std::vector<Step> steps;
+    std::vector<KeptStep> steps;
   };
 
   void set_options(const ProgramOptions&, Here);
   void set_collective(const Collective&, Here);
   void set_post(const Collective&, Here);
   ThreadBlock& block(uint32_t rank, uint32_t id);
-  uint32_t local_channel(ThreadBlock&, ChannelType, uint32_t id);
-  uint32_t local_remote_buffer(ThreadBlock&, const Step&, const Region&);
-  Op& commit(const Step&);
+  /// Room for as much as the rank before has in this block: ranks mostly do the same, and growing in steps
+  /// costs a copy at each.
+  void reserve_like_before(uint32_t rank, ThreadBlock&) const;
+  uint32_t local_remote_buffer(ThreadBlock&, uint32_t& last, const Step&, const Region&);
+  void commit(const Step&);
   int64_t empty_blocks(const Gpu&) const;
+  void order_blocks(Plan&) const;
 
   Plan plan_;  // threadblocks in order of first use, without empty ones
   CompileOptions compile_options_;
@@ -134,8 +164,11 @@ class Recording {
   Diagnostics findings_;
   std::unordered_set<std::string> known_;  // findings, to drop equal ones
   std::unordered_map<std::string, uint32_t> places_;
+  std::map<std::pair<const char*, uint32_t>, uint32_t>
+      known_places_;  // the same, before their paths are shortened
   Here last_place_{nullptr, 0};
   uint32_t last_place_id_ = 0;
+  std::vector<Operand> operands_;  // of the step that is committed
   Loop loop_;
 };
 

@@ -1,7 +1,6 @@
 #include "chorale/dsl/switch_channel.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "dsl/call.hpp"
 
@@ -77,7 +76,7 @@ void SwitchChannel::record(Call& call, Step step, int64_t rank, int64_t tb) cons
   if (!call.ok()) return;
   step.via = ChannelType::switched;
   step.channel = ids_[size_t(std::find(ranks_.begin(), ranks_.end(), rank) - ranks_.begin())];
-  call.record(std::move(step), rank, tb);
+  call.record(step, rank, tb);
 }
 
 void SwitchChannel::reduce(int64_t rank, int64_t buffer_offset, int64_t size, Chunk dst, int64_t tb,
@@ -88,9 +87,10 @@ void SwitchChannel::reduce(int64_t rank, int64_t buffer_offset, int64_t size, Ch
   Step step;
   step.code = Opcode::switch_reduce;
   step.reduce_op = reduce_op;
-  step.sources = {region(buffer_offset, size)};
-  step.dests = {here(dst)};
-  record(call, std::move(step), rank, tb);
+  const Region from = region(buffer_offset, size), to = here(dst);
+  step.sources = {&from, 1};
+  step.dests = {&to, 1};
+  record(call, step, rank, tb);
 }
 
 void SwitchChannel::broadcast(int64_t rank, Chunk src, int64_t buffer_offset, int64_t size, int64_t tb,
@@ -99,9 +99,10 @@ void SwitchChannel::broadcast(int64_t rank, Chunk src, int64_t buffer_offset, in
   accepts(call, "src", rank, buffer_offset, size, src);
   Step step;
   step.code = Opcode::switch_broadcast;
-  step.sources = {here(src)};
-  step.dests = {region(buffer_offset, size)};
-  record(call, std::move(step), rank, tb);
+  const Region from = here(src), to = region(buffer_offset, size);
+  step.sources = {&from, 1};
+  step.dests = {&to, 1};
+  record(call, step, rank, tb);
 }
 
 void SwitchChannel::broadcast_packets(int64_t rank, Chunk src, int64_t buffer_offset, int64_t size,
@@ -115,9 +116,10 @@ void SwitchChannel::broadcast_packets(int64_t rank, Chunk src, int64_t buffer_of
   }
   Step step;
   step.code = Opcode::switch_broadcast_packets;
-  step.sources = {here(src)};
-  step.dests = {region(buffer_offset, size)};
-  record(call, std::move(step), rank, tb);
+  const Region from = here(src), to = region(buffer_offset, size);
+  step.sources = {&from, 1};
+  step.dests = {&to, 1};
+  record(call, step, rank, tb);
 }
 
 }  // namespace chorale::dsl

@@ -92,14 +92,14 @@ class OpCheck {
   }
 
   void target(const Field& field, const Operand& operand) {
-    const std::string what = std::string(field.name) + " of " + name();
+    const auto what = [&] { return std::string(field.name) + " of " + name(); };
     int64_t buffer = -1;
     if (is_remote(field.role)) {
       const RemoteBuffer* remote = remote_buffer(gpu_, block_, op_.via, operand.ref);
       if (remote)
         buffer = int64_t(remote->buffer);
       else
-        fail(what + " is in remote buffer " + number(operand.ref) +
+        fail(what() + " is in remote buffer " + number(operand.ref) +
                  " of its thread block, which has no such buffer",
              operand_path(block_, op_, operand) + "/buffer_id");
     } else if (is_switched(field.role)) {
@@ -107,17 +107,17 @@ class OpCheck {
       if (group.ranks)
         buffer = int64_t(group.buffer);
       else
-        fail(what + " is in switch channel " + number(operand.ref) +
+        fail(what() + " is in switch channel " + number(operand.ref) +
                  " of its thread block, which has no such channel",
              operand_path(block_, op_, operand) + "/switch_channel_id");
     } else if (operand.ref < std::size(buffer_names)) {
       buffer = operand.ref;
     } else {
-      fail(what + " is in buffer " + number(operand.ref) + ", expected 0 to 2",
+      fail(what() + " is in buffer " + number(operand.ref) + ", expected 0 to 2",
            operand_path(block_, op_, operand) + "/type");
     }
     if (is_packet(field.role) && buffer >= 0 && BufferKind(buffer) != BufferKind::scratch) {
-      fail(what + " holds packets in the " + std::string(buffer_names[size_t(buffer)]) +
+      fail(what() + " holds packets in the " + std::string(buffer_names[size_t(buffer)]) +
                " buffer, expected scratch",
            operand_path(block_, op_, operand));
     }

@@ -3,9 +3,8 @@
 // turns depends on the message, so posts and waits are counted by (unit, chunks) and
 // have to agree for each. Order and cycles are not looked at here.
 
-#include <array>
+#include <algorithm>
 #include <map>
-#include <unordered_map>
 
 #include "../resolve.hpp"
 #include "../roles.hpp"
@@ -18,165 +17,244 @@ namespace {
 /// unit_bytes and chunks of the pipeline around an operation; zeros without one.
 using Turns = std::pair<uint64_t, uint64_t>;
 
-/// The operations that do one thing on one channel or semaphore, by how often they run.
-using Uses = std::map<Turns, std::vector<OpPlace>>;
-
-struct Channel {
-  Uses posts, awaits;
-};
-
-struct Semaphore {
-  Uses releases, acquires;
-};
-
-struct Rank {
-  std::vector<uint32_t> peers[2];    // by type: memory, port
-  std::vector<Channel> channels[2];  // the same
-  std::vector<int64_t> mates[2];     // the peer's channel; -1 if it has none
-  std::unordered_map<uint32_t, Semaphore> semaphores;
-};
+/// What is counted of a rank: its memory channels, its port channels, its semaphores.
+enum Kind : uint8_t { memory, port, semaphore, kinds };
 
 constexpr ChannelType types[] = {ChannelType::memory, ChannelType::port};
 
-const std::vector<OpPlace>& places(const Uses& uses, const Turns& turns) {
-  static const std::vector<OpPlace> none;
-  const auto found = uses.find(turns);
-  return found == uses.end() ? none : found->second;
-}
+/// How often a channel is posted and awaited, or a semaphore released and acquired.
+struct Tally {
+  uint32_t ups = 0, downs = 0;
+};
+
+/// By id and turns. A plan has as many counts as channels, which is why those outside pipelines have no map.
+class Tallies {
+ public:
+  Tally& at(uint32_t id, const Turns& turns) {
+    if (turns != Turns{}) return in_pipelines_[{id, turns}];
+    if (id >= outside_.size()) outside_.resize(size_t(id) + 1);
+    return outside_[id];
+  }
+  Tally get(uint32_t id, const Turns& turns) const {
+    if (turns == Turns{}) return id < outside_.size() ? outside_[id] : Tally{};
+    const auto found = in_pipelines_.find({id, turns});
+    return found == in_pipelines_.end() ? Tally{} : found->second;
+  }
+  /// Calls visit(turns, tally) for each tally of `id` that is not zero, by turns.
+  template <class Visit>
+  void each(uint32_t id, Visit&& visit) const {
+    if (const Tally found = get(id, {}); found.ups || found.downs) visit(Turns{}, found);
+    for (auto next = in_pipelines_.lower_bound({id, {}});
+         next != in_pipelines_.end() && next->first.first == id; ++next) {
+      visit(next->first.second, next->second);
+    }
+  }
+  /// One more than the highest id.
+  size_t ids() const {
+    const size_t inside = in_pipelines_.empty() ? 0 : size_t(in_pipelines_.rbegin()->first.first) + 1;
+    return std::max(outside_.size(), inside);
+  }
+
+ private:
+  std::vector<Tally> outside_;
+  std::map<std::pair<uint32_t, Turns>, Tally> in_pipelines_;
+};
+
+constexpr uint32_t none = UINT32_MAX;
+
+struct Rank {
+  std::vector<uint32_t> peers[2];  // by kind
+  std::vector<uint32_t> mates[2];  // the peer's channel; none if it has none
+  Tallies tallies[kinds];
+};
 
 std::string in_pipeline(const Turns& turns) {
   if (turns == Turns{}) return {};
   return " in pipelines of " + count(turns.second, "chunk") + " by " + count(turns.first, "byte");
 }
 
+/// Sorts channels by peer and then by id. A plan has as many as thread blocks and peers, which is why they
+/// are counted and not compared.
+class ByPeer {
+ public:
+  std::vector<uint32_t> sort(const std::vector<uint32_t>& peers) {
+    for (const uint32_t peer : peers) {
+      if (peer >= ends_.size()) ends_.resize(size_t(peer) + 1, 0);
+      if (ends_[peer]++ == 0) present_.push_back(peer);
+    }
+    std::sort(present_.begin(), present_.end());
+    uint32_t end = 0;
+    for (const uint32_t peer : present_) ends_[peer] = end += ends_[peer];
+    std::vector<uint32_t> ids(peers.size());
+    for (size_t id = peers.size(); id-- > 0;) ids[--ends_[peers[id]]] = uint32_t(id);
+    for (const uint32_t peer : present_) ends_[peer] = 0;
+    present_.clear();
+    return ids;
+  }
+
+ private:
+  std::vector<uint32_t> ends_;  // by peer: how many, then where they end; zeros between calls
+  std::vector<uint32_t> present_;
+};
+
 std::vector<Rank> list_channels(const Plan& plan) {
   std::vector<Rank> ranks(plan.gpus.size());
-  std::map<std::array<uint64_t, 4>, std::vector<uint32_t>> by_peer;  // type, rank, peer -> ids
-  for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
-    for (size_t type = 0; type < 2; ++type) {
-      std::vector<uint32_t>& peers = ranks[rank].peers[type];
+  ByPeer by_peer;
+  for (const Kind kind : {memory, port}) {
+    std::vector<std::vector<uint32_t>> sorted(ranks.size());
+    for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
+      std::vector<uint32_t>& peers = ranks[rank].peers[kind];
       for (const ChannelRecord& record : plan.gpus[rank].channels) {
-        if (record.type == types[type])
+        if (record.type == types[kind])
           peers.insert(peers.end(), record.connected_to.begin(), record.connected_to.end());
       }
-      for (uint32_t id = 0; id < peers.size(); ++id) by_peer[{type, rank, peers[id], 0}].push_back(id);
-      ranks[rank].channels[type].resize(peers.size());
-      ranks[rank].mates[type].assign(peers.size(), -1);
+      ranks[rank].mates[kind].assign(peers.size(), none);
+      sorted[rank] = by_peer.sort(peers);
     }
-  }
-  for (const auto& [key, ids] : by_peer) {
-    const auto mates = by_peer.find({key[0], key[2], key[1], 0});
-    if (mates == by_peer.end()) continue;
-    for (size_t k = 0; k < std::min(ids.size(), mates->second.size()); ++k) {
-      ranks[key[1]].mates[key[0]][ids[k]] = mates->second[k];
+    for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
+      const std::vector<uint32_t>& peers = ranks[rank].peers[kind];
+      for (size_t first = 0; first < sorted[rank].size();) {
+        const uint32_t peer = peers[sorted[rank][first]];
+        const std::vector<uint32_t>* back = peer < ranks.size() ? &sorted[peer] : nullptr;
+        const auto there = [&, peer](uint32_t id, uint32_t wanted) {
+          return ranks[peer].peers[kind][id] < wanted;
+        };
+        size_t mate =
+            back ? size_t(std::lower_bound(back->begin(), back->end(), rank, there) - back->begin()) : 0;
+        for (; first < sorted[rank].size() && peers[sorted[rank][first]] == peer; ++first, ++mate) {
+          if (!back || mate >= back->size() || ranks[peer].peers[kind][(*back)[mate]] != rank) continue;
+          ranks[rank].mates[kind][sorted[rank][first]] = (*back)[mate];
+        }
+      }
     }
   }
   return ranks;
 }
 
+/// Calls visit(kind, id, up, turns, at) for everything that the operations of a rank post, await, release and
+/// acquire.
+template <class Visit>
+void each_use(const Plan& plan, uint32_t rank, Visit&& visit) {
+  constexpr uint32_t semaphore_roles = Shape::bit(Role::Release) | Shape::bit(Role::Acquire);
+  for_each_op(plan, rank,
+              [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op* loop, OpPlace at) {
+                const Shape& row = shape(op.code);
+                if (!row.has_any(post_roles | await_roles | semaphore_roles)) return;
+                const Turns turns = loop ? Turns{loop->unit_bytes, loop->chunks} : Turns{};
+                if (row.has_any(semaphore_roles)) {
+                  for (const uint32_t id : block.op_ids(op))
+                    visit(semaphore, id, row.has(Role::Release), turns, at);
+                } else if (op.via == types[memory] || op.via == types[port]) {
+                  const ChannelRefs* refs = block.channels_of(op.via);
+                  for (const uint32_t local : block.op_ids(op)) {
+                    if (refs && local < refs->ids.size())
+                      visit(op.via == types[memory] ? memory : port, refs->ids[local],
+                            row.has_any(post_roles), turns, at);
+                  }
+                }
+              });
+}
+
 void count_uses(const Plan& plan, std::vector<Rank>& ranks) {
-  for_each_op(plan, [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op* loop, OpPlace at) {
-    const Shape& row = shape(op.code);
-    const Turns turns = loop ? Turns{loop->unit_bytes, loop->chunks} : Turns{};
-    Rank& rank = ranks[at.rank];
-    const bool posts = row.has_any(post_roles), awaits = row.has_any(await_roles);
-    if ((posts || awaits) && (op.via == types[0] || op.via == types[1])) {
-      const size_t type = op.via == types[0] ? 0 : 1;
-      for (const uint32_t local : block.op_ids(op)) {
-        const int64_t id = channel_id(block, op.via, local);
-        if (id < 0 || size_t(id) >= rank.channels[type].size()) continue;
-        Channel& channel = rank.channels[type][size_t(id)];
-        (posts ? channel.posts : channel.awaits)[turns].push_back(at);
-      }
-    }
-    const bool releases = row.has(Role::Release);
-    if (!releases && !row.has(Role::Acquire)) return;
-    for (const uint32_t id : block.op_ids(op)) {
-      (releases ? rank.semaphores[id].releases : rank.semaphores[id].acquires)[turns].push_back(at);
-    }
+  for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
+    each_use(plan, rank, [&](Kind kind, uint32_t id, bool up, const Turns& turns, OpPlace) {
+      if (kind != semaphore && id >= ranks[rank].peers[kind].size()) return;
+      Tally& tally = ranks[rank].tallies[kind].at(id, turns);
+      ++(up ? tally.ups : tally.downs);
+    });
+  }
+}
+
+/// The operations behind one count, in order. Asked for only where something is wrong.
+std::vector<OpPlace> places(const Plan& plan, uint32_t rank, Kind kind, uint32_t id, bool up,
+                            const Turns& turns) {
+  std::vector<OpPlace> found;
+  each_use(plan, rank, [&](Kind other, uint32_t used, bool other_up, const Turns& other_turns, OpPlace at) {
+    if (other == kind && used == id && other_up == up && other_turns == turns) found.push_back(at);
   });
+  return found;
 }
 
 /// Compares what rank `rank` posts on a channel with what the mate at its peer awaits.
-void compare_channel(const std::vector<Rank>& ranks, uint32_t rank, size_t type, uint32_t id,
+void compare_channel(const Plan& plan, const std::vector<Rank>& ranks, uint32_t rank, Kind kind, uint32_t id,
                      Report& report) {
-  const uint32_t peer = ranks[rank].peers[type][id];
-  const int64_t mate = ranks[rank].mates[type][id];
-  const Uses& posts = ranks[rank].channels[type][id].posts;
-  static const Uses none;
-  const Uses& awaits = mate < 0 ? none : ranks[peer].channels[type][size_t(mate)].awaits;
-  const std::string type_name(channel_type_names[size_t(types[type])]);
-  const std::string here =
-      type_name + " channel " + number(id) + " of " + rank_name(rank) + " to " + rank_name(peer);
-  const std::string there =
-      mate < 0 ? std::string() : type_name + " channel " + number(uint64_t(mate)) + " of " + rank_name(peer);
+  const uint32_t peer = ranks[rank].peers[kind][id], mate = ranks[rank].mates[kind][id];
+  const Tallies& own = ranks[rank].tallies[kind];
+  static const Tallies nothing;
+  const Tallies& other = mate == none ? nothing : ranks[peer].tallies[kind];
 
   const auto compare = [&](const Turns& turns) {
-    const std::vector<OpPlace>& posted = places(posts, turns);
-    const std::vector<OpPlace>& awaited = places(awaits, turns);
-    if (posted.size() == awaited.size()) return;
-    const bool more_posts = posted.size() > awaited.size();
+    const uint64_t posts = own.get(id, turns).ups;
+    const uint64_t awaits = mate == none ? 0 : other.get(mate, turns).downs;
+    if (posts == awaits) return;
+    const std::string type_name(channel_type_names[size_t(types[kind])]);
+    const std::string here =
+        type_name + " channel " + number(id) + " of " + rank_name(rank) + " to " + rank_name(peer);
+    const std::vector<OpPlace> posted = places(plan, rank, kind, id, true, turns);
+    const std::vector<OpPlace> awaited =
+        mate == none ? std::vector<OpPlace>() : places(plan, peer, kind, mate, false, turns);
+    const bool more_posts = posts > awaits;
     // The first operation too many is the likeliest culprit.
-    const OpPlace at = more_posts ? posted[awaited.size()] : awaited[posted.size()];
+    const OpPlace at = more_posts ? posted[awaits] : awaited[posts];
     const std::string text =
-        mate < 0
-            ? "this signal is never awaited: " + here + " is posted " + count(posted.size(), "time") +
+        mate == none
+            ? "this signal is never awaited: " + here + " is posted " + count(posts, "time") +
                   in_pipeline(turns) + ", but " + rank_name(peer) + " has no channel that pairs with it"
             : std::string(more_posts ? "this signal is never awaited: " : "this wait is never answered: ") +
-                  here + " is posted " + count(posted.size(), "time") + in_pipeline(turns) + ", but " +
-                  there + " is awaited " + count(awaited.size(), "time") + in_pipeline(turns);
+                  here + " is posted " + count(posts, "time") + in_pipeline(turns) + ", but " + type_name +
+                  " channel " + number(mate) + " of " + rank_name(peer) + " is awaited " +
+                  count(awaits, "time") + in_pipeline(turns);
     Diagnostic& finding = report.add(at, text);
-    const std::vector<OpPlace>& other = more_posts ? awaited : posted;
-    if (!other.empty()) {
+    const std::vector<OpPlace>& fewer = more_posts ? awaited : posted;
+    if (!fewer.empty()) {
       finding.notes.push_back(
-          {{}, other.back(), more_posts ? "the last wait is here" : "the last signal is here"});
+          {{}, fewer.back(), more_posts ? "the last wait is here" : "the last signal is here"});
     }
   };
-  for (const auto& [turns, list] : posts) compare(turns);
-  for (const auto& [turns, list] : awaits) {
-    if (!posts.contains(turns)) compare(turns);
-  }
+  own.each(id, [&](const Turns& turns, const Tally& tally) {
+    if (tally.ups) compare(turns);
+  });
+  if (mate == none) return;
+  other.each(mate, [&](const Turns& turns, const Tally& tally) {
+    if (tally.downs && !own.get(id, turns).ups) compare(turns);
+  });
 }
 
 /// Waits on a channel that has no mate: nobody can post it.
-void report_mateless(const std::vector<Rank>& ranks, uint32_t rank, size_t type, uint32_t id,
+void report_mateless(const Plan& plan, const std::vector<Rank>& ranks, uint32_t rank, Kind kind, uint32_t id,
                      Report& report) {
   const Rank& own = ranks[rank];
-  if (own.mates[type][id] >= 0) return;
-  for (const auto& [turns, list] : own.channels[type][id].awaits) {
-    report.add(list[0], "this wait is never answered: " + rank_name(own.peers[type][id]) +
-                            " has no channel that pairs with " +
-                            std::string(channel_type_names[size_t(types[type])]) + " channel " + number(id) +
-                            " of " + rank_name(rank) + ", which is awaited " + count(list.size(), "time") +
-                            in_pipeline(turns));
-  }
+  if (own.mates[kind][id] != none) return;
+  own.tallies[kind].each(id, [&](const Turns& turns, const Tally& tally) {
+    if (!tally.downs) return;
+    report.add(places(plan, rank, kind, id, false, turns)[0],
+               "this wait is never answered: " + rank_name(own.peers[kind][id]) +
+                   " has no channel that pairs with " + std::string(channel_type_names[size_t(types[kind])]) +
+                   " channel " + number(id) + " of " + rank_name(rank) + ", which is awaited " +
+                   count(tally.downs, "time") + in_pipeline(turns));
+  });
 }
 
 /// A launch must leave a semaphore as it found it, or the next launch differs.
-void compare_semaphore(const Plan& plan, uint32_t rank, uint32_t id, const Semaphore& semaphore,
-                       Report& report) {
+void compare_semaphore(const Plan& plan, uint32_t rank, uint32_t id, const Tallies& tallies, Report& report) {
   const int64_t initial = id < plan.gpus[rank].semaphores.size() ? plan.gpus[rank].semaphores[id] : 0;
-  const auto compare = [&](const Turns& turns) {
-    const std::vector<OpPlace>& released = places(semaphore.releases, turns);
-    const std::vector<OpPlace>& acquired = places(semaphore.acquires, turns);
-    if (released.size() == acquired.size()) return;
-    const bool more = released.size() > acquired.size();
-    const OpPlace at = more ? released[acquired.size()] : acquired[released.size()];
+  tallies.each(id, [&](const Turns& turns, const Tally& tally) {
+    if (tally.ups == tally.downs) return;
+    const std::vector<OpPlace> released = places(plan, rank, semaphore, id, true, turns);
+    const std::vector<OpPlace> acquired = places(plan, rank, semaphore, id, false, turns);
+    const bool more = tally.ups > tally.downs;
+    const OpPlace at = more ? released[tally.downs] : acquired[tally.ups];
     Diagnostic& finding =
         report.add(at,
                    "semaphore " + number(id) + " of " + rank_name(rank) + " starts at " +
-                       std::to_string(initial) + " and is released " + count(released.size(), "time") +
-                       ", but acquired " + count(acquired.size(), "time") + in_pipeline(turns),
+                       std::to_string(initial) + " and is released " + count(tally.ups, "time") +
+                       ", but acquired " + count(tally.downs, "time") + in_pipeline(turns),
                    "release it as often as it is acquired, so that the next launch finds it as this one did");
-    const std::vector<OpPlace>& other = more ? acquired : released;
-    if (!other.empty())
+    const std::vector<OpPlace>& fewer = more ? acquired : released;
+    if (!fewer.empty())
       finding.notes.push_back(
-          {{}, other.back(), more ? "the last acquire is here" : "the last release is here"});
-  };
-  for (const auto& [turns, list] : semaphore.releases) compare(turns);
-  for (const auto& [turns, list] : semaphore.acquires) {
-    if (!semaphore.releases.contains(turns)) compare(turns);
-  }
+          {{}, fewer.back(), more ? "the last acquire is here" : "the last release is here"});
+  });
 }
 
 }  // namespace
@@ -186,14 +264,14 @@ void pass::pairing(const Plan& plan, Diagnostics& out) {
   std::vector<Rank> ranks = list_channels(plan);
   count_uses(plan, ranks);
   for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
-    for (size_t type = 0; type < 2; ++type) {
-      for (uint32_t id = 0; id < ranks[rank].peers[type].size(); ++id) {
-        compare_channel(ranks, rank, type, id, report);
-        report_mateless(ranks, rank, type, id, report);
+    for (const Kind kind : {memory, port}) {
+      for (uint32_t id = 0; id < ranks[rank].peers[kind].size(); ++id) {
+        compare_channel(plan, ranks, rank, kind, id, report);
+        report_mateless(plan, ranks, rank, kind, id, report);
       }
     }
-    const std::map<uint32_t, Semaphore> sorted(ranks[rank].semaphores.begin(), ranks[rank].semaphores.end());
-    for (const auto& [id, semaphore] : sorted) compare_semaphore(plan, rank, id, semaphore, report);
+    const Tallies& semaphores = ranks[rank].tallies[semaphore];
+    for (uint32_t id = 0; id < semaphores.ids(); ++id) compare_semaphore(plan, rank, id, semaphores, report);
   }
 }
 

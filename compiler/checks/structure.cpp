@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <utility>
 
 #include "../resolve.hpp"
 #include "chorale/compile.hpp"
@@ -172,46 +173,64 @@ void check_gpu(const Plan& plan, const Gpu& gpu, Report& report) {
   }
 }
 
+/// Finds ids that are there twice, without sorting them: a plan has as many lists as thread blocks.
+class Seen {
+ public:
+  /// Before the ids of a list, which are all below `most`.
+  void start(uint64_t most) {
+    if (marks_.size() < most) marks_.resize(most, 0);
+    ++list_;
+  }
+  bool again(uint32_t id) { return std::exchange(marks_[id], list_) == list_; }
+
+ private:
+  std::vector<uint32_t> marks_;  // by id: the last list that had it
+  uint32_t list_ = 0;
+};
+
 /// Every id of a local list lies below `most`, and no id or type is there twice. `key` is that of the ids.
+/// `block` and `path` are called where they are needed.
 template <class Lists>
-void check_lists(const Lists& lists, const std::string& block, const std::string& path, const char* key,
-                 const char* noun, auto&& most, Report& report) {
+void check_lists(const Lists& lists, auto&& block, auto&& path, const char* key, const char* noun,
+                 auto&& most, Seen& seen, Report& report) {
   for (size_t k = 0; k < lists.size(); ++k) {
     const auto& list = lists[k];
-    const std::string what = block + " lists " + word(list.type) + " " + noun;
+    const auto what = [&] { return block() + " lists " + word(list.type) + " " + noun; };
     for (size_t before = 0; before < k; ++before) {
       if (lists[before].type == list.type)
-        report.add_at(path + path_of(k), what + "s in two lists, expected one");
+        report.add_at(path() + path_of(k), what() + "s in two lists, expected one");
     }
     const uint64_t available = most(list.type);
     const auto last_of = [&](uint32_t id) {
       const auto found = std::find(list.ids.rbegin(), list.ids.rend(), id);
-      return path + path_of(k, key, list.ids.rend() - found - 1);
+      return path() + path_of(k, key, list.ids.rend() - found - 1);
     };
-    std::vector<uint32_t> sorted = list.ids;
-    std::sort(sorted.begin(), sorted.end());
-    if (!sorted.empty() && sorted.back() >= available) {
-      report.add_at(last_of(sorted.back()),
-                    what + " " + number(sorted.back()) + ", but its rank has " + number(available));
+    const auto highest = std::max_element(list.ids.begin(), list.ids.end());
+    if (highest != list.ids.end() && *highest >= available) {
+      report.add_at(last_of(*highest),
+                    what() + " " + number(*highest) + ", but its rank has " + number(available));
     }
-    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-    if (twice != sorted.end()) report.add_at(last_of(*twice), what + " " + number(*twice) + " twice");
+    seen.start(available);
+    const auto twice = std::find_if(list.ids.begin(), list.ids.end(),
+                                    [&](uint32_t id) { return id < available && seen.again(id); });
+    if (twice != list.ids.end()) report.add_at(last_of(*twice), what() + " " + number(*twice) + " twice");
   }
 }
 
-void check_blocks(const Gpu& gpu, Report& report) {
+void check_blocks(const Gpu& gpu, Seen& seen, Report& report) {
   for (size_t position = 0; position < gpu.threadblocks.size(); ++position) {
     const ThreadBlock& block = gpu.threadblocks[position];
-    const std::string name = "thread block " + number(position) + " of " + rank_name(gpu.id);
-    const std::string path = path_of("gpus", gpu.id, "threadblocks", position);
+    const auto name = [&] { return "thread block " + number(position) + " of " + rank_name(gpu.id); };
+    const auto path = [&] { return path_of("gpus", gpu.id, "threadblocks", position); };
+    const auto path_to = [&](const char* key) { return [&path, key] { return path() + key; }; };
     if (block.id != position)
-      report.add_at(path + "/id", name + " has id " + number(block.id) + ", expected its position");
+      report.add_at(path() + "/id", name() + " has id " + number(block.id) + ", expected its position");
     check_lists(
-        block.channels, name, path + "/channels", "channel_ids", "channel",
-        [&](ChannelType type) { return gpu.channel_count(type); }, report);
+        block.channels, name, path_to("/channels"), "channel_ids", "channel",
+        [&](ChannelType type) { return gpu.channel_count(type); }, seen, report);
     check_lists(
-        block.remote_buffers, name, path + "/remote_buffer_refs", "remote_buffer_ids", "remote buffer",
-        [&](ChannelType) { return gpu.remote_buffers.size(); }, report);
+        block.remote_buffers, name, path_to("/remote_buffer_refs"), "remote_buffer_ids", "remote buffer",
+        [&](ChannelType) { return gpu.remote_buffers.size(); }, seen, report);
     for (size_t k = 0; k < block.remote_buffers.size(); ++k) {
       const RemoteBufferRefs& refs = block.remote_buffers[k];
       for (size_t local = 0; local < refs.ids.size(); ++local) {
@@ -219,8 +238,8 @@ void check_blocks(const Gpu& gpu, Report& report) {
         if (id >= gpu.remote_buffers.size()) continue;
         const std::vector<ChannelType>& access = gpu.remote_buffers[id].access;
         if (std::find(access.begin(), access.end(), refs.type) != access.end()) continue;
-        report.add_at(path + path_of("remote_buffer_refs", k, "remote_buffer_ids", local),
-                      name + " reaches remote buffer " + number(id) + " over " + word(refs.type) +
+        report.add_at(path() + path_of("remote_buffer_refs", k, "remote_buffer_ids", local),
+                      name() + " reaches remote buffer " + number(id) + " over " + word(refs.type) +
                           ", but the buffer's access types do not have it");
       }
     }
@@ -258,9 +277,10 @@ void pass::structure(const Plan& plan, Diagnostics& out) {
   check_launch(plan, report);
   check_collective(plan, report);
   check_extension(plan, report);
+  Seen seen;
   for (const Gpu& gpu : plan.gpus) {
     check_gpu(plan, gpu, report);
-    check_blocks(gpu, report);
+    check_blocks(gpu, seen, report);
   }
   check_switch_members(plan, report);
   check_operations(plan, report);

@@ -27,6 +27,7 @@ struct Node {
 
   uint64_t number(uint64_t most = UINT64_MAX) const;
   uint32_t number32() const { return uint32_t(number(UINT32_MAX)); }
+  uint16_t number16() const { return uint16_t(number(UINT16_MAX)); }
   bool boolean() const;
   const std::string& text() const;
   /// The position of this word among `words`.

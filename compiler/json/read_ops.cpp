@@ -32,9 +32,9 @@ class OpReader {
 
  private:
   void one(const Node& node);
-  uint32_t operands(Fields&, const Shape&, bool in_dst);
+  uint16_t operands(Fields&, const Shape&, bool in_dst);
   Operand operand(const Node&, Role role, bool with_rank);
-  uint32_t switch_region(Fields&, const Node& op);
+  uint16_t switch_region(Fields&, const Node& op);
   void ids(Fields&, Op&, const Shape&);
   void attributes(Fields&, Op&, const Shape&);
   void foreign(Fields&, const Node&, const Op&, const Shape&);
@@ -66,19 +66,20 @@ Operand OpReader::operand(const Node& node, Role role, bool with_rank) {
   return operand;
 }
 
-uint32_t OpReader::operands(Fields& fields, const Shape& row, bool in_dst) {
+uint16_t OpReader::operands(Fields& fields, const Shape& row, bool in_dst) {
   const Node list = fields.at(in_dst ? "dst_buff" : "src_buff");
   const bool with_rank = !in_dst && row.has_any(switched_roles);
   const size_t count = list.items();
+  if (count > max_list) list.refuse("at most " + std::to_string(max_list) + " elements");
   for (size_t position = 0; position < count; ++position) {
     block_.operands.push_back(operand(list.item(position), row.field(in_dst, position)->role, with_rank));
   }
-  return uint32_t(count);
+  return uint16_t(count);
 }
 
 /// The form in which MSCCL++ writes a switch reduction that it could not join with a broadcast: no operand
 /// lists.
-uint32_t OpReader::switch_region(Fields& fields, const Node& op) {
+uint16_t OpReader::switch_region(Fields& fields, const Node& op) {
   const Node channels = fields.at("channel_ids");
   if (channels.items() != 1) channels.refuse("one switch channel");
   buffer_kind(fields.at("buffer_type"));  // that of the channel
@@ -94,6 +95,7 @@ void OpReader::ids(Fields& fields, Op& op, const Shape& row) {
   op.first_id = uint32_t(block_.ids.size());
   const auto take = [&](const Node& list) {
     const size_t count = list.items();
+    if (count > max_list) list.refuse("at most " + std::to_string(max_list) + " elements");
     for (size_t position = 0; position < count; ++position)
       block_.ids.push_back(list.item(position).number32());
   };
@@ -108,9 +110,9 @@ void OpReader::ids(Fields& fields, Op& op, const Shape& row) {
       break;
     case IdKind::barrier:
       block_.ids.push_back(fields.at("barrier_id").number32());
-      op.participants = fields.at("num_threadblocks").number32();
+      op.participants = fields.at("num_threadblocks").number16();
   }
-  op.ids = uint32_t(block_.ids.size()) - op.first_id;
+  op.ids = uint16_t(block_.ids.size() - op.first_id);
 }
 
 void OpReader::attributes(Fields& fields, Op& op, const Shape& row) {
@@ -122,9 +124,9 @@ void OpReader::attributes(Fields& fields, Op& op, const Shape& row) {
     if (const std::optional<Node> group = fields.find("tbg_info")) {
       constexpr std::string_view known[] = {"tb_id", "tbg_size"};
       Fields slice(*group);
-      op.group_index = slice.at("tb_id").number32();
+      op.group_index = slice.at("tb_id").number16();
       const Node size = slice.at("tbg_size");
-      op.group_size = size.number32();
+      op.group_size = size.number16();
       if (!op.group_size) size.refuse("at least 1");
       slice.none(known);
     }
@@ -137,8 +139,8 @@ void OpReader::attributes(Fields& fields, Op& op, const Shape& row) {
     constexpr std::string_view known[] = {"unit_size", "num_chunks"};
     const Node context = fields.at("iter_context");
     Fields loop(context);
-    op.unit_bytes = loop.at("unit_size").number();
-    op.chunks = loop.at("num_chunks").number();
+    op.unit_bytes = loop.at("unit_size").number32();
+    op.chunks = loop.at("num_chunks").number32();
     loop.none(known);
   }
   // Without a table of lines "at" is somebody else's key.

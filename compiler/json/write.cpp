@@ -1,5 +1,6 @@
 // Plans as canonical JSON text: fixed key order, one operation per line.
 
+#include <ostream>
 #include <string>
 
 #include "../roles.hpp"
@@ -19,9 +20,17 @@ string_view word(bool value) { return value ? "true" : "false"; }
 
 class Writer {
  public:
-  Writer(const Plan& plan, bool line_numbers) : plan_(plan), line_numbers_(line_numbers) {}
+  Writer(const Plan& plan, bool line_numbers, std::ostream* stream = nullptr)
+      : plan_(plan), line_numbers_(line_numbers), stream_(stream) {}
 
-  std::string text;
+  std::string text;  ///< without a stream all of it
+
+  /// Hands to the stream what there is.
+  void flush() {
+    if (!stream_) return;
+    stream_->write(text.data(), std::streamsize(text.size()));
+    text.clear();
+  }
 
   void whole();
 
@@ -77,6 +86,7 @@ class Writer {
 
   const Plan& plan_;
   bool line_numbers_;
+  std::ostream* stream_;
 };
 
 void Writer::operands(const Op& op, std::span<const Operand> list, bool in_dst, uint32_t rank) {
@@ -148,7 +158,8 @@ uint32_t Writer::operation(const ThreadBlock& block, const Op* ops, uint32_t at,
     put(text, ",\"reduce_op\":\"", reduce_op_name(op.reduce_op), "\"");
   }
   if (row.has(Role::Loop)) {
-    put(text, ",\"iter_context\":{\"unit_size\":", op.unit_bytes, ",\"num_chunks\":", op.chunks, "}");
+    put(text, ",\"iter_context\":{\"unit_size\":", uint64_t(op.unit_bytes),
+        ",\"num_chunks\":", uint64_t(op.chunks), "}");
     const uint32_t stop = op.body < end - at ? at + op.body : end;
     body(block, ops, at, stop, rank, indent);
     at = stop;
@@ -165,6 +176,7 @@ void Writer::block(const ThreadBlock& block, uint32_t rank) {
   for (uint32_t at = 0; at < end;) {
     put(text, at ? ",\n            " : "\n            ");
     at = operation(block, block.ops.data(), at, end, rank, "            ");
+    if (text.size() > 1 << 16) flush();
   }
   put(text, end ? "\n          ],\n          \"channels\": [" : "],\n          \"channels\": [");
   const char* comma = "";
@@ -302,11 +314,6 @@ void Writer::extension() {
 }
 
 void Writer::whole() {
-  size_t operations = 0;
-  for (const Gpu& gpu : plan_.gpus) {
-    for (const ThreadBlock& block : gpu.threadblocks) operations += block.ops.size() + block.operands.size();
-  }
-  text.reserve(1000 + operations * 80);
   put(text, "{\n  \"name\": ");
   quote(text, plan_.name);
   put(text, ",\n  \"collective\": ");
@@ -331,6 +338,12 @@ std::string write(const Plan& plan) {
   Writer writer(plan, true);
   writer.whole();
   return std::move(writer.text);
+}
+
+void write(const Plan& plan, std::ostream& out) {
+  Writer writer(plan, true, &out);
+  writer.whole();
+  writer.flush();
 }
 
 std::string write(const Plan& plan, const ThreadBlock& block, const Op& op, uint32_t rank) {

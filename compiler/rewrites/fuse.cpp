@@ -28,15 +28,15 @@ void drop(Op& op, SyncType side) { op.sync = SyncType(uint8_t(op.sync) & ~uint8_
 class Fusion {
  public:
   Fusion(const Plan& plan, const Gpu& gpu, ThreadBlock& block, const OpBounds& bounds,
-         std::optional<Readers>& readers, std::optional<Waiters>& waiters)
-      : block_(block), joiner_(plan, gpu, block, bounds, readers, waiters) {}
+         std::optional<Readers>& readers, std::optional<Waiters>& waiters, std::vector<Op>& out)
+      : block_(block), joiner_(plan, gpu, block, bounds, readers, waiters), out_(out) {}
 
   bool run() {
-    out_.reserve(block_.ops.size());
+    out_.clear();
     list(0, block_.ops.size());
     if (!changed_) return false;
     keep_thread_order(block_, out_);
-    block_.ops = std::move(out_);
+    block_.ops = std::vector<Op>(out_.begin(), out_.end());  // without the room for those that are gone
     compact();
     return true;
   }
@@ -90,8 +90,15 @@ class Fusion {
 
   /// Drops the lists of operations that are gone.
   void compact() {
+    size_t most_operands = 0, most_ids = 0;
+    for (const Op& op : block_.ops) {
+      most_operands += op.sources + op.destinations;
+      most_ids += op.ids;
+    }
     std::vector<Operand> operands;
     std::vector<uint32_t> ids;
+    operands.reserve(most_operands);
+    ids.reserve(most_ids);
     for (Op& op : block_.ops) {
       const Operand* from = block_.operands.data() + op.first_operand;
       op.first_operand = uint32_t(operands.size());
@@ -106,7 +113,7 @@ class Fusion {
 
   ThreadBlock& block_;
   Joiner joiner_;
-  std::vector<Op> out_;
+  std::vector<Op>& out_;  // of all blocks in turn, so that its room is made once
   bool changed_ = false;
 };
 
@@ -116,10 +123,11 @@ bool pass::fuse(Plan& plan, const CompileOptions& options) {
   if (!options.fuse) return false;
   bool changed = false;
   std::optional<Readers> readers;
+  std::vector<Op> out;
   for (Gpu& gpu : plan.gpus) {
     std::optional<Waiters> waiters;
     for (ThreadBlock& block : gpu.threadblocks)
-      changed |= Fusion(plan, gpu, block, op_bounds(options.target), readers, waiters).run();
+      changed |= Fusion(plan, gpu, block, op_bounds(options.target), readers, waiters, out).run();
   }
   return changed;
 }

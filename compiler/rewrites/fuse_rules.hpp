@@ -3,6 +3,8 @@
 /// Which two operations fuse may join, and into what. rewrites/fuse.cpp says what each
 /// kind of join demands.
 
+#include <array>
+
 #include "chorale/plan.hpp"
 
 namespace chorale {
@@ -23,6 +25,8 @@ struct Rule {
   Opcode left, right, result;
   Join join;
 };
+
+inline constexpr size_t opcodes = size_t(Opcode::require) + 1;  // the last row of ops.def
 
 inline constexpr Rule fuse_rules[] = {
     {Opcode::nop, Opcode::nop, Opcode::nop, Join::fence},
@@ -61,10 +65,15 @@ inline constexpr Rule fuse_rules[] = {
 };
 
 inline const Rule* rule_for(Opcode left, Opcode right) {
-  for (const Rule& rule : fuse_rules) {
-    if (rule.left == left && rule.right == right) return &rule;
-  }
-  return nullptr;
+  // By pair of opcodes: position in the table plus one.
+  static constexpr auto positions = [] {
+    std::array<std::array<uint8_t, opcodes>, opcodes> made{};
+    for (size_t k = 0; k < std::size(fuse_rules); ++k)
+      made[size_t(fuse_rules[k].left)][size_t(fuse_rules[k].right)] = uint8_t(k + 1);
+    return made;
+  }();
+  const uint8_t position = positions[size_t(left)][size_t(right)];
+  return position ? &fuse_rules[position - 1] : nullptr;
 }
 
 }  // namespace chorale

@@ -25,10 +25,8 @@ namespace chorale {
 namespace {
 
 template <class T>
-std::vector<T> joined(std::span<const T> left, std::span<const T> right) {
-  std::vector<T> both(left.begin(), left.end());
-  both.insert(both.end(), right.begin(), right.end());
-  return both;
+void add(std::vector<T>& list, std::span<const T> more) {
+  list.insert(list.end(), more.begin(), more.end());
 }
 
 }  // namespace
@@ -48,10 +46,14 @@ bool Joiner::join(Op& left, const Op& right) {
     return true;
   }
   if (left.group_index != right.group_index || left.group_size != right.group_size) return false;
-  Parts parts;
-  if (!matches(*rule, left, right, parts) || !fits(*rule, right.via, parts)) return false;
+  if (!matches(*rule, left, right, parts_) || !fits(*rule, right.via, parts_)) return false;
   if (!keeps_order(rule->join, left, right)) return false;
-  replace(*rule, left, right, parts);
+  replace(*rule, left, right, parts_);
+  if (rule->join == Join::ids) return true;
+  // What it touches now: what both did. A source that the left one has just written adds nothing to that
+  // write.
+  first_.insert(first_.end(), second_.begin(), second_.end());
+  listed_ = rule->join == Join::multicast ? nothing : operands_of(left);
   return true;
 }
 
@@ -60,6 +62,7 @@ bool Joiner::matches(const Rule& rule, const Op& left, const Op& right, Parts& p
   const std::span<const Operand> left_dests = dests(left), right_dests = dests(right);
   parts.sources.assign(left_sources.begin(), left_sources.end());
   parts.dests.assign(left_dests.begin(), left_dests.end());
+  parts.ids.clear();
   const auto all_are = [&](const Operand& made) {
     return std::all_of(right_sources.begin(), right_sources.end(),
                        [&](const Operand& source) { return source == made; });
@@ -70,28 +73,28 @@ bool Joiner::matches(const Rule& rule, const Op& left, const Op& right, Parts& p
     case Join::ids:
       return left.via == right.via && unite_ids(left, right, parts);
     case Join::lists:
-      parts.sources = joined(left_sources, right_sources);
-      parts.dests = joined(left_dests, right_dests);
+      add(parts.sources, right_sources);
+      add(parts.dests, right_dests);
       return left.via == right.via && left_sources[0].size == right_sources[0].size &&
              one_buffer(left, right) && unite_ids(left, right, parts);
     case Join::forward:
-      parts.dests = joined(left_dests, right_dests);
+      add(parts.dests, right_dests);
       return left.via == right.via && left_sources[0] == right_sources[0] && unite_ids(left, right, parts);
     case Join::chain:
       // An average is divided once for each operation.
       if (left.reduce_op != right.reduce_op || left.reduce_op == ReduceOp::avg || left.via != right.via)
         return false;
-      parts.sources = joined(left_sources, right_sources.subspan(1));
+      add(parts.sources, right_sources.subspan(1));
       return left_dests[0] == right_sources[0] && left_dests[0] == right_dests[0] &&
              (bounds_.moving_chains || left_sources[0] == left_dests[0]) && !reads_again(right);
     case Join::store:
-      parts.dests = joined(left_dests, right_dests);
+      add(parts.dests, right_dests);
       return right.via == ChannelType::memory && all_are(left_dests[0]);
     case Join::keep:
-      parts.dests = joined(left_dests, right_dests);
+      add(parts.dests, right_dests);
       return all_are(left_dests[0]);
     case Join::relay:
-      parts.dests = joined(left_dests, right_dests);
+      add(parts.dests, right_dests);
       return right.via == ChannelType::memory && all_are(left_dests[1]);
     case Join::multicast:
       parts.dests.assign(right_dests.begin(), right_dests.end());
@@ -111,7 +114,8 @@ bool Joiner::one_buffer(const Op& left, const Op& right) const {
 bool Joiner::unite_ids(const Op& left, const Op& right, Parts& parts) {
   const Shape& row = shape(left.code);
   const std::span<const uint32_t> first = block_.op_ids(left), more = block_.op_ids(right);
-  parts.ids = joined(first, more);
+  add(parts.ids, first);
+  add(parts.ids, more);
   const IdKind kind = id_kind(row, left.via);
   if (kind == IdKind::none) parts.ids.clear();  // memory puts need no channel
   if (kind == IdKind::none || row.has(Role::Channels)) return true;
@@ -122,7 +126,8 @@ bool Joiner::unite_ids(const Op& left, const Op& right, Parts& parts) {
   if (ordered && share) return false;
   if (!waits) return true;
   if (!waiters_) waiters_.emplace(gpu_);
-  return waiters_->only(block_, left) && waiters_->only(block_, right);
+  // What was joined before has been asked about.
+  return (left.first_id == alone_ || waiters_->only(block_, left)) && waiters_->only(block_, right);
 }
 
 /// True if a later source of `right` touches its own destination: it wants the value that the chain has not
@@ -165,9 +170,12 @@ bool Joiner::fits(const Rule& rule, ChannelType via, const Parts& parts) const {
 bool Joiner::keeps_order(Join join, const Op& left, const Op& right) {
   if (join == Join::ids) return true;
   const bool by_element = join != Join::lists && join != Join::forward;
-  first_.clear();
+  if (listed_ != operands_of(left)) {
+    first_.clear();
+    list_accesses(plan_, gpu_, block_, left, true, first_);
+    listed_ = operands_of(left);
+  }
   second_.clear();
-  list_accesses(plan_, gpu_, block_, left, true, first_);
   list_accesses(plan_, gpu_, block_, right, true, second_);
   for (const Access& before : first_) {
     for (const Access& after : second_) {
@@ -185,11 +193,17 @@ void Joiner::replace(const Rule& rule, Op& left, const Op& right, const Parts& p
   if (left.via == ChannelType::none)
     left.via = shape(rule.result).has(Role::Via) ? right.via : ChannelType::none;
   left.sync = SyncType(uint8_t(left.sync) | uint8_t(right.sync));
+  // What an earlier join has put at the end of the pools is in `parts` now.
+  const uint32_t operands = left.sources + left.destinations;
+  if (left.first_operand + operands == block_.operands.size()) block_.operands.resize(left.first_operand);
+  if (left.first_id + left.ids == block_.ids.size()) block_.ids.resize(left.first_id);
   left.first_operand = uint32_t(block_.operands.size());
-  left.sources = uint32_t(parts.sources.size());
-  left.destinations = uint32_t(parts.dests.size());
+  left.sources = uint16_t(parts.sources.size());
+  left.destinations = uint16_t(parts.dests.size());
   left.first_id = uint32_t(block_.ids.size());
-  left.ids = uint32_t(parts.ids.size());
+  left.ids = uint16_t(parts.ids.size());
+  const Shape& row = shape(left.code);
+  if (left.ids && (row.has_any(await_roles) || row.has(Role::Acquire))) alone_ = left.first_id;
   block_.operands.insert(block_.operands.end(), parts.sources.begin(), parts.sources.end());
   block_.operands.insert(block_.operands.end(), parts.dests.begin(), parts.dests.end());
   block_.ids.insert(block_.ids.end(), parts.ids.begin(), parts.ids.end());

@@ -2,6 +2,7 @@
 /// \file
 /// One operation for two that are neighbours in a thread block.
 
+#include <array>
 #include <optional>
 
 #include "../targets/bounds.hpp"
@@ -45,7 +46,16 @@ class Joiner {
   const OpBounds& bounds_;
   std::optional<Readers>& readers_;
   std::optional<Waiters>& waiters_;
-  std::vector<Access> first_, second_;
+  /// Where the operands of an operation are in the block's pool: no two operations share any.
+  static std::array<uint32_t, 2> operands_of(const Op& op) {
+    return {op.first_operand, op.first_operand + op.sources + op.destinations};
+  }
+  static constexpr std::array<uint32_t, 2> nothing{UINT32_MAX, UINT32_MAX};
+
+  std::vector<Access> first_, second_;        // of the left and the right operation
+  std::array<uint32_t, 2> listed_ = nothing;  // the operands whose accesses are in first_
+  uint32_t alone_ = UINT32_MAX;  // the first id of a joined operation that alone waits on its ids
+  Parts parts_;
 };
 
 }  // namespace chorale

@@ -74,8 +74,11 @@ Waiters::Waiters(const Gpu& gpu) {
     const ThreadBlock& block = gpu.threadblocks[position];
     for (const Op& op : block.ops) {
       each_wait(block, op, [&](ChannelType kind, int64_t id) {
-        const auto [entry, fresh] = blocks_.try_emplace({kind, id}, int64_t(block.id));
-        if (!fresh && entry->second != int64_t(block.id)) entry->second = several;
+        if (id < 0) return;
+        std::vector<int64_t>& blocks = blocks_[size_t(kind)];
+        if (size_t(id) >= blocks.size()) blocks.resize(size_t(id) + 1, nobody);
+        int64_t& waiter = blocks[size_t(id)];
+        waiter = waiter == nobody || waiter == int64_t(block.id) ? int64_t(block.id) : several;
       });
     }
   }
@@ -84,8 +87,8 @@ Waiters::Waiters(const Gpu& gpu) {
 bool Waiters::only(const ThreadBlock& block, const Op& op) const {
   bool alone = true;
   each_wait(block, op, [&](ChannelType kind, int64_t id) {
-    const auto entry = blocks_.find({kind, id});
-    alone &= entry != blocks_.end() && entry->second == int64_t(block.id);
+    const std::vector<int64_t>& blocks = blocks_[size_t(kind)];
+    alone &= id >= 0 && size_t(id) < blocks.size() && blocks[size_t(id)] == int64_t(block.id);
   });
   return alone;
 }

@@ -4,7 +4,6 @@
 /// operations has to ask.
 
 #include <array>
-#include <map>
 #include <vector>
 
 #include "accesses.hpp"
@@ -35,9 +34,8 @@ class Waiters {
   bool only(const ThreadBlock& block, const Op& op) const;
 
  private:
-  static constexpr int64_t several = -1;
-  std::map<std::pair<ChannelType, int64_t>, int64_t>
-      blocks_;  // type (none: semaphore) and id -> block position
+  static constexpr int64_t nobody = -1, several = -2;
+  std::vector<int64_t> blocks_[4];  // by channel type (none: semaphores) and id: position of the block
 };
 
 }  // namespace chorale

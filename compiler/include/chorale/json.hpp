@@ -3,6 +3,7 @@
 /// Plans as JSON in MSCCL++'s schema, one operation per line, so that plans diff,
 /// review and grep like code.
 
+#include <iosfwd>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -20,6 +21,8 @@ struct PlanError : std::runtime_error {
 
 /// Canonical text: write(read(write(p))) == write(p), byte for byte.
 std::string write(const Plan&);
+/// The same to a stream, without the whole text in memory. Whether it was written is the stream's to say.
+void write(const Plan&, std::ostream&);
 
 /// One operation as it stands in a plan file, on one line, without its line number.
 std::string write(const Plan&, const ThreadBlock&, const Op&, uint32_t rank = 0);

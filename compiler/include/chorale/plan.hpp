@@ -125,23 +125,29 @@ enum class SyncType : uint8_t { none = 0, before = 1, after = 2, both = 3 };
 
 /// One operation. Operands and ids are ranges of the pools of its ThreadBlock:
 /// first the sources, then the destinations, each in table order.
+/// Programs for hundreds of ranks record millions, which is why it is small.
 struct Op {
   Opcode code = Opcode::nop;
   ChannelType via = ChannelType::none;
   ReduceOp reduce_op = ReduceOp::sum;
   SyncType sync = SyncType::none;
   uint32_t first_operand = 0;
-  uint32_t sources = 0, destinations = 0;
-  uint32_t first_id = 0, ids = 0;  ///< channel, semaphore or barrier ids
-  uint32_t group_index = 0;        ///< position of this block in its group
-  uint32_t group_size = 0;         ///< blocks in the group; 0: not grouped
-  uint32_t participants = 0;       ///< barrier: number of thread blocks
-  uint32_t body = 0;               ///< pipeline: so many operations after this one are its body
-  uint64_t unit_bytes = 0;         ///< pipeline: bytes of one turn
-  uint64_t chunks = 0;             ///< pipeline: chunks that all turns cover
-  uint32_t at = 0;                 ///< author's line: position in Plan::source plus one; 0 unknown
-  uint32_t extra = 0;              ///< unknown JSON keys: position in Plan::extras plus one
+  uint32_t first_id = 0;
+  uint16_t sources = 0, destinations = 0;
+  uint16_t ids = 0;           ///< channel, semaphore or barrier ids
+  uint16_t participants = 0;  ///< barrier: number of thread blocks
+  uint16_t group_index = 0;   ///< position of this block in its group
+  uint16_t group_size = 0;    ///< blocks in the group; 0: not grouped
+  uint32_t body = 0;          ///< pipeline: so many operations after this one are its body
+  uint32_t unit_bytes = 0;    ///< pipeline: bytes of one turn
+  uint32_t chunks = 0;        ///< pipeline: chunks that all turns cover
+  uint32_t at = 0;            ///< author's line: position in Plan::source plus one; 0 unknown
+  uint32_t extra = 0;         ///< unknown JSON keys: position in Plan::extras plus one
 };
+static_assert(sizeof(Op) == 44);
+
+/// Of one list of an operation: its sources, destinations or ids.
+inline constexpr uint32_t max_list = UINT16_MAX;
 
 /// The thread-block-local list of one channel type, in order of first use;
 /// ids are positions in the rank's channels of that type (Gpu::channel_count).
@@ -180,8 +186,17 @@ struct ThreadBlock {
   }
   std::span<const uint32_t> op_ids(const Op& op) const { return {ids.data() + op.first_id, op.ids}; }
   /// The local list of a type; null if the block uses none.
-  const ChannelRefs* channels_of(ChannelType) const;
-  const RemoteBufferRefs* remote_buffers_of(ChannelType) const;
+  const ChannelRefs* channels_of(ChannelType type) const { return of_type(channels, type); }
+  const RemoteBufferRefs* remote_buffers_of(ChannelType type) const { return of_type(remote_buffers, type); }
+
+ private:
+  template <class Refs>
+  static const Refs* of_type(const std::vector<Refs>& list, ChannelType type) {
+    for (const Refs& refs : list) {
+      if (refs.type == type) return &refs;
+    }
+    return nullptr;
+  }
 };
 
 /// A record of "channels". Memory and port: one peer per channel. Switch: one
@@ -221,7 +236,15 @@ struct Gpu {
   /// Channels of a type in this rank, over all its records.
   uint32_t channel_count(ChannelType) const;
   /// The peer of memory or port channel `id`; -1 if there is none.
-  int64_t peer(ChannelType, uint32_t id) const;
+  int64_t peer(ChannelType type, uint32_t id) const {
+    size_t left = id;
+    for (const ChannelRecord& record : channels) {
+      if (record.type != type) continue;
+      if (left < record.connected_to.size()) return record.connected_to[left];
+      left -= record.connected_to.size();
+    }
+    return -1;
+  }
   /// Switch channel `id`; .ranks is null if there is none.
   SwitchGroup switch_group(uint32_t id) const;
 };
@@ -241,7 +264,7 @@ struct Contribution {
 
 /// Every word that Extension::requirements may hold.
 inline constexpr std::string_view known_requirements[] = {"reduce_op", "flush", "switch_reduce",
-                                                         "combine_packets"};
+                                                          "combine_packets"};
 
 /// What MSCCL++'s schema has no key for: the top-level key "chorale".
 struct Extension {
@@ -284,7 +307,7 @@ struct Segmentation {
 /// reducescatter ranks and 1; alltoall ranks and ranks; others their logical chunks.
 Segmentation segmentation(const Plan&);
 
-/// A small plan-building helper used by the DSL, the reader and tests.
+/// A small plan-building helper used by the DSL, the reader and tests. Lists are at most max_list long.
 Op& append(ThreadBlock&, Opcode, std::span<const Operand> sources, std::span<const Operand> dests,
            std::span<const uint32_t> ids = {});
 

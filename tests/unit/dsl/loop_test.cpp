@@ -89,10 +89,10 @@ TEST(Loop, as_a_scope) {
 
 TEST(Loop, bad_bounds_are_refused_and_the_body_is_still_checked) {
   for (const auto& [unit, chunks, text] :
-       {std::tuple{int64_t{0}, int64_t{1}, "unit_bytes is 0, but must be 1 to 4294967296"},
-        std::tuple{int64_t{-16}, int64_t{1}, "unit_bytes is -16, but must be 1 to 4294967296"},
-        std::tuple{int64_t{16}, int64_t{0}, "num_chunks is 0, but must be 1 to 4294967296"},
-        std::tuple{int64_t{16}, int64_t{-1}, "num_chunks is -1, but must be 1 to 4294967296"}}) {
+       {std::tuple{int64_t{0}, int64_t{1}, "unit_bytes is 0, but must be 1 to 4294967295"},
+        std::tuple{int64_t{-16}, int64_t{1}, "unit_bytes is -16, but must be 1 to 4294967295"},
+        std::tuple{int64_t{16}, int64_t{0}, "num_chunks is 0, but must be 1 to 4294967295"},
+        std::tuple{int64_t{16}, int64_t{-1}, "num_chunks is -1, but must be 1 to 4294967295"}}) {
     Program program = two_ranks();
     MemoryChannel there(program, 1, 0);
     program.loop(unit, chunks, [&] {

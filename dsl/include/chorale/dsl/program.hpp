@@ -71,9 +71,16 @@ class Program {
   /// Runs the checks and the rewrites on a copy of what is recorded, so a second call gives the same.
   /// With findings of its own it stops there: the plan is then as recorded.
   /// Source: MSCCL++ to_json().
-  Compiled compile() const { return compile(compile_options()); }
+  Compiled compile() const& { return compile(compile_options()); }
   /// As compile(), with other options than those of the program.
-  Compiled compile(const CompileOptions&) const;
+  Compiled compile(const CompileOptions&) const&;
+
+  /// The same with what is recorded itself, in half the memory. The program is moved from.
+  Compiled compile() && { return std::move(*this).compile(compile_options()); }
+  Compiled compile(const CompileOptions&) &&;
+
+  /// Operations recorded so far; those of one loop count once.
+  uint64_t recorded_ops() const;
 
  private:
   friend class Recording;

@@ -1,0 +1,125 @@
+// How compiling grows: CPU time and peak memory of four programs at 8 to 256 ranks and more, beside those of
+// MSCCL++'s DSL. Prints the table of docs/compile-time.md; exits with 1 if it misses a bar.
+//
+//   bench_compile [--baseline TSV] [--most-ranks N] [--program NAME]... [--commit TEXT]
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+
+#include "bench/compile/baseline.hpp"
+#include "bench/compile/measure.hpp"
+#include "tools/bench/machine.hpp"
+#include "tools/rank_gpus.hpp"
+
+namespace {
+
+using chorale::bench::Baseline;
+using chorale::bench::Sample;
+
+/// At this number of ranks a program has to need a hundredth of the baseline's CPU time and a tenth of its
+/// memory.
+constexpr int bar_ranks = 256;
+constexpr double times_faster = 100, times_smaller = 10;
+/// How far the time of an operation may grow between 8 and 256 ranks.
+constexpr double most_growth = 2;
+
+struct Subject {
+  const char* program;
+  const char* baseline;  ///< its name there
+  int most_ranks;        ///< with more the plan does not fit into the memory of a common machine
+};
+
+constexpr Subject subjects[] = {{"allreduce", "allreduce", 1024},
+                                {"allreduce_pkt", "allreduce_pkt", 256},
+                                {"allgather_pkt", "allgather_pkt", 1024},
+                                {"allgather_ring_i32", "allgather_ring_i32(patched)", 1024}};
+
+std::string cell(double value, const char* format) {
+  char text[32];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::string megabytes(uint64_t bytes) { return cell(double(bytes) * 1e-6, "%.1f"); }
+
+std::string seconds(double value) { return cell(value, value < 0.1 ? "%.4f" : "%.2f"); }
+
+/// What a bar says about a ratio; it is missed where `ok` is false.
+std::string judged(double ratio, const char* format, bool ok) {
+  return cell(ratio, format) + (ok ? "" : " (missed)");
+}
+
+/// Measures one program at all sizes; false if it misses a bar.
+bool measure_program(const Subject& subject, int most_ranks, const Baseline& baseline) {
+  constexpr const char* columns[] = {"ranks",  "calls", "ops",     "record", "compile",
+                                     "write",  "CPU s", "theirs",  "ratio",  "peak MB",
+                                     "theirs", "ratio", "JSON MB", "theirs", "ns a call"};
+  std::printf("\n## %s\n\n|", subject.program);
+  for (const char* column : columns) std::printf(" %s |", column);
+  std::printf("\n|");
+  for (size_t column = 0; column < std::size(columns); ++column) std::printf(" --: |");
+  std::printf("\n");
+  bool good = true;
+  double first = 0;
+  for (int ranks = 8; ranks <= std::min(most_ranks, subject.most_ranks); ranks *= 2) {
+    const Sample sample = chorale::bench::measure(subject.program, ranks);
+    const double each = sample.cpu() * 1e9 / double(sample.calls);
+    if (ranks == 8) first = each;
+    std::printf("| %d | %llu | %llu | %s | %s | %s | %s |", ranks,
+                static_cast<unsigned long long>(sample.calls), static_cast<unsigned long long>(sample.ops),
+                seconds(sample.record).c_str(), seconds(sample.compile).c_str(),
+                seconds(sample.write).c_str(), seconds(sample.cpu()).c_str());
+    const auto theirs = baseline.find({subject.baseline, ranks});
+    if (theirs == baseline.end()) {
+      std::printf(" - | - | %s | - | - | %s | - |", megabytes(sample.peak_bytes).c_str(),
+                  megabytes(sample.json_bytes).c_str());
+    } else {
+      const double faster = theirs->second.cpu_seconds / sample.cpu();
+      const double smaller = theirs->second.peak_megabytes * 1e6 / double(sample.peak_bytes);
+      const bool fast = ranks != bar_ranks || faster >= times_faster;
+      const bool small = ranks != bar_ranks || smaller >= times_smaller;
+      std::printf(" %s | %s | %s | %s | %s | %s | %s |", seconds(theirs->second.cpu_seconds).c_str(),
+                  judged(faster, "%.0f", fast).c_str(), megabytes(sample.peak_bytes).c_str(),
+                  cell(theirs->second.peak_megabytes, "%.1f").c_str(), judged(smaller, "%.1f", small).c_str(),
+                  megabytes(sample.json_bytes).c_str(), megabytes(theirs->second.json_bytes).c_str());
+      good &= fast && small;
+    }
+    const bool flat = ranks > bar_ranks || each <= most_growth * first;
+    good &= flat;
+    std::printf(" %s |\n", judged(each, "%.0f", flat).c_str());
+    std::fflush(stdout);
+  }
+  return good;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("CPU time and memory of compiling, beside MSCCL++'s");
+  std::string baseline_path, commit = "unknown";
+  int most_ranks = bar_ranks;
+  std::vector<std::string> wanted;
+  app.add_option("--baseline", baseline_path, "Times of MSCCL++'s DSL: a table like mscclpp_compile.tsv");
+  app.add_option("--most-ranks", most_ranks, "The largest number of ranks");
+  app.add_option("--program", wanted, "Only these programs");
+  app.add_option("--commit", commit, "What was measured, for the table");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    const Baseline baseline =
+        baseline_path.empty() ? Baseline{} : chorale::bench::read_baseline(baseline_path);
+    std::printf("| | |\n| --- | --- |\n");
+    for (const auto& [name, value] : chorale::tools::machine_facts({}, commit))
+      std::printf("| %s | %s |\n", name.c_str(), value.c_str());
+    bool good = true;
+    for (const Subject& subject : subjects) {
+      if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), subject.program) == wanted.end())
+        continue;
+      good &= measure_program(subject, most_ranks, baseline);
+    }
+    return good ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,97 @@
+#include "bench/compile/measure.hpp"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chorale/dsl.hpp>
+#include <chorale/json.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+namespace chorale::bench {
+namespace {
+
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
+}
+
+uint64_t count_ops(const Plan& plan) {
+  uint64_t ops = 0;
+  for (const Gpu& gpu : plan.gpus) {
+    for (const ThreadBlock& block : gpu.threadblocks) ops += block.ops.size();
+  }
+  return ops;
+}
+
+Sample compile_here(const std::string& name, int ranks) {
+  Sample sample;
+  const double start = cpu_seconds();
+  dsl::Program program = dsl::build(name, {{"ranks", std::to_string(ranks)}});
+  const double recorded = cpu_seconds();
+  const uint64_t calls = program.recorded_ops() * program.compile_options().instances;
+  const dsl::Compiled compiled = std::move(program).compile();
+  if (!compiled.ok()) {
+    std::fprintf(stderr, "%s", render(compiled.plan, compiled.diagnostics).c_str());
+    std::_Exit(1);
+  }
+  const double done = cpu_seconds();
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("bench_compile." + std::to_string(getpid()) + ".json");
+  std::ofstream file(path, std::ios::binary);
+  write(compiled.plan, file);
+  file.close();
+  const double written = cpu_seconds();
+  sample = {recorded - start, done - recorded, written - done, calls, count_ops(compiled.plan), 0, 0};
+  if (file) sample.json_bytes = std::filesystem::file_size(path);
+  std::filesystem::remove(path);
+  return sample;
+}
+
+Sample in_process(const std::string& program, int ranks) {
+  std::array<int, 2> ends{};
+  if (pipe(ends.data())) throw std::runtime_error("no pipe");
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error("no process");
+  if (child == 0) {
+    const Sample sample = compile_here(program, ranks);
+    const bool sent = ::write(ends[1], &sample, sizeof sample) == ssize_t(sizeof sample);
+    std::_Exit(sent ? 0 : 1);
+  }
+  close(ends[1]);
+  Sample sample;
+  const bool received = ::read(ends[0], &sample, sizeof sample) == ssize_t(sizeof sample);
+  close(ends[0]);
+  int status = 0;
+  rusage used{};
+  wait4(child, &status, 0, &used);
+  if (!received || status)
+    throw std::runtime_error(program + " with " + std::to_string(ranks) + " ranks was not compiled");
+  sample.peak_bytes = uint64_t(used.ru_maxrss) * 1024;
+  return sample;
+}
+
+}  // namespace
+
+Sample measure(const std::string& program, int ranks) {
+  Sample best = in_process(program, ranks);
+  double spent = best.cpu();
+  for (int times = 1; times < 20 && (times < 5 || spent < 1); ++times) {
+    const Sample again = in_process(program, ranks);
+    spent += again.cpu();
+    const uint64_t peak = std::max(best.peak_bytes, again.peak_bytes);
+    if (again.cpu() < best.cpu()) best = again;
+    best.peak_bytes = peak;
+  }
+  return best;
+}
+
+}  // namespace chorale::bench
