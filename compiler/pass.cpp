@@ -1,5 +1,7 @@
 // Running the pass table.
 
+#include <stdexcept>
+
 #include "chorale/compile.hpp"
 #include "limits.hpp"
 #include "roles.hpp"
@@ -56,6 +58,11 @@ Diagnostics check_instances(const Plan& plan, uint32_t instances) {
 }  // namespace
 
 Diagnostics check(const Plan& plan) {
+  if (plan.only_rank) {
+    throw std::invalid_argument("plan '" + plan.name + "' was loaded for rank " +
+                                std::to_string(*plan.only_rank) +
+                                " alone; to check it, load it for all ranks");
+  }
   Diagnostics findings;
   for (const Check& check : checks) {
     check.run(plan, findings);

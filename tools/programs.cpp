@@ -115,11 +115,11 @@ Built build_program(const std::string& name, const dsl::Parameters::Settings& se
   Progress progress;
   progress("compiling " + name);
   try {
-    const dsl::Program program = dsl::build(name, settings);
+    dsl::Program program = dsl::build(name, settings);
     CompileOptions options = program.compile_options();
     if (!aim.target.empty()) options.target = target_of(aim.target);
     options.allow = aim.allow;
-    dsl::Compiled compiled = program.compile(options);
+    dsl::Compiled compiled = std::move(program).compile(options);
     return {std::move(compiled.plan), std::move(compiled.diagnostics)};
   } catch (const std::invalid_argument& error) {
     throw Failure(Exit::command_wrong, error.what());

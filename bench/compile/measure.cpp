@@ -8,6 +8,7 @@
 #include <array>
 #include <chorale/dsl.hpp>
 #include <chorale/json.hpp>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -32,6 +33,10 @@ uint64_t count_ops(const Plan& plan) {
   return ops;
 }
 
+std::filesystem::path temporary(const char* ending) {
+  return std::filesystem::temp_directory_path() / ("bench_compile." + std::to_string(getpid()) + ending);
+}
+
 Sample compile_here(const std::string& name, int ranks) {
   Sample sample;
   const double start = cpu_seconds();
@@ -44,8 +49,7 @@ Sample compile_here(const std::string& name, int ranks) {
     std::_Exit(1);
   }
   const double done = cpu_seconds();
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("bench_compile." + std::to_string(getpid()) + ".json");
+  const std::filesystem::path path = temporary(".json");
   std::ofstream file(path, std::ios::binary);
   write(compiled.plan, file);
   file.close();
@@ -92,6 +96,34 @@ Sample measure(const std::string& program, int ranks) {
     best.peak_bytes = peak;
   }
   return best;
+}
+
+LoadTimes measure_loading(const std::string& program, int ranks) {
+  const dsl::Compiled compiled = dsl::build(program, {{"ranks", std::to_string(ranks)}}).compile();
+  const std::filesystem::path json = temporary(".json"), cbor = temporary(".cbor");
+  std::ofstream json_file(json, std::ios::binary), cbor_file(cbor, std::ios::binary);
+  write(compiled.plan, json_file);
+  write_cbor(compiled.plan, cbor_file);
+  json_file.close();
+  cbor_file.close();
+  LoadTimes times{std::filesystem::file_size(json), std::filesystem::file_size(cbor)};
+  const auto least = [](auto&& load_it) {
+    using Clock = std::chrono::steady_clock;
+    double best = 1e9;
+    for (int time = 0; time < 50; ++time) {
+      const auto start = Clock::now();
+      const Plan plan = load_it();
+      best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+    }
+    return best;
+  };
+  times.json = least([&] { return load(json); });
+  times.cbor = least([&] { return load(cbor); });
+  times.json_rank = least([&] { return load(json, 0); });
+  times.cbor_rank = least([&] { return load(cbor, 0); });
+  std::filesystem::remove(json);
+  std::filesystem::remove(cbor);
+  return times;
 }
 
 }  // namespace chorale::bench

@@ -21,4 +21,13 @@ struct Sample {
 /// at least five. \throws std::runtime_error if it has findings or the process ends early
 Sample measure(const std::string& program, int ranks);
 
+/// How long a plan takes from its file, in seconds of wall time: the least of many.
+struct LoadTimes {
+  uint64_t json_bytes = 0, cbor_bytes = 0;
+  double json = 0, cbor = 0, json_rank = 0, cbor_rank = 0;  ///< `_rank`: for one rank alone
+};
+
+/// \throws std::runtime_error
+LoadTimes measure_loading(const std::string& program, int ranks);
+
 }  // namespace chorale::bench

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "chorale/plan.hpp"
+
 namespace chorale::json {
 
 struct Value {
@@ -25,7 +27,18 @@ struct Value {
   const Value* find(std::string_view key) const;
 };
 
-/// Parses one JSON text. Refuses repeated keys and more than 64 levels.
+/// Lists and objects in each other that a plan may have.
+inline constexpr size_t max_depth = 64;
+inline std::string too_deep() { return "nesting deeper than " + std::to_string(max_depth) + " levels"; }
+
+/// A key that is there twice; null if there is none.
+const std::string* repeated(const std::vector<std::string>& keys);
+inline constexpr size_t most_of_a_key = 60;  ///< in a message
+inline std::string twice_in_one_object(const std::string& key) {
+  return "the key \"" + key.substr(0, most_of_a_key) + "\" twice in one object";
+}
+
+/// Parses one JSON text. Refuses repeated keys and more than max_depth levels.
 /// \throws PlanError naming line and column
 Value parse(std::string_view text);
 
@@ -47,5 +60,9 @@ template <class... Parts>
 void put(std::string& out, const Parts&... parts) {
   (append(out, parts), ...);
 }
+
+/// Of the plan's text: all but its ranks, whose list is left out; and that of one rank.
+std::string text_without_gpus(const Plan&);
+std::string text_of(const Plan&, const Gpu&);
 
 }  // namespace chorale::json

@@ -3,10 +3,13 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <iterator>
 
+#include "cbor.hpp"
 #include "chorale/json.hpp"
 #include "reader.hpp"
 
@@ -86,15 +89,17 @@ void read_gpu(Plan& plan, Gpu& gpu, const Node& node) {
   gpu.chunks[1] = fields.at("output_chunks").number();
   gpu.chunks[2] = fields.at("scratch_chunks").number();
   const Node blocks = fields.at("threadblocks");
-  read_list(blocks, gpu.threadblocks, [&](ThreadBlock& block, const Node& item) {
-    read_block(plan, block, item, gpu.id);
-    if (gpu.threadblocks.size() < 2) return;
-    // MSCCL++ takes operations by position and channels by id: in any other order it mixes them up.
-    const uint32_t before = gpu.threadblocks[gpu.threadblocks.size() - 2].id;
-    if (block.id > before) return;
-    throw PlanError(item.path() + "/id", std::to_string(block.id) + " after the thread block with id " +
-                                             std::to_string(before) + ", expected ascending ids");
-  });
+  if (!plan.only_rank || *plan.only_rank == gpu.id) {
+    read_list(blocks, gpu.threadblocks, [&](ThreadBlock& block, const Node& item) {
+      read_block(plan, block, item, gpu.id);
+      if (gpu.threadblocks.size() < 2) return;
+      // MSCCL++ takes operations by position and channels by id: in any other order it mixes them up.
+      const uint32_t before = gpu.threadblocks[gpu.threadblocks.size() - 2].id;
+      if (block.id > before) return;
+      throw PlanError(item.path() + "/id", std::to_string(block.id) + " after the thread block with id " +
+                                               std::to_string(before) + ", expected ascending ids");
+    });
+  }
   read_list(fields.at("channels"), gpu.channels,
             [&](ChannelRecord& record, const Node& item) { read_channel(plan, record, item); });
   read_list(fields.at("remote_buffers"), gpu.remote_buffers,
@@ -188,24 +193,50 @@ void read_plan(Plan& plan, const Node& node) {
 }  // namespace
 }  // namespace json
 
-Plan read(std::string_view text) {
-  const json::Value tree = json::parse(text);
+namespace {
+
+Plan read(std::string_view bytes, std::optional<uint32_t> rank) {
+  const bool binary = json::cbor::recognised(bytes);
+  const json::Value tree = binary ? json::cbor::parse(bytes, rank) : json::parse(bytes);
   Plan plan;
+  plan.only_rank = rank;
   json::read_plan(plan, json::Node{.value = tree, .up = nullptr, .key = {}, .index = 0});
+  if (!rank) return plan;
+  if (*rank >= plan.ranks())
+    throw PlanError("/gpus", "a list of " + std::to_string(plan.ranks()) + ", expected one with id " +
+                                 std::to_string(*rank));
+  plan.digest = std::hash<std::string_view>{}(bytes);
   return plan;
 }
 
-Plan load(const std::string& path) {
+std::string content(const std::string& path) {
   std::string text;
   if (path == "-") {
     text.assign(std::istreambuf_iterator<char>(std::cin), {});
-  } else {
-    errno = 0;
-    std::ifstream file(path, std::ios::binary);
-    if (file) text.assign(std::istreambuf_iterator<char>(file), {});
-    if (!file) throw std::runtime_error("cannot read " + path + ": " + std::strerror(errno ? errno : EIO));
+    return text;
   }
-  return read(text);
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (file) {
+    std::error_code no_size;  // of a pipe
+    const uintmax_t size = std::filesystem::file_size(path, no_size);
+    if (!no_size && size < SIZE_MAX / 2) {
+      text.resize(size);
+      file.read(text.data(), std::streamsize(size));
+      text.resize(size_t(file.gcount()));
+      if (file.eof()) file.clear();
+    }
+    text.append(std::istreambuf_iterator<char>(file), {});
+  }
+  if (!file) throw std::runtime_error("cannot read " + path + ": " + std::strerror(errno ? errno : EIO));
+  return text;
 }
+
+}  // namespace
+
+Plan read(std::string_view bytes) { return read(bytes, std::nullopt); }
+Plan read(std::string_view bytes, uint32_t rank) { return read(bytes, std::optional(rank)); }
+Plan load(const std::string& path) { return read(content(path)); }
+Plan load(const std::string& path, uint32_t rank) { return read(content(path), rank); }
 
 }  // namespace chorale

@@ -10,9 +10,6 @@
 namespace chorale::json {
 namespace {
 
-constexpr size_t max_depth = 64;
-constexpr size_t most_of_a_key = 60;  // in a message
-
 /// Builds a Value from nlohmann's events. A callback that returns false ends the parse; `message` then says
 /// why.
 class Builder {
@@ -91,7 +88,7 @@ class Builder {
   }
   bool open(Value::Kind kind) {
     if (open_.size() == max_depth) {
-      message = "nesting deeper than " + std::to_string(max_depth) + " levels";
+      message = too_deep();
       return false;
     }
     leaf(kind);
@@ -103,11 +100,9 @@ class Builder {
     return true;
   }
   bool no_repeats(const Value& object) {
-    std::vector<std::string_view> sorted(object.keys.begin(), object.keys.end());
-    std::sort(sorted.begin(), sorted.end());
-    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-    if (twice == sorted.end()) return true;
-    message = "the key \"" + std::string(twice->substr(0, most_of_a_key)) + "\" twice in one object";
+    const std::string* twice = repeated(object.keys);
+    if (!twice) return true;
+    message = twice_in_one_object(*twice);
     return false;
   }
 
@@ -141,6 +136,22 @@ const Value* Value::find(std::string_view key) const {
     if (keys[k] == key) return &items[k];
   }
   return nullptr;
+}
+
+const std::string* repeated(const std::vector<std::string>& keys) {
+  if (keys.size() < 16) {
+    for (auto key = keys.begin(); key != keys.end(); ++key) {
+      if (std::find(keys.begin(), key, *key) != key) return &*key;
+    }
+    return nullptr;
+  }
+  std::vector<const std::string*> sorted;
+  for (const std::string& key : keys) sorted.push_back(&key);
+  const auto less = [](const std::string* left, const std::string* right) { return *left < *right; };
+  const auto equal = [](const std::string* left, const std::string* right) { return *left == *right; };
+  std::sort(sorted.begin(), sorted.end(), less);
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end(), equal);
+  return twice == sorted.end() ? nullptr : *twice;
 }
 
 Value parse(std::string_view text) {

@@ -1,6 +1,7 @@
 // Plans as canonical JSON text: fixed key order, one operation per line.
 
 #include <ostream>
+#include <stdexcept>
 #include <string>
 
 #include "../roles.hpp"
@@ -32,7 +33,9 @@ class Writer {
     text.clear();
   }
 
-  void whole();
+  /// `ranks`: with the list of what they do.
+  void whole(bool ranks = true);
+  void gpu(const Gpu&);
 
   /// Writes operation `at` with its body; returns the position behind it. `indent` is that of its line;
   /// without one the body stands on the same line.
@@ -40,7 +43,6 @@ class Writer {
                      const char* indent);
 
  private:
-  void gpu(const Gpu&);
   void block(const ThreadBlock&, uint32_t rank);
   void channel(const ChannelRecord&);
   void extension();
@@ -313,15 +315,22 @@ void Writer::extension() {
   put(text, "\n  }");
 }
 
-void Writer::whole() {
+void Writer::whole(bool ranks) {
+  if (plan_.only_rank) {
+    throw std::invalid_argument("plan '" + plan_.name + "' was loaded for rank " +
+                                std::to_string(*plan_.only_rank) +
+                                " alone; to write it, load it for all ranks");
+  }
   put(text, "{\n  \"name\": ");
   quote(text, plan_.name);
   put(text, ",\n  \"collective\": ");
   quote(text, plan_.collective);
   put(text, ",\n  \"protocol\": \"", string_view(plan_.protocol == Protocol::LL ? "LL" : "Simple"),
-      "\",\n  \"inplace\": ", word(plan_.inplace), ",\n  \"reuse_resources\": ", word(plan_.reuse_resources),
-      ",\n  \"gpus\": ");
-  lines(plan_.gpus, "  ", [&](const Gpu& item) { gpu(item); });
+      "\",\n  \"inplace\": ", word(plan_.inplace), ",\n  \"reuse_resources\": ", word(plan_.reuse_resources));
+  if (ranks) {
+    put(text, ",\n  \"gpus\": ");
+    lines(plan_.gpus, "  ", [&](const Gpu& item) { gpu(item); });
+  }
   put(text, ",\n  \"num_threads_per_block\": ", plan_.threads_per_block,
       ",\n  \"use_double_scratch_buffer\": ", word(plan_.use_double_scratch_buffer),
       ",\n  \"buffer_alignment\": ", plan_.buffer_alignment,
@@ -333,6 +342,18 @@ void Writer::whole() {
 }
 
 }  // namespace
+
+std::string json::text_without_gpus(const Plan& plan) {
+  Writer writer(plan, true);
+  writer.whole(false);
+  return std::move(writer.text);
+}
+
+std::string json::text_of(const Plan& plan, const Gpu& gpu) {
+  Writer writer(plan, true);
+  writer.gpu(gpu);
+  return std::move(writer.text);
+}
 
 std::string write(const Plan& plan) {
   Writer writer(plan, true);

@@ -152,7 +152,7 @@ class Builder {
         }
       }
     }
-    image_.widest = std::max({image_.widest, op.sources, op.destinations});
+    image_.widest = std::max<uint32_t>({image_.widest, op.sources, op.destinations});
     image_.records.push_back(record);
   }
 

@@ -9,7 +9,7 @@ namespace {
 
 AllGather gather(int ranks) { return {.ranks = ranks, .chunk_factor = 1, .inplace = true}; }
 
-int ranks_of(Parameters& with) { return with("ranks", 2, "number of GPUs", {.min = 2, .max = 64}); }
+int ranks_of(Parameters& with) { return with("ranks", 2, "number of GPUs", {.min = 2, .max = 1024}); }
 
 }  // namespace
 

@@ -11,9 +11,7 @@ AllReduce sum_of(int ranks, int chunk_factor = 1) {
   return {.ranks = ranks, .chunk_factor = chunk_factor, .inplace = true};
 }
 
-int ranks_of(Parameters& with, int most = 8) {
-  return with("ranks", 2, "number of GPUs", {.min = 2, .max = most});
-}
+int ranks_of(Parameters& with) { return with("ranks", 2, "number of GPUs", {.min = 2, .max = 1024}); }
 
 /// Reads a part of every peer's input, adds it to the rank's own and writes the sum to every peer.
 void sum_and_store(Program& program, const std::vector<MemoryChannel>& peers, int rank, int64_t part,

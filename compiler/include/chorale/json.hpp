@@ -27,13 +27,25 @@ void write(const Plan&, std::ostream&);
 /// One operation as it stands in a plan file, on one line, without its line number.
 std::string write(const Plan&, const ThreadBlock&, const Op&, uint32_t rank = 0);
 
-/// Reads a plan of MSCCL++ or of ours; unknown keys are kept.
+/// The same tree as CBOR (RFC 8949), two thirds of the size and quicker to read. What a rank does is a byte
+/// string that holds CBOR (tag 24), so that a reader can pass over the other ranks. Numbers with a fraction
+/// keep their value, but not their digits.
+void write_cbor(const Plan&, std::ostream&);
+
+/// Reads a plan of MSCCL++ or of ours, as JSON or CBOR; unknown keys are kept.
 /// Says nothing about whether the plan is right: run check().
 /// \throws PlanError
-Plan read(std::string_view text);
+Plan read(std::string_view bytes);
+
+/// For one rank alone: the thread blocks of the others are not there (Plan::only_rank), which is enough to
+/// run it, but neither to check nor to write it. CBOR is not even parsed where it says what the others do.
+/// \throws PlanError
+Plan read(std::string_view bytes, uint32_t rank);
 
 /// Reads a file; "-" is standard input.
 /// \throws std::runtime_error naming the file and the reason; PlanError
 Plan load(const std::string& path);
+/// The same for one rank alone. All ranks of a run have to load the same bytes in the same way.
+Plan load(const std::string& path, uint32_t rank);
 
 }  // namespace chorale

@@ -8,6 +8,7 @@
 /// plan is bound to a message size.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -291,6 +292,9 @@ struct Plan {
   std::vector<SourceLine> source;   ///< authors' lines that Op::at points to
   std::vector<std::string> extras;  ///< unknown keys, as the inside of a JSON object
   uint32_t extra = 0;               ///< of the top level
+  /// It was loaded for this rank alone: the others have no thread blocks here.
+  std::optional<uint32_t> only_rank;
+  uint64_t digest = 0;  ///< with only_rank: of the bytes that it was read from
 
   uint32_t ranks() const { return uint32_t(gpus.size()); }
   /// The author's line of an operation; line 0 if unknown.

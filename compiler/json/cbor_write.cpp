@@ -1,0 +1,135 @@
+// Plans as CBOR (RFC 8949): the tree of the JSON text, with what each rank does as a byte string of its own,
+// so that a reader can pass over the other ranks.
+
+#include <bit>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "cbor.hpp"
+#include "chorale/json.hpp"
+#include "json.hpp"
+
+namespace chorale {
+namespace json::cbor {
+namespace {
+
+void head(std::string& out, Major major, uint64_t argument) {
+  const auto first = char(uint8_t(major) << 5);
+  const auto bytes = [&](uint8_t code, int count) {
+    out += char(first | code);
+    while (count-- > 0) out += char(argument >> (8 * count));
+  };
+  if (argument < 24)
+    out += char(first | char(argument));
+  else if (argument <= UINT8_MAX)
+    bytes(24, 1);
+  else if (argument <= UINT16_MAX)
+    bytes(25, 2);
+  else if (argument <= UINT32_MAX)
+    bytes(26, 4);
+  else
+    bytes(27, 8);
+}
+
+/// Writes what nlohmann's parser reads. Lists and maps are of indefinite length: text does not say how long
+/// they are.
+class Transcoder {
+ public:
+  explicit Transcoder(std::string& out) : out_(out) {}
+
+  bool null() { return simple(0xf6); }
+  bool boolean(bool value) { return simple(value ? 0xf5 : 0xf4); }
+  bool number_unsigned(uint64_t value) {
+    head(out_, Major::number, value);
+    return closed();
+  }
+  bool number_integer(int64_t value) {
+    head(out_, value < 0 ? Major::negative : Major::number, value < 0 ? ~uint64_t(value) : uint64_t(value));
+    return closed();
+  }
+  bool number_float(double value, const std::string&) {
+    const auto bits = std::bit_cast<uint64_t>(value);
+    out_ += char(0xfb);
+    for (int shift = 56; shift >= 0; shift -= 8) out_ += char(bits >> shift);
+    return closed();
+  }
+  bool string(std::string& text) {
+    head(out_, Major::text, text.size());
+    out_ += text;
+    return closed();
+  }
+  bool binary(nlohmann::json::binary_t&) { return false; }
+  bool start_object(size_t) { return open(0xbf); }
+  bool start_array(size_t) { return open(0x9f); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool key(std::string& text) {
+    head(out_, Major::text, text.size());
+    out_ += text;
+    if (depth_ == 1 && text == embedded_key) embedded_ = out_.size();
+    return true;
+  }
+  bool parse_error(size_t, const std::string&, const nlohmann::json::exception&) { return false; }
+
+ private:
+  bool simple(uint8_t byte) {
+    out_ += char(byte);
+    return closed();
+  }
+  bool open(uint8_t byte) {
+    out_ += char(byte);
+    ++depth_;
+    return true;
+  }
+  bool close() {
+    out_ += char(end);
+    --depth_;
+    return closed();
+  }
+  /// A value has ended: wraps it if it was that of the embedded key.
+  bool closed() {
+    if (depth_ != 1 || embedded_ == 0) return true;
+    std::string wrap;
+    head(wrap, Major::tag, embedded_item);
+    head(wrap, Major::bytes, out_.size() - embedded_);
+    out_.insert(embedded_, wrap);
+    embedded_ = 0;
+    return true;
+  }
+
+  std::string& out_;
+  int depth_ = 0;
+  size_t embedded_ = 0;  // where the value begins that is to be wrapped; 0: none
+};
+
+void transcode(std::string& out, const std::string& json) {
+  Transcoder transcoder(out);
+  nlohmann::json::sax_parse(json, &transcoder);
+}
+
+}  // namespace
+}  // namespace json::cbor
+
+void write_cbor(const Plan& plan, std::ostream& out) {
+  using namespace json::cbor;
+  const auto send = [&](const std::string& bytes) { out.write(bytes.data(), std::streamsize(bytes.size())); };
+  std::string rest;
+  transcode(rest, json::text_without_gpus(plan));
+  std::string bytes;
+  head(bytes, Major::tag, self_described);
+  bytes += rest.front();  // the map begins
+  head(bytes, Major::text, gpus_key.size());
+  bytes += gpus_key;
+  bytes += char(begin_list);
+  send(bytes);
+  for (const Gpu& gpu : plan.gpus) {
+    bytes.clear();
+    transcode(bytes, json::text_of(plan, gpu));
+    send(bytes);
+  }
+  bytes.assign(1, char(end));
+  send(bytes);
+  out.write(rest.data() + 1, std::streamsize(rest.size() - 1));
+}
+
+}  // namespace chorale

@@ -1,0 +1,129 @@
+// Plans as CBOR: round trips with JSON, one rank's part, and what the reader refuses.
+
+#include <sstream>
+
+#include "helpers.hpp"
+#include "plans.hpp"
+
+namespace chorale {
+namespace {
+
+using namespace std::string_literals;
+
+std::string cbor_of(const Plan& plan) {
+  std::ostringstream bytes;
+  write_cbor(plan, bytes);
+  return bytes.str();
+}
+
+std::string error_of(const std::string& bytes) {
+  try {
+    read(bytes);
+  } catch (const PlanError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+/// Through CBOR and back, and read for each rank alone.
+void survives(const Plan& plan, const std::string& name) {
+  const std::string text = write(plan), bytes = cbor_of(plan);
+  EXPECT_EQ(write(read(bytes)), text) << name;
+  EXPECT_EQ(cbor_of(read(text)), bytes) << name;
+  EXPECT_LT(bytes.size(), text.size()) << name;
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
+    for (const std::string& form : {text, bytes}) {
+      const Plan part = read(form, rank);
+      ASSERT_EQ(part.only_rank, rank);
+      for (uint32_t other = 0; other < plan.ranks(); ++other) {
+        EXPECT_EQ(part.gpus[other].channels.size(), plan.gpus[other].channels.size());
+        const size_t blocks = other == rank ? plan.gpus[rank].threadblocks.size() : 0;
+        ASSERT_EQ(part.gpus[other].threadblocks.size(), blocks) << name;
+      }
+      for (size_t k = 0; k < plan.gpus[rank].threadblocks.size(); ++k)
+        EXPECT_EQ(part.gpus[rank].threadblocks[k].ops.size(), plan.gpus[rank].threadblocks[k].ops.size());
+    }
+  }
+}
+
+TEST(Cbor, OneOfEverythingSurvivesARoundTrip) {
+  Plan plan = rich();
+  // Its digits are JSON's alone: CBOR has the value.
+  EXPECT_EQ(read(cbor_of(plan)).extension.host, R"({"lanes":[1500.0,-2,null,true]})");
+  plan.extension.host = R"({"lanes":[1500.0,-2,-9223372036854775808,18446744073709551615,null,true]})";
+  survives(read(write(plan)), "rich");
+}
+
+TEST(Cbor, GivenPlansSurviveARoundTrip) {
+  const std::vector<std::filesystem::path> files = given_plans();
+  if (files.empty()) GTEST_SKIP() << "no ../shared/mscclpp-plans and no CHORALE_SHARED";
+  for (const std::filesystem::path& file : files) survives(load(file), file.stem());
+}
+
+TEST(Cbor, ShippedPlansSurviveARoundTrip) {
+  const std::filesystem::path folder = std::filesystem::path(CHORALE_SOURCE_DIR) / "plans/shipped";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".json") survives(load(entry.path()), entry.path().stem());
+  }
+}
+
+TEST(Cbor, IsRecognisedByItsFirstByte) {
+  const std::string bytes = cbor_of(two_ranks());
+  EXPECT_EQ(bytes.substr(0, 3), "\xd9\xd9\xf7");
+  EXPECT_EQ(write(read(bytes.substr(3))), write(two_ranks())) << "the tag may be left out";
+}
+
+TEST(Cbor, OnePartIsNeitherCheckedNorWritten) {
+  const Plan part = read(cbor_of(two_ranks()), 1);
+  EXPECT_THROW(check(part), std::invalid_argument);
+  EXPECT_THROW(write(part), std::invalid_argument);
+  EXPECT_THROW(cbor_of(part), std::invalid_argument);
+  EXPECT_THROW(read(cbor_of(two_ranks()), 2), PlanError);
+}
+
+TEST(Cbor, WhatOtherRanksDoIsNotParsed) {
+  std::string bytes = cbor_of(two_ranks());
+  // Behind the head of rank 1's byte string.
+  const size_t blocks = bytes.rfind("threadblocks") + 12;
+  ASSERT_EQ(bytes.substr(blocks, 2), "\xd8\x18");
+  bytes[blocks + 4] = char(0xff);
+  EXPECT_NO_THROW(read(bytes, 0));
+  EXPECT_THROW(read(bytes, 1), PlanError);
+  EXPECT_THROW(read(bytes), PlanError);
+}
+
+TEST(Cbor, EveryCutIsAnError) {
+  const std::string bytes = cbor_of(rich());
+  for (size_t size = 1; size < bytes.size(); ++size)
+    EXPECT_THROW(read(bytes.substr(0, size)), PlanError) << size << " bytes";
+}
+
+TEST(Cbor, RefusesWhatIsMalformed) {
+  const std::string deep(100, char(0x81));
+  for (const auto& [bytes, message] : {
+           std::pair("\xa1"s, "byte 1: no CBOR: the end, expected an item"s),
+           std::pair("\xbf"s, "byte 1: no CBOR: the end, expected an item or the end of a list"s),
+           std::pair("\xa0\x00"s, "byte 1: no CBOR: the byte 0, expected the end of the plan"s),
+           std::pair("\xa1\x01\x01"s, "byte 1: no CBOR: the byte 1, expected a key that is a string"s),
+           std::pair("\xa1\x61\x61\xfc"s, "byte 3: no CBOR: the byte 252, expected an item"s),
+           std::pair("\xa1\x61\x61\xf7"s, "byte 3: no CBOR: the byte 247, expected an item that JSON has"s),
+           std::pair("\xa1\x61\x61\x41\x00"s,
+                     "byte 3: no CBOR: the byte 65, expected an item that JSON has"s),
+           std::pair("\xa1\x61\x61\xd8\x18\x41\x00"s,
+                     "byte 3: no CBOR: the byte 216, expected no tag but 24 around thread blocks"s),
+           std::pair("\xa1\x61\x61\x7f\xff"s,
+                     "byte 3: no CBOR: the byte 127, expected a string in one piece"s),
+           std::pair("\xa1\x61\x61\x65\x61"s, "byte 5: no CBOR: the end, expected 5 bytes of a string"s),
+           std::pair("\xa1\x61\xff\x01"s, "byte 2: no CBOR: the byte 255, expected a key in UTF-8"s),
+           std::pair("\xa1\x61\x61\xfa\x7f\x80\x00\x00"s,
+                     "byte 3: no CBOR: the byte 250, expected a finite number"s),
+           std::pair("\xa2\x61\x61\x01\x61\x61\x01"s, "byte 0: the key \"a\" twice in one object"s),
+           std::pair("\x80"s, "/: a list, expected an object"s),
+           std::pair(deep, "byte 64: nesting deeper than 64 levels"s),
+       }) {
+    EXPECT_EQ(error_of(bytes), message);
+  }
+}
+
+}  // namespace
+}  // namespace chorale
