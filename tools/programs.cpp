@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 #include <limits>
+#include <sstream>
 
 #include "chorale/json.hpp"
 #include "tools/source.hpp"
@@ -154,6 +155,19 @@ Diagnostics check_plan(const Plan& plan, const Aim& aim) {
   } catch (const std::invalid_argument& error) {
     throw Failure(Exit::command_wrong, error.what());
   }
+}
+
+void declare_plan_output(CLI::App& app, std::string& output) {
+  app.add_option("-o,--output", output,
+                 "Where the plan goes; - is standard output; as CBOR if its name ends in .cbor")
+      ->type_name("FILE");
+}
+
+void write_plan(const std::string& output, const Plan& plan) {
+  if (!output.ends_with(".cbor")) return write_output(output, write(plan));
+  std::ostringstream bytes;
+  write_cbor(plan, bytes);
+  write_output(output, bytes.view());
 }
 
 bool report(const Plan& plan, const Diagnostics& diagnostics) {

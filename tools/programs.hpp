@@ -60,6 +60,11 @@ Plan load_plan(const std::string& path);
 /// What the checks find, and those of the target (ours if `aim` names none) if they find nothing.
 Diagnostics check_plan(const Plan&, const Aim&);
 
+/// Declares -o: where write_plan() writes.
+void declare_plan_output(CLI::App&, std::string& output);
+/// Writes a plan as JSON, or as CBOR if the name ends in .cbor.
+void write_plan(const std::string& output, const Plan&);
+
 /// Prints the findings to stderr. True if there were any.
 bool report(const Plan&, const Diagnostics&);
 

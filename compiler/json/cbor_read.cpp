@@ -126,7 +126,7 @@ class Parser {
     value.kind = Value::Kind::array;
     const Where inside = where == Where::gpus ? Where::gpu : Where::elsewhere;
     for (size_t k = 0; found.code == indefinite ? !ends() : k < found.argument; ++k)
-      item(value.items.emplace_back(), depth + 1, inside, k);
+      item(value.add(), depth + 1, inside, k);
   }
 
   void map(Value& value, const Head& found, size_t start, size_t depth, Where where, size_t index) {
@@ -136,8 +136,8 @@ class Parser {
       const size_t at = at_;
       const Head key = head();
       if (key.major != Major::text) refuse(at, "a key that is a string");
-      text(value.keys.emplace_back(), key, "a key");
-      Value& inner = value.items.emplace_back();
+      text(value.add_key(), key, "a key");
+      Value& inner = value.add();
       if (where == Where::plan && value.keys.back() == gpus_key) {
         item(inner, depth + 1, Where::gpus, 0);
       } else if (where == Where::gpu && value.keys.back() == embedded_key) {

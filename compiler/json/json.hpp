@@ -25,6 +25,16 @@ struct Value {
 
   /// The value of a key; null if there is none.
   const Value* find(std::string_view key) const;
+
+  /// A new last item. Most objects have about four keys: growing one by one takes longer than all else.
+  Value& add() {
+    if (items.capacity() == 0) items.reserve(4);
+    return items.emplace_back();
+  }
+  std::string& add_key() {
+    if (keys.capacity() == 0) keys.reserve(4);
+    return keys.emplace_back();
+  }
 };
 
 /// Lists and objects in each other that a plan may have.

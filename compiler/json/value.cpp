@@ -65,7 +65,7 @@ class Builder {
   bool start_array(size_t) { return open(Value::Kind::array); }
   bool end_array() { return close(); }
   bool key(std::string& text) {
-    open_.back()->keys.push_back(std::move(text));
+    open_.back()->add_key() = std::move(text);
     return true;
   }
   bool end_object() { return no_repeats(*open_.back()) && close(); }
@@ -81,7 +81,7 @@ class Builder {
       last_ = &root;
     } else {
       // An open value never moves: its parent gets no further item before it is closed.
-      last_ = &open_.back()->items.emplace_back();
+      last_ = &open_.back()->add();
     }
     last_->kind = kind;
     return true;

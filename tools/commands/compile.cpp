@@ -3,7 +3,6 @@
 #include <iostream>
 #include <memory>
 
-#include "chorale/json.hpp"
 #include "tools/command.hpp"
 #include "tools/programs.hpp"
 
@@ -20,8 +19,7 @@ Action command::compile(CLI::App& app) {
   declare_wanted(app, options->wanted,
                  "A C++ source (*.cpp), a plugin (*.so) or the name of a shipped algorithm");
   declare_aim(app, options->aim, "by default what the program says");
-  app.add_option("-o,--output", options->output, "Where the plan goes; - is standard output")
-      ->type_name("FILE");
+  declare_plan_output(app, options->output);
   app.add_flag("--help-program", options->help_program, "List the parameters of the program instead");
   return [options] {
     const Wanted& wanted = options->wanted;
@@ -40,7 +38,7 @@ Action command::compile(CLI::App& app) {
     }
     const Built built = build_program(name, settings, options->aim);
     if (report(built.plan, built.diagnostics)) return Exit::plan_wrong;
-    write_output(options->output, write(built.plan));
+    write_plan(options->output, built.plan);
     return Exit::well;
   };
 }

@@ -86,7 +86,7 @@ TEST(Cbor, WhatOtherRanksDoIsNotParsed) {
   // Behind the head of rank 1's byte string.
   const size_t blocks = bytes.rfind("threadblocks") + 12;
   ASSERT_EQ(bytes.substr(blocks, 2), "\xd8\x18");
-  bytes[blocks + 4] = char(0xff);
+  bytes[blocks + 5] = char(0xff);  // behind tag, head and length
   EXPECT_NO_THROW(read(bytes, 0));
   EXPECT_THROW(read(bytes, 1), PlanError);
   EXPECT_THROW(read(bytes), PlanError);

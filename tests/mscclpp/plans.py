@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""Every plan of MSCCL++ here: plans.py CHORALE PLANS [filter ...] [--sample] [--markdown FILE] [--gpu-results FILE ...]
+                             plans.py CHORALE PLANS [filter ...] --gpus N --write-gpu-results FILE
+
+CHORALE is the command and PLANS the folder of the plans. Each plan has to load, survive a round trip through its canonical
+text and CBOR, and be shown in words. It has to pass the checks, but for those in REFUSED, whose finding has to be the one
+named there. Then it runs on the CPU, in every form of packets if it has some, out of place, and in place if it allows
+that, with sizes that MSCCL++ accepts and sizes that it refuses, and every element has to be right; a plan of the `test`
+collective, which does not say what is right, has to end, or to be told where it cannot (STUCK). With --sample that is every sixth plan, for a test of seconds.
+
+With --gpus N it does nothing but run the plans of up to N ranks on GPUs, one plan after the other, and writes the verdicts
+to a file; a machine needs the command, the plans, this file and Python for that. --gpu-results merges such files into the
+table that --markdown writes (docs/mscclpp.md).
+"""
+import argparse
+import concurrent.futures
+import csv
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+LIMIT_S = 120
+ELEMENT = 4  # bytes of the type that is run
+PARTS = 3, 17, 1025  # elements of a part: nothing divides them by chunks and alignment
+GPU_PARTS = 17, 65537
+COLUMNS = "plan", "loads", "round trip", "runs on the CPU", "runs on GPUs", "equals the oracle", "recompiled equal"
+REFUSED = {  # plan: what the checks have to say
+    "unit_tests-signal_wait-signal_wait_fuse_test": "this signal is never awaited: memory channel 0 of rank 0",
+}
+STUCK = {  # plan: where it waits for packets that no operation of it sends, which its run has to say
+    "unit_tests-read_put_packet_test": "rank 0 block 0 op 0 read_put_packets: waits for packets",
+    "unit_tests-reduce_copy_packet_test": "rank 0 block 0 op 0 reduce_copy_packets: waits for packets",
+    "unit_tests-reduce_packet-reduce_packets_fuse_test": "rank 0 block 0 op 0 reduce_packets: waits for packets",
+    "unit_tests-reduce_packet-reduce_packets_test": "rank 0 block 0 op 0 reduce_packets: waits for packets",
+    "unit_tests-reduce_send_packet_test": "rank 0 block 0 op 0 reduce_send_packets: waits for packets",
+}
+PACKETS = {"cpkt", "upkt", "ppkt", "rppkt", "repkt", "respkt", "recpkt", "recspkt", "gstorepkt"}
+
+
+class Trouble(Exception):
+    """What is wrong with a plan, in one line."""
+
+
+def flatten(ops):
+    for op in ops:
+        yield op
+        yield from flatten(op.get("ops", []))
+
+
+class Plan:
+    def __init__(self, path):
+        self.path, self.name = path, path.stem
+        self.json = json.loads(path.read_text())
+        self.ranks = len(self.json["gpus"])
+        self.collective = self.json["collective"]
+        self.inplace = self.json["inplace"]
+        blocks = [block for gpu in self.json["gpus"] for block in gpu["threadblocks"]]
+        self.packets = any(op["name"] in PACKETS for block in blocks for op in flatten(block["ops"]))
+
+    def sizes(self, parts):
+        """Bytes of messages: one that MSCCL++ accepts, whole chunks of its alignment, and then odd ones."""
+        scattered = {"reducescatter": self.ranks, "alltoall": self.ranks, "allgather": self.ranks}
+        chunks = [gpu["output_chunks" if self.collective == "allgather" else "input_chunks"] for gpu in self.json["gpus"]]
+        segments = scattered.get(self.collective, max(chunks) if self.collective == "test" else 1)
+        step = ELEMENT * max(segments, 1)
+        accepted = self.json.get("buffer_alignment", 16) * max(max(chunks), 1)
+        least = self.json.get("min_message_size", 0)
+        accepted *= max(1, -(-least // accepted))
+        odd = [part * step + (-(-least // step) * step) for part in parts]
+        most = self.json.get("max_message_size", 2**64 - 1)
+        return [size for size in sorted({accepted, 4 * accepted, *odd}) if least <= size <= most]
+
+
+class Command:
+    def __init__(self, chorale):
+        self.chorale = chorale
+        self.environment = {key: value for key, value in os.environ.items() if not key.startswith("CHORALE_")}
+
+    def __call__(self, *words):
+        try:
+            return subprocess.run([self.chorale, *map(str, words)], text=True, capture_output=True, timeout=LIMIT_S,
+                                  env=self.environment)
+        except subprocess.TimeoutExpired:
+            raise Trouble(f"chorale {words[0]} did not end in {LIMIT_S} s") from None
+
+    def must(self, *words):
+        done = self(*words)
+        if done.returncode:
+            said = (done.stderr + done.stdout).strip().splitlines()
+            said.sort(key=lambda line: not line.startswith("error"))  # before notes
+            raise Trouble(f"chorale {words[0]}: {said[0] if said else f'exit {done.returncode}'}")
+        return done.stdout
+
+
+def round_trip(command, plan, folder):
+    """JSON to CBOR to JSON gives the same text, and that says what the plan says."""
+    text, binary, again = (folder / f"{plan.name}.{end}" for end in ("json", "cbor", "again.json"))
+    command.must("convert", plan.path, "-o", text)
+    command.must("convert", text, "-o", binary)
+    command.must("convert", binary, "-o", again)
+    if text.read_bytes() != again.read_bytes():
+        raise Trouble("CBOR gives another text")
+    command.must("diff", plan.path, text)
+
+
+def run(command, plan, parts, *settings):
+    """Runs a plan in all its forms; "yes" if every element was right, "ends" if nothing says what is right."""
+    if plan.name in STUCK:
+        done = command("run", plan.path, "--no-times", "--dtype", "i32", "--bytes", plan.sizes(parts)[0], "--timeout", "5s",
+                       *settings)
+        if done.returncode == 3 and ("cuda" in settings or STUCK[plan.name] in done.stderr):
+            return "stops: waits for packets that nobody sends"
+        raise Trouble(f"did not stop at '{STUCK[plan.name]}', but {done.stderr}")
+    verdicts = set()
+    for packet in ("ll16", "ll8", "ll128") if plan.packets else ("ll16",):
+        for place in ("--out-of-place", "--in-place") if plan.inplace else ("--out-of-place",):
+            sizes = ",".join(map(str, plan.sizes(parts)))
+            out = command.must("run", plan.path, "--no-times", "--repeat", 2, "--dtype", "i32", "--bytes", sizes,
+                               "--packet", packet, place, *settings)
+            verdicts |= {line.split()[-1] for line in out.splitlines()[2:]}
+    if verdicts == {"yes"}:
+        return "yes"
+    if verdicts == {"unknown"} and plan.collective == "test":
+        return "ends"
+    raise Trouble(f"verdicts {sorted(verdicts)}")
+
+
+def examine(command, plan):
+    """The first columns of a plan's row, and what is wrong with it."""
+    row, trouble = {"plan": plan.name}, []
+
+    def column(name, action):
+        try:
+            row[name] = action() or "yes"
+        except Trouble as wrong:
+            row[name] = "NO"
+            trouble.append(f"{plan.name}, {name}: {wrong}")
+
+    def loads():
+        if f"plan {plan.json['name']}: " not in command.must("show", plan.path):
+            raise Trouble("is not shown")
+
+    def runs():
+        expected = REFUSED.get(plan.name)
+        if not expected:
+            command.must("check", plan.path)
+            return run(command, plan, PARTS)
+        done = command("check", plan.path)
+        if done.returncode != 1 or expected not in done.stderr:
+            raise Trouble(f"check did not say '{expected}', but {done.stderr}")
+        return "refused: a signal that nobody awaits"
+
+    column("loads", loads)
+    with tempfile.TemporaryDirectory() as folder:
+        column("round trip", lambda: round_trip(command, plan, pathlib.Path(folder)))
+    column("runs on the CPU", runs)
+    return row, trouble
+
+
+def on_gpus(command, plans, gpus, output):
+    failed = 0
+    with open(output, "w", newline="") as file:
+        table = csv.writer(file, delimiter="\t", lineterminator="\n")
+        table.writerow(("plan", "ranks", "verdict"))
+        for plan in plans:
+            if plan.ranks > gpus:
+                continue
+            begin = time.monotonic()
+            try:
+                verdict = "refused" if plan.name in REFUSED else run(command, plan, GPU_PARTS, "--backend", "cuda")
+            except Trouble as wrong:
+                verdict, failed = f"NO: {wrong}", failed + 1
+            table.writerow((plan.name, plan.ranks, verdict))
+            file.flush()
+            print(f"{plan.name}: {verdict}, {time.monotonic() - begin:.1f} s", flush=True)
+    return failed
+
+
+def table(rows, gpu_results, manifest):
+    """docs/mscclpp.md."""
+    on_gpu, recompiled = {}, {}
+    for path in gpu_results:
+        for row in csv.DictReader(path.open(), delimiter="\t"):
+            on_gpu[row["plan"]] = f"{row['verdict']}, {row['ranks']}" if row["verdict"] == "yes" else row["verdict"]
+    for row in csv.DictReader(manifest.open(), delimiter="\t"):
+        recompiled[row["plan"]] = "yes" if row["verdict"] == "equal" else row["verdict"]
+    lines = [
+        "# The plans of MSCCL++ here", "",
+        "Made by `tests/mscclpp/plans.py --markdown` from a run; `tests/mscclpp/plans.py` says what a column means. *ends*: a plan",
+        "of the `test` collective, which does not say what is right. GPUs: the verdict and their number; *-*: not run.",
+        "*recompiled equal*: the program written in our language and compiled for MSCCL++ gives this plan.", "",
+        "| " + " | ".join(COLUMNS) + " |", "| :-- " * len(COLUMNS) + "|"]
+    for row in rows:
+        row["runs on GPUs"] = on_gpu.get(row["plan"], "-")
+        ran = [row["runs on the CPU"], row["runs on GPUs"].split(",")[0]]
+        wrong = any(verdict.startswith("NO") for verdict in ran)
+        row["equals the oracle"] = "NO" if wrong else "yes" if "yes" in ran else "-"
+        row["recompiled equal"] = recompiled.get(row["plan"], "-")
+        lines.append("| " + " | ".join(row[column] for column in COLUMNS) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("chorale")
+    parser.add_argument("plans", type=pathlib.Path)
+    parser.add_argument("filter", nargs="*", help="parts of names: only plans that have one of them")
+    parser.add_argument("--sample", action="store_true", help="every sixth plan")
+    parser.add_argument("--markdown", type=pathlib.Path, help="where the table goes")
+    parser.add_argument("--gpus", type=int, default=0, help="run the plans of up to so many ranks on GPUs, nothing else")
+    parser.add_argument("--write-gpu-results", type=pathlib.Path, default="gpu-results.tsv")
+    parser.add_argument("--gpu-results", type=pathlib.Path, nargs="*", default=[], help="of earlier runs on GPUs")
+    options = parser.parse_args()
+    files = sorted(options.plans.glob("*.json"))
+    if not files:
+        print(f"skipped: no plans in {options.plans}")
+        sys.exit(77)
+    if options.filter:
+        files = [file for file in files if any(part in file.stem for part in options.filter)]
+    plans = [Plan(file) for file in (files[::6] if options.sample else files)]
+    command = Command(options.chorale)
+    if options.gpus:
+        sys.exit(bool(on_gpus(command, plans, options.gpus, options.write_gpu_results)))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        done = list(pool.map(lambda plan: examine(command, plan), plans))
+    complaints = [complaint for _, trouble in done for complaint in trouble]
+    print(*complaints, f"{len(plans)} plans, {len(complaints)} complaints", sep="\n")
+    if options.markdown:
+        manifest = HERE / "manifest.tsv"
+        options.markdown.write_text(table([row for row, _ in done], options.gpu_results, manifest))
+    sys.exit(bool(complaints))
+
+
+if __name__ == "__main__":
+    main()
