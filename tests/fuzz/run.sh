@@ -11,6 +11,6 @@ if [ ! -x "$build/read_plan" ] || [ -n "$(find "$root/compiler" "$here/read_plan
   # shellcheck disable=SC2086
   "$clang" $flags "$here/read_plan.cpp" $sources -lfmt -o "$build/read_plan"
 fi
-find "$root/plans/shipped" "$here" -name '*.json' -size -40k -exec cp -u {} "$build/corpus/" \;
+find "$root/plans/shipped" "$here" \( -name '*.json' -o -name '*.cbor' \) -size -40k -exec cp -u {} "$build/corpus/" \;
 cd "$build" && exec ./read_plan -max_total_time="$seconds" -max_len=16384 -timeout=60 -rss_limit_mb=2048 \
   -print_final_stats=1 -verbosity=0 corpus

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Every plan of MSCCL++ here: plans.py CHORALE PLANS [filter ...] [--sample] [--markdown FILE] [--gpu-results FILE ...]
+"""Every plan of MSCCL++ here: plans.py CHORALE PLANS [filter ...] [--markdown FILE] [--gpu-results FILE ...]
                              plans.py CHORALE PLANS [filter ...] --gpus N --write-gpu-results FILE
 
 CHORALE is the command and PLANS the folder of the plans. Each plan has to load, survive a round trip through its canonical
 text and CBOR, and be shown in words. It has to pass the checks, but for those in REFUSED, whose finding has to be the one
 named there. Then it runs on the CPU, in every form of packets if it has some, out of place, and in place if it allows
 that, with sizes that MSCCL++ accepts and sizes that it refuses, and every element has to be right; a plan of the `test`
-collective, which does not say what is right, has to end, or to be told where it cannot (STUCK). With --sample that is every sixth plan, for a test of seconds.
+collective, which does not say what is right, has to end, or to be told where it cannot (STUCK).
 
 With --gpus N it does nothing but run the plans of up to N ranks on GPUs, one plan after the other, and writes the verdicts
 to a file; a machine needs the command, the plans, this file and Python for that. --gpu-results merges such files into the
@@ -210,7 +210,6 @@ def main():
     parser.add_argument("chorale")
     parser.add_argument("plans", type=pathlib.Path)
     parser.add_argument("filter", nargs="*", help="parts of names: only plans that have one of them")
-    parser.add_argument("--sample", action="store_true", help="every sixth plan")
     parser.add_argument("--markdown", type=pathlib.Path, help="where the table goes")
     parser.add_argument("--gpus", type=int, default=0, help="run the plans of up to so many ranks on GPUs, nothing else")
     parser.add_argument("--write-gpu-results", type=pathlib.Path, default="gpu-results.tsv")
@@ -222,7 +221,7 @@ def main():
         sys.exit(77)
     if options.filter:
         files = [file for file in files if any(part in file.stem for part in options.filter)]
-    plans = [Plan(file) for file in (files[::6] if options.sample else files)]
+    plans = [Plan(file) for file in files]
     command = Command(options.chorale)
     if options.gpus:
         sys.exit(bool(on_gpus(command, plans, options.gpus, options.write_gpu_results)))
