@@ -68,11 +68,6 @@ void alignment(const Plan& plan, Finder& find) {
 void turns(const Plan& plan, Finder& find) {
   for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock&, const Op& op, const Op*, OpPlace at) {
     if (!shape(op.code).has(Role::Loop)) return;
-    if (op.unit_bytes > max_bytes || op.chunks > max_bytes) {
-      find.add(at, "this pipeline has units of " + count(op.unit_bytes, "byte") + " and covers " +
-                       count(op.chunks, "chunk") + ", but MSCCL++ counts to " + number(max_bytes));
-      return;
-    }
     const uint64_t bytes = largest_chunk(plan, gpu);
     if (!bytes || !op.unit_bytes || !op.chunks) return;
     if (bytes <= max_turns * op.unit_bytes / op.chunks) return;
