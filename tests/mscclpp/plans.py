@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """Every plan of MSCCL++ here: plans.py CHORALE PLANS [filter ...] [--markdown FILE] [--gpu-results FILE ...]
-                             plans.py CHORALE PLANS [filter ...] --gpus N --write-gpu-results FILE
 
 CHORALE is the command and PLANS the folder of the plans. Each plan has to load, survive a round trip through its canonical
 text and CBOR, and be shown in words. It has to pass the checks, but for those in REFUSED, whose finding has to be the one
@@ -8,9 +7,8 @@ named there. Then it runs on the CPU, in every form of packets if it has some, o
 that, with sizes that MSCCL++ accepts and sizes that it refuses, and every element has to be right; a plan of the `test`
 collective, which does not say what is right, has to end, or to be told where it cannot (STUCK).
 
-With --gpus N it does nothing but run the plans of up to N ranks on GPUs, one plan after the other, and writes the verdicts
-to a file; a machine needs the command, the plans, this file and Python for that. --gpu-results merges such files into the
-table that --markdown writes (docs/mscclpp.md).
+--gpu-results merges what `cuda_plans --share-gpus --results FILE` wrote on a machine with GPUs, where every plan has to give,
+bit for bit, what the CPU gives, into the table that --markdown writes (docs/mscclpp.md).
 """
 import argparse
 import concurrent.futures
@@ -21,13 +19,11 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIMIT_S = 120
 ELEMENT = 4  # bytes of the type that is run
 PARTS = 3, 17, 1025  # elements of a part: nothing divides them by chunks and alignment
-GPU_PARTS = 17, 65537
 COLUMNS = "plan", "loads", "round trip", "runs on the CPU", "runs on GPUs", "equals the oracle", "recompiled equal"
 REFUSED = {  # plan: what the checks have to say
     "unit_tests-signal_wait-signal_wait_fuse_test": "this signal is never awaited: memory channel 0 of rank 0",
@@ -162,31 +158,12 @@ def examine(command, plan):
     return row, trouble
 
 
-def on_gpus(command, plans, gpus, output):
-    failed = 0
-    with open(output, "w", newline="") as file:
-        table = csv.writer(file, delimiter="\t", lineterminator="\n")
-        table.writerow(("plan", "ranks", "verdict"))
-        for plan in plans:
-            if plan.ranks > gpus:
-                continue
-            begin = time.monotonic()
-            try:
-                verdict = "refused" if plan.name in REFUSED else run(command, plan, GPU_PARTS, "--backend", "cuda")
-            except Trouble as wrong:
-                verdict, failed = f"NO: {wrong}", failed + 1
-            table.writerow((plan.name, plan.ranks, verdict))
-            file.flush()
-            print(f"{plan.name}: {verdict}, {time.monotonic() - begin:.1f} s", flush=True)
-    return failed
-
-
 def table(rows, gpu_results, manifest):
     """docs/mscclpp.md."""
     on_gpu, recompiled = {}, {}
     for path in gpu_results:
         for row in csv.DictReader(path.open(), delimiter="\t"):
-            on_gpu[row["plan"]] = f"{row['verdict']}, {row['ranks']}" if row["verdict"] == "yes" else row["verdict"]
+            on_gpu[row["plan"]] = f"{row['verdict']}, {row['gpus']}" if row["verdict"] in ("yes", "ends") else row["verdict"]
     for row in csv.DictReader(manifest.open(), delimiter="\t"):
         recompiled[row["plan"]] = "yes" if row["verdict"] == "equal" else row["verdict"]
     lines = [
@@ -211,8 +188,6 @@ def main():
     parser.add_argument("plans", type=pathlib.Path)
     parser.add_argument("filter", nargs="*", help="parts of names: only plans that have one of them")
     parser.add_argument("--markdown", type=pathlib.Path, help="where the table goes")
-    parser.add_argument("--gpus", type=int, default=0, help="run the plans of up to so many ranks on GPUs, nothing else")
-    parser.add_argument("--write-gpu-results", type=pathlib.Path, default="gpu-results.tsv")
     parser.add_argument("--gpu-results", type=pathlib.Path, nargs="*", default=[], help="of earlier runs on GPUs")
     options = parser.parse_args()
     files = sorted(options.plans.glob("*.json"))
@@ -223,8 +198,6 @@ def main():
         files = [file for file in files if any(part in file.stem for part in options.filter)]
     plans = [Plan(file) for file in files]
     command = Command(options.chorale)
-    if options.gpus:
-        sys.exit(bool(on_gpus(command, plans, options.gpus, options.write_gpu_results)))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         done = list(pool.map(lambda plan: examine(command, plan), plans))
     complaints = [complaint for _, trouble in done for complaint in trouble]
