@@ -187,7 +187,11 @@ void Group::wait(const Waiter& waiter, const char* what) {
     const uint32_t seen = control_->bell.load(std::memory_order_acquire);
     if (waiter.met()) return;
     const Stop stop = Stop(load_acquire(&control_->abort.stop));
-    if (stop != Stop::none && (waiter.obey_stop || stop == Stop::peer_lost)) throw_stopped();
+    if (stop != Stop::none && (waiter.obey_stop || stop == Stop::peer_lost)) {
+      // Who has met the others may be stopped by what they do next, but has met them.
+      if (waiter.met()) return;
+      throw_stopped();
+    }
     if (const std::string why = waiter.doubted(); !why.empty()) {
       raise(Stop::deadlock, waiter.rank, why);
       throw_stopped();

@@ -9,7 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -97,15 +99,21 @@ inline std::string fresh_address() {
   return "shm://test-" + std::to_string(getpid()) + "-" + std::to_string(++count);
 }
 
+/// Whether a process made this file and is gone. Where memory cannot be made without a name, it has one for a
+/// moment, and other tests of the same machine are seen in it.
+inline bool left_by_a_process(const std::filesystem::path& file) {
+  int pid = 0;
+  return std::sscanf(file.filename().c_str(), "chorale-unnamed-%d-", &pid) == 1 && ::kill(pid, 0) != 0 &&
+         errno == ESRCH && exists(file);
+}
+
 /// Names that this process's tests have left in /dev/shm.
 inline std::vector<std::string> leftovers() {
   std::vector<std::string> names;
+  const std::string own = "test-" + std::to_string(getpid()) + "-";
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
     const std::string name = entry.path().filename();
-    if (name.find("test-" + std::to_string(getpid()) + "-") != std::string::npos ||
-        name.starts_with("chorale-unnamed")) {
-      names.push_back(name);
-    }
+    if (name.find(own) != std::string::npos || left_by_a_process(entry.path())) names.push_back(name);
   }
   return names;
 }

@@ -333,13 +333,13 @@ TEST_F(Rendezvous, ADeadRankZeroIsNamed) {
 TEST_F(Rendezvous, APortInUseIsNamed) {
   const int file = bound_socket(port);
   ASSERT_EQ(listen(file, 8), 0);
+  Processes ranks(1, [&](int) { return meet(hello_of(0, 2)); });
   std::thread server([&] {
     const int other = accept4(file, nullptr, nullptr, SOCK_CLOEXEC);
     read_some(other);
     write_text(other, "HTTP/1.1 400 Bad Request\r\n");
     close(other);
   });
-  Processes ranks(1, [&](int) { return meet(hello_of(0, 2)); });
   const std::string said = ranks.said(0);
   EXPECT_TRUE(has(said, "resources: rank 0 cannot listen on '" + address + "': the port is in use")) << said;
   server.join();
@@ -349,13 +349,13 @@ TEST_F(Rendezvous, APortInUseIsNamed) {
 TEST_F(Rendezvous, AnotherServiceOnThePortIsNamed) {
   const int file = bound_socket(port);
   ASSERT_EQ(listen(file, 8), 0);
+  Processes ranks(1, [&](int) { return meet(hello_of(1, 2)); });
   std::thread server([&] {
     const int other = accept4(file, nullptr, nullptr, SOCK_CLOEXEC);
     write_text(other, "SSH-2.0-OpenSSH\r\n");
     read_some(other);
     close(other);
   });
-  Processes ranks(1, [&](int) { return meet(hello_of(1, 2)); });
   const std::string said = ranks.said(0);
   EXPECT_TRUE(has(said, "mismatch: what listens on '" + address +
                             "' is no rank 0 of Chorale: it sent 'SSH-2.0-OpenSSH..'"))
