@@ -1,0 +1,71 @@
+#pragma once
+/// \file
+/// All memory that a plan touches, as cells with addresses of their own. The addresses are only told apart:
+/// nothing lies behind them.
+
+#include <cstdint>
+#include <vector>
+
+namespace chorale::adversary {
+
+/// A cell, and how it is reached. Cells of packets are numbered as their payload.
+using Ref = uint32_t;
+inline constexpr Ref no_cell = 0x7fffffff;    ///< behind the end of the data: zero, or dropped
+inline constexpr Ref by_switch = 0x80000000;  ///< flag: through a switch channel
+constexpr uint32_t cell_of(Ref ref) { return ref & ~by_switch; }
+
+/// A piece of memory of one rank.
+struct Area {
+  enum class Kind : uint8_t { input, output, scratch, packets, room };
+  Kind kind = Kind::input;
+  uint32_t rank = 0;
+  uint64_t base = 0, bytes = 0;  ///< of packets: of their slots
+  uint32_t first = 0, cells = 0;
+
+  /// nullptr if there is nothing: as an address that an application may leave out.
+  char* address() const { return bytes ? reinterpret_cast<char*>(base) : nullptr; }
+};
+
+class Arena {
+ public:
+  explicit Arena(uint32_t cell_bytes) : cell_bytes_(cell_bytes) {}
+
+  const Area& add(Area::Kind kind, uint32_t rank, uint64_t bytes, uint64_t payload) {
+    Area area{kind, rank, next_, bytes, cells_, uint32_t(payload / cell_bytes_)};
+    next_ += (bytes + gap) / gap * gap + gap;  // who runs past one does not run into another
+    cells_ += area.cells;
+    areas_.push_back(area);
+    return areas_.back();
+  }
+
+  /// The area that `bytes` bytes at an address lie in; null: in none.
+  const Area* find(uint64_t address, uint64_t bytes) const {
+    for (const Area& area : areas_) {
+      if (address >= area.base && address - area.base <= area.bytes &&
+          bytes <= area.bytes - (address - area.base)) {
+        return &area;
+      }
+    }
+    return nullptr;
+  }
+
+  const Area& of_cell(uint32_t cell) const {
+    for (const Area& area : areas_) {
+      if (cell - area.first < area.cells) return area;
+    }
+    return areas_.front();
+  }
+
+  const std::vector<Area>& areas() const { return areas_; }
+  uint32_t cell_bytes() const { return cell_bytes_; }
+  uint32_t cells() const { return cells_; }
+
+ private:
+  static constexpr uint64_t gap = 4096;
+  uint32_t cell_bytes_;
+  uint64_t next_ = gap;
+  uint32_t cells_ = 0;
+  std::vector<Area> areas_;
+};
+
+}  // namespace chorale::adversary

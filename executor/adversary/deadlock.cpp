@@ -1,0 +1,51 @@
+// Who waits for whom, where nothing can go on.
+
+#include <set>
+#include <tuple>
+
+#include "../interpreter/report.hpp"
+#include "engine.hpp"
+
+namespace chorale::adversary {
+
+void Engine::report_deadlock() {
+  std::set<std::tuple<uint32_t, uint32_t, uint32_t>> places;
+  std::vector<interpreter::Stuck> stuck;
+  for (uint32_t lane = 0; lane < lanes_.size(); ++lane) {
+    const Block& block = program_.blocks[program_.lanes[lane].block];
+    const LaneState& state = lanes_[lane];
+    if (!ranks_[block.rank].running || state.pc == state.end) continue;
+    const Instruction& what = program_.instructions[state.pc];
+    // A thread that waits for its block's others has gone past the synchronisation already.
+    const bool waits = what.code == Code::await || what.code == Code::acquire || what.code == Code::arrive ||
+                       what.code == Code::drain || (what.code == Code::move && what.sources != 0);
+    if (!waits || !places.insert({block.rank, block.position, what.record}).second) continue;
+    if (blocks_[program_.lanes[lane].block].arrived != 0 && !state.begun && what.code != Code::move &&
+        what.code != Code::acquire) {
+      continue;
+    }
+    interpreter::Stuck& one = stuck.emplace_back();
+    one.rank = int(block.rank);
+    one.block = int(block.position);
+    one.parked = true;
+    one.waiting.what = "";
+    one.waiting.op_index = what.record;
+    one.waiting.expected = epoch(block.rank);
+    if (what.code == Code::await) {
+      const Counter& signal = signals_[what.id];
+      const uint32_t channel = what.id - program_.first_signal[block.rank];
+      const uint32_t memory_channels = plan_.gpus[block.rank].channel_count(ChannelType::memory);
+      const bool port = channel >= memory_channels;
+      one.waiting.peer = int(plan_.gpus[block.rank].peer(port ? ChannelType::port : ChannelType::memory,
+                                                         port ? channel - memory_channels : channel));
+      one.waiting.expected = state.goal;
+      one.waiting.word = &signal.count;
+      one.seen = signal.count;
+    }
+    one.line = interpreter::line(plan_, one);
+  }
+  const uint32_t rank = stuck.empty() ? 0 : uint32_t(stuck[0].rank);
+  found(Verdict::Kind::deadlock, rank, 0, "deadlock: nothing can go on" + interpreter::describe(stuck));
+}
+
+}  // namespace chorale::adversary

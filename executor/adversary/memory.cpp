@@ -1,0 +1,138 @@
+#include "memory.hpp"
+
+#include "expected.hpp"
+
+namespace chorale::adversary {
+namespace {
+
+/// Of a buffer: beyond it, stores are performed when others come.
+constexpr size_t most_entries = 64;
+
+}  // namespace
+
+void Memory::begin(bool calm, uint32_t stale_one_in) {
+  calm_ = calm;
+  stale_one_in_ = stale_one_in;
+  now_ = 0;
+  if (fresh_.empty()) {
+    fresh_.resize(program_.arena.cells());
+    for (uint32_t cell = 0; cell < fresh_.size(); ++cell) {
+      fresh_[cell].value = mix(mix(cell));
+      fresh_[cell].taint = uninitialised;
+    }
+  }
+  cells_ = fresh_;
+  buffers_.resize(buffers());
+  for (auto& buffer : buffers_) buffer.clear();
+  arrived.clear();
+}
+
+void Memory::perform(uint32_t cell, Value value, uint32_t flag, uint32_t writer) {
+  Cell& of = cells_[cell];
+  of.before = of.value;
+  of.taint_before = of.taint;
+  of.value = value.value;
+  of.taint = value.taint;
+  of.time = ++now_;
+  of.flag = flag;
+  of.writer = writer;
+  if (program_.is_packet[cell]) arrived.push_back(cell);
+}
+
+/// The newest store to the cell that the thread sees of those not performed; null: none. A load through a
+/// switch channel does not see plain stores, nor the other way round: only a release brings them together.
+const Memory::Entry* Memory::own(const Thread& thread, Ref ref) const {
+  const std::vector<Entry>& mine = buffers_[thread.block];
+  for (size_t at = mine.size(); at-- > 0;) {
+    const Entry& entry = mine[at];
+    if (entry.ref == ref && (entry.lane == thread.lane || entry.segment < thread.segment)) return &entry;
+  }
+  const std::vector<Entry>& shared = buffers_[program_.blocks.size() + program_.blocks[thread.block].rank];
+  for (size_t at = shared.size(); at-- > 0;) {
+    if (shared[at].ref == ref) return &shared[at];
+  }
+  return nullptr;
+}
+
+Value Memory::load(const Thread& thread, Ref ref, Draw& draw) const {
+  if (const Entry* const entry = own(thread, ref)) return entry->value;
+  const Cell& cell = cells_[cell_of(ref)];
+  const bool may_be_stale = cell.time > thread.view && cell.writer != thread.block && stale_one_in_ != 0;
+  if (may_be_stale && draw.one_in(stale_one_in_)) return {cell.before, cell.taint_before};
+  return {cell.value, cell.taint};
+}
+
+bool Memory::load_packet(const Thread& thread, Ref ref, uint32_t flag, Value& value) const {
+  if (const Entry* const entry = own(thread, ref)) {
+    value = entry->value;
+    return entry->flag == flag;
+  }
+  const Cell& cell = cells_[cell_of(ref)];
+  value = {cell.value, cell.taint};
+  return cell.flag == flag;
+}
+
+void Memory::store(const Thread& thread, Ref ref, Value value, uint32_t flag) {
+  if (calm_) return perform(cell_of(ref), value, flag, thread.block);
+  std::vector<Entry>& buffer = buffers_[thread.block];
+  if (buffer.size() >= most_entries) {
+    perform(buffer.front());
+    buffer.erase(buffer.begin());
+  }
+  buffer.push_back({ref, flag, thread.lane, thread.segment, thread.block, value});
+}
+
+void Memory::drain_one(uint32_t index, Draw& draw) {
+  std::vector<Entry>& buffer = buffers_[index];
+  const Entry drawn = buffer[draw.below(uint32_t(buffer.size()))];
+  // What is ordered before it goes first. Of a rank, all is in order.
+  const bool of_rank = index >= program_.blocks.size();
+  for (size_t at = 0; at < buffer.size(); ++at) {
+    const Entry entry = buffer[at];
+    if (entry.ref != drawn.ref) continue;
+    if (!of_rank && entry.lane != drawn.lane && entry.segment >= drawn.segment) continue;
+    if (!of_rank) {
+      // An older store to the cell may have been passed on to the rank's.
+      std::vector<Entry>& shared = this->of_rank(entry.block);
+      for (size_t older = 0; older < shared.size(); ++older) {
+        if (shared[older].ref != entry.ref) continue;
+        perform(shared[older]);
+        shared.erase(shared.begin() + ptrdiff_t(older));
+        return;
+      }
+    }
+    perform(entry);
+    buffer.erase(buffer.begin() + ptrdiff_t(at));
+    return;
+  }
+}
+
+void Memory::release(const Thread& thread, bool system) {
+  std::vector<Entry>& shared = of_rank(thread.block);
+  const uint32_t rank = program_.blocks[thread.block].rank;
+  if (system) {
+    for (const Entry& entry : shared) perform(entry);
+    shared.clear();
+  }
+  std::vector<Entry>& buffer = buffers_[thread.block];
+  size_t kept = 0;
+  for (const Entry& entry : buffer) {
+    if (entry.segment >= thread.segment && entry.lane != thread.lane) {
+      buffer[kept++] = entry;
+    } else if (!system && program_.rank_of[cell_of(entry.ref)] != rank) {
+      shared.push_back(entry);
+    } else {
+      perform(entry);
+    }
+  }
+  buffer.resize(kept);
+}
+
+void Memory::release_all(uint32_t block) {
+  for (const Entry& entry : of_rank(block)) perform(entry);
+  of_rank(block).clear();
+  for (const Entry& entry : buffers_[block]) perform(entry);
+  buffers_[block].clear();
+}
+
+}  // namespace chorale::adversary

@@ -1,0 +1,109 @@
+#pragma once
+/// \file
+/// What the threads of all ranks do, as flat lists: made once for a plan and a message, run by many
+/// schedules.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "../interpreter/bind.hpp"
+#include "arena.hpp"
+#include "chorale/adversary.hpp"
+
+namespace chorale::adversary {
+
+enum class Code : uint8_t {
+  sync,     ///< meets the block's other threads
+  move,     ///< loads all sources, combines them and stores to all destinations: one cell
+  post,     ///< `id` is a signal; relaxed or not
+  await,    ///< `id` is a signal of this rank
+  drain,    ///< `id` is a queue
+  push,     ///< `id` is one of Program::pushes
+  acquire,  ///< `id` is a semaphore
+  release,
+  arrive,  ///< `id` is a barrier
+};
+
+struct Instruction {
+  Code code = Code::sync;
+  bool relaxed = false;
+  ReduceOp op = ReduceOp::sum;
+  uint16_t sources = 0, dests = 0;
+  uint32_t participants = 0;
+  uint32_t first = 0;   ///< of a move: in Program::refs, sources before destinations
+  uint32_t id = 0;      ///< none for a post that nobody can wait for
+  uint32_t record = 0;  ///< the operation, as the plan's thread block counts them
+};
+inline constexpr uint32_t none = ~uint32_t{0};
+
+/// A transfer for a proxy, cell by cell, then a post.
+struct Push {
+  uint32_t queue = 0;
+  uint32_t first = 0, cells = 0;  ///< in Program::refs: a source and a destination each
+  bool posts = false;
+  uint32_t signal = none;
+};
+
+/// What one thread does in a launch: instructions [first, end).
+struct Span {
+  uint32_t first = 0, end = 0;
+};
+
+struct Lane {
+  uint32_t block = 0;
+  Span of[2];  ///< in launches with an even and an odd epoch
+};
+
+struct Block {
+  uint32_t rank = 0, position = 0;
+  uint32_t first = 0, lanes = 0;  ///< in Program::lanes
+};
+
+/// A block's way to the proxy for one channel.
+struct Queue {
+  uint32_t rank = 0, block = 0, channel = 0;
+};
+
+/// Cells that are copied before or after a launch by whoever launches.
+struct Copy {
+  uint32_t from = 0, to = 0, cells = 0;
+};
+
+struct RankMemory {
+  uint32_t input = 0, output = 0;  ///< first cells of what the application passes
+  uint32_t input_cells = 0, output_cells = 0;
+  bool one_storage = false;  ///< input and output overlap
+  std::vector<Copy> before, after;
+};
+
+struct Program {
+  Program(const Plan&, const AdversaryOptions&);
+
+  Arena arena;
+  interpreter::Layout layout;
+  std::vector<RankMemory> memory;  ///< by rank
+  std::vector<Instruction> instructions;
+  std::vector<Ref> refs;
+  std::vector<Push> pushes;
+  std::vector<Lane> lanes;
+  std::vector<Block> blocks;
+  std::vector<uint32_t> first_block;  ///< by rank, and one more
+  std::vector<Queue> queues;
+  std::vector<uint64_t> semaphores;  ///< initial values
+  uint32_t signals = 0, barriers = 0;
+  std::vector<uint32_t> first_signal, first_semaphore, first_barrier;  ///< by rank
+  std::vector<bool> is_packet;                                         ///< by cell
+  std::vector<uint32_t> rank_of;                                       ///< by cell
+  Verdict fault;  ///< what was wrong already when it was made
+
+ private:
+  void add_memory(const Plan&, const std::vector<interpreter::BoundPlan>&, bool in_place);
+  void add_rank(uint32_t rank, interpreter::BoundPlan&, PacketForm);
+};
+
+/// A plan with small pipelines, and a message for it that has a few units in each chunk.
+uint64_t choose_size(Plan&, DType, PacketForm);
+
+}  // namespace chorale::adversary

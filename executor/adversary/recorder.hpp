@@ -1,0 +1,317 @@
+#pragma once
+/// \file
+/// The machine that semantics.hpp runs on here: it does nothing, and notes what each thread of a block is to
+/// do.
+
+#include <memory>
+#include <type_traits>
+
+#include "../interpreter/packet_form.hpp"
+#include "../interpreter/semantics.hpp"
+#include "chorale/device/engine.hpp"
+#include "program.hpp"
+
+namespace chorale::adversary {
+
+/// One thing that a block does: either by thread `unit` of many, or each thing by a thread of its own.
+struct Step {
+  Instruction what;
+  bool data = false;
+  uint64_t unit = 0;
+};
+
+class Recorder {
+ public:
+  Recorder(Program& program, const image::Image& image, uint32_t rank, uint32_t block, bool even,
+           PacketForm packet, std::map<std::pair<uint32_t, uint32_t>, uint32_t>& queues)
+      : program_(program),
+        image_(image),
+        rank_(rank),
+        block_(block),
+        even_(even),
+        packet_(packet),
+        queues_(queues),
+        first_record_(image.blocks[block].first) {}
+
+  std::vector<Step>& steps() { return steps_; }
+
+  const image::Image& image() const { return image_; }
+  uint32_t flag() const { return 0; }
+  const Deadline* deadline() const { return nullptr; }
+  uint64_t bank(uint64_t bytes) const { return even_ ? bytes : 0; }
+  uint64_t packet_bank(uint64_t bytes) const { return bank(bytes); }
+  char* base(uint32_t buffer) const { return image_.buffers[buffer].base; }
+
+  image::Range range(uint64_t bytes, const op::Slice& slice) const {
+    return image::range_of(bytes, turn_first_, turn_bytes_, slice.index, slice.size, image_.alignment);
+  }
+  void turn(uint64_t first, uint64_t bytes) {
+    turn_first_ = first;
+    turn_bytes_ = bytes;
+  }
+
+  template <class T, class Item>
+  T* list(uint32_t n, const Item& item) {
+    auto items = std::make_shared<std::vector<T>>();
+    for (uint32_t at = 0; at < n; ++at) items->push_back(item(at));
+    lists_.push_back(items);
+    return items->data();
+  }
+  void release_lists() { lists_.clear(); }
+
+  template <class F>
+  Stop with_packet(const F& f) const {
+    return interpreter::with_packet_form(packet_, f);
+  }
+
+  void enter(uint32_t record) { record_ = record - first_record_; }
+
+  // -- Data
+  // ---------------------------------------------------------------------------------------------------
+
+  template <class Source, class Sink>
+  Stop move(uint64_t bytes, const Source& source, const Sink& sink) {
+    each_cell(
+        bytes,
+        [&](uint64_t at) {
+          add_source(source, at, 0);
+          return ReduceOp::sum;
+        },
+        sink);
+    return Stop::none;
+  }
+
+  template <class First, class Other, class Sink>
+  Stop reduce(ReduceOp op, uint64_t bytes, const First& first, const Other* others, uint32_t n,
+              const Sink& sink) {
+    each_cell(
+        bytes,
+        [&](uint64_t at) {
+          add_source(first, at, 0);
+          for (uint32_t other = 0; other < n; ++other) add_source(others[other], at, 0);
+          return op;
+        },
+        sink);
+    return Stop::none;
+  }
+
+  template <class Sink>
+  Stop reduce_members(ReduceOp op, uint64_t bytes, const pieces::Members& from, const Sink& sink) {
+    each_cell(
+        bytes,
+        [&](uint64_t at) {
+          for (uint32_t member = 0; member < from.n; ++member)
+            add_source(Mem(from.data[member] + from.offset, from.valid), at, by_switch);
+          return op;
+        },
+        sink);
+    return Stop::none;
+  }
+
+  /// A plan has to see to it with its own signals that peers' memory may be touched.
+  template <Role... R>
+  Stop reach(const op::Places<R>&...) const {
+    return Stop::none;
+  }
+
+  // -- Synchronisation: in which of these a block's threads meet is in docs/memory-model.md
+  // ----------------------------------------------------------------------------------------
+
+  void sync() { add(Code::sync, 0); }
+
+  void post(const op::Ids& channels, bool relaxed) {
+    if (!relaxed) sync();
+    for (uint32_t at = 0; at < channels.n; ++at)
+      add(Code::post, signal_at_peer(channels.first[at])).relaxed = relaxed;
+  }
+
+  Stop await(const op::Ids& channels, bool relaxed) {
+    for (uint32_t at = 0; at < channels.n; ++at)
+      add(Code::await, program_.first_signal[rank_] + channels.first[at]).relaxed = relaxed;
+    sync();
+    return Stop::none;
+  }
+
+  Stop drain(const op::Ids& channels) {
+    sync();
+    for (uint32_t at = 0; at < channels.n; ++at) add(Code::drain, queue(channels.first[at]));
+    sync();
+    return Stop::none;
+  }
+
+  Stop acquire(const op::Ids& semaphores) {
+    sync();
+    for (uint32_t at = 0; at < semaphores.n; ++at) {
+      // One after the other, by one thread.
+      add(Code::acquire, program_.first_semaphore[rank_] + semaphores.first[at]);
+      if (at + 1 < semaphores.n) sync();
+    }
+    sync();
+    return Stop::none;
+  }
+
+  void release(const op::Ids& semaphores) {
+    sync();
+    for (uint32_t at = 0; at < semaphores.n; ++at)
+      add(Code::release, program_.first_semaphore[rank_] + semaphores.first[at]);
+  }
+
+  Stop arrive(uint32_t id, uint32_t participants) {
+    sync();
+    add(Code::arrive, program_.first_barrier[rank_] + id).participants = participants;
+    sync();
+    return Stop::none;
+  }
+
+  // -- Port channels
+  // ------------------------------------------------------------------------------------------
+
+  Stop push(Action, const op::Ids& channels) {
+    for (uint32_t at = 0; at < channels.n; ++at) {
+      hand_over({queue(channels.first[at]), 0, 0, true, signal_at_peer(channels.first[at])});
+    }
+    return Stop::none;
+  }
+
+  template <Role S, Role D>
+  Stop push(Action action, const op::Ids& channels, const op::Slice& slice, const op::Places<S>& src,
+            const op::Places<D>& dst) {
+    for (uint32_t at = 0; at < channels.n; ++at) {
+      const op::Places<S> from{&src[src.n == 1 ? 0 : at], 1};
+      const op::Places<D> to{&dst[at], 1};
+      // The same operations as a thread's, with their cells handed to the proxy.
+      Push push{queue(channels.first[at]), uint32_t(program_.refs.size()), 0, has(action, Action::signal),
+                none};
+      if (push.posts) push.signal = signal_at_peer(channels.first[at]);
+      to_proxy_ = &push;
+      if constexpr (D != Role::RemotePacketWrite) {
+        copy_plain(*this, slice, from, to);
+      } else if constexpr (S == Role::PacketRead) {
+        forward_packets(*this, slice, from, to);
+      } else {
+        copy_to_packets(*this, slice, from, to);
+      }
+      to_proxy_ = nullptr;
+      if (push.cells || push.posts) hand_over(push);
+    }
+    return Stop::none;
+  }
+
+ private:
+  static constexpr uint64_t unit_bytes = 16;
+
+  uint32_t queue(uint32_t channel) {
+    const auto [found, added] = queues_.try_emplace({block_, channel}, uint32_t(program_.queues.size()));
+    if (added) program_.queues.push_back({rank_, program_.first_block[rank_] + block_, channel});
+    return found->second;
+  }
+
+  uint32_t signal_at_peer(uint32_t channel) const {
+    const image::Channel& of = image_.channels[channel];
+    if (of.signal_at_peer == image::Channel::none) return none;
+    return program_.first_signal[of.peer] + of.signal_at_peer;
+  }
+
+  Instruction& add(Code code, uint32_t id) {
+    Step& step = steps_.emplace_back();
+    step.what.code = code;
+    step.what.id = id;
+    step.what.record = record_;
+    return step.what;
+  }
+
+  void hand_over(const Push& push) {
+    sync();
+    add(Code::push, uint32_t(program_.pushes.size()));
+    program_.pushes.push_back(push);
+    sync();
+  }
+
+  /// A move for each cell of `bytes` bytes; sources(at) adds its sources and says how they are combined.
+  template <class Sources, class Sink>
+  void each_cell(uint64_t bytes, const Sources& sources, const Sink& sink) {
+    for (uint64_t at = 0; at < bytes; at += program_.arena.cell_bytes()) {
+      Instruction move;
+      move.code = Code::move;
+      move.record = record_;
+      move.first = uint32_t(program_.refs.size());
+      move.op = sources(at);
+      move.sources = uint16_t(program_.refs.size() - move.first);
+      add_sink(sink, at);
+      move.dests = uint16_t(program_.refs.size() - move.first - move.sources);
+      if (to_proxy_) {
+        ++to_proxy_->cells;
+      } else {
+        steps_.push_back({move, true, at / unit_bytes});
+      }
+    }
+  }
+
+  void add_ref(Ref ref) { program_.refs.push_back(ref); }
+
+  Ref plain(const Mem& place, uint64_t at) {
+    if (!place.data || at >= place.valid) return no_cell;
+    const uint64_t address = reinterpret_cast<uint64_t>(place.data) + at, bytes = program_.arena.cell_bytes();
+    const Area* const area = program_.arena.find(address, bytes);
+    if (!area || area->kind == Area::Kind::packets) return outside(address);
+    return area->first + uint32_t((address - area->base) / bytes);
+  }
+
+  template <class P>
+  Ref packet(const Packets<P>& place, uint64_t at) {
+    const uint64_t address = reinterpret_cast<uint64_t>(place.slots);
+    const Area* const area = program_.arena.find(address, sizeof(P));
+    if (!area || area->kind != Area::Kind::packets) return outside(address);
+    const uint64_t payload = (address - area->base) / packet_slots<P> * packet_payload<P> + at;
+    if (payload / program_.arena.cell_bytes() >= area->cells) return outside(address);
+    return area->first + uint32_t(payload / program_.arena.cell_bytes());
+  }
+
+  Ref outside(uint64_t address);
+
+  void add_source(const Mem& place, uint64_t at, Ref how) {
+    const Ref ref = plain(place, at);
+    add_ref(ref == no_cell ? ref : ref | how);
+  }
+  template <class P>
+  void add_source(const Packets<P>& place, uint64_t at, Ref) {
+    add_ref(packet(place, at));
+  }
+
+  void add_sink(const Mem& place, uint64_t at, Ref how = 0) {
+    const Ref ref = plain(place, at);
+    // What a proxy copies has a source and a destination, whatever becomes of it.
+    if (ref != no_cell || to_proxy_) add_ref(ref == no_cell ? ref : ref | how);
+  }
+  template <class P>
+  void add_sink(const Packets<P>& place, uint64_t at) {
+    add_ref(packet(place, at));
+  }
+  template <class S>
+  void add_sink(const Many<S>& sinks, uint64_t at) {
+    for (uint32_t sink = 0; sink < sinks.n; ++sink) add_sink(sinks.sinks[sink], at);
+  }
+  void add_sink(const MultiStore& sinks, uint64_t at) {
+    for (uint32_t member = 0; member < sinks.n; ++member) add_sink(sinks.member(member), at, by_switch);
+  }
+  template <class A, class B>
+  void add_sink(const Tee<A, B>& sinks, uint64_t at) {
+    add_sink(sinks.a, at);
+    add_sink(sinks.b, at);
+  }
+
+  Program& program_;
+  const image::Image& image_;
+  const uint32_t rank_, block_;
+  const bool even_;
+  const PacketForm packet_;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t>& queues_;
+  const uint32_t first_record_;
+  std::vector<Step> steps_;
+  std::vector<std::shared_ptr<void>> lists_;
+  Push* to_proxy_ = nullptr;  ///< what is moved goes there
+  uint32_t record_ = 0;
+  uint64_t turn_first_ = 0, turn_bytes_ = 0;
+};
+
+}  // namespace chorale::adversary

@@ -1,0 +1,96 @@
+#pragma once
+/// \file
+/// Who goes on next: drawn from a seed, and unfair on purpose.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace chorale::adversary {
+
+/// splitmix64: the same numbers everywhere.
+class Draw {
+ public:
+  explicit Draw(uint64_t seed) : state_(seed) {}
+  uint64_t operator()() {
+    uint64_t x = state_ += 0x9e3779b97f4a7c15;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    return x ^ (x >> 31);
+  }
+  uint32_t below(uint32_t limit) { return uint32_t(((*this)() >> 32) * limit >> 32); }
+  bool one_in(uint32_t n) { return below(n) == 0; }
+
+ private:
+  uint64_t state_;
+};
+
+/// Brisk ones go on at any time, slow ones now and then, and frozen ones when nobody else can: most races
+/// show when one thing is late by as much as it can be.
+enum class Pace : uint8_t { brisk, slow, frozen };
+
+class Turns {
+ public:
+  Turns() : draw_(0) {}
+
+  /// \param unfair  0: all are brisk; else one in so many is slow, and one in so many frozen
+  void begin(uint32_t agents, uint64_t seed) {
+    draw_ = Draw(seed);
+    pace_.assign(agents, Pace::brisk);
+    at_.assign(agents, absent);
+    for (auto& list : active_) list.clear();
+  }
+
+  Draw& draw() { return draw_; }
+
+  void set_pace(uint32_t agent, Pace pace) { pace_[agent] = std::max(pace_[agent], pace); }
+  Pace draw_pace(uint32_t unfair) {
+    if (unfair == 0) return Pace::brisk;
+    const uint32_t drawn = draw_.below(2 * unfair);
+    return drawn == 0 ? Pace::frozen : drawn == 1 ? Pace::slow : Pace::brisk;
+  }
+
+  void activate(uint32_t agent) {
+    if (at_[agent] != absent) return;
+    auto& list = active_[size_t(pace_[agent])];
+    at_[agent] = uint32_t(list.size());
+    list.push_back(agent);
+  }
+
+  void park(uint32_t agent) {
+    if (at_[agent] == absent) return;
+    auto& list = active_[size_t(pace_[agent])];
+    const uint32_t last = list.back();
+    list[at_[agent]] = last;
+    at_[last] = at_[agent];
+    list.pop_back();
+    at_[agent] = absent;
+  }
+
+  static constexpr uint32_t absent = ~uint32_t{0};
+
+  /// Who goes on; absent: nobody can.
+  uint32_t pick() {
+    auto& [brisk, slow, frozen] = active_;
+    if (!brisk.empty() && (slow.empty() || !draw_.one_in(64)))
+      return brisk[draw_.below(uint32_t(brisk.size()))];
+    if (!slow.empty()) return slow[draw_.below(uint32_t(slow.size()))];
+    if (frozen.empty()) return absent;
+    const uint32_t agent = frozen[draw_.below(uint32_t(frozen.size()))];
+    if (draw_.one_in(4)) {  // it has been late enough
+      park(agent);
+      pace_[agent] = Pace::brisk;
+      activate(agent);
+    }
+    return agent;
+  }
+
+ private:
+  Draw draw_;
+  std::vector<Pace> pace_;
+  std::vector<uint32_t> at_;  ///< in its list
+  std::array<std::vector<uint32_t>, 3> active_;
+};
+
+}  // namespace chorale::adversary

@@ -1,0 +1,159 @@
+// Whole plans on the adversarial machine: what is right never fails, what is wrong does.
+
+#include "helpers.hpp"
+
+namespace chorale {
+namespace {
+
+using Kind = Verdict::Kind;
+
+Verdict try_hard(const Plan& plan, uint64_t schedules = 1000, const AdversaryOptions& options = {}) {
+  return Adversary(plan, options).run_all(0, schedules);
+}
+
+// -- Shipped plans
+// -------------------------------------------------------------------------------------------------
+
+void expect_all_stand(const std::string& ranks, uint64_t schedules) {
+  for (const std::string& file : shipped(ranks)) {
+    const Verdict verdict = try_hard(load(file), schedules);
+    EXPECT_TRUE(verdict.ok()) << file << ", seed " << verdict.seed << ": " << verdict.text;
+  }
+}
+
+TEST(Adversary, ShippedPlansOf2RanksStand) { expect_all_stand("2", 100); }
+TEST(Adversary, ShippedPlansOf4RanksStand) { expect_all_stand("4", 20); }
+TEST(Adversary, ShippedPlansOf8RanksStand) { expect_all_stand("8", 2); }
+
+TEST(Adversary, EveryFormOfPacketsStands) {
+  for (const PacketForm form : {PacketForm::ll8, PacketForm::ll16, PacketForm::ll128}) {
+    for (const char* name : {"allreduce_one_shot_4", "allreduce_two_shot_4", "allgather_packets_4"}) {
+      const Verdict verdict = try_hard(shipped_plan(name), 50, {.packet = form});
+      EXPECT_TRUE(verdict.ok()) << name << ": " << verdict.text;
+    }
+  }
+}
+
+TEST(Adversary, AnySizeStands) {
+  for (const uint64_t bytes : {1, 17, 100, 1000}) {
+    const Verdict verdict = try_hard(shipped_plan("allreduce_ring_4"), 20, {.bytes = bytes});
+    EXPECT_TRUE(verdict.ok()) << bytes << " bytes: " << verdict.text;
+  }
+}
+
+// -- Plans that are broken
+// ---------------------------------------------------------------------------------------
+
+TEST(Adversary, RelaxedSignalsPublishNothing) {
+  const Plan plan = replaced(shipped_plan("allgather_direct_4"), Opcode::signal, Opcode::relaxed_signal);
+  EXPECT_EQ(try_hard(plan).kind, Kind::wrong_result);
+}
+
+TEST(Adversary, RelaxedWaitsSeeNothing) {
+  const Plan plan = replaced(shipped_plan("allreduce_ring_4"), Opcode::wait, Opcode::relaxed_wait);
+  EXPECT_EQ(try_hard(plan).kind, Kind::wrong_result);
+}
+
+TEST(Adversary, EveryWaitOfARingIsNeeded) {
+  const Plan plan = shipped_plan("allreduce_ring_2");
+  uint32_t waits = 0;
+  for (size_t at = 0; at < plan.gpus[0].threadblocks[0].ops.size(); ++at) {
+    if (plan.gpus[0].threadblocks[0].ops[at].code != Opcode::wait) continue;
+    Plan broken = plan;
+    auto& ops = broken.gpus[0].threadblocks[0].ops;
+    ops.erase(ops.begin() + ptrdiff_t(at));
+    EXPECT_FALSE(try_hard(broken).ok()) << "without op " << at;
+    ++waits;
+  }
+  EXPECT_GT(waits, 1u);
+}
+
+TEST(Adversary, PacketsThatNobodySendsAreWaitedForInVain) {
+  Plan plan = shipped_plan("allgather_packets_2");
+  auto& ops = plan.gpus[0].threadblocks[0].ops;
+  const auto send =
+      std::find_if(ops.begin(), ops.end(), [](const Op& op) { return op.code == Opcode::put_packets; });
+  ASSERT_NE(send, ops.end());
+  ops.erase(send);
+  EXPECT_EQ(try_hard(plan).kind, Kind::deadlock);
+}
+
+TEST(Adversary, WhatIsTooLargeIsRefusedOrOutOfBounds) {
+  Plan plan = shipped_plan("allgather_direct_2");
+  plan.gpus[0].threadblocks[0].operands[0].size += 100;
+  const Verdict verdict = try_hard(plan);
+  EXPECT_EQ(verdict.kind, Kind::refused);
+  EXPECT_NE(verdict.text.find("rank 0"), std::string::npos) << verdict.text;
+}
+
+TEST(Adversary, ASlowRankSeesTheInputOverwritten) {
+  // Rank 1 reads the input of rank 0, which does not wait until it has.
+  using namespace dsl;
+  const auto from_rank_0 = [](int64_t rank, int64_t) {
+    return rank == 1 ? std::vector<Contribution>{{.rank = 0, .chunk = 0}} : std::vector<Contribution>{};
+  };
+  Program program(
+      {.name = "left_early", .collective = Custom{.ranks = 2, .input = 1, .output = 1, .post = from_rank_0}});
+  const MemoryChannel back(program, 0, 1), there(program, 1, 0);
+  there.signal(0);
+  back.wait(0);
+  back.get(program.rank(1).get_output_buffer()[0], program.rank(0).get_input_buffer()[0], 0);
+  const Verdict verdict = try_hard(plan_of(program));
+  EXPECT_EQ(verdict.kind, Kind::overwrite_seen) << verdict.text;
+  EXPECT_EQ(verdict.rank, 1u);
+}
+
+TEST(Adversary, AWriteAfterTheEndOfALaunchIsSeen) {
+  // Rank 1 does not wait for what rank 0 puts into its output.
+  using namespace dsl;
+  Program program({.name = "unasked", .collective = TestCollective{.ranks = 2, .input = 1, .output = 1}});
+  const MemoryChannel there(program, 1, 0);
+  there.put(program.rank(1).get_output_buffer()[0], program.rank(0).get_input_buffer()[0], 0);
+  const Verdict verdict = try_hard(plan_of(program));
+  EXPECT_TRUE(verdict.kind == Kind::late_write || verdict.kind == Kind::wrong_result) << verdict.text;
+}
+
+// -- Programs of tests/wrong that order decides
+// ------------------------------------------------------------------
+
+Plan wrong_program(const char* name) { return plan_of(dsl::build(name)); }
+
+TEST(Adversary, WrongProgramsFail) {
+  const Verdict cycle = try_hard(wrong_program("W01_wait_before_signal"));
+  EXPECT_EQ(cycle.kind, Kind::deadlock);
+  EXPECT_NE(cycle.text.find(
+                "W01_wait_before_signal.cpp:12) wait on memory channel 0 from rank 1: expected 1, seen 0"),
+            std::string::npos)
+      << cycle.text;
+  EXPECT_EQ(try_hard(wrong_program("W04_blocks_without_order")).kind, Kind::wrong_result);
+  EXPECT_FALSE(try_hard(wrong_program("W67_relaxed_signal")).ok());
+}
+
+TEST(Adversary, RightProgramsStand) {
+  for (const char* name : {"W69_copy_then_broadcast", "W71_semaphore_as_lock", "W63_packets_in_a_pipeline",
+                           "W64_packets_over_a_port", "W51_double_scratch", "W55_reused_resources"}) {
+    const Verdict verdict = try_hard(wrong_program(name));
+    EXPECT_TRUE(verdict.ok()) << name << ", seed " << verdict.seed << ": " << verdict.text;
+  }
+}
+
+// -- Repetition
+// ---------------------------------------------------------------------------------------------
+
+TEST(Adversary, ASeedRepeatsItsSchedule) {
+  const Plan plan = replaced(shipped_plan("allgather_ring_4"), Opcode::wait, Opcode::relaxed_wait);
+  Adversary first(plan), second(plan);
+  const Verdict failed = first.run_all(0, 1000);
+  ASSERT_FALSE(failed.ok());
+  const Verdict again = second.run(failed.seed);
+  EXPECT_EQ(again.text, failed.text);
+  EXPECT_EQ(again, first.run(failed.seed));
+  EXPECT_NE(first.run(failed.seed + 1).steps, again.steps);
+}
+
+TEST(Adversary, ABoundOnStepsEndsASchedule) {
+  EXPECT_EQ(try_hard(shipped_plan("allreduce_ring_4"), 1, {.max_steps = 100}).kind, Kind::too_long);
+}
+
+}  // namespace
+}  // namespace chorale
