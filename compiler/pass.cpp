@@ -28,6 +28,17 @@ constexpr Rewrite rewrites[] = {
 #include "chorale/passes.def"
 };
 
+/// A plan with so many is large: its author waits for it.
+constexpr size_t many_operations = 100'000;
+
+size_t operations(const Plan& plan) {
+  size_t count = 0;
+  for (const Gpu& gpu : plan.gpus) {
+    for (const ThreadBlock& block : gpu.threadblocks) count += block.ops.size();
+  }
+  return count;
+}
+
 /// What the number of instances makes impossible; replicate multiplies all counts by it.
 Diagnostics check_instances(const Plan& plan, uint32_t instances) {
   const auto finding = [](std::string text) {
@@ -77,14 +88,21 @@ Diagnostics compile(Plan& plan, const CompileOptions& options) {
   if (!findings.empty()) return findings;
   findings = check_instances(plan, options.instances);
   if (!findings.empty()) return findings;
+  // The checks of a large plan take longer than its rewrites: there they are run once, behind all of them.
+  const bool often = operations(plan) < many_operations;
+  std::string suspects;  // what has changed the plan since it was last checked
   for (const Rewrite& rewrite : rewrites) {
-    if (!rewrite.run(plan, options)) continue;
+    const bool last = &rewrite == std::end(rewrites) - 1;
+    if (rewrite.run(plan, options)) suspects += (suspects.empty() ? "" : ", ") + std::string(rewrite.name);
+    if (suspects.empty() || !(often || last)) continue;
     findings = check(plan);
-    if (findings.empty()) continue;
+    const bool several = suspects.find(',') != std::string::npos;
     for (Diagnostic& finding : findings) {
-      finding.help = "this is a bug in the rewrite " + std::string(rewrite.name) + ", not in your program";
+      finding.help = "this is a bug in " + std::string(several ? "one of the rewrites " : "the rewrite ") +
+                     suspects + ", not in your program";
     }
-    return findings;
+    if (!findings.empty()) return findings;
+    suspects.clear();
   }
   return check(plan, options.target, options.allow);
 }

@@ -38,6 +38,9 @@ inline constexpr uint32_t channel_roles = Shape::bit(Role::Channels) | Shape::bi
                                           Shape::bit(Role::AwaitRelaxed) | Shape::bit(Role::Drain);
 inline constexpr uint32_t post_roles = Shape::bit(Role::Post) | Shape::bit(Role::PostRelaxed);
 inline constexpr uint32_t await_roles = Shape::bit(Role::Await) | Shape::bit(Role::AwaitRelaxed);
+inline constexpr uint32_t packet_roles = Shape::bit(Role::PacketRead) | Shape::bit(Role::PacketWrite) |
+                                         Shape::bit(Role::RemotePacketWrite) |
+                                         Shape::bit(Role::SwitchPacketWrite);
 inline constexpr uint32_t switched_roles =
     Shape::bit(Role::SwitchRead) | Shape::bit(Role::SwitchWrite) | Shape::bit(Role::SwitchPacketWrite);
 

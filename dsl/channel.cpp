@@ -107,8 +107,7 @@ void MemoryChannel::reduce(Chunk local_src, const std::vector<Chunk>& remote_src
   }
   if (remote_srcs.empty())
     call.fail("remote_srcs is empty, but local_src has to be combined with at least 1 chunk");
-  std::vector<Region> sources;
-  sources.reserve(remote_srcs.size() + 1);
+  std::vector<Region>& sources = recording_->sources();
   sources.push_back(here(local_src));
   for (size_t k = 0; k < remote_srcs.size(); ++k) {
     const Name name("remote_srcs", int64_t(k));

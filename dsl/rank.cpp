@@ -63,8 +63,7 @@ void Rank::reduce(Chunk src, const std::vector<Chunk>& others, Block tb, std::op
     call.same_size("dst", *dst, "src", src);
   }
   if (others.empty()) call.fail("others is empty, but src has to be combined with at least 1 chunk");
-  std::vector<Region> sources;
-  sources.reserve(others.size() + 1);
+  std::vector<Region>& sources = recording_->sources();
   sources.push_back(here(src));
   for (size_t k = 0; k < others.size(); ++k) {
     const Name name("others", int64_t(k));
@@ -90,8 +89,7 @@ void Rank::combine_packets(Chunk dst, const std::vector<Chunk>& packets, Block t
   Call call(*recording_, at, poisoned_);
   call.chunk("dst", dst, rank_, this_rank);
   if (packets.empty()) call.fail("packets is empty, but dst needs at least 1 chunk to be made of");
-  std::vector<Region> sources;
-  sources.reserve(packets.size());
+  std::vector<Region>& sources = recording_->sources();
   for (size_t k = 0; k < packets.size(); ++k) {
     const Name name("packets", int64_t(k));
     call.chunk(name, packets[k], rank_, this_rank);

@@ -153,6 +153,12 @@ ThreadBlock& Recording::block(uint32_t rank, uint32_t id) {
 uint32_t Recording::local_remote_buffer(ThreadBlock& block, uint32_t& last, const Step& step,
                                         const Region& region) {
   std::vector<RemoteBuffer>& buffers = plan_.gpus[step.rank].remote_buffers;
+  std::vector<uint32_t>& local = of_type(block.remote_buffers, step.via).ids;
+  for (const uint32_t guess : {last + 1, last, uint32_t{0}}) {  // as in position()
+    if (guess >= local.size()) continue;
+    const RemoteBuffer& known = buffers[local[guess]];
+    if (known.rank == region.peer && known.buffer == region.buffer) return last = guess;
+  }
   const uint64_t key = uint64_t{region.peer} * 3 + uint64_t(region.buffer);
   const auto [entry, added] = ranks_[step.rank].remote_buffers.try_emplace(key, uint32_t(buffers.size()));
   if (added) {
@@ -162,7 +168,7 @@ uint32_t Recording::local_remote_buffer(ThreadBlock& block, uint32_t& last, cons
   }
   std::vector<ChannelType>& access = buffers[entry->second].access;
   if (std::find(access.begin(), access.end(), step.via) == access.end()) access.push_back(step.via);
-  return position(of_type(block.remote_buffers, step.via).ids, entry->second, last);
+  return position(local, entry->second, last);
 }
 
 void Recording::commit(const Step& step) {

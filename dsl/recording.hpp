@@ -116,6 +116,12 @@ class Recording {
   int64_t add_switch_channel(int64_t rank, BufferKind, const std::vector<int64_t>& ranks);
   uint32_t barrier_id(int64_t rank, const std::vector<int64_t>& blocks);
 
+  /// An empty list for the sources of one step: made once, since most steps are recorded with a list.
+  std::vector<Region>& sources() {
+    sources_.clear();
+    return sources_;
+  }
+
   /// Position of the author's line in the plan, plus one.
   uint32_t place(Here);
   /// Appends to the block, or keeps for the end of the open loop.
@@ -168,6 +174,7 @@ class Recording {
       known_places_;  // the same, before their paths are shortened
   Here last_place_{nullptr, 0};
   uint32_t last_place_id_ = 0;
+  std::vector<Region> sources_;    // of the step that is made
   std::vector<Operand> operands_;  // of the step that is committed
   Loop loop_;
 };

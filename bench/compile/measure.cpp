@@ -88,7 +88,7 @@ Sample in_process(const std::string& program, int ranks) {
 Sample measure(const std::string& program, int ranks) {
   Sample best = in_process(program, ranks);
   double spent = best.cpu();
-  for (int times = 1; times < 20 && (times < 5 || spent < 1); ++times) {
+  for (int times = 1; times < 20 && (spent < 1 || (times < 5 && spent < 10)); ++times) {
     const Sample again = in_process(program, ranks);
     spent += again.cpu();
     const uint64_t peak = std::max(best.peak_bytes, again.peak_bytes);

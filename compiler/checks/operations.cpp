@@ -250,10 +250,13 @@ void check_barrier(uint32_t id, const BarrierUse& use, Report& report) {
 
 }  // namespace
 
-void check_operations(const Plan& plan, Report& report) {
+bool check_operations(const Plan& plan, Report& report) {
+  bool barriers = false;
   for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op* loop, OpPlace at) {
+    barriers |= shape(op.code).has(Role::Arrive);
     OpCheck(plan, gpu, block, op, at, report).all(loop);
   });
+  return barriers;
 }
 
 void check_barriers(const Plan& plan, Report& report) {

@@ -48,6 +48,7 @@ class Written {
 std::vector<Written> list_writes(const Plan& plan) {
   std::vector<Written> written(plan.gpus.size());
   for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace) {
+    if (!shape(op.code).has_any(packet_roles)) return;
     for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
       if (!is_packet(field.role) || !is_write(field.role)) return;
       if (is_remote(field.role)) {
@@ -70,6 +71,7 @@ void pass::packets(const Plan& plan, Diagnostics& out) {
   Report report("packets", out);
   const std::vector<Written> written = list_writes(plan);
   for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
+    if (!shape(op.code).has_any(packet_roles)) return;
     for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
       if (!is_packet(field.role) || is_write(field.role)) return;
       const uint64_t end = operand.index + operand.size;

@@ -283,8 +283,7 @@ void pass::structure(const Plan& plan, Diagnostics& out) {
     check_blocks(gpu, seen, report);
   }
   check_switch_members(plan, report);
-  check_operations(plan, report);
-  check_barriers(plan, report);
+  if (check_operations(plan, report)) check_barriers(plan, report);
 }
 
 }  // namespace chorale

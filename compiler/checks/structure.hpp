@@ -7,7 +7,8 @@
 namespace chorale {
 
 /// Ids, list lengths and attributes of every operation.
-void check_operations(const Plan&, Report&);
+/// True if there are barriers.
+bool check_operations(const Plan&, Report&);
 
 /// Every barrier has exactly as many thread blocks as it counts, and each arrives equally often.
 void check_barriers(const Plan&, Report&);

@@ -32,7 +32,7 @@ bool overlap(const Access&, const Access&);
 
 /// True if both touch a chunk and one of them overwrites it.
 inline bool conflict(const Access& left, const Access& right) {
-  return (left.write || right.write) && overlap(left, right);
+  return left.rank == right.rank && (left.write || right.write) && overlap(left, right);
 }
 
 }  // namespace chorale

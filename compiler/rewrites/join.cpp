@@ -52,7 +52,9 @@ bool Joiner::join(Op& left, const Op& right) {
   if (rule->join == Join::ids) return true;
   // What it touches now: what both did. A source that the left one has just written adds nothing to that
   // write.
-  first_.insert(first_.end(), second_.begin(), second_.end());
+  for (const Access& access : second_) {
+    if (std::find(first_.begin(), first_.end(), access) == first_.end()) first_.push_back(access);
+  }
   listed_ = rule->join == Join::multicast ? nothing : operands_of(left);
   return true;
 }

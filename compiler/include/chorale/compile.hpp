@@ -34,7 +34,8 @@ namespace pass {
 /// Runs every check; the first check with findings ends it, with all its findings.
 Diagnostics check(const Plan&);
 
-/// Runs the checks, then each rewrite, then the checks again, and in the end those of the target.
+/// Runs the checks, then the rewrites, then the checks again, and in the end those of the target. The checks
+/// are repeated after every rewrite that changed something; in plans of very many operations, after the last.
 Diagnostics compile(Plan&, const CompileOptions& = {});
 
 }  // namespace chorale
