@@ -33,7 +33,7 @@ struct Subject {
 constexpr Subject subjects[] = {{"single_node_allreduce", "allreduce", 1024},
                                 {"single_node_allreduce_pkt", "allreduce_pkt", 256},
                                 {"single_node_allgather_pkt", "allgather_pkt", 1024},
-                                {"single_node_allgather_ring", "allgather_ring_i32(patched)", 1024}};
+                                {"single_node_allgather_ring", "allgather_ring_i32(patched)", 512}};
 
 std::string cell(double value, const char* format) {
   char text[32];

@@ -17,8 +17,9 @@ struct Sample {
   double cpu() const { return record + compile + write; }
 };
 
-/// Records, checks, rewrites and writes a registered program in a process of its own; the least CPU time of
-/// at least five. \throws std::runtime_error if it has findings or the process ends early
+/// Records, checks, rewrites and writes a registered program in a process of its own; the least CPU time of at
+/// least five, unless they take long.
+/// \throws std::runtime_error if it has findings or the process ends early
 Sample measure(const std::string& program, int ranks);
 
 /// How long a plan takes from its file, in seconds of wall time: the least of many.
