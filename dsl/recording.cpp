@@ -13,9 +13,8 @@ namespace {
 /// and again: what follows the `last` position, or is there, is mostly the one; a search would cost a step
 /// per peer.
 uint32_t position(std::vector<uint32_t>& list, uint32_t value, uint32_t& last) {
-  for (const uint32_t guess : {last + 1, last, uint32_t{0}}) {
-    if (guess < list.size() && list[guess] == value) return last = guess;
-  }
+  if (last + 1 < list.size() && list[last + 1] == value) return ++last;
+  if (last < list.size() && list[last] == value) return last;
   const auto found = std::find(list.begin(), list.end(), value);
   last = uint32_t(found - list.begin());
   if (found == list.end()) list.push_back(value);
@@ -154,11 +153,14 @@ uint32_t Recording::local_remote_buffer(ThreadBlock& block, uint32_t& last, cons
                                         const Region& region) {
   std::vector<RemoteBuffer>& buffers = plan_.gpus[step.rank].remote_buffers;
   std::vector<uint32_t>& local = of_type(block.remote_buffers, step.via).ids;
-  for (const uint32_t guess : {last + 1, last, uint32_t{0}}) {  // as in position()
-    if (guess >= local.size()) continue;
+  const auto fits = [&](uint32_t guess) {
+    if (guess >= local.size()) return false;
     const RemoteBuffer& known = buffers[local[guess]];
-    if (known.rank == region.peer && known.buffer == region.buffer) return last = guess;
-  }
+    return known.rank == region.peer && known.buffer == region.buffer;
+  };
+  // As in position().
+  if (fits(last + 1)) return ++last;
+  if (fits(last)) return last;
   const uint64_t key = uint64_t{region.peer} * 3 + uint64_t(region.buffer);
   const auto [entry, added] = ranks_[step.rank].remote_buffers.try_emplace(key, uint32_t(buffers.size()));
   if (added) {

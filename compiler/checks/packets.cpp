@@ -45,10 +45,13 @@ class Written {
   std::vector<std::pair<uint64_t, uint64_t>> ranges_;
 };
 
+/// By rank; nothing if the plan has no packets at all.
 std::vector<Written> list_writes(const Plan& plan) {
   std::vector<Written> written(plan.gpus.size());
+  bool any = false;
   for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace) {
     if (!shape(op.code).has_any(packet_roles)) return;
+    any = true;
     for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
       if (!is_packet(field.role) || !is_write(field.role)) return;
       if (is_remote(field.role)) {
@@ -60,6 +63,7 @@ std::vector<Written> list_writes(const Plan& plan) {
       }
     });
   });
+  if (!any) return {};
   for (Written& one : written) one.finish();
   return written;
 }
@@ -70,6 +74,7 @@ void pass::packets(const Plan& plan, Diagnostics& out) {
   if (plan.collective == "test") return;
   Report report("packets", out);
   const std::vector<Written> written = list_writes(plan);
+  if (written.empty()) return;
   for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
     if (!shape(op.code).has_any(packet_roles)) return;
     for_each_operand(block, op, [&](const Field& field, const Operand& operand) {

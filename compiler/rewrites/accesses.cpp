@@ -1,22 +1,30 @@
 #include "accesses.hpp"
 
+#include <cstring>
+
 #include "../resolve.hpp"
 #include "../roles.hpp"
 
 namespace chorale {
 namespace {
 
+/// Of a length that is known when compiling: this is asked for every access of a plan.
+template <size_t N>
+bool is(const std::string& name, const char (&wanted)[N]) {
+  return name.size() == N - 1 && std::memcmp(name.data(), wanted, N - 1) == 0;
+}
+
 /// In place: tells an access to input or output in the coordinates of the memory that holds both.
 void unite(const Plan& plan, Access& access) {
   if (!plan.inplace || access.buffer == BufferKind::scratch) return;
-  if (plan.collective == "allgather") {
+  if (is(plan.collective, "allgather")) {
     // The input of a rank is its own part of its output.
     if (access.buffer != BufferKind::input) return;
     const uint64_t shift = access.rank * plan.gpus[access.rank].chunks[size_t(BufferKind::input)];
     access.begin += shift;
     access.end += shift;
     access.buffer = BufferKind::output;
-  } else if (plan.collective == "reducescatter") {
+  } else if (is(plan.collective, "reducescatter")) {
     // The output of a rank is its own part of its input.
     if (access.buffer != BufferKind::output) return;
     const uint64_t shift = access.rank * plan.gpus[access.rank].chunks[size_t(BufferKind::output)];
