@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 
+#include "tools/adversarial.hpp"
 #include "tools/run_options.hpp"
 #include "tools/runner.hpp"
 
@@ -14,10 +15,18 @@ namespace {
 struct Options {
   Wanted wanted;
   RunOptions run;
-  std::string bytes = "1M", seed, trace;
+  std::string bytes, seed, trace;
   unsigned repeat = 3;
-  bool in_place = false, out_of_place = false, no_times = false;
+  uint64_t schedules = 0;
+  bool adversarial = false, in_place = false, out_of_place = false, no_times = false;
 };
+
+uint64_t seed_of(const Options& options) {
+  if (options.seed.find_first_not_of("0123456789") != std::string::npos || options.seed.size() > 19) {
+    throw Failure(Exit::command_wrong, "--seed is '" + options.seed + "', but must be a whole number");
+  }
+  return options.seed.empty() ? 0 : std::stoull(options.seed);
+}
 
 Config config_of(const Options& options) {
   Config config = options.run.config();
@@ -36,26 +45,27 @@ Config config_of(const Options& options) {
     throw Failure(Exit::command_wrong, "--seed orders what the CPU does; a GPU has an order of its own",
                   "leave --seed out, or use --backend cpu");
   }
-  if (options.seed.find_first_not_of("0123456789") != std::string::npos || options.seed.size() > 19) {
-    throw Failure(Exit::command_wrong, "--seed is '" + options.seed + "', but must be a whole number");
-  }
-  config.seed = std::optional<uint64_t>(std::stoull(options.seed));
+  config.seed = std::optional<uint64_t>(seed_of(options));
   return config;
+}
+
+bool in_place(const Options& options, const Plan& plan) {
+  if (options.in_place && !plan.inplace) {
+    throw Failure(Exit::command_wrong, "plan '" + plan.name + "' is not in place",
+                  "compile it with an in-place collective, or leave --in-place out");
+  }
+  return options.in_place || (plan.inplace && !options.out_of_place);
 }
 
 RunRequest request_of(const Options& options, const Config& config, const Plan& plan) {
   RunRequest request;
-  request.sizes = parse_sizes(options.bytes);
+  request.sizes = parse_sizes(options.bytes.empty() ? "1M" : options.bytes);
   request.dtype = options.run.type();
   const std::optional<ReduceOp> op = options.run.reduce_op();
   request.override_op = op.has_value();
   request.op = op ? *op : reduce_op_of(plan);
   request.packet = options.run.packet_form();
-  request.in_place = options.in_place || (plan.inplace && !options.out_of_place);
-  if (options.in_place && !plan.inplace) {
-    throw Failure(Exit::command_wrong, "plan '" + plan.name + "' is not in place",
-                  "compile it with an in-place collective, or leave --in-place out");
-  }
+  request.in_place = in_place(options, plan);
   request.processes = options.run.as_processes(config);
   request.repeat = options.repeat;
   request.trace = options.trace;
@@ -94,7 +104,28 @@ void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& 
   std::fflush(stdout);
 }
 
+Exit run_schedules(const Options& options) {
+  if (options.run.processes || options.run.workers || !options.run.backend.empty() ||
+      !options.run.op.empty() || !options.trace.empty()) {
+    throw Failure(
+        Exit::command_wrong,
+        "--adversarial runs on a machine of its own: it takes no --processes, --workers, --backend, "
+        "--op or --trace");
+  }
+  const Plan plan = plan_for(options.wanted, options.run.ranks);
+  AdversarialRequest request;
+  if (!options.bytes.empty()) request.sizes = parse_sizes(options.bytes);
+  request.dtype = options.run.type();
+  request.packet = options.run.packet_form().value_or(request.packet);
+  request.in_place = in_place(options, plan);
+  request.launches = options.repeat;
+  request.seed = seed_of(options);
+  if (options.schedules) request.schedules = options.schedules;
+  return run_adversarial(plan, request);
+}
+
 Exit run_it(const Options& options) {
+  if (options.adversarial) return run_schedules(options);
   const Config config = config_of(options);
   const Plan plan = plan_for(options.wanted, options.run.ranks);
   const RunRequest request = request_of(options, config, plan);
@@ -128,11 +159,20 @@ Action command::run(CLI::App& app) {
   declare_wanted(app, options->wanted,
                  "A plan file or -, a C++ source (*.cpp), a plugin (*.so) or a shipped name");
   app.add_option("--bytes", options->bytes,
-                 "Sizes of the message: 4K,1M or 1K:1M (doubling) or 1K:1M:4; default 1M")
+                 "Sizes of the message: 4K,1M or 1K:1M (doubling) or 1K:1M:4; default 1M, and as little as "
+                 "shows any order with --adversarial")
       ->type_name("SIZES");
   options->run.declare(app);
   app.add_option("--seed", options->seed, "Run everything on one thread, in an order drawn from this number")
       ->type_name("N");
+  CLI::Option* adversarial =
+      app.add_flag("--adversarial", options->adversarial,
+                   "Run the worst schedules that the memory model allows, on a machine made for it");
+  app.add_option("--schedules", options->schedules,
+                 "How many, drawn from --seed and the numbers after it; default 1000")
+      ->check(CLI::Range(uint64_t(1), uint64_t(1) << 40).description("1 to 2^40"))
+      ->type_name("N")
+      ->needs(adversarial);
   app.add_option("--repeat", options->repeat, "Runs of each size, with new data each; default 3")
       ->check(CLI::Range(1u, 1000000u).description("1 to 1000000"))
       ->type_name("N");

@@ -1,0 +1,27 @@
+/// \file
+/// `chorale run --adversarial`: many bad schedules instead of one run.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "chorale/executor.hpp"
+#include "tools/command.hpp"
+
+namespace chorale::tools {
+
+struct AdversarialRequest {
+  std::vector<uint64_t> sizes;  ///< bytes of the message; empty: one, as small as the plan's order allows
+  DType dtype = DType::f32;
+  PacketForm packet = PacketForm::ll8;
+  bool in_place = false;
+  unsigned launches = 3;
+  uint64_t seed = 0, schedules = 1000;
+};
+
+/// Prints a row for each size. \throws Failure run_failed at the first schedule that goes wrong, and says its
+/// seed
+Exit run_adversarial(const Plan&, const AdversarialRequest&);
+
+}  // namespace chorale::tools
