@@ -35,7 +35,8 @@ void head(std::string& out, Major major, uint64_t argument) {
 /// they are.
 class Transcoder {
  public:
-  explicit Transcoder(std::string& out) : out_(out) {}
+  /// \param gpu the text is a GPU's, whose thread blocks are embedded; elsewhere the key means nothing
+  Transcoder(std::string& out, bool gpu) : out_(out), gpu_(gpu) {}
 
   bool null() { return simple(0xf6); }
   bool boolean(bool value) { return simple(value ? 0xf5 : 0xf4); }
@@ -66,7 +67,7 @@ class Transcoder {
   bool key(std::string& text) {
     head(out_, Major::text, text.size());
     out_ += text;
-    if (depth_ == 1 && text == embedded_key) embedded_ = out_.size();
+    if (gpu_ && depth_ == 1 && text == embedded_key) embedded_ = out_.size();
     return true;
   }
   bool parse_error(size_t, const std::string&, const nlohmann::json::exception&) { return false; }
@@ -98,12 +99,13 @@ class Transcoder {
   }
 
   std::string& out_;
+  const bool gpu_;
   int depth_ = 0;
   size_t embedded_ = 0;  // where the value begins that is to be wrapped; 0: none
 };
 
-void transcode(std::string& out, const std::string& json) {
-  Transcoder transcoder(out);
+void transcode(std::string& out, const std::string& json, bool gpu) {
+  Transcoder transcoder(out, gpu);
   nlohmann::json::sax_parse(json, &transcoder);
 }
 
@@ -114,7 +116,7 @@ void write_cbor(const Plan& plan, std::ostream& out) {
   using namespace json::cbor;
   const auto send = [&](const std::string& bytes) { out.write(bytes.data(), std::streamsize(bytes.size())); };
   std::string rest;
-  transcode(rest, json::text_without_gpus(plan));
+  transcode(rest, json::text_without_gpus(plan), false);
   std::string bytes;
   head(bytes, Major::tag, self_described);
   bytes += rest.front();  // the map begins
@@ -124,7 +126,7 @@ void write_cbor(const Plan& plan, std::ostream& out) {
   send(bytes);
   for (const Gpu& gpu : plan.gpus) {
     bytes.clear();
-    transcode(bytes, json::text_of(plan, gpu));
+    transcode(bytes, json::text_of(plan, gpu), true);
     send(bytes);
   }
   bytes.assign(1, char(end));

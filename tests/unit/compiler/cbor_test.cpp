@@ -54,6 +54,15 @@ TEST(Cbor, OneOfEverythingSurvivesARoundTrip) {
   survives(read(write(plan)), "rich");
 }
 
+/// Keys that the format does not know are kept, also where they have the name of one that it knows elsewhere.
+TEST(Cbor, AKeyOfAGpuMeansNothingAroundTheGpus) {
+  Plan plan = rich();
+  plan.extension.host.clear();
+  std::string text = write(plan);
+  text.insert(text.find('{') + 1, R"("threadblocks":[{"id":0}],)");
+  survives(read(text), "a plan with thread blocks of its own");
+}
+
 TEST(Cbor, GivenPlansSurviveARoundTrip) {
   const std::vector<std::filesystem::path> files = given_plans();
   if (files.empty()) GTEST_SKIP() << "no ../shared/mscclpp-plans and no CHORALE_SHARED";
