@@ -1,0 +1,92 @@
+// Threads and blocks of one rank.
+
+#include "litmus.hpp"
+
+namespace chorale::litmus {
+namespace {
+
+/// Three chunks to scratch, and from there to the output one chunk further: read by other threads.
+Program shifted(bool synchronised) {
+  Program program = program_of(1, {{0, 0, 0, 1}, {0, 1, 0, 2}, {0, 2, 0, 0}});
+  const Buffer scratch(program, 0, 4);
+  const Rank me = program.rank(0);
+  me.copy(scratch.slice(0, 3), me.get_input_buffer().slice(0, 3), 0);
+  if (synchronised) me.barrier({0});
+  me.copy(me.get_output_buffer().slice(0, 2), scratch.slice(1, 3), 0);
+  me.copy(me.get_output_buffer()[2], scratch[0], 0);
+  return program;
+}
+
+TEST(Litmus, nop_orders_threads) { expect_promised(shifted(true)); }
+TEST(Litmus, operations_do_not_order_threads) { expect_not_promised(shifted(false)); }
+
+Program two_blocks(bool ordered) {
+  Program program = program_of(1, {{0, 0, 0, 0}});
+  const Buffer scratch(program, 0, 1);
+  const Rank me = program.rank(0);
+  me.copy(scratch[0], input(program, 0), 0);
+  if (ordered) me.barrier({0, 1});
+  me.copy(output(program, 0), scratch[0], 1);
+  return program;
+}
+
+TEST(Litmus, barrier_orders_blocks) { expect_promised(two_blocks(true)); }
+TEST(Litmus, blocks_run_in_any_order) { expect_not_promised(two_blocks(false)); }
+
+TEST(Litmus, semaphore_orders_blocks) {
+  Program program = program_of(1, {{0, 0, 0, 0}});
+  const Buffer scratch(program, 0, 1);
+  const Semaphore full(program, 0, 0);
+  const Rank me = program.rank(0);
+  me.copy(scratch[0], input(program, 0), 0);
+  full.release(0, SyncType::none);
+  full.acquire(1, SyncType::none);
+  me.copy(output(program, 0), scratch[0], 1);
+  expect_promised(program, 3);
+}
+
+/// One block puts, the blocks meet, and the other one signals.
+Program signalled_by_the_other_block(bool relaxed) {
+  Program program = program_of(2, sent);
+  const Buffer scratch(program, 1, 1);
+  const MemoryChannel there(program, 1, 0), back(program, 0, 1);
+  there.put(scratch[0], input(program, 0), 0);
+  program.rank(0).barrier({0, 1});
+  there.signal(1, SyncType::none, relaxed);
+  back.wait(0, SyncType::none);
+  program.rank(1).copy(output(program, 1), scratch[0], 0);
+  return program;
+}
+
+TEST(Litmus, signal_publishes_what_a_barrier_gathered) {
+  expect_promised(signalled_by_the_other_block(false));
+}
+TEST(Litmus, barrier_publishes_within_its_rank_only) {
+  expect_not_promised(signalled_by_the_other_block(true));
+}
+
+/// A block writes what is then read through a switch channel by the same block.
+Program switched(bool published) {
+  Program program = program_of(2, {{0, 0, 0, 0}, {0, 0, 1, 0}});
+  const Buffer first(program, 0, 1), second(program, 1, 1);
+  const SwitchChannel all(program, {0, 1}, BufferKind::scratch);
+  const MemoryChannel there(program, 1, 0), back(program, 0, 1);
+  program.rank(1).copy(second[0], input(program, 1), 0);
+  back.signal(0, SyncType::none);
+  if (!published) there.wait(0, SyncType::none);
+  program.rank(0).copy(first[0], input(program, 0), 0);
+  program.rank(0).barrier({0});
+  if (published) {
+    there.signal(0, SyncType::none);
+    there.wait(0, SyncType::none);
+    back.wait(0, SyncType::none);
+  }
+  all.at_rank(0).reduce(0, 1, output(program, 0), 0);
+  return program;
+}
+
+TEST(Litmus, switch_reads_what_was_published) { expect_promised(switched(true)); }
+TEST(Litmus, nop_shows_a_switch_nothing) { expect_not_promised(switched(false)); }
+
+}  // namespace
+}  // namespace chorale::litmus

@@ -1,0 +1,73 @@
+// Packets.
+
+#include "litmus.hpp"
+
+namespace chorale::litmus {
+namespace {
+
+Program packet(bool answered) {
+  Program program = program_of(2, sent);
+  const Buffer scratch(program, 1, 1);
+  const MemoryChannel there(program, 1, 0), back(program, 0, 1);
+  there.put_packets(scratch[0], input(program, 0), 0);
+  program.rank(1).unpack_packets(output(program, 1), scratch[0], 0);
+  if (answered) {
+    back.signal(0, SyncType::none);
+    there.wait(0, SyncType::none);
+  }
+  return program;
+}
+
+TEST(Litmus, packets_carry_their_data) { expect_promised(packet(false)); }
+TEST(Litmus, answered_packets_are_never_overrun) { expect_promised(packet(true), 4); }
+/// With two banks the third launch writes where the first one reads.
+TEST(Litmus, unanswered_packets_are_overrun) { expect_not_promised(packet(false), Kind::deadlock, 4); }
+
+/// Each rank sends to the other: who has got the packets of a launch knows that those of the one before are
+/// read.
+TEST(Litmus, exchanged_packets_answer_each_other) {
+  Program program = program_of(2, {{1, 0, 0, 0}, {0, 0, 1, 0}});
+  for (int rank = 0; rank < 2; ++rank) {
+    const Buffer scratch(program, rank, 1);
+    const MemoryChannel there(program, rank, 1 - rank);
+    there.put_packets(scratch[0], input(program, 1 - rank), 0);
+    program.rank(rank).unpack_packets(output(program, rank), scratch[0], 0);
+  }
+  expect_promised(program, 4);
+}
+
+/// Plain data, a synchronisation of the block, then a packet.
+TEST(Litmus, packets_publish_nothing_else) {
+  Program program = program_of(2, {{1, 0, 0, 0}, {1, 1, 0, 1}});
+  const Buffer scratch(program, 1, 2);
+  const MemoryChannel there(program, 1, 0);
+  there.put(scratch[0], input(program, 0), 0);
+  program.rank(0).barrier({0});
+  there.put_packets(scratch[1], input(program, 0, 1), 0);
+  program.rank(1).unpack_packets(output(program, 1, 1), scratch[1], 0);
+  program.rank(1).barrier({0});
+  program.rank(1).copy(output(program, 1), scratch[0], 0);
+  expect_not_promised(program);
+}
+
+/// Rank 1 answers with a packet when it has read; rank 0 then overwrites what was read.
+TEST(Litmus, packets_end_reads) {
+  Program program = program_of(2, {{1, 0, 0, 0}, {0, 1, 0, 1}, {0, 0, 1, 1}});
+  const Buffer scratch(program, 0, 2);
+  const MemoryChannel there(program, 1, 0), back(program, 0, 1);
+  program.rank(0).copy(scratch[0], input(program, 0), 0);
+  there.signal(0, SyncType::none);
+  back.wait(0, SyncType::none);
+  back.get(output(program, 1), scratch[0], 0);
+  program.rank(1).barrier({0});
+  back.put_packets(scratch[1], input(program, 1, 1), 0);
+  program.rank(0).unpack_packets(output(program, 0), scratch[1], 0);
+  program.rank(0).barrier({0});
+  program.rank(0).copy(scratch[0], input(program, 0, 1), 0);
+  program.rank(0).barrier({0});
+  program.rank(0).copy(output(program, 0, 1), scratch[0], 0);
+  expect_promised(program);
+}
+
+}  // namespace
+}  // namespace chorale::litmus
