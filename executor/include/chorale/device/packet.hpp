@@ -87,7 +87,7 @@ struct alignas(8) LL8 {
 
 /// 112 bytes in a line of 128: seven units and the flag, one store of eight neighbouring lanes of a warp.
 /// Whoever sees the flag sees the whole line only where such a line is delivered whole, as over NVLink and
-/// within a GPU: see docs/memory-model.md. On the CPU the flag is released behind the data.
+/// within a GPU: see docs/memory-orders.md. On the CPU the flag is released behind the data.
 struct alignas(128) LL128 {
   static constexpr uint32_t units = 7;
 
