@@ -1,0 +1,126 @@
+// chorale mutate: do the checks find mistakes? Makes mistakes in right plans, and looks.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "tools/command.hpp"
+#include "tools/mutation/report.hpp"
+#include "tools/programs.hpp"
+#include "tools/version.hpp"
+
+namespace chorale::tools {
+namespace {
+
+using namespace chorale::mutation;
+
+struct Options {
+  std::vector<std::string> paths, operators;
+  uint32_t sample = 0, threads = 0;
+  uint64_t seed = 1;
+  std::string json, markdown;
+};
+
+Choice choice_of(const Options& options) {
+  std::vector<std::string> names;
+  for (const Operator& of : operators()) names.emplace_back(of.name);
+  for (const std::string& word : options.operators) {
+    if (std::find(names.begin(), names.end(), word) == names.end()) {
+      throw Failure(Exit::command_wrong, unknown("operator", word, names),
+                    "chorale mutate --help lists them");
+    }
+  }
+  Choice choice;
+  for (const Operator& of : operators()) {
+    const std::vector<std::string>& wanted = options.operators.empty() ? names : options.operators;
+    if (std::find(wanted.begin(), wanted.end(), of.name) != wanted.end()) choice.operators.push_back(&of);
+  }
+  choice.sample = options.sample;
+  choice.seed = options.seed;
+  choice.threads = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  return choice;
+}
+
+/// The mistakes, for the help.
+std::string list_operators() {
+  std::string text = "Operators:\n";
+  for (const Operator& of : operators()) text += fmt::format("  {:<22}{}\n", of.name, of.summary);
+  return text;
+}
+
+/// As it was typed, as far as it changes what comes out.
+std::string command_line(const Options& options) {
+  std::string text = "chorale mutate " +
+                     (options.paths.size() < 4 ? join(options.paths) : count(options.paths.size(), "plan"));
+  if (!options.operators.empty()) text += " --operators " + join(options.operators);
+  if (options.sample)
+    text += " --sample " + std::to_string(options.sample) + " --seed " + std::to_string(options.seed);
+  return text;
+}
+
+Judge make_judge() {
+  Judge judge;
+  judge.check = [](const Plan& plan) { return check_plan(plan, {}); };
+  return judge;
+}
+
+Exit mutate_all(const Options& options) {
+  const Choice choice = choice_of(options);
+  const Judge judge = make_judge();
+  std::ofstream lines;
+  if (!options.json.empty()) {
+    lines.open(options.json);
+    if (!lines) throw Failure(Exit::command_wrong, "cannot write " + options.json);
+  }
+  Tally tally;
+  for (const std::string& path : options.paths) {
+    const std::string name = std::filesystem::path(path).stem().string();
+    const Plan plan = load_plan(path);
+    const Diagnostics before = judge.check(plan);
+    if (!before.empty()) {
+      tally.leave_out(name, "[" + before[0].check + "] " + before[0].text);
+      std::cerr << name << ": left out, [" << before[0].check << "] finds something already\n";
+      continue;
+    }
+    const std::vector<Mutant> mutants = mutate(plan, choice, judge, [&](const Mutant& mutant) {
+      if (lines.is_open()) lines << json_line(name, mutant) << '\n' << std::flush;
+      if (mutant.fate == Fate::hole || mutant.fate == Fate::crashed) {
+        std::cerr << "HOLE: " << json_line(name, mutant) << std::endl;
+      }
+    });
+    tally.add(name, mutants);
+    std::cerr << name << ": so far " << tally.summary() << std::endl;
+    if (!options.markdown.empty()) {
+      write_output(options.markdown, tally.markdown(choice.operators, command_line(options), CHORALE_COMMIT));
+    }
+  }
+  std::cout << tally.summary() << '\n';
+  return tally.count(Fate::hole) + tally.count(Fate::crashed) ? Exit::plan_wrong : Exit::well;
+}
+
+}  // namespace
+
+Action command::mutate(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("plan", options->paths, "Plan files")->required();
+  app.add_option("--operators", options->operators, "Only these mistakes, by name; default: all")
+      ->delimiter(',')
+      ->type_name("NAMES");
+  app.add_option("--sample", options->sample,
+                 "At most so many places of each operator in each plan; default: all")
+      ->type_name("N");
+  app.add_option("--seed", options->seed, "Of the sample; default 1")->type_name("N");
+  app.add_option("--threads", options->threads, "Default: one for each core")->type_name("N");
+  app.add_option("--json", options->json, "Write a line for each mutant as it is judged")->type_name("FILE");
+  app.add_option("--markdown", options->markdown, "Write a page with the tables; whole after every plan")
+      ->type_name("FILE");
+  app.footer(list_operators() + "docs/mutation.md is made by this command.");
+  return [options] { return mutate_all(*options); };
+}
+
+}  // namespace chorale::tools

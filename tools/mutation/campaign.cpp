@@ -1,0 +1,120 @@
+#include "campaign.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <unordered_set>
+
+#include "executor/interpreter/plan_hash.hpp"
+
+namespace chorale::mutation {
+namespace {
+
+/// So many of a list, in their order.
+void sample(std::vector<Site>& list, uint32_t wanted, uint64_t seed) {
+  if (!wanted || list.size() <= wanted) return;
+  std::mt19937_64 random(seed);
+  // By hand: what the distributions of the standard library draw differs between libraries.
+  for (size_t kept = 0; kept < wanted; ++kept) {
+    std::swap(list[kept], list[kept + random() % (list.size() - kept)]);
+  }
+  list.resize(wanted);
+  std::sort(list.begin(), list.end(), [](const Site& a, const Site& b) {
+    return std::tuple(a.at.rank, a.at.threadblock, a.at.op) <
+           std::tuple(b.at.rank, b.at.threadblock, b.at.op);
+  });
+}
+
+struct Job {
+  const Operator* of;
+  Site site;
+};
+
+/// Those that are to be judged. Cheap beside that: each is made once, and looked at by its hash only.
+std::vector<Job> list_jobs(const Plan& plan, const Choice& choice) {
+  Plan copy = plan;
+  std::unordered_set<uint64_t> known = {interpreter::content_hash(plan)};
+  std::vector<Job> jobs;
+  for (const Operator* of : choice.operators) {
+    std::vector<Site> list = sites(*of, plan);
+    sample(list, choice.sample, choice.seed * 1000 + of->number);
+    for (Site& site : list) {
+      Edit edit(copy);
+      site.change(edit);
+      if (known.insert(interpreter::content_hash(copy)).second) jobs.push_back({of, std::move(site)});
+    }
+  }
+  return jobs;
+}
+
+void judge_one(const Plan& original, const Plan& mutant, const Judge& judge, Mutant& out) {
+  try {
+    const Diagnostics findings = judge.check(mutant);
+    if (!findings.empty()) {
+      out.fate = Fate::killed;
+      out.by = findings[0].check;
+      out.text = findings[0].text;
+      return;
+    }
+    if (judge.run) {
+      if (const std::optional<Failed> failed = judge.run(mutant)) {
+        out.fate = Fate::hole;
+        out.seed = failed->seed;
+        out.text = failed->text;
+        return;
+      }
+    }
+    out.fate = Fate::survived;
+    if (judge.explain) {
+      Reason reason = judge.explain(original, mutant, *out.of);
+      out.by = std::move(reason.by);
+      out.text = std::move(reason.text);
+    }
+  } catch (const std::exception& error) {
+    out.fate = Fate::crashed;
+    out.text = error.what();
+  }
+}
+
+}  // namespace
+
+std::vector<Mutant> mutate(const Plan& plan, const Choice& choice, const Judge& judge,
+                           const std::function<void(const Mutant&)>& progress) {
+  const std::vector<Job> jobs = list_jobs(plan, choice);
+  std::vector<Mutant> mutants(jobs.size());
+  std::atomic<size_t> next = 0;
+  std::mutex one_at_a_time;
+  const auto work = [&] {
+    Plan copy = plan;
+    for (size_t at = next++; at < jobs.size(); at = next++) {
+      Mutant& mutant = mutants[at];
+      const Job& job = jobs[at];
+      mutant.of = job.of;
+      mutant.at = job.site.at;
+      mutant.what = job.site.what;
+      if (job.site.what.empty() || job.site.at.op) {
+        mutant.line = plan.line_of(
+            plan.gpus[job.site.at.rank].threadblocks[job.site.at.threadblock].ops[job.site.at.op]);
+      }
+      {
+        Edit edit(copy);
+        job.site.change(edit);
+        judge_one(plan, copy, judge, mutant);
+      }
+      const std::lock_guard lock(one_at_a_time);
+      if (progress) progress(mutant);
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (size_t thread = 1; thread < std::min<size_t>(choice.threads, jobs.size()); ++thread) {
+    threads.emplace_back(work);
+  }
+  work();
+  threads.clear();
+  return mutants;
+}
+
+}  // namespace chorale::mutation

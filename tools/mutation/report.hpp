@@ -1,0 +1,50 @@
+#pragma once
+/// \file
+/// What a campaign says.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "campaign.hpp"
+
+namespace chorale::mutation {
+
+/// Mutants by what became of them, without keeping them.
+class Tally {
+ public:
+  /// All mutants of a plan.
+  void add(const std::string& plan, const std::vector<Mutant>&);
+  /// A plan that was wrong before it was mutated.
+  void leave_out(const std::string& plan, const std::string& why) { left_out_[plan] = why; }
+
+  uint64_t count(Fate fate) const;
+  uint64_t count() const;
+  size_t plans() const { return plans_; }
+
+  /// "12000 mutants of 60 plans: 11500 killed, 500 survived, 0 holes".
+  std::string summary() const;
+  /// A page: the tables, and how it was made.
+  std::string markdown(const std::vector<const Operator*>&, const std::string& command,
+                       const std::string& commit) const;
+
+ private:
+  struct Row {
+    std::map<std::string, uint64_t> killed, survived;  // by check, by reason
+    uint64_t holes = 0, crashes = 0;
+  };
+  std::map<const Operator*, Row> rows_;
+  std::map<std::string, std::string> left_out_;
+  std::vector<std::string> examples_;  // of each reason and operator the first
+  std::vector<std::string> loud_;      // holes and crashes
+  std::map<std::pair<const Operator*, std::string>, bool> told_;
+  size_t plans_ = 0;
+};
+
+/// "allgather_ring_4: drop_nop at rank 0, thread block 1, op 3 (ring.cpp:12)".
+std::string name_of(const std::string& plan, const Mutant&);
+
+/// One mutant as a JSON object on one line.
+std::string json_line(const std::string& plan, const Mutant&);
+
+}  // namespace chorale::mutation

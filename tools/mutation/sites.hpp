@@ -1,0 +1,50 @@
+#pragma once
+/// \file
+/// Where a plan can be mutated.
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "edit.hpp"
+
+namespace chorale::mutation {
+
+/// One place where an operator can be applied.
+struct Site {
+  OpPlace at;        ///< of the operation; op 0 of block 0 where it is a part of the plan or of a rank
+  std::string what;  ///< which part of it, if the place does not say all
+  std::function<void(Edit&)> change;
+};
+
+class Sites {
+ public:
+  void add(const OpPlace& at, std::function<void(Edit&)> change, std::string what = {}) {
+    list_.push_back({at, std::move(what), std::move(change)});
+  }
+  const std::vector<Site>& list() const { return list_; }
+
+ private:
+  std::vector<Site> list_;
+};
+
+struct Operator {
+  uint32_t number;
+  std::string_view name, summary;
+  void (*list)(const Plan&, Sites&);
+};
+
+/// The rows of operators.def, by number.
+std::span<const Operator> operators();
+
+/// All sites of an operator in a plan.
+std::vector<Site> sites(const Operator&, const Plan&);
+
+namespace make {
+#define OPERATOR(number, name, summary) void name(const Plan&, Sites&);
+#include "operators.def"
+}  // namespace make
+
+}  // namespace chorale::mutation
