@@ -1,0 +1,49 @@
+/// \file
+/// The kernels of the litmus tests on GPUs. C++17, for nvcc.
+#pragma once
+
+#include <cstdint>
+
+namespace chorale::litmus {
+
+constexpr uint32_t threads = 256;
+constexpr uint32_t words_apart = 16;  ///< a line of 128 bytes for each thread's word
+
+/// What a kernel found.
+struct Tally {
+  uint64_t rounds = 0;  ///< that came to their end
+  uint64_t stale = 0;   ///< words that did not hold what their round wrote
+  uint32_t stop = 0;    ///< a Stop: why it ended before the last round
+};
+
+/// Memory of one GPU that the other reaches.
+struct Room;
+uint64_t room_bytes();
+
+/// How a writer says that its data is there.
+enum class Publish : uint32_t { release, relaxed };
+/// How a reader looks.
+enum class Look : uint32_t { acquire, relaxed };
+
+/// One block a GPU: the writer stores a word a thread into the reader's room, meets, and posts; the reader
+/// waits and loads them by other threads than those that stored them. Both are enqueued on the current
+/// device.
+void launch_message_writer(Room* mine, Room* peers, uint64_t rounds, Publish, uint64_t timeout_ns, Tally*);
+void launch_message_reader(Room* mine, Room* peers, uint64_t rounds, Look, uint64_t timeout_ns, Tally*);
+
+/// The same with a packet a thread in place of the post. What the packets themselves carry counts apart.
+void launch_packet_writer(Room* mine, Room* peers, uint64_t rounds, uint64_t timeout_ns, Tally*);
+void launch_packet_reader(Room* mine, Room* peers, uint64_t rounds, uint64_t timeout_ns, Tally* plain,
+                          Tally* carried);
+
+/// What stands between a store through one address and a load of the same bytes through another, by one
+/// block.
+enum class Between : uint32_t { nop, fence, proxy_fence };
+void launch_alias(uint64_t* stores, const uint64_t* loads, uint64_t rounds, Between, Tally*);
+
+/// Between replays of a graph: new inputs for the round that `round` counts, and what came of them.
+void launch_fill(uint32_t* input, uint64_t n, uint32_t rank, const uint64_t* round, void* stream);
+void launch_compare(const uint32_t* output, uint64_t n, uint32_t ranks, uint64_t* round, Tally*,
+                    void* stream);
+
+}  // namespace chorale::litmus

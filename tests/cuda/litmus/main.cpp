@@ -1,0 +1,234 @@
+// Asks GPUs what docs/memory-model.md says of them, and what they do where it promises nothing.
+//
+//   cuda_litmus [--runs N]
+//
+// A row for each question, with how often the outcome was seen that the model forbids or does not exclude.
+// Exit 0: no forbidden outcome was seen; 1: one was, or a wait came to its deadline; 2: a wrong call; 77:
+// fewer than 2 GPUs.
+
+#include <cuda_runtime_api.h>
+
+#include <chorale/executor.hpp>
+#include <chorale/json.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "alias.hpp"
+#include "executor/cuda/error.hpp"
+#include "kernels.hpp"
+
+namespace chorale::litmus {
+namespace {
+
+using cuda::check;
+
+constexpr uint64_t timeout_ns = 10'000'000'000;  // of each wait
+
+int failures = 0;
+
+/// \param promised  the outcome is forbidden
+void report(const char* question, bool promised, uint64_t wanted, const Tally& tally) {
+  const bool failed = tally.stop != 0 || tally.rounds != wanted || (promised && tally.stale != 0);
+  failures += failed;
+  std::printf("%-52s %-12s %10llu runs  %12llu stale%s%s\n", question,
+              promised ? "forbidden" : "not promised", static_cast<unsigned long long>(tally.rounds),
+              static_cast<unsigned long long>(tally.stale), tally.stop ? "  ended by its deadline" : "",
+              failed ? "  FAILED" : "");
+  std::fflush(stdout);
+}
+
+/// Zeroed memory of a GPU.
+template <class T>
+class OnGpu {
+ public:
+  explicit OnGpu(int gpu, uint64_t bytes = sizeof(T)) : gpu_(gpu), bytes_(bytes) {
+    check(cudaSetDevice(gpu_), "cudaSetDevice");
+    check(cudaMalloc(&at_, bytes_), "cudaMalloc");
+    clear();
+  }
+  ~OnGpu() { cuda::check_quietly(cudaFree(at_), "cudaFree"); }
+  OnGpu(const OnGpu&) = delete;
+  OnGpu& operator=(const OnGpu&) = delete;
+
+  T* get() const { return static_cast<T*>(at_); }
+  void clear() {
+    check(cudaSetDevice(gpu_), "cudaSetDevice");
+    check(cudaMemset(at_, 0, bytes_), "cudaMemset");
+    check(cudaDeviceSynchronize(), "cudaMemset");
+  }
+  T read() const {
+    T value;
+    check(cudaMemcpy(&value, at_, sizeof(T), cudaMemcpyDeviceToHost), "a tally");
+    return value;
+  }
+
+ private:
+  int gpu_;
+  uint64_t bytes_;
+  void* at_ = nullptr;
+};
+
+void join_peers() {
+  for (int gpu = 0; gpu < 2; ++gpu) {
+    check(cudaSetDevice(gpu), "cudaSetDevice");
+    const cudaError_t joined = cudaDeviceEnablePeerAccess(1 - gpu, 0);
+    if (joined == cudaErrorPeerAccessAlreadyEnabled) {
+      cudaGetLastError();  // an executor of this process was here before
+    } else {
+      check(joined, "cudaDeviceEnablePeerAccess");
+    }
+  }
+}
+
+/// Two GPUs, a block each.
+class Pair {
+ public:
+  template <class Writer, class Reader>
+  void run(const Writer& writer, const Reader& reader) {
+    for (auto* room : {&of_writer_, &of_reader_}) room->clear();
+    for (auto* tally : {&writers_, &readers_, &carried_}) tally->clear();
+    check(cudaSetDevice(0), "cudaSetDevice");
+    writer(of_writer_.get(), of_reader_.get(), writers_.get());
+    check(cudaGetLastError(), "the writer's launch");
+    check(cudaSetDevice(1), "cudaSetDevice");
+    reader(of_reader_.get(), of_writer_.get(), readers_.get(), carried_.get());
+    check(cudaGetLastError(), "the reader's launch");
+    for (int gpu = 0; gpu < 2; ++gpu) {
+      check(cudaSetDevice(gpu), "cudaSetDevice");
+      check(cudaDeviceSynchronize(), "a litmus test");
+    }
+  }
+  Tally seen() const { return readers_.read(); }
+  Tally carried() const { return carried_.read(); }
+
+ private:
+  OnGpu<Room> of_writer_{0, room_bytes()}, of_reader_{1, room_bytes()};
+  OnGpu<Tally> writers_{0}, readers_{1}, carried_{1};
+};
+
+void ask_messages(Pair& pair, uint64_t runs) {
+  const auto ask = [&](const char* question, bool promised, Publish publish, Look look) {
+    pair.run([&](Room* mine, Room* peers,
+                 Tally* tally) { launch_message_writer(mine, peers, runs, publish, timeout_ns, tally); },
+             [&](Room* mine, Room* peers, Tally* tally, Tally*) {
+               launch_message_reader(mine, peers, runs, look, timeout_ns, tally);
+             });
+    report(question, promised, runs, pair.seen());
+  };
+  ask("signal_publishes_puts", true, Publish::release, Look::acquire);
+  ask("relaxed_signal_publishes_nothing", false, Publish::relaxed, Look::acquire);
+  ask("relaxed_wait_sees_nothing", false, Publish::release, Look::relaxed);
+}
+
+void ask_packets(Pair& pair, uint64_t runs) {
+  pair.run([&](Room* mine, Room* peers,
+               Tally* tally) { launch_packet_writer(mine, peers, runs, timeout_ns, tally); },
+           [&](Room* mine, Room* peers, Tally* tally, Tally* carried) {
+             launch_packet_reader(mine, peers, runs, timeout_ns, tally, carried);
+           });
+  report("packets_carry_their_data", true, runs, pair.carried());
+  report("packets_publish_nothing_else", false, runs, pair.seen());
+}
+
+void ask_aliases(uint64_t runs) {
+  for (const int home : {0, 1}) {
+    const TwoAddresses memory(home, 0, threads * words_apart * sizeof(uint64_t));
+    OnGpu<Tally> tally(0);
+    const auto ask = [&](const char* question, bool promised, Between between) {
+      tally.clear();
+      check(cudaMemset(memory.first(), 0, threads * words_apart * sizeof(uint64_t)), "cudaMemset");
+      launch_alias(memory.first(), memory.second(), runs, between, tally.get());
+      check(cudaGetLastError(), "the launch of a litmus test");
+      check(cudaDeviceSynchronize(), "a litmus test");
+      report((std::string(question) + (home == 0 ? ", own memory" : ", peer's memory")).c_str(), promised,
+             runs, tally.read());
+    };
+    ask("two addresses, nop", false, Between::nop);
+    ask("two addresses, fence.acq_rel.sys", false, Between::fence);
+    ask("two addresses, fence.proxy.alias", true, Between::proxy_fence);
+  }
+}
+
+/// One launch of packets, captured once and replayed, with new inputs each time.
+void ask_replay(uint64_t runs) {
+  const Plan plan = load(CHORALE_SOURCE_DIR "/plans/shipped/allreduce_one_shot_2.json");
+  constexpr uint64_t elements = 1024;
+  std::vector<Tally> tallies(2);
+  run_local(2, [&](World& world) {
+    const int rank = world.rank();
+    check(cudaSetDevice(rank), "cudaSetDevice");
+    Config config = Config::load();
+    config.backend = "cuda";
+    Executor executor(world, config);
+    auto* const input = static_cast<uint32_t*>(executor.allocate(elements * sizeof(uint32_t)));
+    auto* const output = static_cast<uint32_t*>(executor.allocate(elements * sizeof(uint32_t)));
+    OnGpu<uint64_t> round(rank);
+    OnGpu<Tally> tally(rank);
+    cudaStream_t stream = nullptr;
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+    const Arguments arguments{
+        .in = input, .out = output, .bytes = elements * sizeof(uint32_t), .dtype = DType::u32};
+    executor.prepare(plan, arguments);
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "the begin of a capture");
+    launch_fill(input, elements, uint32_t(rank), round.get(), stream);
+    executor.execute(plan, arguments, stream);
+    launch_compare(output, elements, 2, round.get(), tally.get(), stream);
+    cudaGraph_t graph = nullptr;
+    check(cudaStreamEndCapture(stream, &graph), "the end of a capture");
+    cudaGraphExec_t replay = nullptr;
+    check(cudaGraphInstantiate(&replay, graph, 0), "a graph");
+    check(cudaGraphDestroy(graph), "a graph");
+    for (uint64_t run = 0; run < runs; ++run) {
+      check(cudaGraphLaunch(replay, stream), "a replay");
+      if (run % 1000 == 999) executor.synchronize(stream);  // a stop is not to cost a million deadlines
+    }
+    executor.synchronize(stream);
+    tallies[size_t(rank)] = tally.read();
+    check(cudaGraphExecDestroy(replay), "a graph");
+    check(cudaStreamDestroy(stream), "a stream");
+  });
+  report("replay of one launch of packets, rank 0", true, runs, tallies[0]);
+  report("replay of one launch of packets, rank 1", true, runs, tallies[1]);
+}
+
+int run(uint64_t runs) {
+  int gpus = 0;
+  if (cudaGetDeviceCount(&gpus) != cudaSuccess || gpus < 2) {
+    std::printf("skipped: GPUs needed: 2, found: %d\n", gpus);
+    return 77;
+  }
+  ask_replay(runs);
+  join_peers();
+  {
+    Pair pair;
+    ask_messages(pair, runs);
+    ask_packets(pair, runs);
+  }
+  ask_aliases(runs);
+  return failures != 0;
+}
+
+}  // namespace
+}  // namespace chorale::litmus
+
+int main(int argc, char** argv) {
+  uint64_t runs = 1'000'000;
+  if (argc == 3 && std::string(argv[1]) == "--runs") {
+    runs = std::strtoull(argv[2], nullptr, 10);
+  } else if (argc != 1) {
+    runs = 0;
+  }
+  if (runs == 0) {
+    std::fprintf(stderr, "usage: %s [--runs N]\n", argv[0]);
+    return 2;
+  }
+  try {
+    return chorale::litmus::run(runs);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 1;
+  }
+}
