@@ -10,8 +10,6 @@ const char* name(Verdict::Kind kind) {
       return "ok";
     case Verdict::Kind::refused:
       return "refused";
-    case Verdict::Kind::out_of_bounds:
-      return "out_of_bounds";
     case Verdict::Kind::wrong_result:
       return "wrong_result";
     case Verdict::Kind::overwrite_seen:
@@ -37,8 +35,7 @@ struct Adversary::Parts {
     try {
       if (options.bytes == 0) options.bytes = adversary::choose_size(plan, options.dtype, options.packet);
       program.emplace(plan, options);
-      refusal = program->fault;
-      if (refusal.ok()) engine.emplace(plan, *program, options);
+      engine.emplace(plan, *program, options);
     } catch (const UsageError& wrong) {
       refusal.kind = Verdict::Kind::refused;
       refusal.text = wrong.what();

@@ -3,6 +3,7 @@
 /// All memory that a plan touches, as cells with addresses of their own. The addresses are only told apart:
 /// nothing lies behind them.
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -40,20 +41,12 @@ class Arena {
 
   /// The area that `bytes` bytes at an address lie in; null: in none.
   const Area* find(uint64_t address, uint64_t bytes) const {
-    for (const Area& area : areas_) {
-      if (address >= area.base && address - area.base <= area.bytes &&
-          bytes <= area.bytes - (address - area.base)) {
-        return &area;
-      }
-    }
-    return nullptr;
-  }
-
-  const Area& of_cell(uint32_t cell) const {
-    for (const Area& area : areas_) {
-      if (cell - area.first < area.cells) return area;
-    }
-    return areas_.front();
+    auto behind = std::upper_bound(areas_.begin(), areas_.end(), address,
+                                   [](uint64_t at, const Area& area) { return at < area.base; });
+    if (behind == areas_.begin()) return nullptr;
+    const Area& area = *--behind;
+    const uint64_t offset = address - area.base;
+    return offset <= area.bytes && bytes <= area.bytes - offset ? &area : nullptr;
   }
 
   const std::vector<Area>& areas() const { return areas_; }

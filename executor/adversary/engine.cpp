@@ -23,9 +23,9 @@ Engine::Engine(const Plan& plan, const Program& program, const AdversaryOptions&
 Verdict Engine::run(uint64_t seed) {
   if (!expected_.known() && calm_.empty()) {
     calm_.resize(options_.launches, std::vector<std::vector<uint64_t>>(program_.memory.size()));
-    const Verdict calm = play(0, Mode::calm);
-    if (!calm.ok()) return calm;
+    calm_verdict_ = play(0, Mode::calm);
   }
+  if (!calm_verdict_.ok()) return calm_verdict_;
   return play(seed, Mode::drawn);
 }
 

@@ -122,6 +122,7 @@ class Engine {
   std::vector<uint32_t> awaited_cells_;
   /// What a calm schedule gave, by launch, rank and cell, for plans that do not say what they compute.
   std::vector<std::vector<std::vector<uint64_t>>> calm_;
+  Verdict calm_verdict_;
 
   // Agents: lanes, then buffers of stores, then the reading and the writing side of queues, then ranks.
   uint32_t first_buffer_, first_read_, first_write_, first_rank_, agents_;

@@ -76,10 +76,25 @@ void Memory::store(const Thread& thread, Ref ref, Value value, uint32_t flag) {
   if (calm_) return perform(cell_of(ref), value, flag, thread.block);
   std::vector<Entry>& buffer = buffers_[thread.block];
   if (buffer.size() >= most_entries) {
+    while (perform_older(buffer.front())) {
+    }
     perform(buffer.front());
     buffer.erase(buffer.begin());
   }
   buffer.push_back({ref, flag, thread.lane, thread.segment, thread.block, value});
+}
+
+/// An older store to the cell may have been passed on to the rank's buffer: it goes first. False: there is
+/// none.
+bool Memory::perform_older(const Entry& entry) {
+  std::vector<Entry>& shared = of_rank(entry.block);
+  for (size_t older = 0; older < shared.size(); ++older) {
+    if (shared[older].ref != entry.ref) continue;
+    perform(shared[older]);
+    shared.erase(shared.begin() + ptrdiff_t(older));
+    return true;
+  }
+  return false;
 }
 
 void Memory::drain_one(uint32_t index, Draw& draw) {
@@ -91,16 +106,7 @@ void Memory::drain_one(uint32_t index, Draw& draw) {
     const Entry entry = buffer[at];
     if (entry.ref != drawn.ref) continue;
     if (!of_rank && entry.lane != drawn.lane && entry.segment >= drawn.segment) continue;
-    if (!of_rank) {
-      // An older store to the cell may have been passed on to the rank's.
-      std::vector<Entry>& shared = this->of_rank(entry.block);
-      for (size_t older = 0; older < shared.size(); ++older) {
-        if (shared[older].ref != entry.ref) continue;
-        perform(shared[older]);
-        shared.erase(shared.begin() + ptrdiff_t(older));
-        return;
-      }
-    }
+    if (!of_rank && perform_older(entry)) return;
     perform(entry);
     buffer.erase(buffer.begin() + ptrdiff_t(at));
     return;

@@ -80,6 +80,7 @@ class Memory {
 
   void perform(uint32_t cell, Value value, uint32_t flag, uint32_t writer);
   void perform(const Entry& entry) { perform(cell_of(entry.ref), entry.value, entry.flag, entry.block); }
+  bool perform_older(const Entry& entry);
   const Entry* own(const Thread& thread, Ref ref) const;
   std::vector<Entry>& of_rank(uint32_t block) {
     return buffers_[program_.blocks.size() + program_.blocks[block].rank];

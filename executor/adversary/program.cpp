@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
 
 #include "../interpreter/placement.hpp"
 #include "recorder.hpp"
@@ -39,15 +40,10 @@ struct Threads {
 
 }  // namespace
 
-Ref Recorder::outside(uint64_t address) {
-  if (program_.fault.ok()) {
-    program_.fault.kind = Verdict::Kind::out_of_bounds;
-    program_.fault.rank = rank_;
-    program_.fault.byte = address;
-    program_.fault.text = fmt::format("rank {}, thread block {}, op {} reaches past the end of a buffer",
-                                      rank_, block_, record_);
-  }
-  return no_cell;
+Ref Recorder::outside() const {
+  // Binding has compared each operand with its buffer.
+  throw std::logic_error(fmt::format("rank {}, thread block {}, op {} reaches past the end of a buffer",
+                                     rank_, block_, record_));
 }
 
 Program::Program(const Plan& plan, const AdversaryOptions& options) : arena(16) {

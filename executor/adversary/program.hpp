@@ -96,7 +96,6 @@ struct Program {
   std::vector<uint32_t> first_signal, first_semaphore, first_barrier;  ///< by rank
   std::vector<bool> is_packet;                                         ///< by cell
   std::vector<uint32_t> rank_of;                                       ///< by cell
-  Verdict fault;  ///< what was wrong already when it was made
 
  private:
   void add_memory(const Plan&, const std::vector<interpreter::BoundPlan>&, bool in_place);

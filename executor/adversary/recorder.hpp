@@ -253,7 +253,7 @@ class Recorder {
     if (!place.data || at >= place.valid) return no_cell;
     const uint64_t address = reinterpret_cast<uint64_t>(place.data) + at, bytes = program_.arena.cell_bytes();
     const Area* const area = program_.arena.find(address, bytes);
-    if (!area || area->kind == Area::Kind::packets) return outside(address);
+    if (!area || area->kind == Area::Kind::packets) return outside();
     return area->first + uint32_t((address - area->base) / bytes);
   }
 
@@ -261,13 +261,13 @@ class Recorder {
   Ref packet(const Packets<P>& place, uint64_t at) {
     const uint64_t address = reinterpret_cast<uint64_t>(place.slots);
     const Area* const area = program_.arena.find(address, sizeof(P));
-    if (!area || area->kind != Area::Kind::packets) return outside(address);
+    if (!area || area->kind != Area::Kind::packets) return outside();
     const uint64_t payload = (address - area->base) / packet_slots<P> * packet_payload<P> + at;
-    if (payload / program_.arena.cell_bytes() >= area->cells) return outside(address);
+    if (payload / program_.arena.cell_bytes() >= area->cells) return outside();
     return area->first + uint32_t(payload / program_.arena.cell_bytes());
   }
 
-  Ref outside(uint64_t address);
+  [[noreturn]] Ref outside() const;
 
   void add_source(const Mem& place, uint64_t at, Ref how) {
     const Ref ref = plain(place, at);

@@ -27,8 +27,7 @@ struct AdversaryOptions {
 struct Verdict {
   enum class Kind : uint8_t {
     ok,
-    refused,         ///< the plan cannot be bound to the message: nothing ran
-    out_of_bounds,   ///< an operation reaches past its buffer
+    refused,         ///< nothing ran: an operand out of bounds, or what else cannot be bound to the message
     wrong_result,    ///< an output does not hold what the collective promises
     overwrite_seen,  ///< the same, made from what the application wrote after the launch had ended
     late_write,      ///< somebody writes the application's buffers between launches
@@ -38,7 +37,7 @@ struct Verdict {
 
   Kind kind = Kind::ok;
   uint64_t seed = 0, steps = 0;  ///< of the schedule
-  uint32_t rank = 0;             ///< whose output is wrong, or who reached too far
+  uint32_t rank = 0;             ///< whose output is wrong, or one that is stuck
   uint64_t byte = 0;             ///< of that output, the first that is wrong
   uint32_t launch = 0;           ///< from 1
   std::string text;              ///< the finding in words; empty if ok

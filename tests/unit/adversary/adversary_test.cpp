@@ -78,7 +78,7 @@ TEST(Adversary, PacketsThatNobodySendsAreWaitedForInVain) {
   EXPECT_EQ(try_hard(plan).kind, Kind::deadlock);
 }
 
-TEST(Adversary, WhatIsTooLargeIsRefusedOrOutOfBounds) {
+TEST(Adversary, AnOperandPastItsBufferIsRefused) {
   Plan plan = shipped_plan("allgather_direct_2");
   plan.gpus[0].threadblocks[0].operands[0].size += 100;
   const Verdict verdict = try_hard(plan);
