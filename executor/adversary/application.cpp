@@ -8,9 +8,8 @@ namespace chorale::adversary {
 namespace {
 
 const char* whence(uint8_t taint) {
-  if (taint & overwritten) return "made from what the application wrote after the launch had ended";
+  if (taint & overwritten) return "made from what the application wrote between launches";
   if (taint & uninitialised) return "made from scratch that nobody had written";
-  if (taint & unset) return "the output was not written";
   return "made from data of another launch, of another place or of other ranks";
 }
 
@@ -63,7 +62,7 @@ void Engine::end_launch(uint32_t rank) {
     memory_.release_all(block);
   }
   copy(program_.memory[rank].after);
-  check_output(rank);
+  check_result(rank);
   ++ranks_[rank].launch;
   ranks_[rank].running = false;
   poison(rank);
@@ -83,12 +82,11 @@ uint64_t Engine::poison_value(uint32_t rank, uint32_t buffer, uint64_t cell) con
 /// The application overwrites what is its own, input and output, as it may between launches.
 void Engine::poison(uint32_t rank) {
   const RankMemory& memory = program_.memory[rank];
-  const uint8_t taint = ranks_[rank].launch == 0 ? unset : overwritten;
   for (uint32_t cell = 0; cell < memory.output_cells; ++cell) {
-    memory_.write(memory.output + cell, {poison_value(rank, 1, cell), taint});
+    memory_.write(memory.output + cell, {poison_value(rank, 1, cell), overwritten});
   }
   for (uint32_t cell = 0; cell < memory.input_cells; ++cell) {
-    memory_.write(memory.input + cell, {poison_value(rank, 0, cell), taint});
+    memory_.write(memory.input + cell, {poison_value(rank, 0, cell), overwritten});
   }
 }
 
@@ -109,10 +107,27 @@ void Engine::check_poison(uint32_t rank) {
   check(memory.input, memory.input_cells, 0);
 }
 
-void Engine::check_output(uint32_t rank) {
+/// What the plan promises of its output, or, if it promises nothing, what a calm schedule left in output and
+/// input.
+void Engine::check_result(uint32_t rank) {
   const RankMemory& memory = program_.memory[rank];
   const uint32_t launch = ranks_[rank].launch;
-  std::vector<uint64_t>* const calm = expected_.known() ? nullptr : &calm_[launch][rank];
+  if (!expected_.known()) {
+    std::vector<uint64_t>& calm = calm_[launch][rank];
+    for (const bool input : {false, true}) {
+      const uint32_t first = input ? memory.input : memory.output;
+      const uint32_t cells = input ? memory.input_cells : memory.output_cells;
+      for (uint32_t cell = 0; cell < cells; ++cell) {
+        const uint64_t seen = memory_.read(first + cell).value;
+        if (mode_ == Mode::calm) {
+          calm.push_back(seen);
+        } else if (seen != calm[cell + (input ? memory.output_cells : 0)]) {
+          return wrong(rank, input, cell);
+        }
+      }
+    }
+    return;
+  }
   uint32_t sender = 0, good_until = 0;
   for (uint32_t candidate = 0; candidate < expected_.senders(); ++candidate) {
     uint32_t cell = 0;
@@ -124,16 +139,21 @@ void Engine::check_output(uint32_t rank) {
     good_until = std::max(good_until, cell);
   }
   for (uint32_t cell = 0; cell < memory.output_cells; ++cell) {
-    const Value seen = memory_.read(memory.output + cell);
-    std::optional<uint64_t> wanted = expected_.value(rank, cell, launch, sender);
-    if (calm && mode_ == Mode::calm) calm->push_back(seen.value);
-    if (calm && mode_ == Mode::drawn) wanted = (*calm)[cell];
-    if (!wanted || seen.value == *wanted) continue;
-    const bool theirs = seen.taint & overwritten;
-    return found(theirs ? Verdict::Kind::overwrite_seen : Verdict::Kind::wrong_result, rank, cell,
-                 fmt::format("the output of rank {} is wrong in launch {} from byte {} on: {}", rank,
-                             launch + 1, uint64_t(cell) * program_.arena.cell_bytes(), whence(seen.taint)));
+    const std::optional<uint64_t> wanted = expected_.value(rank, cell, launch, sender);
+    if (wanted && memory_.read(memory.output + cell).value != *wanted) return wrong(rank, false, cell);
   }
+}
+
+void Engine::wrong(uint32_t rank, bool input, uint32_t cell) {
+  const RankMemory& memory = program_.memory[rank];
+  const Value seen = memory_.read((input ? memory.input : memory.output) + cell);
+  const bool written = seen.value != poison_value(rank, input ? 0 : 1, cell);
+  const bool theirs = written && (seen.taint & overwritten);
+  found(
+      theirs ? Verdict::Kind::overwrite_seen : Verdict::Kind::wrong_result, rank, cell,
+      fmt::format("the {} of rank {} is wrong in launch {} from byte {} on: {}", buffer_names[input ? 0 : 1],
+                  rank, ranks_[rank].launch + 1, uint64_t(cell) * program_.arena.cell_bytes(),
+                  written ? whence(seen.taint) : "it was not written"));
 }
 
 void Engine::found(Verdict::Kind kind, uint32_t rank, uint64_t cell, std::string text) {

@@ -86,7 +86,8 @@ class Engine {
   void end_launch(uint32_t rank);
   void poison(uint32_t rank);
   void check_poison(uint32_t rank);
-  void check_output(uint32_t rank);
+  void check_result(uint32_t rank);
+  void wrong(uint32_t rank, bool input, uint32_t cell);
   void copy(const std::vector<Copy>&);
   void raise(Counter&, uint32_t view, uint32_t start);
   void wake(std::vector<uint32_t>& waiting);

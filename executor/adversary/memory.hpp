@@ -17,7 +17,7 @@
 namespace chorale::adversary {
 
 /// Where a value came from, as far as that is wrong.
-enum Taint : uint8_t { clean = 0, uninitialised = 1, overwritten = 2, unset = 4 };
+enum Taint : uint8_t { clean = 0, uninitialised = 1, overwritten = 2 };
 
 struct Value {
   uint64_t value = 0;

@@ -29,7 +29,7 @@ struct Verdict {
     ok,
     refused,         ///< nothing ran: an operand out of bounds, or what else cannot be bound to the message
     wrong_result,    ///< an output does not hold what the collective promises
-    overwrite_seen,  ///< the same, made from what the application wrote after the launch had ended
+    overwrite_seen,  ///< the same, made from what the application wrote between launches
     late_write,      ///< somebody writes the application's buffers between launches
     deadlock,
     too_long,  ///< more than max_steps

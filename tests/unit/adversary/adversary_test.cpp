@@ -103,6 +103,24 @@ TEST(Adversary, ASlowRankSeesTheInputOverwritten) {
   EXPECT_EQ(verdict.rank, 1u);
 }
 
+TEST(Adversary, WhatPromisesNothingMustGiveTheSameEachTime) {
+  // Both put into the input that the other one puts from.
+  using namespace dsl;
+  Program program({.name = "crossed", .collective = TestCollective{.ranks = 2, .input = 1, .output = 1}});
+  const MemoryChannel channels[] = {{program, 1, 0}, {program, 0, 1}};
+  for (int rank = 0; rank < 2; ++rank) channels[rank].signal(0);
+  for (int rank = 0; rank < 2; ++rank) channels[rank].wait(0);
+  for (int rank = 0; rank < 2; ++rank) {
+    channels[rank].put(program.rank(1 - rank).get_input_buffer()[0], program.rank(rank).get_input_buffer()[0],
+                       0);
+  }
+  for (int rank = 0; rank < 2; ++rank) channels[rank].signal(0);
+  for (int rank = 0; rank < 2; ++rank) channels[rank].wait(0);
+  const Verdict verdict = try_hard(plan_of(program));
+  EXPECT_EQ(verdict.kind, Kind::wrong_result);
+  EXPECT_NE(verdict.text.find("the input of rank"), std::string::npos) << verdict.text;
+}
+
 TEST(Adversary, AWriteAfterTheEndOfALaunchIsSeen) {
   // Rank 1 does not wait for what rank 0 puts into its output.
   using namespace dsl;
