@@ -1,5 +1,7 @@
 // Running the pass table.
 
+#include <algorithm>
+#include <iterator>
 #include <stdexcept>
 
 #include "chorale/compile.hpp"
@@ -20,6 +22,11 @@ struct Rewrite {
 
 constexpr Check checks[] = {
 #define CHECK(name, summary) {pass::name},
+#include "chorale/passes.def"
+};
+
+constexpr Check proofs[] = {
+#define PROOF(name, summary) {pass::name},
 #include "chorale/passes.def"
 };
 
@@ -83,6 +90,17 @@ Diagnostics check(const Plan& plan) {
   return findings;
 }
 
+Diagnostics prove(const Plan& plan, const std::vector<std::string>& allow) {
+  Diagnostics findings;
+  for (size_t at = 0; at < std::size(proofs) && findings.empty(); ++at) {
+    const auto left_out = [&](std::string_view name) {
+      return std::find(allow.begin(), allow.end(), name) != allow.end();
+    };
+    if (!left_out(all_proofs) && !left_out(proof_names[at])) proofs[at].run(plan, findings);
+  }
+  return findings;
+}
+
 Diagnostics compile(Plan& plan, const CompileOptions& options) {
   Diagnostics findings = check(plan);
   if (!findings.empty()) return findings;
@@ -104,7 +122,10 @@ Diagnostics compile(Plan& plan, const CompileOptions& options) {
     if (!findings.empty()) return findings;
     suspects.clear();
   }
-  return check(plan, options.target, options.allow);
+  Diagnostics of_target = check(plan, options.target, options.allow);
+  findings = prove(plan, options.allow);
+  std::move(of_target.begin(), of_target.end(), std::back_inserter(findings));
+  return findings;
 }
 
 }  // namespace chorale

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "chorale/diagnostic.hpp"
+#include "roles.hpp"
 
 namespace chorale {
 
@@ -46,6 +47,28 @@ inline SwitchGroup switch_group(const Gpu& gpu, const ThreadBlock& block, uint32
 inline int64_t peer_of(const Gpu& gpu, const ThreadBlock& block, ChannelType type, uint32_t local) {
   const int64_t id = channel_id(block, type, local);
   return id >= 0 ? gpu.peer(type, uint32_t(id)) : -1;
+}
+
+/// Calls visit(const Field&, const Operand&, uint32_t rank, BufferKind) for every memory that the operands of
+/// an operation name, in table order: a switch operand names that of each member, in rank order.
+template <class Visit>
+void for_each_place(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& op, Visit&& visit) {
+  for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
+    if (is_remote(field.role)) {
+      const RemoteBuffer* remote = remote_buffer(gpu, block, op.via, operand.ref);
+      if (remote && remote->rank < plan.gpus.size()) visit(field, operand, remote->rank, remote->buffer);
+    } else if (is_switched(field.role)) {
+      const SwitchGroup group = switch_group(gpu, block, operand.ref);
+      if (!group.ranks) return;
+      std::vector<uint32_t> ranks = *group.ranks;
+      std::sort(ranks.begin(), ranks.end());
+      for (const uint32_t rank : ranks) {
+        if (rank < plan.gpus.size()) visit(field, operand, rank, group.buffer);
+      }
+    } else {
+      visit(field, operand, gpu.id, BufferKind(operand.ref));
+    }
+  });
 }
 
 /// Calls visit(const Gpu&, const ThreadBlock&, const Op&, const Op* loop, OpPlace) for every operation of a

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <limits>
 #include <sstream>
 
@@ -54,10 +55,14 @@ void declare_aim(CLI::App& app, Aim& aim, const std::string& target_by_default) 
   app.add_option("--target", aim.target, "Whose executor: " + join(words) + "; " + target_by_default)
       ->type_name("TARGET")
       ->check(one_of("target", words));
-  app.add_option("--allow", aim.allow,
-                 "A check of the target to leave out, by the name in brackets; may be repeated")
-      ->type_name("CHECK")
-      ->allow_extra_args(false);
+  declare_allow(
+      app, aim.allow,
+      "A proof or a check of the target to leave out, by the name in brackets, or proofs for all proofs; "
+      "may be repeated");
+}
+
+void declare_allow(CLI::App& app, std::vector<std::string>& allow, const std::string& description) {
+  app.add_option("--allow", allow, description)->type_name("CHECK")->allow_extra_args(false);
 }
 
 Target target_of(const std::string& word) {
@@ -151,7 +156,11 @@ Diagnostics check_plan(const Plan& plan, const Aim& aim) {
   Diagnostics findings = chorale::check(plan);
   if (!findings.empty()) return findings;
   try {
-    return chorale::check(plan, aim.target.empty() ? Target::chorale : target_of(aim.target), aim.allow);
+    Diagnostics of_target =
+        chorale::check(plan, aim.target.empty() ? Target::chorale : target_of(aim.target), aim.allow);
+    findings = prove(plan, aim.allow);
+    std::move(of_target.begin(), of_target.end(), std::back_inserter(findings));
+    return findings;
   } catch (const std::invalid_argument& error) {
     throw Failure(Exit::command_wrong, error.what());
   }

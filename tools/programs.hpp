@@ -42,6 +42,8 @@ struct Aim {
 
 /// Adds both options to a command.
 void declare_aim(CLI::App&, Aim&, const std::string& target_by_default);
+/// --allow alone.
+void declare_allow(CLI::App&, std::vector<std::string>& allow, const std::string& description);
 
 /// The target of a word that declare_aim() accepted.
 Target target_of(const std::string& word);

@@ -46,6 +46,8 @@ void RunOptions::declare(CLI::App& app) {
   CLI::Option* const as_processes =
       app.add_flag("--processes", processes, "A process a rank: the default on cuda");
   app.add_flag("--threads", threads, "A thread a rank: the default on cpu")->excludes(as_processes);
+  declare_allow(app, allow,
+                "A proof to leave out, by the name in brackets, or proofs for all; may be repeated");
   app.add_flag("--share-gpus", share_gpus, "Let several ranks use one GPU, where there are fewer than ranks");
 }
 
@@ -81,7 +83,7 @@ RankGpus RunOptions::gpus(const Config& config, uint32_t ranks) const {
   return found;
 }
 
-Plan plan_for(const Wanted& wanted, uint32_t ranks) {
+Plan plan_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::string>& allow) {
   Built built;
   if (names_program(wanted.what)) {
     dsl::Parameters::Settings settings = parse_settings(wanted.set);
@@ -93,14 +95,14 @@ Plan plan_for(const Wanted& wanted, uint32_t ranks) {
                       [](const dsl::Parameter& parameter) { return parameter.name == "ranks"; });
       if (takes_ranks) settings["ranks"] = std::to_string(ranks);
     }
-    built = build_program(name, settings);
+    built = build_program(name, settings, {.target = {}, .allow = allow});
   } else {
     if (!wanted.set.empty() || !wanted.name.empty()) {
       throw Failure(Exit::command_wrong, "--set and --name are for programs; " + wanted.what + " is a plan",
                     "a plan's parameters were settled when it was compiled");
     }
     built.plan = load_plan(wanted.what);
-    built.diagnostics = chorale::check(built.plan);
+    built.diagnostics = check_plan(built.plan, {.target = {}, .allow = allow});
   }
   if (report(built.plan, built.diagnostics))
     throw Failure(Exit::plan_wrong, "a plan with findings is not run");

@@ -16,6 +16,7 @@ namespace chorale::tools {
 struct RunOptions {
   std::string dtype = "f32", op, backend, packet, timeout;
   uint32_t ranks = 0, workers = 0;
+  std::vector<std::string> allow;
   bool processes = false, threads = false, share_gpus = false;
 
   void declare(CLI::App&);
@@ -32,8 +33,8 @@ struct RunOptions {
   RankGpus gpus(const Config&, uint32_t ranks) const;
 };
 
-/// Compiles a program or reads a plan, for `ranks` if not 0, and checks it.
-/// \throws Failure plan_wrong after its findings were reported
-Plan plan_for(const Wanted&, uint32_t ranks);
+/// Compiles a program or reads a plan, for `ranks` if not 0, checks it and proves it but for what `allow`
+/// names. \throws Failure plan_wrong after its findings were reported
+Plan plan_for(const Wanted&, uint32_t ranks, const std::vector<std::string>& allow);
 
 }  // namespace chorale::tools

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "../channel_ends.hpp"
 #include "../resolve.hpp"
 #include "../roles.hpp"
 #include "chorale/compile.hpp"
@@ -20,7 +21,7 @@ using Turns = std::pair<uint64_t, uint64_t>;
 /// What is counted of a rank: its memory channels, its port channels, its semaphores.
 enum Kind : uint8_t { memory, port, semaphore, kinds };
 
-constexpr ChannelType types[] = {ChannelType::memory, ChannelType::port};
+constexpr auto& types = two_ended_types;
 
 /// How often a channel is posted and awaited, or a semaphore released and acquired.
 struct Tally {
@@ -60,11 +61,7 @@ class Tallies {
   std::map<std::pair<uint32_t, Turns>, Tally> in_pipelines_;
 };
 
-constexpr uint32_t none = UINT32_MAX;
-
-struct Rank {
-  std::vector<uint32_t> peers[2];  // by kind
-  std::vector<uint32_t> mates[2];  // the peer's channel; none if it has none
+struct Rank : ChannelEnds {
   Tallies tallies[kinds];
 };
 
@@ -73,61 +70,9 @@ std::string in_pipeline(const Turns& turns) {
   return " in pipelines of " + count(turns.second, "chunk") + " by " + count(turns.first, "byte");
 }
 
-/// Sorts channels by peer and then by id. A plan has as many as thread blocks and peers, which is why they
-/// are counted and not compared.
-class ByPeer {
- public:
-  std::vector<uint32_t> sort(const std::vector<uint32_t>& peers) {
-    for (const uint32_t peer : peers) {
-      if (peer >= ends_.size()) ends_.resize(size_t(peer) + 1, 0);
-      if (ends_[peer]++ == 0) present_.push_back(peer);
-    }
-    std::sort(present_.begin(), present_.end());
-    uint32_t end = 0;
-    for (const uint32_t peer : present_) ends_[peer] = end += ends_[peer];
-    std::vector<uint32_t> ids(peers.size());
-    for (size_t id = peers.size(); id-- > 0;) ids[--ends_[peers[id]]] = uint32_t(id);
-    for (const uint32_t peer : present_) ends_[peer] = 0;
-    present_.clear();
-    return ids;
-  }
-
- private:
-  std::vector<uint32_t> ends_;  // by peer: how many, then where they end; zeros between calls
-  std::vector<uint32_t> present_;
-};
-
 std::vector<Rank> list_channels(const Plan& plan) {
-  std::vector<Rank> ranks(plan.gpus.size());
-  ByPeer by_peer;
-  for (const Kind kind : {memory, port}) {
-    std::vector<std::vector<uint32_t>> sorted(ranks.size());
-    for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
-      std::vector<uint32_t>& peers = ranks[rank].peers[kind];
-      for (const ChannelRecord& record : plan.gpus[rank].channels) {
-        if (record.type == types[kind])
-          peers.insert(peers.end(), record.connected_to.begin(), record.connected_to.end());
-      }
-      ranks[rank].mates[kind].assign(peers.size(), none);
-      sorted[rank] = by_peer.sort(peers);
-    }
-    for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
-      const std::vector<uint32_t>& peers = ranks[rank].peers[kind];
-      for (size_t first = 0; first < sorted[rank].size();) {
-        const uint32_t peer = peers[sorted[rank][first]];
-        const std::vector<uint32_t>* back = peer < ranks.size() ? &sorted[peer] : nullptr;
-        const auto there = [&, peer](uint32_t id, uint32_t wanted) {
-          return ranks[peer].peers[kind][id] < wanted;
-        };
-        size_t mate =
-            back ? size_t(std::lower_bound(back->begin(), back->end(), rank, there) - back->begin()) : 0;
-        for (; first < sorted[rank].size() && peers[sorted[rank][first]] == peer; ++first, ++mate) {
-          if (!back || mate >= back->size() || ranks[peer].peers[kind][(*back)[mate]] != rank) continue;
-          ranks[rank].mates[kind][sorted[rank][first]] = (*back)[mate];
-        }
-      }
-    }
-  }
+  std::vector<Rank> ranks;
+  for (ChannelEnds& ends : list_channel_ends(plan)) ranks.push_back({std::move(ends), {}});
   return ranks;
 }
 
@@ -181,23 +126,23 @@ void compare_channel(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
   const uint32_t peer = ranks[rank].peers[kind][id], mate = ranks[rank].mates[kind][id];
   const Tallies& own = ranks[rank].tallies[kind];
   static const Tallies nothing;
-  const Tallies& other = mate == none ? nothing : ranks[peer].tallies[kind];
+  const Tallies& other = mate == ChannelEnds::none ? nothing : ranks[peer].tallies[kind];
 
   const auto compare = [&](const Turns& turns) {
     const uint64_t posts = own.get(id, turns).ups;
-    const uint64_t awaits = mate == none ? 0 : other.get(mate, turns).downs;
+    const uint64_t awaits = mate == ChannelEnds::none ? 0 : other.get(mate, turns).downs;
     if (posts == awaits) return;
     const std::string type_name(channel_type_names[size_t(types[kind])]);
     const std::string here =
         type_name + " channel " + number(id) + " of " + rank_name(rank) + " to " + rank_name(peer);
     const std::vector<OpPlace> posted = places(plan, rank, kind, id, true, turns);
     const std::vector<OpPlace> awaited =
-        mate == none ? std::vector<OpPlace>() : places(plan, peer, kind, mate, false, turns);
+        mate == ChannelEnds::none ? std::vector<OpPlace>() : places(plan, peer, kind, mate, false, turns);
     const bool more_posts = posts > awaits;
     // The first operation too many is the likeliest culprit.
     const OpPlace at = more_posts ? posted[awaits] : awaited[posts];
     const std::string text =
-        mate == none
+        mate == ChannelEnds::none
             ? "this signal is never awaited: " + here + " is posted " + count(posts, "time") +
                   in_pipeline(turns) + ", but " + rank_name(peer) + " has no channel that pairs with it"
             : std::string(more_posts ? "this signal is never awaited: " : "this wait is never answered: ") +
@@ -214,7 +159,7 @@ void compare_channel(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
   own.each(id, [&](const Turns& turns, const Tally& tally) {
     if (tally.ups) compare(turns);
   });
-  if (mate == none) return;
+  if (mate == ChannelEnds::none) return;
   other.each(mate, [&](const Turns& turns, const Tally& tally) {
     if (tally.downs && !own.get(id, turns).ups) compare(turns);
   });
@@ -224,7 +169,7 @@ void compare_channel(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
 void report_mateless(const Plan& plan, const std::vector<Rank>& ranks, uint32_t rank, Kind kind, uint32_t id,
                      Report& report) {
   const Rank& own = ranks[rank];
-  if (own.mates[kind][id] != none) return;
+  if (own.mates[kind][id] != ChannelEnds::none) return;
   own.tallies[kind].each(id, [&](const Turns& turns, const Tally& tally) {
     if (!tally.downs) return;
     report.add(places(plan, rank, kind, id, false, turns)[0],

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "../resolve.hpp"
-#include "../roles.hpp"
 
 namespace chorale {
 namespace {
@@ -40,30 +39,20 @@ void unite(const Plan& plan, Access& access) {
 
 void list_accesses(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& op, bool everywhere,
                    std::vector<Access>& out) {
-  for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
-    if (operand.size == 0) return;
-    Access access{gpu.id,        BufferKind::input,           is_packet(field.role), is_write(field.role),
-                  operand.index, operand.index + operand.size};
-    const auto add = [&](uint32_t rank, BufferKind buffer) {
-      Access placed = access;
-      placed.rank = rank;
-      placed.buffer = buffer;
-      unite(plan, placed);
-      out.push_back(placed);
-    };
-    if (is_remote(field.role)) {
-      const RemoteBuffer* remote = everywhere ? remote_buffer(gpu, block, op.via, operand.ref) : nullptr;
-      if (remote && remote->rank < plan.gpus.size()) add(remote->rank, remote->buffer);
-    } else if (is_switched(field.role)) {
-      const SwitchGroup group = switch_group(gpu, block, operand.ref);
-      if (!group.ranks) return;
-      for (const uint32_t rank : *group.ranks) {
-        if (rank == gpu.id || (everywhere && rank < plan.gpus.size())) add(rank, group.buffer);
-      }
-    } else {
-      add(gpu.id, BufferKind(operand.ref));
-    }
-  });
+  for_each_place(plan, gpu, block, op,
+                 [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
+                   if (operand.size == 0 || (!everywhere && rank != gpu.id)) return;
+                   // Through a channel to itself a rank reaches its own memory as a peer does.
+                   if (!everywhere && is_remote(field.role)) return;
+                   Access access{rank,
+                                 buffer,
+                                 is_packet(field.role),
+                                 is_write(field.role),
+                                 operand.index,
+                                 operand.index + operand.size};
+                   unite(plan, access);
+                   out.push_back(access);
+                 });
 }
 
 bool overlap(const Access& left, const Access& right) {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "bounds.hpp"
+#include "chorale/compile.hpp"
 #include "chorale/did_you_mean.hpp"
 #include "mscclpp/checks.hpp"
 
@@ -43,10 +44,13 @@ Diagnostics check(const Plan& plan, Target target, const std::vector<std::string
   const std::span<const TargetCheck> checks = target_checks(target);
   for (const std::string& name : allow) {
     std::vector<std::string_view> names;
+    names.assign(std::begin(proof_names), std::end(proof_names));
+    names.push_back(all_proofs);
     for (const TargetCheck& check : checks) names.push_back(check.name);
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    throw std::invalid_argument("the target " + std::string(target_names[size_t(target)]) +
-                                " has no check '" + name + "'" + did_you_mean(name, names));
+    throw std::invalid_argument("there is neither a proof nor a check of the target " +
+                                std::string(target_names[size_t(target)]) + " named '" + name + "'" +
+                                did_you_mean(name, names));
   }
   Diagnostics findings;
   for (size_t k = 0; k < checks.size(); ++k) {

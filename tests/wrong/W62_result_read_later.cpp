@@ -16,7 +16,9 @@ CHORALE_PROGRAM(W62_result_read_later, Parameters&) {
   for (int rank = 0; rank < 2; ++rank)
     program.rank(rank).copy(scratch[rank][0], program.rank(rank).get_input_buffer()[0], 0);
   back.signal(0);
+  there.signal(0);
   there.wait(0);
+  back.wait(0);
   all.at_rank(0).reduce(0, 1, scratch[0][1], 0);
   all.at_rank(0).broadcast(scratch[0][1], 2, 1, 0);
   there.signal(0);

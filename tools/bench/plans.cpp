@@ -46,7 +46,7 @@ std::string without_blocks(const std::string& name, dsl::Parameters::Settings& s
 
 /// The same algorithm in place, if it is a program that has the choice.
 void add_in_place(std::vector<NamedPlan>& plans, const std::string& full_name, const Plan& plan,
-                  dsl::Parameters::Settings settings) {
+                  dsl::Parameters::Settings settings, const std::vector<std::string>& allow) {
   const std::vector<dsl::RegisteredProgram> programs = dsl::programs();
   const auto known = [&](const std::string& name) {
     return std::any_of(programs.begin(), programs.end(), [&](const auto& one) { return one.name == name; });
@@ -59,7 +59,7 @@ void add_in_place(std::vector<NamedPlan>& plans, const std::string& full_name, c
   if (!has_choice) return;
   settings["inplace"] = "true";
   settings["ranks"] = std::to_string(plan.ranks());
-  Built built = build_program(name, settings);
+  Built built = build_program(name, settings, {.target = {}, .allow = allow});
   if (built.diagnostics.empty()) plans.push_back({full_name, std::move(built.plan)});
 }
 
@@ -89,7 +89,7 @@ void add_shipped(std::vector<NamedPlan>& plans, const std::string& collective, u
       throw Failure(Exit::plan_wrong, "a plan with findings is not run");
     ++found;
     plans.push_back({name_of(file, ranks), std::move(plan)});
-    add_in_place(plans, plans.back().name, Plan(plans.back().plan), {});
+    add_in_place(plans, plans.back().name, Plan(plans.back().plan), {}, {});
   }
   if (found) return;
   std::vector<std::string> numbers;
@@ -106,8 +106,8 @@ bool names_collective(const std::string& what) {
   return std::find(std::begin(collectives), std::end(collectives), what) != std::end(collectives);
 }
 
-std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common,
-                                  uint32_t ranks) {
+std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common, uint32_t ranks,
+                                  const std::vector<std::string>& allow) {
   std::vector<NamedPlan> plans;
   for (const std::string& word : words) {
     if (names_collective(word)) {
@@ -119,10 +119,10 @@ std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const W
       add_shipped(plans, word, ranks);
     } else {
       const bool program = names_program(word);
-      Plan plan = plan_for({word, common.name, common.set}, ranks);
+      Plan plan = plan_for({word, common.name, common.set}, ranks, allow);
       const std::string name = program ? plan.name : name_of(word, plan.ranks());
       plans.push_back({name, plan});
-      if (program) add_in_place(plans, name, plan, parse_settings(common.set));
+      if (program) add_in_place(plans, name, plan, parse_settings(common.set), allow);
     }
     if (ranks == 0) ranks = plans.front().plan.ranks();
   }

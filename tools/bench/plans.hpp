@@ -20,8 +20,9 @@ bool names_collective(const std::string& what);
 
 /// The plans of every word, for one number of ranks. Where an algorithm can also be had in place, that plan
 /// follows it under the same name.
+/// \param allow  proofs to leave out
 /// \param ranks  0: those of the first plan; a collective's name needs it
-std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common,
-                                  uint32_t ranks);
+std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common, uint32_t ranks,
+                                  const std::vector<std::string>& allow);
 
 }  // namespace chorale::tools

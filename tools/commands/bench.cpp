@@ -149,7 +149,8 @@ Exit bench_it(Options options) {
   if (options.run.ranks == 0 && collective && config.backend.value == "cuda") {
     options.run.ranks = uint32_t(find_rank_gpus().names.size());
   }
-  const std::vector<NamedPlan> plans = find_plans(options.what, options.common, options.run.ranks);
+  const std::vector<NamedPlan> plans =
+      find_plans(options.what, options.common, options.run.ranks, options.run.allow);
   const BenchRequest request = request_of(options, config, plans);
   const RankGpus gpus = options.run.gpus(config, request.ranks);
   quieten_nccl();

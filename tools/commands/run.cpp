@@ -127,7 +127,7 @@ Exit run_schedules(const Options& options) {
 Exit run_it(const Options& options) {
   if (options.adversarial) return run_schedules(options);
   const Config config = config_of(options);
-  const Plan plan = plan_for(options.wanted, options.run.ranks);
+  const Plan plan = plan_for(options.wanted, options.run.ranks, options.run.allow);
   const RunRequest request = request_of(options, config, plan);
   const bool checked = Oracle(plan, {request.dtype, request.op, 0, 0, 0}).knows_result();
   options.run.gpus(config, plan.ranks());

@@ -22,11 +22,12 @@ struct CompileOptions {
   uint32_t instances = 1;
   ReplicationPolicy replication = ReplicationPolicy::interleaved;
   Target target = Target::chorale;
-  std::vector<std::string> allow = {};  ///< checks of the target to leave out, by name
+  std::vector<std::string> allow = {};  ///< proofs, and checks of the target, to leave out, by name
 };
 
 namespace pass {
 #define CHECK(name, summary) void name(const Plan&, Diagnostics&);
+#define PROOF(name, summary) void name(const Plan&, Diagnostics&);
 #define REWRITE(name, summary) bool name(Plan&, const CompileOptions&);
 #include "chorale/passes.def"
 }  // namespace pass
@@ -34,8 +35,22 @@ namespace pass {
 /// Runs every check; the first check with findings ends it, with all its findings.
 Diagnostics check(const Plan&);
 
-/// Runs the checks, then the rewrites, then the checks again, and in the end those of the target. The checks
-/// are repeated after every rewrite that changed something; in plans of very many operations, after the last.
+/// The names of the proofs, see passes.def.
+inline constexpr std::string_view proof_names[] = {
+#define PROOF(name, summary) #name,
+#include "chorale/passes.def"
+};
+
+/// In CompileOptions::allow: every proof.
+inline constexpr std::string_view all_proofs = "proofs";
+
+/// Runs the proofs on a plan in which check() finds nothing, except those named in `allow`; the first with
+/// findings ends it, with all its findings.
+Diagnostics prove(const Plan&, const std::vector<std::string>& allow = {});
+
+/// Runs the checks, then the rewrites, then the checks again, and in the end the proofs and the checks of the
+/// target. The checks are repeated after every rewrite that changed something; in plans of very many
+/// operations, after the last.
 Diagnostics compile(Plan&, const CompileOptions& = {});
 
 }  // namespace chorale

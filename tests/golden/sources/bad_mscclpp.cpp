@@ -9,8 +9,10 @@ CHORALE_PROGRAM(bad_mscclpp, Parameters&) {
     const BaseBuffer in = me.get_input_buffer(), out = me.get_output_buffer();
     MemoryChannel memory(program, 1 - rank, rank);
     PortChannel port(program, 1 - rank, rank);
+    memory.signal(0);
+    memory.wait(0);
     memory.get(out[1], peer.get_input_buffer()[0], 0);
-    me.reduce(in[0], {in[1], in[2]}, 0, in[0], ReduceOp::max);
+    me.reduce(in[1], {in[2]}, 0, in[1], ReduceOp::max);
     port.put_with_signal(peer.get_output_buffer()[3], in[3], 0);
     port.flush(0);
     port.wait(0);

@@ -12,7 +12,7 @@ CHORALE_PROGRAM(switch_and_port, Parameters& with) {
     PortChannel channel(program, 1 - rank, rank);
     channel.signal(0, SyncType::none);
     channel.wait(0, SyncType::after);
-    inputs.at_rank(rank).reduce(0, 1, program.rank(rank).get_output_buffer()[{0, 1}], 0);
+    inputs.at_rank(rank).reduce(0, 2, program.rank(rank).get_output_buffer()[{0, 2}], 0);
     channel.signal(0, SyncType::before);
     channel.wait(0, SyncType::none);
   }

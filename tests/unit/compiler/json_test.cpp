@@ -47,7 +47,8 @@ TEST(Json, GivenPlansPassTheChecksButOne) {
     const Diagnostics findings = check(plan);
     EXPECT_EQ(findings.empty(), !crossed) << name << "\n" << render(plan, findings);
     if (crossed) continue;
-    const Diagnostics bugs = compile(plan, {.instances = 2});
+    // Instances of operations on different chunks may overlap, so that some are races.
+    const Diagnostics bugs = compile(plan, {.instances = 2, .allow = {std::string(all_proofs)}});
     EXPECT_EQ(render(plan, bugs), "") << name;
     EXPECT_EQ(write(read(write(plan))), write(plan));
   }

@@ -48,8 +48,10 @@ TEST(Target, AllowLeavesOneCheckOut) {
     check(plan, Target::mscclpp, {"mscclpp_flus"});
     ADD_FAILURE() << "accepted";
   } catch (const std::invalid_argument& error) {
-    EXPECT_STREQ(error.what(),
-                 "the target mscclpp has no check 'mscclpp_flus', did you mean 'mscclpp_flush'?");
+    EXPECT_STREQ(
+        error.what(),
+        "there is neither a proof nor a check of the target mscclpp named 'mscclpp_flus', did you mean "
+        "'mscclpp_flush'?");
   }
 }
 

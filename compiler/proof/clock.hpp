@@ -1,0 +1,76 @@
+#pragma once
+/// \file
+/// Vector clocks of many chains. Copies share what they have in common: a clock is a list of leaves of 64
+/// counts, and both are copied only when they are written.
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+namespace chorale::proof {
+
+/// How far each chain is known to have come: by chain, the first of its segments that is not.
+class Clock {
+ public:
+  /// Where clocks of one number of chains live; outlives them.
+  class Room;
+
+  Clock() = default;
+  explicit Clock(Room& room) : room_(&room) {}
+  Clock(const Clock& other) : room_(other.room_), node_(other.node_) { keep(); }
+  Clock(Clock&& other) noexcept : room_(other.room_), node_(other.node_) { other.node_ = nullptr; }
+  Clock& operator=(Clock other) noexcept {
+    std::swap(room_, other.room_);
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~Clock() { drop(); }
+
+  uint32_t operator[](uint32_t chain) const;
+  void raise(uint32_t chain, uint32_t segment);
+  /// Knows what both know.
+  void join(const Clock& other);
+  /// True if both are one and the same; clocks that are not may be equal all the same.
+  bool same(const Clock& other) const { return node_ == other.node_; }
+
+ private:
+  struct Leaf;
+  struct Node;
+  void keep() const;
+  void drop();
+  Node& own();
+  Leaf& own_leaf(uint32_t leaf);
+
+  Room* room_ = nullptr;
+  Node* node_ = nullptr;
+};
+
+struct Clock::Leaf {
+  static constexpr uint32_t size = 64;
+  uint32_t uses;
+  uint32_t at[size];
+};
+
+struct Clock::Node {
+  uint32_t uses;
+  std::vector<Leaf*> leaves;  ///< null: all zero
+};
+
+class Clock::Room {
+ public:
+  explicit Room(uint32_t chains) : leaves_((chains + Leaf::size - 1) / Leaf::size) {}
+
+ private:
+  friend class Clock;
+  Node* node();
+  Leaf* leaf();
+  void drop(Leaf*);
+
+  uint32_t leaves_;
+  std::deque<Node> nodes_;
+  std::deque<Leaf> all_leaves_;
+  std::vector<Node*> free_nodes_;
+  std::vector<Leaf*> free_leaves_;
+};
+
+}  // namespace chorale::proof

@@ -1,0 +1,167 @@
+// The plan comes to its end. Blocks only wait for each other's posts, barriers and packets, which nobody
+// takes away again where one chain waits for them; so one execution, in which each block goes on as far as it
+// can, gets stuck if and only if all do. Threads of a block are taken to go on together, and operations to
+// wait for all of their packets at once: a plan that ends so ends however its threads run. Where blocks
+// compete for a semaphore or a channel, every order of theirs is executed.
+//
+// Costs O(n log n) for the operations in all turns of their pipelines, times the orders of those who compete.
+
+#include <set>
+
+#include "chorale/compile.hpp"
+#include "executions.hpp"
+
+namespace chorale {
+namespace {
+
+using namespace proof;
+using Kind = Step::Kind;
+using State = Chain::State;
+
+/// Notes of one finding: two for each wait of a cycle.
+constexpr size_t max_notes = 10;
+
+class Stuck {
+ public:
+  Stuck(const Player& player, Report& report) : player_(player), report_(report) {}
+
+  void say() {
+    const std::vector<Chain>& chains = player_.chains();
+    for (uint32_t at = 0; at < chains.size(); ++at) {
+      if (chains[at].state == State::ended || seen_.contains(at)) continue;
+      follow(at);
+    }
+  }
+
+ private:
+  struct Link {
+    uint32_t chain;
+    OpPlace answer;  ///< what would answer its wait
+  };
+
+  /// From a wait to who would answer it, and to what that one waits for, until one comes again.
+  void follow(uint32_t at) {
+    std::vector<Link> path;
+    for (;;) {
+      for (size_t first = 0; first < path.size(); ++first) {
+        if (path[first].chain == at) return say_cycle(std::span(path).subspan(first));
+      }
+      if (!seen_.insert(at).second) return;  // ends in what has been said
+      uint32_t by = 0;
+      OpPlace answer;
+      if (!find_answer(at, by, answer)) return say_unanswered(at);
+      path.push_back({at, answer});
+      at = by;
+    }
+  }
+
+  void say_cycle(std::span<const Link> links) {
+    Diagnostic& finding = report_.add(player_.chains()[links[0].chain].place(),
+                                      what(links[0].chain) + " never ends: it is one of a cycle of " +
+                                          count(links.size(), "wait") +
+                                          ", each of which comes before what would answer the one before it",
+                                      "let one of them come later, or the signal that it holds up earlier");
+    for (size_t k = 0; k < links.size() && finding.notes.size() < max_notes; ++k) {
+      const uint32_t next = links[(k + 1) % links.size()].chain;
+      finding.notes.push_back({{}, links[k].answer, "this would answer it"});
+      finding.notes.push_back(
+          {{},
+           player_.chains()[next].place(),
+           k + 1 == links.size() ? "but comes after the first wait" : "but comes after " + what(next)});
+    }
+    if (finding.notes.size() < 2 * links.size()) {
+      finding.notes.push_back(
+          {{}, {}, "and so on, through " + count(links.size() - finding.notes.size() / 2, "more wait")});
+    }
+  }
+
+  void say_unanswered(uint32_t at) {
+    report_.add(player_.chains()[at].place(), what(at) + " never ends: nothing that is left would answer it");
+  }
+
+  std::string what(uint32_t at) const {
+    const Chain& chain = player_.chains()[at];
+    switch (chain.state) {
+      case State::meeting:
+        return "this barrier";
+      case State::packets:
+        return "this wait for packets";
+      default:
+        return step_of(at).kind == Kind::acquire ? "this acquire" : "this wait";
+    }
+  }
+
+  const Step& step_of(uint32_t at) const {
+    const Chain& chain = player_.chains()[at];
+    return chain.steps.steps[chain.step];
+  }
+
+  /// The next operation that does what a chain waits for, in another chain that is stuck before it.
+  bool find_answer(uint32_t waiting, uint32_t& by, OpPlace& answer) {
+    for (by = 0; by < player_.chains().size(); ++by) {
+      const Chain& chain = player_.chains()[by];
+      if (chain.state == State::ended) continue;
+      const Gpu& gpu = player_.plan().gpus[chain.rank];
+      const ThreadBlock& block = gpu.threadblocks[chain.block];
+      const uint32_t first = chain.body_end ? chain.body : chain.op;
+      for (uint32_t at = first; at < block.ops.size(); ++at) {
+        list_steps(player_.plan(), gpu, block, block.ops[at], steps_);
+        // What it did already answers nobody.
+        const bool begun = at == chain.op || (chain.body_end && at < chain.op && chain.turns_left < 2);
+        if (at < chain.op && begun) continue;
+        for (size_t step = at == chain.op ? chain.step : 0; step < steps_.steps.size(); ++step) {
+          if (!answers(waiting, by, block.ops[at], steps_.steps[step], at == chain.op)) continue;
+          answer = {chain.rank, chain.block, at};
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  bool answers(uint32_t waiting, uint32_t by, const Op& op, const Step& step, bool current) const {
+    const Chain& wait = player_.chains()[waiting];
+    const Chain& chain = player_.chains()[by];
+    switch (wait.state) {
+      case State::counter:
+        return (step.kind == Kind::post || step.kind == Kind::release ||
+                (step.kind == Kind::push && step.posts)) &&
+               player_.counter_of(chain.rank, step) == wait.waits_for;
+      case State::meeting:
+        return step.kind == Kind::arrive && !(current && chain.arrived) &&
+               player_.meeting_of(chain.rank, step.id) == wait.waits_for;
+      case State::packets: {
+        const Range cell = player_.memory().range_of(wait.waits_for);
+        for (uint32_t k = step.sources; k < step.sources + step.dests; ++k) {
+          const Access& access = steps_.accesses[step.first + k];
+          if (!access.packets) continue;
+          // In whichever turn.
+          const Range range = player_.memory().range(access, op, {});
+          if (range.space == cell.space && range.begin <= cell.begin && cell.end <= range.end) return true;
+        }
+        return false;
+      }
+      default:
+        return false;
+    }
+  }
+
+  const Player& player_;
+  Report& report_;
+  Steps steps_;
+  std::set<uint32_t> seen_;
+};
+
+}  // namespace
+
+void pass::deadlock(const Plan& plan, Diagnostics& out) {
+  Report report("deadlock", out);
+  for_each_execution(plan, report, [&](Player& player, Choices& choices) {
+    Observer nobody;
+    if (player.play(1, choices, nobody)) return true;
+    Stuck(player, report).say();
+    return false;
+  });
+}
+
+}  // namespace chorale

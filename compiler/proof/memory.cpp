@@ -1,0 +1,275 @@
+#include "memory.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "../resolve.hpp"
+
+namespace chorale::proof {
+namespace {
+
+/// Positions stay below 2^62.
+constexpr uint64_t max_atoms = uint64_t(1) << 62;
+constexpr uint64_t max_cells = uint64_t(1) << 27;
+
+template <class Visit>
+void for_each_pipeline(const Plan& plan, Visit&& visit) {
+  for (const Gpu& gpu : plan.gpus) {
+    for (const ThreadBlock& block : gpu.threadblocks) {
+      for (const Op& op : block.ops) {
+        if (op.body) visit(op);
+      }
+    }
+  }
+}
+
+/// The least number that all group sizes divide; 0 if it is very large.
+uint64_t shares(const Plan& plan) {
+  uint64_t all = 1;
+  for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace) {
+    if (op.group_size < 2 || !all) return;
+    all = std::lcm(all, uint64_t(op.group_size));
+    if (all > uint64_t(1) << 20) all = 0;
+  });
+  return all;
+}
+
+}  // namespace
+
+std::vector<Message> list_messages(const Plan& plan) {
+  const uint64_t even = shares(plan);
+  uint64_t common = 0, longest = 0;
+  for_each_pipeline(plan, [&](const Op& op) {
+    common = std::gcd(common, uint64_t(op.unit_bytes));
+    longest = std::max(longest, uint64_t(op.unit_bytes));
+  });
+  if (!even) return {};
+  if (!longest) return {Message{even, 1, 1}};
+  int64_t ahead = 0;
+  for (const Gpu& gpu : plan.gpus) {
+    for (const int64_t initial : gpu.semaphores) ahead = std::max(ahead, initial);
+  }
+  std::vector<Message> messages;
+  for (const uint64_t turns : {uint64_t(1), uint64_t(2), uint64_t(ahead) + 2}) {
+    if (longest / common > max_atoms / even / turns) return {};
+    const Message message{longest / common * turns * even, even, common};
+    if (messages.empty() || messages.back().chunk != message.chunk) messages.push_back(message);
+  }
+  return messages;
+}
+
+bool Memory::Space::merge() {
+  std::sort(pending.begin(), pending.end());
+  pending.erase(std::unique(pending.begin(), pending.end()), pending.end());
+  const size_t before = bounds.size();
+  std::vector<uint64_t> all;
+  all.reserve(before + pending.size());
+  std::set_union(bounds.begin(), bounds.end(), pending.begin(), pending.end(), std::back_inserter(all));
+  bounds = std::move(all);
+  pending.clear();
+  return bounds.size() != before;
+}
+
+size_t Memory::Space::find(uint64_t at) const {
+  if (step) return size_t((at - bounds[0]) / step);
+  return size_t(std::lower_bound(bounds.begin(), bounds.end(), at) - bounds.begin());
+}
+
+Memory::Memory(const Plan& plan, const Message& message, bool one_storage)
+    : plan_(plan), message_(message), one_storage_(one_storage), spaces_(plan.gpus.size() * spaces_per_rank) {
+  for (const Gpu& gpu : plan.gpus) {
+    for (const uint64_t chunks : gpu.chunks)
+      fits_ &= chunks <= max_atoms / message.chunk / (plan.ranks() + 1);
+  }
+  if (!fits_) return;
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
+    cut(buffer(rank, BufferKind::input));
+    cut(buffer(rank, BufferKind::output));
+  }
+  // Operands that are moved into each other are cut alike, until nothing is left to cut.
+  Steps steps;
+  std::vector<Range> ranges;
+  for (bool first = true, again = true; again && fits_; first = false) {
+    uint64_t limit = max_played;
+    for (const Gpu& gpu : plan.gpus) {
+      for (const ThreadBlock& block : gpu.threadblocks) {
+        fits_ &= for_each_turn(message_, block, limit, [&](const Op& op, const Turn& turn) {
+          if (!op.sources && !op.destinations) return;
+          list_steps(plan_, gpu, block, op, steps);
+          for (const Step& step : steps.steps) {
+            ranges.clear();
+            for (uint32_t at = 0; at < step.sources + step.dests; ++at) {
+              ranges.push_back(range(steps.accesses[step.first + at], op, turn));
+              if (first) cut(ranges.back());
+            }
+            if (!first) cut_alike(ranges);
+          }
+        });
+        if (!fits_) return;
+      }
+    }
+    cut_segments();
+    again = merge() || first;
+  }
+}
+
+bool Memory::merge() {
+  bool changed = false;
+  uint64_t cells = 0;
+  for (uint32_t at = 0; at < spaces_.size(); ++at) {
+    Space& space = spaces_[at];
+    changed |= space.merge();
+    const size_t n = space.bounds.empty() ? 0 : space.bounds.size() - 1;
+    space.step = n ? space.bounds[1] - space.bounds[0] : 0;
+    for (size_t k = 1; k < n && space.step; ++k) {
+      if (space.bounds[k + 1] - space.bounds[k] != space.step) space.step = 0;
+    }
+    space.first = uint32_t(cells);
+    cells += n * (banked(at) ? 2 : 1);
+    if (cells > max_cells) fits_ = false;
+  }
+  cells_ = uint32_t(cells);
+  return changed;
+}
+
+void Memory::cut(const Range& range) {
+  if (range.begin == range.end) return;
+  spaces_[range.space].pending.push_back(range.begin);
+  spaces_[range.space].pending.push_back(range.end);
+}
+
+void Memory::cut_alike(std::span<const Range> ranges) {
+  if (ranges.size() < 2 || ranges[0].begin == ranges[0].end) return;
+  const auto bounds = [&](const Range& range) {
+    const Space& space = spaces_[range.space];
+    const size_t first = space.find(range.begin), last = space.find(range.end);
+    return std::span(space.bounds).subspan(first + 1, last - first - 1);
+  };
+  size_t most = 0;
+  for (const Range& range : ranges) most = std::max(most, bounds(range).size());
+  if (!most) return;
+  // Most often all are cut alike already.
+  const auto alike = [&](const Range& range) {
+    const auto one = bounds(ranges[0]), other = bounds(range);
+    const uint64_t shift = range.begin - ranges[0].begin;
+    return one.size() == other.size() && std::equal(one.begin(), one.end(), other.begin(),
+                                                    [&](uint64_t a, uint64_t b) { return a + shift == b; });
+  };
+  if (std::all_of(ranges.begin() + 1, ranges.end(), alike)) return;
+  for (const Range& from : ranges) {
+    for (const uint64_t at : bounds(from)) {
+      for (const Range& to : ranges) {
+        std::vector<uint64_t>& pending = spaces_[to.space].pending;
+        if (&to != &from) pending.push_back(at - from.begin + to.begin);
+      }
+    }
+  }
+}
+
+// What a collective promises relates every part of its inputs to every part of its outputs.
+void Memory::cut_segments() {
+  const Segmentation segments = segmentation(plan_);
+  std::vector<uint64_t> within;
+  const auto each = [&](auto&& visit) {
+    for (uint32_t rank = 0; rank < plan_.ranks(); ++rank) {
+      for (const BufferKind kind : {BufferKind::input, BufferKind::output}) {
+        const uint64_t parts = kind == BufferKind::input ? segments.input : segments.output;
+        const Range all = buffer(rank, kind);
+        const uint64_t length = (all.end - all.begin) / parts;
+        if (!length || length * parts != all.end - all.begin) continue;
+        visit(spaces_[all.space], all, length, parts);
+      }
+    }
+  };
+  each([&](Space& space, const Range& all, uint64_t length, uint64_t) {
+    for (const std::vector<uint64_t>* list : {&space.bounds, &space.pending}) {
+      for (const uint64_t at : *list) {
+        if (at >= all.begin && at < all.end) within.push_back((at - all.begin) % length);
+      }
+    }
+    std::sort(within.begin(), within.end());
+    within.erase(std::unique(within.begin(), within.end()), within.end());
+  });
+  each([&](Space& space, const Range& all, uint64_t length, uint64_t parts) {
+    if (within.size() * parts > max_cells) {
+      fits_ = false;
+      return;
+    }
+    for (uint64_t part = 0; part < parts; ++part) {
+      for (const uint64_t at : within) {
+        if (at < length) space.pending.push_back(all.begin + part * length + at);
+      }
+    }
+  });
+}
+
+uint32_t Memory::space_of(uint32_t rank, BufferKind kind, bool packets, uint64_t& shift) const {
+  shift = 0;
+  if (packets) return rank * spaces_per_rank + packet_space;
+  if (plan_.inplace && one_storage_ && kind != BufferKind::scratch) {
+    const uint64_t* chunks = plan_.gpus[rank].chunks;
+    if (plan_.collective == "allgather") {
+      if (kind == BufferKind::input) shift = rank * chunks[size_t(BufferKind::input)];
+    } else if (plan_.collective == "reducescatter") {
+      if (kind == BufferKind::output) shift = rank * chunks[size_t(BufferKind::output)];
+    }
+    kind = BufferKind::output;
+  }
+  return rank * spaces_per_rank + uint32_t(kind);
+}
+
+Range Memory::buffer(uint32_t rank, BufferKind kind) const {
+  uint64_t shift;
+  const uint32_t space = space_of(rank, kind, false, shift);
+  return {space, shift * message_.chunk, (shift + plan_.gpus[rank].chunks[size_t(kind)]) * message_.chunk};
+}
+
+Range Memory::whole(const Access& access, const Turn& turn) const {
+  uint64_t shift;
+  const uint32_t space = space_of(access.rank, access.buffer, access.packets, shift);
+  const uint64_t start = (access.begin + shift) * message_.chunk;
+  uint64_t first = 0, end = (access.end - access.begin) * message_.chunk;
+  if (turn.atoms) {
+    first = std::min(turn.first, end);
+    end = std::min(end, first + turn.atoms);
+  }
+  return {space, start + first, start + end};
+}
+
+Range Memory::range(const Access& access, const Op& op, const Turn& turn) const {
+  Range range = whole(access, turn);
+  if (op.group_size > 1) {
+    const uint64_t share = (range.end - range.begin) / op.group_size;
+    range.begin += share * op.group_index;
+    range.end = range.begin + share;
+  }
+  return range;
+}
+
+bool Memory::banked(uint32_t space) const {
+  const uint32_t kind = space % spaces_per_rank;
+  return kind == packet_space || (kind == uint32_t(BufferKind::scratch) && plan_.use_double_scratch_buffer);
+}
+
+uint32_t Memory::cell(const Range& range, uint32_t launch) const {
+  const Space& space = spaces_[range.space];
+  const uint32_t bank = banked(range.space) ? launch % 2 : 0;
+  return space.first + uint32_t(space.find(range.begin) + bank * (space.bounds.size() - 1));
+}
+
+uint32_t Memory::count(const Range& range) const {
+  const Space& space = spaces_[range.space];
+  return range.begin == range.end ? 0 : uint32_t(space.find(range.end) - space.find(range.begin));
+}
+
+Range Memory::range_of(uint32_t cell) const {
+  // The last space that begins there or before: those before it may be empty.
+  const auto after = std::upper_bound(spaces_.begin(), spaces_.end(), cell,
+                                      [](uint32_t at, const Space& space) { return at < space.first; });
+  const uint32_t at = uint32_t(after - spaces_.begin() - 1);
+  const Space& space = spaces_[at];
+  const size_t k = (cell - space.first) % (space.bounds.size() - 1);
+  return {at, space.bounds[k], space.bounds[k + 1]};
+}
+
+}  // namespace chorale::proof

@@ -1,0 +1,199 @@
+#include "order.hpp"
+
+#include <algorithm>
+
+#include "../resolve.hpp"
+
+namespace chorale::proof {
+
+using Kind = Agent::Kind;
+
+uint32_t Agent::launch_of(uint32_t at) const {
+  const auto after = std::upper_bound(launches.begin(), launches.end(), at);
+  return after == launches.begin() ? 0 : uint32_t(after - launches.begin() - 1);
+}
+
+Order::Order(const Player& player) : player_(player) {
+  add_agents();
+  room_ = std::make_unique<Clock::Room>(uint32_t(agents_.size()));
+  for (Agent& agent : agents_) agent.visible = agent.over = agent.pending = Clock(*room_);
+  starts_.assign(player.plan().ranks(), Clock(*room_));
+  tokens_.resize(player.counters().size());
+  rounds_.resize(player.meetings().size());
+  round_of_.resize(player.chains().size());
+}
+
+void Order::add_agents() {
+  const Plan& plan = player_.plan();
+  const std::vector<Chain>& chains = player_.chains();
+  // Blocks of the same position talk to each other most: their counts share leaves.
+  std::vector<uint32_t> by_position(chains.size());
+  for (uint32_t chain = 0; chain < chains.size(); ++chain) by_position[chain] = chain;
+  std::stable_sort(by_position.begin(), by_position.end(),
+                   [&](uint32_t a, uint32_t b) { return chains[a].block < chains[b].block; });
+  blocks_.resize(chains.size());
+  for (const uint32_t chain : by_position) {
+    blocks_[chain] = uint32_t(agents_.size());
+    agents_.emplace_back().chain = chain;
+  }
+  applications_ = uint32_t(agents_.size());
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
+    Agent& agent = agents_.emplace_back();
+    agent.kind = Kind::application;
+    agent.rank = rank;
+  }
+  for (uint32_t chain = 0; chain < chains.size(); ++chain) {
+    const ThreadBlock& block = plan.gpus[chains[chain].rank].threadblocks[chains[chain].block];
+    for (const Op& op : block.ops) {
+      if (op.via != ChannelType::port) continue;
+      for (const uint32_t local : block.op_ids(op)) {
+        const uint32_t channel = uint32_t(channel_id(block, op.via, local));
+        if (!proxies_.try_emplace({chain, channel}, uint32_t(agents_.size())).second) continue;
+        for (const Kind kind : {Kind::proxy_reads, Kind::proxy_writes}) {
+          Agent& agent = agents_.emplace_back();
+          agent.kind = kind;
+          agent.chain = chain;
+        }
+      }
+    }
+  }
+}
+
+void Order::join(Agent& agent, const Clock& visible, const Clock& over) {
+  // Most agents know of nothing that is over and not visible: then both clocks are one.
+  const bool one = agent.visible.same(agent.over) && visible.same(over);
+  agent.visible.join(visible);
+  if (one)
+    agent.over = agent.visible;
+  else
+    agent.over.join(over);
+}
+
+/// Puts into an agent's clocks what it has done itself.
+void Order::publish(Agent& agent, uint32_t id) {
+  const bool one = agent.visible.same(agent.over);
+  agent.visible.raise(id, agent.segment);
+  if (one)
+    agent.over = agent.visible;
+  else
+    agent.over.raise(id, agent.segment);
+}
+
+void Order::begin(uint32_t rank, uint32_t) {
+  Agent& owner = agents_[application(rank)];
+  publish(owner, application(rank));
+  starts_[rank] = owner.visible;
+  const Gpu& gpu = player_.plan().gpus[rank];
+  for (uint32_t position = 0; position < gpu.threadblocks.size(); ++position) {
+    Agent& agent = block(player_.chain_of(rank, position));
+    agent.visible = owner.visible;
+    agent.over = owner.over;
+    agent.launches.push_back(agent.segment);
+  }
+  for (auto& [key, reads] : proxies_) {
+    if (player_.chains()[key.first].rank != rank) continue;
+    for (const uint32_t id : {reads, reads + 1}) agents_[id].launches.push_back(agents_[id].segment);
+  }
+}
+
+void Order::end(uint32_t rank, uint32_t) {
+  Agent& owner = agents_[application(rank)];
+  const Gpu& gpu = player_.plan().gpus[rank];
+  for (uint32_t position = 0; position < gpu.threadblocks.size(); ++position) {
+    const uint32_t chain = player_.chain_of(rank, position);
+    sync(chain);
+    publish(block(chain), block_id(chain));
+    join(owner, block(chain).visible, block(chain).over);
+  }
+  // A launch ends when its proxies have read all that they were handed.
+  for (const auto& [key, reads] : proxies_) {
+    if (player_.chains()[key.first].rank != rank) continue;
+    owner.visible.raise(reads, agents_[reads].segment);
+    owner.over.raise(reads, agents_[reads].segment);
+  }
+}
+
+void Order::sync(uint32_t chain) {
+  Agent& agent = block(chain);
+  ++agent.segment;
+  agent.over.join(agent.pending);
+  agent.pending = Clock(*room_);
+}
+
+void Order::post(uint32_t chain, const Step& step, uint32_t counter) {
+  const uint32_t rank = player_.chains()[chain].rank;
+  if (step.kind == Step::Kind::push) {
+    const auto [reads, writes] = hand_over(chain, step);
+    tokens_[counter].push_back({agents_[writes].visible, agents_[writes].over, starts_[rank]});
+    return;
+  }
+  Agent& agent = block(chain);
+  publish(agent, block_id(chain));
+  if (!step.relaxed) agent.released = agent.segment;
+  tokens_[counter].push_back({step.relaxed ? starts_[rank] : agent.visible, agent.over, starts_[rank]});
+}
+
+void Order::take(uint32_t chain, const Step& step, uint32_t counter, uint64_t first, uint64_t n) {
+  Agent& agent = block(chain);
+  const bool last_use = player_.counters()[counter].takers.size() == 1 && n == 1;
+  for (uint64_t at = first; at < first + n; ++at) {
+    Token& token = tokens_[counter][at];
+    join(agent, step.relaxed ? token.start : token.visible, token.over);
+    if (last_use) token = {};
+  }
+}
+
+std::pair<uint32_t, uint32_t> Order::hand_over(uint32_t chain, const Step& push) {
+  const uint32_t reads = proxies_.at({chain, push.id});
+  Agent& from = block(chain);
+  publish(from, block_id(chain));
+  for (const uint32_t id : {reads, reads + 1}) join(agents_[id], from.visible, from.over);
+  return {reads, reads + 1};
+}
+
+void Order::complete(uint32_t reads, uint32_t writes) {
+  ++agents_[reads].segment;
+  ++agents_[writes].segment;
+  for (const uint32_t of : {reads, writes}) {
+    for (const uint32_t id : {reads, writes}) {
+      agents_[of].visible.raise(id, agents_[id].segment);
+      agents_[of].over.raise(id, agents_[id].segment);
+    }
+  }
+}
+
+void Order::drain(uint32_t chain, const Step& step) {
+  const auto found = proxies_.find({chain, step.id});
+  if (found == proxies_.end()) return;
+  const uint32_t reads = found->second;
+  block(chain).visible.raise(reads, agents_[reads].segment);
+  block(chain).over.raise(reads, agents_[reads].segment);
+}
+
+void Order::arrive(uint32_t chain, uint32_t meeting) {
+  const Meeting& of = player_.meetings()[meeting];
+  const uint64_t round = of.arrived / of.participants;
+  std::vector<Token>& rounds = rounds_[meeting];
+  if (rounds.size() == round) {
+    // Who comes later has seen all that came before, in this round or in an earlier one.
+    rounds.push_back(round ? rounds[round - 1] : Token{Clock(*room_), Clock(*room_), Clock(*room_)});
+  }
+  Agent& agent = block(chain);
+  publish(agent, block_id(chain));
+  agent.released = agent.segment;
+  rounds[round].visible.join(agent.visible);
+  rounds[round].over.join(agent.over);
+  round_of_[chain] = round;
+}
+
+void Order::leave(uint32_t chain, uint32_t meeting) {
+  const Token& round = rounds_[meeting][round_of_[chain]];
+  join(block(chain), round.visible, round.over);
+}
+
+Clock Order::told_by_packet(uint32_t id) {
+  publish(agents_[id], id);
+  return agents_[id].over;
+}
+
+}  // namespace chorale::proof

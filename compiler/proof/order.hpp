@@ -1,0 +1,88 @@
+#pragma once
+/// \file
+/// What is ordered with what, in every execution of a plan. The weakest order is taken: an operation of a
+/// block is ordered with another one of it only by a synchronisation of the threads between, and a transfer
+/// that was handed to a proxy is on its own until something says that it is over.
+///
+/// There are two orders. *Visible*: the later one sees what the earlier one wrote. *Over*: the earlier one
+/// has been done, so that what it read may be overwritten. Signals, barriers, semaphores and the ends of
+/// launches give both; relaxed signals and packets give the second only, and what was visible at the start of
+/// the poster's launch; a drained channel says that the proxy has read, not that its writes have arrived.
+
+#include <map>
+#include <memory>
+
+#include "clock.hpp"
+#include "player.hpp"
+
+namespace chorale::proof {
+
+/// Who touches memory: the threads of a block, its transfers on a port channel (as they read, and as they
+/// write), or the application that owns a rank's buffers.
+struct Agent {
+  enum class Kind : uint8_t { block, proxy_reads, proxy_writes, application };
+  Kind kind = Kind::block;
+  uint32_t chain = 0;     ///< of the block
+  uint32_t rank = 0;      ///< of the application
+  uint32_t segment = 0;   ///< the present one; synchronisation ends it
+  uint32_t released = 0;  ///< segments before this have been published by an operation that releases
+  Clock visible, over;
+  Clock pending;  ///< what packets said: known to all threads from the next synchronisation on
+  std::vector<uint32_t> launches;  ///< the segment in which each began
+
+  /// Which launch a segment belongs to.
+  uint32_t launch_of(uint32_t segment) const;
+};
+
+/// Keeps the orders of an execution. Agents are positions in agents().
+class Order : public Observer {
+ public:
+  explicit Order(const Player&);
+
+  void begin(uint32_t rank, uint32_t launch) override;
+  void end(uint32_t rank, uint32_t launch) override;
+  void sync(uint32_t chain) override;
+  void post(uint32_t chain, const Step&, uint32_t counter) override;
+  void take(uint32_t chain, const Step&, uint32_t counter, uint64_t first, uint64_t n) override;
+  void drain(uint32_t chain, const Step&) override;
+  void arrive(uint32_t chain, uint32_t meeting) override;
+  void leave(uint32_t chain, uint32_t meeting) override;
+
+ protected:
+  const Player& player_;
+
+  const std::vector<Agent>& agents() const { return agents_; }
+  Agent& block(uint32_t chain) { return agents_[blocks_[chain]]; }
+  uint32_t block_id(uint32_t chain) const { return blocks_[chain]; }
+  /// Who does a push: reads first, then writes. It knows all that the block knows now.
+  std::pair<uint32_t, uint32_t> hand_over(uint32_t chain, const Step& push);
+  /// The push is done: what comes on the channel is behind it.
+  void complete(uint32_t reads, uint32_t writes);
+  Agent& agent(uint32_t id) { return agents_[id]; }
+  uint32_t application(uint32_t rank) const { return applications_ + rank; }
+  /// What a block tells by a packet: that the segments before this one are over.
+  Clock told_by_packet(uint32_t agent);
+
+ private:
+  struct Token {
+    Clock visible, over, start;  ///< start: what was visible when the launch began
+  };
+
+  static uint32_t count(const Plan&);
+  void add_agents();
+  void publish(Agent&, uint32_t id);
+  static void join(Agent&, const Clock& visible, const Clock& over);
+
+  std::unique_ptr<Clock::Room> room_;
+  std::vector<Agent> agents_;
+  std::vector<uint32_t> blocks_;  // by chain
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t>
+      proxies_;  // chain and channel: reads, and writes behind it
+  uint32_t applications_ = 0;
+  std::vector<Clock> starts_;               // by rank
+  std::vector<std::vector<Token>> tokens_;  // by counter and post
+  std::vector<std::vector<Token>> rounds_;  // by meeting: what all know who leave it
+  std::vector<uint64_t> round_of_;          // by chain
+};
+
+}  // namespace chorale::proof

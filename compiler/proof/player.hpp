@@ -1,0 +1,154 @@
+#pragma once
+/// \file
+/// One execution of a plan, without data: each block does its operations one after the other, as far as it
+/// can. The blocks of a plan only wait for each other, so if this execution comes to its end all do; where
+/// blocks compete, Choices says who wins.
+
+#include <deque>
+#include <map>
+#include <unordered_map>
+
+#include "../channel_ends.hpp"
+#include "chorale/diagnostic.hpp"
+#include "memory.hpp"
+
+namespace chorale::proof {
+
+/// Who of several takes next from a semaphore or a channel: a walk through all possibilities.
+class Choices {
+ public:
+  /// The next choice of 0 .. options-1 in this execution.
+  uint32_t choose(uint32_t options);
+  /// Goes on to the next execution; false: that was the last one.
+  bool next();
+  bool any() const { return !made_.empty(); }
+
+ private:
+  struct Choice {
+    uint32_t chosen, options;
+  };
+  std::vector<Choice> made_;
+  size_t at_ = 0;
+};
+
+/// What is posted and awaited, or released and acquired.
+struct Counter {
+  uint64_t initial = 0, posts = 0, takes = 0;
+  std::vector<uint32_t> posters, takers;  ///< chains of the plan, each once
+  std::vector<uint32_t> waiting;          ///< chains that cannot go on
+
+  bool available() const { return initial + posts > takes; }
+};
+
+struct Meeting {
+  uint32_t rank = 0, id = 0, participants = 0;
+  uint64_t arrived = 0;
+  std::vector<uint32_t> members, waiting;
+};
+
+/// A thread block as it goes on.
+struct Chain {
+  enum class State : uint8_t { ready, counter, meeting, packets, ended };
+
+  uint32_t rank = 0, block = 0;  ///< positions in Plan::gpus and Gpu::threadblocks
+  State state = State::ready;
+  uint32_t launch = 0;
+  uint32_t op = 0;                  ///< the next operation, or the one it is in
+  uint32_t step = 0;                ///< of it
+  uint32_t body = 0, body_end = 0;  ///< of the pipeline it is in; body_end 0: of none
+  Turn turn;
+  uint64_t turns_left = 0;
+  bool listed = false;     ///< `steps` are those of `op`
+  bool arrived = false;    ///< at the barrier of the step
+  uint64_t goal = 0;       ///< of that
+  uint32_t waits_for = 0;  ///< counter, meeting or cell, by state
+  Steps steps;
+
+  OpPlace place() const { return {rank, block, op}; }
+};
+
+/// The cells of one access of a move.
+struct Touch {
+  const Access* access;
+  Range range;
+  uint32_t cell, cells;
+};
+
+class Player;
+
+/// Is told what happens, in the order of the execution. Chains are positions in Player::chains().
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  /// All blocks of a rank begin a launch.
+  virtual void begin(uint32_t /*rank*/, uint32_t /*launch*/) {}
+  /// All of them have ended it.
+  virtual void end(uint32_t /*rank*/, uint32_t /*launch*/) {}
+  virtual void sync(uint32_t /*chain*/) {}
+  /// `step` is a move or a push; sources first.
+  virtual void move(uint32_t /*chain*/, const Step&, std::span<const Touch>) {}
+  /// A step that posts to a counter: a post, a push or a release.
+  virtual void post(uint32_t /*chain*/, const Step&, uint32_t /*counter*/) {}
+  /// A step that takes from it. It is then known that posts [first, first + n) of the counter have been made.
+  virtual void take(uint32_t /*chain*/, const Step&, uint32_t /*counter*/, uint64_t /*first*/,
+                    uint64_t /*n*/) {}
+  virtual void drain(uint32_t /*chain*/, const Step&) {}
+  virtual void arrive(uint32_t /*chain*/, uint32_t /*meeting*/) {}
+  virtual void leave(uint32_t /*chain*/, uint32_t /*meeting*/) {}
+};
+
+class Player {
+ public:
+  Player(const Plan&, const Memory&);
+
+  /// True if all launches came to their end; else each chain that did not says what it waits for.
+  bool play(uint32_t launches, Choices&, Observer&);
+
+  const Plan& plan() const { return plan_; }
+  const Memory& memory() const { return memory_; }
+  const std::vector<Chain>& chains() const { return chains_; }
+  const std::vector<Counter>& counters() const { return counters_; }
+  const std::vector<Meeting>& meetings() const { return meetings_; }
+  /// The counter that a post, an await, a push, a release or an acquire of a rank uses; none if nobody waits
+  /// there.
+  uint32_t counter_of(uint32_t rank, const Step&) const;
+  uint32_t meeting_of(uint32_t rank, uint32_t id) const;
+  uint32_t chain_of(uint32_t rank, uint32_t block) const { return first_chain_[rank] + block; }
+  static constexpr uint32_t none = ~uint32_t{0};
+  /// Whether packets of a cell that nobody writes may be read: see checks/packets.cpp.
+  bool lenient() const { return plan_.collective == "test"; }
+
+ private:
+  void find_counters();
+  void go_on(uint32_t chain);
+  void advance(uint32_t chain);
+  bool do_step(uint32_t chain, const Step&);
+  bool take(uint32_t chain, const Step&);
+  bool arrive(uint32_t chain, const Step&);
+  bool move(uint32_t chain, const Step&);
+  void post(uint32_t chain, const Step&);
+  void wake(std::vector<uint32_t>& waiting);
+  bool settle(Choices&);
+  void park(uint32_t chain, Chain::State, uint32_t on, std::vector<uint32_t>& waiting);
+  void begin_launch(uint32_t rank);
+
+  const Plan& plan_;
+  const Memory& memory_;
+  Observer* observer_ = nullptr;
+  uint32_t launches_ = 1;
+  std::vector<Chain> chains_;
+  std::vector<uint32_t> first_chain_, left_;                // by rank
+  std::vector<ChannelEnds> ends_;                           // by rank
+  std::vector<uint32_t> first_await_[2], first_semaphore_;  // by rank: counters
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> meeting_at_;
+  std::vector<Counter> counters_;
+  std::vector<Meeting> meetings_;
+  std::deque<uint32_t> ready_;
+  std::vector<uint32_t> written_;  // by cell of packets: 1 + the launch whose packets it holds
+  std::vector<bool> expected_;     // by cell: somebody writes packets there
+  std::unordered_map<uint32_t, std::vector<uint32_t>> readers_;  // by cell of packets: who waits for it
+  std::vector<Touch> touches_;
+  uint32_t favoured_ = none;  // the chain whose take may compete
+};
+
+}  // namespace chorale::proof

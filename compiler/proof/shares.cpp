@@ -1,0 +1,59 @@
+#include "shares.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "../resolve.hpp"
+
+namespace chorale::proof {
+namespace {
+
+/// Begin, end, and among how many it is shared; 1: not at all, or in whole chunks.
+using Part = std::tuple<uint64_t, uint64_t, uint32_t>;
+
+}  // namespace
+
+Shares::Shares(const Plan& plan, const Memory& memory) {
+  bool any = false;
+  for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace) {
+    any |= op.group_size > 1;
+  });
+  if (!any) return;
+  std::vector<std::set<Part>> parts(memory.spaces());
+  Steps steps;
+  uint64_t limit = max_played;
+  for (const Gpu& gpu : plan.gpus) {
+    for (const ThreadBlock& block : gpu.threadblocks) {
+      for_each_turn(memory.message(), block, limit, [&](const Op& op, const Turn& turn) {
+        list_steps(plan, gpu, block, op, steps);
+        for (const Access& access : steps.accesses) {
+          const Range all = memory.whole(access, turn), mine = memory.range(access, op, turn);
+          const bool even =
+              op.group_size < 2 || (!turn.atoms && (access.end - access.begin) % op.group_size == 0);
+          const Range& range = even ? mine : all;
+          if (range.begin != range.end)
+            parts[range.space].insert({range.begin, range.end, even ? 1 : op.group_size});
+        }
+      });
+    }
+  }
+  for (uint32_t space = 0; space < parts.size(); ++space) {
+    for (const auto& [begin, end, members] : parts[space]) {
+      if (members == 1) continue;
+      const bool alone = std::all_of(parts[space].begin(), parts[space].end(), [&](const Part& other) {
+        const auto [from, to, among] = other;
+        if (to <= begin || end <= from) return true;
+        // The same slices, or all of them.
+        return other == Part{begin, end, members} || (among == 1 && from <= begin && end <= to);
+      });
+      if (alone) continue;
+      const uint64_t share = (end - begin) / members;
+      for (uint32_t member = 0; member < members; ++member) {
+        const uint64_t first = begin + member * share;
+        loose_[{space, first, first + share}] = {space, begin, end};
+      }
+    }
+  }
+}
+
+}  // namespace chorale::proof

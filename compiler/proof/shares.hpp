@@ -1,0 +1,31 @@
+#pragma once
+/// \file
+/// Where blocks of a group share an operand, the bytes at which one's slice ends depend on the size of the
+/// message, unless the chunks come out even. Two operations that share the same chunks among as many blocks
+/// have the same slices all the same; others may not.
+
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "memory.hpp"
+
+namespace chorale::proof {
+
+class Shares {
+ public:
+  Shares(const Plan&, const Memory&);
+
+  /// All that the group shares, if a slice of it cannot be told from what other operations touch; else null.
+  const Range* whole(const Range& slice) const {
+    if (loose_.empty()) return nullptr;
+    const auto found = loose_.find({slice.space, slice.begin, slice.end});
+    return found == loose_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  using Key = std::tuple<uint32_t, uint64_t, uint64_t>;
+  std::map<Key, Range> loose_;
+};
+
+}  // namespace chorale::proof

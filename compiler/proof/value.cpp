@@ -1,0 +1,67 @@
+#include "value.hpp"
+
+#include <functional>
+
+namespace chorale::proof {
+namespace {
+
+constexpr Sum modulus = (Sum(1) << 127) - 1;
+
+constexpr uint64_t mix(uint64_t x) {  // the finaliser of splitmix64
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+Sum reduced(Sum sum) { return sum >= modulus ? sum - modulus : sum; }
+
+}  // namespace
+
+Sum sum_of(const Origin& of) {
+  const uint64_t rank = mix(of.rank + 0x9e3779b97f4a7c15u), low = mix(rank ^ of.at), high = mix(low + rank);
+  return reduced(((Sum(high) << 64) | low) & modulus);
+}
+
+Sum plus(Sum left, Sum right) { return reduced(left + right); }
+
+uint32_t Values::origin(const Origin& of) {
+  Node node;
+  node.sum = sum_of(of);
+  node.origin = of;
+  nodes_.push_back(node);
+  return uint32_t(nodes_.size() - 1);
+}
+
+uint32_t Values::combine(uint32_t left, uint32_t right, ReduceOp op) {
+  Node node;
+  node.left = left;
+  node.right = right;
+  node.op = op;
+  node.sum = plus(nodes_[left].sum, nodes_[right].sum);
+  for (const uint32_t part : {left, right}) {
+    const Node& of = nodes_[part];
+    node.mixed |= of.mixed || (of.left != none && of.op != op);
+  }
+  nodes_.push_back(node);
+  return uint32_t(nodes_.size() - 1);
+}
+
+std::map<Origin, uint32_t> Values::origins(uint32_t value) const {
+  // Parts are older than what is made of them, so each is counted before it is taken apart.
+  std::map<uint32_t, uint32_t, std::greater<>> parts{{value, 1}};
+  std::map<Origin, uint32_t> found;
+  while (!parts.empty()) {
+    const auto [part, times] = *parts.begin();
+    parts.erase(parts.begin());
+    const Node& of = nodes_[part];
+    if (of.left == none) {
+      found[of.origin] += times;
+      continue;
+    }
+    parts[of.left] += times;
+    parts[of.right] += times;
+  }
+  return found;
+}
+
+}  // namespace chorale::proof

@@ -1,0 +1,56 @@
+#pragma once
+/// \file
+/// What a cell holds, as a sum of parts of inputs.
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "chorale/types.hpp"
+
+namespace chorale::proof {
+
+/// The part of a rank's input that begins at an atom; or what a cell held before the launch.
+struct Origin {
+  static constexpr uint32_t before = ~uint32_t{0};
+  uint32_t rank = before;
+  uint64_t at = 0;  ///< atom of the input; before: the cell
+
+  auto operator<=>(const Origin&) const = default;
+};
+
+/// A sum of pseudo-random numbers modulo 2^127 - 1, one for each origin. Two different sums of fewer than
+/// 2^64 origins have the same with a probability of less than 2^-60.
+using Sum = unsigned __int128;
+Sum sum_of(const Origin&);
+Sum plus(Sum, Sum);
+
+/// Values are positions in here; equal sums are equal values, whatever the order of their addends.
+class Values {
+ public:
+  static constexpr uint32_t none = ~uint32_t{0};
+
+  uint32_t origin(const Origin&);
+  /// Two values combined by an operator. Of several operators nothing is known: then the sum is that of no
+  /// others.
+  uint32_t combine(uint32_t left, uint32_t right, ReduceOp);
+
+  Sum sum(uint32_t value) const { return nodes_[value].sum; }
+  /// How often each origin is in a value.
+  std::map<Origin, uint32_t> origins(uint32_t value) const;
+  /// Whether it was made with several operators.
+  bool mixed(uint32_t value) const { return nodes_[value].mixed; }
+
+ private:
+  struct Node {
+    Sum sum;
+    uint32_t left = none, right = none;
+    Origin origin;  // of a node without parts
+    ReduceOp op = ReduceOp::sum;
+    bool mixed = false;
+  };
+  std::vector<Node> nodes_;
+};
+
+}  // namespace chorale::proof

@@ -1,0 +1,128 @@
+// Plans that get stuck, and plans that look as if they did.
+
+#include "tests/unit/proof/findings.hpp"
+
+namespace chorale {
+namespace {
+
+std::string stuck(const Plan& plan) { return found(pass::deadlock, plan); }
+
+TEST(Deadlock, BothRanksWaitFirst) {
+  Plan plan = two_ranks();
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    control(plan, Opcode::wait, 0, rank);
+    control(plan, Opcode::signal, 0, rank);
+  }
+  EXPECT_EQ(stuck(plan),
+            "this wait never ends: it is one of a cycle of 2 waits, each of which comes before what would "
+            "answer the "
+            "one before it at 0.0.0\n"
+            "  this would answer it at 1.0.1\n"
+            "  but comes after this wait at 1.0.0\n"
+            "  this would answer it at 0.0.1\n"
+            "  but comes after the first wait at 0.0.0\n");
+}
+
+TEST(Deadlock, SignalsThatCross) {
+  Plan plan = two_ranks();
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    control(plan, Opcode::signal, 0, rank);
+    control(plan, Opcode::wait, 1, rank);
+    control(plan, Opcode::signal, 1, rank);
+    control(plan, Opcode::wait, 0, rank);
+  }
+  EXPECT_NE(stuck(plan), "");
+}
+
+TEST(Deadlock, SignalsBeforeWaits) {
+  Plan plan = two_ranks();
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    control(plan, Opcode::signal, 0, rank);
+    control(plan, Opcode::wait, 0, rank);
+  }
+  EXPECT_EQ(stuck(plan), "");
+}
+
+TEST(Deadlock, PortSignalsNeedNobody) {
+  Plan plan = two_ranks();
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    add(block(plan, rank), Opcode::put_with_signal_and_flush, {in(0)}, {at(1, 0)}, {0}, ChannelType::port);
+    control(plan, Opcode::wait, 0, rank, 0, ChannelType::port);
+  }
+  EXPECT_EQ(stuck(plan), "");
+}
+
+TEST(Deadlock, BarrierBehindASemaphoreThatTheOtherSideOfItReleases) {
+  Plan plan = two_ranks();
+  control(plan, Opcode::sem_acquire, 0, 0, 0);
+  for (uint32_t on = 0; on < 2; ++on) {
+    control(plan, Opcode::barrier, 0, 0, on);
+    block(plan, 0, on).ops.back().participants = 2;
+  }
+  control(plan, Opcode::sem_release, 0, 0, 1);
+  EXPECT_EQ(stuck(plan),
+            "this acquire never ends: it is one of a cycle of 2 waits, each of which comes before what would "
+            "answer "
+            "the one before it at 0.0.0\n"
+            "  this would answer it at 0.1.1\n"
+            "  but comes after this barrier at 0.1.0\n"
+            "  this would answer it at 0.0.1\n"
+            "  but comes after the first wait at 0.0.0\n");
+  plan.gpus[0].semaphores[0] = 1;
+  EXPECT_EQ(stuck(plan), "");
+}
+
+TEST(Deadlock, PacketsThatWaitForEachOther) {
+  Plan plan = two_ranks();
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    add(block(plan, rank), Opcode::unpack_packets, {scratch(0, 2)}, {out(0, 2)});
+    add(block(plan, rank), Opcode::put_packets, {in(0, 2)}, {at(2, 0, 2)}, {}, ChannelType::memory);
+  }
+  EXPECT_NE(stuck(plan), "");
+  for (uint32_t rank = 0; rank < 2; ++rank) std::swap(block(plan, rank).ops[0], block(plan, rank).ops[1]);
+  EXPECT_EQ(stuck(plan), "");
+}
+
+/// A consumer acquires what a producer released; the producer may be two turns ahead.
+Plan pipeline(int64_t room) {
+  Plan plan = two_ranks();
+  plan.gpus[0].semaphores = {0, room, 0};
+  for (uint32_t on = 0; on < 2; ++on) {
+    Op& loop = append(block(plan, 0, on), Opcode::pipeline, {}, {});
+    loop.unit_bytes = 16;
+    loop.chunks = 1;
+    loop.body = 2;
+    control(plan, Opcode::sem_acquire, on == 0 ? 1 : 0, 0, on);
+    control(plan, Opcode::sem_release, on == 0 ? 0 : 1, 0, on);
+  }
+  return plan;
+}
+
+TEST(Deadlock, PipelinesHandOver) {
+  EXPECT_EQ(stuck(pipeline(2)), "");
+  EXPECT_NE(stuck(pipeline(0)), "");
+}
+
+TEST(Deadlock, OnlySomeTurnsFit) {
+  // Nobody gives the room back: it lasts for two turns.
+  Plan plan = pipeline(2);
+  plan.gpus[0].threadblocks[1].ops.pop_back();
+  plan.gpus[0].threadblocks[1].ops[0].body = 1;
+  EXPECT_EQ(stuck(plan), "this acquire never ends: nothing that is left would answer it at 0.0.1\n");
+}
+
+TEST(Deadlock, OneOrderOfCompetitors) {
+  // Whoever gets the lock second waits for a signal that the first gives only behind its own second lock.
+  Plan plan = two_ranks();
+  plan.gpus[0].semaphores = {1, 0, 0};
+  control(plan, Opcode::sem_acquire, 0, 0, 0);
+  control(plan, Opcode::sem_release, 0, 0, 0);
+  control(plan, Opcode::sem_release, 1, 0, 0);
+  control(plan, Opcode::sem_acquire, 0, 0, 1);
+  control(plan, Opcode::sem_acquire, 1, 0, 1);
+  control(plan, Opcode::sem_release, 0, 0, 1);
+  EXPECT_NE(stuck(plan), "");
+}
+
+}  // namespace
+}  // namespace chorale

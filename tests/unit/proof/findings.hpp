@@ -1,0 +1,43 @@
+/// \file
+/// Small plans for the tests of proofs, and what is found in them.
+#pragma once
+
+#include "tests/unit/compiler/helpers.hpp"
+
+namespace chorale {
+
+inline std::string place_of(const OpPlace& at) {
+  return std::to_string(at.rank) + "." + std::to_string(at.threadblock) + "." + std::to_string(at.op);
+}
+
+/// A line for each finding and each note: its text and "at rank.block.op".
+inline std::string found(void (*proof)(const Plan&, Diagnostics&), const Plan& plan) {
+  Diagnostics findings;
+  proof(plan, findings);
+  std::string text;
+  for (const Diagnostic& finding : findings) {
+    text += finding.text + (finding.at ? " at " + place_of(*finding.at) : "") + "\n";
+    for (const Note& note : finding.notes) {
+      text += "  " + note.text + (note.at ? " at " + place_of(*note.at) : "") + "\n";
+    }
+  }
+  return text;
+}
+
+/// An operation on one channel, semaphore or barrier.
+inline Op& control(Plan& plan, Opcode code, uint32_t id, uint32_t rank, uint32_t on = 0,
+                   ChannelType via = ChannelType::memory) {
+  return add(block(plan, rank, on), code, {}, {}, {id}, via);
+}
+
+/// Rank `from` signals, rank 1 - from waits.
+inline void hand_over(Plan& plan, uint32_t from, uint32_t on = 0, bool relaxed = false) {
+  control(plan, relaxed ? Opcode::relaxed_signal : Opcode::signal, 0, from, on);
+  control(plan, relaxed ? Opcode::relaxed_wait : Opcode::wait, 0, 1 - from, on);
+}
+
+inline void meet(Plan& plan, uint32_t rank = 0) {
+  for (uint32_t on = 0; on < 2; ++on) control(plan, Opcode::barrier, 0, rank, on).participants = 2;
+}
+
+}  // namespace chorale

@@ -1,0 +1,342 @@
+// Accesses that nothing orders, and accesses that look as if nothing did.
+
+#include "tests/unit/proof/findings.hpp"
+
+namespace chorale {
+namespace {
+
+std::string races(const Plan& plan) { return found(pass::races, plan); }
+std::string replay(const Plan& plan) { return found(pass::replay, plan); }
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+void copy(Plan& plan, const Operand& from, const Operand& to, uint32_t on = 0, uint32_t rank = 0) {
+  add(block(plan, rank, on), Opcode::copy, {from}, {to});
+}
+/// remote: 0 input, 1 output, 2 scratch of the peer
+void put(Plan& plan, const Operand& from, uint32_t remote, uint64_t index, uint32_t rank = 0,
+         uint32_t on = 0) {
+  add(block(plan, rank, on), Opcode::put, {from}, {at(remote, index)}, {}, ChannelType::memory);
+}
+void nop(Plan& plan, uint32_t rank = 0, uint32_t on = 0) { add(block(plan, rank, on), Opcode::nop); }
+
+TEST(Races, ThreadsOfABlock) {
+  Plan plan = two_ranks();
+  copy(plan, in(0), scratch(0));
+  copy(plan, scratch(0), out(0));
+  EXPECT_EQ(races(plan),
+            "this reads scratch[0:1] of rank 0, which another thread of the block overwrites: nothing "
+            "synchronises the "
+            "threads in between at 0.0.1\n  the other operation is here at 0.0.0\n");
+  plan = two_ranks();
+  copy(plan, in(0), scratch(0));
+  nop(plan);
+  copy(plan, scratch(0), out(0));
+  nop(plan);
+  copy(plan, in(1), scratch(0));
+  EXPECT_EQ(races(plan), "");
+  plan = two_ranks();
+  copy(plan, scratch(0), out(0));
+  copy(plan, in(1), scratch(0));
+  EXPECT_TRUE(has(races(plan), "overwrites scratch[0:1] of rank 0, which another thread of the block reads"));
+}
+
+TEST(Races, SignalsAndWaitsSynchroniseTheThreads) {
+  Plan plan = two_ranks();
+  copy(plan, in(0), scratch(0), 0, 0);
+  hand_over(plan, 0);
+  copy(plan, scratch(0), out(0), 0, 0);
+  EXPECT_EQ(races(plan), "");
+  // A relaxed signal does not.
+  plan = two_ranks();
+  copy(plan, in(0), scratch(0), 0, 0);
+  hand_over(plan, 0, 0, true);
+  copy(plan, scratch(0), out(0), 0, 0);
+  EXPECT_NE(races(plan), "");
+}
+
+TEST(Races, BlocksOfARank) {
+  Plan plan = two_ranks();
+  copy(plan, in(0), scratch(0), 0);
+  copy(plan, scratch(0), out(0), 1);
+  EXPECT_EQ(races(plan),
+            "this reads scratch[0:1] of rank 0, which another operation overwrites: nothing orders the two "
+            "at 0.1.0\n"
+            "  the other operation is here at 0.0.0\n");
+  plan = two_ranks();
+  copy(plan, in(0), scratch(0), 0);
+  meet(plan);
+  copy(plan, scratch(0), out(0), 1);
+  EXPECT_EQ(races(plan), "");
+  plan = two_ranks();
+  copy(plan, in(0), scratch(0), 0);
+  control(plan, Opcode::sem_release, 0, 0, 0);
+  control(plan, Opcode::sem_acquire, 0, 0, 1);
+  copy(plan, scratch(0), out(0), 1);
+  EXPECT_EQ(races(plan), "");
+  // A token that was there from the beginning says nothing.
+  plan.gpus[0].semaphores[0] = 1;
+  EXPECT_NE(races(plan), "");
+}
+
+/// Rank 1 says that it has begun, rank 0 puts and says so, rank 1 reads.
+Plan exchange(bool entry, bool relaxed_entry, bool relaxed_data) {
+  Plan plan = two_ranks();
+  if (entry) hand_over(plan, 1, 0, relaxed_entry);
+  put(plan, in(0), 1, 0);
+  nop(plan);
+  hand_over(plan, 0, 0, relaxed_data);
+  copy(plan, out(0), scratch(0), 0, 1);
+  return plan;
+}
+
+TEST(Races, BetweenRanks) {
+  EXPECT_EQ(races(exchange(true, false, false)), "");
+  // What was visible before the launch of the poster is, by any signal.
+  EXPECT_EQ(races(exchange(true, true, false)), "");
+  EXPECT_EQ(
+      races(exchange(true, false, true)),
+      "this reads output[0:1] of rank 1, which another operation overwrites: what orders the two, a relaxed "
+      "signal or a packet, publishes no data at 1.0.2\n  the other operation is here at 0.0.1\n"
+      "this overwrites output[0:1] of rank 1, but what tells the rank so, a relaxed signal or a packet, "
+      "publishes "
+      "no data: the application may not see it at 0.0.1\n");
+}
+
+TEST(Races, WithTheApplication) {
+  // Input is written right before the launch.
+  Plan plan = two_ranks();
+  add(block(plan), Opcode::get, {at(0, 0)}, {out(0)}, {0}, ChannelType::memory);
+  EXPECT_EQ(races(plan),
+            "this reads input[0:1] of rank 1, and nothing says that this rank has begun: the application may "
+            "still be "
+            "using it at 0.0.0\n");
+  plan = two_ranks();
+  hand_over(plan, 1);
+  add(block(plan), Opcode::get, {at(0, 0)}, {out(0)}, {0}, ChannelType::memory);
+  EXPECT_TRUE(has(races(plan), "nothing tells the rank when: the launch may have ended there"))
+      << races(plan);
+  hand_over(plan, 0);
+  EXPECT_EQ(races(plan), "");
+  // So little that a relaxed signal will do.
+  plan = two_ranks();
+  hand_over(plan, 1, 0, true);
+  add(block(plan), Opcode::get, {at(0, 0)}, {out(0)}, {0}, ChannelType::memory);
+  nop(plan);
+  hand_over(plan, 0, 0, true);
+  EXPECT_EQ(races(plan), "");
+}
+
+TEST(Races, PortChannelsReadAtTheirLeisure) {
+  Plan plan = two_ranks();
+  const auto push = [&](Opcode code) {
+    add(block(plan), code, {scratch(0)}, {at(2, 0)}, {0}, ChannelType::port);
+    control(plan, Opcode::wait, 0, 1, 0, ChannelType::port);
+  };
+  copy(plan, in(0), scratch(0));
+  push(Opcode::put_with_signal);
+  nop(plan);
+  copy(plan, in(1), scratch(0));
+  EXPECT_EQ(races(plan),
+            "this overwrites scratch[0:1] of rank 0, which the proxy reads at its leisure: nothing waits "
+            "until it has "
+            "done so at 0.0.3\n  it was handed to the proxy here at 0.0.1\n");
+  plan = two_ranks();
+  copy(plan, in(0), scratch(0));
+  push(Opcode::put_with_signal_and_flush);
+  copy(plan, in(1), scratch(0));
+  copy(plan, scratch(0), out(0), 0, 1);
+  EXPECT_EQ(races(plan), "");
+  // A flush says that the proxy has read, not that the data has arrived.
+  plan = two_ranks();
+  add(block(plan), Opcode::put, {in(0)}, {at(2, 0)}, {0}, ChannelType::port);
+  control(plan, Opcode::flush, 0, 0, 0, ChannelType::port);
+  hand_over(plan, 0);
+  copy(plan, scratch(0), out(0), 0, 1);
+  EXPECT_NE(races(plan), "");
+  // The channel's own signal comes behind the data.
+  plan = two_ranks();
+  add(block(plan), Opcode::put, {in(0)}, {at(2, 0)}, {0}, ChannelType::port);
+  hand_over(plan, 0);
+  control(plan, Opcode::signal, 0, 0, 0, ChannelType::port);
+  control(plan, Opcode::wait, 0, 1, 0, ChannelType::port);
+  copy(plan, scratch(0), out(0), 0, 1);
+  EXPECT_EQ(races(plan), "");
+}
+
+TEST(Races, PacketsTellTheirReaderWhatTheirWriterHasRead) {
+  // Each rank sends its input, and puts what comes in its place.
+  Plan plan = two_ranks();
+  plan.collective = "allreduce";
+  plan.inplace = true;
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    ThreadBlock& sender = block(plan, rank, 0);
+    add(sender, Opcode::put_packets, {in(0, 4)}, {at(2, 0, 4)}, {}, ChannelType::memory);
+    // What the other block sends back was made of what the first has read.
+    add(block(plan, rank, 1), Opcode::read_put_packets, {scratch(0, 4)}, {at(2, 4, 4)}, {},
+        ChannelType::memory);
+    add(sender, Opcode::unpack_packets, {scratch(4, 4)}, {in(0, 4)});
+  }
+  EXPECT_EQ(races(plan), "");
+  EXPECT_EQ(replay(plan), "");
+  // These packets are not made of it.
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    add(block(plan, rank, 1), Opcode::copy, {scratch(0)}, {in(5)});
+    add(block(plan, rank, 1), Opcode::put_packets, {in(6)}, {at(2, 0)}, {}, ChannelType::memory);
+    add(block(plan, rank, 0), Opcode::copy, {scratch(1)}, {in(6)});
+  }
+  EXPECT_TRUE(has(races(plan), "overwrites input[6:7]")) << races(plan);
+}
+
+TEST(Races, ASlotIsWrittenOnceInALaunch) {
+  Plan plan = two_ranks();
+  add(block(plan), Opcode::copy_packets, {in(0)}, {scratch(0)});
+  nop(plan);
+  add(block(plan), Opcode::unpack_packets, {scratch(0)}, {out(0)});
+  EXPECT_EQ(races(plan), "");
+  add(block(plan), Opcode::copy_packets, {in(1)}, {scratch(0)});
+  EXPECT_NE(races(plan), "");
+}
+
+TEST(Races, GroupsShareAnOperand) {
+  Plan plan = two_ranks();
+  const auto slice = [&](const Operand& from, const Operand& to, uint32_t member, uint32_t of) {
+    Op& op = add(block(plan, 0, member), Opcode::copy, {from}, {to});
+    op.group_index = member;
+    op.group_size = of;
+  };
+  for (uint32_t member = 0; member < 2; ++member) slice(in(0, 3), scratch(0, 3), member, 2);
+  for (uint32_t on = 0; on < 2; ++on) nop(plan, 0, on);
+  for (uint32_t member = 0; member < 2; ++member) slice(scratch(0, 3), out(0, 3), member, 2);
+  EXPECT_EQ(races(plan), "");
+  // The same bytes if all come out even, but who has the middle chunk depends on the message.
+  plan = two_ranks();
+  for (uint32_t member = 0; member < 2; ++member) slice(in(0, 3), scratch(0, 3), member, 2);
+  for (uint32_t on = 0; on < 2; ++on) nop(plan, 0, on);
+  copy(plan, scratch(0), out(0), 0);
+  EXPECT_NE(races(plan), "");
+}
+
+TEST(Races, OperandsThatOverlap) {
+  Plan plan = two_ranks();
+  copy(plan, scratch(0, 2), scratch(1, 2));
+  EXPECT_TRUE(has(races(plan), "operands of this overlap in scratch[1:3] of rank 0"));
+  plan = two_ranks();
+  copy(plan, scratch(0, 2), scratch(0, 2));
+  EXPECT_EQ(races(plan), "");
+}
+
+TEST(Races, SwitchReadsWhatWasReleased) {
+  for (const bool released : {false, true}) {
+    Plan plan = two_ranks();
+    for (uint32_t rank = 0; rank < 2; ++rank) copy(plan, in(0), scratch(0), 0, rank);
+    hand_over(plan, 1);
+    if (released)
+      hand_over(plan, 0);
+    else
+      nop(plan);
+    add(block(plan), Opcode::switch_reduce, {at(1, 0)}, {out(0)}, {}, ChannelType::switched);
+    EXPECT_EQ(races(plan).empty(), released) << races(plan);
+  }
+}
+
+TEST(Races, InPlaceInputIsOutput) {
+  Plan plan = two_ranks();
+  plan.collective = "allreduce";
+  copy(plan, in(0), scratch(0), 0);
+  copy(plan, scratch(1), out(0), 1);
+  EXPECT_EQ(races(plan), "");
+  plan.inplace = true;
+  EXPECT_TRUE(has(races(plan), "overwrites output[0:1] of rank 0, which another operation reads"));
+}
+
+TEST(Races, CompetitorsInEveryOrder) {
+  // A lock keeps them apart, whoever comes first.
+  Plan plan = two_ranks();
+  plan.gpus[0].semaphores[0] = 1;
+  for (uint32_t on = 0; on < 2; ++on) {
+    control(plan, Opcode::sem_acquire, 0, 0, on);
+    add(block(plan, 0, on), Opcode::reduce, {scratch(0), in(on)}, {scratch(0)});
+    control(plan, Opcode::sem_release, 0, 0, on);
+  }
+  EXPECT_EQ(races(plan), "");
+  plan.gpus[0].semaphores[0] = 2;
+  EXPECT_NE(races(plan), "");
+}
+
+/// A block fills scratch turn by turn and another empties it; `room` turns may be under way.
+Plan ring_of_chunks(bool back) {
+  Plan plan = two_ranks();
+  plan.gpus[0].semaphores = {0, 1, 0};
+  for (uint32_t on = 0; on < 2; ++on) {
+    Op& loop = append(block(plan, 0, on), Opcode::pipeline, {}, {});
+    loop.unit_bytes = 16;
+    loop.chunks = 1;
+    loop.body = back ? 3 : 2;
+    if (back) control(plan, Opcode::sem_acquire, on == 0 ? 1 : 0, 0, on);
+    // Packets stay at the beginning of their slot's unit; plain units advance.
+    if (!back && on == 1) control(plan, Opcode::sem_acquire, 0, 0, on);
+    if (on == 0)
+      copy(plan, in(0), scratch(0), 0);
+    else
+      copy(plan, scratch(0), out(0), 1);
+    if (back || on == 0) control(plan, Opcode::sem_release, on == 0 ? 0 : 1, 0, on);
+  }
+  return plan;
+}
+
+TEST(Races, PipelinesAdvanceUnitByUnit) {
+  EXPECT_EQ(races(ring_of_chunks(true)), "");
+  EXPECT_EQ(races(ring_of_chunks(false)), "");
+  // Without a token each turn reads what is being written.
+  Plan plan = ring_of_chunks(false);
+  plan.gpus[0].threadblocks[1].ops[1].code = Opcode::sem_release;
+  plan.gpus[0].threadblocks[0].ops[2].code = Opcode::sem_acquire;
+  EXPECT_NE(races(plan), "");
+}
+
+TEST(Replay, ScratchIsUsedAgain) {
+  // Rank 0 may be a launch ahead of rank 1, which still reads what was put.
+  Plan plan = two_ranks();
+  put(plan, in(0), 2, 0);
+  hand_over(plan, 0);
+  copy(plan, scratch(0), out(0), 0, 1);
+  EXPECT_EQ(races(plan), "");
+  EXPECT_EQ(replay(plan),
+            "this overwrites scratch[0:1] of rank 1, which an earlier launch reads: nothing orders the "
+            "two at 0.0.0\n"
+            "  the other operation is here at 1.0.1\n");
+  hand_over(plan, 1);
+  EXPECT_EQ(replay(plan), "");
+}
+
+TEST(Replay, TwoBanksAreOneLaunchMore) {
+  // Each rank hears of the other once a launch: with one bank that is too late.
+  Plan plan = two_ranks();
+  for (uint32_t rank = 0; rank < 2; ++rank) put(plan, in(0), 2, 0, rank);
+  for (uint32_t rank = 0; rank < 2; ++rank) control(plan, Opcode::signal, 0, rank);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    control(plan, Opcode::wait, 0, rank);
+    copy(plan, scratch(0), out(0), 0, rank);
+  }
+  EXPECT_EQ(races(plan), "");
+  EXPECT_TRUE(has(replay(plan), "overwrites scratch[0:1] of rank 1, which an earlier launch reads"));
+  plan.use_double_scratch_buffer = true;
+  EXPECT_EQ(replay(plan), "");
+}
+
+TEST(Replay, PacketsOfWhoHearsNothing) {
+  // Rank 1 never answers: rank 0 overwrites packets before they are read.
+  Plan plan = two_ranks();
+  add(block(plan), Opcode::put_packets, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
+  add(block(plan, 1), Opcode::unpack_packets, {scratch(0)}, {out(0)});
+  EXPECT_EQ(races(plan), "");
+  EXPECT_TRUE(
+      has(replay(plan), "overwrites packets of scratch[0:1] of rank 1, which an earlier launch reads"));
+  add(block(plan, 1), Opcode::put_packets, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
+  add(block(plan), Opcode::unpack_packets, {scratch(0)}, {out(0)});
+  EXPECT_EQ(replay(plan), "");
+}
+
+}  // namespace
+}  // namespace chorale

@@ -1,0 +1,186 @@
+// Outputs that do not hold what their collective promises, told addend by addend.
+
+#include "tests/unit/proof/findings.hpp"
+
+namespace chorale {
+namespace {
+
+std::string values(const Plan& plan) { return found(pass::values, plan); }
+
+/// Two ranks with `in` and `out` chunks.
+Plan collective(const char* name, uint64_t in, uint64_t out) {
+  Plan plan = two_ranks();
+  plan.collective = name;
+  for (Gpu& gpu : plan.gpus) {
+    gpu.chunks[0] = in;
+    gpu.chunks[1] = out;
+  }
+  return plan;
+}
+
+/// Every rank puts its input into the peer's scratch, and adds what it gets.
+Plan all_reduce() {
+  Plan plan = collective("allreduce", 2, 2);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    add(block(plan, rank), Opcode::put, {in(0, 2)}, {at(2, 0, 2)}, {}, ChannelType::memory);
+    control(plan, Opcode::signal, 0, rank);
+    control(plan, Opcode::wait, 0, rank);
+    for (uint64_t chunk = 0; chunk < 2; ++chunk)
+      add(block(plan, rank), Opcode::reduce, {in(chunk), scratch(chunk)}, {out(chunk)});
+  }
+  return plan;
+}
+
+Operand& operand(Plan& plan, uint32_t rank, uint32_t op, uint32_t position) {
+  ThreadBlock& of = block(plan, rank);
+  return of.operands[of.ops[op].first_operand + position];
+}
+
+TEST(Values, AllReduce) {
+  EXPECT_EQ(values(all_reduce()), "");
+  Plan plan = all_reduce();
+  operand(plan, 1, 4, 1) = in(1);
+  EXPECT_EQ(values(plan),
+            "output[1:2] of rank 1 does not hold what it should: it has input[1:2] of rank 1 twice, it lacks "
+            "input[1:2] of rank 0 at 1.0.4\n");
+  plan = all_reduce();
+  operand(plan, 0, 3, 1) = scratch(1);
+  EXPECT_EQ(values(plan),
+            "output[0:1] of rank 0 does not hold what it should: it has input[1:2] of rank 1, which does not "
+            "belong "
+            "there, it lacks input[0:1] of rank 1 at 0.0.3\n");
+  plan = all_reduce();
+  operand(plan, 0, 3, 1) = scratch(5);
+  EXPECT_EQ(values(plan),
+            "output[0:1] of rank 0 does not hold what it should: it has what scratch[5:6] of rank 0 held "
+            "before the "
+            "launch, which does not belong there, it lacks input[0:1] of rank 1 at 0.0.3\n");
+  plan = all_reduce();
+  block(plan, 0).ops.pop_back();
+  EXPECT_EQ(values(plan), "output[1:2] of rank 0 is never written\n");
+}
+
+TEST(Values, TheOrderOfAddendsAndTheOperatorDoNotMatter) {
+  Plan plan = all_reduce();
+  std::swap(operand(plan, 0, 3, 0), operand(plan, 0, 3, 1));
+  EXPECT_EQ(values(plan), "");
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    for (Op& op : block(plan, rank).ops) op.reduce_op = ReduceOp::max;
+  }
+  EXPECT_EQ(values(plan), "");
+}
+
+TEST(Values, SeveralOperators) {
+  Plan plan = all_reduce();
+  add(block(plan), Opcode::reduce, {scratch(0), scratch(1)}, {scratch(2)});
+  add(block(plan), Opcode::reduce, {in(0), scratch(2)}, {out(0)}).reduce_op = ReduceOp::max;
+  EXPECT_EQ(values(plan), "output[0:1] of rank 0 is made with several reduction operators at 0.0.6\n");
+}
+
+TEST(Values, InPlaceInputIsOverwritten) {
+  Plan plan = all_reduce();
+  plan.inplace = true;
+  EXPECT_EQ(values(plan), "");
+  // In place the second addition finds the result of the first.
+  for (uint32_t rank = 0; rank < 2; ++rank)
+    add(block(plan, rank), Opcode::reduce, {in(0), scratch(0)}, {out(0)});
+  EXPECT_EQ(
+      values(plan),
+      "output[0:1] of rank 0 does not hold what it should: it has input[0:1] of rank 1 twice at 0.0.5\n"
+      "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 0 twice at 1.0.5\n");
+  plan.inplace = false;
+  EXPECT_EQ(values(plan), "");
+}
+
+TEST(Values, OthersOfTheirOwnKind) {
+  // Each rank copies to itself what it would get if it were alone.
+  const auto of = [](const char* name, uint64_t ins, uint64_t outs) {
+    Plan plan = collective(name, ins, outs);
+    for (uint32_t rank = 0; rank < 2; ++rank) {
+      const uint64_t n = std::min(ins, outs);
+      add(block(plan, rank), Opcode::copy, {in(0, n)}, {out(0, n)});
+    }
+    return values(plan);
+  };
+  EXPECT_EQ(of("allgather", 1, 2),
+            "output[1:2] of rank 0 is never written\n"
+            "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 1, which does not "
+            "belong "
+            "there, it lacks input[0:1] of rank 0 at 1.0.0\n"
+            "output[1:2] of rank 1 is never written\n");
+  EXPECT_EQ(of("alltoall", 2, 2),
+            "output[1:2] of rank 0 does not hold what it should: it has input[1:2] of rank 0, which does not "
+            "belong "
+            "there, it lacks input[0:1] of rank 1 at 0.0.0\n"
+            "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 1, which does not "
+            "belong "
+            "there, it lacks input[1:2] of rank 0 at 1.0.0\n");
+  EXPECT_EQ(of("broadcast", 1, 1),
+            "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 1, which does not "
+            "belong "
+            "there, it lacks input[0:1] of rank 0 at 1.0.0\n");
+  EXPECT_EQ(of("reducescatter", 2, 1),
+            "output[0:1] of rank 0 does not hold what it should: it lacks input[0:1] of rank 1 at 0.0.0\n"
+            "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 1, which does not "
+            "belong "
+            "there, it lacks input[1:2] of rank 0, it lacks input[1:2] of rank 1 at 1.0.0\n");
+  EXPECT_EQ(of("sendrecv", 2, 2), "");
+  EXPECT_EQ(of("test", 2, 1), "");
+}
+
+TEST(Values, AuthorsOwn) {
+  Plan plan = collective("custom", 2, 1);
+  plan.extension.post = {{{{0, 0}, {0, 1}}}, {{{0, 1}}}};
+  add(block(plan), Opcode::reduce, {in(0), in(1)}, {out(0)});
+  add(block(plan), Opcode::put, {in(1)}, {at(1, 0)}, {}, ChannelType::memory);
+  EXPECT_EQ(values(plan), "");
+  operand(plan, 0, 1, 0) = in(0);
+  EXPECT_EQ(values(plan),
+            "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 0, which does not "
+            "belong "
+            "there, it lacks input[1:2] of rank 0 at 0.0.1\n");
+}
+
+TEST(Values, GroupsAndPipelinesCoverTheirOperands) {
+  Plan plan = collective("broadcast", 3, 3);
+  for (uint32_t member = 0; member < 2; ++member) {
+    Op& op = add(block(plan, 0, member), Opcode::put, {in(0, 3)}, {at(1, 0, 3)}, {}, ChannelType::memory);
+    op.group_index = member;
+    op.group_size = 2;
+    Op& loop = append(block(plan, 1, member), Opcode::pipeline, {}, {});
+    loop.unit_bytes = 16;
+    loop.chunks = 3;
+    loop.body = 1;
+    append(block(plan, 1, member), Opcode::nop, {}, {});
+  }
+  Op& loop = append(block(plan), Opcode::pipeline, {}, {});
+  loop.unit_bytes = 16;
+  loop.chunks = 3;
+  loop.body = 1;
+  append(block(plan), Opcode::copy, std::vector{in(0, 3)}, std::vector{out(0, 3)});
+  EXPECT_EQ(values(plan), "");
+  // One member of three does not do two thirds of the work of two.
+  for (uint32_t member = 0; member < 2; ++member) block(plan, 0, member).ops[0].group_size = 3;
+  EXPECT_EQ(values(plan), "output[2:3] of rank 1 is never written\n");
+  // A pipeline that is shorter than what it moves leaves the rest.
+  block(plan).ops[1].chunks = 2;
+  EXPECT_NE(values(plan).find("output[2:3] of rank 0 is never written"), std::string::npos);
+}
+
+TEST(Values, PacketsAndProxiesCarryThem) {
+  Plan plan = collective("sendrecv", 1, 1);
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    add(block(plan, rank), Opcode::put_packets, {in(0)}, {at(2, 0)}, {0}, ChannelType::port);
+    add(block(plan, rank), Opcode::unpack_packets, {scratch(0)}, {out(0)});
+  }
+  EXPECT_EQ(values(plan), "");
+  // The packets of a launch are not the plain bytes of scratch.
+  block(plan).ops[1].code = Opcode::copy;
+  EXPECT_EQ(values(plan),
+            "output[0:1] of rank 0 does not hold what it should: it has what scratch[0:1] of rank 0 held "
+            "before the "
+            "launch, which does not belong there, it lacks input[0:1] of rank 0 at 0.0.1\n");
+}
+
+}  // namespace
+}  // namespace chorale
