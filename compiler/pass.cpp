@@ -1,10 +1,11 @@
 // Running the pass table.
 
-#include <algorithm>
 #include <iterator>
+#include <optional>
 #include <stdexcept>
 
 #include "chorale/compile.hpp"
+#include "chorale/proof.hpp"
 #include "limits.hpp"
 #include "roles.hpp"
 
@@ -22,11 +23,6 @@ struct Rewrite {
 
 constexpr Check checks[] = {
 #define CHECK(name, summary) {pass::name},
-#include "chorale/passes.def"
-};
-
-constexpr Check proofs[] = {
-#define PROOF(name, summary) {pass::name},
 #include "chorale/passes.def"
 };
 
@@ -73,6 +69,26 @@ Diagnostics check_instances(const Plan& plan, uint32_t instances) {
   return {};
 }
 
+/// The rewrite without which a proof finds nothing; null if there is none.
+const Rewrite* find_culprit(const Plan& recorded, const CompileOptions& options, const std::string& proof) {
+  std::vector<std::string> others(std::begin(proof_names), std::end(proof_names));
+  std::erase(others, proof);
+  for (const Rewrite& culprit : rewrites) {
+    Plan plan = recorded;
+    bool changes = false;
+    for (const Rewrite& rewrite : rewrites) {
+      if (&rewrite == &culprit) {
+        Plan copy = plan;
+        changes = rewrite.run(copy, options);
+      } else {
+        rewrite.run(plan, options);
+      }
+    }
+    if (changes && check(plan).empty() && prove(plan, others).empty()) return &culprit;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Diagnostics check(const Plan& plan) {
@@ -90,22 +106,15 @@ Diagnostics check(const Plan& plan) {
   return findings;
 }
 
-Diagnostics prove(const Plan& plan, const std::vector<std::string>& allow) {
-  Diagnostics findings;
-  for (size_t at = 0; at < std::size(proofs) && findings.empty(); ++at) {
-    const auto left_out = [&](std::string_view name) {
-      return std::find(allow.begin(), allow.end(), name) != allow.end();
-    };
-    if (!left_out(all_proofs) && !left_out(proof_names[at])) proofs[at].run(plan, findings);
-  }
-  return findings;
-}
-
 Diagnostics compile(Plan& plan, const CompileOptions& options) {
+  if (options.certify) require_all_proofs(options.allow);
   Diagnostics findings = check(plan);
   if (!findings.empty()) return findings;
   findings = check_instances(plan, options.instances);
   if (!findings.empty()) return findings;
+  // Of a large plan a second copy may be too much.
+  std::optional<Plan> recorded;
+  if (operations(plan) < many_operations && wants_proofs(options.allow)) recorded = plan;
   // The checks of a large plan take longer than its rewrites: there they are run once, behind all of them.
   const bool often = operations(plan) < many_operations;
   std::string suspects;  // what has changed the plan since it was last checked
@@ -123,8 +132,18 @@ Diagnostics compile(Plan& plan, const CompileOptions& options) {
     suspects.clear();
   }
   Diagnostics of_target = check(plan, options.target, options.allow);
-  findings = prove(plan, options.allow);
+  const Proof proof = prove_plan(plan, options.allow, options.certify);
+  findings = proof.diagnostics();
+  const Rewrite* const culprit =
+      recorded && !findings.empty() ? find_culprit(*recorded, options, findings[0].check) : nullptr;
+  for (Diagnostic& finding : findings) {
+    if (!culprit) break;
+    finding.help = "without the rewrite " + std::string(culprit->name) +
+                   " this is not found: it is a bug in the rewrite, not in your program";
+  }
   std::move(of_target.begin(), of_target.end(), std::back_inserter(findings));
+  if (options.certify && options.target == Target::chorale && findings.empty())
+    plan.extension.verified = certificate(plan, proof.facts);
   return findings;
 }
 

@@ -69,6 +69,7 @@ void Recording::set_options(const ProgramOptions& options, Here at) {
   compile_options_.target = options.target;
   plan_.protocol = options.protocol;
   plan_.reuse_resources = options.reuse_resources;
+  plan_.extension.bounded_proof = options.bounded_proof;
   plan_.use_double_scratch_buffer = options.use_double_scratch_buffer;
   plan_.threads_per_block = uint64_t(within("threads_per_block", options.threads_per_block, 1, 1024));
   plan_.buffer_alignment = uint64_t(within("buffer_alignment", options.buffer_alignment, 1, max_count));

@@ -9,6 +9,7 @@
 #include "agreement.hpp"
 #include "backend.hpp"
 #include "bindings.hpp"
+#include "chorale/proof.hpp"
 #include "interpreter/layout.hpp"
 #include "interpreter/plan_hash.hpp"
 #include "launch_count.hpp"
@@ -28,7 +29,7 @@ struct Executor::State {
   /// Plans by where they are: hashing their text takes too long for every call.
   struct Known {
     const Plan* plan;
-    uint64_t memory_hash, content_hash;
+    uint64_t memory_hash, plan_hash;
   };
   static constexpr size_t most_known = 256;
   std::vector<Known> known;
@@ -51,19 +52,36 @@ struct Executor::State {
     }
   }
 
+  /// A certificate that does not hold is refused, and where one is asked for that there is none.
+  void look_at_certificate(const Plan& plan) const {
+    if (plan.extension.verified.empty() && !config.require_proof.value) return;
+    const std::string wrong = refute_certificate(plan);
+    if (wrong.empty()) return;
+    const std::string asked = config.require_proof.value
+                                  ? fmt::format("; require_proof is set ({})", config.require_proof.from)
+                                  : "";
+    throw UsageError(
+        fmt::format("plan '{}' has no certificate that holds: {}{}. Prove it with chorale check --certify",
+                    plan.name, wrong, asked));
+  }
+
   uint64_t hash_of(const Plan& plan) {
     const uint64_t hash = interpreter::memory_hash(plan, uint32_t(world.rank()));
     for (size_t look = 0; look < known.size(); ++look) {
       const size_t at = (last_known + look) % known.size();
       if (known[at].plan != &plan) continue;
       last_known = at;
-      if (known[at].memory_hash != hash) known[at] = {&plan, hash, interpreter::content_hash(plan)};
-      return known[at].content_hash;
+      if (known[at].memory_hash != hash) {
+        look_at_certificate(plan);
+        known[at] = {&plan, hash, content_hash(plan)};
+      }
+      return known[at].plan_hash;
     }
+    look_at_certificate(plan);
     if (known.size() == most_known) known.erase(known.begin());
-    known.push_back({&plan, hash, interpreter::content_hash(plan)});
+    known.push_back({&plan, hash, content_hash(plan)});
     last_known = known.size() - 1;
-    return known.back().content_hash;
+    return known.back().plan_hash;
   }
 
   /// The binding for a call, made if there is none; null if there is nothing to do.
@@ -80,10 +98,6 @@ struct Executor::State {
     if (plan.ranks() != uint32_t(world.ranks())) {
       throw UsageError(fmt::format("plan '{}' is for {} ranks, but the world has {}", plan.name, plan.ranks(),
                                    world.ranks()));
-    }
-    if (config.require_proof.value && plan.extension.verified.empty()) {
-      throw UsageError(fmt::format("plan '{}' carries no proof, which require_proof asks for ({})", plan.name,
-                                   config.require_proof.from));
     }
     const Call call{hash_of(plan), arguments.bytes, arguments.dtype,
                     arguments.op ? int32_t(*arguments.op) : -1, arguments.packet.value_or(packet)};

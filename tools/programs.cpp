@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "chorale/json.hpp"
+#include "chorale/proof.hpp"
 #include "tools/source.hpp"
 
 namespace chorale::tools {
@@ -125,6 +126,7 @@ Built build_program(const std::string& name, const dsl::Parameters::Settings& se
     CompileOptions options = program.compile_options();
     if (!aim.target.empty()) options.target = target_of(aim.target);
     options.allow = aim.allow;
+    options.certify = aim.certify;
     dsl::Compiled compiled = std::move(program).compile(options);
     return {std::move(compiled.plan), std::move(compiled.diagnostics)};
   } catch (const std::invalid_argument& error) {
@@ -152,13 +154,16 @@ Plan load_plan(const std::string& path) {
   }
 }
 
-Diagnostics check_plan(const Plan& plan, const Aim& aim) {
+Diagnostics check_plan(const Plan& plan, const Aim& aim, ProofFacts* facts) {
   Diagnostics findings = chorale::check(plan);
   if (!findings.empty()) return findings;
   try {
     Diagnostics of_target =
         chorale::check(plan, aim.target.empty() ? Target::chorale : target_of(aim.target), aim.allow);
-    findings = prove(plan, aim.allow);
+    if (aim.certify) require_all_proofs(aim.allow);
+    Proof proof = prove_plan(plan, aim.allow, aim.certify);
+    findings = proof.diagnostics();
+    if (facts) *facts = std::move(proof.facts);
     std::move(of_target.begin(), of_target.end(), std::back_inserter(findings));
     return findings;
   } catch (const std::invalid_argument& error) {

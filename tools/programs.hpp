@@ -12,6 +12,10 @@
 #include "chorale/target.hpp"
 #include "tools/command.hpp"
 
+namespace chorale {
+struct ProofFacts;
+}
+
 namespace chorale::tools {
 
 /// What names a plan.
@@ -38,6 +42,7 @@ dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words);
 struct Aim {
   std::string target;  ///< empty: as the program says
   std::vector<std::string> allow;
+  bool certify = false;  ///< of build_program(): see CompileOptions
 };
 
 /// Adds both options to a command.
@@ -59,8 +64,9 @@ Built build_program(const std::string& name, const dsl::Parameters::Settings&, c
 /// \throws Failure plan_wrong if the text is no plan, command_wrong if it cannot be read
 Plan load_plan(const std::string& path);
 
-/// What the checks find, and those of the target (ours if `aim` names none) if they find nothing.
-Diagnostics check_plan(const Plan&, const Aim&);
+/// What the checks find, and if they find nothing the proofs and the checks of the target (ours if `aim`
+/// names none). \param facts  if not null, what is true of a plan in which nothing is found
+Diagnostics check_plan(const Plan&, const Aim&, ProofFacts* facts = nullptr);
 
 /// Declares -o: where write_plan() writes.
 void declare_plan_output(CLI::App&, std::string& output);

@@ -8,6 +8,7 @@
 #include <array>
 #include <chorale/dsl.hpp>
 #include <chorale/json.hpp>
+#include <chorale/proof.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -37,13 +38,20 @@ std::filesystem::path temporary(const char* ending) {
   return std::filesystem::temp_directory_path() / ("bench_compile." + std::to_string(getpid()) + ending);
 }
 
+/// Proofs are another benchmark: bench/check.
+dsl::Compiled compile_unproved(dsl::Program program) {
+  CompileOptions options = program.compile_options();
+  options.allow.emplace_back(all_proofs);
+  return std::move(program).compile(options);
+}
+
 Sample compile_here(const std::string& name, int ranks) {
   Sample sample;
   const double start = cpu_seconds();
   dsl::Program program = dsl::build(name, {{"ranks", std::to_string(ranks)}});
   const double recorded = cpu_seconds();
   const uint64_t calls = program.recorded_ops() * program.compile_options().instances;
-  const dsl::Compiled compiled = std::move(program).compile();
+  const dsl::Compiled compiled = compile_unproved(std::move(program));
   if (!compiled.ok()) {
     std::fprintf(stderr, "%s", render(compiled.plan, compiled.diagnostics).c_str());
     std::_Exit(1);
@@ -99,7 +107,7 @@ Sample measure(const std::string& program, int ranks) {
 }
 
 LoadTimes measure_loading(const std::string& program, int ranks) {
-  const dsl::Compiled compiled = dsl::build(program, {{"ranks", std::to_string(ranks)}}).compile();
+  const dsl::Compiled compiled = compile_unproved(dsl::build(program, {{"ranks", std::to_string(ranks)}}));
   const std::filesystem::path json = temporary(".json"), cbor = temporary(".cbor");
   std::ofstream json_file(json, std::ios::binary), cbor_file(cbor, std::ios::binary);
   write(compiled.plan, json_file);

@@ -1,8 +1,8 @@
 // Every packet that an operation waits for is written by some operation of the plan, whichever and whenever:
 // if none does, the wait never ends. Order is not looked at here.
 //
-// A "test" collective promises nothing and may be an operation by itself, as in MSCCL++'s unit tests, which
-// read packets of nobody: it is left to who runs it.
+// A "test" collective may be an operation by itself, as in MSCCL++'s unit tests, which read packets of
+// nobody: it is left to the proof of deadlock, which can be left out.
 //
 // Costs O(n log n) for the operands that are packets.
 

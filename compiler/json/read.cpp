@@ -156,6 +156,8 @@ void read_extension(Plan& plan, const Node& node) {
                 [](auto& parts, const Node& segment) { read_list(segment, parts, read_contribution); });
     });
   }
+  if (const std::optional<Node> bounded = fields.find("bounded_proof"))
+    own.bounded_proof = bounded->boolean();
   if (const std::optional<Node> lines = fields.find("source"))
     read_list(*lines, plan.source, read_source_line);
   for (const auto& [key, text] : {std::pair("verified", &own.verified), std::pair("host", &own.host)}) {

@@ -279,7 +279,8 @@ void Writer::extension() {
   const bool rooted = plan_.collective == "broadcast" || own.root;
   const bool segmented = own.input_segments || own.output_segments;
   const bool any = rooted || segmented || !own.requirements.empty() || !own.post.empty() ||
-                   !plan_.source.empty() || !own.verified.empty() || !own.host.empty() || own.extra;
+                   !plan_.source.empty() || own.bounded_proof || !own.verified.empty() || !own.host.empty() ||
+                   own.extra;
   if (!any) return;
   put(text, ",\n  \"chorale\": {\n    \"version\": \"1.0\"");
   if (!own.requirements.empty()) {
@@ -297,6 +298,7 @@ void Writer::extension() {
     put(text, ",\n    \"segments\": [", own.input_segments, ",", own.output_segments, "]");
   }
   if (!own.post.empty()) post();
+  if (own.bounded_proof) put(text, ",\n    \"bounded_proof\": true");
   if (!plan_.source.empty()) {
     put(text, ",\n    \"source\": ");
     lines(plan_.source, "    ",

@@ -42,7 +42,7 @@ void Clock::drop() {
 
 uint32_t Clock::operator[](uint32_t chain) const {
   const Leaf* const leaf = node_ ? node_->leaves[chain / Leaf::size] : nullptr;
-  return leaf ? leaf->at[chain % Leaf::size] : 0;
+  return leaf ? uint32_t(leaf->at[chain % Leaf::size]) : 0;
 }
 
 Clock::Node& Clock::own() {
@@ -71,12 +71,14 @@ Clock::Leaf& Clock::own_leaf(uint32_t at) {
     --leaf->uses;
     leaf = copy;
   }
+  leaf->writer = writer_;
+  leaf->write = ++writes_;
   return *leaf;
 }
 
 void Clock::raise(uint32_t chain, uint32_t segment) {
   if ((*this)[chain] >= segment) return;
-  own_leaf(chain / Leaf::size).at[chain % Leaf::size] = segment;
+  own_leaf(chain / Leaf::size).at[chain % Leaf::size] = int32_t(segment);
 }
 
 void Clock::join(const Clock& other) {
@@ -89,12 +91,14 @@ void Clock::join(const Clock& other) {
     Leaf* const mine = node_->leaves[at];
     Leaf* const theirs = other.node_->leaves[at];
     if (!theirs || mine == theirs) continue;
-    bool ahead = false, behind = false;  // of theirs, somewhere
-    for (uint32_t k = 0; mine && k < Leaf::size; ++k) {
-      ahead |= mine->at[k] > theirs->at[k];
-      behind |= mine->at[k] < theirs->at[k];
+    const bool comparable = mine && mine->writer && mine->writer == theirs->writer;
+    if (comparable && mine->write > theirs->write) continue;
+    int32_t ahead = 0, behind = 0;  // of theirs, somewhere; not bool: this loop is most of a large proof
+    for (uint32_t k = 0; mine && !comparable && k < Leaf::size; ++k) {
+      ahead |= -int32_t(mine->at[k] > theirs->at[k]);
+      behind |= -int32_t(mine->at[k] < theirs->at[k]);
     }
-    if (mine && !behind) continue;
+    if (mine && !comparable && !behind) continue;
     if (!ahead) {
       Leaf*& slot = own().leaves[at];
       room_->drop(slot);

@@ -1,7 +1,8 @@
 #pragma once
 /// \file
 /// Vector clocks of many chains. Copies share what they have in common: a clock is a list of leaves of 64
-/// counts, and both are copied only when they are written.
+/// counts, and both are copied only when they are written. Who wrote a leaf is kept with it: of two leaves of
+/// one writer, whose clock only grows, the later one knows all that the other does.
 
 #include <cstdint>
 #include <deque>
@@ -19,12 +20,16 @@ class Clock {
   explicit Clock(Room& room) : room_(&room) {}
   Clock(const Clock& other) : room_(other.room_), node_(other.node_) { keep(); }
   Clock(Clock&& other) noexcept : room_(other.room_), node_(other.node_) { other.node_ = nullptr; }
+  /// Takes what the other knows, and stays who it is.
   Clock& operator=(Clock other) noexcept {
     std::swap(room_, other.room_);
     std::swap(node_, other.node_);
     return *this;
   }
   ~Clock() { drop(); }
+
+  /// Promises that this object will never know less than it did. `writer`: not 0, and no other's.
+  void name(uint32_t writer) { writer_ = writer; }
 
   uint32_t operator[](uint32_t chain) const;
   void raise(uint32_t chain, uint32_t segment);
@@ -43,12 +48,14 @@ class Clock {
 
   Room* room_ = nullptr;
   Node* node_ = nullptr;
+  uint32_t writer_ = 0, writes_ = 0;
 };
 
 struct Clock::Leaf {
   static constexpr uint32_t size = 64;
   uint32_t uses;
-  uint32_t at[size];
+  uint32_t writer, write;  ///< 0: of no one that only grows
+  int32_t at[size];        ///< signed, which is what every processor compares many at a time
 };
 
 struct Clock::Node {

@@ -6,15 +6,13 @@
 //
 // Costs O(n log n) for the operations in all turns of their pipelines, times the orders of those who compete.
 
+#include "deadlock.hpp"
+
 #include <set>
 
-#include "chorale/compile.hpp"
-#include "executions.hpp"
-
-namespace chorale {
+namespace chorale::proof {
 namespace {
 
-using namespace proof;
 using Kind = Step::Kind;
 using State = Chain::State;
 
@@ -23,7 +21,7 @@ constexpr size_t max_notes = 10;
 
 class Stuck {
  public:
-  Stuck(const Player& player, Report& report) : player_(player), report_(report) {}
+  Stuck(const Player& player, Findings& findings) : player_(player), findings_(findings) {}
 
   void say() {
     const std::vector<Chain>& chains = player_.chains();
@@ -56,11 +54,13 @@ class Stuck {
   }
 
   void say_cycle(std::span<const Link> links) {
-    Diagnostic& finding = report_.add(player_.chains()[links[0].chain].place(),
-                                      what(links[0].chain) + " never ends: it is one of a cycle of " +
-                                          count(links.size(), "wait") +
-                                          ", each of which comes before what would answer the one before it",
-                                      "let one of them come later, or the signal that it holds up earlier");
+    Finding& found = findings_.add(
+        ProofName::deadlock, Finding::Kind::cycle, player_.chains()[links[0].chain].place(),
+        what(links[0].chain) + " never ends: it is one of a cycle of " + count(links.size(), "wait") +
+            ", each of which comes before what would answer the one before it",
+        "let one of them come later, or the signal that it holds up earlier");
+    Diagnostic& finding = found.diagnostic;
+    for (const Link& link : links) found.events.push_back(event(link.chain));
     for (size_t k = 0; k < links.size() && finding.notes.size() < max_notes; ++k) {
       const uint32_t next = links[(k + 1) % links.size()].chain;
       finding.notes.push_back({{}, links[k].answer, "this would answer it"});
@@ -76,7 +76,17 @@ class Stuck {
   }
 
   void say_unanswered(uint32_t at) {
-    report_.add(player_.chains()[at].place(), what(at) + " never ends: nothing that is left would answer it");
+    Finding& found =
+        findings_.add(ProofName::deadlock, Finding::Kind::unanswered, player_.chains()[at].place(),
+                      what(at) + " never ends: nothing that is left would answer it");
+    found.events.push_back(event(at));
+  }
+
+  ProofEvent event(uint32_t at) const {
+    ProofEvent event;
+    event.at = player_.chains()[at].place();
+    event.launch = player_.chains()[at].launch;
+    return event;
   }
 
   std::string what(uint32_t at) const {
@@ -147,21 +157,13 @@ class Stuck {
   }
 
   const Player& player_;
-  Report& report_;
+  Findings& findings_;
   Steps steps_;
   std::set<uint32_t> seen_;
 };
 
 }  // namespace
 
-void pass::deadlock(const Plan& plan, Diagnostics& out) {
-  Report report("deadlock", out);
-  for_each_execution(plan, report, [&](Player& player, Choices& choices) {
-    Observer nobody;
-    if (player.play(1, choices, nobody)) return true;
-    Stuck(player, report).say();
-    return false;
-  });
-}
+void tell_stuck(const Player& player, Findings& findings) { Stuck(player, findings).say(); }
 
-}  // namespace chorale
+}  // namespace chorale::proof

@@ -58,9 +58,19 @@ std::vector<Message> list_messages(const Plan& plan) {
   return messages;
 }
 
-bool Memory::Space::merge() {
+void Memory::Space::add(uint64_t at) {
+  if (pending.size() == limit) compact();
+  pending.push_back(at);
+}
+
+void Memory::Space::compact() {
   std::sort(pending.begin(), pending.end());
   pending.erase(std::unique(pending.begin(), pending.end()), pending.end());
+  limit = std::max(limit, 2 * pending.size());
+}
+
+bool Memory::Space::merge() {
+  compact();
   const size_t before = bounds.size();
   std::vector<uint64_t> all;
   all.reserve(before + pending.size());
@@ -75,8 +85,12 @@ size_t Memory::Space::find(uint64_t at) const {
   return size_t(std::lower_bound(bounds.begin(), bounds.end(), at) - bounds.begin());
 }
 
-Memory::Memory(const Plan& plan, const Message& message, bool one_storage)
-    : plan_(plan), message_(message), one_storage_(one_storage), spaces_(plan.gpus.size() * spaces_per_rank) {
+Memory::Memory(const Plan& plan, const Message& message, bool one_storage, Banks wanted)
+    : plan_(plan),
+      message_(message),
+      one_storage_(one_storage),
+      wanted_(wanted),
+      spaces_(plan.gpus.size() * spaces_per_rank) {
   for (const Gpu& gpu : plan.gpus) {
     for (const uint64_t chunks : gpu.chunks)
       fits_ &= chunks <= max_atoms / message.chunk / (plan.ranks() + 1);
@@ -110,7 +124,23 @@ Memory::Memory(const Plan& plan, const Message& message, bool one_storage)
     }
     cut_segments();
     again = merge() || first;
+    if (first && regular()) break;
   }
+  for (uint32_t at = packet_space; at < spaces_.size(); at += spaces_per_rank)
+    any_packets_ |= !spaces_[at].bounds.empty();
+  if (wanted_ != Banks::one && (any_packets_ || plan.use_double_scratch_buffer || wanted_ == Banks::two))
+    banks_ = 2;
+}
+
+/// All cells are equally large: then operands of one size have the same number, and parts of equal length
+/// too.
+bool Memory::regular() const {
+  uint64_t size = 0;
+  return std::all_of(spaces_.begin(), spaces_.end(), [&](const Space& space) {
+    if (space.bounds.empty()) return true;
+    if (!size) size = space.step;
+    return space.step != 0 && space.step == size;
+  });
 }
 
 bool Memory::merge() {
@@ -134,8 +164,8 @@ bool Memory::merge() {
 
 void Memory::cut(const Range& range) {
   if (range.begin == range.end) return;
-  spaces_[range.space].pending.push_back(range.begin);
-  spaces_[range.space].pending.push_back(range.end);
+  spaces_[range.space].add(range.begin);
+  spaces_[range.space].add(range.end);
 }
 
 void Memory::cut_alike(std::span<const Range> ranges) {
@@ -159,8 +189,7 @@ void Memory::cut_alike(std::span<const Range> ranges) {
   for (const Range& from : ranges) {
     for (const uint64_t at : bounds(from)) {
       for (const Range& to : ranges) {
-        std::vector<uint64_t>& pending = spaces_[to.space].pending;
-        if (&to != &from) pending.push_back(at - from.begin + to.begin);
+        if (&to != &from) spaces_[to.space].add(at - from.begin + to.begin);
       }
     }
   }
@@ -182,6 +211,7 @@ void Memory::cut_segments() {
     }
   };
   each([&](Space& space, const Range& all, uint64_t length, uint64_t) {
+    space.compact();
     for (const std::vector<uint64_t>* list : {&space.bounds, &space.pending}) {
       for (const uint64_t at : *list) {
         if (at >= all.begin && at < all.end) within.push_back((at - all.begin) % length);
@@ -197,7 +227,7 @@ void Memory::cut_segments() {
     }
     for (uint64_t part = 0; part < parts; ++part) {
       for (const uint64_t at : within) {
-        if (at < length) space.pending.push_back(all.begin + part * length + at);
+        if (at < length) space.add(all.begin + part * length + at);
       }
     }
   });
@@ -248,13 +278,21 @@ Range Memory::range(const Access& access, const Op& op, const Turn& turn) const 
 
 bool Memory::banked(uint32_t space) const {
   const uint32_t kind = space % spaces_per_rank;
-  return kind == packet_space || (kind == uint32_t(BufferKind::scratch) && plan_.use_double_scratch_buffer);
+  if (wanted_ == Banks::one) return false;
+  return kind == packet_space || (kind == uint32_t(BufferKind::scratch) &&
+                                  (plan_.use_double_scratch_buffer || wanted_ == Banks::two));
 }
 
 uint32_t Memory::cell(const Range& range, uint32_t launch) const {
   const Space& space = spaces_[range.space];
   const uint32_t bank = banked(range.space) ? launch % 2 : 0;
   return space.first + uint32_t(space.find(range.begin) + bank * (space.bounds.size() - 1));
+}
+
+std::pair<uint32_t, uint32_t> Memory::cells_of(uint32_t space, uint32_t launch) const {
+  const std::vector<uint64_t>& bounds = spaces_[space].bounds;
+  const uint32_t n = bounds.empty() ? 0 : uint32_t(bounds.size() - 1);
+  return {spaces_[space].first + (banked(space) ? launch % 2 * n : 0), n};
 }
 
 uint32_t Memory::count(const Range& range) const {

@@ -47,10 +47,14 @@ struct Range {
 /// Spaces of a rank, by BufferKind, then packets.
 inline constexpr uint32_t spaces_per_rank = 4, packet_space = 3;
 
+/// Scratch has two banks, taken in turns by launches: as the executor does, or to see whether the other would
+/// do.
+enum class Banks : uint8_t { as_planned, one, two };
+
 class Memory {
  public:
   /// `one_storage`: input and output are one memory wherever the plan is in place.
-  Memory(const Plan&, const Message&, bool one_storage);
+  Memory(const Plan&, const Message&, bool one_storage, Banks = Banks::as_planned);
 
   /// False: the plan needs more cells than we keep.
   bool fits() const { return fits_; }
@@ -66,12 +70,17 @@ class Memory {
 
   uint32_t cells() const { return cells_; }
   uint32_t spaces() const { return uint32_t(spaces_.size()); }
-  /// Scratch has two banks, taken in turns by launches, for packets and where the plan asks.
+  /// Whether there are two banks: of packets, and where the plan asks.
   bool banked(uint32_t space) const;
+  bool any_packets() const { return any_packets_; }
+  /// Banks of what has most.
+  uint32_t banks() const { return banks_; }
 
   /// The first cell of a range, which begins where a cell does, in the bank of a launch.
   uint32_t cell(const Range&, uint32_t launch) const;
   uint32_t count(const Range&) const;
+  /// All of a space in the bank of a launch: the first cell, and how many.
+  std::pair<uint32_t, uint32_t> cells_of(uint32_t space, uint32_t launch) const;
   /// The range of one cell.
   Range range_of(uint32_t cell) const;
 
@@ -79,9 +88,12 @@ class Memory {
   /// The positions at which the cells of a space begin and end.
   struct Space {
     std::vector<uint64_t> bounds, pending;
-    uint64_t step = 0;  ///< from each to the next, if all are equally far; else 0
+    size_t limit = 4096;  ///< of `pending`, which most often has the same again and again
+    uint64_t step = 0;    ///< from each to the next, if all are equally far; else 0
     uint32_t first = 0;
 
+    void add(uint64_t at);
+    void compact();
     bool merge();
     size_t find(uint64_t at) const;
   };
@@ -91,11 +103,14 @@ class Memory {
   void cut_alike(std::span<const Range>);
   void cut_segments();
   bool merge();
+  bool regular() const;
 
   const Plan& plan_;
   Message message_;
   bool one_storage_;
-  bool fits_ = true;
+  Banks wanted_;
+  bool fits_ = true, any_packets_ = false;
+  uint32_t banks_ = 1;
   uint32_t cells_ = 0;
   std::vector<Space> spaces_;
   std::vector<std::vector<uint64_t>> inner_;  // of cut_alike

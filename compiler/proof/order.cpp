@@ -16,7 +16,12 @@ uint32_t Agent::launch_of(uint32_t at) const {
 Order::Order(const Player& player) : player_(player) {
   add_agents();
   room_ = std::make_unique<Clock::Room>(uint32_t(agents_.size()));
-  for (Agent& agent : agents_) agent.visible = agent.over = agent.pending = Clock(*room_);
+  uint32_t writer = 0;
+  for (Agent& agent : agents_) {
+    agent.visible = agent.over = agent.pending = Clock(*room_);
+    agent.visible.name(++writer);
+    agent.over.name(++writer);
+  }
   starts_.assign(player.plan().ranks(), Clock(*room_));
   tokens_.resize(player.counters().size());
   rounds_.resize(player.meetings().size());
@@ -124,23 +129,28 @@ void Order::post(uint32_t chain, const Step& step, uint32_t counter) {
   const uint32_t rank = player_.chains()[chain].rank;
   if (step.kind == Step::Kind::push) {
     const auto [reads, writes] = hand_over(chain, step);
-    tokens_[counter].push_back({agents_[writes].visible, agents_[writes].over, starts_[rank]});
+    tokens_[counter].list.push_back({agents_[writes].visible, agents_[writes].over, starts_[rank]});
     return;
   }
   Agent& agent = block(chain);
   publish(agent, block_id(chain));
   if (!step.relaxed) agent.released = agent.segment;
-  tokens_[counter].push_back({step.relaxed ? starts_[rank] : agent.visible, agent.over, starts_[rank]});
+  tokens_[counter].list.push_back({step.relaxed ? starts_[rank] : agent.visible, agent.over, starts_[rank]});
 }
 
 void Order::take(uint32_t chain, const Step& step, uint32_t counter, uint64_t first, uint64_t n) {
   Agent& agent = block(chain);
-  const bool last_use = player_.counters()[counter].takers.size() == 1 && n == 1;
+  Tokens& tokens = tokens_[counter];
   for (uint64_t at = first; at < first + n; ++at) {
-    Token& token = tokens_[counter][at];
+    const Token& token = tokens.list[at - tokens.first];
     join(agent, step.relaxed ? token.start : token.visible, token.over);
-    if (last_use) token = {};
   }
+  if (!n || player_.counters()[counter].competes()) return;
+  tokens.list[tokens.taken++] = {};
+  if (tokens.taken < tokens.list.size()) return;
+  tokens.first += tokens.taken;
+  tokens.taken = 0;
+  tokens.list.clear();
 }
 
 std::pair<uint32_t, uint32_t> Order::hand_over(uint32_t chain, const Step& push) {

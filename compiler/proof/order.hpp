@@ -67,6 +67,13 @@ class Order : public Observer {
   struct Token {
     Clock visible, over, start;  ///< start: what was visible when the launch began
   };
+  /// The posts of a counter from `first` on: where one chain takes them, those before are not needed any
+  /// more.
+  struct Tokens {
+    uint64_t first = 0;
+    std::vector<Token> list;
+    size_t taken = 0;  ///< of the list
+  };
 
   static uint32_t count(const Plan&);
   void add_agents();
@@ -80,7 +87,7 @@ class Order : public Observer {
       proxies_;  // chain and channel: reads, and writes behind it
   uint32_t applications_ = 0;
   std::vector<Clock> starts_;               // by rank
-  std::vector<std::vector<Token>> tokens_;  // by counter and post
+  std::vector<Tokens> tokens_;              // by counter
   std::vector<std::vector<Token>> rounds_;  // by meeting: what all know who leave it
   std::vector<uint64_t> round_of_;          // by chain
 };

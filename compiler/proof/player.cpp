@@ -28,6 +28,12 @@ uint32_t Choices::choose(uint32_t options) {
   return made_[at_++].chosen;
 }
 
+std::vector<uint32_t> Choices::made() const {
+  std::vector<uint32_t> chosen;
+  for (const Choice& choice : made_) chosen.push_back(choice.chosen);
+  return chosen;
+}
+
 bool Choices::next() {
   at_ = 0;
   while (!made_.empty() && ++made_.back().chosen == made_.back().options) made_.pop_back();
@@ -71,16 +77,16 @@ uint32_t Player::counter_of(uint32_t rank, const Step& step) const {
 
 uint32_t Player::meeting_of(uint32_t rank, uint32_t id) const { return meeting_at_.at({rank, id}); }
 
-/// Who posts and who takes, who meets, and which packets are written.
+/// Who posts and who takes, and who meets.
 void Player::find_counters() {
   written_.assign(memory_.cells(), 0);
-  if (lenient()) expected_.assign(memory_.cells(), false);
   Steps steps;
   for (uint32_t at = 0; at < chains_.size(); ++at) {
     const uint32_t rank = chains_[at].rank;
     const Gpu& gpu = plan_.gpus[rank];
     const ThreadBlock& block = gpu.threadblocks[chains_[at].block];
-    const auto visit = [&](const Op& op, const Turn& turn) {
+    for (const Op& op : block.ops) {
+      if (!op.ids) continue;
       list_steps(plan_, gpu, block, op, steps);
       for (const Step& step : steps.steps) {
         if (posts(step)) {
@@ -98,20 +104,8 @@ void Player::find_counters() {
           }
           add_once(meetings_[found->second].members, at);
         }
-        if (!lenient()) continue;
-        for (uint32_t k = step.sources; k < step.sources + step.dests; ++k) {
-          const Access& access = steps.accesses[step.first + k];
-          if (!access.packets) continue;
-          const Range range = memory_.range(access, op, turn);
-          for (const uint32_t bank : {0, 1}) {
-            const auto first = expected_.begin() + (memory_.count(range) ? memory_.cell(range, bank) : 0);
-            std::fill(first, first + memory_.count(range), true);
-          }
-        }
       }
-    };
-    uint64_t limit = max_played;
-    for_each_turn(memory_.message(), block, limit, visit);
+    }
   }
 }
 
@@ -162,18 +156,18 @@ bool Player::play(uint32_t launches, Choices& choices, Observer& observer) {
 
 /// Nobody can go on without one that competes: lets one of them.
 bool Player::settle(Choices& choices) {
-  for (Counter& counter : counters_) {
-    if (counter.takers.size() < 2 || !counter.available() || counter.waiting.empty()) continue;
-    std::sort(counter.waiting.begin(), counter.waiting.end());
-    const uint32_t options = uint32_t(counter.waiting.size());
-    const uint32_t chosen = options == 1 ? 0 : choices.choose(options);
-    favoured_ = counter.waiting[chosen];
-    counter.waiting.erase(counter.waiting.begin() + chosen);
-    chains_[favoured_].state = State::ready;
-    ready_.push_back(favoured_);
-    return true;
+  std::vector<uint32_t> options;
+  for (const Counter& counter : counters_) {
+    if (counter.competes() && counter.available())
+      options.insert(options.end(), counter.waiting.begin(), counter.waiting.end());
   }
-  return false;
+  if (options.empty()) return false;
+  std::sort(options.begin(), options.end());
+  favoured_ = options[options.size() == 1 ? 0 : choices.choose(uint32_t(options.size()))];
+  std::erase(counters_[chains_[favoured_].waits_for].waiting, favoured_);
+  chains_[favoured_].state = State::ready;
+  ready_.push_back(favoured_);
+  return true;
 }
 
 void Player::wake(std::vector<uint32_t>& waiting) {
@@ -278,13 +272,13 @@ void Player::post(uint32_t at, const Step& step) {
   observer_->post(at, step, counter);
   ++of.posts;
   // Who competes is served when nobody else can go on.
-  if (of.takers.size() < 2 && of.available()) wake(of.waiting);
+  if (!of.competes() && of.available()) wake(of.waiting);
 }
 
 bool Player::take(uint32_t at, const Step& step) {
   const uint32_t counter = counter_of(chains_[at].rank, step);
   Counter& of = counters_[counter];
-  const bool competes = of.takers.size() > 1;
+  const bool competes = of.competes();
   if (!of.available() || (competes && favoured_ != at)) {
     park(at, State::counter, counter, of.waiting);
     return false;
@@ -294,12 +288,8 @@ bool Player::take(uint32_t at, const Step& step) {
   // So many posts must have been made for it. Whose they were is known if one chain makes all, or if there
   // were no others.
   const uint64_t needed = take + 1 > of.initial ? take + 1 - of.initial : 0;
-  if (of.posters.size() == 1 || of.posts == needed) {
-    const uint64_t first = !competes && of.posters.size() == 1 && needed ? needed - 1 : 0;
-    observer_->take(at, step, counter, first, needed - first);
-  } else {
-    observer_->take(at, step, counter, 0, 0);
-  }
+  const uint64_t first = !competes && needed ? needed - 1 : 0;
+  observer_->take(at, step, counter, first, !competes || of.posts == needed ? needed - first : 0);
   return true;
 }
 
@@ -336,7 +326,7 @@ bool Player::move(uint32_t at, const Step& step) {
     for (const Touch& touch : touches_) {
       if (!touch.access->packets || touch.access->write) continue;
       for (uint32_t cell = touch.cell; cell < touch.cell + touch.cells; ++cell) {
-        if (written_[cell] == chain.launch + 1 || (lenient() && !expected_[cell])) continue;
+        if (written_[cell] == chain.launch + 1) continue;
         park(at, State::packets, cell, readers_[cell]);
         return false;
       }

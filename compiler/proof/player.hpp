@@ -1,8 +1,9 @@
 #pragma once
 /// \file
 /// One execution of a plan, without data: each block does its operations one after the other, as far as it
-/// can. The blocks of a plan only wait for each other, so if this execution comes to its end all do; where
-/// blocks compete, Choices says who wins.
+/// can. The blocks of a plan only wait for each other, so if this execution comes to its end all do. Where
+/// blocks compete that is not so: then nobody takes while anybody else can go on, and Choices says who goes
+/// first.
 
 #include <deque>
 #include <map>
@@ -21,7 +22,8 @@ class Choices {
   uint32_t choose(uint32_t options);
   /// Goes on to the next execution; false: that was the last one.
   bool next();
-  bool any() const { return !made_.empty(); }
+  /// Those of this execution.
+  std::vector<uint32_t> made() const;
 
  private:
   struct Choice {
@@ -38,6 +40,8 @@ struct Counter {
   std::vector<uint32_t> waiting;          ///< chains that cannot go on
 
   bool available() const { return initial + posts > takes; }
+  /// Which post a take gets, or who gets it, depends on how fast the blocks are.
+  bool competes() const { return takers.size() > 1 || posters.size() > 1; }
 };
 
 struct Meeting {
@@ -115,8 +119,6 @@ class Player {
   uint32_t meeting_of(uint32_t rank, uint32_t id) const;
   uint32_t chain_of(uint32_t rank, uint32_t block) const { return first_chain_[rank] + block; }
   static constexpr uint32_t none = ~uint32_t{0};
-  /// Whether packets of a cell that nobody writes may be read: see checks/packets.cpp.
-  bool lenient() const { return plan_.collective == "test"; }
 
  private:
   void find_counters();
@@ -145,7 +147,6 @@ class Player {
   std::vector<Meeting> meetings_;
   std::deque<uint32_t> ready_;
   std::vector<uint32_t> written_;  // by cell of packets: 1 + the launch whose packets it holds
-  std::vector<bool> expected_;     // by cell: somebody writes packets there
   std::unordered_map<uint32_t, std::vector<uint32_t>> readers_;  // by cell of packets: who waits for it
   std::vector<Touch> touches_;
   uint32_t favoured_ = none;  // the chain whose take may compete

@@ -24,9 +24,12 @@ Sum sum_of(const Origin& of) {
 
 Sum plus(Sum left, Sum right) { return reduced(left + right); }
 
+uint64_t Values::scrambled(uint64_t tree) { return mix(tree + 0x9e3779b97f4a7c15u); }
+
 uint32_t Values::origin(const Origin& of) {
   Node node;
   node.sum = sum_of(of);
+  node.tree = uint64_t(node.sum);
   node.origin = of;
   nodes_.push_back(node);
   return uint32_t(nodes_.size() - 1);
@@ -38,6 +41,8 @@ uint32_t Values::combine(uint32_t left, uint32_t right, ReduceOp op) {
   node.right = right;
   node.op = op;
   node.sum = plus(nodes_[left].sum, nodes_[right].sum);
+  // a + b and b + a are the same bits.
+  node.tree = mix(scrambled(nodes_[left].tree) + scrambled(nodes_[right].tree));
   for (const uint32_t part : {left, right}) {
     const Node& of = nodes_[part];
     node.mixed |= of.mixed || (of.left != none && of.op != op);

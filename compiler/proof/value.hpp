@@ -36,6 +36,11 @@ class Values {
   /// others.
   uint32_t combine(uint32_t left, uint32_t right, ReduceOp);
 
+  /// An operation's result is rounded when it is stored; within, a sum of several is not.
+  void round(uint32_t value) { nodes_[value].tree = scrambled(nodes_[value].tree); }
+  /// Equal for values that were added up in the same order and rounded at the same places.
+  uint64_t tree(uint32_t value) const { return nodes_[value].tree; }
+
   Sum sum(uint32_t value) const { return nodes_[value].sum; }
   /// How often each origin is in a value.
   std::map<Origin, uint32_t> origins(uint32_t value) const;
@@ -43,8 +48,11 @@ class Values {
   bool mixed(uint32_t value) const { return nodes_[value].mixed; }
 
  private:
+  static uint64_t scrambled(uint64_t);
+
   struct Node {
     Sum sum;
+    uint64_t tree = 0;
     uint32_t left = none, right = none;
     Origin origin;  // of a node without parts
     ReduceOp op = ReduceOp::sum;

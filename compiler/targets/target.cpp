@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "bounds.hpp"
-#include "chorale/compile.hpp"
 #include "chorale/did_you_mean.hpp"
+#include "chorale/proof.hpp"
 #include "mscclpp/checks.hpp"
 
 namespace chorale {

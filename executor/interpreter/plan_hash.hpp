@@ -8,9 +8,6 @@
 
 namespace chorale::interpreter {
 
-/// Of everything that a run depends on: the same in every process. Lines and unknown keys do not count.
-uint64_t content_hash(const Plan& plan);
-
 /// Quick, of where the plan's parts are in memory and what lies there: if it is the same for the same object,
 /// the content is. Of a large plan only this rank's operations are looked at.
 uint64_t memory_hash(const Plan& plan, uint32_t rank);

@@ -10,7 +10,8 @@ CHORALE_PROGRAM(W71_semaphore_as_lock, Parameters&) {
         {.rank = 0, .chunk = 0}, {.rank = 0, .chunk = 1}, {.rank = 0, .chunk = 2}, {.rank = 0, .chunk = 3}};
   };
   Program program({.name = "W71_semaphore_as_lock",
-                   .collective = Custom{.ranks = 1, .input = 4, .output = 1, .post = sum}});
+                   .collective = Custom{.ranks = 1, .input = 4, .output = 1, .post = sum},
+                   .bounded_proof = true});
   Rank me(program, 0);
   const Buffer total(program, 0, 1);
   const Semaphore lock(program, 0, 1);

@@ -4,29 +4,53 @@
 #include <memory>
 
 #include "chorale/compile.hpp"
+#include "chorale/proof.hpp"
 #include "tools/command.hpp"
 #include "tools/programs.hpp"
 
 namespace chorale::tools {
+namespace {
+
+const char* yes(bool is) { return is ? "yes" : "no"; }
+
+void print_facts(const ProofFacts& facts) {
+  std::cout << "  launches executed one after the other: " << facts.launches
+            << "\n  copies of scratch that launches need: " << facts.scratch_copies
+            << "\n  entry-guarded: " << yes(facts.entry_guarded)
+            << "\n  exit-quiescent: " << yes(facts.exit_quiescent)
+            << "\n  the same bits on all ranks: " << yes(facts.rounding.empty()) << '\n';
+  for (const std::string& difference : facts.rounding) std::cout << "    " << difference << '\n';
+}
+
+}  // namespace
 
 Action command::check(CLI::App& app) {
   struct Options {
     std::vector<std::string> paths;
+    std::string certified;
     Aim aim;
   };
   auto options = std::make_shared<Options>();
   app.add_option("plan", options->paths, "Plan files; - is standard input")->required();
   declare_aim(app, options->aim, std::string(target_names[size_t(Target::chorale)]) + " by default");
+  app.add_option("--certify", options->certified,
+                 "Say what else is true of the plan, and write it there with a certificate")
+      ->type_name("FILE");
   return [options] {
     const std::vector<std::string>& paths = options->paths;
+    options->aim.certify = !options->certified.empty();
+    if (options->aim.certify && paths.size() > 1)
+      throw Failure(Exit::command_wrong,
+                    "--certify writes one plan, but there are " + std::to_string(paths.size()));
     Exit worst = Exit::well;
     // Every plan is looked at, also behind one that is wrong.
     for (const std::string& path : paths) {
       Progress progress;
       progress("checking " + path);
       try {
-        const Plan plan = load_plan(path);
-        if (report(plan, check_plan(plan, options->aim))) {
+        Plan plan = load_plan(path);
+        ProofFacts facts;
+        if (report(plan, check_plan(plan, options->aim, &facts))) {
           worst = std::max(worst, Exit::plan_wrong);
           continue;
         }
@@ -35,7 +59,15 @@ Action command::check(CLI::App& app) {
           for (const ThreadBlock& block : gpu.threadblocks) ops += block.ops.size();
         }
         std::cout << (path == "-" ? "standard input" : path) << ": ok, " << plan.collective << " of "
-                  << count(plan.ranks(), "rank") << ", " << count(ops, "operation") << '\n';
+                  << count(plan.ranks(), "rank") << ", " << count(ops, "operation")
+                  << (facts.bounded
+                          ? "; bounded: thread blocks compete, and only some of the orders were tried"
+                          : "")
+                  << '\n';
+        if (!options->aim.certify) continue;
+        print_facts(facts);
+        plan.extension.verified = certificate(plan, facts);
+        write_plan(options->certified, plan);
       } catch (const Failure& failure) {
         if (paths.size() == 1) throw;
         std::cout.flush();

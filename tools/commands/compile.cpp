@@ -19,6 +19,7 @@ Action command::compile(CLI::App& app) {
   declare_wanted(app, options->wanted,
                  "A C++ source (*.cpp), a plugin (*.so) or the name of a shipped algorithm");
   declare_aim(app, options->aim, "by default what the program says");
+  app.add_flag("--certify", options->aim.certify, "Write a certificate of what was proved into the plan");
   declare_plan_output(app, options->output);
   app.add_flag("--help-program", options->help_program, "List the parameters of the program instead");
   return [options] {

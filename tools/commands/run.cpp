@@ -112,7 +112,7 @@ Exit run_schedules(const Options& options) {
         "--adversarial runs on a machine of its own: it takes no --processes, --workers, --backend, "
         "--op or --trace");
   }
-  const Plan plan = plan_for(options.wanted, options.run.ranks);
+  const Plan plan = plan_for(options.wanted, options.run.ranks, options.run.allow);
   AdversarialRequest request;
   if (!options.bytes.empty()) request.sizes = parse_sizes(options.bytes);
   request.dtype = options.run.type();

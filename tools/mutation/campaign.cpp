@@ -8,7 +8,7 @@
 #include <thread>
 #include <unordered_set>
 
-#include "executor/interpreter/plan_hash.hpp"
+#include "chorale/proof.hpp"
 
 namespace chorale::mutation {
 namespace {
@@ -36,7 +36,7 @@ struct Job {
 /// Those that are to be judged. Cheap beside that: each is made once, and looked at by its hash only.
 std::vector<Job> list_jobs(const Plan& plan, const Choice& choice) {
   Plan copy = plan;
-  std::unordered_set<uint64_t> known = {interpreter::content_hash(plan)};
+  std::unordered_set<uint64_t> known = {content_hash(plan)};
   std::vector<Job> jobs;
   for (const Operator* of : choice.operators) {
     std::vector<Site> list = sites(*of, plan);
@@ -44,7 +44,7 @@ std::vector<Job> list_jobs(const Plan& plan, const Choice& choice) {
     for (Site& site : list) {
       Edit edit(copy);
       site.change(edit);
-      if (known.insert(interpreter::content_hash(copy)).second) jobs.push_back({of, std::move(site)});
+      if (known.insert(content_hash(copy)).second) jobs.push_back({of, std::move(site)});
     }
   }
   return jobs;

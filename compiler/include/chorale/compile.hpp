@@ -22,27 +22,18 @@ struct CompileOptions {
   uint32_t instances = 1;
   ReplicationPolicy replication = ReplicationPolicy::interleaved;
   Target target = Target::chorale;
+  bool certify = false;                 ///< write a certificate into a plan of ours that was proved
   std::vector<std::string> allow = {};  ///< proofs, and checks of the target, to leave out, by name
 };
 
 namespace pass {
 #define CHECK(name, summary) void name(const Plan&, Diagnostics&);
-#define PROOF(name, summary) void name(const Plan&, Diagnostics&);
 #define REWRITE(name, summary) bool name(Plan&, const CompileOptions&);
 #include "chorale/passes.def"
 }  // namespace pass
 
 /// Runs every check; the first check with findings ends it, with all its findings.
 Diagnostics check(const Plan&);
-
-/// The names of the proofs, see passes.def.
-inline constexpr std::string_view proof_names[] = {
-#define PROOF(name, summary) #name,
-#include "chorale/passes.def"
-};
-
-/// In CompileOptions::allow: every proof.
-inline constexpr std::string_view all_proofs = "proofs";
 
 /// Runs the proofs on a plan in which check() finds nothing, except those named in `allow`; the first with
 /// findings ends it, with all its findings.

@@ -277,6 +277,8 @@ struct Extension {
   /// Custom collectives: post[rank][output segment] is the sum of these inputs
   /// (one entry: a copy; none: undefined). Counts segments, not replicated chunks.
   std::vector<std::vector<std::vector<Contribution>>> post;
+  /// Thread blocks may compete for semaphores and channels; only a bounded number of orders is then proved.
+  bool bounded_proof = false;
   std::string verified, host;  ///< JSON texts, kept but for their spaces; empty: absent
   uint32_t extra = 0;          ///< unknown keys, as Op::extra
 };

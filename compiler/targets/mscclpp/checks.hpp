@@ -38,6 +38,9 @@ inline std::string block_name(OpPlace at) {
   return "thread block " + number(at.threadblock) + " of " + rank_name(at.rank);
 }
 
+/// Bytes of a chunk in the largest message; 0 if the plan names none or has no chunks.
+uint64_t largest_chunk(const Plan&, const Gpu&);
+
 #define CHECK(name, summary) void name(const Plan&, Finder&);
 #include "checks.def"
 

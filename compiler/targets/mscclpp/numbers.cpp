@@ -4,17 +4,13 @@
 #include "checks.hpp"
 
 namespace chorale::mscclpp {
-namespace {
 
-/// Bytes of a chunk in the largest message; 0 if the plan names none or has no chunks.
 uint64_t largest_chunk(const Plan& plan, const Gpu& gpu) {
   if (plan.max_message_size == UINT64_MAX) return 0;
   const BufferKind bounded = plan.collective == "allgather" ? BufferKind::output : BufferKind::input;
   const uint64_t chunks = gpu.chunks[size_t(bounded)];
   return chunks ? (plan.max_message_size + chunks - 1) / chunks : 0;
 }
-
-}  // namespace
 
 void chunk_counts(const Plan& plan, Finder& find) {
   for (const Gpu& gpu : plan.gpus) {

@@ -44,6 +44,45 @@ void double_scratch(const Plan& plan, Finder& find) {
   });
 }
 
+// Scratch is then of one size whatever the message has. A chunk that is larger than its share wraps around in
+// a pipeline, which was not proved, and elsewhere runs into the next one.
+void reused_scratch(const Plan& plan, Finder& find) {
+  if (!plan.reuse_resources) return;
+  const uint64_t banks = plan.use_double_scratch_buffer ? 2 : 1;
+  for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op* loop, OpPlace at) {
+    const uint64_t chunks = gpu.chunks[size_t(BufferKind::scratch)];
+    const uint64_t inputs = std::max<uint64_t>(gpu.chunks[size_t(BufferKind::input)], 1);
+    if (!chunks) return;
+    const uint64_t room = reused_scratch_bytes / banks;
+    const uint64_t share = (room + chunks - 1) / chunks;
+    const uint64_t aligned =
+        (share + plan.buffer_alignment - 1) / plan.buffer_alignment * plan.buffer_alignment;
+    const uint64_t largest =
+        plan.max_message_size == UINT64_MAX ? max_bytes / inputs : largest_chunk(plan, gpu);
+    bool touches = false;
+    for_each_place(plan, gpu, block, op, [&](const Field&, const Operand&, uint32_t, BufferKind buffer) {
+      touches |= buffer == BufferKind::scratch;
+    });
+    if (!touches) return;
+    const std::string help = "let the plan name a largest message with smaller chunks";
+    const std::string shares = "MSCCL++ keeps " + count(room, "byte") + " of reused scratch, " +
+                               count(aligned, "byte") + " for each of " + count(chunks, "chunk");
+    if (largest > aligned) {
+      find.add(at,
+               name_of(op) + " is at scratch with chunks of up to " + count(largest, "byte") + ", but " +
+                   shares +
+                   (loop ? ", and goes round in them: nothing says that they have been read"
+                         : ", and goes on in the next"),
+               help);
+    } else if (aligned * chunks > room && largest > room - aligned * (chunks - 1)) {
+      find.add(at,
+               name_of(op) + " is at scratch with chunks of up to " + count(largest, "byte") + ", but " +
+                   shares + ", which are aligned beyond its end",
+               help);
+    }
+  });
+}
+
 void reused_addresses(const Plan& plan, Finder& find) {
   if (!plan.reuse_resources) return;
   for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {

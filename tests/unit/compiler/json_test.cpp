@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "chorale/proof.hpp"
 #include "helpers.hpp"
 #include "plans.hpp"
 

@@ -13,7 +13,7 @@ TEST(Compile, RunsAllPasses) {
   for (const uint32_t rank : {0, 1}) {
     ThreadBlock& ops = block(plan, rank);
     add(ops, copy, {in(0)}, {scratch(0)});
-    add(ops, put, {scratch(0)}, {at(1, 0)}, {}, memory);
+    add(ops, put, {scratch(0)}, {at(2, 1)}, {}, memory);
     add(ops, signal, {}, {}, {0}, memory).sync = SyncType::both;
     add(ops, wait, {}, {}, {0}, memory).sync = SyncType::both;
   }

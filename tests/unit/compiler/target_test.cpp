@@ -305,9 +305,38 @@ TEST(Target, DoubleScratch) {
                              wrong("dst of 'switch_broadcast' is chunk 5"));
 }
 
+TEST(Target, ReusedScratch) {
+  Plan plan = two_ranks();
+  plan.reuse_resources = true;
+  add(block(plan), copy, {in(0)}, {scratch(0)});
+  // Eight chunks of input and of scratch: a chunk of the largest message has a share of scratch.
+  plan.max_message_size = 64 << 20;
+  EXPECT_EQ(found(plan), "");
+  plan.max_message_size += 8 * 16;
+  EXPECT_EQ(
+      found(plan),
+      "[mscclpp_reused_scratch] 'copy' is at scratch with chunks of up to 8388624 bytes, but MSCCL++ keeps "
+      "67108864 bytes of reused scratch, 8388608 bytes for each of 8 chunks, and goes on in the next\n");
+  plan.max_message_size = UINT64_MAX;
+  EXPECT_NE(found(plan).find("chunks of up to 536870911 bytes"), std::string::npos);
+  pipeline_of(plan, 1);
+  add(block(plan), copy, {in(0)}, {scratch(0)});
+  EXPECT_NE(found(plan).find("and goes round in them"), std::string::npos);
+  // 36 chunks of 932068 bytes are aligned to 932080, and that is more than half of scratch.
+  plan = two_ranks();
+  plan.reuse_resources = plan.use_double_scratch_buffer = true;
+  plan.gpus[0].chunks[0] = plan.gpus[0].chunks[2] = 36;
+  add(block(plan), copy, {in(0)}, {scratch(0)});
+  plan.max_message_size = 36 * 900000;
+  EXPECT_EQ(found(plan), "");
+  plan.max_message_size = 36 * 932080;
+  EXPECT_NE(found(plan).find("which are aligned beyond its end"), std::string::npos) << found(plan);
+}
+
 TEST(Target, ReusedAddresses) {
   Plan plan = two_ranks();
   plan.reuse_resources = true;
+  plan.max_message_size = 1 << 20;
   add(block(plan), put, {in(0)}, {at(2, 0)}, {}, memory);
   EXPECT_EQ(found(plan), "");
   add(block(plan), put, {in(0)}, {at(1, 3)}, {}, memory);

@@ -9,13 +9,20 @@ using Ids = std::vector<uint32_t>;
 
 std::string found(const Compiled& compiled) { return render(compiled.plan, compiled.diagnostics); }
 
+/// Programs that show a rewrite, and would be races.
+Compiled compile_unproved(const Program& program) {
+  CompileOptions options = program.compile_options();
+  options.allow = {"proofs"};
+  return program.compile(options);
+}
+
 TEST(Compile, put_signal_wait) {
   Program program = two_ranks();
   MemoryChannel there(program, 1, 0), back(program, 0, 1);
   there.put(program.rank(1).get_output_buffer()[1], program.rank(0).get_input_buffer()[0], 0);
   there.signal(0);
   back.wait(0);
-  const Compiled compiled = program.compile();
+  const Compiled compiled = compile_unproved(program);
   ASSERT_EQ(found(compiled), "");
   EXPECT_EQ(ops(compiled.plan, 0), (Texts{"put i[0,1) > r0[1,2) memory", "nop", "signal c0 memory", "nop"}));
   EXPECT_EQ(ops(compiled.plan, 1), (Texts{"nop", "wait c0 memory", "nop"}));
@@ -27,15 +34,13 @@ TEST(Compile, instances_keep_local_numbers_and_share_every_chunk) {
   MemoryChannel one(program, 1, 0), two(program, 2, 0), back(program, 0, 2);
   const BaseBuffer in = program.rank(0).get_input_buffer(), out = program.rank(2).get_output_buffer();
   two.put(out[1], in[1], 0);
-  two.put(out[{0, 2}], in[{0, 2}], 0);  // a race: the instances overlap
+  two.put(out[{0, 2}], in[{0, 2}], 0);
   one.signal(0, SyncType::none);
   MemoryChannel(program, 0, 1).wait(0, SyncType::none);
   const Plan recorded = program.recorded();
   EXPECT_EQ(recorded.gpus[0].threadblocks[0].channels_of(ChannelType::memory)->ids, (Ids{1, 0}));
 
-  CompileOptions options = program.compile_options();
-  options.allow = {"races"};
-  Compiled compiled = program.compile(options);
+  Compiled compiled = compile_unproved(program);
   ASSERT_EQ(found(compiled), "");
   const Gpu& gpu = compiled.plan.gpus[0];
   EXPECT_EQ(gpu.chunks[0], 4u);
@@ -47,6 +52,26 @@ TEST(Compile, instances_keep_local_numbers_and_share_every_chunk) {
             (Texts{"put i[2,3) > r0[2,3) memory", "put i[0,2) > r0[0,2) memory", "signal c1 memory"}));
   EXPECT_EQ(ops(compiled.plan, 0, 1),
             (Texts{"put i[3,4) > r0[3,4) memory", "put i[2,4) > r0[2,4) memory", "signal c1 memory"}));
+}
+
+TEST(Compile, a_rewrite_that_breaks_a_plan_is_named) {
+  // The second instance of the one and the first of the other are in each other's way.
+  for (const int instances : {1, 2}) {
+    Program program({.name = "p",
+                     .collective = TestCollective{.ranks = 1, .input = 2, .output = 2},
+                     .instances = instances});
+    const Buffer scratch(program, 0, 2);
+    const Rank me = program.rank(0);
+    me.copy(scratch[1], me.get_input_buffer()[1], 0);
+    me.copy(scratch[{0, 2}], me.get_input_buffer()[{0, 2}], 0);
+    const std::string text = found(program.compile());
+    EXPECT_EQ(text.empty(), instances == 1) << text;
+    EXPECT_EQ(
+        text.find("help: without the rewrite replicate this is not found: it is a bug in the rewrite, not in "
+                  "your program") == std::string::npos,
+        instances == 1)
+        << text;
+  }
 }
 
 TEST(Compile, one_instance_where_replication_is_none) {
@@ -71,7 +96,7 @@ TEST(Compile, a_switch_operation_used_twice_moves_once) {
   const Chunk chunk = program.rank(0).get_input_buffer()[1];
   outputs.at_rank(0).broadcast(chunk, 1, 1, 0);
   outputs.at_rank(0).broadcast(chunk, 2, 1, 0);
-  const Compiled compiled = program.compile();
+  const Compiled compiled = compile_unproved(program);
   ASSERT_EQ(found(compiled), "");
   EXPECT_EQ(ops(compiled.plan, 0, 1),
             (Texts{"gstore i[3,4) > w0[3,4) switch", "gstore i[3,4) > w0[5,6) switch"}));

@@ -5,7 +5,7 @@
 namespace chorale {
 namespace {
 
-std::string stuck(const Plan& plan) { return found(pass::deadlock, plan); }
+std::string stuck(const Plan& plan) { return found("deadlock", plan); }
 
 TEST(Deadlock, BothRanksWaitFirst) {
   Plan plan = two_ranks();

@@ -2,6 +2,9 @@
 /// Small plans for the tests of proofs, and what is found in them.
 #pragma once
 
+#include <algorithm>
+
+#include "chorale/proof.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale {
@@ -10,10 +13,16 @@ inline std::string place_of(const OpPlace& at) {
   return std::to_string(at.rank) + "." + std::to_string(at.threadblock) + "." + std::to_string(at.op);
 }
 
-/// A line for each finding and each note: its text and "at rank.block.op".
-inline std::string found(void (*proof)(const Plan&, Diagnostics&), const Plan& plan) {
-  Diagnostics findings;
-  proof(plan, findings);
+/// Only one proof is wanted.
+inline std::vector<std::string> all_but(std::string_view proof) {
+  std::vector<std::string> others(std::begin(proof_names), std::end(proof_names));
+  std::erase(others, proof);
+  return others;
+}
+
+/// A line for each finding of one proof and each note: its text and "at rank.block.op".
+inline std::string found(std::string_view proof, const Plan& plan) {
+  const Diagnostics findings = prove_plan(plan, all_but(proof)).diagnostics();
   std::string text;
   for (const Diagnostic& finding : findings) {
     text += finding.text + (finding.at ? " at " + place_of(*finding.at) : "") + "\n";

@@ -5,8 +5,8 @@
 namespace chorale {
 namespace {
 
-std::string races(const Plan& plan) { return found(pass::races, plan); }
-std::string replay(const Plan& plan) { return found(pass::replay, plan); }
+std::string races(const Plan& plan) { return found("races", plan); }
+std::string replay(const Plan& plan) { return found("replay", plan); }
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
@@ -238,6 +238,39 @@ TEST(Races, SwitchReadsWhatWasReleased) {
     add(block(plan), Opcode::switch_reduce, {at(1, 0)}, {out(0)}, {}, ChannelType::switched);
     EXPECT_EQ(races(plan).empty(), released) << races(plan);
   }
+}
+
+TEST(Races, OutputThatIsStillRead) {
+  // What the application does with a peer's last output is over only when the peer has begun.
+  Plan plan = two_ranks();
+  put(plan, in(0), 1, 0);
+  hand_over(plan, 0);
+  EXPECT_TRUE(
+      has(races(plan), "this overwrites output[0:1] of rank 1, and nothing says that this rank has begun"));
+  plan = two_ranks();
+  hand_over(plan, 1);
+  put(plan, in(0), 1, 0);
+  control(plan, Opcode::signal, 1, 0);
+  control(plan, Opcode::wait, 1, 1);
+  EXPECT_EQ(races(plan), "");
+}
+
+TEST(Races, FindingsHaveTheirEvents) {
+  Plan plan = two_ranks();
+  copy(plan, in(0), scratch(0), 0);
+  copy(plan, scratch(0), out(0), 1);
+  const Proof proof = prove_plan(plan);
+  ASSERT_EQ(proof.findings.size(), 1u);
+  const Finding& finding = proof.findings[0];
+  EXPECT_EQ(finding.proof, "races");
+  EXPECT_EQ(finding.kind, Finding::Kind::race);
+  ASSERT_EQ(finding.events.size(), 2u);
+  EXPECT_EQ(place_of(finding.events[0].at), "0.0.0");
+  EXPECT_TRUE(finding.events[0].writes);
+  EXPECT_EQ(place_of(finding.events[1].at), "0.1.0");
+  EXPECT_FALSE(finding.events[1].writes);
+  EXPECT_EQ(finding.events[1].buffer, BufferKind::scratch);
+  EXPECT_EQ(finding.known, 0u);
 }
 
 TEST(Races, InPlaceInputIsOutput) {

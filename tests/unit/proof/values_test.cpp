@@ -5,7 +5,7 @@
 namespace chorale {
 namespace {
 
-std::string values(const Plan& plan) { return found(pass::values, plan); }
+std::string values(const Plan& plan) { return found("values", plan); }
 
 /// Two ranks with `in` and `out` chunks.
 Plan collective(const char* name, uint64_t in, uint64_t out) {

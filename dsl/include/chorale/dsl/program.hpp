@@ -25,7 +25,9 @@ struct ProgramOptions {
   bool use_double_scratch_buffer = false;
   int64_t buffer_alignment = 16;                                 ///< bytes; at least 1
   uint64_t min_message_size = 0, max_message_size = UINT64_MAX;  ///< bytes; min is not above max
-  Target target = Target::chorale;                               ///< for whose executor it is compiled
+  /// Thread blocks may compete for semaphores and channels: then a bounded number of orders is proved.
+  bool bounded_proof = false;
+  Target target = Target::chorale;  ///< for whose executor it is compiled
 };
 
 /// A compiled plan, and what was found. A plan with findings is not to be run.

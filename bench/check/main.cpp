@@ -1,0 +1,164 @@
+// How long proofs take: of every shipped algorithm at 8 ranks, beside its compilation, and of a ring
+// all-reduce that grows. Prints the table of docs/check-time.md; exits with 1 if it misses a bar.
+//
+//   bench_check [--most-ranks N] [--commit TEXT]
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <chorale/dsl.hpp>
+#include <chorale/proof.hpp>
+#include <cstdio>
+#include <ctime>
+#include <functional>
+#include <stdexcept>
+
+#include "bench/check/ring.hpp"
+#include "tools/bench/machine.hpp"
+
+namespace {
+
+using chorale::Plan;
+
+constexpr double most_small_seconds = 5e-3;  ///< a plan of 8 ranks
+constexpr double most_ring_seconds = 8, most_ring_bytes = 1.5e9, least_rate = 3e6;
+constexpr uint32_t ring_bar_ranks = 1024;
+
+constexpr const char* introduction = R"(# What proofs cost
+
+Written by `bench_check --most-ranks 1024`: all proofs of docs/proof.md, in CPU seconds of one core, on a machine that others used at the same
+time. *ops* are the operations of the plan, *launches* those that were executed one after the other, which the proof of
+replay needs; *ops/s* counts each operation once. Memory is the peak of the process, with the plan. Bars: 5 ms for a plan of 8 ranks; at 1024 ranks
+8 s and 1.5 GB for the ring, at 3 million operations a second or more.
+
+)";
+
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
+}
+
+uint64_t count_ops(const Plan& plan) {
+  uint64_t ops = 0;
+  for (const chorale::Gpu& gpu : plan.gpus) {
+    for (const chorale::ThreadBlock& block : gpu.threadblocks) ops += block.ops.size();
+  }
+  return ops;
+}
+
+struct Sample {
+  double build = 0, prove = 0;  ///< seconds
+  uint64_t ops = 0, launches = 0, peak_bytes = 0;
+  bool proved = false;
+};
+
+/// Builds and proves a plan in a process of its own.
+Sample measure(const std::function<Plan()>& build, int times) {
+  std::array<int, 2> ends{};
+  if (pipe(ends.data())) throw std::runtime_error("no pipe");
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error("no process");
+  if (child == 0) {
+    Sample sample;
+    double start = cpu_seconds();
+    const Plan plan = build();
+    sample.build = cpu_seconds() - start;
+    sample.ops = count_ops(plan);
+    sample.prove = 1e9;
+    for (int time = 0; time < times; ++time) {
+      start = cpu_seconds();
+      const chorale::Proof proof = chorale::prove_plan(plan);
+      sample.prove = std::min(sample.prove, cpu_seconds() - start);
+      sample.proved = proof.findings.empty();
+      sample.launches = proof.facts.launches;
+      if (!sample.proved) std::fprintf(stderr, "%s", chorale::render(plan, proof.diagnostics()).c_str());
+    }
+    const bool sent = ::write(ends[1], &sample, sizeof sample) == ssize_t(sizeof sample);
+    std::_Exit(sent ? 0 : 1);
+  }
+  close(ends[1]);
+  Sample sample;
+  const bool received = ::read(ends[0], &sample, sizeof sample) == ssize_t(sizeof sample);
+  close(ends[0]);
+  int status = 0;
+  rusage used{};
+  wait4(child, &status, 0, &used);
+  if (!received || status) throw std::runtime_error("a proof ended early");
+  sample.peak_bytes = uint64_t(used.ru_maxrss) * 1024;
+  return sample;
+}
+
+const char* missed(bool ok) { return ok ? "" : " (missed)"; }
+
+bool measure_shipped() {
+  std::printf("\n## Shipped algorithms, 8 ranks\n\n");
+  std::printf("| algorithm | ops | launches | compile ms | proof ms | by compile | ops/s |\n");
+  std::printf("| --- | --: | --: | --: | --: | --: | --: |\n");
+  bool good = true;
+  for (const chorale::dsl::RegisteredProgram& program : chorale::dsl::programs()) {
+    const auto build = [&] {
+      chorale::dsl::Program built = chorale::dsl::build(program.name, {{"ranks", "8"}});
+      chorale::CompileOptions options = built.compile_options();
+      options.allow.emplace_back(chorale::all_proofs);
+      chorale::dsl::Compiled compiled = std::move(built).compile(options);
+      if (!compiled.ok()) throw std::runtime_error(program.name + " is not compiled");
+      return std::move(compiled.plan);
+    };
+    const Sample sample = measure(build, 20);
+    const bool quick = sample.prove <= most_small_seconds && sample.proved;
+    good &= quick;
+    std::printf("| %s | %llu | %llu | %.2f | %.2f%s | %.2f | %.2e |\n", program.name.c_str(),
+                static_cast<unsigned long long>(sample.ops), static_cast<unsigned long long>(sample.launches),
+                sample.build * 1e3, sample.prove * 1e3, missed(quick), sample.prove / sample.build,
+                double(sample.ops) / sample.prove);
+    std::fflush(stdout);
+  }
+  return good;
+}
+
+bool measure_ring(uint32_t most_ranks) {
+  std::printf("\n## Ring all-reduce\n\n| ranks | ops | launches | proof s | ops/s | ns an op | peak MB |\n");
+  std::printf("| --: | --: | --: | --: | --: | --: | --: |\n");
+  bool good = true;
+  for (uint32_t ranks = 64; ranks <= most_ranks; ranks *= 2) {
+    const Sample sample = measure([&] { return chorale::bench::ring_allreduce(ranks); }, ranks < 512 ? 5 : 3);
+    const double rate = double(sample.ops) / sample.prove;
+    const bool bar = ranks == ring_bar_ranks;
+    const bool quick = sample.proved && (!bar || sample.prove <= most_ring_seconds);
+    const bool small = !bar || double(sample.peak_bytes) <= most_ring_bytes;
+    const bool fast = !bar || rate * double(sample.launches) >= least_rate;  // operations executed
+    good &= quick && small && fast;
+    std::printf("| %u | %llu | %llu | %.3f%s | %.2e%s | %.0f | %.0f%s |\n", ranks,
+                static_cast<unsigned long long>(sample.ops), static_cast<unsigned long long>(sample.launches),
+                sample.prove, missed(quick), rate, missed(fast), 1e9 / rate, double(sample.peak_bytes) * 1e-6,
+                missed(small));
+    std::fflush(stdout);
+  }
+  return good;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("CPU time and memory of proofs");
+  std::string commit = "unknown";
+  uint32_t most_ranks = 256;
+  app.add_option("--most-ranks", most_ranks, "The largest ring");
+  app.add_option("--commit", commit, "What was measured, for the table");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    std::printf("%s| | |\n| --- | --- |\n", introduction);
+    for (const auto& [name, value] : chorale::tools::machine_facts({}, commit))
+      std::printf("| %s | %s |\n", name.c_str(), value.c_str());
+    const bool small = measure_shipped();
+    return measure_ring(most_ranks) && small ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 2;
+  }
+}

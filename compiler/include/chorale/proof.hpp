@@ -1,0 +1,106 @@
+#pragma once
+/// \file
+/// Proofs of a finished plan: what they found, in words and as events, and what is true of a plan in which
+/// they found nothing. docs/proof.md says what is claimed.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chorale/diagnostic.hpp"
+
+namespace chorale {
+
+/// The names of the proofs, see passes.def.
+inline constexpr std::string_view proof_names[] = {
+#define PROOF(name, summary) #name,
+#include "chorale/passes.def"
+};
+
+/// In a list of proofs to leave out: every one.
+inline constexpr std::string_view all_proofs = "proofs";
+
+/// Something that a part of a plan does in an execution.
+struct ProofEvent {
+  enum class Who : uint8_t { block, proxy, application };
+  Who who = Who::block;
+  OpPlace at;                ///< application: only the rank counts
+  uint32_t launch = 0;       ///< of those that were executed one after the other
+  uint32_t segment = 0;      ///< of its block or proxy: so many synchronisations before it
+  bool accesses = false;     ///< it reads or overwrites chunks [begin, end) of a buffer
+  bool writes = false;       ///< it overwrites them
+  bool packets = false;      ///< they are packets
+  uint32_t buffer_rank = 0;  ///< whose buffer
+  BufferKind buffer = BufferKind::input;
+  uint64_t begin = 0, end = 0;
+};
+
+/// The execution in which something was found: enough to play it again, see compiler/proof/player.hpp.
+struct ProofSetting {
+  uint32_t message = 0;           ///< position in list_messages()
+  bool one_storage = false;       ///< input and output are one memory
+  uint32_t launches = 1;          ///< one after the other
+  std::vector<uint32_t> choices;  ///< who went on where thread blocks competed
+};
+
+/// What a proof found.
+struct Finding {
+  enum class Kind : uint8_t {
+    undecided,   ///< nothing is proved, because no one execution speaks for all
+    cycle,       ///< waits that wait for each other: events
+    unanswered,  ///< a wait that nothing answers: one event
+    race,        ///< two accesses without order: the earlier one in this execution first
+    value,       ///< an output that does not hold what it should: who wrote it last, if anybody
+  };
+  std::string_view proof;  ///< one of proof_names
+  Kind kind = Kind::undecided;
+  std::vector<ProofEvent> events;
+  /// Race: so many segments of the first event's block or proxy are over, as far as the second one knows.
+  uint32_t known = 0;
+  ProofSetting setting;
+  Diagnostic diagnostic;
+};
+
+/// What is true of a plan in which no proof found anything.
+struct ProofFacts {
+  bool bounded = false;  ///< of the orders in which blocks compete, only some were executed
+  uint32_t launches = 0;
+  /// The least number of copies of scratch, taken in turns, with which launches may follow each other.
+  uint32_t scratch_copies = 0;
+  bool entry_guarded = false;   ///< nobody touches a rank's memory before the rank's launch has begun
+  bool exit_quiescent = false;  ///< nobody touches it after it has ended
+  /// "output[0:1] of rank 1 is added up in another order than output[0:1] of rank 0": whose last bits may
+  /// differ. Empty: the same bits on all ranks that hold the same.
+  std::vector<std::string> rounding;
+};
+
+struct Proof {
+  std::vector<Finding> findings;  ///< all of one proof: the first that found something
+  ProofFacts facts;
+
+  Diagnostics diagnostics() const;
+};
+
+/// \param plan  in which check() finds nothing
+/// \param allow  proofs to leave out, or `all_proofs`
+/// \param facts  whether those are wanted, which takes about as long again
+Proof prove_plan(const Plan& plan, const std::vector<std::string>& allow = {}, bool facts = false);
+
+/// Whether a list of proofs to leave out leaves any.
+bool wants_proofs(const std::vector<std::string>& allow);
+
+/// \throws std::invalid_argument if a list of proofs to leave out has one: a certificate is of all of them
+void require_all_proofs(const std::vector<std::string>& allow);
+
+/// Of everything that a run depends on: the same in every process. Lines and unknown keys do not count.
+uint64_t content_hash(const Plan&);
+
+/// The certificate of a plan that was proved: the JSON text of Extension::verified.
+std::string certificate(const Plan&, const ProofFacts&);
+
+/// Why a plan's certificate does not hold; empty: it does. A plan that was read for one rank alone is
+/// compared as far as it was read.
+std::string refute_certificate(const Plan&);
+
+}  // namespace chorale

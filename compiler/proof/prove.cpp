@@ -1,0 +1,279 @@
+// Every proof, in one walk through each execution that has to be looked at.
+//
+// Costs: laying out the memory takes two walks over the operations in all turns of their pipelines, and each
+// launch of an execution one more, see races.cpp. Two launches are executed, or three where scratch has two
+// banks.
+
+#include <algorithm>
+
+#include "../resolve.hpp"
+#include "chorale/compile.hpp"
+#include "deadlock.hpp"
+#include "races.hpp"
+#include "values.hpp"
+
+namespace chorale {
+namespace proof {
+namespace {
+
+using Kind = Finding::Kind;
+
+/// Orders of blocks that compete for a semaphore or a channel: more are not walked through.
+constexpr uint32_t max_executions = 1024;
+
+/// Whether input and output of a rank are one memory: what the executor may make of the plan.
+std::vector<bool> list_storages(const Plan& plan) {
+  if (!plan.inplace) return {false};
+  bool touched[2] = {false, false};
+  for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace) {
+    for_each_place(plan, gpu, block, op, [&](const Field&, const Operand&, uint32_t, BufferKind buffer) {
+      if (buffer != BufferKind::scratch) touched[size_t(buffer)] = true;
+    });
+  });
+  const bool always =
+      plan.collective == "allreduce" || plan.collective == "allgather" || plan.collective == "reducescatter";
+  if (always || !touched[0] || !touched[1]) return {true};
+  return {true, false};
+}
+
+/// Several observers of one execution.
+class Observers : public Observer {
+ public:
+  Observers(Races* races, Holding* holding) {
+    if (races) all_.push_back(races);
+    if (holding) all_.push_back(holding);
+  }
+  void begin(uint32_t rank, uint32_t launch) override {
+    for (Observer* const one : all_) one->begin(rank, launch);
+  }
+  void end(uint32_t rank, uint32_t launch) override {
+    for (Observer* const one : all_) one->end(rank, launch);
+  }
+  void sync(uint32_t chain) override {
+    for (Observer* const one : all_) one->sync(chain);
+  }
+  void move(uint32_t chain, const Step& step, std::span<const Touch> touches) override {
+    for (Observer* const one : all_) one->move(chain, step, touches);
+  }
+  void post(uint32_t chain, const Step& step, uint32_t counter) override {
+    for (Observer* const one : all_) one->post(chain, step, counter);
+  }
+  void take(uint32_t chain, const Step& step, uint32_t counter, uint64_t first, uint64_t n) override {
+    for (Observer* const one : all_) one->take(chain, step, counter, first, n);
+  }
+  void drain(uint32_t chain, const Step& step) override {
+    for (Observer* const one : all_) one->drain(chain, step);
+  }
+  void arrive(uint32_t chain, uint32_t meeting) override {
+    for (Observer* const one : all_) one->arrive(chain, meeting);
+  }
+  void leave(uint32_t chain, uint32_t meeting) override {
+    for (Observer* const one : all_) one->leave(chain, meeting);
+  }
+
+ private:
+  std::vector<Observer*> all_;
+};
+
+class Prover {
+ public:
+  Prover(const Plan& plan, const std::vector<std::string>& allow, bool facts)
+      : plan_(plan), findings_(plan, allow), want_facts_(facts) {
+    facts_.entry_guarded = facts_.exit_quiescent = true;
+  }
+
+  Proof prove() {
+    look_at_all();
+    return {findings_.take(), facts_};
+  }
+
+ private:
+  void look_at_all() {
+    const std::vector<Message> messages = list_messages(plan_);
+    if (messages.empty()) return too_large("its pipelines and thread block groups have no common measure");
+    for (uint32_t message = 0; message < messages.size(); ++message) {
+      for (const bool one_storage : list_storages(plan_)) {
+        findings_.setting = {message, one_storage, 1, {}};
+        look_at(messages[message], one_storage);
+        if (findings_.any()) return;
+      }
+    }
+  }
+
+  void too_large(const std::string& what) {
+    findings_.add(ProofName::decidable, Kind::undecided, {}, "this plan cannot be proved: " + what);
+  }
+
+  void look_at(const Message& message, bool one_storage) {
+    const Memory memory(plan_, message, one_storage);
+    if (!memory.fits())
+      return too_large("its pipelines take too many turns, or its operands are cut too finely");
+    if (findings_.wanted(ProofName::values)) {
+      const Promise promise(plan_, memory);
+      if (!promise.impossible().empty()) {
+        findings_.add(ProofName::values, Kind::value, {},
+                      "no message can be cut as this plan's chunks say: " + promise.impossible());
+        return;
+      }
+    }
+    Player player(plan_, memory);
+    if (!decide(player)) return;
+    const Shares shares(plan_, memory);
+    const uint32_t launches = findings_.wanted(ProofName::replay) ? memory.banks() + 1 : 1;
+    facts_.launches = std::max(facts_.launches, launches);
+    execute_all(player, shares, launches, findings_, want_facts_);
+    // Those who write a plan whose launches follow each other too closely may give scratch a second bank.
+    const bool replayed = findings_.wanted(ProofName::replay);
+    if (!want_facts_ || !replayed || findings_.any()) return;
+    facts_.scratch_copies = std::max(
+        facts_.scratch_copies, memory.banks() > 1 && !holds_with(Banks::one, message, one_storage) ? 2u : 1u);
+  }
+
+  /// Whether launches may follow each other with another number of scratch banks than the plan has.
+  bool holds_with(Banks banks, const Message& message, bool one_storage) {
+    const Memory memory(plan_, message, one_storage, banks);
+    Player player(plan_, memory);
+    const Shares shares(plan_, memory);
+    std::vector<std::string> allow = {"values"};
+    Findings findings(plan_, allow);
+    execute_all(player, shares, memory.banks() + 1, findings, false);
+    return !findings.any();
+  }
+
+  void execute_all(Player& player, const Shares& shares, uint32_t launches, Findings& findings, bool facts) {
+    Choices choices;
+    uint32_t executions = 0;
+    do {
+      if (++executions > max_executions) return;  // see decide()
+      execute(player, shares, launches, choices, findings, facts);
+    } while (!findings.any() && choices.next());
+  }
+
+  void execute(Player& player, const Shares& shares, uint32_t launches, Choices& choices, Findings& findings,
+               bool facts) {
+    const bool order = findings.wanted(ProofName::races) || findings.wanted(ProofName::replay);
+    std::optional<Races> races;
+    std::optional<Holding> holding;
+    findings.setting.launches = launches;
+    if (order) races.emplace(player, shares, findings, facts);
+    if (findings.wanted(ProofName::values)) holding.emplace(player, findings, facts);
+    Observers observers(races ? &*races : nullptr, holding ? &*holding : nullptr);
+    const bool ended = player.play(launches, choices, observers);
+    if (!ended && findings.wanted(ProofName::deadlock)) {
+      findings.setting.choices = choices.made();
+      return tell_stuck(player, findings);
+    }
+    if (holding) holding->compare();
+    if (!facts) return;
+    if (races) {
+      facts_.entry_guarded &= races->entry_guarded();
+      facts_.exit_quiescent &= races->exit_quiescent();
+    }
+    if (holding && facts_.rounding.empty()) facts_.rounding = holding->rounding();
+  }
+
+  /// Whether one execution speaks for all, or the author has said that a few have to do.
+  bool decide(const Player& player) {
+    for (uint32_t at = 0; at < player.counters().size(); ++at) {
+      const Counter& counter = player.counters()[at];
+      if (!counter.competes()) continue;
+      facts_.bounded = true;
+      if (plan_.extension.bounded_proof || !findings_.wanted(ProofName::decidable)) continue;
+      const bool take = counter.takers.size() > 1;
+      const std::vector<uint32_t>& rivals = take ? counter.takers : counter.posters;
+      tell_rivals(player, at, take, rivals[0], rivals[1]);
+    }
+    for (const Meeting& meeting : player.meetings()) {
+      if (!findings_.wanted(ProofName::decidable)) break;
+      if (meeting.members.size() == meeting.participants) continue;
+      const OpPlace at = find(player, meeting.members[0], [&](const Step& step) {
+        return step.kind == Step::Kind::arrive && step.id == meeting.id;
+      });
+      findings_.add(ProofName::decidable, Kind::undecided, at,
+                    "barrier " + number(meeting.id) + " of " + rank_name(meeting.rank) + " is for " +
+                        count(meeting.participants, "thread block") + ", but " +
+                        (meeting.members.size() == 1 ? std::string("1 comes")
+                                                     : number(meeting.members.size()) + " come") +
+                        " to it: who meets whom depends on their speed",
+                    "let as many blocks come to it as it says");
+    }
+    return !findings_.any();
+  }
+
+  template <class Match>
+  OpPlace find(const Player& player, uint32_t chain, Match&& match) const {
+    const Chain& of = player.chains()[chain];
+    const Gpu& gpu = plan_.gpus[of.rank];
+    const ThreadBlock& block = gpu.threadblocks[of.block];
+    Steps steps;
+    for (uint32_t at = 0; at < block.ops.size(); ++at) {
+      list_steps(plan_, gpu, block, block.ops[at], steps);
+      if (std::any_of(steps.steps.begin(), steps.steps.end(), match)) return {of.rank, of.block, at};
+    }
+    return {of.rank, of.block, 0};
+  }
+
+  void tell_rivals(const Player& player, uint32_t counter, bool take, uint32_t one, uint32_t other) {
+    using Step = proof::Step;
+    std::string what = "a semaphore";
+    const auto place_of = [&](uint32_t chain) {
+      const uint32_t rank = player.chains()[chain].rank;
+      return find(player, chain, [&](const Step& step) {
+        const bool takes = step.kind == Step::Kind::await || step.kind == Step::Kind::acquire;
+        const bool posts = step.kind == Step::Kind::post || step.kind == Step::Kind::release ||
+                           (step.kind == Step::Kind::push && step.posts);
+        if (!(take ? takes : posts) || player.counter_of(rank, step) != counter) return false;
+        if (step.via != ChannelType::none) {
+          what = std::string(channel_type_names[size_t(step.via)]) + " channel " + number(step.id) + " of " +
+                 rank_name(rank);
+        } else {
+          what = "semaphore " + number(step.id) + " of " + rank_name(rank);
+        }
+        return true;
+      });
+    };
+    const OpPlace first = place_of(one), second = place_of(other);
+    if (!findings_.news(ProofName::decidable, second, first, {})) return;
+    Finding& finding = findings_.add(
+        ProofName::decidable, Kind::undecided, second,
+        std::string("thread blocks ") + number(first.threadblock) + " and " + number(second.threadblock) +
+            (take ? " both take from " : " both add to ") + what +
+            ": which of them comes first depends on their speed, so that no one execution speaks for all",
+        "give each a semaphore or channel of its own, or set bounded_proof: then " + number(max_executions) +
+            " orders are tried at most, and the verdict is 'bounded'");
+    finding.diagnostic.notes.push_back({{}, first, "the other one is here"});
+    for (const OpPlace& at : {first, second}) finding.events.emplace_back().at = at;
+  }
+
+  const Plan& plan_;
+  Findings findings_;
+  const bool want_facts_;
+  ProofFacts facts_;
+};
+
+}  // namespace
+}  // namespace proof
+
+Diagnostics Proof::diagnostics() const {
+  Diagnostics list;
+  for (const Finding& finding : findings) list.push_back(finding.diagnostic);
+  return list;
+}
+
+bool wants_proofs(const std::vector<std::string>& allow) {
+  const auto left_out = [&](std::string_view name) {
+    return std::find(allow.begin(), allow.end(), name) != allow.end();
+  };
+  return !left_out(all_proofs) && !std::all_of(std::begin(proof_names), std::end(proof_names), left_out);
+}
+
+Proof prove_plan(const Plan& plan, const std::vector<std::string>& allow, bool facts) {
+  if (!wants_proofs(allow)) return {};
+  return proof::Prover(plan, allow, facts).prove();
+}
+
+Diagnostics prove(const Plan& plan, const std::vector<std::string>& allow) {
+  return prove_plan(plan, allow).diagnostics();
+}
+
+}  // namespace chorale

@@ -1,0 +1,120 @@
+// How races are told.
+
+#include "races.hpp"
+
+namespace chorale::proof {
+
+std::string Races::name() const {
+  return std::string(what_->packets ? "packets of " : "") + std::string(buffer_names[size_t(what_->buffer)]) +
+         "[" + number(what_->begin) + ":" + number(what_->end) + "] of " + rank_name(what_->rank);
+}
+
+/// Of a buffer of the application.
+std::string Races::name(uint32_t cell) const {
+  const Range range = player_.memory().range_of(cell);
+  const uint64_t chunk = player_.memory().message().chunk;
+  const uint64_t first = player_.memory().buffer(what_->rank, what_->buffer).begin;
+  return std::string(buffer_names[size_t(what_->buffer)]) + "[" + number((range.begin - first) / chunk) +
+         ":" + number((range.end - first + chunk - 1) / chunk) + "] of " + rank_name(what_->rank);
+}
+
+OpPlace Races::place(const Epoch& epoch) {
+  const Chain& chain = player_.chains()[agent(epoch.agent).chain];
+  return {chain.rank, chain.block, epoch.op};
+}
+ProofEvent Races::event(const Epoch& epoch, bool writes) {
+  const Agent& by = agent(epoch.agent);
+  ProofEvent event;
+  event.segment = epoch.segment;
+  if (plain(epoch)) {
+    event.who = by.kind == Agent::Kind::block ? ProofEvent::Who::block : ProofEvent::Who::proxy;
+    event.at = place(epoch);
+    event.launch = launch_of(epoch);
+  } else {
+    event.who = ProofEvent::Who::application;
+    event.at.rank = by.rank;
+    event.launch = epoch.segment / 2;  // two segments a launch: see begin() and end()
+  }
+  event.accesses = true;
+  event.writes = writes;
+  event.packets = what_->packets;
+  event.buffer_rank = what_->rank;
+  event.buffer = what_->buffer;
+  event.begin = what_->begin;
+  event.end = what_->end;
+  return event;
+}
+
+/// `second`, which writes or reads, is not ordered after `first`, which wrote or read.
+void Races::conflict(uint32_t id, uint32_t cell, const Epoch& first, bool writes, bool written) {
+  const Epoch second = here(id);
+  if (!plain(second) && !plain(first)) return;  // the application's own affair
+  if (plain(second) && plain(first)) return between(second, first, writes, written);
+  with_owner(second, first, cell, writes, written);
+}
+
+void Races::with_owner(const Epoch& second, const Epoch& first, uint32_t cell, bool writes, bool written) {
+  const Epoch& of_plan = plain(second) ? second : first;
+  const Epoch& of_owner = plain(second) ? first : second;
+  // What the application does is the same around each launch.
+  if (launch_of(of_plan)) return;
+  const bool overwrites = plain(second) ? writes : written;
+  // Two segments a launch: see begin() and end().
+  const bool early = of_owner.segment / 2 <= launch_of(of_plan);
+  std::string text =
+      std::string("this ") + (overwrites ? "overwrites " : "reads ") + (plain(second) ? name() : name(cell));
+  if (early)
+    text += ", and nothing says that this rank has begun: the application may still be using it";
+  else if (overwrites && first.segment < over_[first.agent])
+    text +=
+        ", but what tells the rank so, a relaxed signal or a packet, publishes no data: the application "
+        "may "
+        "not see it";
+  else
+    text +=
+        ", and nothing tells the rank when: the launch may have ended there, and the application be using "
+        "it";
+  say(ProofName::races, second, first, writes, written, text, {});
+}
+
+void Races::between(const Epoch& second, const Epoch& first, bool writes, bool written) {
+  const Agent &later = agent(second.agent), &sooner = agent(first.agent);
+  const uint32_t launches = launch_of(second) - launch_of(first);
+  std::string text = std::string("this ") + (writes ? "overwrites " : "reads ") + name() + ", which ";
+  const std::string does = written ? "overwrites" : "reads";
+  Note note{{}, place(first), "the other operation is here"};
+  if (second.agent == first.agent && sooner.kind == Agent::Kind::block) {
+    text += "another thread of the block " + does + ": nothing synchronises the threads in between";
+  } else if (sooner.kind != Agent::Kind::block && sooner.chain == later.chain) {
+    text += "the proxy " + does + " at its leisure: nothing waits until it has done so";
+    note.text = "it was handed to the proxy here";
+  } else {
+    text += (launches ? "an earlier launch " : "another operation ") + does + ": ";
+    const bool known = written && first.segment < over_[first.agent];
+    text += known ? "what orders the two, a relaxed signal or a packet, publishes no data"
+                  : "nothing orders the two";
+  }
+  say(launches ? ProofName::replay : ProofName::races, second, first, writes, written, text, std::move(note));
+}
+
+void Races::overlap_inside(const Epoch& at) {
+  if (!findings_.wanted(ProofName::races)) return;
+  const std::string text =
+      "operands of this overlap in " + name() + ": one of its threads overwrites what another reads";
+  if (!findings_.news(ProofName::races, place(at), {}, "overlap")) return;
+  Finding& finding = findings_.add(ProofName::races, Finding::Kind::race, place(at), text);
+  finding.events = {event(at, false), event(at, true)};
+}
+
+void Races::say(ProofName proof, const Epoch& second, const Epoch& first, bool writes, bool written,
+                const std::string& text, std::optional<Note> note) {
+  if (!findings_.wanted(proof)) return;
+  const OpPlace at = place(plain(second) ? second : first);
+  if (!findings_.news(proof, at, note ? note->at : std::optional<OpPlace>(), text.substr(0, 12))) return;
+  Finding& finding = findings_.add(proof, Finding::Kind::race, at, text);
+  if (note) finding.diagnostic.notes.push_back(std::move(*note));
+  finding.events = {event(first, written), event(second, writes)};
+  finding.known = written ? agent(second.agent).visible[first.agent] : over_[first.agent];
+}
+
+}  // namespace chorale::proof

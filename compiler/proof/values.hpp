@@ -1,0 +1,75 @@
+#pragma once
+/// \file
+/// What each cell holds as an execution goes on, and what outputs hold in the end.
+
+#include <optional>
+#include <unordered_map>
+
+#include "findings.hpp"
+#include "player.hpp"
+#include "promise.hpp"
+#include "value.hpp"
+
+namespace chorale::proof {
+
+/// Watches the first launch of an execution, whatever else there is.
+class Holding : public Observer {
+ public:
+  /// \param facts  whether rounding() is wanted
+  Holding(const Player&, Findings&, bool facts);
+
+  void begin(uint32_t rank, uint32_t launch) override;
+  void move(uint32_t chain, const Step&, std::span<const Touch>) override;
+
+  /// Compares each output with what it should hold.
+  void compare();
+
+  /// See ProofFacts.
+  std::vector<std::string> rounding() const { return rounding_; }
+
+ private:
+  static constexpr uint32_t nobody = ~uint32_t{0};
+  static constexpr size_t most_parts = 4, most_rounding = 4;
+
+  struct Writer {
+    uint32_t chain = nobody, op = 0;
+  };
+  /// The first output that held a value, and in which order it was added up.
+  struct Added {
+    uint64_t tree;
+    uint32_t rank, cell;
+  };
+
+  template <class Visit>
+  void for_each_cell(const Range& range, Visit&& visit) const {
+    if (range.begin == range.end) return;
+    const uint32_t first = memory_.cell(range, 0);
+    for (uint32_t at = first; at < first + memory_.count(range); ++at) visit(at, memory_.range_of(at).begin);
+  }
+
+  uint32_t read(uint32_t cell);
+  void compare(uint32_t rank);
+  void compare_rounding(uint32_t rank, uint32_t cell, uint32_t value);
+  uint32_t sender_of(const Range& output);
+
+  std::string name(BufferKind, uint64_t rank, uint64_t begin, uint64_t end) const;
+  std::string name(const Origin&, uint64_t length) const;
+  std::string name_of_output(uint32_t rank, uint32_t cell) const;
+  void say(uint32_t rank, uint32_t cell, const std::vector<Origin>& expected, uint32_t value);
+  std::string difference(const std::vector<Origin>& expected, const std::map<Origin, uint32_t>& found,
+                         uint64_t length) const;
+
+  const Player& player_;
+  const Memory& memory_;
+  Promise promise_;
+  Findings& findings_;
+  const bool facts_;
+  Values values_;
+  std::vector<uint32_t> held_;  // by cell
+  std::vector<Writer> writer_;  // by cell
+  std::vector<uint32_t> made_;
+  std::unordered_map<uint64_t, Added> added_;  // by sum
+  std::vector<std::string> rounding_;
+};
+
+}  // namespace chorale::proof

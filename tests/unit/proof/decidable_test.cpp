@@ -1,0 +1,77 @@
+// Plans whose order depends on how fast thread blocks are.
+
+#include "tests/unit/proof/findings.hpp"
+
+namespace chorale {
+namespace {
+
+std::string undecided(const Plan& plan) { return found("decidable", plan); }
+
+Plan lock() {
+  Plan plan = two_ranks();
+  plan.gpus[0].semaphores[0] = 1;
+  for (uint32_t on = 0; on < 2; ++on) {
+    control(plan, Opcode::sem_acquire, 0, 0, on);
+    control(plan, Opcode::sem_release, 0, 0, on);
+  }
+  return plan;
+}
+
+TEST(Decidable, SeveralTake) {
+  Plan plan = lock();
+  EXPECT_EQ(undecided(plan),
+            "thread blocks 0 and 1 both take from semaphore 0 of rank 0: which of them comes first depends "
+            "on their "
+            "speed, so that no one execution speaks for all at 0.1.0\n  the other one is here at 0.0.0\n");
+  plan.extension.bounded_proof = true;
+  EXPECT_EQ(undecided(plan), "");
+  const Proof proof = prove_plan(plan, {}, true);
+  EXPECT_TRUE(proof.findings.empty());
+  EXPECT_TRUE(proof.facts.bounded);
+  EXPECT_NE(certificate(plan, proof.facts).find(R"("verdict":"bounded")"), std::string::npos);
+}
+
+TEST(Decidable, SeveralAdd) {
+  Plan plan = two_ranks();
+  for (uint32_t on = 0; on < 2; ++on) {
+    control(plan, Opcode::signal, 0, 0, on);
+    control(plan, Opcode::wait, 0, 1, 0);
+  }
+  EXPECT_EQ(undecided(plan),
+            "thread blocks 0 and 1 both add to memory channel 0 of rank 0: which of them comes first depends "
+            "on their "
+            "speed, so that no one execution speaks for all at 0.1.0\n  the other one is here at 0.0.0\n");
+}
+
+TEST(Decidable, WhoComesToABarrier) {
+  Plan plan = two_ranks();
+  meet(plan);
+  EXPECT_EQ(undecided(plan), "");
+  for (uint32_t on = 0; on < 2; ++on) control(plan, Opcode::barrier, 1, 0, on).participants = 1;
+  EXPECT_EQ(
+      undecided(plan),
+      "barrier 1 of rank 0 is for 1 thread block, but 2 come to it: who meets whom depends on their speed at "
+      "0.0.1\n");
+}
+
+TEST(Decidable, FirstOfTwoSignalsIsAnybodys) {
+  // Behind its first wait rank 1 reads what block 0 has put. It may have been block 1's signal that came
+  // first, also where that block begins late.
+  Plan plan = two_ranks();
+  plan.extension.bounded_proof = true;
+  add(block(plan, 0, 0), Opcode::put, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
+  control(plan, Opcode::signal, 0, 0, 0);
+  control(plan, Opcode::wait, 1, 0, 1);
+  control(plan, Opcode::signal, 0, 0, 1);
+  control(plan, Opcode::wait, 0, 1, 0);
+  add(block(plan, 1, 0), Opcode::copy, {scratch(0)}, {out(0)});
+  control(plan, Opcode::wait, 0, 1, 0);
+  control(plan, Opcode::signal, 1, 1, 1);
+  EXPECT_NE(found("races", plan), "");
+  // Behind both it is known.
+  std::swap(block(plan, 1, 0).ops[1], block(plan, 1, 0).ops[2]);
+  EXPECT_EQ(found("races", plan), "");
+}
+
+}  // namespace
+}  // namespace chorale

@@ -1,0 +1,137 @@
+// What is true of plans in which nothing is found, and the certificate that says so.
+
+#include "tests/unit/proof/findings.hpp"
+
+namespace chorale {
+namespace {
+
+/// Both ranks put into the peer's output, between two exchanges of signals.
+Plan exchange(bool guarded, bool quiescent) {
+  Plan plan = two_ranks();
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    if (guarded) control(plan, Opcode::signal, 0, rank), control(plan, Opcode::wait, 0, rank);
+    add(block(plan, rank), Opcode::put, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
+    if (quiescent) control(plan, Opcode::signal, 1, rank), control(plan, Opcode::wait, 1, rank);
+  }
+  return plan;
+}
+
+ProofFacts facts_of(const Plan& plan, const std::vector<std::string>& allow = {}) {
+  const Proof proof = prove_plan(plan, allow, true);
+  EXPECT_EQ(render(plan, proof.diagnostics()), "");
+  return proof.facts;
+}
+
+TEST(Facts, WhoIsInARanksMemoryAndWhen) {
+  for (const bool guarded : {false, true}) {
+    for (const bool quiescent : {false, true}) {
+      const ProofFacts facts = facts_of(exchange(guarded, quiescent), {"replay"});
+      EXPECT_EQ(facts.entry_guarded, guarded);
+      EXPECT_EQ(facts.exit_quiescent, quiescent);
+    }
+  }
+}
+
+TEST(Facts, PacketsHaveArrivedWhereTheyWereRead) {
+  Plan plan = two_ranks();
+  add(block(plan, 0), Opcode::put_packets, {in(0, 2)}, {at(2, 0, 2)}, {}, ChannelType::memory);
+  add(block(plan, 1), Opcode::unpack_packets, {scratch(0, 2)}, {out(0, 2)});
+  EXPECT_TRUE(facts_of(plan, {"replay"}).exit_quiescent);
+  block(plan, 1).operands[0].size = block(plan, 1).operands[1].size = 1;
+  EXPECT_FALSE(facts_of(plan, {"replay"}).exit_quiescent);
+}
+
+TEST(Facts, CopiesOfScratch) {
+  // Who has been answered may overwrite at once; who only sends needs the next launch as an answer.
+  Plan plan = two_ranks();
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    add(block(plan, rank), Opcode::put_packets, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
+    add(block(plan, rank), Opcode::unpack_packets, {scratch(0)}, {out(0)});
+  }
+  EXPECT_EQ(facts_of(plan).scratch_copies, 2u);
+  EXPECT_EQ(facts_of(plan).launches, 3u);
+  for (uint32_t rank = 0; rank < 2; ++rank)
+    control(plan, Opcode::signal, 0, rank), control(plan, Opcode::wait, 0, rank);
+  EXPECT_EQ(facts_of(plan).scratch_copies, 1u);
+  EXPECT_EQ(facts_of(two_ranks()).scratch_copies, 1u);
+}
+
+/// Each rank adds the four chunks of its own input, in its own order, in one operation or in two.
+Plan add_up(std::vector<Operand> first, std::vector<Operand> second, bool in_two) {
+  Plan plan = two_ranks();
+  plan.collective = "custom";
+  const std::vector<Contribution> all = {{0, 0}, {0, 1}, {0, 2}};
+  for (Gpu& gpu : plan.gpus) {
+    gpu.chunks[0] = 3;
+    gpu.chunks[1] = 1;
+    plan.extension.post.push_back({all});
+  }
+  plan.extension.input_segments = 3;
+  plan.extension.output_segments = 1;
+  control(plan, Opcode::signal, 0, 0), control(plan, Opcode::wait, 0, 1);
+  add(block(plan, 1), Opcode::get, {at(0, 0, 3)}, {scratch(0, 3)}, {}, ChannelType::memory);
+  control(plan, Opcode::signal, 1, 1), control(plan, Opcode::wait, 1, 0);
+  add(block(plan, 0), Opcode::reduce, std::move(first), {out(0)});
+  if (!in_two) {
+    add(block(plan, 1), Opcode::reduce, std::move(second), {out(0)});
+    return plan;
+  }
+  add(block(plan, 1), Opcode::reduce, {second[0], second[1]}, {scratch(4)});
+  add(block(plan, 1), Opcode::nop);
+  add(block(plan, 1), Opcode::reduce, {scratch(4), second[2]}, {out(0)});
+  return plan;
+}
+
+TEST(Facts, OrderOfAddends) {
+  const std::vector<std::string> allow = {"replay", "races"};
+  const auto rounding = [&](const Plan& plan) { return facts_of(plan, allow).rounding; };
+  const std::vector<std::string> differs = {
+      "output[0:1] of rank 1 is added up in another order than output[0:1] of rank 0"};
+  EXPECT_EQ(rounding(add_up({in(0), in(1), in(2)}, {scratch(0), scratch(1), scratch(2)}, false)),
+            std::vector<std::string>());
+  // Two may be swapped, and three not.
+  EXPECT_EQ(rounding(add_up({in(0), in(1), in(2)}, {scratch(1), scratch(0), scratch(2)}, false)),
+            std::vector<std::string>());
+  EXPECT_EQ(rounding(add_up({in(0), in(1), in(2)}, {scratch(0), scratch(2), scratch(1)}, false)), differs);
+  // What is stored in between is rounded.
+  EXPECT_EQ(rounding(add_up({in(0), in(1), in(2)}, {scratch(0), scratch(1), scratch(2)}, true)), differs);
+}
+
+Plan certified() {
+  Plan plan = exchange(true, true);
+  EXPECT_EQ(render(plan, compile(plan, {.certify = true})), "");
+  return plan;
+}
+
+TEST(Certificate, HoldsUntilThePlanIsChanged) {
+  Plan plan = certified();
+  EXPECT_NE(plan.extension.verified.find(R"("verdict":"proved")"), std::string::npos)
+      << plan.extension.verified;
+  EXPECT_EQ(refute_certificate(plan), "");
+  EXPECT_EQ(refute_certificate(read(write(plan))), "");
+  // Neither lines nor keys that nobody knows matter.
+  plan.source = {{"mine.cpp", 3}};
+  EXPECT_EQ(refute_certificate(plan), "");
+  plan.gpus[1].threadblocks[0].ops.back().code = Opcode::relaxed_wait;
+  EXPECT_EQ(refute_certificate(plan), "rank 1 was changed after the plan was proved");
+  plan = certified();
+  plan.inplace = true;
+  EXPECT_EQ(refute_certificate(plan), "the plan was changed after it was proved");
+  plan.extension.verified = R"({"hash":"0","checker":0})";
+  EXPECT_EQ(refute_certificate(plan), "it is of version 0 of the proofs, but this is version 1");
+  plan.extension.verified.clear();
+  EXPECT_EQ(refute_certificate(plan), "there is none");
+}
+
+TEST(Certificate, IsOfAllProofsAndOfOurTarget) {
+  Plan plan = exchange(true, true);
+  EXPECT_THROW(compile(plan, {.certify = true, .allow = {"replay"}}), std::invalid_argument);
+  EXPECT_EQ(
+      render(plan,
+             compile(plan, {.target = Target::mscclpp, .certify = true, .allow = {"mscclpp_chunk_counts"}})),
+      "");
+  EXPECT_EQ(plan.extension.verified, "");
+}
+
+}  // namespace
+}  // namespace chorale
