@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "chorale/types.hpp"
@@ -44,6 +45,10 @@ class Values {
   Sum sum(uint32_t value) const { return nodes_[value].sum; }
   /// How often each origin is in a value.
   std::map<Origin, uint32_t> origins(uint32_t value) const;
+  /// The operator that it was made with last; none if it was not combined.
+  std::optional<ReduceOp> op(uint32_t value) const {
+    return nodes_[value].left == none ? std::nullopt : std::optional(nodes_[value].op);
+  }
   /// Whether it was made with several operators.
   bool mixed(uint32_t value) const { return nodes_[value].mixed; }
 

@@ -67,9 +67,25 @@ void Holding::compare(uint32_t rank) {
     const uint32_t value = read(cell);
     if (values_.mixed(value) || values_.sum(value) != *expected)
       say(rank, cell, promise_.origins(rank, at - output.begin, sender), value);
-    else if (facts_)
-      compare_rounding(rank, cell, value);
+    else
+      compare_operator(rank, cell, value);
+    if (facts_) compare_rounding(rank, cell, value);
   });
+}
+
+/// One call has one operator: it is as wrong in some outputs as in some parts of one.
+void Holding::compare_operator(uint32_t rank, uint32_t cell, uint32_t value) {
+  const std::optional<ReduceOp> op = values_.op(value);
+  if (!op) return;
+  if (!op_) {
+    op_ = op;
+    op_rank_ = rank;
+    op_cell_ = cell;
+  }
+  if (op == op_ || !findings_.wanted(ProofName::values)) return;
+  add(rank, cell,
+      name_of_output(rank, cell) + " is made with the operator " + reduce_op_name(*op) + ", but " +
+          name_of_output(op_rank_, op_cell_) + " with " + reduce_op_name(*op_));
 }
 
 void Holding::compare_rounding(uint32_t rank, uint32_t cell, uint32_t value) {
@@ -123,18 +139,25 @@ void Holding::say(uint32_t rank, uint32_t cell, const std::vector<Origin>& expec
   if (!findings_.wanted(ProofName::values)) return;
   const Range range = memory_.range_of(cell);
   std::string text = name_of_output(rank, cell);
+  if (writer_[cell].chain == nobody)
+    text += " is never written";
+  else if (values_.mixed(value))
+    text += " is made with several reduction operators";
+  else
+    text += " does not hold what it should: " +
+            difference(expected, values_.origins(value), range.end - range.begin);
+  add(rank, cell, text);
+}
+
+void Holding::add(uint32_t rank, uint32_t cell, const std::string& text) {
   const Writer& writer = writer_[cell];
   std::optional<OpPlace> at;
   if (writer.chain == nobody) {
     if (!findings_.news(ProofName::values, "never, rank " + number(rank))) return;
-    text += " is never written";
   } else {
     const Chain& chain = player_.chains()[writer.chain];
     at = OpPlace{chain.rank, chain.block, writer.op};
     if (!findings_.news(ProofName::values, *at, {}, {})) return;
-    text += values_.mixed(value) ? " is made with several reduction operators"
-                                 : " does not hold what it should: " +
-                                       difference(expected, values_.origins(value), range.end - range.begin);
   }
   Finding& finding =
       findings_.add(ProofName::values, Finding::Kind::value, at, text, {},
@@ -145,6 +168,7 @@ void Holding::say(uint32_t rank, uint32_t cell, const std::vector<Origin>& expec
   event.accesses = event.writes = true;
   event.buffer_rank = rank;
   event.buffer = BufferKind::output;
+  const Range range = memory_.range_of(cell);
   const uint64_t chunk = memory_.message().chunk, first = memory_.buffer(rank, BufferKind::output).begin;
   event.begin = (range.begin - first) / chunk;
   event.end = (range.end - first + chunk - 1) / chunk;

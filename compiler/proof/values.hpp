@@ -49,6 +49,8 @@ class Holding : public Observer {
 
   uint32_t read(uint32_t cell);
   void compare(uint32_t rank);
+  void compare_operator(uint32_t rank, uint32_t cell, uint32_t value);
+  void add(uint32_t rank, uint32_t cell, const std::string& text);
   void compare_rounding(uint32_t rank, uint32_t cell, uint32_t value);
   uint32_t sender_of(const Range& output);
 
@@ -68,6 +70,9 @@ class Holding : public Observer {
   std::vector<uint32_t> held_;  // by cell
   std::vector<Writer> writer_;  // by cell
   std::vector<uint32_t> made_;
+  /// The operator of the first output that was combined, and which one that is.
+  std::optional<ReduceOp> op_;
+  uint32_t op_rank_ = 0, op_cell_ = 0;
   std::unordered_map<uint64_t, Added> added_;  // by sum
   std::vector<std::string> rounding_;
 };

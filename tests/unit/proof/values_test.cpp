@@ -70,6 +70,14 @@ TEST(Values, TheOrderOfAddendsAndTheOperatorDoNotMatter) {
   EXPECT_EQ(values(plan), "");
 }
 
+TEST(Values, OutputsOfSeveralOperators) {
+  Plan plan = all_reduce();
+  block(plan, 1).ops[4].reduce_op = ReduceOp::max;
+  EXPECT_EQ(
+      values(plan),
+      "output[1:2] of rank 1 is made with the operator max, but output[0:1] of rank 0 with sum at 1.0.4\n");
+}
+
 TEST(Values, SeveralOperators) {
   Plan plan = all_reduce();
   add(block(plan), Opcode::reduce, {scratch(0), scratch(1)}, {scratch(2)});
