@@ -9,7 +9,10 @@
 #include <memory>
 #include <thread>
 
+#include "chorale/adversary.hpp"
+#include "chorale/json.hpp"
 #include "tools/command.hpp"
+#include "tools/mutation/reasons.hpp"
 #include "tools/mutation/report.hpp"
 #include "tools/programs.hpp"
 #include "tools/version.hpp"
@@ -21,9 +24,9 @@ using namespace chorale::mutation;
 
 struct Options {
   std::vector<std::string> paths, operators;
-  uint32_t sample = 0, threads = 0;
+  uint32_t sample = 0, schedules = 1000, threads = 0;
   uint64_t seed = 1;
-  std::string json, markdown;
+  std::string json, markdown, holes;
 };
 
 Choice choice_of(const Options& options) {
@@ -60,18 +63,49 @@ std::string command_line(const Options& options) {
   if (!options.operators.empty()) text += " --operators " + join(options.operators);
   if (options.sample)
     text += " --sample " + std::to_string(options.sample) + " --seed " + std::to_string(options.seed);
-  return text;
+  return text + " --schedules " + std::to_string(options.schedules);
 }
 
-Judge make_judge() {
+/// A mutant that runs for ever is one that fails.
+constexpr uint64_t max_steps = uint64_t(1) << 24;
+
+/// The first schedule that fails.
+std::optional<Failed> run_adversary(const Plan& plan, uint64_t schedules) {
+  Adversary adversary(plan, {.max_steps = max_steps});
+  const Verdict verdict = adversary.run_all(1, schedules);
+  if (verdict.ok()) return {};
+  return Failed{verdict.seed, std::string(name(verdict.kind)) + ": " + verdict.text};
+}
+
+Judge make_judge(const Options& options) {
   Judge judge;
   judge.check = [](const Plan& plan) { return check_plan(plan, {}); };
+  judge.explain = find_reason;
+  if (options.schedules) {
+    judge.run = [schedules = options.schedules](const Plan& plan) { return run_adversary(plan, schedules); };
+  }
   return judge;
+}
+
+/// Why nothing can be learnt from the mutants of a plan.
+std::optional<std::string> unfit(const Plan& plan, const Judge& judge) {
+  const Diagnostics before = judge.check(plan);
+  if (!before.empty()) return "it is refused as it is: " + before[0].text + " [" + before[0].check + "]";
+  if (plan.collective == "test") return "it promises no result, so that none is wrong";
+  if (const std::optional<Failed> failed = judge.run ? judge.run(plan) : std::nullopt) {
+    return fmt::format("schedule {} of it fails: {}", failed->seed, failed->text);
+  }
+  return {};
+}
+
+std::string hole_path(const std::string& folder, const std::string& plan, const Mutant& mutant) {
+  return fmt::format("{}/{}.{}.{}.{}.{}.json", folder, plan, mutant.of->name, mutant.at.rank,
+                     mutant.at.threadblock, mutant.at.op);
 }
 
 Exit mutate_all(const Options& options) {
   const Choice choice = choice_of(options);
-  const Judge judge = make_judge();
+  const Judge judge = make_judge(options);
   std::ofstream lines;
   if (!options.json.empty()) {
     lines.open(options.json);
@@ -81,18 +115,19 @@ Exit mutate_all(const Options& options) {
   for (const std::string& path : options.paths) {
     const std::string name = std::filesystem::path(path).stem().string();
     const Plan plan = load_plan(path);
-    const Diagnostics before = judge.check(plan);
-    if (!before.empty()) {
-      tally.leave_out(name, "[" + before[0].check + "] " + before[0].text);
-      std::cerr << name << ": left out, [" << before[0].check << "] finds something already\n";
+    if (const std::optional<std::string> why = unfit(plan, judge)) {
+      tally.leave_out(name, *why);
+      std::cerr << name << ": left out, " << *why << '\n';
       continue;
     }
-    const std::vector<Mutant> mutants = mutate(plan, choice, judge, [&](const Mutant& mutant) {
-      if (lines.is_open()) lines << json_line(name, mutant) << '\n' << std::flush;
-      if (mutant.fate == Fate::hole || mutant.fate == Fate::crashed) {
-        std::cerr << "HOLE: " << json_line(name, mutant) << std::endl;
-      }
-    });
+    const std::vector<Mutant> mutants =
+        mutate(plan, choice, judge, [&](const Mutant& mutant, const Plan& mutated) {
+          if (lines.is_open()) lines << json_line(name, mutant) << '\n' << std::flush;
+          if (mutant.fate == Fate::hole || mutant.fate == Fate::crashed) {
+            if (!options.holes.empty()) write_output(hole_path(options.holes, name, mutant), write(mutated));
+            std::cerr << "HOLE: " << json_line(name, mutant) << std::endl;
+          }
+        });
     tally.add(name, mutants);
     std::cerr << name << ": so far " << tally.summary() << std::endl;
     if (!options.markdown.empty()) {
@@ -115,11 +150,20 @@ Action command::mutate(CLI::App& app) {
                  "At most so many places of each operator in each plan; default: all")
       ->type_name("N");
   app.add_option("--seed", options->seed, "Of the sample; default 1")->type_name("N");
+  app.add_option("--schedules", options->schedules,
+                 "Adversarial schedules of what no check finds; default 1000, 0: none")
+      ->type_name("N");
   app.add_option("--threads", options->threads, "Default: one for each core")->type_name("N");
   app.add_option("--json", options->json, "Write a line for each mutant as it is judged")->type_name("FILE");
+  app.add_option("--holes", options->holes,
+                 "Write the plans of holes into this folder, for chorale run --adversarial --seed")
+      ->type_name("FOLDER");
   app.add_option("--markdown", options->markdown, "Write a page with the tables; whole after every plan")
       ->type_name("FILE");
-  app.footer(list_operators() + "docs/mutation.md is made by this command.");
+  app.footer(list_operators() +
+             "A mutant that no check finds but that fails in a schedule is a hole in the checks: it is said "
+             "with its "
+             "seed, and\nthe exit status is 1. docs/mutation.md is made by this command.");
   return [options] { return mutate_all(*options); };
 }
 

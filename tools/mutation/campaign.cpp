@@ -69,7 +69,7 @@ void judge_one(const Plan& original, const Plan& mutant, const Judge& judge, Mut
     }
     out.fate = Fate::survived;
     if (judge.explain) {
-      Reason reason = judge.explain(original, mutant, *out.of);
+      Reason reason = judge.explain(original, mutant, out);
       out.by = std::move(reason.by);
       out.text = std::move(reason.text);
     }
@@ -82,7 +82,7 @@ void judge_one(const Plan& original, const Plan& mutant, const Judge& judge, Mut
 }  // namespace
 
 std::vector<Mutant> mutate(const Plan& plan, const Choice& choice, const Judge& judge,
-                           const std::function<void(const Mutant&)>& progress) {
+                           const std::function<void(const Mutant&, const Plan&)>& progress) {
   const std::vector<Job> jobs = list_jobs(plan, choice);
   std::vector<Mutant> mutants(jobs.size());
   std::atomic<size_t> next = 0;
@@ -95,17 +95,16 @@ std::vector<Mutant> mutate(const Plan& plan, const Choice& choice, const Judge& 
       mutant.of = job.of;
       mutant.at = job.site.at;
       mutant.what = job.site.what;
-      if (job.site.what.empty() || job.site.at.op) {
+      mutant.of_operation = job.site.of_operation;
+      if (job.site.of_operation) {
         mutant.line = plan.line_of(
             plan.gpus[job.site.at.rank].threadblocks[job.site.at.threadblock].ops[job.site.at.op]);
       }
-      {
-        Edit edit(copy);
-        job.site.change(edit);
-        judge_one(plan, copy, judge, mutant);
-      }
+      Edit edit(copy);
+      job.site.change(edit);
+      judge_one(plan, copy, judge, mutant);
       const std::lock_guard lock(one_at_a_time);
-      if (progress) progress(mutant);
+      if (progress) progress(mutant, copy);
     }
   };
   std::vector<std::jthread> threads;

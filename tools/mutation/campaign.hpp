@@ -22,8 +22,9 @@ enum class Fate : uint8_t {
 struct Mutant {
   const Operator* of = nullptr;
   OpPlace at;
-  SourceLine line;   ///< the author's, of the operation
-  std::string what;  ///< as Site::what
+  bool of_operation = true;  ///< as Site::of_operation
+  SourceLine line;           ///< the author's, of the operation
+  std::string what;          ///< as Site::what
   Fate fate = Fate::survived;
   std::string by;     ///< killed: the check; survived: the reason, in a word or two
   std::string text;   ///< its finding, or the reason at length
@@ -45,7 +46,7 @@ struct Reason {
 struct Judge {
   std::function<Diagnostics(const Plan&)> check;
   std::function<std::optional<Failed>(const Plan&)> run;  ///< the first schedule that fails
-  std::function<Reason(const Plan& original, const Plan& mutant, const Operator&)> explain;
+  std::function<Reason(const Plan& original, const Plan& mutant, const Mutant&)> explain;
 };
 
 struct Choice {
@@ -55,9 +56,9 @@ struct Choice {
   uint32_t threads = 1;
 };
 
-/// The mutants of a plan that are plans of their own: neither equal to it nor to each other. `progress` is
-/// called after each, one at a time. The plan is right to begin with.
+/// The mutants of a plan that are plans of their own: neither equal to it nor to each other. `progress` gets
+/// each as it has been judged, and its plan, one at a time. The plan is right to begin with.
 std::vector<Mutant> mutate(const Plan&, const Choice&, const Judge&,
-                           const std::function<void(const Mutant&)>& progress = {});
+                           const std::function<void(const Mutant&, const Plan&)>& progress = {});
 
 }  // namespace chorale::mutation

@@ -164,7 +164,7 @@ std::string Tally::markdown(const std::vector<const Operator*>& operators, const
     for (const std::string& one : examples_) text += "- " + one + "\n";
   }
   if (!left_out_.empty()) {
-    text += "\n## Plans left out\n\nThey are refused as they are.\n\n";
+    text += "\n## Plans left out\n\n";
     for (const auto& [plan, why] : left_out_) text += "- " + plan + ": " + why + "\n";
   }
   return text;

@@ -15,7 +15,7 @@ class Tally {
  public:
   /// All mutants of a plan.
   void add(const std::string& plan, const std::vector<Mutant>&);
-  /// A plan that was wrong before it was mutated.
+  /// A plan that was not mutated.
   void leave_out(const std::string& plan, const std::string& why) { left_out_[plan] = why; }
 
   uint64_t count(Fate fate) const;

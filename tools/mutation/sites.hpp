@@ -14,7 +14,9 @@ namespace chorale::mutation {
 
 /// One place where an operator can be applied.
 struct Site {
-  OpPlace at;        ///< of the operation; op 0 of block 0 where it is a part of the plan or of a rank
+  OpPlace at;  ///< of the operation
+  bool of_operation =
+      true;          ///< else it is a part of the plan, of a rank or of a block, which `at` begins with
   std::string what;  ///< which part of it, if the place does not say all
   std::function<void(Edit&)> change;
 };
@@ -22,7 +24,11 @@ struct Site {
 class Sites {
  public:
   void add(const OpPlace& at, std::function<void(Edit&)> change, std::string what = {}) {
-    list_.push_back({at, std::move(what), std::move(change)});
+    list_.push_back({at, true, std::move(what), std::move(change)});
+  }
+  /// What is no operation.
+  void add_part(const OpPlace& at, std::function<void(Edit&)> change, std::string what) {
+    list_.push_back({at, false, std::move(what), std::move(change)});
   }
   const std::vector<Site>& list() const { return list_; }
 

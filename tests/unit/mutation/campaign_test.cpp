@@ -98,7 +98,7 @@ TEST(Campaign, TellsWhatBecameOfAMutant) {
             R"({"plan":"p","operator":"drop_nop","rank":0,"threadblock":0,"op":0,)"
             R"("fate":"killed","by":"races","text":"two at once"})");
   judge.check = [](const Plan&) { return Diagnostics{}; };
-  judge.explain = [](const Plan&, const Plan&, const Operator&) { return Reason{"implied", "by that"}; };
+  judge.explain = [](const Plan&, const Plan&, const Mutant&) { return Reason{"implied", "by that"}; };
   EXPECT_EQ(json_line("p", judged(judge)),
             R"({"plan":"p","operator":"drop_nop","rank":0,"threadblock":0,"op":0,)"
             R"("fate":"survived","by":"implied","text":"by that"})");

@@ -102,10 +102,19 @@ void make::late_nop(const Plan& plan, Sites& out) {
 void make::semaphore_init(const Plan& plan, Sites& out) {
   for (const Gpu& gpu : plan.gpus) {
     for (uint32_t id = 0; id < gpu.semaphores.size(); ++id) {
-      out.add(
-          {gpu.id, 0, 0},
-          [rank = gpu.id, id](Edit& edit) { edit.change(edit.plan().gpus[rank].semaphores)[id] += 1; },
-          "semaphore " + std::to_string(id));
+      std::optional<OpPlace> first;
+      for_each_op(
+          plan, gpu.id, [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
+            const std::span<const uint32_t> ids = block.op_ids(op);
+            const bool of_it =
+                shape(op.code).has(Role::Acquire) && std::find(ids.begin(), ids.end(), id) != ids.end();
+            if (of_it && !first) first = at;
+          });
+      const auto raise = [rank = gpu.id, id](Edit& edit) {
+        edit.change(edit.plan().gpus[rank].semaphores)[id] += 1;
+      };
+      const std::string what = "semaphore " + std::to_string(id);
+      first ? out.add(*first, raise, what) : out.add_part({gpu.id, 0, 0}, raise, what);
     }
   }
 }
@@ -137,7 +146,8 @@ void make::drop_block(const Plan& plan, Sites& out) {
     for (uint32_t block = 0; block < gpu.threadblocks.size(); ++block) {
       if (gpu.threadblocks[block].ops.empty()) continue;
       const OpPlace at{gpu.id, block, 0};
-      out.add(at, [=](Edit& edit) { edit.block(at).ops.clear(); });
+      out.add_part(
+          at, [=](Edit& edit) { edit.block(at).ops.clear(); }, "all of it");
     }
   }
 }

@@ -65,7 +65,7 @@ void make::pipeline_body(const Plan& plan, Sites& out) {
 }
 
 void make::flip_in_place(const Plan&, Sites& out) {
-  out.add(
+  out.add_part(
       {}, [](Edit& edit) { edit.change(edit.plan().inplace) = !edit.plan().inplace; }, "the plan");
 }
 
@@ -74,14 +74,14 @@ void make::flip_reuse(const Plan& plan, Sites& out) {
   for_each_op(plan,
               [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace) { any |= loops(op); });
   if (!any) return;
-  out.add(
+  out.add_part(
       {}, [](Edit& edit) { edit.change(edit.plan().reuse_resources) = !edit.plan().reuse_resources; },
       "the plan");
 }
 
 void make::wrong_root(const Plan& plan, Sites& out) {
   if (plan.collective != "broadcast" || plan.ranks() < 2) return;
-  out.add(
+  out.add_part(
       {},
       [](Edit& edit) {
         uint32_t& root = edit.change(edit.plan().extension.root);
@@ -98,7 +98,7 @@ void make::drop_switch_member(const Plan& plan, Sites& out) {
         const auto other =
             std::find_if(ranks.rbegin(), ranks.rend(), [&](uint32_t rank) { return rank != gpu.id; });
         if (other == ranks.rend()) continue;
-        out.add(
+        out.add_part(
             {gpu.id, 0, 0},
             [rank = gpu.id, record, group, gone = *other](Edit& edit) {
               std::erase(edit.change(edit.plan().gpus[rank].channels[record].rank_groups[group]), gone);

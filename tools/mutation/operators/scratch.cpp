@@ -58,7 +58,7 @@ void recode(const Plan& plan, Sites& out, std::span<const Plain> table) {
 
 void make::no_double_scratch(const Plan& plan, Sites& out) {
   if (!plan.use_double_scratch_buffer) return;
-  out.add(
+  out.add_part(
       {}, [](Edit& edit) { edit.change(edit.plan().use_double_scratch_buffer) = false; }, "the plan");
 }
 
@@ -74,7 +74,7 @@ void make::alias_scratch(const Plan& plan, Sites& out) {
     for (auto slot = of_rank.begin(); slot != of_rank.end() && std::next(slot) != of_rank.end(); ++slot) {
       const auto kept = *slot, gone = *std::next(slot);
       if (kept.second != gone.second) continue;
-      out.add(
+      out.add_part(
           {rank, 0, 0},
           [=, rank = rank](Edit& edit) {
             change_scratch(edit, [&](const OpPlace&, const Where& where, Operand operand) {
@@ -93,7 +93,7 @@ void make::share_scratch(const Plan& plan, Sites& out) {
   bool any = false;
   for (const Gpu& gpu : plan.gpus) any |= gpu.chunks[size_t(BufferKind::scratch)] != 0;
   if (!any) return;
-  out.add(
+  out.add_part(
       {},
       [](Edit& edit) {
         edit.change(edit.plan().gpus);
@@ -110,7 +110,7 @@ void make::share_scratch(const Plan& plan, Sites& out) {
 void make::other_half(const Plan& plan, Sites& out) {
   if (!plan.use_double_scratch_buffer) return;
   for (const Gpu& of : plan.gpus) {
-    out.add(
+    out.add_part(
         {of.id, 0, 0},
         [rank = of.id](Edit& edit) {
           std::vector<uint64_t> half;
