@@ -1,6 +1,7 @@
-// Faults of plans that MSCCL++'s DSL and examples give, each in a plan of the same shape, and the plan without
-// it. That a packet's flag is the same at each replay of a graph (D6) cannot be said in a plan: the litmus
-// tests have it. Scratch that wraps in a pipeline (D5) is a limit of MSCCL++'s executor, see target_test.cpp.
+// Faults of plans that MSCCL++'s DSL and examples give, each in a plan of the same shape, and the plan
+// without it. That a packet's flag is the same at each replay of a graph (D6) cannot be said in a plan: the
+// litmus tests have it. Scratch that wraps in a pipeline (D5) is a limit of MSCCL++'s executor, see
+// target_test.cpp.
 
 #include "tests/unit/proof/findings.hpp"
 
