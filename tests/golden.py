@@ -39,9 +39,9 @@ LIMIT_S = 120
 BROKEN_MB = 512  # what reading and checking a small broken plan may take, with any sanitizer
 
 
-def normal(text, folder):
+def normal(text, folder, build):
     """Output without what differs from machine to machine."""
-    return text.replace(folder, "{TMP}").replace(str(HERE), "{SRC}")
+    return text.replace(folder, "{TMP}").replace(build, "{BUILD}").replace(str(HERE), "{SRC}")
 
 
 def parse(text):
@@ -77,7 +77,7 @@ def run(chorale, text):
                 done = subprocess.run([chorale, *shlex.split(fill(words))], input=stdin if last else "", text=True,
                                       capture_output=True, timeout=LIMIT_S, cwd=folder, env=environment, errors="replace")
                 status = done.returncode
-                output += normal(done.stdout + done.stderr, folder)
+                output += normal(done.stdout + done.stderr, folder, build)
             except subprocess.TimeoutExpired:
                 status = f"none: it still ran after {LIMIT_S} s"
             if status != 0:

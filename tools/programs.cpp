@@ -184,12 +184,6 @@ void write_plan(const std::string& output, const Plan& plan) {
   write_output(output, bytes.view());
 }
 
-bool report(const Plan& plan, const Diagnostics& diagnostics) {
-  std::cout.flush();
-  std::cerr << render(plan, diagnostics);
-  return !diagnostics.empty();
-}
-
 std::string parameters_help(const dsl::Description& program) {
   std::string text;
   for (const dsl::Parameter& parameter : program.parameters) {

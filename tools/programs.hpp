@@ -73,9 +73,6 @@ void declare_plan_output(CLI::App&, std::string& output);
 /// Writes a plan as JSON, or as CBOR if the name ends in .cbor.
 void write_plan(const std::string& output, const Plan&);
 
-/// Prints the findings to stderr. True if there were any.
-bool report(const Plan&, const Diagnostics&);
-
 /// The parameters of a program as help: name, default, bounds, description.
 std::string parameters_help(const dsl::Description&);
 

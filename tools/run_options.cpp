@@ -4,6 +4,7 @@
 
 #include "chorale/compile.hpp"
 #include "chorale/proof.hpp"
+#include "tools/findings.hpp"
 
 namespace chorale::tools {
 namespace {

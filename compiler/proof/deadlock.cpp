@@ -60,7 +60,11 @@ class Stuck {
             ", each of which comes before what would answer the one before it",
         "let one of them come later, or the signal that it holds up earlier");
     Diagnostic& finding = found.diagnostic;
-    for (const Link& link : links) found.events.push_back(event(link.chain));
+    for (const Link& link : links) {
+      found.events.push_back(event(link.chain));
+      found.events.push_back(found.events.back());
+      found.events.back().at = link.answer;
+    }
     for (size_t k = 0; k < links.size() && finding.notes.size() < max_notes; ++k) {
       const uint32_t next = links[(k + 1) % links.size()].chain;
       finding.notes.push_back({{}, links[k].answer, "this would answer it"});

@@ -24,7 +24,7 @@ bool posts(const Step& step) {
 }  // namespace
 
 uint32_t Choices::choose(uint32_t options) {
-  if (at_ == made_.size()) made_.push_back({0, options});
+  if (at_ == made_.size()) made_.push_back({at_ < wanted_.size() ? wanted_[at_] : 0, options});
   return made_[at_++].chosen;
 }
 

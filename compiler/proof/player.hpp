@@ -18,6 +18,9 @@ namespace chorale::proof {
 /// Who of several takes next from a semaphore or a channel: a walk through all possibilities.
 class Choices {
  public:
+  Choices() = default;
+  /// Begins with an execution that was made before.
+  explicit Choices(std::vector<uint32_t> made) : wanted_(std::move(made)) {}
   /// The next choice of 0 .. options-1 in this execution.
   uint32_t choose(uint32_t options);
   /// Goes on to the next execution; false: that was the last one.
@@ -29,6 +32,7 @@ class Choices {
   struct Choice {
     uint32_t chosen, options;
   };
+  std::vector<uint32_t> wanted_;
   std::vector<Choice> made_;
   size_t at_ = 0;
 };

@@ -155,14 +155,12 @@ class Prover {
     std::optional<Races> races;
     std::optional<Holding> holding;
     findings.setting.launches = launches;
+    findings.setting.choices = choices.made();  // those that come are 0
     if (order) races.emplace(player, shares, findings, facts);
     if (findings.wanted(ProofName::values)) holding.emplace(player, findings, facts);
     Observers observers(races ? &*races : nullptr, holding ? &*holding : nullptr);
     const bool ended = player.play(launches, choices, observers);
-    if (!ended && findings.wanted(ProofName::deadlock)) {
-      findings.setting.choices = choices.made();
-      return tell_stuck(player, findings);
-    }
+    if (!ended && findings.wanted(ProofName::deadlock)) return tell_stuck(player, findings);
     if (holding) holding->compare();
     if (!facts) return;
     if (races) {

@@ -146,18 +146,24 @@ void Holding::say(uint32_t rank, uint32_t cell, const std::vector<Origin>& expec
   else
     text += " does not hold what it should: " +
             difference(expected, values_.origins(value), range.end - range.begin);
-  add(rank, cell, text);
+  Finding* const finding = add(rank, cell, text);
+  if (!finding) return;
+  const uint64_t length = range.end - range.begin;
+  for (const Origin& of : expected) finding->expected.push_back(name(of, length));
+  if (writer_[cell].chain == nobody) return;
+  for (const auto& [of, times] : values_.origins(value))
+    finding->held.insert(finding->held.end(), times, name(of, length));
 }
 
-void Holding::add(uint32_t rank, uint32_t cell, const std::string& text) {
+Finding* Holding::add(uint32_t rank, uint32_t cell, const std::string& text) {
   const Writer& writer = writer_[cell];
   std::optional<OpPlace> at;
   if (writer.chain == nobody) {
-    if (!findings_.news(ProofName::values, "never, rank " + number(rank))) return;
+    if (!findings_.news(ProofName::values, "never, rank " + number(rank))) return nullptr;
   } else {
     const Chain& chain = player_.chains()[writer.chain];
     at = OpPlace{chain.rank, chain.block, writer.op};
-    if (!findings_.news(ProofName::values, *at, {}, {})) return;
+    if (!findings_.news(ProofName::values, *at, {}, {})) return nullptr;
   }
   Finding& finding =
       findings_.add(ProofName::values, Finding::Kind::value, at, text, {},
@@ -172,6 +178,7 @@ void Holding::add(uint32_t rank, uint32_t cell, const std::string& text) {
   const uint64_t chunk = memory_.message().chunk, first = memory_.buffer(rank, BufferKind::output).begin;
   event.begin = (range.begin - first) / chunk;
   event.end = (range.end - first + chunk - 1) / chunk;
+  return &finding;
 }
 
 /// "rank 3 twice, rank 5 missing"

@@ -50,7 +50,8 @@ class Holding : public Observer {
   uint32_t read(uint32_t cell);
   void compare(uint32_t rank);
   void compare_operator(uint32_t rank, uint32_t cell, uint32_t value);
-  void add(uint32_t rank, uint32_t cell, const std::string& text);
+  /// Null: that was said before.
+  Finding* add(uint32_t rank, uint32_t cell, const std::string& text);
   void compare_rounding(uint32_t rank, uint32_t cell, uint32_t value);
   uint32_t sender_of(const Range& output);
 

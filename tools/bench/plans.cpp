@@ -5,6 +5,7 @@
 #include <set>
 
 #include "chorale/compile.hpp"
+#include "tools/findings.hpp"
 #include "tools/run_options.hpp"
 
 namespace chorale::tools {

@@ -6,6 +6,7 @@
 #include "chorale/compile.hpp"
 #include "chorale/proof.hpp"
 #include "tools/command.hpp"
+#include "tools/findings.hpp"
 #include "tools/programs.hpp"
 
 namespace chorale::tools {
@@ -29,6 +30,7 @@ Action command::check(CLI::App& app) {
     std::vector<std::string> paths;
     std::string certified;
     Aim aim;
+    Telling telling;
   };
   auto options = std::make_shared<Options>();
   app.add_option("plan", options->paths, "Plan files; - is standard input")->required();
@@ -36,6 +38,7 @@ Action command::check(CLI::App& app) {
   app.add_option("--certify", options->certified,
                  "Say what else is true of the plan, and write it there with a certificate")
       ->type_name("FILE");
+  options->telling.declare(app);
   return [options] {
     const std::vector<std::string>& paths = options->paths;
     options->aim.certify = !options->certified.empty();
@@ -50,7 +53,8 @@ Action command::check(CLI::App& app) {
       try {
         Plan plan = load_plan(path);
         ProofFacts facts;
-        if (report(plan, check_plan(plan, options->aim, &facts))) {
+        const Diagnostics findings = check_plan(plan, options->aim, &facts);
+        if (options->telling.tell(plan, path, shell_word(path), findings)) {
           worst = std::max(worst, Exit::plan_wrong);
           continue;
         }
@@ -75,6 +79,7 @@ Action command::check(CLI::App& app) {
         worst = std::max(worst, failure.exit);
       }
     }
+    options->telling.finish();
     return worst;
   };
 }

@@ -1,17 +1,64 @@
 // chorale compile: an algorithm to a plan.
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
 #include "tools/command.hpp"
+#include "tools/findings.hpp"
 #include "tools/programs.hpp"
 
 namespace chorale::tools {
+namespace {
+
+/// What names the program, on the command line of `chorale run`.
+std::string words_of(const Wanted& wanted, const dsl::Parameters::Settings& settings) {
+  std::string words = shell_word(wanted.what);
+  if (!wanted.name.empty()) words += " --name " + shell_word(wanted.name);
+  for (const auto& [key, value] : settings) words += " --set " + shell_word(key + "=" + value);
+  return words;
+}
+
+/// Of the operation that a finding is of.
+SourceLine line_of(const Plan& plan, const Diagnostic& finding) {
+  if (finding.line.line || !finding.at) return finding.line;
+  const OpPlace& at = *finding.at;
+  return plan.line_of(plan.gpus[at.rank].threadblocks[at.threadblock].ops[at.op]);
+}
+
+/// The same program for the least number of ranks for which the same is found.
+void take_fewer_ranks(const std::string& name, dsl::Parameters::Settings& settings, const Aim& aim,
+                      Built& built) {
+  const std::vector<dsl::Parameter> parameters = dsl::describe(name).parameters;
+  const bool takes_ranks = std::any_of(parameters.begin(), parameters.end(),
+                                       [](const dsl::Parameter& of) { return of.name == "ranks"; });
+  if (!takes_ranks) return;
+  const Diagnostic& finding = built.diagnostics[0];
+  for (uint32_t ranks = 2; ranks < built.plan.ranks(); ++ranks) {
+    dsl::Parameters::Settings smaller = settings;
+    smaller["ranks"] = std::to_string(ranks);
+    try {
+      Built fewer = build_program(name, smaller, aim);
+      if (fewer.diagnostics.empty() || fewer.diagnostics[0].check != finding.check ||
+          line_of(fewer.plan, fewer.diagnostics[0]) != line_of(built.plan, finding))
+        continue;
+      std::cerr << "note: the same is found with " << count(ranks, "rank") << ", which is shown\n";
+      built = std::move(fewer);
+      settings = std::move(smaller);
+      return;
+    } catch (const Failure&) {
+      // Not every program takes every number of ranks.
+    }
+  }
+}
+
+}  // namespace
 
 Action command::compile(CLI::App& app) {
   struct Options {
     Wanted wanted;
     Aim aim;
+    Telling telling;
     std::string output = "-";
     bool help_program = false;
   };
@@ -20,6 +67,7 @@ Action command::compile(CLI::App& app) {
                  "A C++ source (*.cpp), a plugin (*.so) or the name of a shipped algorithm");
   declare_aim(app, options->aim, "by default what the program says");
   app.add_flag("--certify", options->aim.certify, "Write a certificate of what was proved into the plan");
+  options->telling.declare(app);
   declare_plan_output(app, options->output);
   app.add_flag("--help-program", options->help_program, "List the parameters of the program instead");
   return [options] {
@@ -29,7 +77,7 @@ Action command::compile(CLI::App& app) {
                     "'" + wanted.what + "' is no C++ source (*.cpp), plugin (*.so) or shipped name",
                     "plans need no compiling: chorale check or run takes them as they are");
     }
-    const dsl::Parameters::Settings settings = parse_settings(wanted.set);
+    dsl::Parameters::Settings settings = parse_settings(wanted.set);
     const std::string name = load_program(wanted);
     if (options->help_program) {
       const dsl::Description program = dsl::describe(name);
@@ -37,8 +85,13 @@ Action command::compile(CLI::App& app) {
                 << parameters_help(program);
       return Exit::well;
     }
-    const Built built = build_program(name, settings, options->aim);
-    if (report(built.plan, built.diagnostics)) return Exit::plan_wrong;
+    Built built = build_program(name, settings, options->aim);
+    if (options->telling.shrinks() && !built.diagnostics.empty())
+      take_fewer_ranks(name, settings, options->aim, built);
+    const bool wrong =
+        options->telling.tell(built.plan, wanted.what, words_of(wanted, settings), built.diagnostics);
+    options->telling.finish();
+    if (wrong) return Exit::plan_wrong;
     write_plan(options->output, built.plan);
     return Exit::well;
   };

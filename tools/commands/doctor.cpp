@@ -6,6 +6,7 @@
 #include "chorale/compile.hpp"
 #include "tools/command.hpp"
 #include "tools/doctor/examination.hpp"
+#include "tools/findings.hpp"
 #include "tools/programs.hpp"
 
 namespace chorale::tools {

@@ -48,7 +48,7 @@ struct ProofSetting {
 struct Finding {
   enum class Kind : uint8_t {
     undecided,   ///< nothing is proved, because no one execution speaks for all
-    cycle,       ///< waits that wait for each other: events
+    cycle,       ///< waits that wait for each other: each, and then what would answer it and comes too late
     unanswered,  ///< a wait that nothing answers: one event
     race,        ///< two accesses without order: the earlier one in this execution first
     value,       ///< an output that does not hold what it should: who wrote it last, if anybody
@@ -58,6 +58,8 @@ struct Finding {
   std::vector<ProofEvent> events;
   /// Race: so many segments of the first event's block or proxy are over, as far as the second one knows.
   uint32_t known = 0;
+  /// Value: the addends that belong there, and those that are there.
+  std::vector<std::string> expected, held;
   ProofSetting setting;
   Diagnostic diagnostic;
 };

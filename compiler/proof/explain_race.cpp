@@ -1,0 +1,123 @@
+// Two accesses that nothing orders: the last event that both are behind, and the ways from there to each. So
+// it is told how much the second one does know of the first.
+//
+// Where a relaxed signal or a packet orders two accesses that data should be seen across, the way between
+// them is shown instead.
+
+#include "../checks/report.hpp"
+#include "explain.hpp"
+#include "paths.hpp"
+#include "remedies.hpp"
+
+namespace chorale::proof {
+namespace {
+
+using Who = ProofEvent::Who;
+
+bool is_boundary(const Node& node) { return node.kind == Node::Kind::begin || node.kind == Node::Kind::end; }
+
+/// Done by the same block, or handed over by it to the same proxy: so that there is a "before".
+bool same_agent(const Node& one, const Node& other) {
+  const auto proxy = [](const Node& node) {
+    return node.kind == Node::Kind::proxy_reads || node.kind == Node::Kind::proxy_writes;
+  };
+  return is_boundary(one) == is_boundary(other) && one.chain == other.chain && proxy(one) == proxy(other);
+}
+
+std::string access_of(const ProofEvent& event) {
+  return std::string(event.writes ? "overwrites " : "reads ") + (event.packets ? "packets of " : "") +
+         std::string(buffer_names[size_t(event.buffer)]) + "[" + number(event.begin) + ":" +
+         number(event.end) + "] of " + rank_name(event.buffer_rank);
+}
+
+class Race {
+ public:
+  Race(const History& history, const Finding& finding, Slice& slice, Witness& witness)
+      : history_(history),
+        nodes_(history.nodes()),
+        finding_(finding),
+        slice_(slice),
+        witness_(witness),
+        first_(history.find(finding.events[0])),
+        second_(history.find(finding.events[1])) {}
+
+  void explain() {
+    if (first_ == History::none || second_ == History::none) {
+      slice_.add_culprit(finding_.events[0], "A");
+      slice_.add_culprit(finding_.events[1], "B");
+      return;
+    }
+    slice_.add_culprit(first_, "A");
+    slice_.add_culprit(second_, "B");
+    witness_.because.push_back("A " + access_of(finding_.events[0]) + ", B " + access_of(finding_.events[1]));
+    // What was read must be over before it is overwritten; what was written must be visible.
+    const bool published = finding_.events[0].writes;
+    if (first_ != second_) witness_.remedies = list_remedies(history_, finding_);
+    const Past all(history_, second_, false);
+    if (published && all.has(first_)) return show_relaxed(all);
+    const Past of_second(history_, second_, published), of_first(history_, first_, published);
+    show_known(of_second);
+    show_join(of_first, of_second);
+    witness_.because.push_back(std::string("missing: any way from A to B") +
+                               (published ? " that publishes what A wrote" : ""));
+  }
+
+ private:
+  /// They are ordered, but data is not.
+  void show_relaxed(const Past& of_second) {
+    slice_.add_path(of_second.path_from(first_));
+    witness_.because.push_back(
+        "A is over when B comes, but what says so, marked with ~, publishes no data: missing is a way from A "
+        "to "
+        "B that does");
+  }
+
+  /// How far the second one knows that the first one's side has come.
+  void show_known(const Past& of_second) {
+    if (same_agent(nodes_[first_], nodes_[second_])) return;
+    uint32_t known = History::none;
+    for (uint32_t at = 0; at < nodes_.size(); ++at) {
+      if (of_second.has(at) && same_agent(nodes_[at], nodes_[first_]) && slice_.speaks(at) &&
+          nodes_[at].kind != Node::Kind::begin)
+        known = at;
+    }
+    witness_.because.push_back(
+        "of " + slice_.who(first_) + " B knows " +
+        (known == History::none ? "nothing" : "no more than " + slice_.name(known) + launch_of(known)));
+  }
+
+  std::string launch_of(uint32_t node) const {
+    if (is_boundary(nodes_[node]) || finding_.setting.launches < 2) return {};
+    return " of launch " + number(nodes_[node].launch + 1);
+  }
+
+  /// The last event that both are behind: on the first one's side if there is one.
+  void show_join(const Past& of_first, const Past& of_second) {
+    uint32_t join = History::none, on_side = History::none;
+    for (uint32_t at = 0; at < nodes_.size(); ++at) {
+      if (!of_first.has(at) || !of_second.has(at)) continue;
+      join = at;
+      if (nodes_[at].kind == Node::Kind::control && same_agent(nodes_[at], nodes_[first_])) on_side = at;
+    }
+    if (on_side != History::none) join = on_side;
+    if (join == History::none) return;
+    if (join == first_ || join == second_) return;
+    slice_.add_path(of_second.path_from(join));
+    slice_.add_path(of_first.path_from(join));
+  }
+
+  const History& history_;
+  const std::vector<Node>& nodes_;
+  const Finding& finding_;
+  Slice& slice_;
+  Witness& witness_;
+  const uint32_t first_, second_;
+};
+
+}  // namespace
+
+void explain_race(const History& history, const Finding& finding, Slice& slice, Witness& witness) {
+  Race(history, finding, slice, witness).explain();
+}
+
+}  // namespace chorale::proof

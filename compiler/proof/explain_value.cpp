@@ -1,0 +1,61 @@
+// An output that does not hold what it should: the operations that its value came through, the last ones
+// first.
+
+#include <deque>
+#include <set>
+
+#include "../checks/report.hpp"
+#include "explain.hpp"
+
+namespace chorale::proof {
+namespace {
+
+constexpr size_t most_addends = 8;
+
+std::string list(const std::vector<std::string>& addends) {
+  std::string text;
+  for (size_t at = 0; at < addends.size() && at < most_addends; ++at) text += (at ? ", " : "") + addends[at];
+  if (addends.size() > most_addends) text += " and " + number(addends.size() - most_addends) + " more";
+  return addends.empty() ? "nothing" : text;
+}
+
+}  // namespace
+
+void explain_value(const History& history, const Finding& finding, Slice& slice, Witness& witness) {
+  const ProofEvent& output = finding.events[0];
+  // What outputs have to do with each other has no addends of its own.
+  if (!finding.expected.empty() || !finding.held.empty()) {
+    witness.because.push_back("it should hold " + list(finding.expected));
+    witness.because.push_back("it holds " + list(finding.held));
+  }
+  if (output.who == ProofEvent::Who::application) return;  // nobody writes it
+  const Memory& memory = history.player().memory();
+  Range range = memory.buffer(output.buffer_rank, output.buffer);
+  const uint64_t chunk = memory.message().chunk;
+  range.end = range.begin + output.end * chunk;
+  range.begin += output.begin * chunk;
+  uint32_t last = History::none;
+  const uint32_t first = memory.cell(range, 0);
+  for (uint32_t cell = first; cell < first + memory.count(range) && last == History::none; ++cell) {
+    const uint32_t writer = history.writer(cell);
+    if (writer == History::none) continue;
+    const Node& node = history.nodes()[writer];
+    const Chain& chain = history.player().chains()[node.chain];
+    if (chain.rank == output.at.rank && chain.block == output.at.threadblock && node.op == output.at.op)
+      last = writer;
+  }
+  if (last == History::none) return slice.add_culprit(output, "A");
+  slice.add_culprit(last, "A");
+  std::set<uint32_t> seen{last};
+  std::deque<uint32_t> open{last};
+  while (!open.empty() && seen.size() < 4 * Witness::most_events) {
+    const uint32_t node = open.front();
+    open.pop_front();
+    for (const uint32_t source : history.nodes()[node].sources) {
+      slice.add_path({source, node});
+      if (seen.insert(source).second) open.push_back(source);
+    }
+  }
+}
+
+}  // namespace chorale::proof

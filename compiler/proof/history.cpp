@@ -1,0 +1,216 @@
+// Each function does to the graph what its namesake in order.cpp does to clocks. Two things are coarser: a
+// packet is taken to tell of all that its writer had read, and a switch's own addresses are not told apart.
+// So the graph may order what the proof does not, and is asked for reasons only, never for verdicts.
+
+#include "history.hpp"
+
+#include <algorithm>
+
+namespace chorale::proof {
+
+using Kind = Cause::Kind;
+
+History::History(const Player& player)
+    : player_(player),
+      tracks_(player.chains().size()),
+      begun_(player.plan().ranks(), none),
+      ended_(player.plan().ranks(), none),
+      tokens_(player.counters().size()),
+      rounds_(player.meetings().size()),
+      round_of_(player.chains().size()),
+      writer_(player.memory().cells(), none) {}
+
+Node& History::add(uint32_t at, Node::Kind kind) {
+  if (!complete()) nodes_.pop_back();
+  const Chain& chain = player_.chains()[at];
+  Node& node = nodes_.emplace_back();
+  node.kind = kind;
+  node.chain = at;
+  node.op = chain.op;
+  node.launch = chain.launch;
+  node.segment = tracks_[at].segment;
+  node.turn = chain.turn.first;
+  behind(node, tracks_[at].spine);
+  return node;
+}
+
+Node& History::add_to_spine(uint32_t chain, Node::Kind kind) {
+  Node& node = add(chain, kind);
+  tracks_[chain].spine = last();
+  return node;
+}
+
+void History::begin(uint32_t rank, uint32_t launch) {
+  Node& node = nodes_.emplace_back();
+  node.kind = Node::Kind::begin;
+  node.chain = rank;
+  node.launch = launch;
+  behind(node, ended_[rank]);
+  begun_[rank] = last();
+  for (uint32_t block = 0; block < player_.plan().gpus[rank].threadblocks.size(); ++block)
+    tracks_[player_.chain_of(rank, block)].spine = last();
+}
+
+void History::end(uint32_t rank, uint32_t launch) {
+  Node node;
+  node.kind = Node::Kind::end;
+  node.chain = rank;
+  node.launch = launch;
+  for (uint32_t block = 0; block < player_.plan().gpus[rank].threadblocks.size(); ++block) {
+    Track& track = tracks_[player_.chain_of(rank, block)];
+    behind(node, track.spine);
+    for (const uint32_t move : track.moves) behind(node, move);
+    track.moves.clear();
+    ++track.segment;
+  }
+  // A launch ends when its proxies have read all that they were handed.
+  for (auto& [key, proxy] : proxies_) {
+    if (player_.chains()[key.first].rank != rank) continue;
+    for (const uint32_t reads : proxy.unread) behind(node, reads, Kind::alone);
+    proxy.unread.clear();
+  }
+  nodes_.push_back(std::move(node));
+  ended_[rank] = last();
+}
+
+void History::sync(uint32_t chain) {
+  Node& node = add_to_spine(chain, Node::Kind::sync);
+  Track& track = tracks_[chain];
+  for (const uint32_t move : track.moves) behind(node, move);
+  track.moves.clear();
+  ++track.segment;
+}
+
+void History::post(uint32_t chain, const Step& step, uint32_t counter) {
+  const uint32_t start = begun_[player_.chains()[chain].rank];
+  if (step.kind == Step::Kind::push) {
+    Node& node = add(chain, Node::Kind::control);
+    const auto proxy = proxies_.find({chain, step.id});
+    if (proxy != proxies_.end()) {
+      behind(node, proxy->second.reads);
+      behind(node, proxy->second.writes);
+    }
+  } else {
+    add_to_spine(chain, Node::Kind::control);
+  }
+  tokens_[counter].push_back({last(), start, step.relaxed});
+}
+
+void History::take(uint32_t chain, const Step& step, uint32_t counter, uint64_t first, uint64_t n) {
+  Node& node = add_to_spine(chain, Node::Kind::control);
+  for (uint64_t at = first; at < first + n; ++at) {
+    const Token& token = tokens_[counter][at];
+    const bool relaxed = token.relaxed || step.relaxed;
+    behind(node, token.node, relaxed ? Kind::over : Kind::publishes);
+    // What was visible at the start of the poster's launch stays so.
+    if (relaxed) behind(node, token.start);
+  }
+}
+
+void History::drain(uint32_t chain, const Step& step) {
+  Node& node = add_to_spine(chain, Node::Kind::control);
+  const auto proxy = proxies_.find({chain, step.id});
+  if (proxy == proxies_.end()) return;
+  for (const uint32_t reads : proxy->second.unread) behind(node, reads, Kind::alone);
+  proxy->second.unread.clear();
+}
+
+void History::arrive(uint32_t chain, uint32_t meeting) {
+  add_to_spine(chain, Node::Kind::control);
+  const Meeting& of = player_.meetings()[meeting];
+  const size_t round = size_t(of.arrived / of.participants);
+  auto& rounds = rounds_[meeting];
+  // Who comes later has seen all that came before, in this round or in an earlier one.
+  if (rounds.size() == round) rounds.push_back(round ? rounds[round - 1] : std::map<uint32_t, uint32_t>());
+  rounds[round][chain] = last();
+  round_of_[chain] = round;
+}
+
+void History::leave(uint32_t chain, uint32_t meeting) {
+  Node& node = add_to_spine(chain, Node::Kind::control);
+  for (const auto& [member, arrived] : rounds_[meeting][round_of_[chain]]) {
+    if (member != chain) behind(node, arrived);
+  }
+}
+
+void History::move(uint32_t chain, const Step& step, std::span<const Touch> touches) {
+  const std::span<const Touch> sources = touches.first(step.sources), dests = touches.subspan(step.sources);
+  if (step.kind != Step::Kind::push) {
+    add(chain, Node::Kind::move);
+    tracks_[chain].moves.push_back(last());
+    read_cells(last(), sources, true);
+    write_cells(last(), dests);
+    return;
+  }
+  Proxy& proxy = proxies_[{chain, step.id}];
+  const uint32_t reads = proxy.reads, writes = proxy.writes;
+  for (const Node::Kind kind : {Node::Kind::proxy_reads, Node::Kind::proxy_writes}) {
+    Node& node = add(chain, kind);
+    node.segment = proxy.segment;
+    behind(node, reads);
+    behind(node, writes);
+  }
+  ++proxy.segment;
+  proxy.writes = last();
+  proxy.reads = last() - 1;
+  proxy.unread.push_back(proxy.reads);
+  read_cells(proxy.writes, sources, false);
+  write_cells(proxy.writes, dests);
+}
+
+/// `packets_too`: reading those tells that their writers are that far.
+void History::read_cells(uint32_t at, std::span<const Touch> touches, bool packets_too) {
+  Node& node = nodes_[at];
+  for (const Touch& touch : touches) {
+    uint32_t before = none;
+    for (uint32_t cell = touch.cell; cell < touch.cell + touch.cells; ++cell) {
+      const uint32_t writer = writer_[cell];
+      if (writer == none || writer == before) continue;
+      before = writer;
+      if (std::find(node.sources.begin(), node.sources.end(), writer) != node.sources.end()) continue;
+      node.sources.push_back(writer);
+      if (touch.access->packets && packets_too) behind(node, writer, Kind::over);
+    }
+  }
+}
+
+void History::write_cells(uint32_t at, std::span<const Touch> touches) {
+  for (const Touch& touch : touches) {
+    nodes_[at].packets |= touch.access->packets;
+    std::fill_n(writer_.begin() + touch.cell, touch.cells, at);
+  }
+}
+
+std::vector<uint32_t> History::posts(uint32_t counter) const {
+  std::vector<uint32_t> nodes;
+  for (const Token& token : tokens_[counter]) nodes.push_back(token.node);
+  return nodes;
+}
+
+uint32_t History::find(const ProofEvent& event) const {
+  using Who = ProofEvent::Who;
+  const bool application = event.who == Who::application;
+  for (uint32_t at = 0; at < nodes_.size(); ++at) {
+    const Node& node = nodes_[at];
+    const bool boundary = node.kind == Node::Kind::begin || node.kind == Node::Kind::end;
+    if (application != boundary) continue;
+    if (application) {
+      // Two segments a launch, and it touches memory between launches: see Races::begin() and end().
+      if (node.chain != event.at.rank) continue;
+      const uint32_t around = event.segment / 2;
+      if (node.kind == Node::Kind::begin ? node.launch == around : node.launch + 1 == around) return at;
+      continue;
+    }
+    const Chain& chain = player_.chains()[node.chain];
+    if (chain.rank != event.at.rank || chain.block != event.at.threadblock || node.op != event.at.op ||
+        node.launch != event.launch || (event.segment != any && node.segment != event.segment))
+      continue;
+    const bool by_proxy = node.kind == Node::Kind::proxy_reads || node.kind == Node::Kind::proxy_writes;
+    if (event.who == Who::proxy ? by_proxy && (node.kind == Node::Kind::proxy_writes) == event.writes
+                                : !by_proxy && (!event.accesses || node.kind == Node::Kind::move))
+      return at;
+  }
+  return none;
+}
+
+}  // namespace chorale::proof

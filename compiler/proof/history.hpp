@@ -1,0 +1,106 @@
+#pragma once
+/// \file
+/// An execution as a graph: what happened, and what had to happen before it. It is the order of order.hpp,
+/// kept as its causes instead of as clocks, so that somebody can be told why two events are ordered or are
+/// not.
+
+#include <map>
+
+#include "chorale/proof.hpp"
+#include "player.hpp"
+
+namespace chorale::proof {
+
+/// Why a node is behind another one.
+struct Cause {
+  enum class Kind : uint8_t {
+    publishes,  ///< and sees what that one and those before it wrote
+    over,       ///< and knows that those are over, no more
+    alone,      ///< publishes that node, but nothing before it
+  };
+  uint32_t node = 0;
+  Kind kind = Kind::publishes;
+};
+
+/// A step of an operation, or the beginning or end of a rank's launch.
+struct Node {
+  enum class Kind : uint8_t { begin, end, sync, control, move, proxy_reads, proxy_writes };
+  Kind kind = Kind::control;
+  bool packets = false;  ///< a move that writes packets
+  uint32_t chain = 0;    ///< begin, end: the rank
+  uint32_t op = 0;       ///< of the chain
+  uint32_t launch = 0;
+  uint32_t segment = 0;  ///< see ProofEvent
+  uint64_t turn = 0;     ///< atoms at which the turn of its pipeline begins
+  std::vector<Cause> before;
+  std::vector<uint32_t> sources;  ///< moves: who wrote what it read
+};
+
+/// Watches an execution; nodes are in the order in which they happened, causes before what they cause.
+class History : public Observer {
+ public:
+  /// Nodes beyond: the history is not kept.
+  static constexpr size_t most = size_t(1) << 21;
+
+  explicit History(const Player&);
+
+  void begin(uint32_t rank, uint32_t launch) override;
+  void end(uint32_t rank, uint32_t launch) override;
+  void sync(uint32_t chain) override;
+  void move(uint32_t chain, const Step&, std::span<const Touch>) override;
+  void post(uint32_t chain, const Step&, uint32_t counter) override;
+  void take(uint32_t chain, const Step&, uint32_t counter, uint64_t first, uint64_t n) override;
+  void drain(uint32_t chain, const Step&) override;
+  void arrive(uint32_t chain, uint32_t meeting) override;
+  void leave(uint32_t chain, uint32_t meeting) override;
+
+  const Player& player() const { return player_; }
+  bool complete() const { return nodes_.size() < most; }
+  const std::vector<Node>& nodes() const { return nodes_; }
+
+  /// Who wrote a cell last, and who posted to a counter; none if nobody did.
+  uint32_t writer(uint32_t cell) const { return writer_[cell]; }
+  std::vector<uint32_t> posts(uint32_t counter) const;
+
+  /// The node of an event of a finding; none if it never happened.
+  uint32_t find(const ProofEvent&) const;
+  static constexpr uint32_t none = ~uint32_t{0};
+  static constexpr uint32_t any = ~uint32_t{0};  ///< as ProofEvent::segment
+
+ private:
+  struct Token {
+    uint32_t node, start;
+    bool relaxed;
+  };
+  struct Track {
+    uint32_t spine = none;  ///< what all that the block does from now on is behind
+    uint32_t segment = 0;
+    std::vector<uint32_t> moves;  ///< since the last synchronisation
+  };
+  struct Proxy {
+    uint32_t segment = 0;
+    uint32_t reads = none, writes = none;
+    std::vector<uint32_t> unread;  ///< reads that nothing has waited for
+  };
+
+  Node& add(uint32_t chain, Node::Kind);
+  Node& add_to_spine(uint32_t chain, Node::Kind);
+  uint32_t last() const { return uint32_t(nodes_.size() - 1); }
+  static void behind(Node& node, uint32_t other, Cause::Kind kind = Cause::Kind::publishes) {
+    if (other != none) node.before.push_back({other, kind});
+  }
+  void read_cells(uint32_t node, std::span<const Touch>, bool packets_too);
+  void write_cells(uint32_t node, std::span<const Touch>);
+
+  const Player& player_;
+  std::vector<Node> nodes_;
+  std::vector<Track> tracks_;                                      // by chain
+  std::map<std::pair<uint32_t, uint32_t>, Proxy> proxies_;         // by chain and channel
+  std::vector<uint32_t> begun_, ended_;                            // by rank: the last launch's node
+  std::vector<std::vector<Token>> tokens_;                         // by counter
+  std::vector<std::vector<std::map<uint32_t, uint32_t>>> rounds_;  // by meeting: who came, by chain
+  std::vector<size_t> round_of_;                                   // by chain
+  std::vector<uint32_t> writer_;                                   // by cell
+};
+
+}  // namespace chorale::proof

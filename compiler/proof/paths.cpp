@@ -1,0 +1,51 @@
+// Shortest ways by breadth, where a step of what makes no event of its own (a synchronisation of the threads)
+// counts nothing. Costs O(n) for n nodes and their causes.
+
+#include "paths.hpp"
+
+#include <deque>
+
+namespace chorale::proof {
+
+Past::Past(const History& history, uint32_t node, bool published)
+    : self_(node), states_(history.nodes().size()) {
+  std::deque<uint32_t> open{node};
+  states_[node].reached = true;
+  // What was published by itself has itself no past here; unless another way comes there.
+  std::vector<bool> alone(states_.size());
+  while (!open.empty()) {
+    const uint32_t here = open.front();
+    open.pop_front();
+    if (states_[here].done) continue;
+    states_[here].done = true;
+    if (alone[here]) continue;
+    for (const Cause& cause : history.nodes()[here].before) {
+      if (published && cause.kind == Cause::Kind::over) continue;
+      State& to = states_[cause.node];
+      const bool leaf = cause.kind == Cause::Kind::alone;
+      const bool cheap = history.nodes()[cause.node].kind == Node::Kind::sync;
+      const uint32_t length = states_[here].length + (cheap ? 0 : 1);
+      if (to.reached && alone[cause.node] && !leaf) {
+        // Its past counts after all.
+        alone[cause.node] = false;
+        to = {here, length, true, false};
+        open.push_back(cause.node);
+        continue;
+      }
+      if (to.reached && (to.done || to.length <= length)) continue;
+      if (!to.reached) alone[cause.node] = leaf;
+      to.reached = true;
+      to.next = here;
+      to.length = length;
+      cheap ? open.push_front(cause.node) : open.push_back(cause.node);
+    }
+  }
+}
+
+std::vector<uint32_t> Past::path_from(uint32_t node) const {
+  std::vector<uint32_t> path;
+  for (; node != History::none; node = states_[node].next) path.push_back(node);
+  return path;
+}
+
+}  // namespace chorale::proof

@@ -1,0 +1,223 @@
+// Delta debugging on a plan (Zeller and Hildebrandt 2002): parts are left out in halves, quarters and so on,
+// as long as what is left passes the checks and the proof finds the same. Parts are first ranks, then thread
+// blocks, then signals together with their waits and each other operation, in the order in which they are
+// executed.
+//
+// Costs at most `most_proofs` proofs, each of a plan no larger than the first.
+
+#include <algorithm>
+#include <set>
+
+#include "chorale/compile.hpp"
+#include "chorale/witness.hpp"
+#include "history.hpp"
+#include "slice.hpp"
+
+namespace chorale {
+namespace {
+
+using proof::History;
+using proof::Node;
+
+using Place = std::tuple<uint32_t, uint32_t, uint32_t>;
+using Part = std::vector<Place>;
+
+/// What stays the same besides the proof and the kind: who does what, where, of each event.
+std::vector<std::string> lines_of(const Plan& plan, const Finding& finding) {
+  std::vector<std::string> lines;
+  for (const ProofEvent& event : finding.events) {
+    const std::string does = event.writes ? " writes" : event.accesses ? " reads" : "";
+    if (event.who == ProofEvent::Who::application) {
+      lines.push_back((event.segment ? "application after a launch" : "application before a launch") + does);
+      continue;
+    }
+    const Op& op = plan.gpus[event.at.rank].threadblocks[event.at.threadblock].ops[event.at.op];
+    const SourceLine line = plan.line_of(op);
+    lines.push_back(
+        (line.line ? line.file + ":" + std::to_string(line.line) : proof::describe(plan, event.at)) +
+        (event.who == ProofEvent::Who::proxy ? " by its proxy" : "") + does);
+  }
+  // Where a cycle is entered depends on who comes first.
+  if (finding.kind == Finding::Kind::cycle) std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+/// A pipeline goes with its body, and the other way round.
+void settle(const ThreadBlock& block, std::vector<bool>& gone) {
+  for (size_t at = 0; at < block.ops.size(); ++at) {
+    const auto body = gone.begin() + ptrdiff_t(at) + 1, end = body + block.ops[at].body;
+    if (body == end) continue;
+    if (gone[at]) std::fill(body, end, true);
+    gone[at] = std::find(body, end, false) == end;
+  }
+}
+
+void erase(ThreadBlock& block, const std::vector<bool>& gone) {
+  std::vector<Op> kept;
+  size_t head = 0, end = 0;  // the pipeline that we are in
+  for (size_t at = 0; at < block.ops.size(); ++at) {
+    if (block.ops[at].body) end = at + 1 + block.ops[at].body;
+    if (gone[at]) {
+      if (at < end && !block.ops[at].body) --kept[head].body;
+      if (block.ops[at].body) at += block.ops[at].body;
+      continue;
+    }
+    if (block.ops[at].body) head = kept.size();
+    kept.push_back(block.ops[at]);
+  }
+  block.ops = std::move(kept);
+}
+
+class Shrinking {
+ public:
+  Shrinking(const Plan& plan, const Finding& finding, uint32_t most)
+      : original_(plan), lines_(lines_of(plan, finding)), most_(most), best_{plan, finding, 0} {
+    // What is found must not follow from what would be found before; values have to hold only to be compared.
+    const auto proof = std::find(std::begin(proof_names), std::end(proof_names), finding.proof);
+    others_.assign(proof + 1, std::end(proof_names));
+    if (finding.proof == "replay") others_.push_back("values");
+    for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
+      for (uint32_t block = 0; block < plan.gpus[rank].threadblocks.size(); ++block)
+        gone_.emplace(std::pair(rank, block),
+                      std::vector<bool>(plan.gpus[rank].threadblocks[block].ops.size()));
+    }
+  }
+
+  Shrunk shrink() {
+    leave_out(by([](const OpPlace& at) { return std::pair(at.rank, 0u); }));
+    leave_out(by([](const OpPlace& at) { return std::pair(at.rank, at.threadblock); }));
+    // Without one, others may not be needed any more.
+    size_t before;
+    do {
+      before = best_operations_;
+      leave_out(operations());
+    } while (best_operations_ != before && best_.proofs < most_);
+    return std::move(best_);
+  }
+
+ private:
+  template <class Key>
+  std::vector<Part> by(Key&& key) const {
+    std::map<std::pair<uint32_t, uint32_t>, Part> parts;
+    for (const auto& [block, gone] : gone_) {
+      for (uint32_t op = 0; op < gone.size(); ++op)
+        parts[key(OpPlace{block.first, block.second, op})].emplace_back(block.first, block.second, op);
+    }
+    std::vector<Part> list;
+    for (auto& [of, part] : parts) list.push_back(std::move(part));
+    return list;
+  }
+
+  /// Those that are left: posts with what takes them, and the rest one by one.
+  std::vector<Part> operations() const {
+    std::vector<Part> parts;
+    std::set<Place> listed;
+    // Where they are in the plan that is left.
+    std::map<Place, Place> was;
+    for (const auto& [block, gone] : gone_) {
+      uint32_t now = 0;
+      for (uint32_t op = 0; op < gone.size(); ++op) {
+        if (!gone[op]) was[{block.first, block.second, now++}] = {block.first, block.second, op};
+      }
+    }
+    const auto add = [&](Part part) {
+      std::erase_if(part, [&](Place& at) {
+        at = was.at(at);
+        return !listed.insert(at).second;
+      });
+      if (!part.empty()) parts.push_back(std::move(part));
+    };
+    const ProofSetting& setting = best_.finding.setting;
+    const proof::Memory memory(best_.plan, proof::list_messages(best_.plan)[setting.message],
+                               setting.one_storage);
+    proof::Player player(best_.plan, memory);
+    History history(player);
+    proof::Choices choices(setting.choices);
+    player.play(1, choices, history);
+    const auto place_of = [&](const Node& node) {
+      const proof::Chain& chain = player.chains()[node.chain];
+      return Place{chain.rank, chain.block, node.op};
+    };
+    for (const Node& node : history.nodes()) {
+      if (node.kind == Node::Kind::begin || node.kind == Node::Kind::end) continue;
+      Part part = {place_of(node)};
+      for (const proof::Cause& cause : node.before) {
+        const Node& other = history.nodes()[cause.node];
+        if (node.kind == Node::Kind::control && other.kind == Node::Kind::control &&
+            other.chain != node.chain)
+          part.push_back(place_of(other));
+      }
+      // The post comes first, and was listed alone: both are tried.
+      if (part.size() > 1) {
+        Part pair;
+        for (Place& at : part) pair.push_back(was.at(at));
+        parts.push_back(std::move(pair));
+      }
+      add(std::move(part));
+    }
+    // And what is never executed.
+    for (const auto& [now, before] : was) {
+      if (listed.insert(before).second) parts.push_back({before});
+    }
+    return parts;
+  }
+
+  /// Windows of all sizes; what cannot be left out stays.
+  void leave_out(std::vector<Part> parts) {
+    for (size_t window = (parts.size() + 1) / 2; window; window /= 2) {
+      for (size_t at = 0; at < parts.size();) {
+        if (best_.proofs >= most_) return;
+        const size_t end = std::min(at + window, parts.size());
+        if (without(parts, at, end))
+          parts.erase(parts.begin() + ptrdiff_t(at), parts.begin() + ptrdiff_t(end));
+        else
+          at = end;
+      }
+    }
+  }
+
+  bool without(const std::vector<Part>& parts, size_t from, size_t to) {
+    auto gone = gone_;
+    for (size_t at = from; at < to; ++at) {
+      for (const auto& [rank, block, op] : parts[at]) gone[{rank, block}][op] = true;
+    }
+    for (auto& [block, ops] : gone) settle(original_.gpus[block.first].threadblocks[block.second], ops);
+    if (gone == gone_) return true;  // nothing is left of them
+    Plan plan = original_;
+    size_t operations = 0;
+    for (const auto& [block, ops] : gone) {
+      ThreadBlock& of = plan.gpus[block.first].threadblocks[block.second];
+      erase(of, ops);
+      operations += of.ops.size();
+    }
+    if (!check(plan).empty()) return false;
+    ++best_.proofs;
+    for (Finding& finding : prove_plan(plan, others_).findings) {
+      if (finding.proof != best_.finding.proof || finding.kind != best_.finding.kind ||
+          lines_of(plan, finding) != lines_)
+        continue;
+      best_.plan = std::move(plan);
+      best_.finding = std::move(finding);
+      best_operations_ = operations;
+      gone_ = std::move(gone);
+      return true;
+    }
+    return false;
+  }
+
+  const Plan& original_;
+  const std::vector<std::string> lines_;
+  const uint32_t most_;
+  std::vector<std::string> others_;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<bool>> gone_;  // by rank and block: operations
+  size_t best_operations_ = 0;
+  Shrunk best_;
+};
+
+}  // namespace
+
+Shrunk shrink(const Plan& plan, const Finding& finding, uint32_t most_proofs) {
+  return Shrinking(plan, finding, most_proofs).shrink();
+}
+
+}  // namespace chorale

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""The counter-examples of the wrong programs: witnesses.py <chorale>
+
+Every test of this folder that a proof refuses is run again with --sarif and --witness. What is printed has at most 12
+events of 4 ranks, each operation with its line; the files are what SARIF 2.1.0 and the trace event format ask for; and
+where a seed is printed, that command fails.
+"""
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROOFS = "decidable|deadlock|races|values|replay"
+MOST_EVENTS, MOST_RANKS = 12, 4
+
+
+def need(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def check_place(place):
+    physical = place.get("physicalLocation")
+    need(physical or place.get("logicalLocations"), f"a location of nothing: {place}")
+    if physical:
+        need(physical["artifactLocation"]["uri"], "a location without a file")
+        need(physical.get("region", {"startLine": 1})["startLine"] >= 1, "lines begin at 1")
+
+
+def check_sarif(log):
+    need(log["version"] == "2.1.0" and log["$schema"].endswith("sarif-2.1.0.json"), "not SARIF 2.1.0")
+    (run,) = log["runs"]
+    driver = run["tool"]["driver"]
+    need(driver["name"] == "chorale", "another tool")
+    rules = [rule["id"] for rule in driver["rules"]]
+    need(len(rules) == len(set(rules)), "a rule is listed twice")
+    need(run["results"], "no results")
+    for result in run["results"]:
+        need(result["ruleId"] in rules, f"{result['ruleId']} is no rule")
+        need(result["level"] == "error" and result["message"]["text"], "a result without a message")
+        for place in result["locations"] + result.get("relatedLocations", []):
+            check_place(place)
+        for flow in result.get("codeFlows", []):
+            for thread in flow["threadFlows"]:
+                need(thread["locations"], "an empty flow")
+                for step in thread["locations"]:
+                    check_place(step["location"])
+                    need(step["location"]["message"]["text"], "a step without a text")
+    return run["results"]
+
+
+def check_trace(trace):
+    events = trace["traceEvents"]
+    slices = [e for e in events if e["ph"] == "X"]
+    marks = [e for e in events if e["ph"] == "i"]
+    need(0 < len(slices) <= MOST_EVENTS, f"{len(slices)} slices")
+    need(len({e["pid"] for e in slices}) <= MOST_RANKS, "too many ranks")
+    need(marks, "no culprit is marked")
+    for mark in marks:
+        need(any(s["pid"] == mark["pid"] and s["tid"] == mark["tid"] and s["ts"] <= mark["ts"] <= s["ts"] + s["dur"]
+                 for s in slices), "a mark is on no slice")
+    for first in (e for e in events if e["ph"] == "s"):
+        last = [e for e in events if e["ph"] == "f" and e["id"] == first["id"]]
+        need(len(last) == 1 and last[0]["ts"] >= first["ts"], "an arrow without an end")
+    names = {(e["pid"], e.get("tid")) for e in events if e["ph"] == "M"}
+    need(all((s["pid"], s["tid"]) in names and (s["pid"], None) in names for s in slices), "a thread without a name")
+
+
+def check_text(text):
+    """How many counter-examples there are."""
+    found = 0
+    for part in re.findall(r"  counter-example:\n((?:   .*\n)*)", text):
+        events = [line for line in part.splitlines() if re.match(r"   \S* *\d+ +launch ", line)]
+        need(len(events) <= MOST_EVENTS, f"{len(events)} events")
+        need(len({re.search(r"rank (\d+)", line).group(1) for line in events}) <= MOST_RANKS, "too many ranks")
+        for line in events:
+            need(re.search(r"\.cpp:\d+ |the launch |the application ", line), f"no line of the author: {line}")
+        found += 1
+    return found
+
+
+def check(chorale, test):
+    """False: no proof refuses it. Else whether a seed was printed."""
+    text = test.read_text()
+    if not re.search(rf"\[({PROOFS})\]$", text, re.M):
+        return False, False
+    build = os.path.dirname(os.path.dirname(chorale))
+    (command,) = re.findall(r"^run: (.+)$", text, re.M)
+    with tempfile.TemporaryDirectory() as folder:
+        words = shlex.split(command.replace("{BUILD}", build).replace("{TMP}", folder))
+        sarif, trace = os.path.join(folder, "findings.sarif"), os.path.join(folder, "witness.json")
+        done = subprocess.run([chorale, *words, "--sarif", sarif, "--witness", trace], text=True, capture_output=True,
+                              timeout=60, cwd=folder)
+        need(done.returncode == 1, f"exit {done.returncode}: {done.stderr}")
+        need(check_text(done.stderr), "no counter-example is printed")
+        check_sarif(json.loads(pathlib.Path(sarif).read_text()))
+        check_trace(json.loads(pathlib.Path(trace).read_text()))
+        seed = re.search(r"on the CPU: chorale (run .+)$", done.stderr, re.M)
+        if seed:
+            again = subprocess.run([chorale, *shlex.split(seed.group(1))], text=True, capture_output=True, timeout=60)
+            need(again.returncode == 3, f"{seed.group(1)} exits with {again.returncode}: {again.stderr}")
+        return True, bool(seed)
+
+
+def main():
+    chorale = os.path.abspath(sys.argv[1])
+    refused = seeds = failed = 0
+    for test in sorted(HERE.glob("*.test")):
+        try:
+            by_proof, seed = check(chorale, test)
+            refused += by_proof
+            seeds += seed
+        except (AssertionError, KeyError, ValueError) as error:
+            failed += 1
+            print(f"FAILED {test.name}: {type(error).__name__} {error}")
+    print(f"{refused} refused by a proof, {seeds} with a seed, {failed} failed")
+    sys.exit(bool(failed) or not refused)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+#include "tools/findings.hpp"
+
+#include <algorithm>
+#include <iostream>
+#include <iterator>
+
+#include "tools/command.hpp"
+#include "tools/programs.hpp"
+#include "tools/reproduce.hpp"
+#include "tools/witness_trace.hpp"
+
+namespace chorale::tools {
+namespace {
+
+bool is_proof(const std::string& name) {
+  return std::find(std::begin(proof_names), std::end(proof_names), name) != std::end(proof_names);
+}
+
+}  // namespace
+
+std::vector<Explained> explain_all(const Plan& plan, const Diagnostics& diagnostics) {
+  std::vector<Explained> all;
+  for (const Diagnostic& diagnostic : diagnostics) all.push_back({diagnostic, {}, {}});
+  const auto first =
+      std::find_if(all.begin(), all.end(), [](const Explained& of) { return is_proof(of.diagnostic.check); });
+  if (first == all.end()) return all;
+  // Findings are of one proof, which finds the same again, in the same order.
+  const std::string& proof = first->diagnostic.check;
+  std::vector<std::string> others(std::begin(proof_names), std::end(proof_names));
+  std::erase(others, proof);
+  auto at = first;
+  for (Finding& finding : prove_plan(plan, others).findings) {
+    if (at == all.end() || at->diagnostic.check != proof) break;
+    at->witness = explain(plan, finding);
+    at->finding = std::move(finding);
+    ++at;
+  }
+  return all;
+}
+
+namespace {
+
+uint64_t operations(const Plan& plan) {
+  uint64_t all = 0;
+  for (const Gpu& gpu : plan.gpus) {
+    for (const ThreadBlock& block : gpu.threadblocks) all += block.ops.size();
+  }
+  return all;
+}
+
+void print(const Plan& plan, const std::vector<Explained>& all) {
+  std::cout.flush();
+  for (const Explained& of : all) std::cerr << render(plan, of.diagnostic) << render(of.witness);
+}
+
+}  // namespace
+
+bool report(const Plan& plan, const Diagnostics& diagnostics) {
+  if (diagnostics.empty()) return false;
+  print(plan, explain_all(plan, diagnostics));
+  std::cerr << count(diagnostics.size(), "error") << '\n';
+  return true;
+}
+
+void Telling::declare(CLI::App& app) {
+  app.add_option("--sarif", sarif_file_, "Write the findings as SARIF, for editors and CI")
+      ->type_name("FILE");
+  app.add_option("--witness", witness_file_, "Write the first counter-example as a trace, for Perfetto")
+      ->type_name("FILE");
+  app.add_option("--shrink", shrunk_file_,
+                 "Write a plan of fewer operations in which the first finding of a proof is still found")
+      ->type_name("FILE");
+  app.add_option("--schedules", schedules_,
+                 "How many schedules of the adversarial machine are tried for one that shows on the CPU what "
+                 "a proof has found; default 100, 0 for none")
+      ->type_name("N");
+}
+
+bool Telling::tell(const Plan& plan, const std::string& path, const std::string& run,
+                   const Diagnostics& diagnostics) {
+  if (diagnostics.empty()) return false;
+  const std::vector<Explained> all = explain_all(plan, diagnostics);
+  print(plan, all);
+  if (shrinks()) tell_shrunk(plan, all);
+  tell_seed(plan, run, all);
+  std::cerr << count(diagnostics.size(), "error") << '\n';
+  if (!sarif_file_.empty()) sarif_.add(plan, path, all);
+  const auto first =
+      std::find_if(all.begin(), all.end(), [](const Explained& of) { return !of.witness.events.empty(); });
+  if (!witness_file_.empty() && trace_.empty() && first != all.end()) trace_ = trace_of(first->witness);
+  return true;
+}
+
+/// One seed is enough: the findings of a plan are of one proof.
+void Telling::tell_seed(const Plan& plan, const std::string& run, const std::vector<Explained>& all) const {
+  const auto first = std::find_if(all.begin(), all.end(), [](const Explained& of) { return of.finding; });
+  if (first == all.end() || first->finding->kind == Finding::Kind::undecided || !schedules_) return;
+  const Reproduction found = reproduce(plan, *first->finding, schedules_);
+  if (found.verdict.ok()) {
+    std::cerr << "note: none of " << count(found.schedules, "schedule")
+              << " of the adversarial machine shows it\n";
+    return;
+  }
+  std::cerr << "note: to see it on the CPU: chorale run " << run << " --adversarial --seed "
+            << found.verdict.seed << " --schedules 1" << (found.out_of_place ? " --out-of-place" : "")
+            << " --allow " << all_proofs << "\n  " << found.verdict.text << '\n';
+}
+
+void Telling::tell_shrunk(const Plan& plan, const std::vector<Explained>& all) const {
+  const auto first = std::find_if(all.begin(), all.end(), [](const Explained& of) { return of.finding; });
+  if (first == all.end() || first->finding->events.empty()) return;
+  const Shrunk shrunk = shrink(plan, *first->finding);
+  write_plan(shrunk_file_, shrunk.plan);
+  std::cerr << "note: " << shrunk_file_ << " has " << operations(shrunk.plan) << " of the "
+            << count(operations(plan), "operation") << ", and the same is found there\n"
+            << render(explain(shrunk.plan, shrunk.finding));
+}
+
+void Telling::finish() const {
+  if (!sarif_file_.empty()) write_output(sarif_file_, sarif_.text());
+  if (witness_file_.empty()) return;
+  if (!trace_.empty()) return write_output(witness_file_, trace_);
+  std::cerr << "note: there is no counter-example, so " << witness_file_ << " was not written\n";
+}
+
+std::string shell_word(const std::string& word) {
+  const bool plain =
+      word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%") ==
+      word.npos;
+  if (plain && !word.empty()) return word;
+  std::string quoted = "'";
+  for (const char letter : word) quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return quoted + "'";
+}
+
+}  // namespace chorale::tools

@@ -1,0 +1,25 @@
+/// \file
+/// Findings as SARIF 2.1.0, which editors and code hosts show at the author's lines.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "chorale/plan.hpp"
+
+namespace chorale::tools {
+
+struct Explained;
+
+/// Findings of several plans, one after the other.
+class Sarif {
+ public:
+  /// \param path  of the plan file, where a finding has no line of the author
+  void add(const Plan&, const std::string& path, const std::vector<Explained>&);
+  std::string text() const;
+
+ private:
+  std::vector<std::string> results_;  // JSON
+};
+
+}  // namespace chorale::tools
