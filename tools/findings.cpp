@@ -111,8 +111,11 @@ void Telling::tell_shrunk(const Plan& plan, const std::vector<Explained>& all) c
   if (first == all.end() || first->finding->events.empty()) return;
   const Shrunk shrunk = shrink(plan, *first->finding);
   write_plan(shrunk_file_, shrunk.plan);
-  std::cerr << "note: " << shrunk_file_ << " has " << operations(shrunk.plan) << " of the "
-            << count(operations(plan), "operation") << ", and the same is found there\n"
+  // Whose outputs are no longer what they should be: that would be found first.
+  const bool unfinished = first->finding->proof == "replay";
+  std::cerr << "note: the plan in " << (shrunk_file_ == "-" ? "standard output" : shrunk_file_) << " has "
+            << operations(shrunk.plan) << " of the " << count(operations(plan), "operation")
+            << ", and the same is found there" << (unfinished ? " with --allow values" : "") << '\n'
             << render(explain(shrunk.plan, shrunk.finding));
 }
 
