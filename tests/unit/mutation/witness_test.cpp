@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "chorale/compile.hpp"
@@ -68,6 +69,26 @@ TEST(Witness, OfMutantsAreSmall) {
   EXPECT_GE(seen.kinds.size(), 4u);
   EXPECT_GE(seen.whole * 10, seen.findings * 9)
       << "too much is left out: " << seen.whole << " of " << seen.findings;
+}
+
+TEST(Witness, OfManyRanksShowsFour) {
+  // Every rank of a ring waits before it signals.
+  Plan plan = load(std::string(CHORALE_SOURCE_DIR) + "/plans/shipped/allreduce_ring_8.json");
+  for (Gpu& gpu : plan.gpus) {
+    std::vector<Op>& ops = gpu.threadblocks[0].ops;
+    const auto wait =
+        std::find_if(ops.begin(), ops.end(), [](const Op& op) { return op.code == Opcode::wait; });
+    ASSERT_NE(wait, ops.end());
+    std::rotate(ops.begin(), wait, wait + 1);
+  }
+  const Proof proof = prove_plan(plan);
+  ASSERT_FALSE(proof.findings.empty());
+  ASSERT_EQ(proof.findings[0].kind, Finding::Kind::cycle);
+  const Witness witness = explain(plan, proof.findings[0]);
+  std::set<uint32_t> ranks;
+  for (const WitnessEvent& event : witness.events) ranks.insert(event.at.rank);
+  EXPECT_EQ(ranks.size(), Witness::most_ranks);
+  EXPECT_EQ(witness.events.size() + witness.left_out, proof.findings[0].events.size());
 }
 
 }  // namespace

@@ -199,10 +199,10 @@ TEST(Witness, ShrinkingKeepsTheFinding) {
 TEST(Witness, ShrinkingKeepsLaunchesApart) {
   // What orders the two within a launch must stay, else they would race there.
   Plan plan = two_ranks();
-  put(plan, in(0), 2, 0);
-  hand_over(plan, 0);
-  copy(plan, scratch(0), out(0), 0, 1);
-  copy(plan, in(1), out(1), 0, 1);
+  put(plan, in(0), 2, 0, 1);
+  hand_over(plan, 1);
+  copy(plan, scratch(0), out(0), 0, 0);
+  copy(plan, in(1), out(1), 0, 0);
   const Finding finding = first_finding(plan);
   ASSERT_EQ(finding.proof, "replay");
   const Shrunk shrunk = shrink(plan, finding);
