@@ -148,8 +148,10 @@ class Remedies {
                            : op.code == Opcode::relaxed_wait ? Opcode::wait
                                                              : op.code;
       if (plain == op.code) continue;
-      text += (text.empty() ? "" : ", ") + std::string(info(plain).name) + " for " +
-              std::string(info(op.code).name) + " at " + line({chain.rank, chain.block, node.op});
+      const std::string change = std::string(info(plain).name) + " for " + std::string(info(op.code).name) +
+                                 " at " + line({chain.rank, chain.block, node.op});
+      // Ranks do the same as a rule.
+      if (text.find(change) == text.npos) text += (text.empty() ? "" : ", ") + change;
       op.code = plain;
     }
     if (!text.empty()) offer(trial, text);
