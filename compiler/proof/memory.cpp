@@ -233,15 +233,21 @@ void Memory::cut_segments() {
   });
 }
 
+uint64_t Memory::chunks(uint32_t rank, BufferKind kind) const {
+  const uint64_t* own = plan_.gpus[rank].chunks;
+  if (kind != BufferKind::output || own[size_t(kind)] || !plan_.inplace) return own[size_t(kind)];
+  const Segmentation parts = segmentation(plan_);
+  return own[size_t(BufferKind::input)] / parts.input * parts.output;
+}
+
 uint32_t Memory::space_of(uint32_t rank, BufferKind kind, bool packets, uint64_t& shift) const {
   shift = 0;
   if (packets) return rank * spaces_per_rank + packet_space;
   if (plan_.inplace && one_storage_ && kind != BufferKind::scratch) {
-    const uint64_t* chunks = plan_.gpus[rank].chunks;
     if (plan_.collective == "allgather") {
-      if (kind == BufferKind::input) shift = rank * chunks[size_t(BufferKind::input)];
+      if (kind == BufferKind::input) shift = rank * chunks(rank, BufferKind::input);
     } else if (plan_.collective == "reducescatter") {
-      if (kind == BufferKind::output) shift = rank * chunks[size_t(BufferKind::output)];
+      if (kind == BufferKind::output) shift = rank * chunks(rank, BufferKind::output);
     }
     kind = BufferKind::output;
   }
@@ -251,7 +257,7 @@ uint32_t Memory::space_of(uint32_t rank, BufferKind kind, bool packets, uint64_t
 Range Memory::buffer(uint32_t rank, BufferKind kind) const {
   uint64_t shift;
   const uint32_t space = space_of(rank, kind, false, shift);
-  return {space, shift * message_.chunk, (shift + plan_.gpus[rank].chunks[size_t(kind)]) * message_.chunk};
+  return {space, shift * message_.chunk, (shift + chunks(rank, kind)) * message_.chunk};
 }
 
 Range Memory::whole(const Access& access, const Turn& turn) const {

@@ -98,6 +98,8 @@ class Memory {
     size_t find(uint64_t at) const;
   };
 
+  /// Of a buffer; of an output that is left out, as it is the input, those that it would have.
+  uint64_t chunks(uint32_t rank, BufferKind) const;
   uint32_t space_of(uint32_t rank, BufferKind, bool packets, uint64_t& shift) const;
   void cut(const Range&);
   void cut_alike(std::span<const Range>);

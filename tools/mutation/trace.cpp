@@ -112,15 +112,21 @@ void Trace::move(uint32_t chain, const Step& step, std::span<const proof::Touch>
         proxies_.try_emplace({chain, step.id}, now_[chain], now_[chain]).first->second;
     const uint32_t begin = add_node(chain, {{now_[chain], true}, {done.first, true}, {done.second, true}});
     done.first = add_node(chain, {{begin, true}});
-    accesses_[reads] = {by.place(), begin, done.first};
+    accesses_[reads] = {by.place(), begin, done.first, nobody};
     done.second = add_node(chain, {{done.first, true}});
-    accesses_[writes] = {by.place(), begin, done.second};
+    accesses_[writes] = {by.place(), begin, done.second, nobody};
   } else {
     // This operation knows at once what its packets say, the block with its next synchronisation.
     std::vector<Edge> from = heard_[chain];
     from.push_back({now_[chain], true});
-    accesses_[reads] = {by.place(), add_node(chain, std::move(from)), nobody};
+    accesses_[reads] = {by.place(), add_node(chain, std::move(from)), nobody, nobody};
     open_[chain].push_back(reads);
+  }
+  uint32_t teller = nobody;
+  if (std::any_of(touches.begin() + step.sources, touches.end(),
+                  [](auto& touch) { return touch.access->packets; })) {
+    teller = add_node(chain, {{accesses_[writes].begin, true}});
+    accesses_[reads].told = accesses_[writes].told = teller;
   }
   for (const proof::Touch& touch : touches) {
     for (uint32_t cell = touch.cell; cell < touch.cell + touch.cells; ++cell) {
@@ -129,7 +135,7 @@ void Trace::move(uint32_t chain, const Step& step, std::span<const proof::Touch>
         continue;
       }
       write(cell, writes);
-      cells_[cell].teller = touch.access->packets ? accesses_[writes].begin : nobody;
+      cells_[cell].teller = touch.access->packets ? teller : nobody;
     }
   }
 }
@@ -181,7 +187,7 @@ void Trace::own(uint32_t rank, uint32_t launch, BufferKind kind, bool writes) {
   if (range.begin == range.end) return;
   const AccessId id{AccessId::Who::application, rank, 0, launch, writes};
   applications_[rank] = add_node({{applications_[rank], true}});
-  accesses_[id] = {{rank, 0, 0}, applications_[rank], applications_[rank]};
+  accesses_[id] = {{rank, 0, 0}, applications_[rank], applications_[rank], nobody};
   const uint32_t first = memory_->cell(range, 0);
   for (uint32_t cell = first; cell < first + memory_->count(range); ++cell)
     writes ? write(cell, id) : read(cell, id);
@@ -248,9 +254,12 @@ std::vector<Pair> Trace::pairs_through(const OpPlace& at) const {
     const bool is_other = pair.second.who != AccessId::Who::application && same(second.at);
     if (is_one || is_other) {
       found.emplace_back(0, pair);
-    } else if (first.done != nobody && before[first.done] != nobody && behind[second.begin] != nobody) {
-      found.emplace_back(before[first.done] + behind[second.begin], pair);
+      continue;
     }
+    uint32_t least = first.done == nobody ? nobody : before[first.done];
+    if (first.told != nobody && !pair.visible) least = std::min(least, before[first.told]);
+    if (least != nobody && behind[second.begin] != nobody)
+      found.emplace_back(least + behind[second.begin], pair);
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -261,11 +270,13 @@ std::vector<Pair> Trace::pairs_through(const OpPlace& at) const {
 
 std::optional<std::vector<OpPlace>> Trace::path(const Pair& pair) const {
   const auto first = accesses_.find(pair.first), second = accesses_.find(pair.second);
-  if (first == accesses_.end() || second == accesses_.end() || first->second.done == nobody) return {};
-  const uint32_t goal = first->second.done, start = second->second.begin;
+  if (first == accesses_.end() || second == accesses_.end()) return {};
+  const uint32_t start = second->second.begin;
+  uint32_t goal = first->second.done;
   std::map<uint32_t, uint32_t> towards = {{start, start}};  // by node: the next one on the way to the second
   std::deque<uint32_t> queue = {start};
   while (!queue.empty() && !towards.count(goal)) {
+    if (!pair.visible && towards.count(first->second.told)) goal = first->second.told;
     const uint32_t node = queue.front();
     queue.pop_front();
     for (const Edge& edge : nodes_[node].from) {

@@ -69,6 +69,8 @@ class Trace : private proof::Observer {
     OpPlace at;
     uint32_t begin = 0;      ///< the node behind which it begins
     uint32_t done = nobody;  ///< the node at which it has ended
+    uint32_t told =
+        nobody;  ///< the node at which its packets say, position by position, that it has ended there
   };
   struct Cell {
     std::optional<AccessId> write;

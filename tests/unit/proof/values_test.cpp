@@ -36,6 +36,21 @@ Operand& operand(Plan& plan, uint32_t rank, uint32_t op, uint32_t position) {
   return of.operands[of.ops[op].first_operand + position];
 }
 
+/// In place the output may be left out: then it is the input.
+TEST(Values, OutputThatIsLeftOut) {
+  Plan plan = collective("allreduce", 2, 0);
+  plan.inplace = true;
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    add(block(plan, rank), Opcode::put, {in(0, 2)}, {at(2, 0, 2)}, {}, ChannelType::memory);
+    control(plan, Opcode::signal, 0, rank);
+    control(plan, Opcode::wait, 0, rank);
+    add(block(plan, rank), Opcode::reduce, {in(0, 2), scratch(0, 2)}, {in(0, 2)});
+  }
+  EXPECT_EQ(values(plan), "");
+  block(plan, 0).ops.pop_back();
+  EXPECT_EQ(values(plan), "output[0:2] of rank 0 is never written\n");
+}
+
 TEST(Values, AllReduce) {
   EXPECT_EQ(values(all_reduce()), "");
   Plan plan = all_reduce();
