@@ -211,6 +211,16 @@ void Nccl::enqueue(const std::string& collective, const void* in, void* out, Mes
   }
 }
 
+void Nccl::exchange(const void* in, void* out, uint64_t bytes, int peer, void* on) {
+  const Library& library = Library::get();
+  const int type = *type_number(DType::u8);
+  const Stream stream = static_cast<Stream>(on);
+  must(library.ncclGroupStart(), "ncclGroupStart");
+  if (in) must(library.ncclSend(in, bytes, type, peer, state_->comm, stream), "ncclSend");
+  if (out) must(library.ncclRecv(out, bytes, type, peer, state_->comm, stream), "ncclRecv");
+  must(library.ncclGroupEnd(), "ncclGroupEnd");
+}
+
 std::string Nccl::version() const {
   int number = 0;
   must(Library::get().ncclGetVersion(&number), "ncclGetVersion");

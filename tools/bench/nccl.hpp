@@ -28,6 +28,9 @@ class Nccl {
   void enqueue(const std::string& collective, const void* in, void* out, MessageSizes sizes, DType, ReduceOp,
                void* stream);
 
+  /// Enqueues a send to a peer, a receive from it, or both as one; null: not that one.
+  void exchange(const void* in, void* out, uint64_t bytes, int peer, void* stream);
+
   std::string version() const;  ///< "2.28.9"
 
  private:

@@ -85,7 +85,12 @@ CHORALE_FN Stop spin_until(const Group& group, const Deadline& deadline, const R
   Deadline limit = deadline;
   limit.until = deadline.started();
   for (uint32_t spin = 1;; ++spin) {
-    group.park(ready, spin);
+    if (limit.until != 0) {
+      // A scheduler that parks us has to look at the clock as well.
+      group.park([&ready, &limit]() -> bool { return ready() || limit.expired(); }, spin);
+    } else {
+      group.park(ready, spin);
+    }
     if (ready()) return Stop::none;
     Stop stop = group.stopped();
     // The abort word may be across PCIe and the clock is slow to read: look at them rarely.

@@ -11,6 +11,7 @@
 
 #if !defined(__CUDACC__)
 #include <cassert>
+#include <stdexcept>
 #include <thread>
 #endif
 
@@ -20,7 +21,7 @@ namespace chorale {
 enum class Stop : uint32_t { none = 0, timed_out, aborted, deadlock, peer_lost };
 
 /// What a group is made of, and so how it synchronises.
-enum class Scope : uint8_t { thread, warp, multiwarp, block };
+enum class Scope : uint8_t { thread, warp, multiwarp, block, cluster };
 
 struct HostBlock;
 
@@ -44,10 +45,29 @@ struct HostBlock {
   /// Why the world stopped; `none` while it runs.
   virtual Stop stopped() = 0;
 
-  /// Hands a value round the block's threads, between calls of sync(). Group uses it; nobody else.
-  uint64_t cell[2] = {0, 0};
+  /// Of a block of several threads: what groups of `threads` neighbours ask of, see multiwarp_group().
+  virtual HostBlock* part(uint32_t threads) {
+    (void)threads;
+    return nullptr;
+  }
+
+  /// Hands a value round the block's threads, between calls of sync(). Group uses it; nobody else. Where each
+  /// thread has a HostBlock of its own, all of them point to one.
+  uint64_t* cell = own_cell;
+  uint64_t own_cell[2] = {0, 0};
 };
 #endif
+
+/// Ends a kernel that was called wrongly, where going on would hang a peer or harm its memory. CUDA: a trap.
+/// CPU: throws, which stops the world.
+CHORALE_FN void refuse(const char* why) {
+#if defined(__CUDACC__)
+  (void)why;
+  __trap();
+#else
+  throw std::logic_error(why);
+#endif
+}
 
 struct Split;
 
@@ -92,13 +112,14 @@ struct Group {
   CHORALE_FN Stop agree(Stop mine) const;
 
   /// Divides the `count` groups into `parts` runs of neighbours whose sizes differ by at most one. Moves no
-  /// thread.
+  /// thread. With more parts than groups some parts have none. Refuses 0 parts; so do the other splits.
   CHORALE_FN Split split(uint32_t parts) const;
 
   /// Divides the groups round-robin: group g is in part g % parts.
   CHORALE_FN Split split_interleaved(uint32_t parts) const;
 
-  /// Divides the groups into runs of neighbours of about weights[part] / sum of weights each.
+  /// Divides the groups into runs of neighbours of about weights[part] / sum of weights each. Refuses weights
+  /// that are all 0.
   CHORALE_FN Split split_weighted(const uint32_t* weights, uint32_t parts) const;
 
   /// The warps of a block or multiwarp group, as groups of their own that share this group's work. CPU: each
@@ -128,6 +149,7 @@ struct Split {
 };
 
 CHORALE_FN Split Group::split(uint32_t parts) const {
+  if (parts == 0) refuse("a group is split into 0 parts");
   // The first `more` parts have base + 1 groups.
   const uint32_t base = count / parts, more = count % parts;
   const uint32_t large = more * (base + 1);
@@ -145,6 +167,7 @@ CHORALE_FN Split Group::split(uint32_t parts) const {
 }
 
 CHORALE_FN Split Group::split_interleaved(uint32_t parts) const {
+  if (parts == 0) refuse("a group is split into 0 parts");
   Split result{id % parts, *this};
   result.group.id = id / parts;
   result.group.count = count / parts + (result.part < count % parts ? 1 : 0);
@@ -154,12 +177,13 @@ CHORALE_FN Split Group::split_interleaved(uint32_t parts) const {
 CHORALE_FN Split Group::split_weighted(const uint32_t* weights, uint32_t parts) const {
   uint64_t total = 0;
   for (uint32_t part = 0; part < parts; ++part) total += weights[part];
+  if (total == 0) refuse("a group is split by weights that are all 0");
   Split result{0, *this};
   uint64_t before = 0;
   for (uint32_t part = 0; part < parts; ++part) {
-    const uint64_t begin = total == 0 ? 0 : before * count / total;
+    const uint64_t begin = before * count / total;
     before += weights[part];
-    const uint64_t end = total == 0 || part + 1 == parts ? count : before * count / total;
+    const uint64_t end = part + 1 == parts ? count : before * count / total;
     if (id >= begin && id < end) {
       result.part = part;
       result.group.id = uint32_t(id - begin);

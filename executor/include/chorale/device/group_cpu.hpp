@@ -27,7 +27,7 @@ CHORALE_FN Stop Group::stopped() const { return host ? host->stopped() : Stop::n
 
 template <class T>
 CHORALE_FN T Group::broadcast(T value) const {
-  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(HostBlock::cell));
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(HostBlock::own_cell));
   if (size == 1) return value;
   sync();  // nobody reads the cell of an earlier call any more
   if (leader()) std::memcpy(host->cell, &value, sizeof value);
@@ -63,6 +63,23 @@ CHORALE_FN Group block_group(uint32_t block = 0, uint32_t blocks = 1, HostBlock*
   group.count = blocks;
   group.scope = Scope::block;
   group.host = host;
+  return group;
+}
+
+/// Runs of `threads` neighbours of `block`, which they divide.
+CHORALE_FN Group multiwarp_group(const Group& block, uint32_t threads) {
+  if (threads == 0 || block.size % threads != 0) refuse("a block is cut into groups that do not divide it");
+  const uint32_t groups = block.size / threads;
+  Group group = block;
+  group.scope = Scope::multiwarp;
+  group.rank = block.rank % threads;
+  group.size = threads;
+  group.id = block.id * groups + block.rank / threads;
+  group.count = block.count * groups;
+  if (threads > 1) {
+    group.host = block.host->part(threads);
+    assert(group.host && "this HostBlock has no parts");
+  }
   return group;
 }
 

@@ -30,6 +30,52 @@ CHORALE_FN bool named_all(uint32_t barrier, uint32_t threads, bool yes) {
       : "memory");
   return result != 0;
 }
+
+CHORALE_FN void cluster_sync() {
+  asm volatile(
+      "barrier.cluster.arrive.release;\n"
+      "barrier.cluster.wait.acquire;" ::
+          : "memory");
+}
+
+/// Where the shared variable at `here` lies in block 0 of the cluster.
+CHORALE_FN uint32_t in_first_block(const void* here) {
+  uint32_t there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, 0;"
+               : "=r"(there)
+               : "r"(uint32_t(__cvta_generic_to_shared(here))));
+  return there;
+}
+
+/// As broadcast() and all(), through the shared memory of the cluster's first block. Functions of their own:
+/// no kernel without clusters is to have their shared memory.
+template <class T>
+CHORALE_FN T cluster_broadcast(T value, bool leader) {
+  __shared__ uint64_t cell[2];
+  cluster_sync();  // nobody reads the cell of an earlier call any more
+  if (leader) std::memcpy(cell, &value, sizeof(T));
+  cluster_sync();
+  const uint32_t there = in_first_block(cell);
+  uint64_t words[2];
+  asm volatile("ld.shared::cluster.u64 %0, [%1];" : "=l"(words[0]) : "r"(there) : "memory");
+  asm volatile("ld.shared::cluster.u64 %0, [%1];" : "=l"(words[1]) : "r"(there + 8) : "memory");
+  std::memcpy(&value, words, sizeof(T));
+  cluster_sync();  // the first block may end now
+  return value;
+}
+CHORALE_FN bool cluster_all(bool yes, bool leader) {
+  __shared__ uint32_t cell;
+  cluster_sync();
+  if (leader) cell = 1;
+  cluster_sync();
+  const uint32_t there = in_first_block(&cell);
+  if (!yes) asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(there), "r"(0u) : "memory");
+  cluster_sync();
+  uint32_t result;
+  asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(result) : "r"(there) : "memory");
+  cluster_sync();
+  return result != 0;
+}
 }  // namespace detail
 
 CHORALE_FN void Group::sync() const {
@@ -44,6 +90,9 @@ CHORALE_FN void Group::sync() const {
       break;
     case Scope::block:
       __syncthreads();
+      break;
+    case Scope::cluster:
+      detail::cluster_sync();
       break;
   }
 }
@@ -76,6 +125,7 @@ CHORALE_FN T Group::broadcast(T value) const {
     std::memcpy(&value, words, sizeof(T));
     return value;
   }
+  if (scope == Scope::cluster) return detail::cluster_broadcast(value, leader());
   __shared__ uint64_t
       cells[detail::named_barriers][2];  // one for each group that can be at a barrier at a time
   sync();                                // nobody reads the cell of an earlier call any more
@@ -95,6 +145,8 @@ CHORALE_FN bool Group::all(bool yes) const {
       return detail::named_all(barrier, size, yes);
     case Scope::block:
       return __syncthreads_and(yes);
+    case Scope::cluster:
+      return detail::cluster_all(yes, leader());
   }
   return yes;
 }
@@ -133,9 +185,30 @@ CHORALE_FN Group block_group() {
 /// The calling thread's warp, one among the grid's. The block is a multiple of 32 threads.
 CHORALE_FN Group warp_group() { return block_group().warps(); }
 
+/// The blocks of the calling thread's cluster together, one among the grid's clusters. sm_90 and later.
+CHORALE_FN Group cluster_group() {
+  uint32_t block, blocks, cluster, clusters;
+  asm volatile("mov.u32 %0, %cluster_ctarank;" : "=r"(block));
+  asm volatile("mov.u32 %0, %cluster_nctarank;" : "=r"(blocks));
+  asm volatile("mov.u32 %0, %clusterid.x;" : "=r"(cluster));
+  asm volatile("mov.u32 %0, %nclusterid.x;" : "=r"(clusters));
+  Group group;
+  group.rank = block * blockDim.x + threadIdx.x;
+  group.size = blocks * blockDim.x;
+  group.id = cluster;
+  group.count = clusters;
+  group.block = blockIdx.x;
+  group.scope = Scope::cluster;
+  return group;
+}
+
 /// Runs of `threads` neighbours of a block, a multiple of 32 that divides the block into at most 15 groups.
 /// They take the named barriers 1 to 15.
 CHORALE_FN Group multiwarp_group(uint32_t threads) {
+  if (threads == 0 || threads % detail::warp_threads != 0 || blockDim.x % threads != 0 ||
+      blockDim.x / threads >= detail::named_barriers) {
+    refuse("a block is cut into groups that do not divide it");
+  }
   const uint32_t here = threadIdx.x / threads, groups = blockDim.x / threads;
   Group group;
   group.rank = threadIdx.x % threads;

@@ -1,0 +1,103 @@
+#pragma once
+// What a hook is told of the data it makes or takes.
+
+#include <cstdint>
+
+#include "chorale/device/macros.hpp"
+#include "chorale/device/vec.hpp"
+
+namespace chorale {
+
+/// For kernels without data of their own.
+struct None {};
+
+/// Of a matrix in a user's buffer, in elements.
+struct Strides {
+  uint64_t row = 0, col = 0;
+};
+
+/// The place of a hook's call. New needs become new members; what hooks look like does not change.
+template <class X = None>
+struct Ctx {
+  const void* in = nullptr;  ///< the Leg's, from the message's first element on
+  void* out = nullptr;
+  char* region = nullptr;  ///< the tile: at the peer when sending, here when receiving. A producer may write
+                           ///< it
+  uint64_t slot_base = 0;  ///< the tile's position in the stream
+
+  uint64_t tile = 0;                      ///< of this group's share, from 0
+  uint32_t slot = 0;                      ///< of the ring
+  uint64_t step = 0;                      ///< of the link: tiles ever
+  uint32_t tile_rows = 0, tile_cols = 0;  ///< of a full tile, where the Leg has `cols`
+
+  uint32_t block = 0, thread = 0;    ///< this group among those of the kernel, this thread in the group
+  uint32_t blocks = 1, threads = 1;  ///< of how many
+
+  int32_t self = -1;                  ///< this rank
+  int32_t peer = -1, recv_peer = -1;  ///< to whom a producer sends; from whom a consumer receives
+  int32_t ranks = 0;
+  uint32_t shard = 0;  ///< the Leg's
+
+  uint32_t rows = 0, cols = 0;  ///< the Leg's
+  Strides in_strides, out_strides;
+
+  uint64_t index = 0;  ///< first element of this vector, or of this tile, in the message
+  uint64_t pos = 0;    ///< the same, in the tile
+  uint32_t count = 0;  ///< valid elements of this vector; of a block hook's tile
+
+  X* extra = nullptr;  ///< the kernel's own
+};
+
+/// One side of a transfer, as one group sees it: its share of a message. In bytes as they travel.
+struct Leg {
+  const void* in = nullptr;   ///< the message, for producers
+  void* out = nullptr;        ///< the message, for consumers
+  uint64_t bytes = 0;         ///< of the share, a whole number of elements
+  uint64_t begin = 0;         ///< of the share in the message
+  uint64_t tile_bytes = 0;    ///< of a tile, at most a slot; 0: a slot. The same on both sides
+  uint64_t signal_bytes = 0;  ///< how much the sender signals, or the receiver awaits, at a time within a
+                              ///< tile; 0: a tile. Each side as it likes
+  uint32_t elem = 1;          ///< bytes of an element: none is cut
+  uint32_t shard = 0;         ///< passed on to hooks, as are the following
+  uint32_t rows = 0, cols = 0;
+  Strides in_strides, out_strides;
+};
+
+/// What a block hook fills: the region of a tile, 16-byte aligned.
+struct TileOut {
+  char* data;
+  uint64_t bytes;
+};
+
+/// What a block hook takes.
+struct TileIn {
+  const char* data;
+  uint64_t bytes;
+};
+
+/// The part of a message that group `id` of `count` moves: whole multiples of `unit` bytes, as evenly as can
+/// be; the last part has the message's end.
+CHORALE_HD Leg share_of(Leg message, uint32_t id, uint32_t count, uint64_t unit) {
+  const uint64_t units = message.bytes / unit + (message.bytes % unit != 0 ? 1 : 0);
+  const uint64_t base = units / count, more = units % count;
+  const uint64_t first = id * base + (id < more ? id : more), n = base + (id < more ? 1 : 0);
+  const uint64_t begin = first * unit, end = (first + n) * unit;
+  Leg share = message;
+  share.begin = message.begin + (begin < message.bytes ? begin : message.bytes);
+  share.bytes = (end < message.bytes ? end : message.bytes) - (share.begin - message.begin);
+  return share;
+}
+
+/// The least number of bytes, at least `least`, that is whole elements of `elem` bytes and whole units.
+CHORALE_HD uint64_t whole_units(uint64_t elem, uint64_t least = 1) {
+  uint64_t unit = elem;
+  while (unit % unit_bytes != 0) unit += elem;  // 16 times at most
+  return (least + unit - 1) / unit * unit;
+}
+
+/// As above: in tiles, where the leg has tiles of its own, else in whole elements and units.
+CHORALE_HD Leg share_of(const Leg& message, uint32_t id, uint32_t count) {
+  return share_of(message, id, count, message.tile_bytes ? message.tile_bytes : whole_units(message.elem));
+}
+
+}  // namespace chorale

@@ -1,0 +1,182 @@
+#pragma once
+// The seam between a kernel and what its data travels over: one struct a fabric, chosen at each call by a
+// template argument. All device code that knows a fabric is here.
+//
+//   stage(e, position)     where what is sent at this position of the stream is to be written
+//   land(e, position)      where what was received at this position lies
+//   put, get               one vector to and from such a region
+//   signal(...)            what the group staged up to here may be seen by the peer
+//   wait(...)              until the peer has done so
+//   signal_free(...)       what the group received up to here has been read: the peer may write there again
+//   wait_free(...)         until the peer has done so
+//   drain(...)             until nothing of what was sent is read from this rank's memory any more
+//
+// All are called by the whole group. After a Stop other than none nothing has been said to the peer.
+
+#include <cstdint>
+
+#include "chorale/device/deadline.hpp"
+#include "chorale/device/link.hpp"
+#include "chorale/device/port.hpp"
+#include "chorale/device/signal.hpp"
+#include "chorale/device/vec.hpp"
+
+namespace chorale {
+
+/// The peer's memory is mapped here.
+struct Direct {
+  CHORALE_FN static char* stage(const Endpoint& e, uint64_t position) {
+    return e.send_dst + position % e.window;
+  }
+  CHORALE_FN static const char* land(const Endpoint& e, uint64_t position) {
+    return e.recv_src + position % e.window;
+  }
+
+  /// The first n elements of `values` at vector `index` of a region, and back; the rest is zero.
+  template <class T, int N>
+  CHORALE_FN static void put(char* region, uint64_t index, const Pack<T, N>& values, uint32_t n = N) {
+    static_assert(sizeof values == unit_bytes, "regions are read and written by units");
+    store_unit(region + index * unit_bytes, unit_of<T>(values), n * uint32_t(sizeof(T)));
+  }
+  template <class T>
+  CHORALE_FN static Pack<T, int(unit_bytes / sizeof(T))> get(const char* region, uint64_t index,
+                                                             uint32_t n = unit_bytes / sizeof(T)) {
+    return elements_of<T>(load_unit(region + index * unit_bytes, n * uint32_t(sizeof(T))));
+  }
+
+  /// The peer has everything before position `upto`. `begin`: what this group has signalled before.
+  /// `note`: not 0 with the first signal of a message, see link.hpp.
+  CHORALE_FN static Stop signal(const Group& group, const Endpoint& e, uint64_t begin, uint64_t upto,
+                                uint64_t note, const Deadline&) {
+    (void)begin;
+    if (note != 0 && group.leader()) store_relaxed(&e.remote->data_ready.note, note);
+    signal_set(group, &e.remote->data_ready, upto);
+    return Stop::none;
+  }
+  CHORALE_FN static Stop wait(const Group& group, const Endpoint& e, uint64_t upto,
+                              const Deadline& deadline) {
+    return wait_until(group, &e.local->data_ready, Cmp::ge, upto, deadline);
+  }
+  CHORALE_FN static Stop signal_free(const Group& group, const Endpoint& e, uint64_t upto, const Deadline&) {
+    signal_set(group, &e.remote->slot_free, upto);
+    return Stop::none;
+  }
+  CHORALE_FN static Stop wait_free(const Group& group, const Endpoint& e, uint64_t upto,
+                                   const Deadline& deadline) {
+    return wait_until(group, &e.local->slot_free, Cmp::ge, upto, deadline);
+  }
+  CHORALE_FN static Stop drain(const Group&, const Endpoint&, const Deadline&) { return Stop::none; }
+};
+
+/// This rank itself, whose ring, counters and peer are its own: as Direct, so that another group of the rank
+/// may be the other half.
+struct Self : Direct {};
+
+/// A proxy moves the data from a copy of the ring in this rank's memory, and tells the peer. The peer's
+/// credit comes back only once the data has been read there, so it also says that the copy is free again.
+struct Port {
+  CHORALE_FN static char* stage(const Endpoint& e, uint64_t position) { return Direct::stage(e, position); }
+  CHORALE_FN static const char* land(const Endpoint& e, uint64_t position) {
+    return Direct::land(e, position);
+  }
+  template <class T, int N>
+  CHORALE_FN static void put(char* region, uint64_t index, const Pack<T, N>& values, uint32_t n = N) {
+    Direct::put(region, index, values, n);
+  }
+  template <class T>
+  CHORALE_FN static Pack<T, int(unit_bytes / sizeof(T))> get(const char* region, uint64_t index,
+                                                             uint32_t n = unit_bytes / sizeof(T)) {
+    return Direct::get<T>(region, index, n);
+  }
+
+  CHORALE_FN static Stop signal(const Group& group, const Endpoint& e, uint64_t begin, uint64_t upto,
+                                uint64_t note, const Deadline& deadline) {
+    const PortOrder order{0, PortOrder::Kind::data, e.peer, e.channel, begin, upto, note};
+    return push_order(group, *e.port, order, deadline);
+  }
+  CHORALE_FN static Stop wait(const Group& group, const Endpoint& e, uint64_t upto,
+                              const Deadline& deadline) {
+    return Direct::wait(group, e, upto, deadline);
+  }
+  CHORALE_FN static Stop signal_free(const Group& group, const Endpoint& e, uint64_t upto,
+                                     const Deadline& deadline) {
+    const PortOrder order{0, PortOrder::Kind::free, e.peer, e.channel, 0, upto, 0};
+    return push_order(group, *e.port, order, deadline);
+  }
+  CHORALE_FN static Stop wait_free(const Group& group, const Endpoint& e, uint64_t upto,
+                                   const Deadline& deadline) {
+    return Direct::wait_free(group, e, upto, deadline);
+  }
+  CHORALE_FN static Stop drain(const Group& group, const Endpoint& e, const Deadline& deadline) {
+    return drain_orders(group, *e.port, deadline);
+  }
+};
+
+/// A fabric that is declared and not built, such as InfiniBand from the GPU: a kernel that uses it does not
+/// compile.
+struct Reserved {
+  template <class... Arguments>
+  static constexpr bool built = false;
+
+  template <class... Arguments>
+  CHORALE_FN static char* stage(const Arguments&...) {
+    static_assert(built<Arguments...>, "this fabric is reserved: it has no stage()");
+    return nullptr;
+  }
+  template <class... Arguments>
+  CHORALE_FN static const char* land(const Arguments&...) {
+    static_assert(built<Arguments...>, "this fabric is reserved: it has no land()");
+    return nullptr;
+  }
+  template <class... Arguments>
+  CHORALE_FN static void put(const Arguments&...) {
+    static_assert(built<Arguments...>, "this fabric is reserved: it has no put()");
+  }
+  template <class T, class... Arguments>
+  CHORALE_FN static void get(const Arguments&...) {
+    static_assert(built<T, Arguments...>, "this fabric is reserved: it has no get()");
+  }
+  template <class... Arguments>
+  CHORALE_FN static Stop signal(const Arguments&...) {
+    static_assert(built<Arguments...>, "this fabric is reserved: it has no signal()");
+    return Stop::none;
+  }
+  template <class... Arguments>
+  CHORALE_FN static Stop wait(const Arguments&...) {
+    static_assert(built<Arguments...>, "this fabric is reserved: it has no wait()");
+    return Stop::none;
+  }
+  template <class... Arguments>
+  CHORALE_FN static Stop signal_free(const Arguments&...) {
+    static_assert(built<Arguments...>, "this fabric is reserved: it has no signal_free()");
+    return Stop::none;
+  }
+  template <class... Arguments>
+  CHORALE_FN static Stop wait_free(const Arguments&...) {
+    static_assert(built<Arguments...>, "this fabric is reserved: it has no wait_free()");
+    return Stop::none;
+  }
+  template <class... Arguments>
+  CHORALE_FN static Stop drain(const Arguments&...) {
+    static_assert(built<Arguments...>, "this fabric is reserved: it has no drain()");
+    return Stop::none;
+  }
+};
+
+/// f(Direct{}), f(Port{}) or f(Self{}), as the endpoint's link is: so that one kernel mixes them.
+template <class F>
+CHORALE_FN decltype(auto) with_link(const Endpoint& e, F&& f) {
+  switch (e.kind) {
+    case LinkKind::direct:
+      break;
+    case LinkKind::port:
+      return f(Port{});
+    case LinkKind::self:
+      return f(Self{});
+    case LinkKind::sw:
+      refuse("a link over a switch has no ring");
+  }
+  return f(Direct{});
+}
+
+}  // namespace chorale

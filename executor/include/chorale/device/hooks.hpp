@@ -1,0 +1,242 @@
+#pragma once
+// Hooks: what happens to data on its way out of a user's buffer, and on its way in.
+//
+// A value hook makes or takes 16 bytes of elements as they travel:
+//   Pack<T, 16 / sizeof(T)> produce(const Ctx<X>&) const
+//   void consume(const Ctx<X>&, const Pack<T, 16 / sizeof(T)>&) const
+//   Pack<T, 16 / sizeof(T)> forward(const Ctx<X>&, const Pack<T, ...>&) const   for forward_tiles(): what is
+//                                                                               passed on, and consumed
+// A block hook makes or takes a whole tile, by all threads of the group; what it does in its last step may
+// be seen by no other thread yet:
+//   using block_hook = void;
+//   void produce(const Ctx<X>&, const Group&, TileOut) const
+//   void consume(const Ctx<X>&, const Group&, TileIn) const
+//
+// Hooks are function objects: what they need are their members. They do not wait for peers, and write only
+// what Ctx and their members hand them. Elements from `count` on are padding: not to be read from a user's
+// buffer, nor written to it.
+
+#include <cstdint>
+#include <type_traits>
+
+#include "chorale/device/context.hpp"
+#include "chorale/device/group.hpp"
+#include "chorale/device/numeric.hpp"
+#include "chorale/device/vec.hpp"
+
+namespace chorale {
+
+/// A unit's elements.
+template <class T>
+using Vector = Pack<T, int(unit_bytes / sizeof(T))>;
+
+template <class Hook, class = void>
+inline constexpr bool is_block_hook = false;
+template <class Hook>
+inline constexpr bool is_block_hook<Hook, std::void_t<typename Hook::block_hook>> = true;
+
+/// Elements index .. index+count-1 of a buffer; the rest is zero. Any alignment of the buffer that T allows.
+template <class T>
+CHORALE_FN Vector<T> load_elements(const void* buffer, uint64_t index, uint32_t count) {
+  const char* const from = reinterpret_cast<const char*>(static_cast<const T*>(buffer) + index);
+  return elements_of<T>(load_unit(from, count * uint32_t(sizeof(T))));
+}
+template <class T>
+CHORALE_FN void store_elements(void* buffer, uint64_t index, const Vector<T>& values, uint32_t count) {
+  char* const to = reinterpret_cast<char*>(static_cast<T*>(buffer) + index);
+  store_unit(to, unit_of<T>(values), count * uint32_t(sizeof(T)));
+}
+
+/// The message is in Ctx::in, or goes to Ctx::out, as it travels. The fastest there is.
+struct CopyProduce {};
+struct CopyConsume {};
+
+/// For a leg whose data nobody wants here: forward_tiles() that only passes it on.
+struct DropConsume {
+  template <class X, class V>
+  CHORALE_FN void consume(const Ctx<X>&, const V&) const {}
+};
+
+/// Sends in * factor.
+template <class T>
+struct ScaleProduce {
+  Accumulator<T> factor;
+
+  template <class X>
+  CHORALE_FN Vector<T> produce(const Ctx<X>& ctx) const {
+    Vector<T> values = load_elements<T>(ctx.in, ctx.index, ctx.count);
+    for (T& value : values.item) value = narrow<T>(widen(value) * factor);
+    return values;
+  }
+};
+
+/// Stores what comes, plus a constant.
+template <class T>
+struct AddConsume {
+  Accumulator<T> addend;
+
+  template <class X>
+  CHORALE_FN void consume(const Ctx<X>& ctx, Vector<T> values) const {
+    for (T& value : values.item) value = narrow<T>(widen(value) + addend);
+    store_elements<T>(ctx.out, ctx.index, values, ctx.count);
+  }
+};
+
+namespace detail {
+template <ReduceOp Op, class T>
+CHORALE_FN Vector<T> combined(const Vector<T>& first, const Vector<T>& second) {
+  Vector<T> result;
+  for (uint32_t item = 0; item < uint32_t(unit_bytes / sizeof(T)); ++item) {
+    result.item[item] = narrow<T>(combine<Op>(widen(first.item[item]), widen(second.item[item])));
+  }
+  return result;
+}
+}  // namespace detail
+
+/// Combines what is in `out`, the first operand, with what comes.
+template <ReduceOp Op, class T>
+struct AccumulateConsume {
+  template <class X>
+  CHORALE_FN void consume(const Ctx<X>& ctx, const Vector<T>& values) const {
+    const Vector<T> own = load_elements<T>(ctx.out, ctx.index, ctx.count);
+    store_elements<T>(ctx.out, ctx.index, detail::combined<Op, T>(own, values), ctx.count);
+  }
+};
+
+/// For forward_tiles(): passes on, and stores where there is an `out`, what comes, the first operand,
+/// combined with what is in `in`. A step of a reduction along a chain.
+template <ReduceOp Op, class T>
+struct AccumulateForward {
+  template <class X>
+  CHORALE_FN Vector<T> forward(const Ctx<X>& ctx, const Vector<T>& values) const {
+    return detail::combined<Op, T>(values, load_elements<T>(ctx.in, ctx.index, ctx.count));
+  }
+  template <class X>
+  CHORALE_FN void consume(const Ctx<X>& ctx, const Vector<T>& values) const {
+    if (ctx.out) store_elements<T>(ctx.out, ctx.index, values, ctx.count);
+  }
+};
+
+/// Sends the transpose of the Leg's `rows` x `cols` matrix in `in`, by rows of the transpose.
+template <class T>
+struct TransposeProduce {
+  template <class X>
+  CHORALE_FN Vector<T> produce(const Ctx<X>& ctx) const {
+    const T* const in = static_cast<const T*>(ctx.in);
+    Vector<T> values{};
+    for (uint32_t item = 0; item < ctx.count; ++item) {
+      const uint64_t element = ctx.index + item, row = element % ctx.rows, col = element / ctx.rows;
+      values.item[item] = in[row * ctx.in_strides.row + col * ctx.in_strides.col];
+    }
+    return values;
+  }
+};
+
+/// Sends rows of the table in `in` with `cols` elements each, that of number index[row] as row `row`.
+template <class T, class I>
+struct GatherProduce {
+  const I* index;
+
+  template <class X>
+  CHORALE_FN Vector<T> produce(const Ctx<X>& ctx) const {
+    const T* const in = static_cast<const T*>(ctx.in);
+    Vector<T> values{};
+    for (uint32_t item = 0; item < ctx.count; ++item) {
+      const uint64_t element = ctx.index + item, row = element / ctx.cols, col = element % ctx.cols;
+      values.item[item] = in[uint64_t(index[row]) * ctx.in_strides.row + col];
+    }
+    return values;
+  }
+};
+
+/// Sends elements of type From, divided by *scale, as 8-bit floats; saturates.
+template <class From, class To = fp8_e4m3>
+struct QuantizeFp8 {
+  const float* scale;
+
+  template <class X>
+  CHORALE_FN Vector<To> produce(const Ctx<X>& ctx) const {
+    const From* const in = static_cast<const From*>(ctx.in) + ctx.index;
+    const float by = *scale;
+    Vector<To> values{};
+    for (uint32_t item = 0; item < ctx.count; ++item) {
+      values.item[item] = narrow<To>(float(widen(in[item])) / by);
+    }
+    return values;
+  }
+};
+
+/// Stores 8-bit floats, times *scale, as elements of type To.
+template <class To, class From = fp8_e4m3>
+struct DequantizeFp8 {
+  const float* scale;
+
+  template <class X>
+  CHORALE_FN void consume(const Ctx<X>& ctx, const Vector<From>& values) const {
+    To* const out = static_cast<To*>(ctx.out) + ctx.index;
+    const float by = *scale;
+    for (uint32_t item = 0; item < ctx.count; ++item) out[item] = narrow<To>(widen(values.item[item]) * by);
+  }
+};
+
+/// What blockwise quantisation sends: 128 elements and the scale that makes the largest of them the largest
+/// float of 8 bits. An element of its own: Leg::elem is its size.
+template <class F = fp8_e4m3>
+struct alignas(16) Fp8Block {
+  static constexpr uint32_t elements = 128;
+
+  F item[elements];
+  float scale;
+};
+static_assert(sizeof(Fp8Block<>) == 144);
+
+/// Block hooks: From, in runs of 128 with a scale each, to Fp8Block and back. A message is a whole number of
+/// blocks; where `elements` ends within the last one, the rest of it is zero. A thread makes whole blocks.
+template <class From, class F = fp8_e4m3>
+struct QuantizeFp8Blocks {
+  using block_hook = void;
+  uint64_t elements;  ///< of the buffer
+
+  template <class X>
+  CHORALE_FN void produce(const Ctx<X>& ctx, const Group& group, TileOut tile) const {
+    const From* const in = static_cast<const From*>(ctx.in);
+    for (uint64_t block = group.rank; block < tile.bytes / sizeof(Fp8Block<F>); block += group.size) {
+      const uint64_t first = (ctx.index + block) * Fp8Block<F>::elements;
+      Fp8Block<F>& to = reinterpret_cast<Fp8Block<F>*>(tile.data)[block];
+      float largest = 0;
+      for (uint32_t item = 0; item < Fp8Block<F>::elements; ++item) {
+        const float value = first + item < elements ? float(widen(in[first + item])) : 0.0f;
+        largest = combine<ReduceOp::max>(largest, value < 0 ? -value : value);
+      }
+      const float scale = largest > 0 ? largest / most() : 1.0f;
+      for (uint32_t item = 0; item < Fp8Block<F>::elements; ++item) {
+        const float value = first + item < elements ? float(widen(in[first + item])) : 0.0f;
+        to.item[item] = narrow<F>(value / scale);
+      }
+      to.scale = scale;
+    }
+  }
+
+  CHORALE_FN static float most() { return std::is_same_v<F, fp8_e4m3> ? 448.0f : 57344.0f; }
+};
+
+template <class To, class F = fp8_e4m3>
+struct DequantizeFp8Blocks {
+  using block_hook = void;
+  uint64_t elements;
+
+  template <class X>
+  CHORALE_FN void consume(const Ctx<X>& ctx, const Group& group, TileIn tile) const {
+    To* const out = static_cast<To*>(ctx.out);
+    const uint64_t all = tile.bytes / sizeof(Fp8Block<F>) * Fp8Block<F>::elements;
+    for (uint64_t item = group.rank; item < all; item += group.size) {
+      const Fp8Block<F>& from = reinterpret_cast<const Fp8Block<F>*>(tile.data)[item / Fp8Block<F>::elements];
+      const uint64_t to = ctx.index * Fp8Block<F>::elements + item;
+      if (to < elements) {
+        out[to] = narrow<To>(widen(from.item[item % Fp8Block<F>::elements]) * from.scale);
+      }
+    }
+  }
+};
+
+}  // namespace chorale

@@ -1,0 +1,67 @@
+#pragma once
+// Kernels that only send and receive. A kernel is a function object: Stop operator()(group, deadline) const,
+// called by each thread of every group.
+
+#include <cstdint>
+
+#include "chorale/device/tiles.hpp"
+
+namespace chorale {
+
+/// Every group sends its share of `message` to `peer`, over whatever link there is.
+template <class T, class Produce>
+struct SendKernel {
+  EndpointTable table;
+  Leg message;
+  int32_t peer;
+  Produce produce;
+
+  CHORALE_FN Stop operator()(const Group& group, const Deadline& deadline) const {
+    const Endpoint& e = table.at(peer, group.id);
+    const Leg share = share_of(message, group.id, group.count);
+    return with_link(e, [&](auto fabric) {
+      const Stop stop = send_tiles<T, decltype(fabric)>(group, e, share, produce, deadline);
+      return stop != Stop::none ? stop : decltype(fabric)::drain(group, e, deadline);
+    });
+  }
+};
+
+template <class T, class Consume>
+struct RecvKernel {
+  EndpointTable table;
+  Leg message;
+  int32_t peer;
+  Consume consume;
+
+  CHORALE_FN Stop operator()(const Group& group, const Deadline& deadline) const {
+    const Endpoint& e = table.at(peer, group.id);
+    const Leg share = share_of(message, group.id, group.count);
+    return with_link(
+        e, [&](auto fabric) { return recv_tiles<T, decltype(fabric)>(group, e, share, consume, deadline); });
+  }
+};
+
+template <class T, class Produce, class Consume>
+struct SendRecvKernel {
+  EndpointTable table;
+  Leg sent, received;
+  int32_t to, from;
+  Produce produce;
+  Consume consume;
+
+  CHORALE_FN Stop operator()(const Group& group, const Deadline& deadline) const {
+    const Endpoint& there = table.at(to, group.id);
+    const Endpoint& here = table.at(from, group.id);
+    const Leg out = share_of(sent, group.id, group.count), in = share_of(received, group.id, group.count);
+    return with_link(there, [&](auto send_fabric) {
+      return with_link(here, [&](auto recv_fabric) {
+        const Stop stop =
+            sendrecv_tiles<T, decltype(send_fabric), Produce, Consume, None, decltype(recv_fabric)>(
+                group, there, here, out, in, produce, consume, deadline);
+        return stop != Stop::none ? stop : decltype(send_fabric)::drain(group, there, deadline);
+      });
+    });
+  }
+};
+
+}  // namespace chorale

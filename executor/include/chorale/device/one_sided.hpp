@@ -1,0 +1,85 @@
+#pragma once
+// One-sided access to the windows of all ranks: put, signals, barriers. The host makes the view
+// (chorale/one_sided_window.hpp).
+
+#include <cstdint>
+
+#include "chorale/device/deadline.hpp"
+#include "chorale/device/engine.hpp"
+#include "chorale/device/group.hpp"
+#include "chorale/device/signal.hpp"
+
+namespace chorale {
+
+/// One rank's view of everybody's window. In memory that kernels read.
+struct WindowView {
+  char* const* base = nullptr;         ///< by rank; null where there is nothing, or it is not mapped here
+  const uint64_t* bytes = nullptr;     ///< by rank
+  Signal* const* signals = nullptr;    ///< by rank; there by sender, then by id
+  Barrier* const* barriers = nullptr;  ///< by rank; there by id
+  int32_t self = -1, ranks = 0;
+  uint32_t signal_count = 0, barrier_count = 0;
+
+  CHORALE_FN Signal* signal_at(int32_t owner, int32_t sender, uint32_t id) const {
+    if (uint32_t(owner) >= uint32_t(ranks) || uint32_t(sender) >= uint32_t(ranks))
+      refuse("there is no such peer");
+    if (id >= signal_count) refuse("the window has no such signal");
+    return signals[owner] + uint64_t(sender) * signal_count + id;
+  }
+};
+
+/// Where `offset` bytes into a peer's window is addressed here; null if it is not.
+CHORALE_FN char* address(const WindowView& view, int32_t peer, uint64_t offset) {
+  if (uint32_t(peer) >= uint32_t(view.ranks)) refuse("there is no such peer");
+  return view.base[peer] && offset <= view.bytes[peer] ? view.base[peer] + offset : nullptr;
+}
+
+/// Copies to the peer's window. There it may be seen after a later signal. Refuses what is not in the window.
+CHORALE_FN void put(const Group& group, const WindowView& view, int32_t peer, uint64_t offset,
+                    const void* source, uint64_t bytes) {
+  char* const to = address(view, peer, offset);
+  if (!to || bytes > view.bytes[peer] - offset) refuse("a put outside the peer's window");
+  transfer(group, bytes, Mem(source), Mem(to));
+}
+
+/// Adds to the signal `id` of this rank at the peer, after everything the group did.
+CHORALE_FN void signal_peer(const Group& group, const WindowView& view, int32_t peer, uint32_t id,
+                            uint64_t value = 1) {
+  signal_add(group, view.signal_at(peer, view.self, id), value);
+}
+CHORALE_FN void signal_all(const Group& group, const WindowView& view, uint32_t id, uint64_t value = 1) {
+  for (int32_t step = 0; step < view.ranks; ++step) {
+    signal_peer(group, view, (view.self + step) % view.ranks, id, value);
+  }
+}
+
+CHORALE_FN void put_signal(const Group& group, const WindowView& view, int32_t peer, uint64_t offset,
+                           const void* source, uint64_t bytes, uint32_t id, uint64_t value = 1) {
+  put(group, view, peer, offset, source, bytes);
+  signal_peer(group, view, peer, id, value);
+}
+
+/// Waits until the sum of what `peer` has signalled here as `id` compares so. Signals are never reset: a
+/// kernel that runs again waits for more.
+CHORALE_FN Stop wait_signal_from(const Group& group, const WindowView& view, int32_t peer, uint32_t id,
+                                 Cmp cmp, uint64_t value, const Deadline& deadline = {}) {
+  return wait_until(group, view.signal_at(view.self, peer, id), cmp, value, deadline);
+}
+
+/// What `peer` has signalled here as `id` so far, in every thread.
+CHORALE_FN uint64_t read_signal(const Group& group, const WindowView& view, int32_t peer, uint32_t id) {
+  const Signal* const signal = view.signal_at(view.self, peer, id);
+  return group.broadcast(group.leader() ? load_acquire(&signal->value) : uint64_t{0});
+}
+
+/// Waits until a group of each rank has called it with this id. One group a rank and id.
+CHORALE_FN Stop barrier(const Group& group, const WindowView& view, uint32_t id,
+                        const Deadline& deadline = {}) {
+  if (id >= view.barrier_count) refuse("the window has no such barrier");
+  for (int32_t step = 1; step < view.ranks; ++step) {
+    arrive(group, view.barriers[(view.self + step) % view.ranks] + id);
+  }
+  return wait(group, view.barriers[view.self] + id, deadline, uint64_t(view.ranks) - 1);
+}
+
+}  // namespace chorale

@@ -1,0 +1,80 @@
+#pragma once
+// Sends and receives as packets: for short messages. Data carries its own arrival flag, so there is no signal
+// to wait for behind it; instead it takes two bytes of memory for each, and has to fit there.
+//
+// Message m of a link (from 1, counted by both ends in device memory) is in bank m % 2, and its flag comes
+// from m: nothing that is passed to a kernel changes from run to run. Message m may be written once the
+// peer has read m - 2, which was in the same bank; it says so behind its reading, where nobody waits for it
+// as a rule.
+
+#include <cstdint>
+#include <type_traits>
+
+#include "chorale/device/tiles.hpp"
+
+namespace chorale {
+
+namespace detail {
+CHORALE_FN uint32_t packet_flag(uint64_t message) { return uint32_t(message % 0xffffffffu) + 1; }
+
+template <class P>
+CHORALE_FN void check_packets(const Endpoint& e, const Leg& leg) {
+  if (packet_bytes<P>(leg.bytes) > e.packet_bytes) {
+    refuse("a message of packets is longer than the transport's packet_bytes, or its link has none");
+  }
+}
+}  // namespace detail
+
+/// As send_tiles(), as packets of form P. No block hooks. LL128: for groups of whole warps.
+template <class P, class T, class Produce = CopyProduce, class X = None>
+CHORALE_FN Stop send_packets(const Group& group, const Endpoint& e, const Leg& message,
+                             const Produce& produce = {}, const Deadline& deadline = {}, X* extra = nullptr) {
+  static_assert(!is_block_hook<Produce>, "packets take value hooks");
+  const Leg leg = detail::typed<T>(message);
+  if (leg.bytes == 0) return Stop::none;
+  detail::check_packets<P>(e, leg);
+  const uint64_t number = load_relaxed(&e.local->cursor.packets_sent) + 1;
+  Stop stop = Stop::none;
+  if (group.leader()) {
+    group.step();
+    const uint64_t* const read = &e.local->slot_free.note;
+    const auto free = [read, number]() -> bool { return load_acquire(read) + 2 >= number; };
+    stop = spin_until(group, deadline, free);
+  }
+  stop = group.agree(stop);
+  if (stop != Stop::none) return stop;
+  Ctx<X> ctx = detail::context(group, e, leg, leg.bytes, extra);
+  ctx.index = leg.begin / leg.elem;
+  char* const slots = e.packet_dst + number % 2 * e.packet_bytes;
+  detail::produce<T>(group, leg, produce, ctx, 0, leg.bytes, Packets<P>(slots, detail::packet_flag(number)));
+  if (group.leader()) store_relaxed(&e.local->cursor.packets_sent, number);
+  group.sync();  // so that all threads see it in the next call
+  return Stop::none;
+}
+
+/// As recv_tiles(), of what send_packets() sent with the same P.
+template <class P, class T, class Consume = CopyConsume, class X = None>
+CHORALE_FN Stop recv_packets(const Group& group, const Endpoint& e, const Leg& message,
+                             const Consume& consume = {}, const Deadline& deadline = {}, X* extra = nullptr) {
+  static_assert(!is_block_hook<Consume>, "packets take value hooks");
+  const Leg leg = detail::typed<T>(message);
+  if (leg.bytes == 0) return Stop::none;
+  detail::check_packets<P>(e, leg);
+  const uint64_t number = load_relaxed(&e.local->cursor.packets_received) + 1;
+  Ctx<X> ctx = detail::context(group, e, leg, leg.bytes, extra);
+  ctx.index = leg.begin / leg.elem;
+  const char* const slots = e.packet_src + number % 2 * e.packet_bytes;
+  // Ends synchronised: it waits.
+  const Stop stop = detail::consume<T>(group, leg, consume, ctx, 0, leg.bytes,
+                                       Packets<P>(slots, detail::packet_flag(number), &deadline));
+  if (stop != Stop::none) return stop;
+  if (group.leader()) {
+    store_relaxed(&e.local->cursor.packets_received, number);
+    group.step();
+    store_release(&e.remote->slot_free.note, number);
+  }
+  group.sync();
+  return Stop::none;
+}
+
+}  // namespace chorale

@@ -1,0 +1,84 @@
+#pragma once
+// How kernels ask a proxy on the host to move data and to tell the peer: a ring of orders.
+
+#include <cstdint>
+
+#include "chorale/device/atomics.hpp"
+#include "chorale/device/deadline.hpp"
+#include "chorale/device/group.hpp"
+#include "chorale/device/macros.hpp"
+
+namespace chorale {
+
+/// One thing for the proxy to do. The data of `data` is in the sender's copy of the ring, at `begin` .. `end`
+/// of the stream, within one slot.
+struct alignas(64) PortOrder {
+  enum class Kind : uint32_t { data, free };
+
+  uint64_t turn;  ///< the ticket plus one, written last
+  Kind kind;
+  int32_t peer;
+  uint32_t channel;
+  uint64_t begin, end;  ///< free: only `end`, the position up to which the peer's data has been read
+  uint64_t note;        ///< data: for the peer's data_ready.note
+};
+static_assert(sizeof(PortOrder) == 64);
+
+/// A rank's ring of orders. Any number of groups push, one proxy takes.
+struct PortQueue {
+  PortOrder* orders = nullptr;     ///< CUDA: in host memory
+  uint64_t slots = 0;              ///< a power of two
+  uint64_t* head = nullptr;        ///< tickets given; CUDA: in device memory
+  const uint64_t* tail = nullptr;  ///< orders taken; CUDA: in host memory
+  const uint64_t* done = nullptr;  ///< orders carried out: the data has left its copy; as `tail`
+
+  /// CPU only: told of an order before anybody can see it, so that a proxy at work never looks like a
+  /// deadlock. May be null.
+  void (*announce)(void* of) = nullptr;
+  void* announced = nullptr;
+};
+
+/// Of a group, after everything it did: pushes an order, waiting for room. Nobody sees it if it stops.
+CHORALE_FN Stop push_order(const Group& group, const PortQueue& queue, const PortOrder& order,
+                           const Deadline& deadline) {
+  group.sync();
+  Stop stop = Stop::none;
+  if (group.leader()) {
+    group.step();
+#if !defined(__CUDACC__)
+    if (queue.announce) queue.announce(queue.announced);
+#endif
+    const uint64_t ticket = add_relaxed(queue.head, uint64_t{1});
+    const uint64_t slots = queue.slots;
+    const uint64_t* const tail = queue.tail;
+    const auto room = [ticket, slots, tail]() -> bool { return ticket - load_acquire(tail) < slots; };
+    stop = spin_until(group, deadline, room);
+    if (stop == Stop::none) {
+      PortOrder& slot = queue.orders[ticket & (slots - 1)];
+      slot.kind = order.kind;
+      slot.peer = order.peer;
+      slot.channel = order.channel;
+      slot.begin = order.begin;
+      slot.end = order.end;
+      slot.note = order.note;
+      group.step();
+      store_release(&slot.turn, ticket + 1);
+    }
+  }
+  return group.agree(stop);
+}
+
+/// Waits until everything that this rank has pushed so far is done.
+CHORALE_FN Stop drain_orders(const Group& group, const PortQueue& queue, const Deadline& deadline) {
+  Stop stop = Stop::none;
+  if (group.leader()) {
+    group.step();
+    const uint64_t pushed = load_relaxed(queue.head);
+    const uint64_t* const done = queue.done;
+    const auto ended = [pushed, done]() -> bool { return load_acquire(done) >= pushed; };
+    stop = spin_until(group, deadline, ended);
+  }
+  return group.agree(stop);
+}
+
+}  // namespace chorale

@@ -1,0 +1,386 @@
+#pragma once
+// Sends and receives, tile by tile, with hooks: the ring, its credits and its signals.
+//
+// A message is moved by as many groups on either side, each its share over the channel of its id. A tile
+// takes a slot of the ring, a message begins with a new slot, so tiles lie alike in every run. The sender
+// waits until the slot is free, fills it and signals; the receiver waits for the signal, takes the tile and
+// frees the slot. What is sent and received depends on nothing that the host passes or resets.
+//
+// After a Stop other than none nothing more is said to any peer and no position is advanced; the links are
+// then to be reset on all ranks (Transport::reset()).
+//
+// A group that sends and then receives over the ring of one peer hangs as soon as the message is longer than
+// the ring, since its peer does the same: use sendrecv_tiles(), or a group for each.
+
+#include <cstdint>
+#include <type_traits>
+
+#include "chorale/device/context.hpp"
+#include "chorale/device/deadline.hpp"
+#include "chorale/device/engine.hpp"
+#include "chorale/device/fabrics.hpp"
+#include "chorale/device/group.hpp"
+#include "chorale/device/hook_ends.hpp"
+#include "chorale/device/hooks.hpp"
+#include "chorale/device/link.hpp"
+
+// Senders say, and receivers check, how long a message is and how many groups move it: two ranks that differ
+// there would hang or mix up their data. One word a message.
+#if !defined(CHORALE_CHECKED)
+#if defined(NDEBUG)
+#define CHORALE_CHECKED 0
+#else
+#define CHORALE_CHECKED 1
+#endif
+#endif
+
+namespace chorale {
+
+namespace detail {
+
+/// How a group's share is cut, and how it stands with it.
+struct Progress {
+  uint64_t slot = 0;   ///< bytes of the ring that a tile takes
+  uint64_t start = 0;  ///< position of the first tile
+  uint64_t tile_bytes = 0, part_bytes = 0;
+  uint64_t tiles = 0, tile = 0;    ///< how many there are, which is next
+  uint32_t stride = 1, phase = 0;  ///< a collective may put several messages into the stream, tile by tile
+
+  CHORALE_FN Progress(const Endpoint& e, const Leg& leg, uint64_t position, bool whole_tiles) {
+    slot = e.slot_bytes();
+    start = position;
+    tile_bytes = leg.tile_bytes != 0 ? leg.tile_bytes : slot / leg.elem * leg.elem;
+    if (tile_bytes == 0 || tile_bytes > slot) refuse("a slot of the ring does not hold a tile");
+    part_bytes = tile_bytes;
+    if (leg.signal_bytes != 0 && !whole_tiles) part_bytes = whole_units(leg.elem, leg.signal_bytes);
+    tiles = leg.bytes / tile_bytes + (leg.bytes % tile_bytes != 0 ? 1 : 0);
+  }
+
+  CHORALE_FN bool more() const { return tile < tiles; }
+  CHORALE_FN bool last() const { return tile + 1 == tiles && phase + 1 == stride; }
+  CHORALE_FN uint64_t position() const { return start + (tile * stride + phase) * slot; }
+  CHORALE_FN uint64_t offset() const { return tile * tile_bytes; }
+  CHORALE_FN uint64_t end() const { return start + tiles * stride * slot; }
+  CHORALE_FN uint64_t bytes(const Leg& leg) const {
+    const uint64_t left = offset() < leg.bytes ? leg.bytes - offset() : 0;
+    return left < tile_bytes ? left : tile_bytes;
+  }
+
+  /// What the two ends of a link must agree on, and for which message; never 0.
+  CHORALE_FN uint64_t note(const Leg& leg, const Group& group) const {
+    const uint64_t mixed = (leg.bytes * 0x9e3779b97f4a7c15u) ^ (tile_bytes * 0xbf58476d1ce4e5b9u);
+    return (start / slot) << 48 | uint64_t(group.count & 0xffff) << 32 | uint32_t(mixed >> 32) | 1;
+  }
+};
+
+template <class X>
+CHORALE_FN Ctx<X> context(const Group& group, const Endpoint& e, const Leg& leg, uint64_t tile_bytes,
+                          X* extra) {
+  Ctx<X> ctx;
+  ctx.in = leg.in;
+  ctx.out = leg.out;
+  if (leg.cols != 0) {
+    ctx.tile_cols = leg.cols;
+    ctx.tile_rows = uint32_t(tile_bytes / leg.elem / leg.cols);
+  }
+  ctx.block = group.id;
+  ctx.blocks = group.count;
+  ctx.thread = group.rank;
+  ctx.threads = group.size;
+  ctx.self = e.self;
+  ctx.peer = ctx.recv_peer = e.peer;
+  ctx.ranks = e.ranks;
+  ctx.shard = leg.shard;
+  ctx.rows = leg.rows;
+  ctx.cols = leg.cols;
+  ctx.in_strides = leg.in_strides;
+  ctx.out_strides = leg.out_strides;
+  ctx.extra = extra;
+  return ctx;
+}
+
+/// Of the part of a tile that begins `done` bytes into it and is `bytes` long.
+template <class X>
+CHORALE_FN void locate(Ctx<X>& ctx, const Endpoint& e, const Leg& leg, const Progress& at, const char* region,
+                       uint64_t done, uint64_t bytes) {
+  ctx.region = const_cast<char*>(region);
+  ctx.slot_base = at.position();
+  ctx.tile = at.tile;
+  ctx.step = at.position() / at.slot;
+  ctx.slot = uint32_t(ctx.step % e.depth);
+  ctx.index = (leg.begin + at.offset() + done) / leg.elem;
+  ctx.pos = done / leg.elem;
+  ctx.count = uint32_t(bytes / leg.elem);
+}
+
+/// Fills a sink with what `hook` makes of `bytes` bytes, `offset` into the share. Regions of block hooks are
+/// memory.
+template <class T, class Hook, class X, class Sink>
+CHORALE_FN void produce(const Group& group, const Leg& leg, const Hook& hook, const Ctx<X>& ctx,
+                        uint64_t offset, uint64_t bytes, const Sink& sink) {
+  if constexpr (std::is_same_v<Hook, CopyProduce>) {
+    transfer(group, bytes, Mem(static_cast<const char*>(leg.in) + leg.begin + offset), sink);
+  } else if constexpr (is_block_hook<Hook>) {
+    hook.produce(ctx, group, TileOut{sink.data, bytes});
+  } else {
+    transfer(group, bytes, Produced<T, Hook, X>{hook, ctx}, sink);
+  }
+}
+
+/// The sink of what `hook` takes; not for block hooks.
+template <class T, class Hook, class X>
+CHORALE_FN auto sink_of(const Leg& leg, const Hook& hook, const Ctx<X>& ctx, uint64_t offset) {
+  if constexpr (std::is_same_v<Hook, CopyConsume>) {
+    return leg.out ? Mem(static_cast<char*>(leg.out) + leg.begin + offset) : Mem();
+  } else {
+    return Consumed<T, Hook, X>{hook, ctx};
+  }
+}
+
+template <class T, class Hook, class X, class Source>
+CHORALE_FN Stop consume(const Group& group, const Leg& leg, const Hook& hook, const Ctx<X>& ctx,
+                        uint64_t offset, uint64_t bytes, const Source& source) {
+  if constexpr (is_block_hook<Hook>) {
+    hook.consume(ctx, group, TileIn{source.data, bytes});
+    return Stop::none;
+  } else {
+    return transfer(group, bytes, source, sink_of<T>(leg, hook, ctx, offset));
+  }
+}
+
+template <class T>
+CHORALE_FN Leg typed(Leg leg) {
+  if (leg.elem == 1) leg.elem = uint32_t(sizeof(T));
+  return leg;
+}
+
+template <class T, class Ops, class Hook, class X>
+class Sender {
+ public:
+  CHORALE_FN Sender(const Group& group, const Endpoint& e, const Leg& message, const Hook& hook,
+                    const Deadline& deadline, X* extra, int32_t recv_peer)
+      : group_(group),
+        e_(e),
+        leg_(typed<T>(message)),
+        hook_(hook),
+        deadline_(deadline),
+        at_(e, leg_, load_relaxed(&e.local->cursor.sent), is_block_hook<Hook>),
+        ctx_(context(group, e, leg_, at_.tile_bytes, extra)) {
+    ctx_.recv_peer = recv_peer;
+  }
+
+  CHORALE_FN bool more() const { return at_.more(); }
+  CHORALE_FN uint64_t tiles() const { return at_.tiles; }
+
+  /// The next tile.
+  CHORALE_FN Stop step() {
+    const uint64_t position = at_.position(), bytes = at_.bytes(leg_);
+    const uint64_t behind = position + at_.slot;
+    // For the first tile always: it synchronises, so that all threads have read the position that the leader
+    // is about to advance.
+    if (behind > e_.window || at_.tile == 0) {
+      const Stop stop = Ops::wait_free(group_, e_, behind > e_.window ? behind - e_.window : 0, deadline_);
+      if (stop != Stop::none) return stop;
+    }
+    char* const region = Ops::stage(e_, position);
+    for (uint64_t done = 0; done < bytes; done += at_.part_bytes) {
+      const uint64_t left = bytes - done, part = left < at_.part_bytes ? left : at_.part_bytes;
+      locate(ctx_, e_, leg_, at_, region, done, part);
+      produce<T>(group_, leg_, hook_, ctx_, at_.offset() + done, part, Mem(region + done));
+      const bool end = done + part == bytes;
+      // Before the signal, whose synchronisation makes the new position the group's.
+      if (end && at_.last() && group_.leader()) store_relaxed(&e_.local->cursor.sent, at_.end());
+      const uint64_t note = CHORALE_CHECKED && at_.tile == 0 && done == 0 ? at_.note(leg_, group_) : 0;
+      const Stop stop = Ops::signal(group_, e_, position + done,
+                                    position + units_of(done + part) * unit_bytes, note, deadline_);
+      if (stop != Stop::none) return stop;
+    }
+    ++at_.tile;
+    return Stop::none;
+  }
+
+ private:
+  const Group& group_;
+  const Endpoint& e_;
+  const Leg leg_;
+  const Hook& hook_;
+  const Deadline& deadline_;
+  Progress at_;
+  Ctx<X> ctx_;
+};
+
+/// Before the first tile of a message is taken.
+CHORALE_FN void check_note(const Group& group, const Endpoint& e, const Leg& leg, const Progress& at) {
+  if (!group.leader()) return;
+  const uint64_t said = load_relaxed(&e.local->data_ready.note), ours = at.note(leg, group);
+  // The sender may be at a later message.
+  if (said >> 48 == ours >> 48 && said != ours) {
+    refuse("the sender's message has another length, other tiles or another number of groups");
+  }
+}
+
+template <class T, class Ops, class Hook, class X>
+class Receiver {
+ public:
+  CHORALE_FN Receiver(const Group& group, const Endpoint& e, const Leg& message, const Hook& hook,
+                      const Deadline& deadline, X* extra, int32_t send_peer)
+      : group_(group),
+        e_(e),
+        leg_(typed<T>(message)),
+        hook_(hook),
+        deadline_(deadline),
+        at_(e, leg_, load_relaxed(&e.local->cursor.received), is_block_hook<Hook>),
+        ctx_(context(group, e, leg_, at_.tile_bytes, extra)) {
+    ctx_.peer = send_peer;
+  }
+
+  CHORALE_FN bool more() const { return at_.more(); }
+  CHORALE_FN uint64_t tiles() const { return at_.tiles; }
+
+  /// The next tile.
+  CHORALE_FN Stop step() {
+    const uint64_t position = at_.position(), bytes = at_.bytes(leg_);
+    const char* const region = Ops::land(e_, position);
+    for (uint64_t done = 0; done < bytes; done += at_.part_bytes) {
+      const uint64_t left = bytes - done, part = left < at_.part_bytes ? left : at_.part_bytes;
+      const Stop stop = Ops::wait(group_, e_, position + units_of(done + part) * unit_bytes, deadline_);
+      if (stop != Stop::none) return stop;
+      if (CHORALE_CHECKED && at_.tile == 0 && done == 0) check_note(group_, e_, leg_, at_);
+      locate(ctx_, e_, leg_, at_, region, done, part);
+      consume<T>(group_, leg_, hook_, ctx_, at_.offset() + done, part, Mem(region + done));
+    }
+    if (at_.last() && group_.leader()) store_relaxed(&e_.local->cursor.received, at_.end());
+    const Stop stop = Ops::signal_free(group_, e_, position + at_.slot, deadline_);
+    if (stop == Stop::none) ++at_.tile;
+    return stop;
+  }
+
+ private:
+  const Group& group_;
+  const Endpoint& e_;
+  const Leg leg_;
+  const Hook& hook_;
+  const Deadline& deadline_;
+  Progress at_;
+  Ctx<X> ctx_;
+};
+
+}  // namespace detail
+
+/// Sends this group's share to the peer of `e`. T is what travels. The data that hooks read must stay until
+/// the call returns, and no longer.
+template <class T, class Ops = Direct, class Produce = CopyProduce, class X = None>
+CHORALE_FN Stop send_tiles(const Group& group, const Endpoint& e, const Leg& leg, const Produce& produce = {},
+                           const Deadline& deadline = {}, X* extra = nullptr) {
+  detail::Sender<T, Ops, Produce, X> sender(group, e, leg, produce, deadline, extra, e.peer);
+  while (sender.more()) {
+    const Stop stop = sender.step();
+    if (stop != Stop::none) return stop;
+  }
+  return Stop::none;
+}
+
+/// Receives this group's share from the peer of `e`. What hooks have written may be read by other threads of
+/// the group when it returns.
+template <class T, class Ops = Direct, class Consume = CopyConsume, class X = None>
+CHORALE_FN Stop recv_tiles(const Group& group, const Endpoint& e, const Leg& leg, const Consume& consume = {},
+                           const Deadline& deadline = {}, X* extra = nullptr) {
+  detail::Receiver<T, Ops, Consume, X> receiver(group, e, leg, consume, deadline, extra, e.peer);
+  while (receiver.more()) {
+    const Stop stop = receiver.step();
+    if (stop != Stop::none) return stop;
+  }
+  return Stop::none;
+}
+
+/// Sends to one peer and receives from another, or the same: tile s is sent before tile s-1 is received, so
+/// that no group waits for room that only its own receiving makes. A ring of one slot takes messages of one
+/// tile only.
+template <class T, class Out = Direct, class Produce = CopyProduce, class Consume = CopyConsume,
+          class X = None, class In = Out>
+CHORALE_FN Stop sendrecv_tiles(const Group& group, const Endpoint& to, const Endpoint& from, const Leg& send,
+                               const Leg& recv, const Produce& produce = {}, const Consume& consume = {},
+                               const Deadline& deadline = {}, X* extra = nullptr) {
+  detail::Sender<T, Out, Produce, X> sender(group, to, send, produce, deadline, extra, from.peer);
+  detail::Receiver<T, In, Consume, X> receiver(group, from, recv, consume, deadline, extra, to.peer);
+  Stop stop = Stop::none;
+  for (bool first = true; sender.more() || receiver.more(); first = false) {
+    if (sender.more()) stop = sender.step();
+    if (stop == Stop::none && receiver.more() && (!first || !sender.more())) stop = receiver.step();
+    if (stop != Stop::none) return stop;
+  }
+  return Stop::none;
+}
+
+/// Receives from one peer, passes on to another, and consumes, in one pass over the data. A hook with
+/// forward() changes what is passed on and consumed. Both rings have slots of one size.
+template <class T, class In = Direct, class Out = Direct, class Hook = CopyConsume, class X = None>
+CHORALE_FN Stop forward_tiles(const Group& group, const Endpoint& from, const Endpoint& to, const Leg& leg,
+                              const Hook& hook = {}, const Deadline& deadline = {}, X* extra = nullptr);
+
+namespace detail {
+template <class Hook, class V, class X, class = void>
+inline constexpr bool has_forward = false;
+template <class Hook, class V, class X>
+inline constexpr bool has_forward<Hook, V, X,
+                                  std::void_t<decltype(std::declval<const Hook&>().forward(
+                                      std::declval<const Ctx<X>&>(), std::declval<V>()))>> = true;
+
+/// One tile of forward_tiles().
+template <class T, class Hook, class X>
+CHORALE_FN void pass_on(const Group& group, const Leg& leg, const Hook& hook, const Ctx<X>& ctx,
+                        uint64_t offset, uint64_t bytes, const Mem& from, const Mem& to) {
+  static_assert(!is_block_hook<Hook>, "forward_tiles() takes value hooks");
+  if constexpr (has_forward<Hook, Vector<T>, X>) {
+    transfer(group, bytes, Forwarded<T, Hook, X>{from, hook, ctx},
+             Tee<Mem, Consumed<T, Hook, X>>{to, Consumed<T, Hook, X>{hook, ctx}});
+  } else if (std::is_same_v<Hook, CopyConsume> && !leg.out) {
+    transfer(group, bytes, from, to);
+  } else {
+    const auto own = sink_of<T>(leg, hook, ctx, offset);
+    transfer(group, bytes, from, Tee<Mem, std::decay_t<decltype(own)>>{to, own});
+  }
+}
+}  // namespace detail
+
+template <class T, class In, class Out, class Hook, class X>
+CHORALE_FN Stop forward_tiles(const Group& group, const Endpoint& from, const Endpoint& to,
+                              const Leg& message, const Hook& hook, const Deadline& deadline, X* extra) {
+  if (from.slot_bytes() != to.slot_bytes()) refuse("forwarding between rings with slots of other sizes");
+  const Leg leg = detail::typed<T>(message);
+  detail::Progress in(from, leg, load_relaxed(&from.local->cursor.received), false);
+  detail::Progress out(to, leg, load_relaxed(&to.local->cursor.sent), false);
+  Ctx<X> ctx = detail::context(group, from, leg, in.tile_bytes, extra);
+  ctx.peer = to.peer;
+  for (; in.more(); ++in.tile, ++out.tile) {
+    const uint64_t bytes = in.bytes(leg);
+    Stop stop = Stop::none;
+    if (out.position() + out.slot > to.window) {
+      stop = Out::wait_free(group, to, out.position() + out.slot - to.window, deadline);
+    }
+    const char* const region = In::land(from, in.position());
+    char* const next = Out::stage(to, out.position());
+    for (uint64_t done = 0; done < bytes && stop == Stop::none; done += in.part_bytes) {
+      const uint64_t left = bytes - done, part = left < in.part_bytes ? left : in.part_bytes;
+      const uint64_t upto = units_of(done + part) * unit_bytes;
+      stop = In::wait(group, from, in.position() + upto, deadline);
+      if (stop != Stop::none) break;
+      const bool first = in.tile == 0 && done == 0;
+      if (CHORALE_CHECKED && first) detail::check_note(group, from, leg, in);
+      detail::locate(ctx, from, leg, in, region, done, part);
+      detail::pass_on<T>(group, leg, hook, ctx, in.offset() + done, part, Mem(region + done),
+                         Mem(next + done));
+      if (in.last() && done + part == bytes && group.leader()) {
+        store_relaxed(&to.local->cursor.sent, out.end());
+        store_relaxed(&from.local->cursor.received, in.end());
+      }
+      stop = Out::signal(group, to, out.position() + done, out.position() + upto,
+                         CHORALE_CHECKED && first ? out.note(leg, group) : 0, deadline);
+    }
+    if (stop == Stop::none) stop = In::signal_free(group, from, in.position() + in.slot, deadline);
+    if (stop != Stop::none) return stop;
+  }
+  return Stop::none;
+}
+
+}  // namespace chorale

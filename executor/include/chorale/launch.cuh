@@ -1,0 +1,70 @@
+/// \file
+/// launch() on CUDA: kernels of the device library on streams. For CUDA sources, host side; see launch.hpp.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <string>
+
+#include "chorale/device.hpp"
+#include "chorale/launch.hpp"
+
+namespace chorale {
+
+namespace detail {
+/// One block a group. A kernel that stops says so in the world's abort word, where its peers and the host
+/// look.
+template <class Kernel>
+__global__ void run_kernel(Kernel kernel, Deadline deadline, uint32_t rank) {
+  const Group group = block_group();
+  const Stop stop = kernel(group, deadline);
+  if (stop != Stop::none && group.leader() && deadline.shared) raise_stop(deadline.shared, stop, rank);
+}
+
+inline void check_cuda(cudaError_t result, const char* what) {
+  if (result == cudaSuccess) return;
+  throw RunError(RunError::Reason::other, std::string(what) + ": " + cudaGetErrorString(result));
+}
+
+/// Blocks of a launch wait for each other and for those of peers, so all must be on the GPU at a time.
+template <class Kernel>
+void check_resident(const LaunchConfig& config, uint32_t threads) {
+  int device = 0, processors = 0, blocks = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  check_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
+             "cudaDeviceGetAttribute");
+  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, run_kernel<Kernel>, int(threads), 0),
+             "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+  if (uint64_t(blocks) * uint64_t(processors) < config.blocks) {
+    throw UsageError(std::to_string(config.blocks) + " blocks of " + std::to_string(threads) +
+                     " threads wait for each other, and this GPU holds " +
+                     std::to_string(uint64_t(blocks) * uint64_t(processors)) + " at a time: launch fewer");
+  }
+}
+}  // namespace detail
+
+/// Enqueues kernel(group, deadline) for every thread of every block; the group is the block. May be captured:
+/// nothing that it passes changes from launch to launch. What goes wrong while it runs is thrown by the next
+/// launch on this transport, or World::check().
+/// \throws UsageError as Transport::Use; if the blocks are not resident together
+/// \throws RunError of an earlier launch
+template <class Kernel>
+void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& config = {}, Lane lane = {},
+            const LaunchName& = {}) {
+  if (transport.space() != Space::device) {
+    throw UsageError(
+        "this transport is in host memory: launch from a C++ source, with chorale/launch_cpu.hpp");
+  }
+  World& world = transport.world();
+  world.check();
+  const uint32_t threads = config.threads == 0 ? 256 : config.threads;
+  if (config.blocks == 0) throw UsageError("a launch of 0 blocks");
+  detail::check_resident<Kernel>(config, threads);
+  const Transport::Use use(transport, lane.stream);
+  const Deadline deadline{transport.device_abort_word(), uint64_t(world.timeout().count()), 0};
+  detail::run_kernel<<<config.blocks, threads, 0, static_cast<cudaStream_t>(lane.stream)>>>(
+      kernel, deadline, uint32_t(world.rank()));
+  detail::check_cuda(cudaGetLastError(), "a launch of a kernel of the device library");
+}
+
+}  // namespace chorale

@@ -1,0 +1,92 @@
+/// \file
+/// The launchers send, recv and sendrecv. Include launch_cpu.hpp, or launch.cuh in a CUDA source: these have
+/// launch(), which runs kernels of one's own as well, with the same arguments.
+#pragma once
+
+#include <cstdint>
+
+#include "chorale/device/kernels.hpp"
+#include "chorale/transport.hpp"
+
+namespace chorale {
+
+/// Changes speed, never a result; but both ends of a link have as many blocks.
+struct LaunchConfig {
+  uint32_t blocks = 8;
+  uint32_t threads = 0;  ///< of a block; 0: 1 on the CPU, 256 on CUDA
+};
+
+/// Where a kernel is enqueued: a cudaStream_t. On the CPU there is none: kernels run when they are called.
+struct Lane {
+  void* stream = nullptr;
+};
+
+/// What a launch is called in errors, and who its blocks talk to; -1: nobody.
+struct LaunchName {
+  const char* what = "a kernel";
+  int to = -1, from = -1;
+};
+
+namespace detail {
+inline void check_message(const Transport& transport, const Leg& message, uint64_t element_bytes, int peer,
+                          const LaunchConfig& config) {
+  transport.endpoint(peer);
+  if (message.elem != 1) element_bytes = message.elem;
+  check_transfer(transport, message.bytes / element_bytes, element_bytes, config.blocks);
+}
+}  // namespace detail
+
+/// Sends n elements of type T to `peer`, which receives as many with as many blocks. T is what travels.
+/// \throws UsageError as check_transfer(); otherwise as launch()
+template <class T, class Produce = CopyProduce>
+void send(Transport& transport, const Leg& message, int peer, const Produce& produce = {},
+          const LaunchConfig& config = {}, Lane lane = {}) {
+  detail::check_message(transport, message, sizeof(T), peer, config);
+  launch(transport, SendKernel<T, Produce>{transport.table(), detail::typed<T>(message), peer, produce},
+         config, lane, {"send", peer, -1});
+}
+template <class T, class Produce = CopyProduce>
+void send(Transport& transport, const T* data, uint64_t n, int peer, const Produce& produce = {},
+          const LaunchConfig& config = {}, Lane lane = {}) {
+  Leg message;
+  message.in = data;
+  message.bytes = n * sizeof(T);
+  send<T>(transport, message, peer, produce, config, lane);
+}
+
+template <class T, class Consume = CopyConsume>
+void recv(Transport& transport, const Leg& message, int peer, const Consume& consume = {},
+          const LaunchConfig& config = {}, Lane lane = {}) {
+  detail::check_message(transport, message, sizeof(T), peer, config);
+  launch(transport, RecvKernel<T, Consume>{transport.table(), detail::typed<T>(message), peer, consume},
+         config, lane, {"recv", -1, peer});
+}
+template <class T, class Consume = CopyConsume>
+void recv(Transport& transport, T* data, uint64_t n, int peer, const Consume& consume = {},
+          const LaunchConfig& config = {}, Lane lane = {}) {
+  Leg message;
+  message.out = data;
+  message.bytes = n * sizeof(T);
+  recv<T>(transport, message, peer, consume, config, lane);
+}
+
+/// Sends n elements to `to` and receives as many from `from` (-1: from `to`).
+template <class T, class Produce = CopyProduce, class Consume = CopyConsume>
+void sendrecv(Transport& transport, const T* in, T* out, uint64_t n, int to, int from = -1,
+              const Produce& produce = {}, const Consume& consume = {}, const LaunchConfig& config = {},
+              Lane lane = {}) {
+  if (from < 0) from = to;
+  transport.endpoint(to);
+  transport.endpoint(from);
+  check_transfer(transport, n, sizeof(T), config.blocks, Form::interleaved);
+  Leg message;
+  message.in = in;
+  message.out = out;
+  message.bytes = n * sizeof(T);
+  message.elem = sizeof(T);
+  launch(transport,
+         SendRecvKernel<T, Produce, Consume>{transport.table(), message, message, to, from, produce, consume},
+         config, lane, {"sendrecv", to, from});
+}
+
+}  // namespace chorale

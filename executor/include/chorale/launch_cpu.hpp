@@ -1,0 +1,26 @@
+/// \file
+/// launch() on the CPU: blocks are fibers, on the threads of the ranks that launch. See launch.hpp.
+#pragma once
+
+#include <functional>
+
+#include "chorale/device.hpp"
+#include "chorale/launch.hpp"
+
+namespace chorale {
+
+namespace detail {
+void run_kernel(Transport& transport, const LaunchConfig& config, const LaunchName& name,
+                const std::function<Stop(const Group&, const Deadline&)>& kernel);
+}
+
+/// Runs `kernel(group, deadline)` in every thread of every block; returns when this rank's have ended.
+/// \throws RunError if the world stopped: a wait timed out, a peer died, somebody aborted, nothing can go on
+/// \throws UsageError as Transport::Use; what the kernel throws
+template <class Kernel>
+void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& config = {}, Lane = {},
+            const LaunchName& name = {}) {
+  detail::run_kernel(transport, config, name, std::cref(kernel));
+}
+
+}  // namespace chorale

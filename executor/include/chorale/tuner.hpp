@@ -1,0 +1,107 @@
+/// \file
+/// Tuner: which configuration is the fastest for a case, found once, kept in a table, looked up at run time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "chorale/transport.hpp"
+#include "chorale/types.hpp"
+
+namespace chorale {
+
+/// What a configuration is looked up by. All of it has to agree, but for `bytes`.
+struct TuneKey {
+  std::string kind;  ///< "sendrecv", "all_reduce", or what the application calls it
+  int world = 1;
+  DType dtype = DType::f32;
+  uint64_t bytes = 0;
+  uint64_t rows = 0;
+  std::string transport = "direct";  ///< "direct", "port", "mesh"
+  std::string device;                ///< the GPU's name; "" on the CPU
+  std::string backend = "cpu";
+  std::string variant;        ///< names the hooks; has to, if they are not the default
+  bool default_hooks = true;  ///< CopyProduce and CopyConsume. Not part of the key
+
+  /// \throws UsageError without a variant for hooks that are not the default: their times are not those of
+  ///         copies
+  void check() const;
+};
+
+/// What can be chosen. 0 and "": as it is without a tuner.
+struct TuneConfig {
+  uint32_t blocks = 0, threads = 0;
+  uint32_t slots = 0;  ///< of a ring: Transport::depth()
+  uint32_t unroll = 0, instances = 0;
+  std::string mover = {}, order = {}, style = {};
+  std::string plan = {};  ///< a plan's name, where plans are chosen
+
+  bool operator==(const TuneConfig&) const = default;
+};
+
+/// Whether a transport that exists can run it.
+/// \throws UsageError if it has other slots or fewer channels than the configuration needs: these are settled
+///         when a transport is made
+void check_geometry(const Transport& transport, const TuneConfig& config);
+
+/// What one candidate came to.
+struct Measurement {
+  bool correct = false;
+  double ns = 0;    ///< of one call
+  std::string why;  ///< if it is not correct
+};
+
+/// Configurations by key, as a JSON file.
+class TuneTable {
+ public:
+  enum class Found : uint8_t { exact, smaller, none };
+  struct Choice {
+    TuneConfig config;  ///< the default if there is none
+    Found found = Found::none;
+    uint64_t bytes = 0;  ///< of the entry
+  };
+
+  /// \throws UsageError if there is no such file or it is no table; the message names the place
+  static TuneTable load(const std::string& path);
+  static TuneTable parse(const std::string& text);
+  void save(const std::string& path) const;
+  std::string text() const;
+
+  /// Replaces what the key has.
+  void set(const TuneKey& key, const TuneConfig& config, double ns);
+  void set_failure(const TuneKey& key, const TuneConfig& config, const std::string& why);
+
+  /// The entry of this key; else that of the next smaller size; else the default. \throws as TuneKey::check()
+  Choice lookup(const TuneKey& key) const;
+
+  size_t size() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    TuneKey key;
+    TuneConfig config;
+    double ns = 0;
+  };
+  struct Failure {
+    TuneKey key;
+    TuneConfig config;
+    std::string why;
+  };
+  std::vector<Entry> entries_;  ///< sorted by key, then by size
+  std::vector<Failure> failures_;
+};
+
+/// Measures one candidate, in a process of its own: it may hang, crash, or be wrong.
+using Trial = std::function<Measurement(const TuneConfig&)>;
+
+/// Tries each candidate in a child process that is killed after `limit`, and puts the fastest that is correct
+/// into the table; among equals, the first. What failed is noted with its reason. The caller has not used
+/// CUDA, which does not survive a fork.
+/// \returns what each candidate came to, in order
+std::vector<Measurement> tune(TuneTable& table, const TuneKey& key, const std::vector<TuneConfig>& candidates,
+                              const Trial& trial, std::chrono::milliseconds limit);
+
+}  // namespace chorale

@@ -1,0 +1,84 @@
+#include "device_direct.hpp"
+
+#include <vector>
+
+#include "../cuda/allocation.hpp"
+#include "../cuda/device.hpp"
+#include "../cuda/device_memory.hpp"
+#include "../cuda/error.hpp"
+#include "../cuda/host_words.hpp"
+#include "../cuda/peer_memory.hpp"
+#include "rings.hpp"
+
+namespace chorale::transport {
+namespace {
+
+using cuda::check;
+
+class DeviceDirect final : public Rings {
+ public:
+  DeviceDirect(World& world, const Geometry& geometry)
+      : Rings(world, Space::device, geometry),
+        abort_(world.abort_word(), sizeof(AbortWord)),
+        imports_(world),
+        memory_(geometry.bytes(world.ranks())) {
+    const int ranks = world.ranks(), self = world.rank();
+    clear(0, geometry.bytes(ranks));
+    peers_ = cuda::PeerMemory::exchange(world, imports_, memory_.data(), geometry.bytes(ranks));
+    make_endpoints(LinkKind::direct);
+    char* const mine = memory_.data();
+    for (int peer = 0; peer < ranks; ++peer) {
+      char* const theirs = peer == self ? mine : peers_.at(peer);
+      for (uint32_t channel = 0; channel < geometry.channels; ++channel) {
+        Endpoint& e = at(peer, channel);
+        e.local = reinterpret_cast<LinkState*>(mine + geometry.state_at(peer, channel));
+        e.remote = reinterpret_cast<LinkState*>(theirs + geometry.state_at(self, channel));
+        e.recv_src = mine + geometry.ring_at(ranks, peer, channel);
+        e.send_dst = theirs + geometry.ring_at(ranks, self, channel);
+        e.packet_src = mine + geometry.packets_at(ranks, peer, channel);
+        e.packet_dst = theirs + geometry.packets_at(ranks, self, channel);
+      }
+    }
+    const uint64_t bytes = endpoints_.size() * sizeof(Endpoint);
+    table_ = cuda::DeviceMemory(bytes, "the endpoints of a transport");
+    check(cudaMemcpy(table_.data(), endpoints_.data(), bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+    world.barrier();  // all have cleared theirs
+  }
+
+  EndpointTable table() const override {
+    return {reinterpret_cast<const Endpoint*>(table_.data()), world_size(), rank(), geometry_.channels};
+  }
+
+  AbortWord* device_abort_word() const override { return abort_.device(world().abort_word()); }
+
+  void reset() override {
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    world().barrier();
+    clear(0, geometry_.state_at(world_size(), 0));
+    const uint64_t packets = geometry_.packets_at(world_size(), 0, 0);
+    clear(packets, geometry_.bytes(world_size()) - packets);
+    world().barrier();
+    set_mended();
+  }
+
+ private:
+  void clear(uint64_t at, uint64_t bytes) {
+    if (bytes == 0) return;
+    check(cudaMemset(memory_.data() + at, 0, bytes), "cudaMemset");
+    check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+  }
+
+  cuda::HostMapping abort_;
+  cuda::Imports imports_;
+  cuda::Allocation memory_;
+  cuda::PeerMemory peers_;
+  cuda::DeviceMemory table_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> direct_in_device_memory(World& world, const Geometry& geometry) {
+  return std::make_unique<DeviceDirect>(world, geometry);
+}
+
+}  // namespace chorale::transport

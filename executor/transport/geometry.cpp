@@ -1,0 +1,82 @@
+#include "geometry.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <vector>
+
+#include "chorale/device/packet.hpp"
+#include "chorale/device/vec.hpp"
+
+namespace chorale::transport {
+namespace {
+
+std::string text_of(const RendezvousOptions& options, const std::string& what) {
+  return fmt::format("{} with {} bytes for each peer, {} channels, {} slots, {} bytes of packets, {} memory",
+                     what, options.per_peer_bytes, options.max_channels, options.depth, options.packet_bytes,
+                     options.space == Space::host ? "host" : "device");
+}
+
+/// Why these options cannot be; "" if they can.
+std::string wrong(const RendezvousOptions& options) {
+  if (options.max_channels == 0 || options.max_channels > 1024) {
+    return fmt::format("max_channels is {}: it is from 1 to 1024", options.max_channels);
+  }
+  if (options.depth == 0 || options.depth > 256) {
+    return fmt::format("depth is {}: it is from 1 to 256", options.depth);
+  }
+  const uint64_t slots = uint64_t(options.max_channels) * options.depth;
+  if (options.per_peer_bytes / slots < unit_bytes) {
+    return fmt::format("per_peer_bytes is {}: {} channels of {} slots of at least {} bytes need {}",
+                       options.per_peer_bytes, options.max_channels, options.depth, unit_bytes,
+                       slots * unit_bytes);
+  }
+  return "";
+}
+
+}  // namespace
+
+uint64_t Geometry::state_at(int peer, uint32_t channel) const {
+  return (uint64_t(peer) * channels + channel) * sizeof(LinkState);
+}
+uint64_t Geometry::ring_at(int ranks, int peer, uint32_t channel) const {
+  return state_at(ranks, 0) + (uint64_t(peer) * channels + channel) * window();
+}
+uint64_t Geometry::packets_at(int ranks, int peer, uint32_t channel) const {
+  // On whole lines, for LL128.
+  const uint64_t begin = (ring_at(ranks, ranks, 0) + 127) / 128 * 128;
+  return begin + (uint64_t(peer) * channels + channel) * 2 * packet_bytes;
+}
+uint64_t Geometry::bytes(int ranks) const { return packets_at(ranks, ranks, 0); }
+
+Geometry agree_on_geometry(World& world, const RendezvousOptions& options, const std::string& what) {
+  const std::string mine = text_of(options, what);
+  const auto all = world.allgather(std::as_bytes(std::span(mine.data(), mine.size())));
+  for (int rank = 1; rank < world.ranks(); ++rank) {
+    const auto text = [&all](int of) {
+      return std::string(reinterpret_cast<const char*>(all[size_t(of)].data()), all[size_t(of)].size());
+    };
+    if (all[size_t(rank)] != all[0]) {
+      throw RunError(
+          RunError::Reason::mismatch,
+          fmt::format("the ranks make different transports: rank 0 {}, rank {} {}; they must be alike",
+                      text(0), rank, text(rank)));
+    }
+  }
+  if (const std::string why = wrong(options); !why.empty())
+    throw UsageError(fmt::format("{}: {}", what, why));
+  Geometry geometry;
+  geometry.channels = options.max_channels;
+  geometry.depth = options.depth;
+  geometry.slot =
+      options.per_peer_bytes / (uint64_t(options.max_channels) * options.depth) / unit_bytes * unit_bytes;
+  if (options.packet_bytes != 0) {
+    // As many slots as the longest form of packets takes; the next message begins on a line.
+    geometry.packet_bytes =
+        std::max(packet_bytes<LL16>(options.packet_bytes), packet_bytes<LL128>(options.packet_bytes));
+    geometry.packet_bytes = (geometry.packet_bytes + 127) / 128 * 128;
+  }
+  return geometry;
+}
+
+}  // namespace chorale::transport

@@ -1,0 +1,31 @@
+/// \file
+/// The sizes of a transport's rings, agreed on by all ranks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "chorale/transport.hpp"
+
+namespace chorale::transport {
+
+struct Geometry {
+  uint32_t channels = 0, depth = 0;
+  uint64_t slot = 0;          ///< bytes
+  uint64_t packet_bytes = 0;  ///< of slots in each bank of a channel
+
+  uint64_t window() const { return slot * depth; }
+
+  /// Where things lie in the memory of a rank: the ends of its links, then its rings, then its packets, each
+  /// by peer and then by channel.
+  uint64_t state_at(int peer, uint32_t channel) const;
+  uint64_t ring_at(int ranks, int peer, uint32_t channel) const;
+  uint64_t packets_at(int ranks, int peer, uint32_t channel) const;
+  uint64_t bytes(int ranks) const;
+};
+
+/// Collective. \param what  the function that asks, and all else that must be the same
+/// \throws UsageError for options that cannot be, RunError mismatch if they differ; either on all ranks
+Geometry agree_on_geometry(World& world, const RendezvousOptions& options, const std::string& what);
+
+}  // namespace chorale::transport

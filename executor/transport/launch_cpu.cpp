@@ -1,0 +1,172 @@
+#include "chorale/launch_cpu.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "../cpu/scheduler.hpp"
+#include "proxied.hpp"
+
+namespace chorale {
+namespace {
+
+/// Where the threads of a block, or of a part of one, meet.
+struct Meeting {
+  uint64_t arrived = 0;
+  uint64_t cell[2] = {0, 0};
+};
+
+/// What the threads of a block share.
+struct Block {
+  explicit Block(uint32_t threads) : threads(threads), parts(threads) {}
+
+  const uint32_t threads;
+  std::atomic<uint32_t> ended{0};
+  Meeting whole;
+  std::vector<Meeting> parts;  // one size of them at a time
+};
+
+/// A thread of a block of several: a fiber of its own.
+class Thread final : public HostBlock {
+ public:
+  Thread(cpu::BlockHost& fiber, Block& block, Meeting& meeting, uint32_t rank, uint32_t threads)
+      : fiber_(fiber), block_(block), meeting_(meeting), rank_(rank), threads_(threads) {
+    cell = meeting.cell;
+  }
+
+  void park(bool (*ready)(const void*), const void* state) override { fiber_.park(ready, state); }
+  void step() override { fiber_.step(); }
+  Stop stopped() override { return fiber_.stopped(); }
+
+  /// Threads of a stopped world meet as well: all of them leave a wait with one verdict. Only after a thread
+  /// that has ended early, which should not be, the others give up.
+  void sync() override {
+    const uint64_t ticket = add_acq_rel(&meeting_.arrived, uint64_t{1});
+    const struct {
+      const uint64_t* arrived;
+      uint64_t goal;
+    } all{&meeting_.arrived, (ticket / threads_ + 1) * threads_};
+    const auto here = [](const void* state) -> bool {
+      const auto& of = *static_cast<const decltype(all)*>(state);
+      return load_acquire(of.arrived) >= of.goal;
+    };
+    while (!here(&all)) {
+      if (fiber_.stopped() != Stop::none && block_.ended.load(std::memory_order_acquire) != 0) return;
+      fiber_.park(here, &all);
+    }
+  }
+
+  HostBlock* part(uint32_t threads) override {
+    part_ = std::make_unique<Thread>(fiber_, block_, block_.parts[rank_ / threads], rank_ % threads, threads);
+    return part_.get();
+  }
+
+ private:
+  cpu::BlockHost& fiber_;
+  Block& block_;
+  Meeting& meeting_;
+  const uint32_t rank_, threads_;
+  std::unique_ptr<Thread> part_;
+};
+
+/// How far the links of a block that hangs have come.
+std::string describe(const Transport& transport, const LaunchName& name, const cpu::Stuck& stuck,
+                     uint32_t threads, uint32_t blocks) {
+  const uint32_t block = uint32_t(stuck.block) / threads;
+  std::string text = fmt::format("  rank {} ", stuck.rank);
+  if (block >= blocks) return text + "proxy";
+  text += fmt::format("block {}", block);
+  if (threads > 1) text += fmt::format(" thread {}", uint32_t(stuck.block) % threads);
+  text += fmt::format(" of {}", name.what);
+  if (block >= transport.max_channels()) return text;
+  const auto positions = [&](const char* word, int peer, bool sends) {
+    if (peer < 0) return;
+    const LinkState& link = *transport.endpoint(peer, block).local;
+    text += fmt::format(" {} rank {}, channel {}: ", word, peer, block);
+    text += sends
+                ? fmt::format("the peer has read up to byte {}", load_relaxed(&link.slot_free.value))
+                : fmt::format("the peer's data has come up to byte {}", load_relaxed(&link.data_ready.value));
+  };
+  positions("to", name.to, true);
+  positions("from", name.from, false);
+  return text;
+}
+
+}  // namespace
+
+void detail::run_kernel(Transport& transport, const LaunchConfig& config, const LaunchName& name,
+                        const std::function<Stop(const Group&, const Deadline&)>& kernel) {
+  if (transport.space() == Space::device) {
+    throw UsageError(
+        "this transport is in device memory: launch from a CUDA source, with chorale/launch.cuh");
+  }
+  const uint32_t threads = config.threads == 0 ? 1 : config.threads;
+  if (config.blocks == 0) throw UsageError("a launch of 0 blocks");
+  if (threads > 1024) throw UsageError(fmt::format("{} threads: a block has at most 1024", threads));
+  const Transport::Use use(transport, nullptr);
+  World& world = transport.world();
+  cpu::Scheduler& scheduler = world.scheduler();
+
+  std::vector<std::unique_ptr<Block>> blocks;
+  if (threads > 1) {
+    for (uint32_t block = 0; block < config.blocks; ++block)
+      blocks.push_back(std::make_unique<Block>(threads));
+  }
+  const std::vector<Proxied*> proxies = transport.proxies();
+  const int fibers = int(config.blocks * threads);
+  const int beside = scheduler.seeded() ? int(proxies.size()) : 0;
+  std::atomic<int> left{fibers};
+  const Deadline deadline{world.abort_word(), 0, 0};
+
+  const auto run_thread = [&](uint32_t at, cpu::BlockHost& host) {
+    Group group = block_group(at / threads, config.blocks, &host);
+    if (threads == 1) {
+      kernel(group, deadline);
+      return;
+    }
+    Block& block = *blocks[at / threads];
+    Thread thread(host, block, block.whole, at % threads, threads);
+    struct End {
+      Block& block;
+      ~End() { block.ended.fetch_add(1, std::memory_order_release); }
+    } const end{block};
+    group.host = &thread;
+    group.rank = at % threads;
+    group.size = threads;
+    kernel(group, deadline);
+  };
+  const auto body = [&](int at, cpu::BlockHost& host) {
+    if (at >= fibers) return proxies[size_t(at - fibers)]->run_fiber(host, left);
+    struct Leave {
+      std::atomic<int>& left;
+      ~Leave() { left.fetch_sub(1, std::memory_order_release); }
+    } const leave{left};
+    run_thread(uint32_t(at), host);
+  };
+
+  for (Proxied* proxy : proxies) proxy->begin();
+  struct EndProxies {
+    const std::vector<Proxied*>& proxies;
+    bool stopped = true;  // as long as nobody knows better
+    ~EndProxies() {
+      for (Proxied* proxy : proxies) proxy->end(stopped);
+    }
+  } end_proxies{proxies};
+  try {
+    const cpu::LaunchResult result = scheduler.launch(
+        world.rank(), fibers + beside, body,
+        [&](const cpu::Stuck& stuck) { return describe(transport, name, stuck, threads, config.blocks); });
+    end_proxies.stopped = result.stop != Stop::none;
+  } catch (...) {
+    transport.set_broken();
+    throw;
+  }
+  if (end_proxies.stopped) {
+    transport.set_broken();
+    world.check();
+  }
+}
+
+}  // namespace chorale

@@ -1,0 +1,92 @@
+// Two transports as one: each link is of the one that its ranks' domains ask for.
+
+#include <fmt/format.h>
+
+#include "../world/together.hpp"
+#include "rings.hpp"
+
+namespace chorale {
+namespace {
+
+class Mesh final : public Transport {
+ public:
+  Mesh(std::shared_ptr<Transport> intra, std::shared_ptr<Transport> inter, int domain)
+      : Transport(intra->world()),
+        intra_(std::move(intra)),
+        inter_(std::move(inter)),
+        domain_(domain),
+        channels_(std::min(intra_->max_channels(), inter_->max_channels())) {
+    for (int peer = 0; peer < world_size(); ++peer) {
+      for (uint32_t channel = 0; channel < channels_; ++channel) {
+        endpoints_.push_back(of(peer).endpoint(peer, channel));
+        endpoints_.back().channels = channels_;
+      }
+    }
+  }
+
+  uint64_t per_peer_bytes() const override { return channels_ * depth() * slot_bytes(); }
+  uint32_t max_channels() const override { return channels_; }
+  uint32_t depth() const override { return std::min(intra_->depth(), inter_->depth()); }
+  uint64_t slot_bytes() const override { return intra_->slot_bytes(); }
+  Space space() const override { return intra_->space(); }
+  LinkKind link_kind(int peer) const override { return endpoint(peer, 0).kind; }
+
+  Endpoint endpoint(int peer, uint32_t channel) const override {
+    transport::check_place(*this, peer, channel);
+    return endpoints_[size_t(peer) * channels_ + channel];
+  }
+  EndpointTable table() const override { return {endpoints_.data(), world_size(), rank(), channels_}; }
+
+  void reset() override {
+    intra_->reset();
+    inter_->reset();
+    set_mended();
+  }
+
+  std::vector<Proxied*> proxies() const override {
+    std::vector<Proxied*> all = intra_->proxies();
+    const std::vector<Proxied*> more = inter_->proxies();
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+ private:
+  const Transport& of(int peer) const { return peer / domain_ == rank() / domain_ ? *intra_ : *inter_; }
+
+  std::shared_ptr<Transport> intra_, inter_;
+  const int domain_;
+  const uint32_t channels_;
+  std::vector<Endpoint> endpoints_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> mesh(std::shared_ptr<Transport> intra, std::shared_ptr<Transport> inter,
+                                int local_domain_size) {
+  World& world = intra->world();
+  const auto all = world.allgather(world::bytes_of(local_domain_size));
+  for (int rank = 1; rank < world.ranks(); ++rank) {
+    const int first = world::read_as<int>(all[0]), other = world::read_as<int>(all[size_t(rank)]);
+    if (first != other) {
+      throw RunError(
+          RunError::Reason::mismatch,
+          fmt::format("the ranks make different meshes: domains of {} ranks at rank 0, of {} at rank {}",
+                      first, other, rank));
+    }
+  }
+  if (local_domain_size < 1) {
+    throw UsageError(fmt::format("domains of {} ranks: a domain has one at least", local_domain_size));
+  }
+  if (intra->world_size() != inter->world_size() || intra->rank() != inter->rank()) {
+    throw UsageError("a mesh of transports of two worlds");
+  }
+  if (intra->slot_bytes() != inter->slot_bytes() || intra->space() != inter->space()) {
+    throw UsageError(fmt::format(
+        "a mesh of transports with slots of {} and of {} bytes: give both the same per_peer_bytes, channels, "
+        "depth and space",
+        intra->slot_bytes(), inter->slot_bytes()));
+  }
+  return std::make_unique<Mesh>(std::move(intra), std::move(inter), local_domain_size);
+}
+
+}  // namespace chorale

@@ -1,0 +1,51 @@
+/// \file
+/// The host's end of a PortQueue, on the CPU, and the thread or fiber that serves it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "../cpu/scheduler.hpp"
+#include "chorale/device/port.hpp"
+#include "proxied.hpp"
+
+namespace chorale::transport {
+
+/// Takes a rank's orders one after the other and gives them to `carry_out`. Asleep between launches.
+class OrderProxy final : public Proxied {
+ public:
+  static constexpr uint64_t slots = 1024;
+
+  /// \param carry_out  returns once the data has left the sender's copy of the ring. Called by one thread
+  OrderProxy(cpu::Scheduler& scheduler, std::function<void(const PortOrder&)> carry_out);
+  ~OrderProxy() override;
+
+  PortQueue* queue() { return &queue_; }
+
+  void begin() override;
+  void end(bool stopped) override;
+  void run_fiber(HostBlock& host, const std::atomic<int>& threads_left) override;
+
+ private:
+  enum State : uint32_t { idle, running, draining, dropping, quitting };
+
+  void serve();
+  bool ready() const;
+  bool take();
+  void drop();
+
+  cpu::Scheduler& scheduler_;
+  const std::function<void(const PortOrder&)> carry_out_;
+  std::vector<PortOrder> orders_;
+  alignas(128) uint64_t head_ = 0;
+  alignas(128) uint64_t tail_ = 0;
+  alignas(128) uint64_t done_ = 0;
+  std::atomic<int> unfinished_{0};  ///< announced and not carried out
+  PortQueue queue_;
+  std::atomic<uint32_t> state_{idle};
+  std::thread thread_;
+};
+
+}  // namespace chorale::transport

@@ -1,0 +1,117 @@
+// Links over a proxy. What is sent is staged in a copy of the peer's ring; own links need no proxy.
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "carrier.hpp"
+#include "orders.hpp"
+#include "rings.hpp"
+
+namespace chorale {
+namespace {
+
+using namespace transport;
+
+const char* name(ProxyKind proxy) {
+  switch (proxy) {
+    case ProxyKind::shared_memory:
+      return "shared_memory";
+    case ProxyKind::tcp:
+      return "tcp";
+    case ProxyKind::copy_engine:
+      return "copy_engine";
+  }
+  return "?";
+}
+
+class PortTransport final : public Rings {
+ public:
+  PortTransport(World& world, const Geometry& geometry, std::unique_ptr<Carrier> carrier)
+      : Rings(world, Space::host, geometry),
+        carrier_(std::move(carrier)),
+        stages_(std::make_unique<char[]>(room(world, geometry))),
+        proxy_(world.scheduler(), [this](const PortOrder& order) { carry_out(order); }) {
+    make_endpoints(LinkKind::port);
+    // Rings begin on a unit; new[] of char may not.
+    const uint64_t base = (reinterpret_cast<uint64_t>(stages_.get()) + 127) / 128 * 128;
+    const int ranks = world.ranks(), self = world.rank();
+    char* const mine = carrier_->memory();
+    for (int peer = 0; peer < ranks; ++peer) {
+      for (uint32_t channel = 0; channel < geometry.channels; ++channel) {
+        Endpoint& e = at(peer, channel);
+        e.packet_bytes = 0;
+        e.local = reinterpret_cast<LinkState*>(mine + geometry.state_at(peer, channel));
+        e.recv_src = mine + geometry.ring_at(ranks, peer, channel);
+        if (peer == self) {
+          e.remote = e.local;
+          e.send_dst = const_cast<char*>(e.recv_src);
+        } else {
+          e.send_dst = reinterpret_cast<char*>(base + (uint64_t(peer) * geometry.channels + channel) *
+                                                          geometry.window());
+          e.port = proxy_.queue();
+        }
+      }
+    }
+  }
+
+  void reset() override {
+    world().barrier();  // no kernel runs, so no proxy does
+    carrier_->forget();
+    std::memset(carrier_->memory(), 0, geometry_.state_at(world_size(), 0));
+    world().barrier();
+    set_mended();
+  }
+
+  std::vector<Proxied*> proxies() const override { return {&proxy_}; }
+
+ private:
+  static uint64_t room(World& world, const Geometry& geometry) {
+    return 128 + uint64_t(world.ranks()) * geometry.channels * geometry.window();
+  }
+
+  void carry_out(const PortOrder& order) {
+    Parcel parcel;
+    parcel.peer = order.peer;
+    parcel.channel = order.channel;
+    parcel.value = order.end;
+    if (order.kind == PortOrder::Kind::free) {
+      parcel.free = true;
+    } else {
+      parcel.offset = order.begin % geometry_.window();
+      parcel.bytes = order.end - order.begin;
+      parcel.data = at(order.peer, order.channel).send_dst + parcel.offset;
+      parcel.note = order.note;
+    }
+    carrier_->carry(parcel);
+  }
+
+  std::unique_ptr<Carrier> carrier_;
+  std::unique_ptr<char[]> stages_;
+  mutable OrderProxy proxy_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> port_rendezvous(World& world, const RendezvousOptions& options, ProxyKind proxy) {
+  const Geometry geometry =
+      agree_on_geometry(world, options, fmt::format("port_rendezvous by {}", name(proxy)));
+  if (proxy == ProxyKind::copy_engine || options.space == Space::device) {
+    throw Unsupported(
+        "port_rendezvous in device memory, by copy_engine: it is not built yet; direct_rendezvous() reaches "
+        "GPUs "
+        "that are linked");
+  }
+  if (options.packet_bytes != 0) {
+    throw UsageError(
+        fmt::format("packet_bytes is {}: links over a proxy have no packets", options.packet_bytes));
+  }
+  if (proxy == ProxyKind::tcp && world.scheduler().seeded()) {
+    throw UsageError("port_rendezvous by tcp in a world that runs from a seed: connections keep no order");
+  }
+  return std::make_unique<PortTransport>(
+      world, geometry,
+      proxy == ProxyKind::tcp ? carry_by_tcp(world, geometry) : carry_by_memory(world, geometry));
+}
+
+}  // namespace chorale

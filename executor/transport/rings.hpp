@@ -1,0 +1,43 @@
+/// \file
+/// What transports whose links have rings of one geometry share.
+#pragma once
+
+#include <vector>
+
+#include "chorale/transport.hpp"
+#include "geometry.hpp"
+
+namespace chorale::transport {
+
+class Rings : public Transport {
+ public:
+  uint64_t per_peer_bytes() const override { return geometry_.window() * geometry_.channels; }
+  uint32_t max_channels() const override { return geometry_.channels; }
+  uint32_t depth() const override { return geometry_.depth; }
+  uint64_t slot_bytes() const override { return geometry_.slot; }
+  Space space() const override { return space_; }
+  LinkKind link_kind(int peer) const override { return endpoint(peer, 0).kind; }
+  Endpoint endpoint(int peer, uint32_t channel) const override;
+
+  /// Of memory that the host reads.
+  EndpointTable table() const override {
+    return {endpoints_.data(), world_size(), rank(), geometry_.channels};
+  }
+
+ protected:
+  Rings(World& world, Space space, const Geometry& geometry)
+      : Transport(world), geometry_(geometry), space_(space) {}
+
+  /// All links, with what is alike in them; `kind` is that to other ranks.
+  void make_endpoints(LinkKind kind);
+  Endpoint& at(int peer, uint32_t channel) { return endpoints_[size_t(peer) * geometry_.channels + channel]; }
+
+  const Geometry geometry_;
+  const Space space_;
+  std::vector<Endpoint> endpoints_;  ///< by peer, then by channel
+};
+
+/// \throws UsageError if there is no such peer or channel
+void check_place(const Transport& transport, int peer, uint32_t channel);
+
+}  // namespace chorale::transport

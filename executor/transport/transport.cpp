@@ -1,0 +1,131 @@
+#include "chorale/transport.hpp"
+
+#include <fmt/format.h>
+
+#include "chorale/device.hpp"
+#include "rings.hpp"
+
+namespace chorale {
+namespace transport {
+
+void check_place(const Transport& transport, int peer, uint32_t channel) {
+  if (peer < 0 || peer >= transport.world_size()) {
+    throw UsageError(fmt::format("there is no rank {}: there are {}", peer, transport.world_size()));
+  }
+  if (channel >= transport.max_channels()) {
+    throw UsageError(fmt::format("there is no channel {}: there are {}", channel, transport.max_channels()));
+  }
+}
+
+Endpoint Rings::endpoint(int peer, uint32_t channel) const {
+  check_place(*this, peer, channel);
+  return endpoints_[size_t(peer) * geometry_.channels + channel];
+}
+
+void Rings::make_endpoints(LinkKind kind) {
+  endpoints_.resize(size_t(world_size()) * geometry_.channels);
+  for (int peer = 0; peer < world_size(); ++peer) {
+    for (uint32_t channel = 0; channel < geometry_.channels; ++channel) {
+      Endpoint& e = at(peer, channel);
+      e.self = rank();
+      e.peer = peer;
+      e.ranks = world_size();
+      e.kind = peer == rank() ? LinkKind::self : kind;
+      e.channel = channel;
+      e.channels = geometry_.channels;
+      e.depth = geometry_.depth;
+      e.window = geometry_.window();
+      e.packet_bytes = geometry_.packet_bytes;
+    }
+  }
+}
+
+}  // namespace transport
+
+Transport::Use::Use(Transport& transport, const void* lane) : transport_(transport) {
+  if (transport.broken_) {
+    throw UsageError(
+        "a launch on this transport was stopped: what it left in the links would be taken for data; call "
+        "World::reset() and then Transport::reset() on all ranks");
+  }
+  if (transport.in_use_) throw UsageError("a transport takes one launch at a time, and one is running");
+  if (transport.has_lane_ && transport.lane_ != lane) {
+    throw UsageError(
+        "a transport belongs to one lane, and another has used it: synchronise with that one, then call "
+        "Transport::hand_over()");
+  }
+  transport.has_lane_ = transport.in_use_ = true;
+  transport.lane_ = lane;
+}
+
+Transport::Use::~Use() { transport_.in_use_ = false; }
+
+void Transport::hand_over() { has_lane_ = false; }
+
+std::unique_ptr<Transport> ib_rendezvous(World&, const RendezvousOptions&) {
+  throw Unsupported(
+      "ib_rendezvous: InfiniBand from the GPU is declared and not built; port_rendezvous() with "
+      "ProxyKind::tcp "
+      "reaches other processes");
+}
+
+void check_transfer(const Transport& transport, uint64_t elements, uint64_t element_bytes, uint32_t groups,
+                    Form form) {
+  const uint64_t slot = transport.slot_bytes(), region = transport.per_peer_bytes();
+  if (element_bytes == 0 || slot % element_bytes != 0) {
+    throw UsageError(
+        fmt::format("a slot of {} bytes is no whole number of elements of {} bytes: give the transport other "
+                    "per_peer_bytes, channels or depth",
+                    slot, element_bytes));
+  }
+  if (elements > ~uint64_t{0} / element_bytes) {
+    throw UsageError(
+        fmt::format("{} elements of {} bytes are more than there is memory", elements, element_bytes));
+  }
+  const uint64_t bytes = elements * element_bytes;
+  if (form == Form::whole && bytes > region) {
+    throw UsageError(
+        fmt::format("{} bytes do not fit in a region of {} bytes: give the transport more "
+                    "per_peer_bytes, or send less at a time",
+                    bytes, region));
+  }
+  if (groups == 0 || groups > transport.max_channels()) {
+    throw UsageError(
+        fmt::format("{} groups for {} channels: a group needs a channel of its own, so launch from 1 to "
+                    "{} blocks, or give the transport more max_channels",
+                    groups, transport.max_channels(), transport.max_channels()));
+  }
+  // The first group has the largest share.
+  Leg message;
+  message.bytes = bytes;
+  message.elem = uint32_t(element_bytes);
+  const uint64_t share = share_of(message, 0, groups).bytes;
+  const uint64_t tiles = share / slot + (share % slot != 0 ? 1 : 0);
+  const uint32_t depth = transport.depth();
+  if (form == Form::whole && tiles > depth) {
+    throw UsageError(
+        fmt::format("{} bytes for each of {} groups do not fit in a ring of {} slots of {} bytes: use "
+                    "more groups, up to {}",
+                    share, groups, depth, slot, transport.max_channels()));
+  }
+  if (form == Form::send_then_receive && tiles > depth) {
+    throw UsageError(
+        fmt::format("a group that sends {} bytes and then receives over a ring of {} slots of {} bytes never "
+                    "ends, since its "
+                    "peer does the same: use sendrecv_tiles(), a group for each direction, or a longer ring",
+                    share, depth, slot));
+  }
+  if (form == Form::interleaved && tiles > 1 && depth < 2) {
+    throw UsageError(
+        fmt::format("sending and receiving {} bytes by turns, in slots of {} bytes, needs 2 slots, and the "
+                    "ring has 1: give the "
+                    "transport a depth of 2",
+                    share, slot));
+  }
+}
+
+void check_transfer(const Transport& transport, uint64_t elements, DType type, uint32_t groups, Form form) {
+  check_transfer(transport, elements, uint64_t(dtype_size(type)), groups, form);
+}
+
+}  // namespace chorale

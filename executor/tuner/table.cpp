@@ -1,0 +1,261 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <tuple>
+
+#include "chorale/error.hpp"
+#include "chorale/tuner.hpp"
+
+namespace chorale {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+auto all_but_size(const TuneKey& key) {
+  return std::tie(key.kind, key.world, key.dtype, key.rows, key.transport, key.device, key.backend,
+                  key.variant);
+}
+bool before(const TuneKey& left, const TuneKey& right) {
+  return std::tuple_cat(all_but_size(left), std::tie(left.bytes)) <
+         std::tuple_cat(all_but_size(right), std::tie(right.bytes));
+}
+
+Json to_json(const TuneKey& key) {
+  return {{"kind", key.kind},     {"world", key.world},     {"dtype", dtype_name(key.dtype)},
+          {"bytes", key.bytes},   {"rows", key.rows},       {"transport", key.transport},
+          {"device", key.device}, {"backend", key.backend}, {"variant", key.variant}};
+}
+
+/// Only what is not the default.
+Json to_json(const TuneConfig& config) {
+  Json json = Json::object();
+  const auto put = [&json](const char* name, const auto& value) {
+    if (value != std::decay_t<decltype(value)>{}) json[name] = value;
+  };
+  put("blocks", config.blocks);
+  put("threads", config.threads);
+  put("slots", config.slots);
+  put("unroll", config.unroll);
+  put("instances", config.instances);
+  put("mover", config.mover);
+  put("order", config.order);
+  put("style", config.style);
+  put("plan", config.plan);
+  return json;
+}
+
+/// Reads an object of known members; says what is wrong and where.
+class Reader {
+ public:
+  Reader(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
+    if (!object.is_object()) throw UsageError(where_ + ": an object is expected");
+  }
+
+  template <class T>
+  void read(const char* name, T& value, bool needed = false) {
+    known_.push_back(name);
+    const auto at = object_.find(name);
+    if (at == object_.end()) {
+      if (needed) throw UsageError(fmt::format("{}: '{}' is missing", where_, name));
+      return;
+    }
+    const bool fits = std::is_same_v<T, std::string> ? at->is_string()
+                      : std::is_same_v<T, double>    ? at->is_number()
+                                                     : at->is_number_unsigned();
+    if (!fits) throw UsageError(fmt::format("{}: '{}' is {}", where_, name, at->dump()));
+    value = at->get<T>();
+  }
+
+  const Json& child(const char* name) {
+    known_.push_back(name);
+    const auto at = object_.find(name);
+    if (at == object_.end()) throw UsageError(fmt::format("{}: '{}' is missing", where_, name));
+    return *at;
+  }
+
+  /// A member that nobody has read is a word that nobody knows.
+  void end() const {
+    for (const auto& [name, value] : object_.items()) {
+      if (std::find(known_.begin(), known_.end(), name) == known_.end()) {
+        throw UsageError(fmt::format("{}: '{}' is unknown", where_, name));
+      }
+    }
+  }
+
+ private:
+  const Json& object_;
+  std::string where_;
+  std::vector<std::string> known_;
+};
+
+TuneKey key_of(const Json& json, const std::string& where) {
+  TuneKey key;
+  Reader reader(json, where);
+  std::string dtype;
+  uint64_t world = 0;
+  reader.read("kind", key.kind, true);
+  reader.read("world", world, true);
+  reader.read("dtype", dtype, true);
+  reader.read("bytes", key.bytes, true);
+  reader.read("rows", key.rows);
+  reader.read("transport", key.transport, true);
+  reader.read("device", key.device);
+  reader.read("backend", key.backend, true);
+  reader.read("variant", key.variant);
+  reader.end();
+  key.world = int(world);
+  const auto at = std::find_if(std::begin(all_dtypes), std::end(all_dtypes),
+                               [&](DType type) { return dtype == dtype_name(type); });
+  if (at == std::end(all_dtypes)) throw UsageError(fmt::format("{}: 'dtype' is {}", where, dtype));
+  key.dtype = *at;
+  return key;
+}
+
+TuneConfig config_of(const Json& json, const std::string& where) {
+  TuneConfig config;
+  Reader reader(json, where);
+  reader.read("blocks", config.blocks);
+  reader.read("threads", config.threads);
+  reader.read("slots", config.slots);
+  reader.read("unroll", config.unroll);
+  reader.read("instances", config.instances);
+  reader.read("mover", config.mover);
+  reader.read("order", config.order);
+  reader.read("style", config.style);
+  reader.read("plan", config.plan);
+  reader.end();
+  return config;
+}
+
+}  // namespace
+
+void TuneKey::check() const {
+  if (!default_hooks && variant.empty()) {
+    throw UsageError(
+        fmt::format("a {} with hooks of its own needs a variant that names them: what is the fastest for "
+                    "copies may not be for "
+                    "them",
+                    kind));
+  }
+}
+
+void check_geometry(const Transport& transport, const TuneConfig& config) {
+  if (config.slots != 0 && config.slots != transport.depth()) {
+    throw UsageError(
+        fmt::format("{} slots are chosen, and this transport was made with {}: a transport keeps its "
+                    "geometry; make one with a depth of {}",
+                    config.slots, transport.depth(), config.slots));
+  }
+  if (config.blocks > transport.max_channels()) {
+    throw UsageError(
+        fmt::format("{} blocks are chosen, and this transport was made with {} channels: a transport "
+                    "keeps its geometry; make one with more max_channels",
+                    config.blocks, transport.max_channels()));
+  }
+}
+
+TuneTable TuneTable::load(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) throw UsageError(fmt::format("{}: cannot be read", path));
+  try {
+    return parse(text.str());
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+TuneTable TuneTable::parse(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded()) throw UsageError("a table of the tuner is JSON, and this is not");
+  Reader top(json, "the table");
+  uint64_t version = 0;
+  top.read("version", version, true);
+  if (version != 1) throw UsageError(fmt::format("the table: 'version' is {}, and 1 is known", version));
+  TuneTable table;
+  for (size_t at = 0; at < top.child("entries").size(); ++at) {
+    const std::string where = fmt::format("/entries/{}", at);
+    Reader reader(json["entries"][at], where);
+    double ns = 0;
+    reader.read("ns", ns, true);
+    table.set(key_of(reader.child("key"), where + "/key"),
+              config_of(reader.child("config"), where + "/config"), ns);
+    reader.end();
+  }
+  for (size_t at = 0; at < top.child("failures").size(); ++at) {
+    const std::string where = fmt::format("/failures/{}", at);
+    Reader reader(json["failures"][at], where);
+    std::string why;
+    reader.read("why", why, true);
+    table.set_failure(key_of(reader.child("key"), where + "/key"),
+                      config_of(reader.child("config"), where + "/config"), why);
+    reader.end();
+  }
+  top.end();
+  return table;
+}
+
+std::string TuneTable::text() const {
+  // One entry a line, so that tables diff well.
+  std::string text = "{\"version\":1,\n\"entries\":[";
+  const char* separator = "\n";
+  for (const Entry& entry : entries_) {
+    text += separator +
+            Json{{"key", to_json(entry.key)}, {"config", to_json(entry.config)}, {"ns", entry.ns}}.dump();
+    separator = ",\n";
+  }
+  text += "],\n\"failures\":[";
+  separator = "\n";
+  for (const Failure& failure : failures_) {
+    text +=
+        separator +
+        Json{{"key", to_json(failure.key)}, {"config", to_json(failure.config)}, {"why", failure.why}}.dump();
+    separator = ",\n";
+  }
+  return text + "]}\n";
+}
+
+void TuneTable::save(const std::string& path) const {
+  std::ofstream file(path, std::ios::trunc);
+  if (!(file << text()) || !file.flush()) {
+    throw RunError(RunError::Reason::resources, fmt::format("{}: cannot be written", path));
+  }
+}
+
+void TuneTable::set(const TuneKey& key, const TuneConfig& config, double ns) {
+  key.check();
+  const auto at =
+      std::lower_bound(entries_.begin(), entries_.end(), key,
+                       [](const Entry& entry, const TuneKey& of) { return before(entry.key, of); });
+  if (at != entries_.end() && !before(key, at->key)) {
+    *at = {key, config, ns};
+  } else {
+    entries_.insert(at, {key, config, ns});
+  }
+}
+
+void TuneTable::set_failure(const TuneKey& key, const TuneConfig& config, const std::string& why) {
+  for (Failure& failure : failures_) {
+    if (!before(failure.key, key) && !before(key, failure.key) && failure.config == config) {
+      failure.why = why;
+      return;
+    }
+  }
+  failures_.push_back({key, config, why});
+}
+
+TuneTable::Choice TuneTable::lookup(const TuneKey& key) const {
+  key.check();
+  const auto behind =
+      std::upper_bound(entries_.begin(), entries_.end(), key,
+                       [](const TuneKey& of, const Entry& entry) { return before(of, entry.key); });
+  if (behind == entries_.begin()) return {};
+  const Entry& entry = *(behind - 1);
+  if (all_but_size(entry.key) != all_but_size(key)) return {};
+  return {entry.config, entry.key.bytes == key.bytes ? Found::exact : Found::smaller, entry.key.bytes};
+}
+
+}  // namespace chorale

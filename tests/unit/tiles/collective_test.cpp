@@ -1,0 +1,331 @@
+// Device collectives, over every kind of transport there is on the CPU: in order and under seeds, against
+// what they should be, bit for bit.
+
+#include <fmt/format.h>
+
+#include "support.hpp"
+
+namespace chorale {
+namespace {
+
+using namespace test;
+
+enum class Kind { direct, port, tcp, mixed };
+
+std::shared_ptr<Transport> make(World& world, Kind kind, const RendezvousOptions& options, int domain = 2) {
+  switch (kind) {
+    case Kind::direct:
+      return direct_rendezvous(world, options);
+    case Kind::port:
+      return port_rendezvous(world, options, ProxyKind::shared_memory);
+    case Kind::tcp:
+      return port_rendezvous(world, options, ProxyKind::tcp);
+    case Kind::mixed:
+      break;
+  }
+  return mesh(direct_rendezvous(world, options), port_rendezvous(world, options, ProxyKind::shared_memory),
+              domain);
+}
+
+/// A kernel of any collective.
+template <class F>
+struct Call {
+  F f;
+  Stop operator()(const Group& group, const Deadline& deadline) const { return f(group, deadline); }
+};
+template <class F>
+Call(F) -> Call<F>;
+
+template <class T>
+Leg leg_of(const void* in, void* out, uint64_t n) {
+  Leg leg;
+  leg.in = in;
+  leg.out = out;
+  leg.bytes = n * sizeof(T);
+  return leg;
+}
+
+/// All four, twice, with other data each time.
+template <class T>
+void all_four(World& world, Transport& transport, uint64_t n, const LaunchConfig& config) {
+  const uint64_t ranks = uint64_t(world.ranks()), self = uint64_t(world.rank());
+  const EndpointTable table = transport.table();
+  const Shards shards{n * sizeof(T), n * sizeof(T)};
+  for (uint64_t call = 0; call < 2; ++call) {
+    const auto of = [&](uint64_t rank) { return message_of<T>(call * 100 + rank, n * ranks); };
+    const std::vector<T> in = of(self);
+    std::vector<T> out(n * ranks), expected(n * ranks);
+
+    launch(transport, Call{[&](const Group& group, const Deadline& deadline) {
+             return all_to_all<T>(group, table, leg_of<T>(in.data(), out.data(), n), shards, CopyProduce{},
+                                  CopyConsume{}, deadline);
+           }},
+           config);
+    for (uint64_t rank = 0; rank < ranks; ++rank) {
+      const auto theirs = of(rank);
+      std::copy_n(theirs.begin() + int64_t(self * n), n, expected.begin() + int64_t(rank * n));
+    }
+    EXPECT_MESSAGE(out, expected) << "all_to_all";
+
+    launch(transport, Call{[&](const Group& group, const Deadline& deadline) {
+             return all_gather<T>(group, table, leg_of<T>(in.data(), out.data(), n), shards, CopyProduce{},
+                                  CopyConsume{}, deadline);
+           }},
+           config);
+    for (uint64_t rank = 0; rank < ranks; ++rank) {
+      const auto theirs = of(rank);
+      std::copy_n(theirs.begin(), n, expected.begin() + int64_t(rank * n));
+    }
+    EXPECT_MESSAGE(out, expected) << "all_gather";
+
+    // In rank order, rounded once.
+    std::vector<T> sum(n * ranks);
+    for (uint64_t at = 0; at < n * ranks; ++at) {
+      Accumulator<T> value = widen(value_at<T>(call * 100, at));
+      for (uint64_t rank = 1; rank < ranks; ++rank) {
+        value = combine<ReduceOp::sum>(value, widen(value_at<T>(call * 100 + rank, at)));
+      }
+      sum[at] = narrow<T>(value);
+    }
+    std::vector<T> shard(n);
+    launch(transport, Call{[&](const Group& group, const Deadline& deadline) {
+             return reduce_scatter<ReduceOp::sum, T>(group, table, leg_of<T>(in.data(), shard.data(), n),
+                                                     shards, CopyProduce{}, CopyConsume{}, deadline);
+           }},
+           config);
+    EXPECT_EQ(first_difference(shard.data(), sum.data() + self * n, n), n) << "reduce_scatter";
+
+    // One element less than can be divided evenly, and in place.
+    const uint64_t all = n * ranks == 0 ? 0 : n * ranks - 1;
+    out = in;
+    launch(transport, Call{[&](const Group& group, const Deadline& deadline) {
+             return all_reduce<ReduceOp::sum, T>(group, table, leg_of<T>(out.data(), out.data(), all),
+                                                 CopyProduce{}, CopyConsume{}, deadline);
+           }},
+           config);
+    EXPECT_EQ(first_difference(out.data(), sum.data(), all), all) << "all_reduce";
+  }
+}
+
+TEST(Collectives, OverEveryTransport) {
+  for (const Kind kind : {Kind::direct, Kind::port, Kind::tcp, Kind::mixed}) {
+    for (const uint32_t threads : {1u, 8u}) {
+      for (const uint64_t n : {0, 1, 7, 300, 2500}) {
+        SCOPED_TRACE(fmt::format("kind {}, {} threads, {} elements", int(kind), threads, n));
+        run_local(4, [&](World& world) {
+          const auto transport = make(world, kind, rings(3, 2, 512));
+          all_four<float>(world, *transport, n, {3, threads});
+        });
+      }
+    }
+  }
+}
+
+TEST(Collectives, OfOtherTypesDepthsAndWorlds) {
+  for (const int ranks : {1, 2, 3, 8}) {
+    run_local(ranks, [&](World& world) {
+      const auto transport = make(world, Kind::direct, rings(2, 3, 256));
+      all_four<bf16>(world, *transport, 555, {2});
+      all_four<uint8_t>(world, *transport, 1001, {2, 4});
+    });
+  }
+}
+
+TEST(Mixed, EightRanksInTwoDomains) {
+  run_local(8, [](World& world) {
+    const auto transport = make(world, Kind::mixed, rings(2, 2, 512), 4);
+    for (int peer = 0; peer < 8; ++peer) {
+      EXPECT_EQ(transport->link_kind(peer), peer == world.rank()           ? LinkKind::self
+                                            : peer / 4 == world.rank() / 4 ? LinkKind::direct
+                                                                           : LinkKind::port);
+      EXPECT_EQ(transport->table().kind(peer), transport->link_kind(peer));
+    }
+    all_four<int32_t>(world, *transport, 700, {2});
+    all_four<int32_t>(world, *transport, 700, {2, 4});
+  });
+}
+
+TEST(Mixed, MeshesThatCannotBeAreRefused) {
+  run_local(2, [](World& world) {
+    const std::shared_ptr<Transport> one = direct_rendezvous(world, rings(2, 2, 512));
+    const std::shared_ptr<Transport> other = direct_rendezvous(world, rings(2, 2, 256));
+    EXPECT_THROW(mesh(one, other, 1), UsageError);
+    EXPECT_THROW(mesh(one, one, 0), UsageError);
+    const std::string said = message_of_error<RunError>([&] { mesh(one, one, 1 + world.rank()); });
+    EXPECT_NE(said.find("domains of 1 ranks at rank 0, of 2 at rank 1"), std::string::npos) << said;
+    // The lesser of the two limits holds.
+    const auto both = mesh(one, direct_rendezvous(world, rings(1, 3, 512)), 1);
+    EXPECT_EQ(both->max_channels(), 1u);
+    EXPECT_EQ(both->depth(), 2u);
+    EXPECT_THROW(check_transfer(*both, 10, 1, 2), UsageError);
+  });
+}
+
+TEST(Port, WhatCannotBeIsRefused) {
+  run_local(1,
+            [](World& world) {
+              EXPECT_THROW(port_rendezvous(world, rings(1, 1, 16), ProxyKind::tcp), UsageError)
+                  << "from a seed";
+              EXPECT_THROW(port_rendezvous(world, rings(1, 1, 16), ProxyKind::copy_engine), Unsupported);
+              RendezvousOptions packets = rings(1, 1, 16);
+              packets.packet_bytes = 16;
+              EXPECT_THROW(port_rendezvous(world, packets, ProxyKind::shared_memory), UsageError);
+            },
+            {.seed = 1});
+}
+
+TEST(Port, SendsOverAProxyAndAfterAReset) {
+  for (const ProxyKind proxy : {ProxyKind::shared_memory, ProxyKind::tcp}) {
+    run_local(2, [&](World& world) {
+      const auto transport = port_rendezvous(world, rings(2, 3, 512), proxy);
+      const auto exchange = [&](uint64_t message) {
+        const auto sent = message_of<char>(message * 2 + uint64_t(world.rank()), 9999);
+        const auto expected = message_of<char>(message * 2 + uint64_t(1 - world.rank()), 9999);
+        std::vector<char> got(9999);
+        sendrecv(*transport, sent.data(), got.data(), 9999, 1 - world.rank(), -1, {}, {},
+                 {2, message % 2 ? 4u : 1u});
+        EXPECT_MESSAGE(got, expected);
+      };
+      for (uint64_t message = 0; message < 5; ++message) exchange(message);
+      // One receives what nobody sends.
+      std::vector<char> room(3000);
+      if (world.rank() == 0) {
+        EXPECT_THROW(recv(*transport, room.data(), room.size(), 1, {}, {2}), RunError);
+      } else {
+        EXPECT_THROW(sendrecv(*transport, room.data(), room.data(), room.size(), 0, -1, {}, {}, {2}),
+                     RunError);
+      }
+      world.reset();
+      transport->reset();
+      for (uint64_t message = 5; message < 9; ++message) exchange(message);
+    });
+  }
+}
+
+TEST(Seeds, CollectivesAreRightInAThousandOrders) {
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    run_local(4,
+              [&](World& world) {
+                const Kind kind = seed % 3 == 0 ? Kind::mixed : seed % 3 == 1 ? Kind::direct : Kind::port;
+                const auto transport = make(world, kind, rings(2, 2, 32));
+                all_four<uint32_t>(world, *transport, 1 + mix(seed) % 40, {2, seed % 5 == 0 ? 2u : 1u});
+              },
+              {.seed = seed});
+    if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
+  }
+}
+
+/// Hooks in collectives: sends twice what there is, counting how often it is asked; adds the shard's number.
+struct TwiceProduce {
+  std::atomic<uint64_t>* asked;
+  template <class X>
+  Vector<int32_t> produce(const Ctx<X>& ctx) const {
+    *asked += ctx.count;
+    Vector<int32_t> values = load_elements<int32_t>(ctx.in, ctx.index, ctx.count);
+    for (int32_t& value : values.item) value *= 2;
+    return values;
+  }
+};
+struct AddShard {
+  template <class X>
+  void consume(const Ctx<X>& ctx, Vector<int32_t> values) const {
+    for (int32_t& value : values.item) value += int32_t(1000 * ctx.shard);
+    store_elements<int32_t>(ctx.out, ctx.index, values, ctx.count);
+  }
+};
+/// The same, by tiles.
+struct TwiceTile {
+  using block_hook = void;
+  std::atomic<uint64_t>* asked;
+  template <class X>
+  void produce(const Ctx<X>& ctx, const Group& group, TileOut tile) const {
+    for (uint64_t item = group.rank; item < tile.bytes / 4; item += group.size) {
+      ++*asked;
+      reinterpret_cast<int32_t*>(tile.data)[item] = 2 * static_cast<const int32_t*>(ctx.in)[ctx.index + item];
+    }
+  }
+};
+struct AddShardTile {
+  using block_hook = void;
+  template <class X>
+  void consume(const Ctx<X>& ctx, const Group& group, TileIn tile) const {
+    for (uint64_t item = group.rank; item < tile.bytes / 4; item += group.size) {
+      static_cast<int32_t*>(ctx.out)[ctx.index + item] =
+          reinterpret_cast<const int32_t*>(tile.data)[item] + int32_t(1000 * ctx.shard);
+    }
+  }
+};
+
+template <class Produce, class Consume>
+void with_hooks(World& world, Transport& transport, uint32_t threads) {
+  const uint64_t n = 403, ranks = uint64_t(world.ranks()), self = uint64_t(world.rank());
+  const EndpointTable table = transport.table();
+  const Shards shards{n * 4, n * 4};
+  const LaunchConfig config{2, threads};
+  const auto in = message_of<int32_t>(self, n * ranks);
+  std::vector<int32_t> out(n * ranks), expected(n * ranks);
+  std::atomic<uint64_t> asked{0};
+  const Produce produce{{&asked}};
+
+  launch(transport, Call{[&](const Group& group, const Deadline& deadline) {
+           return all_gather<int32_t>(group, table, leg_of<int32_t>(in.data(), out.data(), n), shards,
+                                      produce, Consume{}, deadline);
+         }},
+         config);
+  for (uint64_t at = 0; at < n * ranks; ++at) {
+    expected[at] = 2 * value_at<int32_t>(at / n, at % n) + int32_t(1000 * (at / n));
+  }
+  EXPECT_MESSAGE(out, expected) << "all_gather";
+  EXPECT_EQ(asked, n) << "once for each element";
+
+  launch(transport, Call{[&](const Group& group, const Deadline& deadline) {
+           return all_to_all<int32_t>(group, table, leg_of<int32_t>(in.data(), out.data(), n), shards,
+                                      produce, Consume{}, deadline);
+         }},
+         config);
+  for (uint64_t at = 0; at < n * ranks; ++at) {
+    expected[at] = 2 * value_at<int32_t>(at / n, self * n + at % n) + int32_t(1000 * (at / n));
+  }
+  EXPECT_MESSAGE(out, expected) << "all_to_all";
+
+  const auto sum = [&](uint64_t at) {
+    int32_t value = 0;
+    for (uint64_t rank = 0; rank < ranks; ++rank) value += 2 * value_at<int32_t>(rank, at);
+    return value;
+  };
+  launch(transport, Call{[&](const Group& group, const Deadline& deadline) {
+           return reduce_scatter<ReduceOp::sum, int32_t>(
+               group, table, leg_of<int32_t>(in.data(), out.data(), n), shards, produce, Consume{}, deadline);
+         }},
+         config);
+  for (uint64_t at = 0; at < n; ++at) EXPECT_EQ(out[at], sum(self * n + at) + int32_t(1000 * self)) << at;
+
+  launch(transport, Call{[&](const Group& group, const Deadline& deadline) {
+           return all_reduce<ReduceOp::sum, int32_t>(
+               group, table, leg_of<int32_t>(in.data(), out.data(), n * ranks), produce, Consume{}, deadline);
+         }},
+         config);
+  for (uint64_t at = 0; at < n * ranks; ++at) {
+    Leg whole = leg_of<int32_t>(nullptr, nullptr, n * ranks);
+    whole.elem = 4;
+    uint64_t shard = 0;
+    while (at * 4 >= share_of(whole, uint32_t(shard), uint32_t(ranks)).begin +
+                         share_of(whole, uint32_t(shard), uint32_t(ranks)).bytes) {
+      ++shard;
+    }
+    ASSERT_EQ(out[at], sum(at) + int32_t(1000 * shard)) << at;
+  }
+}
+
+TEST(Collectives, Hooks) {
+  for (const uint32_t threads : {1u, 4u}) {
+    run_local(4, [&](World& world) {
+      const auto transport = make(world, Kind::mixed, rings(2, 2, 256));
+      with_hooks<TwiceProduce, AddShard>(world, *transport, threads);
+      with_hooks<TwiceTile, AddShardTile>(world, *transport, threads);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace chorale

@@ -1,0 +1,290 @@
+// What the device library promises of its types and of its host side.
+
+#include <cstddef>
+
+#include "support.hpp"
+
+namespace chorale {
+namespace {
+
+using namespace test;
+
+TEST(Contract, StateLiesOnLinesOfItsOwn) {
+  EXPECT_EQ(sizeof(LinkState), 384u);
+  EXPECT_EQ(alignof(LinkState), 128u);
+  EXPECT_EQ(offsetof(LinkState, cursor), 0u);
+  EXPECT_EQ(offsetof(LinkState, data_ready), 128u);
+  EXPECT_EQ(offsetof(LinkState, slot_free), 256u);
+  EXPECT_EQ(sizeof(Signal), 128u);
+  EXPECT_EQ(sizeof(Barrier), 256u);
+  EXPECT_EQ(sizeof(PortOrder), 64u);
+}
+
+TEST(Contract, WhatKernelsTakeIsCopiedAsBytes) {
+  EXPECT_TRUE(std::is_trivially_copyable_v<Endpoint>);
+  EXPECT_TRUE(std::is_trivially_copyable_v<EndpointTable>);
+  EXPECT_TRUE(std::is_trivially_copyable_v<LinkState>);
+  EXPECT_TRUE(std::is_trivially_copyable_v<Leg>);
+  EXPECT_TRUE(std::is_trivially_copyable_v<Ctx<>>);
+  EXPECT_TRUE(std::is_trivially_copyable_v<PortQueue>);
+  EXPECT_TRUE((std::is_trivially_copyable_v<SendRecvKernel<float, ScaleProduce<float>, AddConsume<float>>>));
+}
+
+/// Writes down every call.
+struct NoteProduce {
+  std::vector<Ctx<int>>* calls;
+  template <class X>
+  Vector<float> produce(const Ctx<X>& ctx) const {
+    calls->push_back(ctx);
+    return {};
+  }
+};
+struct NoteConsume {
+  std::vector<Ctx<int>>* calls;
+  template <class X>
+  void consume(const Ctx<X>& ctx, const Vector<float>&) const {
+    calls->push_back(ctx);
+  }
+};
+
+struct Notes {
+  EndpointTable table;
+  Leg message;
+  std::vector<Ctx<int>>* calls;
+  int* extra;
+
+  Stop operator()(const Group& group, const Deadline& deadline) const {
+    const Leg share = share_of(message, group.id, group.count);
+    const Endpoint& e = table.at(1 - table.self, group.id);
+    return table.self == 0 ? send_tiles<float, Direct, NoteProduce>(
+                                 group, e, share, NoteProduce{calls + group.id}, deadline, extra)
+                           : recv_tiles<float, Direct, NoteConsume>(
+                                 group, e, share, NoteConsume{calls + group.id}, deadline, extra);
+  }
+};
+
+TEST(Contract, HooksAreToldWhereTheyAre) {
+  run_local(2, [](World& world) {
+    const auto transport = direct_rendezvous(world, rings(2, 2, 64));
+    float data[43] = {};
+    int extra = 5;
+    std::vector<Ctx<int>> calls[2];
+    Leg message;
+    message.in = message.out = data;
+    message.bytes = sizeof data;
+    message.elem = sizeof(float);
+    message.shard = 9;
+    message.rows = 6;
+    message.cols = 8;
+    message.in_strides = {8, 1};
+    message.out_strides = {1, 6};
+    for (uint64_t launches = 0; launches < 2; ++launches) {
+      for (auto& of : calls) of.clear();
+      launch(*transport, Notes{transport->table(), message, calls, &extra}, {2});
+      // 43 elements are 11 vectors: the first group has 6, two tiles of 4 and 2; the second 5, the last with
+      // 3 elements.
+      ASSERT_EQ(calls[0].size(), 6u);
+      ASSERT_EQ(calls[1].size(), 5u);
+      for (uint32_t block = 0; block < 2; ++block) {
+        for (uint32_t vector = 0; vector < calls[block].size(); ++vector) {
+          const Ctx<int>& ctx = calls[block][vector];
+          EXPECT_EQ(ctx.in, data);
+          EXPECT_EQ(ctx.out, data);
+          EXPECT_EQ(ctx.tile, vector / 4);
+          EXPECT_EQ(ctx.step, launches * 2 + vector / 4);
+          EXPECT_EQ(ctx.slot, vector / 4);
+          EXPECT_EQ(ctx.slot_base, ctx.step * 64);
+          const Endpoint e = transport->endpoint(1 - world.rank(), block);
+          EXPECT_EQ(ctx.region,
+                    (world.rank() == 0 ? e.send_dst : const_cast<char*>(e.recv_src)) + ctx.slot * 64);
+          EXPECT_EQ(ctx.tile_rows, 2u);
+          EXPECT_EQ(ctx.tile_cols, 8u);
+          EXPECT_EQ(ctx.block, block);
+          EXPECT_EQ(ctx.blocks, 2u);
+          EXPECT_EQ(ctx.thread, 0u);
+          EXPECT_EQ(ctx.threads, 1u);
+          EXPECT_EQ(ctx.self, world.rank());
+          EXPECT_EQ(ctx.peer, 1 - world.rank());
+          EXPECT_EQ(ctx.recv_peer, 1 - world.rank());
+          EXPECT_EQ(ctx.ranks, 2);
+          EXPECT_EQ(ctx.shard, 9u);
+          EXPECT_EQ(ctx.rows, 6u);
+          EXPECT_EQ(ctx.cols, 8u);
+          EXPECT_EQ(ctx.in_strides.row, 8u);
+          EXPECT_EQ(ctx.out_strides.col, 6u);
+          EXPECT_EQ(ctx.index, block * 24 + vector * 4);
+          EXPECT_EQ(ctx.pos, vector % 4 * 4);
+          EXPECT_EQ(ctx.count, block == 1 && vector == 4 ? 3u : 4u);
+          EXPECT_EQ(ctx.extra, &extra);
+        }
+      }
+    }
+  });
+}
+
+TEST(Contract, OptionsThatCannotBeAreRefusedOnAllRanks) {
+  const struct {
+    RendezvousOptions options;
+    const char* says;
+  } cases[] = {
+      {{.per_peer_bytes = 0}, "per_peer_bytes is 0: 32 channels of 2 slots of at least 16 bytes need 1024"},
+      {{.per_peer_bytes = 1023}, "per_peer_bytes is 1023"},
+      {{.per_peer_bytes = 1 << 20, .max_channels = 0}, "max_channels is 0: it is from 1 to 1024"},
+      {{.per_peer_bytes = 1 << 20, .max_channels = 1025}, "max_channels is 1025"},
+      {{.per_peer_bytes = 1 << 20, .depth = 0}, "depth is 0: it is from 1 to 256"},
+      {{.per_peer_bytes = 1 << 20, .depth = 257}, "depth is 257"},
+  };
+  for (const auto& one : cases) {
+    run_local(2, [&](World& world) {
+      const std::string said = message_of_error<UsageError>([&] { direct_rendezvous(world, one.options); });
+      EXPECT_NE(said.find(one.says), std::string::npos) << said;
+    });
+  }
+  run_local(2, [](World& world) {
+    const auto least = direct_rendezvous(world, {.per_peer_bytes = 1024});
+    EXPECT_EQ(least->slot_bytes(), 16u);
+    const auto uneven = direct_rendezvous(world, {.per_peer_bytes = 1000, .max_channels = 3, .depth = 3});
+    EXPECT_EQ(uneven->slot_bytes(), 96u);
+    EXPECT_EQ(uneven->per_peer_bytes(), 864u);
+  });
+}
+
+TEST(Contract, RanksThatDifferHearOfItAll) {
+  run_local(3, [](World& world) {
+    RendezvousOptions options = rings(4, 2, 256);
+    if (world.rank() == 2) options.depth = 4;
+    const std::string said = message_of_error<RunError>([&] { direct_rendezvous(world, options); });
+    EXPECT_NE(said.find("rank 0 direct_rendezvous with 2048 bytes for each peer, 4 channels, 2 slots"),
+              std::string::npos)
+        << said;
+    EXPECT_NE(said.find("rank 2 direct_rendezvous with 2048 bytes for each peer, 4 channels, 4 slots"),
+              std::string::npos)
+        << said;
+  });
+}
+
+TEST(Contract, InfiniBandIsRefusedByName) {
+  run_local(1, [](World& world) {
+    const std::string said = message_of_error<Unsupported>([&] { ib_rendezvous(world, rings(1, 1, 16)); });
+    EXPECT_NE(said.find("ib_rendezvous"), std::string::npos);
+  });
+}
+
+TEST(Contract, CheckTransferTestsInOrder) {
+  run_local(1, [](World& world) {
+    // 4 channels of 2 slots of 96 bytes: 768 bytes a peer.
+    const auto transport = direct_rendezvous(world, rings(4, 2, 96));
+    const auto said = [&](uint64_t elements, uint64_t size, uint32_t groups, Form form) {
+      const std::string text =
+          message_of_error<UsageError>([&] { check_transfer(*transport, elements, size, groups, form); });
+      if (text.empty()) return "";
+      if (text.find("whole number of elements") != std::string::npos) return "elements";
+      if (text.find("do not fit") != std::string::npos) return "capacity";
+      if (text.find("groups for") != std::string::npos) return "groups";
+      if (text.find("never ends") != std::string::npos) return "form";
+      if (text.find("by turns") != std::string::npos) return "turns";
+      return "something else";
+    };
+    // Everything is wrong, and then one thing less at a time.
+    EXPECT_STREQ(said(1000, 5, 9, Form::whole), "elements");
+    EXPECT_STREQ(said(1000, 4, 9, Form::whole), "capacity");
+    EXPECT_STREQ(said(100, 4, 9, Form::whole), "groups");
+    EXPECT_STREQ(said(100, 4, 1, Form::whole), "capacity");  // of one channel
+    EXPECT_STREQ(said(100, 4, 4, Form::whole), "");
+    EXPECT_STREQ(said(1000, 4, 9, Form::send_then_receive), "groups");
+    EXPECT_STREQ(said(1000, 4, 4, Form::send_then_receive), "form");
+
+    // Boundaries.
+    EXPECT_STREQ(said(0, 4, 1, Form::whole), "");
+    EXPECT_STREQ(said(768, 1, 4, Form::whole), "");
+    EXPECT_STREQ(said(769, 1, 4, Form::whole), "capacity");
+    EXPECT_STREQ(said(768, 1, 4, Form::send_then_receive), "");
+    EXPECT_STREQ(said(769, 1, 4, Form::send_then_receive), "form");
+    EXPECT_STREQ(said(0, 1, 0, Form::one_way), "groups");
+    EXPECT_STREQ(said(0, 1, 4, Form::one_way), "");
+    EXPECT_STREQ(said(0, 1, 5, Form::one_way), "groups");
+    EXPECT_STREQ(said(1 << 30, 8, 1, Form::one_way), "");  // a ring takes messages of any length
+    EXPECT_STREQ(said(1 << 30, 8, 1, Form::interleaved), "");
+    EXPECT_STREQ(said(0, 0, 1, Form::one_way), "elements");
+
+    const auto single = direct_rendezvous(world, rings(1, 1, 96));
+    EXPECT_NO_THROW(check_transfer(*single, 96, 1, 1, Form::interleaved));
+    EXPECT_THROW(check_transfer(*single, 97, 1, 1, Form::interleaved), UsageError);
+    EXPECT_NO_THROW(check_transfer(*single, 48, DType::bf16, 1, Form::interleaved));
+    EXPECT_THROW(check_transfer(*single, 49, DType::bf16, 1, Form::interleaved), UsageError);
+  });
+}
+
+TEST(Contract, LaunchersRefuseBeforeAnythingIsSent) {
+  run_local(1, [](World& world) {
+    const auto transport = direct_rendezvous(world, rings(2, 2, 256));
+    char byte = 0;
+    EXPECT_THROW(send(*transport, &byte, 1, 1, {}, {1}), UsageError);
+    EXPECT_THROW(recv(*transport, &byte, 1, -1, {}, {1}), UsageError);
+    EXPECT_THROW(send(*transport, &byte, 1, 0, {}, {3}), UsageError);
+    EXPECT_THROW(send(*transport, &byte, 1, 0, {}, {0}), UsageError);
+    EXPECT_THROW(transport->endpoint(0, 2), UsageError);
+    EXPECT_THROW(transport->endpoint(1, 0), UsageError);
+    EXPECT_EQ(load_relaxed(&transport->endpoint(0, 0).local->cursor.sent), 0u);
+  });
+}
+
+TEST(Contract, ATransportBelongsToOneLane) {
+  run_local(1, [](World& world) {
+    const auto transport = direct_rendezvous(world, rings(1, 1, 16));
+    int one = 0, other = 0;
+    { const Transport::Use use(*transport, &one); }
+    {
+      const Transport::Use use(*transport, &one);
+      EXPECT_THROW(Transport::Use(*transport, &one), UsageError) << "while it is in use";
+    }
+    EXPECT_THROW(Transport::Use(*transport, &other), UsageError);
+    transport->hand_over();
+    EXPECT_NO_THROW(Transport::Use(*transport, &other));
+  });
+}
+
+/// Uses a channel that is not there.
+struct TooManyGroups {
+  EndpointTable table;
+  Stop operator()(const Group& group, const Deadline&) const {
+    return table.at(0, group.id).peer == 0 ? Stop::none : Stop::aborted;
+  }
+};
+
+TEST(Contract, MoreGroupsThanChannelsAreRefusedByTheKernelToo) {
+  run_local(1, [](World& world) {
+    const auto transport = direct_rendezvous(world, rings(2, 1, 16));
+    launch(*transport, TooManyGroups{transport->table()}, {2});
+    const std::string said = message_of_error<std::logic_error>(
+        [&] { launch(*transport, TooManyGroups{transport->table()}, {3}); });
+    EXPECT_NE(said.find("more groups than channels"), std::string::npos) << said;
+  });
+}
+
+TEST(Contract, RanksThatSendAndReceiveDifferentMessagesAreTold) {
+  for (const int what : {0, 1, 2}) {
+    const std::string said = message_of_error<std::logic_error>([&] {
+      run_local(2, [&](World& world) {
+        const auto transport = direct_rendezvous(world, rings(4, 2, 256));
+        const bool receives = world.rank() == 1;
+        std::vector<char> data(2000);
+        Leg message;
+        message.in = message.out = data.data();
+        message.bytes = what == 0 && receives ? 1999 : 2000;
+        message.tile_bytes = what == 1 && receives ? 128 : 256;
+        const LaunchConfig config{what == 2 && receives ? 3u : 4u};
+        if (receives) {
+          recv<char>(*transport, message, 0, {}, config);
+        } else {
+          send<char>(*transport, message, 1, CopyProduce{}, config);
+        }
+      });
+    });
+    EXPECT_NE(said.find("the sender's message has another length"), std::string::npos)
+        << what << ": " << said;
+  }
+}
+
+}  // namespace
+}  // namespace chorale

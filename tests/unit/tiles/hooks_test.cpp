@@ -1,0 +1,209 @@
+// The shipped hooks, and some of a user's, on sends and receives.
+
+#include "support.hpp"
+
+namespace chorale {
+namespace {
+
+using namespace test;
+
+/// Sends `in` from rank 0 to rank 1, which gets it into `out`; over 2 blocks of 1 and of 8 threads, tiles of
+/// 512 bytes.
+template <class T, class Produce, class Consume, class In, class Out>
+void move(const Leg& shape, uint64_t n, const std::vector<In>& in, std::vector<Out>& out,
+          const Produce& produce, const Consume& consume) {
+  const std::vector<Out> before = out;
+  for (const uint32_t threads : {8u, 1u}) {
+    out = before;
+    run_local(2, [&](World& world) {
+      const auto transport = direct_rendezvous(world, rings(2, 2, 576));
+      Leg message = shape;
+      message.in = in.data();
+      message.out = out.data();
+      message.bytes = n * sizeof(T);
+      if (world.rank() == 0) {
+        send<T>(*transport, message, 1, produce, {2, threads});
+      } else {
+        recv<T>(*transport, message, 0, consume, {2, threads});
+      }
+    });
+  }
+}
+
+template <class T>
+class HooksOf : public testing::Test {};
+using Types = testing::Types<float, bf16, int64_t, uint8_t, fp8_e4m3>;
+TYPED_TEST_SUITE(HooksOf, Types);
+
+TYPED_TEST(HooksOf, ScaleOnTheWayOut) {
+  using T = TypeParam;
+  for (const uint64_t n : {1, 333}) {
+    const auto in = message_of<T>(1, n);
+    std::vector<T> out(n), expected(n);
+    move<T>({}, n, in, out, ScaleProduce<T>{Accumulator<T>(2)}, CopyConsume{});
+    for (uint64_t at = 0; at < n; ++at)
+      expected[at] = narrow<T>(Accumulator<T>(widen(in[at]) * Accumulator<T>(2)));
+    EXPECT_MESSAGE(out, expected);
+  }
+}
+
+TYPED_TEST(HooksOf, AddOnTheWayIn) {
+  using T = TypeParam;
+  const uint64_t n = 1001;
+  const auto in = message_of<T>(1, n);
+  std::vector<T> out(n), expected(n);
+  move<T>({}, n, in, out, CopyProduce{}, AddConsume<T>{Accumulator<T>(1)});
+  for (uint64_t at = 0; at < n; ++at)
+    expected[at] = narrow<T>(Accumulator<T>(widen(in[at]) + Accumulator<T>(1)));
+  EXPECT_MESSAGE(out, expected);
+}
+
+TYPED_TEST(HooksOf, Accumulate) {
+  using T = TypeParam;
+  const uint64_t n = 777;
+  const auto in = message_of<T>(1, n), own = message_of<T>(2, n);
+  const auto check = [&](auto op) {
+    std::vector<T> out = own, expected(n);
+    move<T>({}, n, in, out, CopyProduce{}, AccumulateConsume<decltype(op)::value, T>{});
+    for (uint64_t at = 0; at < n; ++at) {
+      expected[at] = narrow<T>(combine<decltype(op)::value>(widen(own[at]), widen(in[at])));
+    }
+    EXPECT_MESSAGE(out, expected);
+  };
+  check(OpTag<ReduceOp::sum>{});
+  check(OpTag<ReduceOp::max>{});
+}
+
+TYPED_TEST(HooksOf, Transpose) {
+  using T = TypeParam;
+  const uint32_t rows = 37, cols = 19;
+  const auto in = message_of<T>(3, rows * 25);  // rows are 25 elements apart
+  std::vector<T> out(rows * cols), expected(rows * cols);
+  Leg shape;
+  shape.rows = rows;
+  shape.cols = cols;
+  shape.in_strides = {25, 1};
+  move<T>(shape, rows * cols, in, out, TransposeProduce<T>{}, CopyConsume{});
+  for (uint32_t row = 0; row < rows; ++row) {
+    for (uint32_t col = 0; col < cols; ++col) expected[col * rows + row] = in[row * 25 + col];
+  }
+  EXPECT_MESSAGE(out, expected);
+}
+
+TYPED_TEST(HooksOf, Gather) {
+  using T = TypeParam;
+  const std::vector<int32_t> index = {5, 0, 0, 9, 3};
+  const uint32_t cols = 101;
+  const auto in = message_of<T>(4, 10 * cols);
+  std::vector<T> out(index.size() * cols), expected;
+  Leg shape;
+  shape.cols = cols;
+  shape.in_strides = {cols, 1};
+  move<T>(shape, out.size(), in, out, GatherProduce<T, int32_t>{index.data()}, CopyConsume{});
+  for (const int32_t row : index) {
+    expected.insert(expected.end(), in.begin() + row * int64_t(cols), in.begin() + (row + 1) * int64_t(cols));
+  }
+  EXPECT_MESSAGE(out, expected);
+}
+
+template <class From, class F>
+void quantised() {
+  const uint64_t n = 1003;
+  const auto in = message_of<From>(5, n);
+  std::vector<float> out(n);
+  const float scale = 0.25f;
+  move<F>({}, n, in, out, QuantizeFp8<From, F>{&scale}, DequantizeFp8<float, F>{&scale});
+  std::vector<float> expected(n);
+  for (uint64_t at = 0; at < n; ++at) expected[at] = widen(narrow<F>(float(widen(in[at])) / scale)) * scale;
+  EXPECT_MESSAGE(out, expected);
+}
+
+TEST(Hooks, Quantise) {
+  quantised<float, fp8_e4m3>();
+  quantised<bf16, fp8_e4m3>();
+  quantised<f16, fp8_e5m2>();
+}
+
+TEST(Hooks, QuantiseByBlocks) {
+  using Block = Fp8Block<>;
+  const uint64_t n = 128 * 10 + 50, blocks = 11;
+  std::vector<float> in(n), out(n + 1, -1), expected(n);
+  for (uint64_t at = 0; at < n; ++at)
+    in[at] = float(int(mix(at) % 2001) - 1000) * (at / 128 % 2 ? 0.001f : 4.0f);
+  Leg shape;
+  shape.elem = sizeof(Block);
+  move<Block>(shape, blocks, in, out, QuantizeFp8Blocks<float>{n}, DequantizeFp8Blocks<float>{n});
+  for (uint64_t block = 0; block < blocks; ++block) {
+    float largest = 0;
+    const uint64_t end = std::min(n, (block + 1) * 128);
+    for (uint64_t at = block * 128; at < end; ++at) largest = std::max(largest, std::abs(in[at]));
+    const float scale = largest / 448.0f;
+    for (uint64_t at = block * 128; at < end; ++at) {
+      expected[at] = widen(narrow<fp8_e4m3>(in[at] / scale)) * scale;
+      // Three bits of mantissa: half a unit of the last place of what is largest.
+      EXPECT_NEAR(expected[at], in[at], largest / 16) << at;
+    }
+  }
+  EXPECT_MESSAGE(out, expected);
+  EXPECT_EQ(out[n], -1) << "written behind the message";
+}
+
+/// A user's hooks, by tiles: reverses each row of `cols` elements on its way, and adds on arrival what a
+/// member says.
+struct ReverseRows {
+  using block_hook = void;
+  template <class X>
+  void produce(const Ctx<X>& ctx, const Group& group, TileOut tile) const {
+    const int32_t* const in = static_cast<const int32_t*>(ctx.in);
+    int32_t* const to = reinterpret_cast<int32_t*>(tile.data);
+    for (uint64_t item = group.rank; item < tile.bytes / 4; item += group.size) {
+      const uint64_t element = ctx.index + item, row = element / ctx.cols, col = element % ctx.cols;
+      to[item] = in[row * ctx.cols + (ctx.cols - 1 - col)];
+    }
+  }
+};
+struct AddByRow {
+  using block_hook = void;
+  const int32_t* addend;
+  template <class X>
+  void consume(const Ctx<X>& ctx, const Group& group, TileIn tile) const {
+    const int32_t* const from = reinterpret_cast<const int32_t*>(tile.data);
+    for (uint64_t item = group.rank; item < tile.bytes / 4; item += group.size) {
+      const uint64_t element = ctx.index + item;
+      static_cast<int32_t*>(ctx.out)[element] = from[item] + addend[element / ctx.cols];
+    }
+  }
+};
+
+TEST(Hooks, OfAUserByTiles) {
+  const uint32_t rows = 23, cols = 12;
+  const auto in = message_of<int32_t>(6, rows * cols);
+  const auto addend = message_of<int32_t>(7, rows);
+  std::vector<int32_t> out(rows * cols), expected(rows * cols);
+  Leg shape;
+  shape.cols = cols;
+  shape.tile_bytes = 4 * cols * 4;  // four rows
+  move<int32_t>(shape, rows * cols, in, out, ReverseRows{}, AddByRow{addend.data()});
+  for (uint32_t row = 0; row < rows; ++row) {
+    for (uint32_t col = 0; col < cols; ++col) {
+      expected[row * cols + col] = in[row * cols + (cols - 1 - col)] + addend[row];
+    }
+  }
+  EXPECT_MESSAGE(out, expected);
+}
+
+TEST(Hooks, OfASingleFabricCall) {
+  // The seam itself, as a kernel without tiles uses it.
+  alignas(16) char region[64] = {};
+  const Vector<float> values{{1, 2, 3, 4}};
+  Direct::put(region, 1, values);
+  Direct::put(region, 2, values, 3);
+  EXPECT_EQ(std::memcmp(region + 16, &values, 16), 0);
+  const Vector<float> back = Direct::get<float>(region, 2);
+  EXPECT_EQ(back.item[2], 3);
+  EXPECT_EQ(back.item[3], 0);
+  EXPECT_EQ((Port::get<float>(region, 1, 1).item[1]), 0);
+}
+
+}  // namespace
+}  // namespace chorale

@@ -1,0 +1,215 @@
+// Sends as packets, and windows.
+
+#include "chorale/one_sided_window.hpp"
+#include "support.hpp"
+
+namespace chorale {
+namespace {
+
+using namespace test;
+
+RendezvousOptions with_packets(uint32_t channels, uint64_t bytes) {
+  RendezvousOptions options = rings(channels, 1, 16);
+  options.packet_bytes = bytes;
+  return options;
+}
+
+/// Rank 0 sends `calls` messages in one kernel, without hearing anything; rank 1 receives.
+template <class P, class Produce, class Consume>
+struct Stream {
+  EndpointTable table;
+  const float* in;
+  float* out;
+  uint64_t n;
+  int calls;
+  Produce produce;
+  Consume consume;
+
+  Stop operator()(const Group& group, const Deadline& deadline) const {
+    const Endpoint& e = table.at(1 - table.self, group.id);
+    for (int call = 0; call < calls; ++call) {
+      Leg message;
+      message.in = in + uint64_t(call) * n;
+      message.out = out + uint64_t(call) * n;
+      message.bytes = n * sizeof(float);
+      message.elem = sizeof(float);
+      const Leg share = share_of(message, group.id, group.count);
+      const Stop stop = table.self == 0 ? send_packets<P, float>(group, e, share, produce, deadline)
+                                        : recv_packets<P, float>(group, e, share, consume, deadline);
+      if (stop != Stop::none) return stop;
+    }
+    return Stop::none;
+  }
+};
+
+template <class P>
+void stream(uint64_t n, uint32_t threads, std::optional<uint64_t> seed = {}) {
+  const int calls = 7;
+  run_local(2,
+            [&](World& world) {
+              const auto transport = direct_rendezvous(world, with_packets(2, 1600));
+              for (uint64_t launches = 0; launches < 3; ++launches) {
+                const auto in = message_of<float>(launches, n * calls);
+                std::vector<float> out(n * calls);
+                const Stream<P, ScaleProduce<float>, AddConsume<float>> kernel{
+                    transport->table(), in.data(), out.data(), n, calls, {2.0f}, {1.0f}};
+                launch(*transport, kernel, {2, threads});
+                if (world.rank() == 0) continue;
+                std::vector<float> expected(in);
+                for (float& value : expected) value = value * 2 + 1;
+                EXPECT_MESSAGE(out, expected) << n << " elements";
+              }
+            },
+            {.seed = seed});
+}
+
+TEST(Packets, StreamWithHooks) {
+  for (const uint64_t n : {0, 1, 4, 5, 29, 100, 800}) {
+    for (const uint32_t threads : {1u, 8u}) {
+      stream<LL8>(n, threads);
+      stream<LL16>(n, threads);
+      stream<LL128>(n, threads);
+    }
+  }
+}
+
+TEST(Packets, LongerThanTheyMayBeAreRefused) {
+  const std::string said = message_of_error<std::logic_error>([] { stream<LL16>(900, 1); });
+  EXPECT_NE(said.find("longer than the transport's packet_bytes"), std::string::npos) << said;
+}
+
+TEST(Seeds, PacketsAreRightInAThousandOrders) {
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    seed % 2 ? stream<LL8>(1 + seed % 20, 1, seed) : stream<LL128>(1 + seed % 20, 1, seed);
+  }
+}
+
+/// Everybody sends everybody packets, round by round, with flags that come from the round: with `banks`
+/// places for them. No credits: that a rank has heard from its peer in a round says that the peer has read
+/// the round before.
+struct Rounds {
+  EndpointTable table;
+  uint64_t banks, rounds;
+  std::vector<uint64_t>* wrong;
+
+  Stop operator()(const Group& group, const Deadline& deadline) const {
+    for (uint64_t round = 1; round <= rounds; ++round) {
+      const auto value = [round](int32_t rank) { return round * 100 + uint64_t(rank); };
+      for (int32_t peer = 0; peer < table.ranks; ++peer) {
+        const Endpoint& e = table.at(peer, group.id);
+        const uint64_t mine[2] = {value(table.self), value(table.self)};
+        char* const slots = e.packet_dst + round % banks * e.packet_bytes;
+        transfer(group, 16, Mem(&mine), Packets<LL16>(slots, uint32_t(round)));
+      }
+      for (int32_t peer = 0; peer < table.ranks; ++peer) {
+        const Endpoint& e = table.at(peer, group.id);
+        uint64_t theirs[2] = {};
+        const char* const slots = e.packet_src + round % banks * e.packet_bytes;
+        const Stop stop = transfer(group, 16, Packets<LL16>(slots, uint32_t(round), &deadline), Mem(&theirs));
+        if (stop != Stop::none) return stop;
+        if (theirs[0] != value(peer)) wrong->push_back(round);
+      }
+    }
+    return Stop::none;
+  }
+};
+
+bool rounds_are_right(uint64_t banks, uint64_t seed) {
+  bool right = true;
+  try {
+    run_local(3,
+              [&](World& world) {
+                const auto transport = direct_rendezvous(world, with_packets(1, 16));
+                std::vector<uint64_t> wrong;
+                launch(*transport, Rounds{transport->table(), banks, 20, &wrong}, {1});
+                if (!wrong.empty()) right = false;
+              },
+              {.seed = seed});
+  } catch (const RunError&) {
+    return false;
+  }
+  return right;
+}
+
+TEST(Seeds, PacketsNeedASecondBank) {
+  for (uint64_t seed = 0; seed < 1000; ++seed) EXPECT_TRUE(rounds_are_right(2, seed)) << "seed " << seed;
+  for (uint64_t seed = 0; seed < 20; ++seed) EXPECT_FALSE(rounds_are_right(1, seed)) << "seed " << seed;
+}
+
+/// Everybody puts a message for everybody, tells them, and checks what it was sent; round by round.
+struct Puts {
+  WindowView view;
+  uint64_t rounds, n;
+  std::atomic<int>* wrong;
+
+  Stop operator()(const Group& group, const Deadline& deadline) const {
+    const uint64_t self = uint64_t(view.self);
+    for (uint64_t round = 1; round <= rounds; ++round) {
+      const auto message = [&](uint64_t from, uint64_t to) { return (round * 10 + from) * 10 + to; };
+      for (int32_t peer = 0; peer < view.ranks; ++peer) {
+        const auto data = message_of<uint32_t>(message(self, uint64_t(peer)), n);
+        const uint64_t offset = (self * uint64_t(group.count) + group.id) * n * 4;
+        if (peer % 2 == 0) {
+          put_signal(group, view, peer, offset, data.data(), n * 4, group.id, 3);
+        } else {
+          put(group, view, peer, offset, data.data(), n * 4);
+          signal_peer(group, view, peer, group.id, 3);
+        }
+        group.sync();  // `data` goes
+      }
+      for (int32_t peer = 0; peer < view.ranks; ++peer) {
+        const Stop stop = wait_signal_from(group, view, peer, group.id, Cmp::ge, 3 * round, deadline);
+        if (stop != Stop::none) return stop;
+        if (read_signal(group, view, peer, group.id) < 3 * round) ++*wrong;
+        const auto expected = message_of<uint32_t>(message(uint64_t(peer), self), n);
+        const char* const here =
+            address(view, view.self, (uint64_t(peer) * uint64_t(group.count) + group.id) * n * 4);
+        if (std::memcmp(here, expected.data(), n * 4) != 0) ++*wrong;
+      }
+      // Nobody may put again before all have looked.
+      const Stop stop = barrier(group, view, group.id, deadline);
+      if (stop != Stop::none) return stop;
+      signal_all(group, view, view.signal_count - 1);
+    }
+    return Stop::none;
+  }
+};
+
+TEST(OneSided, PutsSignalsAndBarriers) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    const uint32_t threads = seed % 2 ? 4 : 1;
+    std::atomic<int> wrong{0};
+    run_local(3,
+              [&](World& world) {
+                const auto transport = direct_rendezvous(world, rings(2, 1, 16));
+                const uint64_t n = 33;
+                const OneSidedWindow window = OneSidedWindow::create(world, 3 * 2 * n * 4, 3, 2);
+                launch(*transport, Puts{window.view(), 3, n, &wrong}, {2, threads});
+              },
+              {.seed = seed == 99 ? std::optional<uint64_t>() : seed});
+    ASSERT_EQ(wrong, 0) << "seed " << seed;
+  }
+}
+
+TEST(OneSided, WhatIsNotThereIsRefused) {
+  run_local(1, [](World& world) {
+    const OneSidedWindow window = OneSidedWindow::create(world, 64, 2, 1);
+    const WindowView view = window.view();
+    const Group group;
+    char data[65] = {};
+    EXPECT_EQ(address(view, 0, 64), reinterpret_cast<char*>(window.local()) + 64);
+    EXPECT_EQ(address(view, 0, 65), nullptr);
+    EXPECT_THROW(put(group, view, 0, 0, data, 65), std::logic_error);
+    EXPECT_THROW(put(group, view, 0, 60, data, 5), std::logic_error);
+    EXPECT_NO_THROW(put(group, view, 0, 60, data, 4));
+    EXPECT_THROW(address(view, 1, 0), std::logic_error);
+    EXPECT_THROW(signal_peer(group, view, 0, 2), std::logic_error);
+    EXPECT_THROW(barrier(group, view, 1), std::logic_error);
+  });
+  run_local(2, [](World& world) {
+    EXPECT_THROW(OneSidedWindow::create(world, 64, 2 + uint32_t(world.rank()), 1), RunError);
+  });
+}
+
+}  // namespace
+}  // namespace chorale

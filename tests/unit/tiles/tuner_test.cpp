@@ -1,0 +1,207 @@
+#include "chorale/tuner.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "support.hpp"
+
+namespace chorale {
+namespace {
+
+using namespace test;
+using Found = TuneTable::Found;
+
+TuneKey key_of(uint64_t bytes) {
+  TuneKey key;
+  key.kind = "sendrecv";
+  key.world = 2;
+  key.bytes = bytes;
+  return key;
+}
+
+TEST(Tuner, TablesReadAsTheyWereWritten) {
+  TuneTable table;
+  TuneKey other = key_of(1024);
+  other.dtype = DType::bf16;
+  other.rows = 7;
+  other.device = "NVIDIA \"H200\"";
+  other.backend = "cuda";
+  other.variant = "fp8";
+  table.set(other, {.blocks = 8, .threads = 512, .slots = 4, .mover = "kernel", .plan = "allreduce_ring"},
+            1234.5);
+  table.set(key_of(4096), {.blocks = 2}, 10);
+  table.set(key_of(64), {}, 5);
+  table.set_failure(key_of(64), {.blocks = 99}, "it \"hung\"\n");
+  const std::string text = table.text();
+  EXPECT_EQ(TuneTable::parse(text).text(), text);
+
+  const std::string path = testing::TempDir() + "chorale_tuner_" + std::to_string(getpid()) + ".json";
+  table.save(path);
+  EXPECT_EQ(TuneTable::load(path).text(), text);
+  std::remove(path.c_str());
+  EXPECT_THROW(TuneTable::load(path), UsageError);
+}
+
+TEST(Tuner, TablesThatAreNoneSayWhere) {
+  const auto said = [](const std::string& text) {
+    return message_of_error<UsageError>([&] { TuneTable::parse(text); });
+  };
+  const std::string key =
+      R"("key":{"kind":"k","world":2,"dtype":"f32","bytes":1,"transport":"direct","backend":"cpu")";
+  EXPECT_EQ(said("{"), "a table of the tuner is JSON, and this is not");
+  EXPECT_EQ(said("[]"), "the table: an object is expected");
+  EXPECT_EQ(said(R"({"version":2,"entries":[],"failures":[]})"), "the table: 'version' is 2, and 1 is known");
+  EXPECT_EQ(said(R"({"version":1,"entries":[]})"), "the table: 'failures' is missing");
+  EXPECT_EQ(said(R"({"version":1,"entries":[{"ns":1}],"failures":[]})"), "/entries/0: 'key' is missing");
+  EXPECT_EQ(
+      said(R"({"version":1,"entries":[{"ns":1,)" + key + R"(},"config":{"blocks":-1}}],"failures":[]})"),
+      "/entries/0/config: 'blocks' is -1");
+  EXPECT_EQ(said(R"({"version":1,"entries":[{"ns":1,)" + key + R"(},"config":{"block":1}}],"failures":[]})"),
+            "/entries/0/config: 'block' is unknown");
+  // A key that a later version has more of is not read as if it were the same.
+  EXPECT_EQ(said(R"({"version":1,"entries":[{"ns":1,)" + key + R"(,"nodes":2},"config":{}}],"failures":[]})"),
+            "/entries/0/key: 'nodes' is unknown");
+}
+
+TEST(Tuner, LooksUpTheKeyThenTheNextSmallerSizeThenTheDefault) {
+  TuneTable table;
+  table.set(key_of(1024), {.blocks = 1}, 1);
+  table.set(key_of(65536), {.blocks = 8}, 1);
+  const auto choice = [&](const TuneKey& key) { return table.lookup(key); };
+  EXPECT_EQ(choice(key_of(1023)).found, Found::none);
+  EXPECT_EQ(choice(key_of(1023)).config, TuneConfig{});
+  EXPECT_EQ(choice(key_of(1024)).found, Found::exact);
+  EXPECT_EQ(choice(key_of(1025)).found, Found::smaller);
+  EXPECT_EQ(choice(key_of(65535)).config.blocks, 1u);
+  EXPECT_EQ(choice(key_of(65536)).config.blocks, 8u);
+  EXPECT_EQ(choice(key_of(1 << 30)).config.blocks, 8u);
+  EXPECT_EQ(choice(key_of(1 << 30)).bytes, 65536u);
+  // Anything else that differs is another key.
+  const std::vector<std::function<void(TuneKey&)>> drifts = {
+      [](TuneKey& key) { key.kind = "all_reduce"; }, [](TuneKey& key) { key.world = 4; },
+      [](TuneKey& key) { key.dtype = DType::f16; },  [](TuneKey& key) { key.rows = 1; },
+      [](TuneKey& key) { key.transport = "mesh"; },  [](TuneKey& key) { key.device = "H200"; },
+      [](TuneKey& key) { key.backend = "cuda"; },    [](TuneKey& key) { key.variant = "mine"; }};
+  for (const auto& drift : drifts) {
+    TuneKey key = key_of(1024);
+    drift(key);
+    EXPECT_EQ(choice(key).found, Found::none);
+  }
+}
+
+TEST(Tuner, PlansAreChosenBySize) {
+  TuneTable table;
+  const auto key = [](uint64_t bytes) {
+    TuneKey of = key_of(bytes);
+    of.kind = "all_reduce";
+    return of;
+  };
+  table.set(key(0), {.plan = "allreduce_one_shot"}, 1);
+  table.set(key(1 << 16), {.plan = "allreduce_two_shot"}, 1);
+  table.set(key(1 << 22), {.plan = "allreduce_ring"}, 1);
+  EXPECT_EQ(table.lookup(key(100)).config.plan, "allreduce_one_shot");
+  EXPECT_EQ(table.lookup(key(1 << 17)).config.plan, "allreduce_two_shot");
+  EXPECT_EQ(table.lookup(key(1 << 30)).config.plan, "allreduce_ring");
+}
+
+TEST(Tuner, HooksOfOnesOwnNeedAVariant) {
+  TuneTable table;
+  TuneKey key = key_of(1);
+  key.default_hooks = false;
+  EXPECT_THROW(table.lookup(key), UsageError);
+  EXPECT_THROW(table.set(key, {}, 1), UsageError);
+  EXPECT_THROW(tune(table, key, {}, {}, std::chrono::milliseconds(1)), UsageError);
+  key.variant = "transpose";
+  EXPECT_NO_THROW(table.set(key, {.blocks = 3}, 1));
+  EXPECT_EQ(table.lookup(key).config.blocks, 3u);
+}
+
+TEST(Tuner, ATransportKeepsItsGeometry) {
+  run_local(1, [](World& world) {
+    const auto transport = direct_rendezvous(world, rings(4, 2, 64));
+    EXPECT_NO_THROW(check_geometry(*transport, {}));
+    EXPECT_NO_THROW(check_geometry(*transport, {.blocks = 4, .slots = 2}));
+    EXPECT_THROW(check_geometry(*transport, {.blocks = 5}), UsageError);
+    EXPECT_THROW(check_geometry(*transport, {.slots = 3}), UsageError);
+  });
+}
+
+TEST(Tuner, TheFastestThatIsCorrectWins) {
+  TuneTable table;
+  const std::vector<TuneConfig> candidates = {{.blocks = 1}, {.blocks = 2}, {.blocks = 3}, {.blocks = 4},
+                                              {.blocks = 5}, {.blocks = 6}, {.blocks = 7}};
+  const auto all = tune(
+      table, key_of(100), candidates,
+      [](const TuneConfig& config) -> Measurement {
+        switch (config.blocks) {
+          case 1:
+            return {true, 300, ""};
+          case 2:
+            return {false, 1, ""};
+          case 3:
+            return {true, 200, ""};
+          case 4:
+            return {true, 200, ""};  // as fast, and later
+          case 5:
+            for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+          case 6:
+            std::abort();
+          default:
+            throw std::runtime_error("no such thing");
+        }
+      },
+      std::chrono::milliseconds(500));
+  ASSERT_EQ(all.size(), 7u);
+  EXPECT_EQ(table.lookup(key_of(100)).config.blocks, 3u);
+  EXPECT_EQ(all[1].why, "the result is wrong");
+  EXPECT_EQ(all[4].why, "it had not ended after 500 ms");
+  EXPECT_EQ(all[5].why, "it died of signal 6");
+  EXPECT_EQ(all[6].why, "no such thing");
+  EXPECT_NE(table.text().find("it had not ended"), std::string::npos);
+}
+
+TEST(Tuner, WithoutOneThatIsCorrectNothingIsChosen) {
+  TuneTable table;
+  tune(
+      table, key_of(100), {{.blocks = 1}}, [](const TuneConfig&) { return Measurement{}; },
+      std::chrono::milliseconds(500));
+  EXPECT_EQ(table.size(), 0u);
+  EXPECT_EQ(table.lookup(key_of(100)).found, Found::none);
+}
+
+TEST(Tuner, TunesSends) {
+  // In earnest: each candidate is a world of its own, and has to bring every byte.
+  TuneTable table;
+  const uint64_t n = 20000;
+  const Trial trial = [n](const TuneConfig& config) -> Measurement {
+    Measurement measured{true, 0, ""};
+    run_local(2, [&](World& world) {
+      const auto transport = direct_rendezvous(world, rings(config.blocks, config.slots, 512));
+      check_geometry(*transport, config);
+      const auto sent = message_of<char>(uint64_t(world.rank()), n),
+                 expected = message_of<char>(1 - uint64_t(world.rank()), n);
+      std::vector<char> got(n);
+      const auto begin = std::chrono::steady_clock::now();
+      sendrecv(*transport, sent.data(), got.data(), n, 1 - world.rank(), -1, {}, {}, {config.blocks});
+      const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
+      if (world.rank() == 0) measured.ns = took.count();
+      if (got != expected) measured.correct = false;
+    });
+    return measured;
+  };
+  const auto all = tune(table, key_of(n),
+                        {{.blocks = 1, .slots = 2}, {.blocks = 4, .slots = 4}, {.blocks = 1, .slots = 1}},
+                        trial, std::chrono::seconds(20));
+  EXPECT_TRUE(all[0].correct) << all[0].why;
+  EXPECT_TRUE(all[1].correct) << all[1].why;
+  EXPECT_FALSE(all[2].correct);
+  EXPECT_NE(all[2].why.find("needs 2 slots"), std::string::npos) << all[2].why;
+  EXPECT_EQ(table.lookup(key_of(n)).found, Found::exact);
+}
+
+}  // namespace
+}  // namespace chorale
