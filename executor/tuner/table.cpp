@@ -181,8 +181,8 @@ TuneTable TuneTable::parse(const std::string& text) {
     Reader reader(json["entries"][at], where);
     double ns = 0;
     reader.read("ns", ns, true);
-    table.set(key_of(reader.child("key"), where + "/key"),
-              config_of(reader.child("config"), where + "/config"), ns);
+    const TuneKey key = key_of(reader.child("key"), where + "/key");
+    table.set(key, config_of(reader.child("config"), where + "/config"), ns);
     reader.end();
   }
   for (size_t at = 0; at < top.child("failures").size(); ++at) {
@@ -190,8 +190,8 @@ TuneTable TuneTable::parse(const std::string& text) {
     Reader reader(json["failures"][at], where);
     std::string why;
     reader.read("why", why, true);
-    table.set_failure(key_of(reader.child("key"), where + "/key"),
-                      config_of(reader.child("config"), where + "/config"), why);
+    const TuneKey key = key_of(reader.child("key"), where + "/key");
+    table.set_failure(key, config_of(reader.child("config"), where + "/config"), why);
     reader.end();
   }
   top.end();
