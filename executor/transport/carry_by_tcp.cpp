@@ -91,10 +91,10 @@ class ByTcp final : public Carrier {
     // Under way it is nobody's but the connection's. Where the receiver is in this process it says that it
     // has come; elsewhere nobody looks for deadlocks.
     if (world_.local()) world_.scheduler().busy(1);
-    if (!send_all(fd, &header, sizeof header) || !send_all(fd, parcel.data, parcel.bytes)) {
-      if (world_.local()) world_.scheduler().busy(-1);
-      world_.abort(fmt::format("the connection to rank {} broke", parcel.peer));
-    }
+    // Who has closed its end has no use for it any more, as for a credit behind its last launch; or it died,
+    // which its world says.
+    if (send_all(fd, &header, sizeof header) && send_all(fd, parcel.data, parcel.bytes)) return;
+    if (world_.local()) world_.scheduler().busy(-1);
   }
 
   void forget() override {

@@ -131,6 +131,30 @@ TEST(Collectives, OfOtherTypesDepthsAndWorlds) {
   }
 }
 
+TEST(Collectives, SumsAreMadeInRankOrder) {
+  // Floats whose sum is another in any other order.
+  const std::vector<float> values = {1e8f, 3.0f, -1e8f, 0.7f};
+  const float in_order = ((values[0] + values[1]) + values[2]) + values[3];
+  run_local(4, [&](World& world) {
+    const auto transport = make(world, Kind::mixed, rings(2, 2, 256));
+    const uint64_t n = 101;
+    const EndpointTable table = transport->table();
+    const std::vector<float> in(n * 4, values[size_t(world.rank())]);
+    std::vector<float> out(n * 4), shard(n);
+    launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
+      const Stop stop =
+          reduce_scatter<ReduceOp::sum, float>(group, table, leg_of<float>(in.data(), shard.data(), n),
+                                               {n * 4, 0}, CopyProduce{}, CopyConsume{}, deadline);
+      if (stop != Stop::none) return stop;
+      return all_reduce<ReduceOp::sum, float>(group, table, leg_of<float>(in.data(), out.data(), n * 4),
+                                              CopyProduce{}, CopyConsume{}, deadline);
+    }},
+           {2});
+    EXPECT_EQ(shard, std::vector<float>(n, in_order));
+    EXPECT_EQ(out, std::vector<float>(n * 4, in_order));
+  });
+}
+
 TEST(Mixed, EightRanksInTwoDomains) {
   run_local(8, [](World& world) {
     const auto transport = make(world, Kind::mixed, rings(2, 2, 512), 4);
