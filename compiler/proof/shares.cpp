@@ -40,12 +40,14 @@ Shares::Shares(const Plan& plan, const Memory& memory) {
   for (uint32_t space = 0; space < parts.size(); ++space) {
     for (const auto& [begin, end, members] : parts[space]) {
       if (members == 1) continue;
-      const bool alone = std::all_of(parts[space].begin(), parts[space].end(), [&](const Part& other) {
+      // Copies: C++20 lets a lambda refer to structured bindings, Clang from 16 on.
+      const auto fits = [begin = begin, end = end, members = members](const Part& other) {
         const auto [from, to, among] = other;
         if (to <= begin || end <= from) return true;
         // The same slices, or all of them.
         return other == Part{begin, end, members} || (among == 1 && from <= begin && end <= to);
-      });
+      };
+      const bool alone = std::all_of(parts[space].begin(), parts[space].end(), fits);
       if (alone) continue;
       const uint64_t share = (end - begin) / members;
       for (uint32_t member = 0; member < members; ++member) {

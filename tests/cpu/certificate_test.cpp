@@ -21,9 +21,9 @@ Plan certified() {
 template <class Load>
 std::string run_with(bool require_proof, Load&& load) {
   std::vector<std::string> wrong(2);
+  Config config = Config::load();
+  config.require_proof = require_proof;
   run_local(2, [&](World& world) {
-    Config config;
-    config.require_proof = require_proof;
     Executor executor(world, config);
     const Plan plan = load(uint32_t(world.rank()));
     try {
