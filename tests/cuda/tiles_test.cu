@@ -37,8 +37,12 @@ class Buffer {
     std::vector<uint32_t> values(n_);
     for (uint64_t at = 0; at < n_; ++at) values[at] = value_at(message, at);
     check(cudaMemcpy(data_, values.data(), n_ * 4, cudaMemcpyHostToDevice));
+    settle();
   }
-  void clear() { check(cudaMemset(data_, 0xee, n_ * 4)); }
+  void clear() {
+    check(cudaMemset(data_, 0xee, n_ * 4));
+    settle();
+  }
 
   template <class F>
   void expect(const char* what, uint64_t n, const F& expected) const {
@@ -53,6 +57,9 @@ class Buffer {
   }
 
  private:
+  /// Copies and fills may return before they have ended, and the streams of the tests do not wait for them.
+  static void settle() { check(cudaStreamSynchronize(nullptr)); }
+
   uint64_t n_;
   uint32_t* data_ = nullptr;
 };
@@ -190,12 +197,14 @@ int main(int argc, char** argv) {
   for (int rank = 0; rank < ranks; ++rank) {
     const pid_t child = fork();  // before CUDA is touched, which does not survive it
     if (child == 0) {
+      int status = 3;
       try {
-        std::_Exit(run_rank(rank, ranks, address));
+        status = run_rank(rank, ranks, address);
       } catch (const std::exception& error) {
         std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
-        std::_Exit(3);
       }
+      std::fflush(stdout);
+      std::_Exit(status);
     }
     children.push_back(child);
   }

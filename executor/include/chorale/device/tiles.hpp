@@ -149,7 +149,7 @@ CHORALE_FN Stop consume(const Group& group, const Leg& leg, const Hook& hook, co
 }
 
 template <class T>
-CHORALE_FN Leg typed(Leg leg) {
+CHORALE_HD Leg typed(Leg leg) {
   if (leg.elem == 1) leg.elem = uint32_t(sizeof(T));
   return leg;
 }
