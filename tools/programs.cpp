@@ -126,6 +126,7 @@ Built build_program(const std::string& name, const dsl::Parameters::Settings& se
     CompileOptions options = program.compile_options();
     if (!aim.target.empty()) options.target = target_of(aim.target);
     options.allow = aim.allow;
+    options.minimize_syncs = aim.minimize_syncs;
     options.certify = aim.certify;
     dsl::Compiled compiled = std::move(program).compile(options);
     return {std::move(compiled.plan), std::move(compiled.diagnostics)};

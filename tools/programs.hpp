@@ -42,6 +42,7 @@ dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words);
 struct Aim {
   std::string target;  ///< empty: as the program says
   std::vector<std::string> allow;
+  bool minimize_syncs = false;
   bool certify = false;  ///< of build_program(): see CompileOptions
 };
 

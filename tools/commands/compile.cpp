@@ -66,6 +66,8 @@ Action command::compile(CLI::App& app) {
   declare_wanted(app, options->wanted,
                  "A C++ source (*.cpp), a plugin (*.so) or the name of a shipped algorithm");
   declare_aim(app, options->aim, "by default what the program says");
+  app.add_flag("--minimize-syncs", options->aim.minimize_syncs,
+               "Remove synchronisations of threads without which the proofs still hold");
   app.add_flag("--certify", options->aim.certify, "Write a certificate of what was proved into the plan");
   options->telling.declare(app);
   declare_plan_output(app, options->output);

@@ -22,6 +22,7 @@ struct CompileOptions {
   uint32_t instances = 1;
   ReplicationPolicy replication = ReplicationPolicy::interleaved;
   Target target = Target::chorale;
+  bool minimize_syncs = false;          ///< remove synchronisations of threads that no proof needs
   bool certify = false;                 ///< write a certificate into a plan of ours that was proved
   std::vector<std::string> allow = {};  ///< proofs, and checks of the target, to leave out, by name
 };
