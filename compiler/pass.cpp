@@ -110,8 +110,7 @@ Diagnostics compile(Plan& plan, const CompileOptions& options) {
   if (options.certify) require_all_proofs(options.allow);
   if (options.minimize_syncs && options.target != Target::chorale) {
     throw std::invalid_argument(
-        "synchronisations are minimised for Chorale's executor only: what is proved is "
-        "proved of that one");
+        "synchronisations are minimised for Chorale's executor only: what is proved is proved of that one");
   }
   Diagnostics findings = check(plan);
   if (!findings.empty()) return findings;
