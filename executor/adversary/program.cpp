@@ -43,7 +43,7 @@ struct Threads {
 Ref Recorder::outside() const {
   // Binding has compared each operand with its buffer.
   throw std::logic_error(fmt::format("rank {}, thread block {}, op {} reaches past the end of a buffer",
-                                     rank_, block_, record_));
+                                     rank_, block_, record()));
 }
 
 Program::Program(const Plan& plan, const AdversaryOptions& options) : arena(16) {

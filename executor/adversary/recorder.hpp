@@ -3,11 +3,9 @@
 /// The machine that semantics.hpp runs on here: it does nothing, and notes what each thread of a block is to
 /// do.
 
-#include <memory>
 #include <type_traits>
 
-#include "../interpreter/packet_form.hpp"
-#include "../interpreter/semantics.hpp"
+#include "../interpreter/recording.hpp"
 #include "chorale/device/engine.hpp"
 #include "program.hpp"
 
@@ -20,51 +18,17 @@ struct Step {
   uint64_t unit = 0;
 };
 
-class Recorder {
+class Recorder : public interpreter::Recording {
  public:
   Recorder(Program& program, const image::Image& image, uint32_t rank, uint32_t block, bool even,
            PacketForm packet, std::map<std::pair<uint32_t, uint32_t>, uint32_t>& queues)
-      : program_(program),
-        image_(image),
-        rank_(rank),
-        block_(block),
-        even_(even),
-        packet_(packet),
-        queues_(queues),
-        first_record_(image.blocks[block].first) {}
+      : Recording(image, packet, even), program_(program), rank_(rank), block_(block), queues_(queues) {
+    begin(block);
+  }
 
   std::vector<Step>& steps() { return steps_; }
 
-  const image::Image& image() const { return image_; }
-  uint32_t flag() const { return 0; }
-  const Deadline* deadline() const { return nullptr; }
-  uint64_t bank(uint64_t bytes) const { return even_ ? bytes : 0; }
-  uint64_t packet_bank(uint64_t bytes) const { return bank(bytes); }
   char* base(uint32_t buffer) const { return image_.buffers[buffer].base; }
-
-  image::Range range(uint64_t bytes, const op::Slice& slice) const {
-    return image::range_of(bytes, turn_first_, turn_bytes_, slice.index, slice.size, image_.alignment);
-  }
-  void turn(uint64_t first, uint64_t bytes) {
-    turn_first_ = first;
-    turn_bytes_ = bytes;
-  }
-
-  template <class T, class Item>
-  T* list(uint32_t n, const Item& item) {
-    auto items = std::make_shared<std::vector<T>>();
-    for (uint32_t at = 0; at < n; ++at) items->push_back(item(at));
-    lists_.push_back(items);
-    return items->data();
-  }
-  void release_lists() { lists_.clear(); }
-
-  template <class F>
-  Stop with_packet(const F& f) const {
-    return interpreter::with_packet_form(packet_, f);
-  }
-
-  void enter(uint32_t record) { record_ = record - first_record_; }
 
   // -- Data
   // ---------------------------------------------------------------------------------------------------
@@ -216,7 +180,7 @@ class Recorder {
     Step& step = steps_.emplace_back();
     step.what.code = code;
     step.what.id = id;
-    step.what.record = record_;
+    step.what.record = record();
     return step.what;
   }
 
@@ -233,7 +197,7 @@ class Recorder {
     for (uint64_t at = 0; at < bytes; at += program_.arena.cell_bytes()) {
       Instruction move;
       move.code = Code::move;
-      move.record = record_;
+      move.record = record();
       move.first = uint32_t(program_.refs.size());
       move.op = sources(at);
       move.sources = uint16_t(program_.refs.size() - move.first);
@@ -301,17 +265,10 @@ class Recorder {
   }
 
   Program& program_;
-  const image::Image& image_;
   const uint32_t rank_, block_;
-  const bool even_;
-  const PacketForm packet_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t>& queues_;
-  const uint32_t first_record_;
   std::vector<Step> steps_;
-  std::vector<std::shared_ptr<void>> lists_;
   Push* to_proxy_ = nullptr;  ///< what is moved goes there
-  uint32_t record_ = 0;
-  uint64_t turn_first_ = 0, turn_bytes_ = 0;
 };
 
 }  // namespace chorale::adversary

@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <set>
 #include <type_traits>
 
-#include "../interpreter/packet_form.hpp"
-#include "../interpreter/semantics.hpp"
+#include "../interpreter/recording.hpp"
 #include "chorale/device/engine.hpp"
 #include "recorder.hpp"
 #include "steps.hpp"
@@ -17,15 +15,15 @@
 namespace chorale::cuda {
 
 /// The machine that semantics.hpp runs on here: it does nothing, and notes what a thread block is to do.
-class RecordingMachine {
+class RecordingMachine : public interpreter::Recording {
  public:
   RecordingMachine(const image::Image& image, const TapePlaces& places, PacketForm packet, bool even,
                    const std::vector<uint32_t>& waiters)
-      : image_(image), places_(places), packet_(packet), even_(even), waiters_(waiters) {}
+      : Recording(image, packet, even), places_(places), waiters_(waiters) {}
 
   std::vector<Step>& steps() { return steps_; }
   size_t counts() const { return slots_.size(); }
-  void begin(uint32_t block) { first_record_ = image_.blocks[block].first; }
+  using Recording::begin;
 
   /// What the block has handed to the proxy is to have left its place when the launch ends: the caller may
   /// overwrite it then. It counts as part of the last operation.
@@ -35,41 +33,11 @@ class RecordingMachine {
     for (const uint32_t channel : pushed_) add_drain(step, channel);
   }
 
-  const image::Image& image() const { return image_; }
-  uint32_t flag() const { return 0; }
-  const Deadline* deadline() const { return nullptr; }
-  uint64_t bank(uint64_t bytes) const { return even_ ? bytes : 0; }
-  uint64_t packet_bank(uint64_t bytes) const { return bank(bytes); }
-
   char* base(uint32_t buffer) const {
     if (buffer == 0) return reinterpret_cast<char*>(TapePlace::in);
     if (buffer == 1) return reinterpret_cast<char*>(TapePlace::out);
     return image_.buffers[buffer].base;
   }
-
-  image::Range range(uint64_t bytes, const op::Slice& slice) const {
-    return image::range_of(bytes, turn_first_, turn_bytes_, slice.index, slice.size, image_.alignment);
-  }
-  void turn(uint64_t first, uint64_t bytes) {
-    turn_first_ = first;
-    turn_bytes_ = bytes;
-  }
-
-  template <class T, class Item>
-  T* list(uint32_t n, const Item& item) {
-    auto items = std::make_shared<std::vector<T>>();
-    for (uint32_t at = 0; at < n; ++at) items->push_back(item(at));
-    lists_.push_back(items);
-    return items->data();
-  }
-  void release_lists() { lists_.clear(); }
-
-  template <class F>
-  Stop with_packet(const F& f) const {
-    return interpreter::with_packet_form(packet_, f);
-  }
-
-  void enter(uint32_t record) { op_ = record - first_record_; }
 
   // -- Data
   // ---------------------------------------------------------------------------------------------------
@@ -133,7 +101,7 @@ class RecordingMachine {
       const bool shared = waiters_[channel] > 1;
       const uint32_t slot = shared ? 0 : slots_.try_emplace(channel, uint32_t(slots_.size())).first->second;
       item(step).await = {places_.signals + channel, shared ? places_.expected + channel : nullptr, slot,
-                          image_.channels[channel].peer, op_};
+                          image_.channels[channel].peer, record()};
     }
     return Stop::none;
   }
@@ -212,7 +180,7 @@ class RecordingMachine {
   Step& other(TapeKind kind) {
     Step& step = steps_.emplace_back();
     step.step.kind = kind;
-    step.step.op = op_;
+    step.step.op = record();
     return step;
   }
 
@@ -273,17 +241,11 @@ class RecordingMachine {
     add_sinks(step, sinks.b);
   }
 
-  const image::Image& image_;
   const TapePlaces& places_;
-  const PacketForm packet_;
-  const bool even_;
   const std::vector<uint32_t>& waiters_;
   std::vector<Step> steps_;
-  std::vector<std::shared_ptr<void>> lists_;
   std::map<uint32_t, uint32_t> slots_;  ///< of this block's counts, by channel
   std::set<uint32_t> pushed_;           ///< channels with data that the block has not waited for
-  uint32_t first_record_ = 0, op_ = 0;
-  uint64_t turn_first_ = 0, turn_bytes_ = 0;
 };
 
 }  // namespace chorale::cuda
