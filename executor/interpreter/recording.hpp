@@ -52,7 +52,7 @@ class Recording {
   void begin(uint32_t block) { first_record_ = image_.blocks[block].first; }
   uint32_t record() const { return record_; }  ///< of its block
 
-  const image::Image& image_;
+  const image::Image image_;
 
  private:
   const PacketForm packet_;

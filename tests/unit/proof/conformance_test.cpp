@@ -9,8 +9,7 @@
 #include "compiler/proof/memory.hpp"
 #include "compiler/roles.hpp"
 #include "executor/interpreter/bind.hpp"
-#include "executor/interpreter/packet_form.hpp"
-#include "executor/interpreter/semantics.hpp"
+#include "executor/interpreter/recording.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale::proof {
@@ -58,41 +57,21 @@ char* base_of(uint32_t rank, uint32_t kind) {
   return reinterpret_cast<char*>((rank * spaces_per_rank + kind + 1) * base_bytes);
 }
 
-class WritingMachine {
+class WritingMachine : public interpreter::Recording {
  public:
   explicit WritingMachine(const interpreter::BoundImage& image)
-      : image_(image.view()), memory_channels_(image.memory_channels) {}
+      : Recording(image.view(), PacketForm::ll8, false), memory_channels_(image.memory_channels) {}
 
   std::vector<Done> done;
 
-  const image::Image& image() const { return image_; }
-  uint32_t flag() const { return 1; }
-  const Deadline* deadline() const { return nullptr; }
-  uint64_t bank(uint64_t) const { return 0; }
-  uint64_t packet_bank(uint64_t) const { return 0; }
   char* base(uint32_t buffer) const {
     return base_of(image_.buffers[buffer].rank, image_.buffers[buffer].kind);
   }
-  image::Range range(uint64_t bytes, const op::Slice& slice) const {
-    return image::range_of(bytes, turn_first_, turn_bytes_, slice.index, slice.size, image_.alignment);
-  }
-  void turn(uint64_t first, uint64_t bytes) {
-    turn_first_ = first;
-    turn_bytes_ = bytes;
-  }
-  template <class T, class Item>
-  T* list(uint32_t n, const Item& item) {
-    auto items = std::make_shared<std::vector<T>>();
-    for (uint32_t at = 0; at < n; ++at) items->push_back(item(at));
-    lists_.push_back(items);
-    return items->data();
-  }
-  void release_lists() { lists_.clear(); }
+  /// Packets of other forms carry the same.
   template <class F>
   Stop with_packet(const F& f) const {
     return f(TypeTag<LL8>{});
   }
-  void enter(uint32_t) {}
   template <Role... R>
   Stop reach(const op::Places<R>&...) const {
     return Stop::none;
@@ -233,10 +212,7 @@ class WritingMachine {
       touch(one, pieces::memory(*this, of, place, part.first), part.end - part.first, write);
   }
 
-  image::Image image_;
   uint32_t memory_channels_;
-  uint64_t turn_first_ = 0, turn_bytes_ = 0;
-  std::vector<std::shared_ptr<void>> lists_;
 };
 
 /// What the steps of rank 0's first thread block are, in bytes.
