@@ -7,11 +7,13 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <sstream>
 #include <thread>
 
 #include "chorale/adversary.hpp"
 #include "chorale/json.hpp"
 #include "tools/command.hpp"
+#include "tools/mutation/judged.hpp"
 #include "tools/mutation/reasons.hpp"
 #include "tools/mutation/report.hpp"
 #include "tools/programs.hpp"
@@ -27,6 +29,7 @@ struct Options {
   uint32_t sample = 0, schedules = 1000, threads = 0;
   uint64_t seed = 1;
   std::string json, markdown, holes;
+  bool resume = false;
 };
 
 Choice choice_of(const Options& options) {
@@ -103,23 +106,39 @@ std::string hole_path(const std::string& folder, const std::string& plan, const 
                      mutant.at.threadblock, mutant.at.op);
 }
 
+/// What an earlier run has left in a file, if there is one.
+std::string read_lines(const std::string& path) {
+  const std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
 Exit mutate_all(const Options& options) {
-  const Choice choice = choice_of(options);
+  if (options.resume && options.json.empty())
+    throw Failure(Exit::command_wrong, "--resume goes on with the lines of a file", "name it with --json");
+  Choice choice = choice_of(options);
   const Judge judge = make_judge(options);
+  const std::string before = options.resume ? read_lines(options.json) : std::string();
+  const Judged judged(before);
   std::ofstream lines;
   if (!options.json.empty()) {
-    lines.open(options.json);
+    lines.open(options.json, options.resume ? std::ios::app : std::ios::out);
     if (!lines) throw Failure(Exit::command_wrong, "cannot write " + options.json);
+    // What was stopped in the middle of a line left it there.
+    if (!before.empty() && before.back() != '\n') lines << '\n';
   }
   Tally tally;
   for (const std::string& path : options.paths) {
     const std::string name = std::filesystem::path(path).stem().string();
     const Plan plan = load_plan(path);
-    if (const std::optional<std::string> why = unfit(plan, judge)) {
+    const std::optional<std::string> why = judged.begun(name) ? std::nullopt : unfit(plan, judge);
+    if (why) {
       tally.leave_out(name, *why);
       std::cerr << name << ": left out, " << *why << '\n';
       continue;
     }
+    choice.recall = [&](Mutant& mutant) { return judged.recall(name, mutant); };
     const std::vector<Mutant> mutants =
         mutate(plan, choice, judge, [&](const Mutant& mutant, const Plan& mutated) {
           if (lines.is_open()) lines << json_line(name, mutant) << '\n' << std::flush;
@@ -155,6 +174,9 @@ Action command::mutate(CLI::App& app) {
       ->type_name("N");
   app.add_option("--threads", options->threads, "Default: one for each core")->type_name("N");
   app.add_option("--json", options->json, "Write a line for each mutant as it is judged")->type_name("FILE");
+  app.add_flag(
+      "--resume", options->resume,
+      "Go on where the same command was stopped: what has a line in the file of --json is not judged again");
   app.add_option("--holes", options->holes,
                  "Write the plans of holes into this folder, for chorale run --adversarial --seed")
       ->type_name("FOLDER");

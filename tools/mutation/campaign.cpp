@@ -100,6 +100,7 @@ std::vector<Mutant> mutate(const Plan& plan, const Choice& choice, const Judge& 
         mutant.line = plan.line_of(
             plan.gpus[job.site.at.rank].threadblocks[job.site.at.threadblock].ops[job.site.at.op]);
       }
+      if (choice.recall && choice.recall(mutant)) continue;
       Edit edit(copy);
       job.site.change(edit);
       judge_one(plan, copy, judge, mutant);

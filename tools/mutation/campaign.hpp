@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sites.hpp"
@@ -17,6 +18,9 @@ enum class Fate : uint8_t {
   hole,      ///< no check finds it, and a schedule fails: the checks are wrong
   crashed,   ///< what should have judged it threw an exception
 };
+
+/// By Fate, as in the lines of a run.
+inline constexpr std::string_view fate_names[] = {"killed", "survived", "hole", "crashed"};
 
 /// A mutant and its fate.
 struct Mutant {
@@ -54,10 +58,13 @@ struct Choice {
   uint32_t sample = 0;  ///< of the sites of an operator in a plan, at most so many; 0: all
   uint64_t seed = 1;    ///< of the choice
   uint32_t threads = 1;
+  /// Fills in what became of a mutant that was judged before. Called by several threads at once.
+  std::function<bool(Mutant&)> recall = {};
 };
 
 /// The mutants of a plan that are plans of their own: neither equal to it nor to each other. `progress` gets
-/// each as it has been judged, and its plan, one at a time. The plan is right to begin with.
+/// each as it has been judged, and its plan, one at a time, but not those that were judged before. The plan
+/// is right to begin with.
 std::vector<Mutant> mutate(const Plan&, const Choice&, const Judge&,
                            const std::function<void(const Mutant&, const Plan&)>& progress = {});
 

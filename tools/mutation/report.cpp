@@ -10,8 +10,6 @@
 namespace chorale::mutation {
 namespace {
 
-constexpr const char* fate_names[] = {"killed", "survived", "hole", "crashed"};
-
 /// Checks in the order in which they run.
 constexpr const char* checks_in_order[] = {
 #define CHECK(name, summary) #name,
@@ -48,7 +46,7 @@ std::string json_line(const std::string& plan, const Mutant& mutant) {
   };
   if (!mutant.what.empty()) line["what"] = mutant.what;
   if (mutant.line.line) line["at"] = mutant.line.file + ":" + std::to_string(mutant.line.line);
-  line["fate"] = fate_names[size_t(mutant.fate)];
+  line["fate"] = std::string(fate_names[size_t(mutant.fate)]);
   if (!mutant.by.empty()) line["by"] = mutant.by;
   if (mutant.fate == Fate::hole) line["seed"] = mutant.seed;
   if (!mutant.text.empty()) line["text"] = mutant.text;

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "mutants.hpp"
+#include "tools/mutation/judged.hpp"
 #include "tools/mutation/report.hpp"
 
 namespace chorale::mutation {
@@ -110,6 +111,28 @@ TEST(Campaign, TellsWhatBecameOfAMutant) {
   EXPECT_EQ(
       json_line("p", judged(judge)),
       R"({"plan":"p","operator":"drop_nop","rank":0,"threadblock":0,"op":0,"fate":"crashed","text":"lost"})");
+}
+
+// A run that was stopped, even within a line, goes on with what is left.
+TEST(Campaign, GoesOnWhereItWasStopped) {
+  const Plan plan = shipped("allgather_ring_2");
+  Choice choice{.operators = all_operators(), .sample = 1};
+  std::vector<std::string> lines;
+  for (const Mutant& mutant : mutate(plan, choice, namer()))
+    lines.push_back(json_line("ring", mutant) + "\n");
+  const size_t half = lines.size() / 2;
+  std::string left;
+  for (size_t at = 0; at < half; ++at) left += lines[at];
+  const Judged judged(left + lines[half].substr(0, lines[half].size() - 2));
+  EXPECT_TRUE(judged.begun("ring"));
+  EXPECT_FALSE(judged.begun("other"));
+
+  size_t again = 0;
+  choice.recall = [&](Mutant& mutant) { return judged.recall("ring", mutant); };
+  const std::vector<Mutant> all = mutate(plan, choice, namer(), [&](const Mutant&, const Plan&) { ++again; });
+  EXPECT_EQ(again, lines.size() - half);
+  ASSERT_EQ(all.size(), lines.size());
+  for (size_t at = 0; at < all.size(); ++at) EXPECT_EQ(json_line("ring", all[at]) + "\n", lines[at]);
 }
 
 TEST(Report, CountsByOperatorCheckAndReason) {

@@ -1,0 +1,49 @@
+#include "judged.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "report.hpp"
+
+namespace chorale::mutation {
+namespace {
+
+std::string identity(const std::string& plan, std::string_view of, const OpPlace& at,
+                     const std::string& what) {
+  return fmt::format("{} {} {}.{}.{} {}", plan, of, at.rank, at.threadblock, at.op, what);
+}
+
+}  // namespace
+
+Judged::Judged(std::string_view text) {
+  for (size_t end = text.find('\n'); end != text.npos; end = text.find('\n')) {
+    const std::string_view line(text.substr(0, end));
+    text.remove_prefix(end + 1);
+    const nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
+    if (!object.is_object()) continue;
+    const auto word = [&](const char* key) { return object.value(key, std::string()); };
+    const std::string plan = word("plan"), fate = word("fate");
+    const auto known = std::find(std::begin(fate_names), std::end(fate_names), fate);
+    if (known == std::end(fate_names)) continue;
+    const OpPlace at{object.value("rank", 0u), object.value("threadblock", 0u), object.value("op", 0u)};
+    plans_.insert(plan);
+    mutants_[identity(plan, word("operator"), at, word("what"))] = {
+        Fate(known - std::begin(fate_names)), word("by"), word("text"), object.value("seed", uint64_t(0))};
+  }
+}
+
+bool Judged::recall(const std::string& plan, Mutant& mutant) const {
+  const auto found = mutants_.find(identity(plan, mutant.of->name, mutant.at, mutant.what));
+  if (found == mutants_.end()) return false;
+  const Fated& fated = found->second;
+  mutant.fate = fated.fate;
+  mutant.by = fated.by;
+  mutant.text = fated.text;
+  mutant.seed = fated.seed;
+  return true;
+}
+
+}  // namespace chorale::mutation
