@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "chorale/proof.hpp"
+#include "compiler/host/json.hpp"
 
 namespace chorale {
 namespace {
@@ -56,6 +57,11 @@ uint64_t top_hash(const Plan& plan) {
       hash.add({parts.size()});
       for (const Contribution& part : parts) hash.add({part.rank, part.chunk});
     }
+  }
+  if (own.host) {
+    std::string text;
+    host::write_schedule(text, *own.host, {});
+    hash.add_text(text);
   }
   return hash.value();
 }

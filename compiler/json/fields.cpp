@@ -1,5 +1,7 @@
 #include "fields.hpp"
 
+#include <charconv>
+
 #include "chorale/did_you_mean.hpp"
 #include "chorale/json.hpp"
 
@@ -112,6 +114,21 @@ void Fields::none(std::span<const std::string_view> known) const {
                                         alternatives(known) +
                                         (key.size() < 60 ? did_you_mean(key, known) : ""));
   }
+}
+
+SourceLine source_line(const Node& node) {
+  SourceLine line;
+  const std::string& text = node.text();
+  const size_t colon = text.rfind(':');
+  const char* end = text.data() + text.size();
+  const char* digits = colon == text.npos ? end : text.data() + colon + 1;
+  const auto [stop, error] = std::from_chars(digits, end, line.line);
+  if (digits == end || stop != end || error != std::errc()) node.refuse("\"<file>:<line>\"");
+  // "a.cpp:007" would be written differently.
+  if (std::to_string(line.line) != std::string_view(digits, end - digits))
+    node.refuse("a line without leading zeros");
+  line.file = text.substr(0, colon);
+  return line;
 }
 
 std::string alternatives(std::span<const std::string_view> words) {

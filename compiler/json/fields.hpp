@@ -61,6 +61,9 @@ class Fields {
   size_t count_ = 0;
 };
 
+/// "<file>:<line>"
+SourceLine source_line(const Node&);
+
 /// `first`, `second` or `third`
 std::string alternatives(std::span<const std::string_view> words);
 

@@ -1,7 +1,6 @@
 // Reading a plan: everything but its operations.
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +10,7 @@
 
 #include "cbor.hpp"
 #include "chorale/json.hpp"
+#include "compiler/host/json.hpp"
 #include "reader.hpp"
 
 namespace chorale {
@@ -115,19 +115,6 @@ void read_gpu(Plan& plan, Gpu& gpu, const Node& node) {
   gpu.extra = fields.rest(plan);
 }
 
-void read_source_line(SourceLine& line, const Node& node) {
-  const std::string& text = node.text();
-  const size_t colon = text.rfind(':');
-  const char* end = text.data() + text.size();
-  const char* digits = colon == text.npos ? end : text.data() + colon + 1;
-  const auto [stop, error] = std::from_chars(digits, end, line.line);
-  if (digits == end || stop != end || error != std::errc()) node.refuse("\"<file>:<line>\"");
-  // "a.cpp:007" would be written differently.
-  if (std::to_string(line.line) != std::string_view(digits, end - digits))
-    node.refuse("a line without leading zeros");
-  line.file = text.substr(0, colon);
-}
-
 void read_contribution(Contribution& part, const Node& node) {
   if (node.items() != 2) node.refuse("a pair of rank and chunk");
   part.rank = node.item(0).number32();
@@ -159,10 +146,10 @@ void read_extension(Plan& plan, const Node& node) {
   if (const std::optional<Node> bounded = fields.find("bounded_proof"))
     own.bounded_proof = bounded->boolean();
   if (const std::optional<Node> lines = fields.find("source"))
-    read_list(*lines, plan.source, read_source_line);
-  for (const auto& [key, text] : {std::pair("verified", &own.verified), std::pair("host", &own.host)}) {
-    if (const std::optional<Node> kept = fields.find(key)) dump(*text, kept->value);
-  }
+    read_list(*lines, plan.source, [](SourceLine& line, const Node& item) { line = source_line(item); });
+  if (const std::optional<Node> kept = fields.find("verified")) dump(own.verified, kept->value);
+  if (const std::optional<Node> schedule = fields.find("host"))
+    own.host = std::make_shared<host::Schedule>(host::read_schedule(*schedule));
   own.extra = fields.rest(plan);
 }
 

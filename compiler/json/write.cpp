@@ -6,6 +6,7 @@
 
 #include "../roles.hpp"
 #include "chorale/json.hpp"
+#include "compiler/host/json.hpp"
 #include "json.hpp"
 
 namespace chorale {
@@ -279,7 +280,7 @@ void Writer::extension() {
   const bool rooted = plan_.collective == "broadcast" || own.root;
   const bool segmented = own.input_segments || own.output_segments;
   const bool any = rooted || segmented || !own.requirements.empty() || !own.post.empty() ||
-                   !plan_.source.empty() || own.bounded_proof || !own.verified.empty() || !own.host.empty() ||
+                   !plan_.source.empty() || own.bounded_proof || !own.verified.empty() || own.host ||
                    own.extra;
   if (!any) return;
   put(text, ",\n  \"chorale\": {\n    \"version\": \"1.0\"");
@@ -304,14 +305,14 @@ void Writer::extension() {
     lines(plan_.source, "    ",
           [&](const SourceLine& line) { quote(text, line.file + ":" + std::to_string(line.line)); });
   }
-  // Both are parsed and written again, so that a second round trip finds nothing to change.
+  // It is parsed and written again, so that a second round trip finds nothing to change.
   if (!own.verified.empty()) {
     put(text, ",\n    \"verified\": ");
     json::dump(text, json::parse(own.verified));
   }
-  if (!own.host.empty()) {
+  if (own.host) {
     put(text, ",\n    \"host\": ");
-    json::dump(text, json::parse(own.host));
+    host::write_schedule(text, *own.host, "    ");
   }
   extra_line(own.extra, "    ");
   put(text, "\n  }");

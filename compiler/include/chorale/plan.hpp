@@ -8,15 +8,21 @@
 /// plan is bound to a message size.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "chorale/source_line.hpp"
 #include "chorale/types.hpp"
 
 namespace chorale {
+
+namespace host {
+struct Schedule;
+}
 
 enum class BufferKind : uint8_t { input, output, scratch };
 /// By BufferKind: the words of diagnostics and the letters of plan files.
@@ -250,12 +256,6 @@ struct Gpu {
   SwitchGroup switch_group(uint32_t id) const;
 };
 
-struct SourceLine {
-  std::string file;
-  uint32_t line = 0;
-  bool operator==(const SourceLine&) const = default;
-};
-
 /// Chunk `chunk` of rank `rank`'s input.
 struct Contribution {
   uint32_t rank = 0;
@@ -279,8 +279,10 @@ struct Extension {
   std::vector<std::vector<std::vector<Contribution>>> post;
   /// Thread blocks may compete for semaphores and channels; only a bounded number of orders is then proved.
   bool bounded_proof = false;
-  std::string verified, host;  ///< JSON texts, kept but for their spaces; empty: absent
-  uint32_t extra = 0;          ///< unknown keys, as Op::extra
+  std::string verified;  ///< JSON text, kept but for its spaces; empty: absent
+  /// What lanes of the host do; the thread blocks are then those of its own launches. Null: no schedule.
+  std::shared_ptr<const host::Schedule> host;
+  uint32_t extra = 0;  ///< unknown keys, as Op::extra
 };
 
 struct Plan {

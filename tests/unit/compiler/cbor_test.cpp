@@ -49,15 +49,15 @@ void survives(const Plan& plan, const std::string& name) {
 TEST(Cbor, OneOfEverythingSurvivesARoundTrip) {
   Plan plan = rich();
   // Its digits are JSON's alone: CBOR has the value.
-  EXPECT_EQ(read(cbor_of(plan)).extension.host, R"({"lanes":[1500.0,-2,null,true]})");
-  plan.extension.host = R"({"lanes":[1500.0,-2,-9223372036854775808,18446744073709551615,null,true]})";
+  EXPECT_EQ(read(cbor_of(plan)).extension.verified, R"({"lanes":[1500.0,-2,null,true]})");
+  plan.extension.verified = R"({"lanes":[1500.0,-2,-9223372036854775808,18446744073709551615,null,true]})";
   survives(read(write(plan)), "rich");
 }
 
 /// Keys that the format does not know are kept, also where they have the name of one that it knows elsewhere.
 TEST(Cbor, AKeyOfAGpuMeansNothingAroundTheGpus) {
   Plan plan = rich();
-  plan.extension.host.clear();
+  plan.extension.verified.clear();
   std::string text = write(plan);
   text.insert(text.find('{') + 1, R"("threadblocks":[{"id":0}],)");
   survives(read(text), "a plan with thread blocks of its own");

@@ -63,7 +63,7 @@ TEST(Json, OneOfEverythingSurvivesARoundTrip) {
   EXPECT_EQ(again.name, plan.name);
   EXPECT_EQ(again.source, plan.source);
   EXPECT_EQ(again.extension.post, plan.extension.post);
-  EXPECT_EQ(again.extension.host, R"({"lanes":[1.5e3,-2,null,true]})");
+  EXPECT_EQ(again.extension.verified, R"({"lanes":[1.5e3,-2,null,true]})");
   EXPECT_EQ(again.line_of(again.gpus[0].threadblocks[0].ops[0]).line, 2u);
   EXPECT_EQ(again.gpus[0].threadblocks[0].ops[5].body, 2u);
 }

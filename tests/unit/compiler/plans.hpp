@@ -52,7 +52,7 @@ inline Plan rich() {
   plan.extension.requirements = {"reduce_op"};
   plan.extension.input_segments = plan.extension.output_segments = 8;
   plan.extension.post = {{{{0, 1}, {1, 1}}, {}}, {{{1, 7}}}};
-  plan.extension.host = "{ \"lanes\" : [1.5e3, -2, null, true] }";
+  plan.extension.verified = "{ \"lanes\" : [1.5e3, -2, null, true] }";
   return plan;
 }
 

@@ -1,0 +1,27 @@
+#pragma once
+/// \file
+/// Host schedules in plan files: the section "host" of the key "chorale".
+
+#include <string>
+
+#include "chorale/host/schedule.hpp"
+#include "compiler/json/fields.hpp"
+
+namespace chorale::host {
+
+/// The keys of operations, by Field. Two fields of one operation never share a key.
+inline constexpr std::string_view field_keys[] = {
+    "lane",  "t",    "dst",  "src",    "writes", "reads", "peer",  "tag",   "via",   "do",
+    "token", "kind", "root", "reduce", "plan",   "fn",    "attrs", "value", "on",    "lanes",
+    "i",     "lo",   "hi",   "p",      "body",   "then",  "else",  "flag",  "index", "text"};
+
+/// \throws PlanError
+Schedule read_schedule(const json::Node&);
+
+/// Appends the object; `indent` is that of the line on which it begins. One operation per line.
+void write_schedule(std::string& out, const Schedule&, const std::string& indent);
+
+/// One operation on one line, without its bodies and its author's line.
+std::string write_op(const Schedule&, const Op&);
+
+}  // namespace chorale::host

@@ -1,0 +1,80 @@
+#pragma once
+/// \file
+/// Whole-number expressions of host schedules: indices, extents, peers, conditions.
+///
+/// `/` rounds down and `%` is never negative, so that (rank - i) % ranks needs no correction. Comparisons and
+/// conditions are 0 or 1; anything but 0 counts as true.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace chorale::host {
+
+enum class ExprKind : uint8_t {
+  constant,
+  symbol,
+#define EXPR(name, mnemonic) name,
+#include "chorale/host/exprs.def"
+};
+
+/// The word of an operator in plan files and dumps, such as "+"; "" for constants and symbols.
+std::string_view mnemonic(ExprKind);
+
+/// An expression of one Exprs; the default is the constant 0.
+struct Expr {
+  uint32_t id = 0;
+  bool operator==(const Expr&) const = default;
+};
+
+struct ExprNode {
+  ExprKind kind = ExprKind::constant;
+  Expr left, right;   ///< operators
+  int64_t value = 0;  ///< constant: its value; symbol: position in Exprs::symbols()
+  auto operator<=>(const ExprNode& other) const {
+    const auto key = [](const ExprNode& node) {
+      return std::tuple(node.kind, node.left.id, node.right.id, node.value);
+    };
+    return key(*this) <=> key(other);
+  }
+  bool operator==(const ExprNode&) const = default;
+};
+
+/// Expressions that share their parts; equal expressions have equal ids.
+class Exprs {
+ public:
+  Exprs();
+
+  Expr constant(int64_t value);
+  /// "rank", "ranks", "lanes", a parameter, or the variable of a loop.
+  Expr symbol(std::string_view name);
+  Expr binary(ExprKind, Expr left, Expr right);
+
+  const ExprNode& operator[](Expr expr) const { return nodes_[expr.id]; }
+  const std::vector<std::string>& symbols() const { return symbols_; }
+
+ private:
+  Expr intern(const ExprNode&);
+
+  std::vector<ExprNode> nodes_;
+  std::map<ExprNode, uint32_t> ids_;
+  std::vector<std::string> symbols_;
+};
+
+/// Values of symbols, by name. Loops shadow and restore.
+using Values = std::map<std::string, int64_t, std::less<>>;
+
+/// The value of an expression, or why it has none.
+struct Evaluated {
+  int64_t value = 0;
+  std::string problem;  ///< "divides by zero"; empty: there is a value
+  explicit operator bool() const { return problem.empty(); }
+};
+Evaluated evaluate(const Exprs&, Expr, const Values&);
+
+/// Fully parenthesised, as in dumps: "( ( rank + i ) % ranks )"; constants and symbols as they are.
+std::string text(const Exprs&, Expr);
+
+}  // namespace chorale::host

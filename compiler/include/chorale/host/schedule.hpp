@@ -1,0 +1,199 @@
+#pragma once
+/// \file
+/// Host schedules: programs of lanes (CUDA streams, or threads of the CPU), transfers and calls, in which
+/// transfers overlap with compute. One program for all ranks and any number of them.
+///
+/// A view names storage, several operations may write it; that they are in order is for the checks to prove.
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "chorale/host/expr.hpp"
+#include "chorale/source_line.hpp"
+#include "chorale/types.hpp"
+
+namespace chorale::host {
+
+/// How one axis of a tensor is spread. `ranks`: a slice per rank, of which each holds its own as index 0.
+/// `lanes`: whole on every rank, and a slice for each turn of the loop that the compiler makes.
+enum class Tag : uint8_t { whole, ranks, lanes };
+/// Where a temporary lives. `window`: peers reach it.
+enum class Space : uint8_t { local, window, host };
+enum class Role : uint8_t { in, out, temp };
+/// How the bytes of a transfer travel. `automatic`: the executor chooses when it binds.
+enum class Mover : uint8_t { automatic, ce_put, ce_get, kernel, staged, port, plan };
+
+/// By Tag, Space, Role and Mover, as in plan files and dumps.
+inline constexpr std::string_view tag_names[] = {"", "ranks", "lanes"};
+inline constexpr std::string_view space_names[] = {"local", "window", "host"};
+inline constexpr std::string_view role_names[] = {"in", "out", "temp"};
+inline constexpr std::string_view mover_names[] = {"automatic", "ce_put", "ce_get", "kernel",
+                                                   "staged",    "port",   "plan"};
+
+struct Axis {
+  Expr extent;  ///< of all ranks together
+  Tag tag = Tag::whole;
+};
+
+/// Row-major, the last axis contiguous. An axis that is spread over the ranks has extent 1 here.
+struct Tensor {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<Axis> axes;
+  Role role = Role::temp;
+  Space space = Space::local;
+  bool zero = false;  ///< a temporary is zero when the schedule is bound
+  uint32_t at = 0;    ///< author's line: position in Schedule::source plus one; 0 unknown
+};
+
+/// Part of an axis: elements [lo, lo + len), or the one element `lo`, and then the axis is gone.
+struct Select {
+  uint8_t axis = 0;
+  Expr lo;
+  std::optional<Expr> len;
+};
+
+/// A box of a tensor: whole axes, but for those selected. Selects are in the order of their axes.
+struct View {
+  uint32_t tensor = 0;  ///< position in Schedule::tensors
+  std::vector<Select> selects;
+};
+
+struct Lane {
+  enum class Kind : uint8_t { main, pool, named };
+  Kind kind = Kind::main;  ///< main: the caller's
+  Expr index;              ///< pool: which one of `lanes`
+  uint32_t name = 0;       ///< named: position in Schedule::lanes
+  bool operator==(const Lane&) const = default;
+};
+
+/// Two-sided. The k-th send of a rank to a peer with a tag meets the k-th receive there, in program order.
+struct Transfer {
+  bool is_send = false;
+  View view;
+  Expr peer;
+  uint32_t tag = 0;
+  Mover mover = Mover::automatic;
+  uint32_t at = 0;
+};
+
+enum class OpKind : uint8_t {
+#define HOST_OP(name, word, summary, fields) name,
+#include "chorale/host/ops.def"
+};
+
+/// What an operation carries; each is a key of plan files.
+enum class Field : uint8_t {
+  Lane,        ///< "lane": Op::lane, on which it runs; absent: the caller's
+  Tensor,      ///< "t": Op::writes[0], the whole tensor
+  Dst,         ///< "dst": one view of Op::writes; of recv, the view of its transfer
+  Src,         ///< "src": one view of Op::reads; of send, the view of its transfer
+  Writes,      ///< "writes"
+  Reads,       ///< "reads"
+  Peer,        ///< "peer": Op::peer; of send and recv, that of the transfer
+  Tag,         ///< "tag": of the transfer; absent: 0
+  Via,         ///< "via": of the transfer; absent: automatic
+  Transfers,   ///< "do": Op::transfers
+  Token,       ///< "token": Op::token, or [token, index]
+  Collective,  ///< "kind": Op::name, one of collective_names
+  Root,        ///< "root": Op::peer; absent: 0
+  Reduce,      ///< "reduce": Op::reduce; absent: sum
+  Plan,        ///< "plan": Op::name
+  Function,    ///< "fn": Op::name
+  Attributes,  ///< "attrs": Op::attributes
+  Value,       ///< "value": Op::value
+  On,          ///< "on": Op::lanes
+  Lanes,       ///< "lanes": Op::lanes
+  Variable,    ///< "i": Op::name
+  Lo,          ///< "lo": Op::lo
+  Hi,          ///< "hi": Op::hi
+  Predicate,   ///< "p": Op::value
+  Body,        ///< "body": Op::body
+  Then,        ///< "then": Op::body
+  Else,        ///< "else": Op::orelse; absent: empty
+  Flag,        ///< "flag": Op::flag
+  Index,       ///< "index": Op::index; absent: 0
+  Text,        ///< "text": Op::name
+};
+
+inline constexpr std::string_view collective_names[] = {"allgather", "allreduce", "reducescatter",
+                                                        "broadcast", "reduce",    "alltoall"};
+
+/// One operation. Which members count is said by the fields of its kind.
+struct Op {
+  OpKind kind = OpKind::mark;
+  Lane lane;
+  std::vector<View> writes, reads;
+  std::vector<Transfer> transfers;  ///< send and recv have one
+  uint32_t token = 0;               ///< group and collective make it, wait takes it
+  Expr index;                       ///< of a token or a flag, so that turns of a loop have their own
+  std::vector<Lane> lanes;
+  std::string name;
+  std::map<std::string, Expr> attributes;
+  Expr peer, value, lo, hi;
+  ReduceOp reduce = ReduceOp::sum;
+  uint32_t flag = 0;  ///< position in Schedule::flags
+  std::vector<Op> body, orelse;
+  uint32_t at = 0;  ///< author's line: position in Schedule::source plus one; 0 unknown
+};
+
+/// One row of the op table.
+struct OpInfo {
+  std::string_view name, summary;  ///< name: the word of plan files
+  std::span<const Field> fields;
+  bool has(Field field) const {
+    for (const Field one : fields)
+      if (one == field) return true;
+    return false;
+  }
+};
+const OpInfo& info(OpKind);
+std::span<const OpInfo> op_table();  ///< by OpKind
+
+/// A flag that ranks post at each other and take. `binary`: 0 or 1, cleared by who takes it. `counter`: grows
+/// by one with every post; the value that is waited for would be recorded once in a graph.
+struct Flag {
+  enum class Kind : uint8_t { binary, counter };
+  std::string name;
+  Kind kind = Kind::binary;
+  uint32_t at = 0;
+};
+inline constexpr std::string_view flag_kind_names[] = {"binary", "counter"};
+
+/// A function of the application: how many views it writes and reads.
+struct Function {
+  std::string name;
+  uint32_t writes = 1, reads = 1;
+};
+
+/// A whole number that is settled when the schedule is bound.
+struct Param {
+  std::string name;
+  std::optional<int64_t> value;  ///< unless another is given
+};
+
+struct Schedule {
+  Exprs exprs;
+  std::vector<Param> params;
+  std::vector<std::string> lanes;  ///< the named ones
+  Expr pool;                       ///< how many pool lanes there are: the symbol `lanes`
+  std::map<std::string, std::string>
+      made_with;  ///< what the compiler was told: order, style ...; for readers
+  std::vector<Flag> flags;
+  std::vector<Tensor> tensors;
+  std::vector<Function> functions;
+  std::vector<Op> layout;          ///< what it computes, as whole tensors: the layout form; may be empty
+  std::vector<Op> body;            ///< how
+  std::vector<SourceLine> source;  ///< authors' lines that `at` points to
+
+  SourceLine line_of(uint32_t at) const { return at ? source[at - 1] : SourceLine{}; }
+  /// The position of a tensor; tensors.size() if there is none.
+  uint32_t find_tensor(std::string_view name) const;
+};
+
+}  // namespace chorale::host

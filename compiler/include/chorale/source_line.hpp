@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace chorale {
+
+/// A line of an author's program.
+struct SourceLine {
+  std::string file;
+  uint32_t line = 0;
+  bool operator==(const SourceLine&) const = default;
+};
+
+}  // namespace chorale

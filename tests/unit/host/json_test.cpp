@@ -1,0 +1,77 @@
+// Host schedules in plan files.
+
+#include "chorale/json.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "chorale/host/schedule.hpp"
+#include "tests/unit/host/text.hpp"
+
+namespace chorale::host {
+namespace {
+
+TEST(HostJson, OneOfEverythingSurvivesARoundTrip) {
+  const std::string text = plan_with(one_of_everything());
+  const Plan plan = read(text);
+  ASSERT_TRUE(plan.extension.host);
+  EXPECT_EQ(write(plan), text);
+  std::ostringstream binary;
+  write_cbor(plan, binary);
+  EXPECT_EQ(write(read(binary.str())), text);
+}
+
+TEST(HostJson, EveryOperationIsInOneOfEverything) {
+  const Plan plan = read(plan_with(one_of_everything()));
+  std::vector<bool> seen(host::op_table().size());
+  const auto walk = [&](auto&& self, const std::vector<host::Op>& ops) -> void {
+    for (const host::Op& op : ops) {
+      seen[size_t(op.kind)] = true;
+      self(self, op.body);
+      self(self, op.orelse);
+    }
+  };
+  walk(walk, plan.extension.host->body);
+  walk(walk, plan.extension.host->layout);
+  for (size_t kind = 0; kind < seen.size(); ++kind) EXPECT_TRUE(seen[kind]) << host::op_table()[kind].name;
+}
+
+TEST(HostJson, MistakesNameTheirPath) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"tensors":[]})", R"(/chorale/host: no "body", expected one)"},
+      {R"({"tensors":[],"body":[{"op":"jump"}]})",
+       "/chorale/host/body/0/op: \"jump\", expected alloc, free, share,"},
+      {R"({"tensors":[],"body":[{"op":"cpoy"}]})", "did you mean 'copy'?"},
+      {R"({"tensors":[],"body":[{"op":"barrier","lane":"comm"}]})",
+       "/chorale/host/body/0/lane: \"comm\", expected the name of a lane"},
+      {R"({"tensors":[],"body":[{"op":"mark","text":"a","txt":1}]})",
+       "/chorale/host/body/0: the unknown key \"txt\", expected op, lane, text or at"},
+      {R"({"tensors":[],"body":[{"op":"for","i":"i","lo":0,"hi":["^",1,2],"body":[]}]})",
+       "/chorale/host/body/0/hi/0: \"^\", expected +, -"},
+      {R"({"tensors":[],"body":[{"op":"for","i":"i","lo":0,"hi":["+",1],"body":[]}]})",
+       "/chorale/host/body/0/hi: a list, expected [operator, left, right]"},
+      {R"({"tensors":[],"body":[{"op":"for","i":"2i","lo":0,"hi":1,"body":[]}]})",
+       "/chorale/host/body/0/i: \"2i\", expected a name of letters, digits and underscores"},
+      {R"({"tensors":[{"name":"a","dtype":"f33","shape":[],"role":"in"}],"body":[]})",
+       "/chorale/host/tensors/0/dtype: \"f33\", expected f32,"},
+      {R"({"tensors":[{"name":"a","dtype":"f32","shape":[4],"role":"in"}],"body":[{"op":"fill","dst":["a",[1,0]],"value":0}]})",
+       "/chorale/host/body/0/dst/1/0: 1, expected at most 0"},
+      {R"({"tensors":[{"name":"a","dtype":"f32","shape":[4],"role":"in"},{"name":"a","dtype":"f32","shape":[4],"role":"in"}],"body":[]})",
+       "/chorale/host/tensors/1/name: \"a\", expected a name that no other tensor has"},
+      {R"({"tensors":[],"body":[],"verison":2})", "/chorale/host: the unknown key \"verison\""},
+      {R"({"tensors":[],"body":[{"op":"mark","text":"a","at":0}]})",
+       "/chorale/host/body/0/at: 0, expected no line: there is no \"source\""},
+  };
+  for (const auto& [host, expected] : cases) {
+    try {
+      read(plan_with(host));
+      ADD_FAILURE() << "accepted: " << host;
+    } catch (const PlanError& error) {
+      EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace chorale::host
