@@ -4,8 +4,9 @@
 #include <chorale/device.hpp>
 
 #include "tests/fused/quantised_all_gather.hpp"
-#include "tests/fused/rms_norm_all_reduce.hpp"
+#include "tests/fused/rms_norm_packets.hpp"
 #include "tests/fused/transpose_all_to_all.hpp"
+#include "tests/fused/transpose_by_peer.hpp"
 
 using namespace chorale;
 
@@ -111,4 +112,12 @@ extern "C" __global__ void fused(TransposeAllToAll<float> transpose, RmsNormAllR
   run(transpose, deadline, out);
   run(normalise, deadline, out);
   run(gather, deadline, out);
+}
+extern "C" __global__ void fused_forms(TransposeTilesByPeer<bf16> tiles, TransposePackets<float> packets,
+                                       RmsNormOneShot<bf16> one_shot, RmsNormTwoShot<float, LL8> two_shot,
+                                       Deadline deadline, Stop* out) {
+  run(tiles, deadline, out);
+  run(packets, deadline, out);
+  run(one_shot, deadline, out);
+  run(two_shot, deadline, out);
 }

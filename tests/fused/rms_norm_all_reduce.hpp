@@ -26,25 +26,13 @@ struct RmsNormConsume {
         own[col] = chorale::narrow<T>(value);
         squares += value * value;
       }
-      squares = add_up(part, squares);
+      squares = chorale::add_up(part, squares);
       const float scale = 1.0f / std::sqrt(squares / float(cols) + epsilon);
       for (uint32_t col = part.rank; col < cols; col += part.size) {
         static_cast<T*>(ctx.out)[ctx.index + row * cols + col] =
             chorale::narrow<T>(chorale::widen(own[col]) * scale * chorale::widen(weight[col]));
       }
     }
-  }
-
-  /// Over the threads of a warp; on the CPU a warp is one thread.
-  CHORALE_FN static float add_up(const chorale::Group& warp, float value) {
-#if defined(__CUDACC__)
-    for (uint32_t other = warp.size / 2; other != 0; other /= 2) {
-      value += __shfl_xor_sync(0xffffffffu, value, int(other));
-    }
-#else
-    (void)warp;
-#endif
-    return value;
   }
 };
 

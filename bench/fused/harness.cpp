@@ -1,0 +1,124 @@
+#include "bench/fused/harness.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+namespace chorale::fused {
+namespace {
+
+constexpr int calls = 50;  ///< in a graph
+
+std::vector<double> from_all(World& world, double mine) {
+  std::vector<double> values;
+  for (const auto& theirs : world.allgather(std::as_bytes(std::span(&mine, 1)))) {
+    std::memcpy(&values.emplace_back(), theirs.data(), sizeof mine);
+  }
+  return values;
+}
+
+/// A graph of calls, of this thread's making only: threads of the library call CUDA meanwhile.
+class Graph {
+ public:
+  Graph(cudaStream_t stream, const Candidate& candidate) {
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "the begin of a capture");
+    for (int call = 0; call < calls; ++call) candidate.enqueue(stream);
+    cudaGraph_t graph = nullptr;
+    check(cudaStreamEndCapture(stream, &graph), "the end of a capture");
+    const cudaError_t made = cudaGraphInstantiate(&made_, graph, 0);
+    cudaGraphDestroy(graph);
+    check(made, "a graph");
+    check(cudaGraphUpload(made_, stream), "the upload of a graph");
+  }
+  ~Graph() { cudaGraphExecDestroy(made_); }
+  Graph(const Graph&) = delete;
+
+  void launch(cudaStream_t stream) { check(cudaGraphLaunch(made_, stream), "the launch of a graph"); }
+
+ private:
+  cudaGraphExec_t made_ = nullptr;
+};
+
+}  // namespace
+
+void check(cudaError_t result, const char* what) {
+  if (result == cudaSuccess) return;
+  throw RunError(RunError::Reason::other, std::string(what) + ": " + cudaGetErrorString(result));
+}
+
+RendezvousOptions links() {
+  RendezvousOptions options;
+  options.max_channels = 128;
+  options.depth = 4;
+  options.per_peer_bytes = (64ull << 10) * options.depth * options.max_channels;
+  options.packet_bytes = 64 << 10;
+  options.space = Space::device;
+  return options;
+}
+
+Bench::Bench(World& world) : world_(world) {
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+  check(cudaEventCreate(&begin_), "an event");
+  check(cudaEventCreate(&end_), "an event");
+  check(cudaMalloc(reinterpret_cast<void**>(&counts_), 2 * sizeof(uint64_t)), "two counts");
+}
+
+Bench::~Bench() {
+  cudaFree(counts_);
+  cudaEventDestroy(end_);
+  cudaEventDestroy(begin_);
+  cudaStreamDestroy(stream_);
+}
+
+void Bench::finish() {
+  check(cudaStreamSynchronize(stream_), "a kernel");
+  world_.check();  // a kernel whose wait has ended says so there
+}
+
+void Bench::verify(Workload& workload, const Candidate& candidate) {
+  workload.reset(stream_);
+  finish();
+  world_.barrier();
+  candidate.enqueue(stream_);
+  check(cudaMemsetAsync(counts_, 0, 2 * sizeof(uint64_t), stream_), "two counts");
+  workload.count_wrong(stream_, counts_);
+  workload.digest(stream_, counts_ + 1);
+  uint64_t counts[2] = {};
+  check(cudaMemcpyAsync(counts, counts_, sizeof counts, cudaMemcpyDeviceToHost, stream_), "two counts");
+  finish();
+  double wrong = 0;
+  for (const double theirs : from_all(world_, double(counts[0]))) wrong += theirs;
+  if (wrong != 0) {
+    throw Wrong(workload.name() + ", " + candidate.name + ", " + workload.shape() + ": " +
+                std::to_string(uint64_t(wrong)) + " elements are wrong");
+  }
+  const auto digests = world_.allgather(std::as_bytes(std::span(counts + 1, 1)));
+  for (const auto& theirs : digests) {
+    if (theirs != digests[0]) {
+      throw Wrong(workload.name() + ", " + candidate.name + ": not the same bits on all ranks");
+    }
+  }
+}
+
+double Bench::time(Workload& workload, const Candidate& candidate) {
+  verify(workload, candidate);
+  Graph graph(stream_, candidate);
+  graph.launch(stream_);
+  finish();
+  double best = 1e30;
+  for (int round = 0; round < 5; ++round) {
+    world_.barrier();
+    check(cudaEventRecord(begin_, stream_), "an event");
+    for (int turn = 0; turn < 2; ++turn) graph.launch(stream_);
+    check(cudaEventRecord(end_, stream_), "an event");
+    finish();
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, begin_, end_), "the time between events");
+    const auto all = from_all(world_, double(milliseconds) * 1000 / (2 * calls));
+    best = std::min(best, *std::max_element(all.begin(), all.end()));
+  }
+  verify(workload, candidate);
+  return best;
+}
+
+}  // namespace chorale::fused

@@ -1,0 +1,77 @@
+/// \file
+/// How the fused kernels and what they are compared with are timed, and their results checked.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <chorale/transport.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/bench/nccl.hpp"
+
+namespace chorale::fused {
+
+void check(cudaError_t result, const char* what);
+
+/// One way of doing it: enqueues a call.
+struct Candidate {
+  std::string name;
+  std::function<void(cudaStream_t)> enqueue;
+};
+
+/// What is timed: the same work, done by kernels of ours in several forms, and by NCCL and a kernel of ours.
+class Workload {
+ public:
+  virtual ~Workload() = default;
+  virtual std::string name() const = 0;
+
+  /// Allocates for messages of `bytes` bytes, of each rank's input.
+  virtual void prepare(uint64_t bytes) = 0;
+  virtual std::string shape() const = 0;
+  virtual std::vector<Candidate> ours() = 0;
+  virtual Candidate by_nccl(tools::Nccl& nccl) = 0;
+
+  /// Enqueues new inputs, and results that are wrong.
+  virtual void reset(cudaStream_t stream) = 0;
+  /// Enqueues a count of the wrong elements of a first call's result.
+  virtual void count_wrong(cudaStream_t stream, uint64_t* wrong) = 0;
+  /// Enqueues a sum over the bits of what is to be the same bits on all ranks; nothing where there is no such
+  /// thing.
+  virtual void digest(cudaStream_t, uint64_t*) {}
+};
+
+std::unique_ptr<Workload> transpose_all_to_all(Transport& transport);
+std::unique_ptr<Workload> rms_norm_all_reduce(Transport& transport);
+
+/// The transport of all candidates.
+RendezvousOptions links();
+
+/// A result that is not what it has to be.
+struct Wrong : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Bench {
+ public:
+  explicit Bench(World& world);
+  ~Bench();
+
+  /// Microseconds of a call on the slowest rank, in CUDA graphs of 50 calls; the best of several rounds.
+  /// Results are checked before and after that.
+  /// \throws Wrong on all ranks
+  double time(Workload& workload, const Candidate& candidate);
+
+ private:
+  void verify(Workload& workload, const Candidate& candidate);
+  void finish();
+
+  World& world_;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+  uint64_t* counts_ = nullptr;  ///< of wrong elements, and the digest
+};
+
+}  // namespace chorale::fused

@@ -1,0 +1,170 @@
+// An all-reduce whose result is added to a residual and normalised (RMSNorm): fused, and as NCCL and a
+// kernel.
+
+#include <algorithm>
+
+#include "bench/fused/device.cuh"
+#include "tests/fused/rms_norm_packets.hpp"
+
+namespace chorale::fused {
+namespace {
+
+constexpr float epsilon = 1e-5f;
+
+// Whole numbers whose sums over 8 ranks, with the residual, are exact in bf16 in any order.
+__device__ float value_of(uint32_t rank, uint64_t at) { return float(int((at * 31 + rank * 17) % 53) - 26); }
+__device__ float residual_of(uint64_t at) { return float(int(at % 41) - 20); }
+__device__ float weight_of(uint32_t col) { return 0.25f * float(col % 7 + 1); }
+
+struct FillRows {
+  bf16 *in, *residual, *weight;
+  uint32_t rank, cols;
+  __device__ void operator()(uint64_t at) const {
+    in[at] = narrow<bf16>(value_of(rank, at));
+    residual[at] = narrow<bf16>(residual_of(at));
+    if (at < cols) weight[at] = narrow<bf16>(weight_of(uint32_t(at)));
+  }
+};
+
+/// A row a block: the sums are exact, the result is within a rounding of its own.
+__global__ void compare_rows(const bf16* out, const bf16* residual, uint32_t ranks, uint32_t rows,
+                             uint32_t cols, uint64_t* wrong) {
+  const Group group = block_group();
+  for (uint64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const auto kept = [&](uint64_t at) {
+      float sum = residual_of(at);
+      for (uint32_t rank = 0; rank < ranks; ++rank) sum += value_of(rank, at);
+      return sum;
+    };
+    float squares = 0;
+    for (uint32_t col = threadIdx.x; col < cols; col += blockDim.x) {
+      const float value = kept(row * cols + col);
+      squares += value * value;
+    }
+    const float scale = 1.0f / std::sqrt(add_up(group, squares) / float(cols) + epsilon);
+    for (uint32_t col = threadIdx.x; col < cols; col += blockDim.x) {
+      const uint64_t at = row * cols + col;
+      const float own = kept(at), expected = own * scale * weight_of(col);
+      const bool right = widen(residual[at]) == own &&
+                         std::fabs(widen(out[at]) - expected) <= std::fabs(expected) * (1.0f / 128);
+      if (!right) add(wrong, 1);
+    }
+  }
+}
+
+struct Digest {
+  const bf16 *out, *residual;
+  uint64_t* to;
+  __device__ void operator()(uint64_t at) const {
+    add(to, (uint64_t(out[at].bits) << 16 | residual[at].bits) * (2 * at + 1) * 0x9e3779b97f4a7c15u);
+  }
+};
+
+/// The separate kernel, with the arithmetic of the fused ones. `out` has the sums.
+__global__ void normalise(RmsNormConsume<bf16> norm, bf16* out, uint32_t rows, uint32_t cols) {
+  const Group group = block_group();
+  group.each_strided(rows, [&](uint64_t row) {
+    rms_norm_row(group, norm, out, row, cols, [&](uint64_t unit, Unit& sum) {
+      sum = load_unit(reinterpret_cast<const char*>(out + row * cols) + unit * unit_bytes);
+      return Stop::none;
+    });
+  });
+}
+
+class RmsNorm final : public Workload {
+ public:
+  explicit RmsNorm(Transport& transport)
+      : transport_(transport), ranks_(uint32_t(transport.world_size())), rank_(uint32_t(transport.rank())) {}
+
+  std::string name() const override { return "RMSNorm all-reduce"; }
+
+  void prepare(uint64_t bytes) override {
+    elements_ = bytes / sizeof(bf16);
+    cols_ = uint32_t(std::min<uint64_t>(4096, elements_));
+    rows_ = uint32_t(elements_ / cols_);
+    in_.resize(elements_);
+    out_.resize(elements_);
+    residual_.resize(elements_);
+    weight_.resize(cols_);
+  }
+
+  std::string shape() const override {
+    return "bf16 " + std::to_string(rows_) + " x " + std::to_string(cols_);
+  }
+
+  std::vector<Candidate> ours() override {
+    std::vector<Candidate> all;
+    const RmsNormConsume<bf16> norm{residual_.data(), weight_.data(), epsilon};
+    const RmsNormPackets<bf16> packets{transport_.table(), in_.data(), out_.data(), rows_, cols_, norm};
+    const auto with = [&](const std::string& form, const auto& kernel, uint32_t blocks, uint32_t threads) {
+      all.push_back({form + ", " + std::to_string(blocks) + " x " + std::to_string(threads),
+                     [=, this](cudaStream_t stream) {
+                       launch(transport_, kernel, {blocks, threads}, {stream});
+                     }});
+    };
+    const uint64_t row_bytes = cols_ * sizeof(bf16), slots = 2 * links().packet_bytes;
+    const auto fit = [&](uint64_t turns, uint32_t blocks, uint64_t messages) {
+      return (turns + blocks - 1) / blocks * messages * packet_bytes<LL16>(row_bytes) <= slots;
+    };
+    const uint32_t a_row = uint32_t(std::max<uint64_t>(32, (row_bytes / unit_bytes + 31) / 32 * 32));
+    for (const uint32_t blocks : {1u, 2u, 4u, 8u, 16u, 32u, 64u, 128u}) {
+      if (blocks > rows_ || blocks * 4 < rows_ || !fit(rows_, blocks, 1)) continue;
+      with("one-shot LL16", RmsNormOneShot<bf16>{packets}, blocks, a_row);
+    }
+    const uint32_t sets = (rows_ + ranks_ - 1) / ranks_;
+    for (const uint32_t blocks : {1u, 2u, 4u, 8u, 16u, 32u, 64u, 128u}) {
+      if (rows_ < ranks_ || blocks > sets || blocks * 4 < sets || !fit(sets, blocks, 2)) continue;
+      with("two-shot LL16", RmsNormTwoShot<bf16>{packets}, blocks, a_row);
+    }
+    if (elements_ * sizeof(bf16) < 256 << 10) return all;
+    for (const uint64_t tile : {row_bytes, 2 * row_bytes, 4 * row_bytes}) {
+      for (const uint32_t blocks : {8u, 16u, 32u, 64u, 128u}) {
+        if (uint64_t(blocks) * tile * ranks_ > elements_ * sizeof(bf16)) continue;
+        with("tiles of " + std::to_string(tile / row_bytes) + " rows",
+             RmsNormAllReduce<bf16>{transport_.table(), in_.data(), out_.data(), rows_, cols_, tile, norm},
+             blocks, 512);
+      }
+    }
+    return all;
+  }
+
+  Candidate by_nccl(tools::Nccl& nccl) override {
+    return {"NCCL and a kernel", [this, &nccl](cudaStream_t stream) {
+              const uint64_t bytes = elements_ * sizeof(bf16);
+              nccl.enqueue("allreduce", in_.data(), out_.data(), {bytes, bytes}, DType::bf16, ReduceOp::sum,
+                           stream);
+              const uint32_t threads = std::max<uint32_t>(32, (cols_ / 8 + 31) / 32 * 32);
+              normalise<<<std::min(rows_, 528u), threads, 0, stream>>>(
+                  {residual_.data(), weight_.data(), epsilon}, out_.data(), rows_, cols_);
+              check(cudaGetLastError(), "the kernel that normalises");
+            }};
+  }
+
+  void reset(cudaStream_t stream) override {
+    enqueue_for_each(stream, elements_, FillRows{in_.data(), residual_.data(), weight_.data(), rank_, cols_});
+    check(cudaMemsetAsync(out_.data(), 0xee, elements_ * sizeof(bf16), stream), "a result");
+  }
+  void count_wrong(cudaStream_t stream, uint64_t* wrong) override {
+    compare_rows<<<std::min(rows_, 1024u), 256, 0, stream>>>(out_.data(), residual_.data(), ranks_, rows_,
+                                                             cols_, wrong);
+    check(cudaGetLastError(), "the kernel that compares");
+  }
+  void digest(cudaStream_t stream, uint64_t* to) override {
+    enqueue_for_each(stream, elements_, Digest{out_.data(), residual_.data(), to});
+  }
+
+ private:
+  Transport& transport_;
+  const uint32_t ranks_, rank_;
+  uint64_t elements_ = 0;
+  uint32_t rows_ = 0, cols_ = 0;
+  Buffer<bf16> in_, out_, residual_, weight_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> rms_norm_all_reduce(Transport& transport) {
+  return std::make_unique<RmsNorm>(transport);
+}
+
+}  // namespace chorale::fused

@@ -1,0 +1,134 @@
+// An all-to-all of matrices that arrive transposed: fused, and as a kernel that transposes and NCCL.
+
+#include "bench/fused/device.cuh"
+#include "tests/fused/transpose_all_to_all.hpp"
+#include "tests/fused/transpose_by_peer.hpp"
+
+namespace chorale::fused {
+namespace {
+
+constexpr uint32_t threads = 512;
+
+__device__ float value_of(uint32_t rank, uint64_t at) {
+  return float(uint32_t((at * 2654435761u + rank * 40503u) >> 7 & 0xffffff));
+}
+
+struct FillMatrix {
+  float* data;
+  uint32_t rank;
+  __device__ void operator()(uint64_t at) const { data[at] = value_of(rank, at); }
+};
+
+struct CompareMatrices {
+  const float* data;
+  uint32_t rank, ranks, rows, cols;
+  uint64_t* wrong;
+  __device__ void operator()(uint64_t at) const {
+    const uint64_t shard = uint64_t(rows) * cols, row = at % rows, col = at / rows % cols;
+    const float expected = value_of(uint32_t(at / shard), row * cols * ranks + uint64_t(rank) * cols + col);
+    if (data[at] != expected) add(wrong, 1);
+  }
+};
+
+/// The separate kernel: `ranks` matrices side by side become as many transposes one behind the other. As a
+/// kernel of the library's, with pieces of `tall` rows and `wide` columns for each block.
+__global__ void transpose(const float* in, float* out, uint32_t ranks, uint32_t rows, uint32_t cols,
+                          uint32_t tall, uint32_t wide) {
+  const uint32_t down = (rows + tall - 1) / tall, across = (cols + wide - 1) / wide;
+  const uint32_t row = blockIdx.x % down * tall, col = blockIdx.x / down % across * wide;
+  const uint32_t shard = blockIdx.x / down / across;
+  const float* const from = in + uint64_t(row) * cols * ranks + uint64_t(shard) * cols + col;
+  float* const to = out + uint64_t(shard) * rows * cols + uint64_t(col) * rows + row;
+  TransposeTiles<float>::turn(block_group(), from, {uint64_t(cols) * ranks, 1}, min(tall, rows - row),
+                              min(wide, cols - col), to, rows);
+}
+
+class Transpose final : public Workload {
+ public:
+  explicit Transpose(Transport& transport)
+      : transport_(transport), ranks_(uint32_t(transport.world_size())), rank_(uint32_t(transport.rank())) {}
+
+  std::string name() const override { return "transpose all-to-all"; }
+
+  void prepare(uint64_t bytes) override {
+    bytes_ = bytes;
+    uint64_t shard = bytes / sizeof(float) / ranks_;
+    rows_ = 1;
+    while (uint64_t(rows_) * rows_ < shard) rows_ *= 2;
+    cols_ = uint32_t(shard / rows_);
+    elements_ = uint64_t(rows_) * cols_ * ranks_;
+    in_.resize(elements_);
+    out_.resize(elements_);
+    between_.resize(elements_);
+  }
+
+  std::string shape() const override {
+    return "f32 " + std::to_string(rows_) + " x " + std::to_string(cols_) + " for each rank";
+  }
+
+  std::vector<Candidate> ours() override {
+    std::vector<Candidate> all;
+    const uint64_t shard = uint64_t(rows_) * cols_ * sizeof(float);
+    const TransposeByPeer<float> work{transport_.table(), in_.data(), out_.data(), rows_, cols_};
+    const auto with = [&](const std::string& form, const auto& kernel, uint32_t blocks, uint32_t of_threads) {
+      all.push_back({form + ", " + std::to_string(blocks) + " blocks", [=, this](cudaStream_t stream) {
+                       launch(transport_, kernel, {blocks, of_threads}, {stream});
+                     }});
+    };
+    for (uint32_t each = 1; each <= 16 && each * ranks_ <= 128; each *= 2) {
+      // Elements of a share are whole units, so shares may differ by one.
+      if (shard / each + 16 > links().packet_bytes || (each > 1 && shard / each < 512)) continue;
+      with("LL16", TransposePackets<float>{work}, each * ranks_, shard / each <= 2048 ? 128u : threads);
+    }
+    if (shard < 8 << 10) return all;
+    for (const uint32_t wide : {16u, 32u, 64u}) {
+      if (uint64_t(rows_) * wide * sizeof(float) > transport_.slot_bytes() || wide > cols_) continue;
+      for (uint32_t each = 1; each <= 8 && each * ranks_ * 2 <= 128 && each * wide <= cols_; each *= 2) {
+        with("tiles of " + std::to_string(wide) + " columns", TransposeTilesByPeer<float>{work, wide},
+             each * ranks_ * 2, threads);
+      }
+    }
+    for (const uint32_t blocks : {8u, 32u}) {
+      with("all_to_all", TransposeAllToAll<float>{transport_.table(), in_.data(), out_.data(), rows_, cols_},
+           blocks, threads);
+    }
+    return all;
+  }
+
+  Candidate by_nccl(tools::Nccl& nccl) override {
+    return {"NCCL and a kernel", [this, &nccl](cudaStream_t stream) {
+              // Of some pieces the one that gives the GPU most to do at a time and still moves long runs.
+              const uint32_t tall = 256, wide = 16;
+              const uint32_t blocks = (rows_ + tall - 1) / tall * ((cols_ + wide - 1) / wide) * ranks_;
+              transpose<<<blocks, 256, 0, stream>>>(in_.data(), between_.data(), ranks_, rows_, cols_, tall,
+                                                    wide);
+              check(cudaGetLastError(), "the kernel that transposes");
+              nccl.enqueue("alltoall", between_.data(), out_.data(), {bytes_, bytes_}, DType::f32,
+                           ReduceOp::sum, stream);
+            }};
+  }
+
+  void reset(cudaStream_t stream) override {
+    enqueue_for_each(stream, elements_, FillMatrix{in_.data(), rank_});
+    check(cudaMemsetAsync(out_.data(), 0xee, elements_ * sizeof(float), stream), "a result");
+    check(cudaMemsetAsync(between_.data(), 0xee, elements_ * sizeof(float), stream), "a buffer");
+  }
+  void count_wrong(cudaStream_t stream, uint64_t* wrong) override {
+    enqueue_for_each(stream, elements_, CompareMatrices{out_.data(), rank_, ranks_, rows_, cols_, wrong});
+  }
+
+ private:
+  Transport& transport_;
+  const uint32_t ranks_, rank_;
+  uint64_t bytes_ = 0, elements_ = 0;
+  uint32_t rows_ = 0, cols_ = 0;
+  Buffer<float> in_, out_, between_;
+};
+
+}  // namespace
+
+std::unique_ptr<Workload> transpose_all_to_all(Transport& transport) {
+  return std::make_unique<Transpose>(transport);
+}
+
+}  // namespace chorale::fused

@@ -1,0 +1,215 @@
+#pragma once
+// Every rank sends packets to every other and reads theirs, in one message a link: what collectives of short
+// messages are made of. Waits and credits of all links are shared out among the threads of the group, so that
+// many peers cost no more than one.
+//
+//   PacketExchange<LL16>::Places places;
+//   PacketExchange<LL16> exchange(group, table, deadline, places);
+//   stop = exchange.begin(bytes);              bytes of slots in the message to each peer
+//   exchange.send(offset, unit, value);        a unit for everybody, or exchange.send_to(peer, ...)
+//   exchange.sum<Op, T>(offset, unit, own, to) a unit of everybody, combined in rank order
+//   exchange.receive(peer, offset, unit, to)   a unit of one peer
+//   exchange.end();
+//
+// `offset` is in bytes of slots, `unit` counts from there: a thread sends and reads the units it likes. The
+// message's slots may be cut into several parts, one behind the other in time: a reduction and its result.
+
+#include <cstdint>
+#include <type_traits>
+
+#include "chorale/device/packet_link.hpp"
+#include "chorale/device/reduce.hpp"
+#include "chorale/device/threads.hpp"
+
+namespace chorale {
+
+/// P: LL8 or LL16. One group a channel, that of its id, on all ranks; all links of that channel have had as
+/// many messages of packets.
+template <class P>
+class PacketExchange {
+ public:
+  static constexpr int32_t most_ranks = 16;
+
+  /// Where packets go and come from. An object of its own, for it is indexed at run time: in the exchange it
+  /// would keep all of that out of registers.
+  struct Places {
+    Packets<P> to[most_ranks - 1];    ///< by distance
+    Packets<P> from[most_ranks - 1];  ///< by rank
+  };
+
+  CHORALE_FN PacketExchange(const Group& group, const EndpointTable& table, const Deadline& deadline,
+                            Places& places)
+      : group_(group),
+        table_(table),
+        deadline_(deadline),
+        places_(places),
+        self_(table.self),
+        ranks_(table.ranks) {
+    if (ranks_ > most_ranks) refuse("an exchange of packets between more ranks than there may be");
+  }
+
+  CHORALE_FN int32_t peers() const { return ranks_ - 1; }
+
+  /// Waits until all peers have room. After a stop nothing has been sent.
+  CHORALE_FN Stop begin(uint64_t bytes) {
+    if (ranks_ == 1) return Stop::none;
+    number_ = load_relaxed(&table_.at(self_ == 0 ? 1 : 0, group_.id).local->cursor.packets_sent) + 1;
+    const uint32_t flag = detail::packet_flag(number_);
+    const uint64_t bank = number_ % 2;
+    for (int32_t peer = 0, index = 0; peer < ranks_; ++peer) {
+      if (peer == self_) continue;
+      const Endpoint& e = table_.at(peer, group_.id);
+      if (bytes > e.packet_bytes) {
+        refuse("a message of packets is longer than the transport's packet_bytes, or its link has none");
+      }
+      places_.from[index++] = Packets<P>(e.packet_src + bank * e.packet_bytes, flag, &deadline_);
+    }
+    // In an order that differs from rank to rank: no two begin with the same peer.
+    for (int32_t step = 1; step < ranks_; ++step) {
+      const Endpoint& e = table_.at((self_ + step) % ranks_, group_.id);
+      places_.to[step - 1] = Packets<P>(static_cast<void*>(e.packet_dst + bank * e.packet_bytes), flag);
+    }
+    Stop stop = Stop::none;
+    bool alike = true;
+    for (int32_t peer = int32_t(group_.rank); peer < ranks_; peer += int32_t(group_.size)) {
+      if (peer == self_) continue;
+      const Endpoint& e = table_.at(peer, group_.id);
+      alike &= load_relaxed(&e.local->cursor.packets_sent) + 1 == number_ &&
+               load_relaxed(&e.local->cursor.packets_received) + 1 == number_;
+      const uint64_t* const read = &e.local->slot_free.note;
+      const uint64_t number = number_;
+      const auto free = [read, number]() -> bool { return load_acquire(read) + 2 >= number; };
+      if (stop == Stop::none) stop = spin_until(alone(group_), deadline_, free);
+    }
+    if (!group_.all(alike)) refuse("the links of a channel have not had as many messages of packets");
+    return group_.agree(stop);
+  }
+
+  /// Of one thread.
+  CHORALE_FN void send(uint64_t offset, uint64_t unit, const Unit& value) const {
+    constexpr int32_t ahead = 8;
+    for (int32_t first = 0; first < peers(); first += ahead) {
+      Packets<P> to[ahead];  // looked up before the first store: behind one a look-up would wait for it
+#if defined(__CUDACC__)
+#pragma unroll
+#endif
+      for (int32_t index = 0; index < ahead; ++index) {
+        to[index] = places_.to[first + index < peers() ? first + index : peers() - 1];
+      }
+#if defined(__CUDACC__)
+#pragma unroll
+#endif
+      for (int32_t index = 0; index < ahead; ++index) {
+        if (first + index < peers()) write(to[index], offset, unit, value);
+      }
+    }
+  }
+  CHORALE_FN void send_to(int32_t peer, uint64_t offset, uint64_t unit, const Unit& value) const {
+    write(places_.to[(peer - self_ - 1 + ranks_) % ranks_], offset, unit, value);
+  }
+
+  /// Of one thread: waits for a unit of `peer`, another rank.
+  CHORALE_FN Stop receive(int32_t peer, uint64_t offset, uint64_t unit, Unit& to) const {
+    const Packets<P> from = at(peer < self_ ? peer : peer - 1, offset);
+#if defined(__CUDACC__)
+    Unit held[1];
+    const Stop stop = from.template read<true, 1>(group_, Turn{unit, 1, 1, unit_bytes}, held);
+    to = held[0];
+    return stop;
+#else
+    return from.receive(group_, unit, to);
+#endif
+  }
+
+  /// Of one thread: waits for this unit of all peers, and combines them and this rank's own in rank order.
+  template <ReduceOp Op, class T>
+  CHORALE_FN Stop sum(uint64_t offset, uint64_t unit, const Unit& own, Unit& to) const;
+
+  /// When the group has read all that peers sent it: their room is free again. Synchronises.
+  CHORALE_FN void end() const {
+    group_.sync();
+    for (int32_t peer = int32_t(group_.rank); peer < ranks_; peer += int32_t(group_.size)) {
+      if (peer == self_) continue;
+      const Endpoint& e = table_.at(peer, group_.id);
+      store_relaxed(&e.local->cursor.packets_sent, number_);
+      store_relaxed(&e.local->cursor.packets_received, number_);
+      group_.step();
+      store_release(&e.remote->slot_free.note, number_);
+    }
+    group_.sync();  // so that all threads see it in the next exchange
+  }
+
+ private:
+  /// What the index-th peer in rank order sends, from `offset` on.
+  CHORALE_FN Packets<P> at(int32_t index, uint64_t offset) const {
+    return Packets<P>(reinterpret_cast<const char*>(places_.from[index].slots) + offset,
+                      places_.from[index].flag, &deadline_);
+  }
+
+  CHORALE_FN void write(const Packets<P>& to, uint64_t offset, uint64_t unit, const Unit& value) const {
+    P* const slots = reinterpret_cast<P*>(reinterpret_cast<char*>(to.slots) + offset);
+    group_.step();
+    write_unit(slots + unit * packets_per_unit<P>, value, to.flag);
+  }
+
+  const Group& group_;
+  const EndpointTable& table_;
+  const Deadline& deadline_;
+  Places& places_;
+  const int32_t self_, ranks_;
+  uint64_t number_ = 0;
+};
+
+#if defined(__CUDACC__)
+template <class P>
+template <ReduceOp Op, class T>
+CHORALE_FN Stop PacketExchange<P>::sum(uint64_t offset, uint64_t unit, const Unit& own, Unit& to) const {
+  // As many as a node of eight GPUs has are looked at together, see Packets<P>::gather.
+  constexpr uint32_t K = detail::together<T, 1>;
+  const Turn turn{unit, 1, 1, unit_bytes};
+  const uint32_t n = uint32_t(peers()), now = n < K ? n : K, self = uint32_t(self_);
+  PacketWords held[K][1];
+  Stop stop = Packets<P>::template gather<true, K, 1>(
+      group_, turn, now, [&](uint32_t index) { return at(int32_t(index), offset); }, held);
+  if (stop != Stop::none) return stop;
+  detail::Sum<Op, T> sum;
+  sum.start(self == 0 || n == 0 ? own : unit_of(held[0][0]));
+#pragma unroll
+  for (uint32_t index = 0; index < K; ++index) {
+    if (index == self && index != 0) sum.add(own);
+    if (index < now && (index != 0 || self == 0)) sum.add(unit_of(held[index][0]));
+  }
+#pragma unroll 1
+  for (uint32_t index = K; index < n; ++index) {
+    if (index == self) sum.add(own);
+    PacketWords next[1][1];
+    stop = Packets<P>::template gather<true, 1, 1>(
+        group_, turn, 1, [&](uint32_t) { return at(int32_t(index), offset); }, next);
+    if (stop != Stop::none) return stop;
+    sum.add(unit_of(next[0][0]));
+  }
+  // The last rank's own. Where K ranks have been gone through, it was not among them.
+  if (self == n && n >= K) sum.add(own);
+  to = sum.finish(Op == ReduceOp::avg ? uint32_t(ranks_) : 0);
+  return Stop::none;
+}
+#else
+template <class P>
+template <ReduceOp Op, class T>
+CHORALE_FN Stop PacketExchange<P>::sum(uint64_t offset, uint64_t unit, const Unit& own, Unit& to) const {
+  detail::Sum<Op, T> sum;
+  constexpr uint32_t elements = unit_bytes / sizeof(T);
+  Unit next = own;
+  Stop stop = self_ == 0 ? Stop::none : receive(0, offset, unit, next);
+  sum.start(reinterpret_cast<const char*>(&next), elements);
+  for (int32_t rank = 1; rank < ranks_ && stop == Stop::none; ++rank) {
+    next = own;
+    if (rank != self_) stop = receive(rank, offset, unit, next);
+    sum.add(reinterpret_cast<const char*>(&next), elements);
+  }
+  sum.finish(reinterpret_cast<char*>(&to), elements, Op == ReduceOp::avg ? uint32_t(ranks_) : 0);
+  return stop;
+}
+#endif
+
+}  // namespace chorale

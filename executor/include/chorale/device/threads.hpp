@@ -1,0 +1,66 @@
+#pragma once
+// What the threads of a group do together beside synchronising: sums, and work that is shared out one by one.
+
+#include <cstdint>
+#include <cstring>
+
+#include "chorale/device/group.hpp"
+#include "chorale/device/macros.hpp"
+
+namespace chorale {
+
+/// The calling thread as a group, for waits and signals that the threads of a group share out among them.
+CHORALE_FN Group alone(const Group& group) {
+  Group thread = group;
+  thread.rank = 0;
+  thread.size = 1;
+  thread.scope = Scope::thread;
+  return thread;
+}
+
+#if defined(__CUDACC__)
+namespace detail {
+CHORALE_FN float add_up_in_warp(float value) {
+  // Each step adds the same two numbers in both lanes: all end with the same bits.
+#pragma unroll
+  for (int other = int(warp_threads) / 2; other != 0; other /= 2) {
+    value += __shfl_xor_sync(0xffffffffu, value, other);
+  }
+  return value;
+}
+}  // namespace detail
+
+/// The sum of the threads' values, the same bits in every thread and run: the order depends on the size only.
+/// CUDA: of whole warps, not of clusters. Synchronises.
+CHORALE_FN float add_up(const Group& group, float value) {
+  using detail::warp_threads;
+  if (group.scope == Scope::thread) return value;
+  if (group.scope == Scope::cluster || group.size % warp_threads != 0) {
+    refuse("a sum over threads that are no whole warps of a block");
+  }
+  value = detail::add_up_in_warp(value);
+  if (group.scope == Scope::warp || group.size == warp_threads) return value;
+  __shared__ float parts[detail::named_barriers][warp_threads];
+  const uint32_t lane = group.rank % warp_threads, warps = group.size / warp_threads;
+  group.sync();  // nobody reads the parts of an earlier call any more
+  if (lane == 0) parts[group.barrier][group.rank / warp_threads] = value;
+  group.sync();
+  return detail::add_up_in_warp(lane < warps ? parts[group.barrier][lane] : 0.0f);
+}
+#else
+CHORALE_FN float add_up(const Group& group, float value) {
+  if (group.size == 1) return value;
+  float sum = 0;
+  for (uint32_t thread = 0; thread < group.size; ++thread) {
+    group.sync();  // everybody has read what the thread before has said
+    if (group.rank == thread) std::memcpy(group.host->cell, &value, sizeof value);
+    group.sync();
+    float next;
+    std::memcpy(&next, group.host->cell, sizeof next);
+    sum = thread == 0 ? next : sum + next;
+  }
+  return sum;
+}
+#endif
+
+}  // namespace chorale

@@ -1,0 +1,100 @@
+#pragma once
+// A transpose that reads and writes runs of neighbours: a block hook, through shared memory on CUDA.
+
+#include <cstdint>
+
+#include "chorale/device/context.hpp"
+#include "chorale/device/group.hpp"
+#include "chorale/device/hooks.hpp"
+#include "chorale/device/vec.hpp"
+
+namespace chorale {
+
+/// Block hook: as TransposeProduce. Tiles are whole rows of the transpose: Leg::tile_bytes is a multiple of
+/// `rows` elements.
+template <class T>
+struct TransposeTiles {
+  using block_hook = void;
+
+  template <class X>
+  CHORALE_FN void produce(const Ctx<X>& ctx, const Group& group, TileOut tile) const {
+    if (ctx.index % ctx.rows != 0 || ctx.count % ctx.rows != 0) refuse("a tile cuts a row of the transpose");
+    const T* const from = static_cast<const T*>(ctx.in) + ctx.index / ctx.rows * ctx.in_strides.col;
+    turn(group, from, ctx.in_strides, ctx.rows, ctx.count / ctx.rows, reinterpret_cast<T*>(tile.data),
+         ctx.rows);
+  }
+
+  /// to[col * to_row + row] = from[row][col], for rows x cols elements; by the group alone, a block or its
+  /// only warps.
+  CHORALE_FN static void turn(const Group& group, const T* from, const Strides& strides, uint32_t rows,
+                              uint32_t cols, T* to, uint64_t to_row);
+};
+
+#if defined(__CUDACC__)
+template <class T>
+CHORALE_FN void TransposeTiles<T>::turn(const Group& group, const T* from, const Strides& strides,
+                                        uint32_t rows, uint32_t cols, T* to, uint64_t to_row) {
+  // Reads 64 bytes of a row at least, two sectors, and writes 256 elements of a column: peers' memory likes
+  // long runs best.
+  constexpr uint32_t n = unit_bytes / sizeof(T), wide = 64 / sizeof(T), tall = 256;
+  constexpr uint32_t in_row = wide / n, in_col = tall / n, units = in_row * tall;
+  // A column begins a unit behind a whole number of turns round the banks: two lanes share one at most.
+  constexpr uint32_t pitch = tall + n;
+  constexpr uint32_t ahead = 4;
+  __shared__ alignas(16) unsigned char memory[wide * pitch * sizeof(T)];
+  T* const piece = reinterpret_cast<T*>(memory);
+  for (uint32_t col0 = 0; col0 < cols; col0 += wide) {
+    for (uint32_t row0 = 0; row0 < rows; row0 += tall) {
+      for (uint32_t unit = group.rank; unit < units; unit += ahead * group.size) {
+        Vector<T> held[ahead];
+#pragma unroll
+        for (uint32_t index = 0; index < ahead; ++index) {
+          const uint32_t here = unit + index * group.size;
+          const uint32_t row = row0 + here / in_row, col = col0 + here % in_row * n;
+          held[index] = Vector<T>{};
+          if (here >= units || row >= rows || col >= cols) continue;
+          const uint32_t valid = cols - col < n ? cols - col : n;
+          if (strides.col == 1) {
+            held[index] = load_elements<T>(from, row * strides.row + col, valid);
+          } else {
+#pragma unroll
+            for (uint32_t item = 0; item < n; ++item) {
+              if (item < valid) held[index].item[item] = from[row * strides.row + (col + item) * strides.col];
+            }
+          }
+        }
+#pragma unroll
+        for (uint32_t index = 0; index < ahead; ++index) {
+          const uint32_t here = unit + index * group.size;
+          if (here >= units) continue;
+#pragma unroll
+          for (uint32_t item = 0; item < n; ++item) {
+            piece[(here % in_row * n + item) * pitch + here / in_row] = held[index].item[item];
+          }
+        }
+      }
+      group.sync();
+      for (uint32_t unit = group.rank; unit < units; unit += group.size) {
+        const uint32_t col = unit / in_col, row = unit % in_col * n;
+        if (col0 + col >= cols || row0 + row >= rows) continue;
+        const uint32_t left = rows - row0 - row;
+        store_elements<T>(to, (col0 + col) * to_row + row0 + row,
+                          *reinterpret_cast<const Vector<T>*>(piece + col * pitch + row),
+                          left < n ? left : n);
+      }
+      group.sync();  // nobody overwrites what is still read
+    }
+  }
+}
+#else
+template <class T>
+CHORALE_FN void TransposeTiles<T>::turn(const Group& group, const T* from, const Strides& strides,
+                                        uint32_t rows, uint32_t cols, T* to, uint64_t to_row) {
+  for (uint64_t item = group.rank; item < uint64_t(rows) * cols; item += group.size) {
+    const uint64_t row = item % rows, col = item / rows;
+    to[col * to_row + row] = from[row * strides.row + col * strides.col];
+  }
+}
+#endif
+
+}  // namespace chorale

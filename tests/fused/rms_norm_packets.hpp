@@ -1,0 +1,164 @@
+#pragma once
+#include "tests/fused/rms_norm_all_reduce.hpp"
+
+/// residual += sum; out = residual / rms(residual) * weight, of one row, by a whole group. sum_of(unit, sum)
+/// gives 16 bytes of the sum, and may wait. A row is whole units.
+template <class T, class SumOf>
+CHORALE_FN chorale::Stop rms_norm_row(const chorale::Group& group, const RmsNormConsume<T>& norm, T* out,
+                                      uint64_t row, uint32_t cols, const SumOf& sum_of) {
+  using namespace chorale;
+  constexpr uint32_t n = unit_bytes / sizeof(T);
+  T* const kept = norm.residual + row * cols;
+  const uint64_t units = cols / n;
+  // A thread's first unit stays in registers, as a rule its only one; what does not depend on peers is loaded
+  // before they are waited for.
+  Vector<T> first{}, first_weight{};
+  if (group.rank < units) {
+    first = load_elements<T>(kept, group.rank * n, n);
+    first_weight = load_elements<T>(norm.weight, group.rank * n, n);
+  }
+  float squares = 0;
+  Stop stop = Stop::none;
+#if defined(__CUDACC__)
+#pragma unroll 1  // a row is a turn or few, and registers are few, too
+#endif
+  for (uint64_t unit = group.rank; unit < units; unit += group.size) {
+    Unit came;
+    stop = sum_of(unit, came);
+    if (stop != Stop::none) break;
+    const Vector<T> sum = elements_of<T>(came);
+    Vector<T> own = unit == group.rank ? first : load_elements<T>(kept, unit * n, n);
+    for (uint32_t item = 0; item < n; ++item) {
+      const float value = widen(sum.item[item]) + widen(own.item[item]);
+      own.item[item] = narrow<T>(value);
+      squares += value * value;
+    }
+    store_elements<T>(kept, unit * n, own, n);
+    if (unit == group.rank) first = own;
+  }
+  stop = group.agree(stop);
+  if (stop != Stop::none) return stop;
+  const float scale = 1.0f / std::sqrt(add_up(group, squares) / float(cols) + norm.epsilon);
+#if defined(__CUDACC__)
+#pragma unroll 1
+#endif
+  for (uint64_t unit = group.rank; unit < units; unit += group.size) {
+    const bool held = unit == group.rank;
+    Vector<T> own = held ? first : load_elements<T>(kept, unit * n, n);
+    const Vector<T> weight = held ? first_weight : load_elements<T>(norm.weight, unit * n, n);
+    for (uint32_t item = 0; item < n; ++item) {
+      own.item[item] = narrow<T>(widen(own.item[item]) * scale * widen(weight.item[item]));
+    }
+    store_elements<T>(out + row * cols, unit * n, own, n);
+  }
+  return Stop::none;
+}
+
+template <class T>
+struct RmsNormPackets {
+  chorale::EndpointTable table;
+  const T* in;
+  T* out;
+  uint32_t rows, cols;  ///< of whole units
+  RmsNormConsume<T> norm;
+
+  static constexpr uint32_t in_unit = chorale::unit_bytes / sizeof(T);
+
+  CHORALE_FN chorale::Unit own(uint64_t row, uint64_t unit) const {
+    return chorale::load_unit(reinterpret_cast<const char*>(in + row * cols + unit * in_unit));
+  }
+  /// Of `all`, how many group.each_strided() gives to this group.
+  CHORALE_FN static uint64_t turns_of(const chorale::Group& group, uint64_t all) {
+    return all > group.id ? (all - group.id - 1) / group.count + 1 : 0;
+  }
+};
+
+/// As RmsNormAllReduce, for short messages, in one exchange: every rank sends its rows to every other, and
+/// adds up and normalises them all. All ranks add in rank order: they get the same bits.
+template <class T, class P = chorale::LL16>
+struct RmsNormOneShot : RmsNormPackets<T> {
+  CHORALE_FN chorale::Stop operator()(const chorale::Group& group, const chorale::Deadline& deadline) const {
+    using namespace chorale;
+    const uint64_t units = this->cols / this->in_unit, slot = packet_bytes<P>(units * unit_bytes);
+    const uint64_t mine = this->turns_of(group, this->rows);
+    if (mine == 0) return Stop::none;
+    typename PacketExchange<P>::Places places;
+    PacketExchange<P> exchange(group, this->table, deadline, places);
+    Stop stop = exchange.begin(mine * slot);
+    if (stop != Stop::none) return stop;
+    // The first unit of each row stays in a register until it is added.
+    const auto push = [&](uint64_t index) {
+      const uint64_t row = group.id + index * group.count;
+      Unit first{};
+#if defined(__CUDACC__)
+#pragma unroll 1
+#endif
+      for (uint64_t unit = group.rank; unit < units; unit += group.size) {
+        const Unit own = this->own(row, unit);
+        exchange.send(index * slot, unit, own);
+        if (unit == group.rank) first = own;
+      }
+      return first;
+    };
+    Unit first = push(0);
+    for (uint64_t index = 0; index < mine; ++index) {
+      const uint64_t row = group.id + index * group.count;
+      const Unit next = index + 1 < mine ? push(index + 1) : Unit{};  // on its way while we wait
+      stop = rms_norm_row(group, this->norm, this->out, row, this->cols, [&](uint64_t unit, Unit& sum) {
+        return exchange.template sum<ReduceOp::sum, T>(
+            index * slot, unit, unit == group.rank ? first : this->own(row, unit), sum);
+      });
+      if (stop != Stop::none) return stop;
+      first = next;
+    }
+    exchange.end();
+    return Stop::none;
+  }
+};
+
+/// In two exchanges, with a `ranks`-th of the data: of each `ranks` rows side by side a rank adds up its own
+/// and sends the sum.
+template <class T, class P = chorale::LL16>
+struct RmsNormTwoShot : RmsNormPackets<T> {
+  CHORALE_FN chorale::Stop operator()(const chorale::Group& group, const chorale::Deadline& deadline) const {
+    using namespace chorale;
+    const int32_t ranks = this->table.ranks, self = this->table.self;
+    const uint64_t units = this->cols / this->in_unit, slot = packet_bytes<P>(units * unit_bytes);
+    const uint64_t mine = this->turns_of(group, (this->rows + uint32_t(ranks) - 1) / uint32_t(ranks));
+    if (mine == 0) return Stop::none;
+    typename PacketExchange<P>::Places places;
+    PacketExchange<P> exchange(group, this->table, deadline, places);
+    Stop stop = exchange.begin(mine * 2 * slot);
+    if (stop != Stop::none) return stop;
+    const auto row_of = [&](uint64_t index, int32_t rank) {
+      return (group.id + index * group.count) * uint32_t(ranks) + uint32_t(rank);
+    };
+    const auto push = [&](uint64_t index) {
+      for (int32_t step = 1; step < ranks; ++step) {
+        const int32_t peer = (self + step) % ranks;
+        const uint64_t row = row_of(index, peer);
+        for (uint64_t unit = group.rank; unit < units && row < this->rows; unit += group.size) {
+          exchange.send_to(peer, index * 2 * slot, unit, this->own(row, unit));
+        }
+      }
+    };
+    push(0);
+    for (uint64_t index = 0; index < mine; ++index) {
+      if (index + 1 < mine) push(index + 1);
+      for (int32_t step = 0; step < ranks; ++step) {
+        const int32_t peer = (self + ranks - step) % ranks;  // this rank's row first: the others wait for it
+        const uint64_t row = row_of(index, peer), at = index * 2 * slot;
+        if (row >= this->rows) continue;
+        stop = rms_norm_row(group, this->norm, this->out, row, this->cols, [&](uint64_t unit, Unit& sum) {
+          if (peer != self) return exchange.receive(peer, at + slot, unit, sum);
+          const Stop got = exchange.template sum<ReduceOp::sum, T>(at, unit, this->own(row, unit), sum);
+          if (got == Stop::none) exchange.send(at + slot, unit, sum);
+          return got;
+        });
+        if (stop != Stop::none) return stop;
+      }
+    }
+    exchange.end();
+    return Stop::none;
+  }
+};

@@ -1,0 +1,174 @@
+// The forms of the programs of docs/fused-kernels.md that are faster for messages of some length.
+
+#include "support.hpp"
+#include "tests/fused/rms_norm_packets.hpp"
+#include "tests/fused/transpose_by_peer.hpp"
+
+namespace chorale {
+namespace {
+
+using namespace test;
+
+RendezvousOptions with_packets(RendezvousOptions options, uint64_t bytes) {
+  options.packet_bytes = bytes;
+  return options;
+}
+
+/// What rank `self` is to have of matrices of rows x (ranks * cols).
+std::vector<float> transposed(int ranks, int self, uint64_t call, uint32_t rows, uint32_t cols) {
+  std::vector<float> expected(uint64_t(rows) * cols * uint32_t(ranks));
+  for (uint64_t peer = 0; peer < uint32_t(ranks); ++peer) {
+    for (uint64_t row = 0; row < rows; ++row) {
+      for (uint64_t col = 0; col < cols; ++col) {
+        expected[(peer * cols + col) * rows + row] =
+            value_at<float>(call * 100 + peer, row * cols * uint32_t(ranks) + uint32_t(self) * cols + col);
+      }
+    }
+  }
+  return expected;
+}
+
+TEST(FusedForms, TransposeTilesByPeer) {
+  for (const int ranks : {1, 2, 4}) {
+    for (const uint32_t threads : {1u, 8u}) {
+      run_local(ranks, [&](World& world) {
+        const uint32_t rows = 37, cols = 21, blocks = uint32_t(ranks) * 2 * 3;
+        const auto transport = direct_rendezvous(world, rings(3, 2, 3 * rows * sizeof(float) + 16));
+        for (uint64_t call = 0; call < 3; ++call) {
+          const auto in =
+              message_of<float>(call * 100 + uint64_t(world.rank()), rows * cols * uint32_t(ranks));
+          std::vector<float> out(in.size());
+          launch(*transport,
+                 TransposeTilesByPeer<float>{{transport->table(), in.data(), out.data(), rows, cols}, 3},
+                 {blocks, threads});
+          EXPECT_MESSAGE(out, transposed(ranks, world.rank(), call, rows, cols));
+        }
+      });
+    }
+  }
+}
+
+TEST(FusedForms, TransposePackets) {
+  for (const int ranks : {1, 2, 4}) {
+    for (const uint32_t threads : {1u, 8u}) {
+      run_local(ranks, [&](World& world) {
+        const uint32_t rows = 13, cols = 10;
+        const auto transport =
+            direct_rendezvous(world, with_packets(rings(2, 2, 16), rows * cols * sizeof(float)));
+        for (uint64_t call = 0; call < 5; ++call) {
+          const auto in =
+              message_of<float>(call * 100 + uint64_t(world.rank()), rows * cols * uint32_t(ranks));
+          std::vector<float> out(in.size());
+          launch(*transport, TransposePackets<float>{{transport->table(), in.data(), out.data(), rows, cols}},
+                 {2 * uint32_t(ranks), threads});
+          EXPECT_MESSAGE(out, transposed(ranks, world.rank(), call, rows, cols));
+        }
+      });
+    }
+  }
+}
+
+/// Runs a kernel five times over, with new data, and compares the result with the same arithmetic done here.
+template <class Kernel>
+void test_rms_norm(int ranks, uint32_t threads, uint32_t blocks, uint32_t rows, uint32_t cols,
+                   LocalOptions options = {}) {
+  run_local(
+      ranks,
+      [&](World& world) {
+        const auto transport =
+            direct_rendezvous(world, with_packets(rings(blocks, 2, 16), 2 * rows * cols * sizeof(float)));
+        const uint64_t n = uint64_t(rows) * cols;
+        const auto weight = message_of<float>(77, cols);
+        auto residual = message_of<float>(88, n);
+        std::vector<float> kept = residual, all;
+        for (uint64_t call = 0; call < 5; ++call) {
+          const auto in = message_of<float>(call * 100 + uint64_t(world.rank()), n);
+          std::vector<float> out(n), expected(n);
+          launch(*transport,
+                 Kernel{{transport->table(),
+                         in.data(),
+                         out.data(),
+                         rows,
+                         cols,
+                         {residual.data(), weight.data(), 1e-5f}}},
+                 {blocks, threads});
+          for (uint64_t row = 0; row < rows; ++row) {
+            double squares = 0;
+            for (uint64_t col = 0; col < cols; ++col) {
+              float& own = kept[row * cols + col];
+              for (uint64_t rank = 0; rank < uint32_t(ranks); ++rank) {
+                own += value_at<float>(call * 100 + rank, row * cols + col);
+              }
+              squares += double(own) * own;
+            }
+            const double scale = 1 / std::sqrt(squares / cols + 1e-5);
+            for (uint64_t col = 0; col < cols; ++col) {
+              expected[row * cols + col] = float(kept[row * cols + col] * scale * weight[col]);
+            }
+          }
+          EXPECT_MESSAGE(residual, kept);
+          for (uint64_t at = 0; at < n; ++at)
+            ASSERT_NEAR(out[at], expected[at], 1e-5 * std::abs(expected[at])) << at;
+          all.insert(all.end(), out.begin(), out.end());
+        }
+        // Everybody has the same bits. Asked at the end, for it keeps ranks together.
+        for (const auto& theirs : world.allgather(std::as_bytes(std::span(all)))) {
+          ASSERT_EQ(std::memcmp(theirs.data(), all.data(), theirs.size()), 0);
+        }
+      },
+      options);
+}
+
+TEST(FusedForms, RmsNormOneShot) {
+  for (const int ranks : {1, 2, 4, 9}) {  // nine: more peers than are looked at together
+    for (const uint32_t threads : {1u, 8u}) test_rms_norm<RmsNormOneShot<float>>(ranks, threads, 3, 7, 48);
+  }
+}
+
+TEST(FusedForms, RmsNormTwoShot) {
+  for (const int ranks : {1, 2, 4, 9}) {
+    for (const uint32_t threads : {1u, 8u}) test_rms_norm<RmsNormTwoShot<float>>(ranks, threads, 2, 23, 48);
+  }
+}
+
+TEST(FusedForms, InAnyOrder) {
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    LocalOptions options;
+    options.seed = seed;
+    test_rms_norm<RmsNormOneShot<float>>(3, 1, 1, 2, 16, options);
+    test_rms_norm<RmsNormTwoShot<float>>(3, 2, 1, 4, 8, options);
+  }
+}
+
+TEST(FusedForms, UnevenLinksAreRefused) {
+  EXPECT_THROW(
+      run_local(3,
+                [&](World& world) {
+                  const auto transport = direct_rendezvous(world, with_packets(rings(1, 2, 16), 256));
+                  std::vector<float> data(8), weight(8), residual(8);
+                  if (world.rank() < 2) {  // ranks 0 and 1 have had a message of packets, rank 2 none
+                    const auto between = [&](const Group& group, const Deadline& deadline) {
+                      Leg leg;
+                      leg.in = data.data();
+                      leg.out = data.data();
+                      leg.bytes = 32;
+                      const Endpoint& e = transport->table().at(1 - world.rank(), group.id);
+                      return world.rank() == 0 ? send_packets<LL16, float>(group, e, leg, {}, deadline)
+                                               : recv_packets<LL16, float>(group, e, leg, {}, deadline);
+                    };
+                    launch(*transport, between, {1, 1});
+                  }
+                  launch(*transport,
+                         RmsNormOneShot<float>{{transport->table(),
+                                                data.data(),
+                                                data.data(),
+                                                1,
+                                                8,
+                                                {residual.data(), weight.data(), 1e-5f}}},
+                         {1, 1});
+                }),
+      std::logic_error);
+}
+
+}  // namespace
+}  // namespace chorale
