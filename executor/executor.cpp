@@ -11,7 +11,6 @@
 #include "bindings.hpp"
 #include "chorale/proof.hpp"
 #include "interpreter/layout.hpp"
-#include "interpreter/plan_hash.hpp"
 #include "launch_count.hpp"
 
 namespace chorale {
@@ -26,10 +25,9 @@ struct Executor::State {
   Bindings bindings;
   LaunchCount launches;
 
-  /// Plans by where they are: hashing their text takes too long for every call.
+  /// Hashing a plan's content takes too long for every call.
   struct Known {
-    const Plan* plan;
-    uint64_t memory_hash, plan_hash;
+    uint64_t identity, hash;
   };
   static constexpr size_t most_known = 256;
   std::vector<Known> known;
@@ -66,22 +64,18 @@ struct Executor::State {
   }
 
   uint64_t hash_of(const Plan& plan) {
-    const uint64_t hash = interpreter::memory_hash(plan, uint32_t(world.rank()));
+    const uint64_t identity = plan.identity.number();
     for (size_t look = 0; look < known.size(); ++look) {
       const size_t at = (last_known + look) % known.size();
-      if (known[at].plan != &plan) continue;
+      if (known[at].identity != identity) continue;
       last_known = at;
-      if (known[at].memory_hash != hash) {
-        look_at_certificate(plan);
-        known[at] = {&plan, hash, content_hash(plan)};
-      }
-      return known[at].plan_hash;
+      return known[at].hash;
     }
     look_at_certificate(plan);
     if (known.size() == most_known) known.erase(known.begin());
-    known.push_back({&plan, hash, content_hash(plan)});
+    known.push_back({identity, content_hash(plan)});
     last_known = known.size() - 1;
-    return known.back().plan_hash;
+    return known.back().hash;
   }
 
   /// The binding for a call, made if there is none; null if there is nothing to do.

@@ -5,8 +5,7 @@
 // ..., r-1, in one operation that rounds once. The sum is made once, and all ranks get the owner's bits.
 //
 // Each thread block has a share of the message to itself, from the first exchange to the end, and cuts it
-// into one part a rank. So a block's parts lie side by side, and it unpacks all sums, its own included, in
-// one operation. Blocks never wait for each other.
+// into one part a rank. Blocks never wait for each other.
 //
 // No signal and no barrier, also between the two exchanges. Peers touch nothing but scratch. A bank of
 // packets is written again two launches later. A rank then writes its part to an owner whose sum it has
@@ -55,12 +54,14 @@ CHORALE_PROGRAM(allreduce_two_shot, Parameters& with) {
       for (const MemoryChannel& peer : to[rank]) others.push_back(parts[rank][share + peer.dst_rank()]);
       const Chunk sum = out[share + rank];
       me.reduce(in[share + rank], others, block, sum, ReduceOp::sum, true);
-      me.copy_packets(sums[rank][share + rank], sum, block);
       for (const MemoryChannel& peer : to[rank]) {
         peer.put_packets(sums[peer.dst_rank()][share + rank], sum, block);
       }
 
-      me.unpack_packets(out.slice(share, share + ranks), sums[rank].slice(share, share + ranks), block);
+      for (const MemoryChannel& peer : to[rank]) {
+        const int64_t owner = peer.dst_rank();
+        me.unpack_packets(out[share + owner], sums[rank][share + owner], block);
+      }
     }
   }
   return program;

@@ -40,6 +40,8 @@ __global__ void compare(const uint32_t* data, uint64_t n, uint32_t seed, uint32_
 
 enum class Way { one, both };
 
+constexpr uint64_t most_as_packets = 64 << 10;  ///< of a message
+
 /// Half of the blocks send and half receive.
 struct BothWays {
   EndpointTable table;
@@ -51,6 +53,44 @@ struct BothWays {
     return role.part == 0 ? send_tiles<uint32_t>(role.group, e, share, CopyProduce{}, deadline)
                           : recv_tiles<uint32_t>(role.group, e, share, CopyConsume{}, deadline);
   }
+};
+
+/// One way, as packets; in both ways each block sends and receives its share.
+struct AsPackets {
+  EndpointTable table;
+  Leg message;
+  bool sends, receives;
+  CHORALE_FN Stop operator()(const Group& group, const Deadline& deadline) const {
+    const Endpoint& e = table.at(1 - table.self, group.id);
+    const Leg share = share_of(message, group.id, group.count);
+    Stop stop = Stop::none;
+    if (sends) stop = send_packets<LL16, uint32_t>(group, e, share, CopyProduce{}, deadline);
+    if (stop == Stop::none && receives)
+      stop = recv_packets<LL16, uint32_t>(group, e, share, CopyConsume{}, deadline);
+    return stop;
+  }
+};
+
+/// Calls in a CUDA graph.
+class Graph {
+ public:
+  template <class Call>
+  Graph(cudaStream_t stream, int calls, const Call& call) : stream_(stream) {
+    cudaGraph_t graph;
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    for (int at = 0; at < calls; ++at) call();
+    check(cudaStreamEndCapture(stream, &graph));
+    check(cudaGraphInstantiate(&graph_, graph, 0));
+    check(cudaGraphDestroy(graph));
+  }
+  ~Graph() { cudaGraphExecDestroy(graph_); }
+  Graph(const Graph&) = delete;
+
+  void launch() const { check(cudaGraphLaunch(graph_, stream_)); }
+
+ private:
+  cudaGraphExec_t graph_ = nullptr;
+  cudaStream_t stream_;
 };
 
 class Bench {
@@ -89,13 +129,14 @@ class Bench {
       }
     }
     const int calls = bytes <= 1 << 20 ? 200 : bytes <= 64 << 20 ? 50 : 10;
-    for (int warm = 0; warm < 5; ++warm) call();
+    const Graph graph(stream_, calls, call);
+    graph.launch();
     check(cudaStreamSynchronize(stream_));
     double best = 1e30;
     for (int round = 0; round < 5; ++round) {
       world_.barrier();
       check(cudaEventRecord(begin_, stream_));
-      for (int at = 0; at < calls; ++at) call();
+      graph.launch();
       check(cudaEventRecord(end_, stream_));
       check(cudaStreamSynchronize(stream_));
       float ms = 0;
@@ -146,6 +187,17 @@ class Bench {
     });
   }
 
+  double packets(Way way, uint64_t bytes, Transport& transport, uint32_t blocks) {
+    Leg leg;
+    leg.in = in_;
+    leg.out = out_;
+    leg.bytes = bytes;
+    leg.elem = 4;
+    const AsPackets kernel{transport.table(), leg, way == Way::both || !receives_,
+                           way == Way::both || receives_};
+    return time(way, bytes, [&] { launch(transport, kernel, {blocks, 512}, Lane{stream_}); });
+  }
+
   const std::string& why_no_nccl() const { return why_no_nccl_; }
 
  private:
@@ -167,28 +219,33 @@ int run_rank(int rank, const std::string& address, uint64_t largest) {
   if (rank == 0 && !bench.why_no_nccl().empty())
     std::printf("# without NCCL: %s\n", bench.why_no_nccl().c_str());
   if (rank == 0)
-    std::printf("%-5s %11s %6s %10s %9s %11s %8s\n", "way", "bytes", "blocks", "us", "GB/s", "of engine",
-                "of NCCL");
+    std::printf("%-5s %-7s %11s %6s %10s %9s %11s %8s\n", "way", "as", "bytes", "blocks", "us", "GB/s",
+                "of engine", "of NCCL");
   bool met = true;
   for (const Way way : {Way::one, Way::both}) {
     for (uint64_t bytes = 1024; bytes <= largest; bytes *= 4) {
       const double engine = bench.copy_engine(way, bytes), nccl = bench.nccl(way, bytes);
       double best = 1e30, best_of_32 = 1e30;
+      const auto note = [&](const char* as, uint32_t blocks, double us) {
+        best = std::min(best, us);
+        if (blocks <= 32) best_of_32 = std::min(best_of_32, us);
+        if (rank != 0) return;
+        std::printf("%-5s %-7s %11llu %6u %10.2f %9.1f %11.3f %8.3f\n", way == Way::one ? "one" : "both", as,
+                    (unsigned long long)bytes, blocks, us, double(bytes) / us / 1000, engine / us,
+                    nccl > 0 ? nccl / us : 0.0);
+      };
+      // Long messages take long tiles, whose signals are fewer.
+      const uint64_t slot = bytes < 16 << 20 ? 128 << 10 : 512 << 10;
       for (uint32_t blocks = way == Way::one ? 1 : 2; blocks <= 64; blocks *= 2) {
         RendezvousOptions options;
         options.max_channels = blocks;
         options.depth = 4;
-        options.per_peer_bytes = (128ull << 10) * options.depth * blocks;
+        options.per_peer_bytes = slot * options.depth * blocks;
+        if (bytes <= most_as_packets) options.packet_bytes = bytes / blocks + 64;
         options.space = Space::device;
         const auto transport = direct_rendezvous(world, options);
-        const double us = bench.tiles(way, bytes, *transport, blocks);
-        best = std::min(best, us);
-        if (blocks <= 32) best_of_32 = std::min(best_of_32, us);
-        if (rank == 0) {
-          std::printf("%-5s %11llu %6u %10.2f %9.1f %11.3f %8.3f\n", way == Way::one ? "one" : "both",
-                      (unsigned long long)bytes, blocks, us, double(bytes) / us / 1000, engine / us,
-                      nccl > 0 ? nccl / us : 0.0);
-        }
+        note("tiles", blocks, bench.tiles(way, bytes, *transport, blocks));
+        if (bytes <= most_as_packets) note("packets", blocks, bench.packets(way, bytes, *transport, blocks));
       }
       if (way == Way::one && bytes == 256 << 20) met &= engine / best_of_32 >= 0.92;
       if (bytes >= 1 << 20 && nccl > 0) met &= nccl / best >= 1;

@@ -61,7 +61,8 @@ CHORALE_FN Stop run_batch(const Group& group, const TapeStep* steps, const Page<
   } else {
     const uint32_t units = uint32_t(steps->bytes / unit_bytes), all = units * steps->batch;
     for (uint32_t at = group.rank; at < all && stop == Stop::none; at += group.size) {
-      stop = move({at / units, Turn{at % units, 0, 1, unit_bytes}});
+      const uint32_t step = steps->batch == 1 ? 0 : at / units;
+      stop = move({step, Turn{at - step * units, 0, 1, unit_bytes}});
     }
   }
   return steps->kind == TapeKind::copy ? stop : group.agree(stop);

@@ -58,7 +58,7 @@ CHORALE_FN Stop each_turn(const Group& group, uint64_t bytes, const Part& part) 
 
 template <bool Lines, class Source, class To>
 CHORALE_FN Stop copy_whole(const Group& group, uint64_t bytes, const Source& source, const To& sinks) {
-  constexpr uint32_t N = 4;
+  constexpr uint32_t N = Lines ? 4 : Source::at_once;
   return each_turn<N, Lines>(group, bytes, [&](const Turn& turn) {
     Unit held[N];
     const Stop stop = source.template read<true, N>(group, turn, held);
@@ -80,33 +80,73 @@ CHORALE_FN Stop reduce_whole(const Group& group, uint64_t bytes, const Mem& firs
   });
 }
 
-/// packets[0] + .. + packets[n-1], K of them looked at before one is waited for.
-template <ReduceOp Op, class T, class P, uint32_t K, class PacketsAt, class To>
-CHORALE_FN Stop sum_packets_whole(const Group& group, uint64_t bytes, PacketsAt packets, uint32_t n,
-                                  const To& sinks) {
-  return each_turn<1, detail::by_line<Packets<P>>>(group, bytes, [&](const Turn& turn) {
-    detail::Sum<Op, T> sum{};  // else undefined on a path: registers all round the tape's loop
+/// The sum of n packets and of the plain source, if there is one, in the place that the step says: K packets
+/// are looked at before one is waited for, N units of a thread at a time.
+template <ReduceOp Op, class T, class P, uint32_t K, uint32_t N, class MemAt, class PacketsAt, class To>
+CHORALE_FN Stop reduce_packets_whole(const Group& group, const TapeStep& step, MemAt plain, PacketsAt packets,
+                                     const To& sinks) {
+  using Loaded = typename Packets<P>::Loaded;
+  const uint32_t n = step.n, own = step.own - 1u;  // without: behind all packets, and not added
+  return each_turn<N, detail::by_line<Packets<P>>>(group, step.bytes, [&](const Turn& turn) {
+    Unit next[N];
+    if (step.own != 0) {
+      plain[0].template read<true, N>(group, turn, next);
+    } else {
+#pragma unroll
+      for (uint32_t index = 0; index < N; ++index) next[index] = Unit{};
+    }
+    detail::Sum<Op, T> sums[N]{};  // else undefined on a path: registers all round the tape's loop
     for (uint32_t before = 0; before < n; before += K) {
-      typename Packets<P>::Loaded held[K][1];
+      Loaded held[K][N];
       const uint32_t here = n - before < K ? n - before : K;
-      const Stop stop = Packets<P>::template gather<true, K, 1>(
+      const Stop stop = Packets<P>::template gather<true, K, N>(
           group, turn, here,
           [packets, before](uint32_t source) -> decltype(auto) { return packets[before + source]; }, held);
       if (stop != Stop::none) return stop;
 #pragma unroll
       for (uint32_t source = 0; source < K; ++source) {
         if (source >= here) continue;
-        if (before + source == 0) {
-          sum.start(unit_of(held[source][0]));
-        } else {
-          sum.add(unit_of(held[source][0]));
+        const uint32_t at = before + source;
+#pragma unroll
+        for (uint32_t index = 0; index < N; ++index) {
+          // From the plain source's place on each packet is one later: what is added is what came before it.
+          const Unit came = unit_of(held[source][index]);
+          const Unit adds = at >= own ? next[index] : came;
+          if (at >= own) next[index] = came;
+          if (at == 0) {
+            sums[index].start(adds);
+          } else {
+            sums[index].add(adds);
+          }
         }
       }
     }
-    const Unit units[1] = {sum.finish(0)};
-    sinks.template write<1>(turn, units);
+    Unit units[N];
+#pragma unroll
+    for (uint32_t index = 0; index < N; ++index) {
+      if (step.own != 0) sums[index].add(next[index]);
+      units[index] = sums[index].finish(0);
+    }
+    sinks.template write<N>(turn, units);
     return Stop::none;
   });
+}
+
+/// As many packets at a time as there are with 2, 4 and 8 ranks, so that no condition stands between the
+/// loads; of few, in long messages, more units at a time.
+template <ReduceOp Op, class T, class P, class MemAt, class PacketsAt>
+CHORALE_FN Stop reduce_packets_step(const Group& group, const TapeStep& step, MemAt plain, PacketsAt packets) {
+  const auto sinks = sinks_of(step, plain + (step.own != 0 ? 1 : 0), packets + step.n);
+  const bool many = sizeof(T) > 1 && step.bytes > uint64_t(group.size) * unit_bytes;
+  if (step.n == 1) {
+    if (many) return reduce_packets_whole<Op, T, P, 1, sizeof(T) == 1 ? 1 : 4>(group, step, plain, packets, sinks);
+    return reduce_packets_whole<Op, T, P, 1, 1>(group, step, plain, packets, sinks);
+  }
+  if (step.n <= 3) {
+    if (many) return reduce_packets_whole<Op, T, P, 3, sizeof(T) == 1 ? 1 : 2>(group, step, plain, packets, sinks);
+    return reduce_packets_whole<Op, T, P, 3, 1>(group, step, plain, packets, sinks);
+  }
+  return reduce_packets_whole<Op, T, P, sizeof(T) == 1 ? 4 : 7, 1>(group, step, plain, packets, sinks);
 }
 
 /// Whether a step is moved line by line: it has LL128 packets somewhere.
@@ -148,24 +188,28 @@ __device__ __noinline__ Stop reduce_slowly(const TapeStep& step, const Page<P>& 
   const Group group = block_group();
   const Mem* const plain = page.plain + step.first_plain;
   const Packets<P>* const packets = page.packets + step.first_packets;
-  const uint32_t n = step.n;
-  const bool all_plain = step.kind == TapeKind::reduce, none_plain = step.kind == TapeKind::sum_packets;
+  const bool all_plain = step.kind == TapeKind::reduce;
+  const uint32_t n = step.n + (all_plain || step.own != 0 ? 1 : 0);
   const auto sinks = sinks_of(step,
-                              plain + (all_plain    ? 1 + n
-                                       : none_plain ? 0
-                                                    : 1),
-                              packets + (all_plain    ? 0
-                                         : none_plain ? 1 + n
-                                                      : n));
+                              plain + (all_plain       ? n
+                                       : step.own != 0 ? 1
+                                                       : 0),
+                              packets + (all_plain ? 0 : step.n));
   return move_slowly<P>(group, step, sinks, [&](const Turn& turn, Unit(&held)[1]) {
     detail::Sum<Op, T> sum;
-    Stop stop = none_plain ? packets[0].template read<false, 1>(group, turn, held)
-                           : plain[0].template read<false, 1>(group, turn, held);
-    sum.start(held[0]);
-    for (uint32_t other = 0; other < n && stop == Stop::none; ++other) {
-      stop = all_plain ? plain[1 + other].template read<false, 1>(group, turn, held)
-                       : packets[none_plain + other].template read<false, 1>(group, turn, held);
-      sum.add(held[0]);
+    Stop stop = Stop::none;
+    uint32_t packet = 0;
+    for (uint32_t at = 0; at < n && stop == Stop::none; ++at) {
+      if (all_plain || at + 1 == step.own) {
+        stop = plain[all_plain ? at : 0].template read<false, 1>(group, turn, held);
+      } else {
+        stop = packets[packet++].template read<false, 1>(group, turn, held);
+      }
+      if (at == 0) {
+        sum.start(held[0]);
+      } else {
+        sum.add(held[0]);
+      }
     }
     held[0] = sum.finish(0);
     return stop;
@@ -230,16 +274,8 @@ CHORALE_FN Stop reduce_step(const Group& group, const TapeStep& step, const Page
       }
       return reduce_whole<Op, T, 1, false>(group, step.bytes, plain[0], plain + 1, n, sinks);
     }
-    case TapeKind::reduce_packets: {
-      const auto sinks = sinks_of(step, plain + 1, packets + n);
-      return reduce_whole<Op, T, 1, detail::by_line<Packets<P>>>(group, step.bytes, plain[0], packets, n,
-                                                                 sinks);
-    }
-    default: {
-      const auto sinks = sinks_of(step, plain, packets + 1 + n);
-      return sum_packets_whole < Op, T, P,
-             sizeof(T) == 1 ? 4 : 8 > (group, step.bytes, packets, 1 + n, sinks);
-    }
+    default:
+      return reduce_packets_step<Op, T, P>(group, step, plain, packets);
   }
 }
 

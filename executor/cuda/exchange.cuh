@@ -3,114 +3,140 @@
 /// or two exchanges and whatever a block does before and after.
 ///
 /// It gives up what costs time there. A GPU fetches code slowly that it has not run before, so there is
-/// little of it and it lies in one piece; a page is fetched with one load a thread, which is under way while
-/// the block waits for its turn and asks for its number; places become addresses where they are used. What
-/// its steps mean is in data_steps.cuh and batches.cuh, as for every tape.
+/// little of it and it lies in one piece; a page is fetched, and places become addresses of either bank, while
+/// the block waits for its turn; what it sends first is being loaded while it asks for its number. What its
+/// steps mean is in data_steps.cuh and batches.cuh, as for every tape.
 #pragma once
+
+#include <cstddef>
 
 #include "player.cuh"
 
 namespace chorale::cuda {
 
-/// What makes addresses of places.
-struct Settling {
-  uint64_t epoch;
-  char *in, *out;
-  const Deadline* deadline;
-};
+constexpr uint32_t most_blocks_beside = 16;  ///< of a launch that the next one may already stand beside
 
-/// Places as they lie in a page, settled when they are looked at.
+/// Places of a page of which both addresses are known.
 template <class End>
-struct Unsettled {
+struct Banked {
   const TapePlace* places;
-  Settling how;
+  uint32_t bank;  ///< bytes from a place to the address in this launch
+  uint32_t flag;
+  const Deadline* deadline;
 
   CHORALE_FN End operator[](uint32_t at) const {
-    const TapePlace place = places[at];
-    void* const address = place.settled(how.epoch, how.in, how.out);
+    void* const address = *reinterpret_cast<char* const*>(reinterpret_cast<const char*>(places + at) + bank);
     if constexpr (std::is_same<End, Mem>::value) {
-      return Mem(address, place.valid);
+      return Mem(address, unlimited);  // whole units only are moved here
     } else {
-      return End(address, uint32_t(how.epoch), how.deadline);
+      return End(address, flag, deadline);
     }
   }
-  CHORALE_FN Unsettled operator+(uint32_t n) const { return {places + n, how}; }
+  CHORALE_FN Banked operator+(uint32_t n) const { return {places + n, bank, flag, deadline}; }
 };
 
-/// The steps with a sum in them, of which there is one in most tapes.
-template <class T, class P, class Of>
-CHORALE_FN Stop run_sum(const Group& group, const TapeStep& step, const Of& page) {
+/// Makes of places, each of which had an address for launches of odd number and what to add to it in others,
+/// both addresses.
+CHORALE_FN void settle_banks(const Launch& launch, TapePlace* places) {
+  static_assert(offsetof(TapePlace, at) == 0 && offsetof(TapePlace, even) == 8, "as Banked finds them");
+  for (uint32_t at = threadIdx.x; at < launch.page.plain + launch.page.packets; at += blockDim.x) {
+    const TapePlace place = places[at];
+    places[at].at = reinterpret_cast<uint64_t>(place.settled(1, launch.in, launch.out));
+    places[at].even = reinterpret_cast<uint64_t>(place.settled(2, launch.in, launch.out));
+  }
+}
+
+/// Begins to load what the first step copies, if that does not depend on the launch's number.
+CHORALE_FN void prefetch_source(const Group& group, const TapeStep* steps, const TapePlace* plain) {
+  if (steps->kind != TapeKind::copy) return;
+  const uint32_t units = uint32_t(steps->bytes / unit_bytes);
+  const uint32_t step = steps->batch == 1 ? 0 : group.rank / units;
+  if (step >= steps->batch) return;
+  const TapePlace& place = plain[steps[step].first_plain];
+  const uint32_t unit = group.rank - step * units;
+  if (unit >= units || place.at != place.even) return;
+  asm volatile("prefetch.global.L1 [%0];" ::"l"(place.at + uint64_t(unit) * unit_bytes));
+}
+
+/// Of more than a unit a thread.
+template <class P, class Of>
+CHORALE_FN Stop copy_long(const Group& group, const TapeStep& step, const Of& page) {
   const auto plain = page.plain + step.first_plain;
   const auto packets = page.packets + step.first_packets;
-  const uint32_t n = step.n;
-  if (step.kind == TapeKind::reduce_packets) {
-    return reduce_whole<ReduceOp::sum, T, 1, detail::by_line<Packets<P>>>(
-        group, step.bytes, plain[0], packets, n, sinks_of(step, plain + 1, packets + n));
+  if (step.kind == TapeKind::unpack) {
+    return group.agree(copy_whole<detail::by_line<Packets<P>>>(group, step.bytes, packets[0],
+                                                               sinks_of(step, plain, packets + 1)));
   }
-  const auto sum = [&](auto together) {
-    return sum_packets_whole<ReduceOp::sum, T, P, decltype(together)::value>(
-        group, step.bytes, packets, 1 + n, sinks_of(step, plain, packets + 1 + n));
-  };
-  // As many as there are, as a rule: no condition stands between the loads.
-  constexpr uint32_t most = sizeof(T) == 1 ? 4 : 8;
-  if (n < 2) return sum(std::integral_constant<uint32_t, 2>{});
-  if (n < 4) return sum(std::integral_constant<uint32_t, 4>{});
-  return sum(std::integral_constant<uint32_t, most>{});
+  const auto sinks = sinks_of(step, plain + 1, packets);
+  if (has_lines<P>(step)) return copy_whole<detail::by_line<Packets<P>>>(group, step.bytes, plain[0], sinks);
+  return copy_whole<false>(group, step.bytes, plain[0], sinks);
 }
 
 /// T: the element type, or void in a kernel for plans that do not reduce. P: the form of packets. Every block
-/// has one page, of at most one unit a thread; see is_exchange().
+/// has one page; see is_exchange().
 template <class T, class P>
 __global__ void __launch_bounds__(most_threads, 1) play_exchange(const __grid_constant__ Launch launch) {
   extern __shared__ uint4 room[];
   __shared__ Shared shared;
   const Group group = block_group();
   const PageShape shape = launch.page;
-  const uint32_t units = shape.bytes() / 16;
-  uint4 mine{};
-  if (threadIdx.x < units) {
-    mine = reinterpret_cast<const uint4*>(launch.tapes)[uint64_t(blockIdx.x) * units + threadIdx.x];
-  }
-  BlockState* const kept =
-      reinterpret_cast<BlockState*>(launch.states + uint64_t(blockIdx.x) * launch.state_bytes);
-  // As in play(): only what no launch changes may be looked at before.
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-  const BlockState state = *kept;
-  if (threadIdx.x < units) room[threadIdx.x] = mine;
+  char* const page_at = reinterpret_cast<char*>(room);
+  fetch_page(shape, page_at, launch.tapes + uint64_t(blockIdx.x) * shape.bytes());
   if (threadIdx.x == 0) {
     shared.deadline = {launch.abort, launch.timeout_ns, 0};
     shared.stop = StopRecord{};
     shared.stop.op = ~0u;
   }
   __syncthreads();
+  // Plain places, and packets behind them.
+  TapePlace* const places = reinterpret_cast<TapePlace*>(page_at + shape.plain_at());
+  settle_banks(launch, places);
+  __syncthreads();
+  BlockState* const kept =
+      reinterpret_cast<BlockState*>(launch.states + uint64_t(blockIdx.x) * launch.state_bytes);
+  // As in play(): only what no launch changes may be looked at before.
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  const BlockState state = *kept;
+  const TapeStep* const tape = reinterpret_cast<const TapeStep*>(page_at + 16);
+  const uint32_t steps = reinterpret_cast<const PageHeader*>(page_at)->steps;
+  prefetch_source(group, tape, places);
   if (state.stopped != 0) return;
+  // The next launch in the stream may come to its own wait while this one exchanges. Large grids do not let
+  // it: it would keep other streams from the multiprocessors for nothing.
+  const bool early = gridDim.x <= most_blocks_beside;
+  if (early) asm volatile("griddepcontrol.launch_dependents;");
 
   const uint64_t epoch = state.epoch + 1;
-  const Settling how{epoch, launch.in, launch.out, &shared.deadline};
-  const char* const page_at = reinterpret_cast<const char*>(room);
-  using Plain = Unsettled<Mem>;
-  using Slots = Unsettled<Packets<P>>;
-  const Page<P, Plain, Slots> page{
-      reinterpret_cast<const TapeStep*>(page_at + 16), nullptr,
-      Plain{reinterpret_cast<const TapePlace*>(page_at + shape.plain_at()), how},
-      Slots{reinterpret_cast<const TapePlace*>(page_at + shape.packets_at()), how}};
-  const uint32_t steps = reinterpret_cast<const PageHeader*>(page_at)->steps;
+  const uint32_t bank = epoch % 2 == 0 ? uint32_t(sizeof(uint64_t)) : 0;
+  using Plain = Banked<Mem>;
+  using Slots = Banked<Packets<P>>;
+  const Page<P, Plain, Slots> page{tape, nullptr, Plain{places, bank, 0, nullptr},
+                                   Slots{places + shape.plain, bank, uint32_t(epoch), &shared.deadline}};
   Stop stop = Stop::none;
   uint32_t op = ~0u;
   for (uint32_t at = 0; at < steps && stop == Stop::none;) {
     const TapeStep& step = page.steps[at];
     op = step.op;
-    at += step.batch;
     if (step.kind == TapeKind::copy || step.kind == TapeKind::unpack) {
+      if (step.bytes > uint64_t(group.size) * unit_bytes) {
+        stop = copy_long<P>(group, step, page);
+        ++at;
+        continue;
+      }
       stop = run_batch(group, &step, page, shared.stop.op);
-    } else if (step.kind == TapeKind::sync) {
+      at += step.batch;
+      continue;
+    }
+    ++at;
+    if (step.kind == TapeKind::sync) {
       group.sync();
     } else if constexpr (!std::is_void<T>::value) {
-      stop = group.agree(run_sum<T, P>(group, step, page));
+      stop = group.agree(reduce_packets_step<ReduceOp::sum, T, P>(
+          group, step, page.plain + step.first_plain, page.packets + step.first_packets));
     }
   }
 
-  asm volatile("griddepcontrol.launch_dependents;");
+  if (!early) asm volatile("griddepcontrol.launch_dependents;");
   if (threadIdx.x == 0) {
     *kept = {stop == Stop::none ? epoch : state.epoch, stop != Stop::none};
     if (stop != Stop::none) leave_stop(launch, shared.stop, op, epoch, stop);

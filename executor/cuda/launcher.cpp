@@ -58,7 +58,7 @@ void Launcher::make_tapes(PacketForm packet, const Signal* signals,
   // first.
   TapePlaces places;
   places.signals_at_peer = signals_at_peer;
-  Tapes tapes = record_tapes(image_, places, packet, kernel_.threads);
+  Tapes tapes = record_tapes(image_, places, packet);
   uint64_t bytes = 0;
   const auto part = [&bytes](uint64_t size) {
     const uint64_t at = bytes;
@@ -80,7 +80,7 @@ void Launcher::make_tapes(PacketForm packet, const Signal* signals,
   places.completed = completed;
   places.semaphores = reinterpret_cast<Semaphore*>(base + semaphores_at);
   places.barriers = reinterpret_cast<Signal*>(base + barriers_at);
-  tapes = record_tapes(image_, places, packet, kernel_.threads);
+  tapes = record_tapes(image_, places, packet);
 
   std::vector<char> content(bytes);
   std::memcpy(content.data() + tapes_at, tapes.bytes.data(), tapes.bytes.size());

@@ -5,13 +5,15 @@
 #include <algorithm>
 
 #include "chorale/error.hpp"
+#include "own_packets.hpp"
 #include "pages.hpp"
 #include "recording_machine.hpp"
 
 namespace chorale::cuda {
 namespace {
 
-constexpr uint64_t most_page_bytes = 160 << 10;  ///< of shared memory
+constexpr uint64_t most_page_bytes = 160 << 10;     ///< of shared memory
+constexpr uint64_t most_exchange_bytes = 40 << 10;  ///< what every kernel may take unasked, and the block's own
 
 /// By channel: how many blocks wait on it.
 std::vector<uint32_t> count_waiters(const interpreter::BoundImage& image) {
@@ -39,14 +41,13 @@ void settle_banks(std::vector<TapePlace>& odd, const std::vector<TapePlace>& eve
 }  // namespace
 
 Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& places, PacketForm packet,
-                   uint32_t threads, uint64_t page_bytes) {
+                   uint64_t page_bytes) {
   const image::Image image = bound.view();
   const std::vector<uint32_t> waiters = count_waiters(bound);
   std::vector<std::vector<Step>> blocks;
   std::vector<std::vector<Page>> pages;
   Tapes tapes;
   size_t counts = 0;
-  tapes.exchange = true;
   for (uint32_t block = 0; block < bound.blocks.size(); ++block) {
     RecordingMachine odd(image, places, packet, false, waiters), even(image, places, packet, true, waiters);
     for (RecordingMachine* machine : {&odd, &even}) {
@@ -59,12 +60,16 @@ Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& place
       settle_banks(steps[at].plain, even.steps()[at].plain);
       settle_banks(steps[at].packets, even.steps()[at].packets);
     }
+    counts = std::max(counts, odd.counts());
+    blocks.push_back(std::move(steps));
+  }
+  keep_own_packets(blocks, packet);
+  tapes.exchange = true;
+  for (std::vector<Step>& steps : blocks) {
     split_tails(steps, packet);
     tidy(steps);
-    tapes.exchange = tapes.exchange && is_exchange(steps, threads);
-    counts = std::max(counts, odd.counts());
+    tapes.exchange = tapes.exchange && is_exchange(steps);
     pages.push_back(paginate(steps, page_bytes));
-    blocks.push_back(std::move(steps));
     for (const Page& page : pages.back()) {
       tapes.page.steps = std::max(tapes.page.steps, page.shape.steps);
       tapes.page.items = std::max(tapes.page.items, page.shape.items);
@@ -81,7 +86,7 @@ Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& place
                     tapes.page.shared_bytes(), most_page_bytes));
   }
   const uint64_t page_size = tapes.page.bytes();
-  tapes.exchange = tapes.exchange && tapes.pages == 1 && page_size <= threads * 16;
+  tapes.exchange = tapes.exchange && tapes.pages == 1 && page_size <= most_exchange_bytes;
   tapes.bytes.resize(blocks.size() * tapes.pages * page_size);
   for (size_t block = 0; block < blocks.size(); ++block) {
     for (size_t page = 0; page < pages[block].size(); ++page) {

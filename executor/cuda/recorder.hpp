@@ -36,10 +36,9 @@ constexpr uint64_t default_page_bytes = 24 << 10;
 
 /// `image` with the bases of its buffers set; those of this rank's own input and output (buffers 0 and 1) are
 /// passed anew at every launch.
-/// \param threads     of a block that plays them
 /// \param page_bytes  of shared memory that a page takes at most, unless a single step takes more
 /// \throws RunError resources for a block whose step has more places than fit in shared memory
 Tapes record_tapes(const interpreter::BoundImage& image, const TapePlaces& places, PacketForm packet,
-                   uint32_t threads, uint64_t page_bytes = default_page_bytes);
+                   uint64_t page_bytes = default_page_bytes);
 
 }  // namespace chorale::cuda

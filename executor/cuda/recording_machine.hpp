@@ -56,14 +56,12 @@ class RecordingMachine : public interpreter::Recording {
               const Sink& sink) {
     constexpr bool plain_first = std::is_same_v<First, Mem>, plain = std::is_same_v<Other, Mem>;
     static_assert(plain_first || !plain, "packets, then plain memory: no operation does so");
-    Step& step = data(plain         ? TapeKind::reduce
-                      : plain_first ? TapeKind::reduce_packets
-                                    : TapeKind::sum_packets,
-                      bytes);
+    Step& step = data(plain ? TapeKind::reduce : TapeKind::reduce_packets, bytes);
     step.step.reduce_op = uint8_t(op);
     add(step, first);
     for (uint32_t other = 0; other < n; ++other) add(step, others[other]);
-    step.step.n = uint16_t(n);
+    step.step.n = uint16_t(plain || plain_first ? n : 1 + n);
+    step.step.own = !plain && plain_first;
     add_sinks(step, sink);
     return Stop::none;
   }

@@ -48,8 +48,7 @@ bool meets(TapeKind kind) {
 
 /// Whether they meet at its end.
 bool ends_in_meeting(TapeKind kind) {
-  return meets(kind) || kind == TapeKind::unpack || kind == TapeKind::reduce_packets ||
-         kind == TapeKind::sum_packets;
+  return meets(kind) || kind == TapeKind::unpack || kind == TapeKind::reduce_packets;
 }
 
 /// Posts next to each other leave together, and waits next to each other wait together.
@@ -159,7 +158,7 @@ uint16_t batch_from(const std::vector<Step>& steps, size_t at, size_t end) {
   return uint16_t(next - at);
 }
 
-bool is_exchange(const std::vector<Step>& steps, uint32_t threads) {
+bool is_exchange(const std::vector<Step>& steps) {
   for (const Step& of : steps) {
     const TapeStep& step = of.step;
     switch (step.kind) {
@@ -167,10 +166,9 @@ bool is_exchange(const std::vector<Step>& steps, uint32_t threads) {
         break;
       case TapeKind::copy:
       case TapeKind::unpack:
-        if (!step.whole || step.bytes > uint64_t(threads) * unit_bytes) return false;
+        if (!step.whole) return false;
         break;
       case TapeKind::reduce_packets:
-      case TapeKind::sum_packets:
         if (!step.whole) return false;
         if (ReduceOp(step.reduce_op) != ReduceOp::sum && ReduceOp(step.reduce_op) != ReduceOp::avg)
           return false;

@@ -29,8 +29,8 @@ void tidy(std::vector<Step>& steps);
 /// touches what another one writes.
 uint16_t batch_from(const std::vector<Step>& steps, size_t at, size_t end);
 
-/// Whether exchange.cuh can play a tape of these steps, and is faster than player.cuh with it: they do
-/// nothing but exchange packets, unit by unit, and copies among them are short.
-bool is_exchange(const std::vector<Step>& steps, uint32_t threads);
+/// Whether exchange.cuh can play a tape of these steps: they do nothing but move and add up whole units, and
+/// wait for packets.
+bool is_exchange(const std::vector<Step>& steps);
 
 }  // namespace chorale::cuda

@@ -31,8 +31,7 @@ enum class TapeKind : uint8_t {
   copy,            ///< plain memory to all sinks
   unpack,          ///< packets to all sinks
   reduce,          ///< plain memory, combined, to all sinks
-  reduce_packets,  ///< plain memory, then packets, combined, to all sinks
-  sum_packets,     ///< packets only, combined, to all sinks
+  reduce_packets,  ///< packets, and plain memory in its place among them, combined, to all sinks
 };
 
 /// A step of a tape. Data steps have `bytes`, sources and sinks; others have `n` items.
@@ -43,9 +42,9 @@ struct alignas(16) TapeStep {
   uint8_t passed = 0;  ///< 1: the passed input is among them; 2: the passed output
   uint32_t op = 0;     ///< in the plan's thread block
   uint64_t bytes = 0;
-  uint16_t n = 0;  ///< items, or sources
+  uint16_t n = 0;  ///< items; sources, less the first in `reduce`; in `reduce_packets` packets
   uint16_t plain_sinks = 0, packet_sinks = 0;
-  uint16_t reserved = 0;
+  uint16_t own = 0;  ///< in `reduce_packets`: before which packets the plain source comes, plus one; 0: none
   uint16_t first_plain = 0;    ///< in the page's plain places: sources, then sinks
   uint16_t first_packets = 0;  ///< in the page's packet places: sources, then sinks
   uint16_t first_item = 0;

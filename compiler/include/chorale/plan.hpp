@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chorale/identity.hpp"
 #include "chorale/source_line.hpp"
 #include "chorale/types.hpp"
 
@@ -299,6 +300,7 @@ struct Plan {
   /// It was loaded for this rank alone: the others have no thread blocks here.
   std::optional<uint32_t> only_rank;
   uint64_t digest = 0;  ///< with only_rank: of the bytes that it was read from
+  Identity identity;    ///< of this object: a copy has its own
 
   uint32_t ranks() const { return uint32_t(gpus.size()); }
   /// The author's line of an operation; line 0 if unknown.

@@ -68,7 +68,8 @@ class Executor {
   /// call of any function here, synchronize() and check() included.
   ///
   /// The first call with these arguments binds: it allocates and exchanges what
-  /// the run needs; later calls with the same arguments allocate nothing.
+  /// the run needs; later calls with the same arguments allocate nothing. A plan is known by Plan::identity and
+  /// not looked at again: what is changed in it after its first call has no effect, so change a copy.
   /// \throws UsageError for arguments the plan does not take
   /// \throws RunError if a wait timed out, a peer died, the world was aborted, or
   ///   ranks disagree; what() names rank, thread block, operation, channel and

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <atomic>
 #include <string>
 
 #include "chorale/device.hpp"
@@ -26,20 +27,34 @@ inline void check_cuda(cudaError_t result, const char* what) {
   throw RunError(RunError::Reason::other, std::string(what) + ": " + cudaGetErrorString(result));
 }
 
-/// Blocks of a launch wait for each other and for those of peers, so all must be on the GPU at a time.
+/// Blocks of `threads` threads that a GPU holds at a time. Asked once for a kernel, a device and a number of
+/// threads in a row, since asking takes as long as a launch.
 template <class Kernel>
-void check_resident(const LaunchConfig& config, uint32_t threads) {
-  int device = 0, processors = 0, blocks = 0;
+uint64_t resident_blocks(uint32_t threads) {
+  static std::atomic<uint64_t> known{0};  // from the top: device, threads, both plus one, and blocks
+  int device = 0;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  const uint64_t asked = uint64_t(device + 1) << 48 | uint64_t(threads + 1) << 32;
+  const uint64_t last = known.load(std::memory_order_relaxed);
+  if (last >> 32 == asked >> 32) return last & 0xffffffffu;
+  int processors = 0, blocks = 0;
   check_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
              "cudaDeviceGetAttribute");
   check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, run_kernel<Kernel>, int(threads), 0),
              "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-  if (uint64_t(blocks) * uint64_t(processors) < config.blocks) {
-    throw UsageError(std::to_string(config.blocks) + " blocks of " + std::to_string(threads) +
-                     " threads wait for each other, and this GPU holds " +
-                     std::to_string(uint64_t(blocks) * uint64_t(processors)) + " at a time: launch fewer");
-  }
+  const uint64_t resident = uint64_t(blocks) * uint64_t(processors);
+  known.store(asked | resident, std::memory_order_relaxed);
+  return resident;
+}
+
+/// Blocks of a launch wait for each other and for those of peers, so all must be on the GPU at a time.
+template <class Kernel>
+void check_resident(const LaunchConfig& config, uint32_t threads) {
+  const uint64_t resident = resident_blocks<Kernel>(threads);
+  if (resident >= config.blocks) return;
+  throw UsageError(std::to_string(config.blocks) + " blocks of " + std::to_string(threads) +
+                   " threads wait for each other, and this GPU holds " + std::to_string(resident) +
+                   " at a time: launch fewer");
 }
 }  // namespace detail
 

@@ -116,7 +116,7 @@ class BoundRanks {
       auto* const signals = reinterpret_cast<Signal*>(memory_[channel.peer].control.data());
       result.places.signals_at_peer.push_back(heard ? signals + channel.signal_at_peer : nullptr);
     }
-    result.tapes = cuda::record_tapes(of.image, result.places, runs_.packet, 512, runs_.page_bytes);
+    result.tapes = cuda::record_tapes(of.image, result.places, runs_.packet, runs_.page_bytes);
     result.states = Lines(uint64_t(result.blocks) * result.tapes.state_bytes);
     result.in = of.placed.in;
     result.out = of.placed.out;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "tape_rank.hpp"
 
@@ -25,18 +26,33 @@ inline void check_whole(const Note& note, const cuda::TapeStep& step, const Mem*
   }
 }
 
+/// A source of a sum: plain memory, or packets.
+template <class P>
+struct Either {
+  const Mem* plain;
+  const Packets<P>* packets;
+
+  static constexpr bool waits = true;
+
+  uint64_t run(uint64_t at) const { return plain ? plain->run(at) : packets->run(at); }
+  Stop view(const Group& group, uint64_t at, uint64_t bytes, char* room, const char*& seen) const {
+    return plain ? plain->view(group, at, bytes, room, seen) : packets->view(group, at, bytes, room, seen);
+  }
+};
+
 template <ReduceOp Op, class P>
 Stop combine(const Group& group, const cuda::TapeStep& step, const Mem* plain, const Packets<P>* packets,
              const StepSinks<P>& sinks) {
   if (step.kind == cuda::TapeKind::reduce) {
     return transfer(group, step.bytes, Reduced<Op, int32_t>{plain[0], plain + 1, step.n}, sinks);
   }
-  if (step.kind == cuda::TapeKind::reduce_packets) {
-    return transfer(group, step.bytes, Reduced<Op, int32_t, Mem, Packets<P>>{plain[0], packets, step.n},
-                    sinks);
-  }
-  return transfer(group, step.bytes,
-                  Reduced<Op, int32_t, Packets<P>, Packets<P>>{packets[0], packets + 1, step.n}, sinks);
+  std::vector<Either<P>> sources;
+  for (uint32_t at = 0; at < step.n; ++at) sources.push_back({nullptr, packets + at});
+  if (step.own != 0) sources.insert(sources.begin() + step.own - 1, {plain, nullptr});
+  return transfer(
+      group, step.bytes,
+      Reduced<Op, int32_t, Either<P>, Either<P>>{sources[0], sources.data() + 1, uint32_t(sources.size() - 1)},
+      sinks);
 }
 
 template <class P>
@@ -45,12 +61,12 @@ Stop run_data(const Note& note, HostBlock& block, const TapeRank& rank, const Se
   const Group group = block_group(0, 1, &block);
   const Mem* const plain = page.plain.data() + step.first_plain;
   const Packets<P>* const packets = all_packets.data() + step.first_packets;
-  const bool plain_first = step.kind != cuda::TapeKind::unpack && step.kind != cuda::TapeKind::sum_packets;
-  const bool plain_others = step.kind == cuda::TapeKind::reduce;
   const bool alone = step.kind == cuda::TapeKind::copy || step.kind == cuda::TapeKind::unpack;
-  const uint32_t others = alone ? 0 : step.n;
-  const uint32_t n_plain = (plain_first ? 1 : 0) + (plain_others ? others : 0);
-  const uint32_t n_packets = (plain_first ? 0 : 1) + (plain_others ? 0 : others);
+  const bool plain_first = step.kind == cuda::TapeKind::copy || step.kind == cuda::TapeKind::reduce;
+  const uint32_t n_plain = step.kind == cuda::TapeKind::reduce ? 1 + step.n
+                           : plain_first || step.own != 0      ? 1
+                                                               : 0;
+  const uint32_t n_packets = plain_first ? 0 : alone ? 1 : step.n;
   const StepSinks<P> sinks{plain + n_plain, packets + n_packets, step.plain_sinks, step.packet_sinks};
   const uint32_t odd = (reinterpret_cast<uint64_t>(rank.in) % unit_bytes ? 1 : 0) |
                        (reinterpret_cast<uint64_t>(rank.out) % unit_bytes ? 2 : 0);

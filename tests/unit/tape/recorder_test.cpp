@@ -44,7 +44,7 @@ struct Recorded {
     places.expected = reinterpret_cast<uint64_t*>(uint64_t(2) << 40);
     places.pushed = reinterpret_cast<uint64_t*>(uint64_t(3) << 40);
     places.signals_at_peer.assign(image.channels.size(), reinterpret_cast<Signal*>(uint64_t(4) << 40));
-    tapes = record_tapes(image, places, PacketForm::ll8, 512, page_bytes);
+    tapes = record_tapes(image, places, PacketForm::ll8, page_bytes);
   }
 
   std::vector<Seen> steps(uint32_t block = 0) const {
@@ -153,6 +153,47 @@ TEST(Recorder, joins_waits_and_leaves_out_syncs_beside_them) {
   ASSERT_EQ(steps[1].step.n, 2u);
   EXPECT_EQ(steps[1].items[0].await.op, 2u);
   EXPECT_EQ(steps[1].items[1].await.op, 4u);
+}
+
+/// Packs its own input beside packets that came, and adds them up.
+Plan own_beside_others(const std::vector<Operand>& sources, const Operand& sum) {
+  Plan plan = two_wholes();
+  add(block(plan), Opcode::copy_packets, {in(0, 2)}, {scratch(2, 2)});
+  add(block(plan), Opcode::nop);
+  add(block(plan), Opcode::combine_packets, sources, {sum});
+  return plan;
+}
+
+TEST(Recorder, adds_what_is_its_own_from_where_it_lies) {
+  const Operand own = scratch(2, 2), first = scratch(0, 2), second = scratch(4, 2);
+  const std::vector<std::vector<Operand>> orders = {
+      {own, first, second}, {first, own, second}, {first, second, own}};
+  for (uint16_t place = 0; place < 3; ++place) {
+    const auto steps = Recorded(own_beside_others(orders[place], out(0, 2)), 128).steps();
+    ASSERT_EQ(steps.size(), 1u) << place;
+    EXPECT_EQ(steps[0].step.kind, TapeKind::reduce_packets);
+    EXPECT_EQ(steps[0].step.own, place + 1);
+    EXPECT_EQ(steps[0].step.n, 2u);
+    EXPECT_EQ(steps[0].plain[0].at, TapePlace::in);
+    EXPECT_EQ(steps[0].packets[1].at - steps[0].packets[0].at, 4 * 32u);
+  }
+}
+
+TEST(Recorder, packs_what_others_may_see_or_what_is_overwritten) {
+  const std::vector<Operand> sources = {scratch(0, 2), scratch(2, 2)};
+  const auto size = [](const Plan& plan) { return Recorded(plan, 128).steps().size(); };
+  EXPECT_EQ(size(own_beside_others(sources, in(0, 2))), 1u);  // each unit is read before it is written
+  EXPECT_GT(size(own_beside_others(sources, in(1, 2))), 1u);
+
+  Plan read_elsewhere = own_beside_others(sources, out(0, 2));
+  add(block(read_elsewhere, 0, 1), Opcode::unpack_packets, {scratch(3)}, {out(5)});
+  EXPECT_GT(size(read_elsewhere), 1u);
+
+  Plan told = two_wholes();
+  add(block(told), Opcode::copy_packets, {in(0, 2)}, {scratch(2, 2)});
+  add(block(told), Opcode::signal, {}, {}, {0}, ChannelType::memory);
+  add(block(told), Opcode::combine_packets, sources, {out(0, 2)});
+  EXPECT_EQ(size(told), 3u);
 }
 
 TEST(Recorder, breaks_pages_between_steps) {

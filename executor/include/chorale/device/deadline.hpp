@@ -77,6 +77,15 @@ CHORALE_FN Stop stop_for(const Group& group, const Deadline& deadline) {
   return group.agree(stop);
 }
 
+/// How many looks lie between two polls of a deadline. The abort word is across PCIe, which takes one poll
+/// after the other: thousands of threads that poll as often as they look keep it busy for longer than the wait
+/// itself takes, peers then wait for them and poll in their turn, and so on for ever.
+#if defined(__CUDACC__)
+constexpr uint32_t looks_between_polls = 4096;
+#else
+constexpr uint32_t looks_between_polls = 64;
+#endif
+
 /// Of one thread: looks until ready() holds or the wait must end. What came in time counts, even on the last
 /// look.
 template <class Ready>
@@ -93,8 +102,7 @@ CHORALE_FN Stop spin_until(const Group& group, const Deadline& deadline, const R
     }
     if (ready()) return Stop::none;
     Stop stop = group.stopped();
-    // The abort word may be across PCIe and the clock is slow to read: look at them rarely.
-    if (stop == Stop::none && spin % 64 == 0) stop = limit.poll();
+    if (stop == Stop::none && spin % looks_between_polls == 0) stop = limit.poll();
     if (stop != Stop::none) return ready() ? Stop::none : stop;
   }
 }

@@ -70,7 +70,7 @@ struct Mem {
       : data(static_cast<char*>(const_cast<void*>(data))), valid(valid) {}
 
   static constexpr bool waits = false;
-  static constexpr uint32_t at_once = 4;
+  static constexpr uint32_t at_once = 8;
 
 #if defined(__CUDACC__)
   using Loaded = Unit;

@@ -77,8 +77,7 @@ struct Packets {
       if (missing == 0) break;
       if (stop != Stop::none) return stop;  // what came in time counts, even on the last look
       group.pause(spin);
-      // The abort word may be across PCIe and the clock is slow to read: look at them rarely.
-      if (spin % 64 == 0 && at(0).deadline) {
+      if (spin % looks_between_polls == 0 && at(0).deadline) {
         const Deadline* const deadline = at(0).deadline;
         if (until == 0) until = deadline->started();
         stop = Deadline{deadline->shared, 0, until}.poll();
