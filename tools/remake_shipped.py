@@ -27,7 +27,10 @@ BLOCKS_OF = {
     "alltoall_packets": (4, 16),
     "alltoall_direct": (16, 64),
     "broadcast_direct": (16, 64),
+    "allgather_by_peer": (64, 128),
+    "alltoall_by_peer": (64, 128),
 }
+PER_RANK = ("allgather_by_peer", "alltoall_by_peer")  # their `instances` are of each peer, and of the rank itself
 
 
 def wanted():
@@ -37,7 +40,8 @@ def wanted():
         for ranks in RANKS_OF.get(name, RANKS):
             yield name, {"ranks": ranks}, f"{name}_{ranks}.json"
             for blocks in BLOCKS_OF.get(name, ()):
-                yield name, {"ranks": ranks, "instances": blocks}, f"{name}_b{blocks}_{ranks}.json"
+                instances = blocks // ranks if name in PER_RANK else blocks
+                yield name, {"ranks": ranks, "instances": instances}, f"{name}_b{blocks}_{ranks}.json"
 
 
 def make(chorale, folder):
