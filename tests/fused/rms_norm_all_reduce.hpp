@@ -1,6 +1,5 @@
 #pragma once
-#include <chorale/device.hpp>
-#include <cmath>
+#include "tests/fused/rms_norm_row.hpp"
 
 /// On each row of the sum: residual += row; out = residual / rms(residual) * weight.
 template <class T>
@@ -15,6 +14,18 @@ struct RmsNormConsume {
                           chorale::TileIn tile) const {
     const uint32_t cols = ctx.cols;
     const uint64_t rows = tile.bytes / sizeof(T) / cols;
+    if (cols % (chorale::unit_bytes / sizeof(T)) == 0 && ctx.index % cols == 0) {
+      // Rows of whole units: one after the other, each by all threads, 16 bytes at a time.
+      for (uint64_t row = 0; row < rows; ++row) {
+        const char* const sums = static_cast<const char*>(tile.data) + row * cols * sizeof(T);
+        rms_norm_row<T>(group, *this, static_cast<T*>(ctx.out), ctx.index / cols + row, cols,
+                                 [sums](uint64_t unit, chorale::Unit& sum) {
+                                   sum = chorale::load_unit(sums + unit * chorale::unit_bytes);
+                                   return chorale::Stop::none;
+                                 });
+      }
+      return;
+    }
     const chorale::Group part = group.warps();  // a row a warp
     const uint32_t warps = group.size / part.size, warp = part.id % warps;
     for (uint64_t row = warp; row < rows; row += warps) {

@@ -65,7 +65,9 @@ TEST(Fused, RmsNormAllReduce) {
           expected[row * cols + col] = kept[row * cols + col] * scale * weight[col];
       }
       EXPECT_MESSAGE(residual, kept);
-      EXPECT_MESSAGE(out, expected);
+      // The squares of a row are added up in an order that depends on the number of threads.
+      for (size_t at = 0; at < out.size(); ++at)
+        EXPECT_NEAR(out[at], expected[at], 1e-5f * std::abs(expected[at])) << at;
     });
   }
 }

@@ -3,8 +3,7 @@
 // messages are made of. Waits and credits of all links are shared out among the threads of the group, so that
 // many peers cost no more than one.
 //
-//   PacketExchange<LL16>::Places places;
-//   PacketExchange<LL16> exchange(group, table, deadline, places);
+//   PacketExchange<LL16> exchange(group, table, deadline);
 //   stop = exchange.begin(bytes);              bytes of slots in the message to each peer
 //   exchange.send(offset, unit, value);        a unit for everybody, or exchange.send_to(peer, ...)
 //   exchange.sum<Op, T>(offset, unit, own, to) a unit of everybody, combined in rank order
@@ -24,25 +23,19 @@
 namespace chorale {
 
 /// P: LL8 or LL16. One group a channel, that of its id, on all ranks; all links of that channel have had as
-/// many messages of packets.
+/// many messages of packets. On CUDA the group is a whole block, and its exchanges follow one another.
 template <class P>
 class PacketExchange {
  public:
   static constexpr int32_t most_ranks = 16;
 
-  /// Where packets go and come from. An object of its own, for it is indexed at run time: in the exchange it
-  /// would keep all of that out of registers.
-  struct Places {
-    Packets<P> to[most_ranks - 1];    ///< by distance
-    Packets<P> from[most_ranks - 1];  ///< by rank
-  };
-
-  CHORALE_FN PacketExchange(const Group& group, const EndpointTable& table, const Deadline& deadline,
-                            Places& places)
+  CHORALE_FN PacketExchange(const Group& group, const EndpointTable& table, const Deadline& deadline)
       : group_(group),
         table_(table),
         deadline_(deadline),
-        places_(places),
+#if defined(__CUDACC__)
+        places_(places_of_block()),
+#endif
         self_(table.self),
         ranks_(table.ranks) {
     if (ranks_ > most_ranks) refuse("an exchange of packets between more ranks than there may be");
@@ -56,18 +49,16 @@ class PacketExchange {
     number_ = load_relaxed(&table_.at(self_ == 0 ? 1 : 0, group_.id).local->cursor.packets_sent) + 1;
     const uint32_t flag = detail::packet_flag(number_);
     const uint64_t bank = number_ % 2;
-    for (int32_t peer = 0, index = 0; peer < ranks_; ++peer) {
+    for (int32_t peer = first_place(); peer < ranks_; peer += places_apart()) {
       if (peer == self_) continue;
       const Endpoint& e = table_.at(peer, group_.id);
       if (bytes > e.packet_bytes) {
         refuse("a message of packets is longer than the transport's packet_bytes, or its link has none");
       }
-      places_.from[index++] = Packets<P>(e.packet_src + bank * e.packet_bytes, flag, &deadline_);
-    }
-    // In an order that differs from rank to rank: no two begin with the same peer.
-    for (int32_t step = 1; step < ranks_; ++step) {
-      const Endpoint& e = table_.at((self_ + step) % ranks_, group_.id);
-      places_.to[step - 1] = Packets<P>(static_cast<void*>(e.packet_dst + bank * e.packet_bytes), flag);
+      places_.from[peer < self_ ? peer : peer - 1] = Packets<P>(e.packet_src + bank * e.packet_bytes, flag);
+      // In an order that differs from rank to rank: no two begin with the same peer.
+      places_.to[distance(peer)] =
+          Packets<P>(static_cast<void*>(e.packet_dst + bank * e.packet_bytes), flag);
     }
     Stop stop = Stop::none;
     bool alike = true;
@@ -105,7 +96,7 @@ class PacketExchange {
     }
   }
   CHORALE_FN void send_to(int32_t peer, uint64_t offset, uint64_t unit, const Unit& value) const {
-    write(places_.to[(peer - self_ - 1 + ranks_) % ranks_], offset, unit, value);
+    write(places_.to[distance(peer)], offset, unit, value);
   }
 
   /// Of one thread: waits for a unit of `peer`, another rank.
@@ -140,6 +131,28 @@ class PacketExchange {
   }
 
  private:
+  /// Where packets go and come from.
+  struct Places {
+    Packets<P> to[most_ranks - 1];    ///< by distance
+    Packets<P> from[most_ranks - 1];  ///< by rank
+  };
+
+#if defined(__CUDACC__)
+  /// In shared memory, and made by a thread each: they are indexed at run time, so that a thread's own would be
+  /// in local memory, which for a large block is more than a cache holds.
+  CHORALE_FN static Places& places_of_block() {
+    __shared__ alignas(16) char room[sizeof(Places)];
+    return *reinterpret_cast<Places*>(room);
+  }
+  CHORALE_FN int32_t first_place() const { return int32_t(group_.rank); }
+  CHORALE_FN int32_t places_apart() const { return int32_t(group_.size); }
+#else
+  CHORALE_FN int32_t first_place() const { return 0; }
+  CHORALE_FN int32_t places_apart() const { return 1; }
+#endif
+
+  CHORALE_FN int32_t distance(int32_t peer) const { return (peer - self_ - 1 + ranks_) % ranks_; }
+
   /// What the index-th peer in rank order sends, from `offset` on.
   CHORALE_FN Packets<P> at(int32_t index, uint64_t offset) const {
     return Packets<P>(reinterpret_cast<const char*>(places_.from[index].slots) + offset,
@@ -155,7 +168,11 @@ class PacketExchange {
   const Group& group_;
   const EndpointTable& table_;
   const Deadline& deadline_;
+#if defined(__CUDACC__)
   Places& places_;
+#else
+  Places places_;
+#endif
   const int32_t self_, ranks_;
   uint64_t number_ = 0;
 };
