@@ -88,7 +88,7 @@ size_t Memory::Space::find(uint64_t at) const {
 Memory::Memory(const Plan& plan, const Message& message, bool one_storage, Banks wanted)
     : plan_(plan),
       message_(message),
-      one_storage_(one_storage),
+      storage_(plan, one_storage),
       wanted_(wanted),
       spaces_(plan.gpus.size() * spaces_per_rank) {
   for (const Gpu& gpu : plan.gpus) {
@@ -197,7 +197,7 @@ void Memory::cut_alike(std::span<const Range> ranges) {
 
 // What a collective promises relates every part of its inputs to every part of its outputs.
 void Memory::cut_segments() {
-  const Segmentation segments = segmentation(plan_);
+  const Segmentation& segments = storage_.segments();
   std::vector<uint64_t> within;
   const auto each = [&](auto&& visit) {
     for (uint32_t rank = 0; rank < plan_.ranks(); ++rank) {
@@ -233,36 +233,13 @@ void Memory::cut_segments() {
   });
 }
 
-uint64_t Memory::chunks(uint32_t rank, BufferKind kind) const {
-  const uint64_t* own = plan_.gpus[rank].chunks;
-  if (kind != BufferKind::output || own[size_t(kind)] || !plan_.inplace) return own[size_t(kind)];
-  const Segmentation parts = segmentation(plan_);
-  return own[size_t(BufferKind::input)] / parts.input * parts.output;
-}
-
-uint32_t Memory::space_of(uint32_t rank, BufferKind kind, bool packets, uint64_t& shift) const {
-  shift = 0;
-  if (packets) return rank * spaces_per_rank + packet_space;
-  if (plan_.inplace && one_storage_ && kind != BufferKind::scratch) {
-    if (plan_.collective == "allgather") {
-      if (kind == BufferKind::input) shift = rank * chunks(rank, BufferKind::input);
-    } else if (plan_.collective == "reducescatter") {
-      if (kind == BufferKind::output) shift = rank * chunks(rank, BufferKind::output);
-    }
-    kind = BufferKind::output;
-  }
-  return rank * spaces_per_rank + uint32_t(kind);
-}
-
 Range Memory::buffer(uint32_t rank, BufferKind kind) const {
-  uint64_t shift;
-  const uint32_t space = space_of(rank, kind, false, shift);
-  return {space, shift * message_.chunk, (shift + chunks(rank, kind)) * message_.chunk};
+  const auto [space, first] = storage_.place(rank, kind, false);
+  return {space, first * message_.chunk, (first + storage_.chunks(rank, kind)) * message_.chunk};
 }
 
 Range Memory::whole(const Access& access, const Turn& turn) const {
-  uint64_t shift;
-  const uint32_t space = space_of(access.rank, access.buffer, access.packets, shift);
+  const auto [space, shift] = storage_.place(access.rank, access.buffer, access.packets);
   const uint64_t start = (access.begin + shift) * message_.chunk;
   uint64_t first = 0, end = (access.end - access.begin) * message_.chunk;
   if (turn.atoms) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "steps.hpp"
+#include "storage.hpp"
 
 namespace chorale::proof {
 
@@ -43,9 +44,6 @@ struct Range {
   uint32_t space = 0;
   uint64_t begin = 0, end = 0;  ///< atoms
 };
-
-/// Spaces of a rank, by BufferKind, then packets.
-inline constexpr uint32_t spaces_per_rank = 4, packet_space = 3;
 
 /// Scratch has two banks, taken in turns by launches: as the executor does, or to see whether the other would
 /// do.
@@ -98,9 +96,6 @@ class Memory {
     size_t find(uint64_t at) const;
   };
 
-  /// Of a buffer; of an output that is left out, as it is the input, those that it would have.
-  uint64_t chunks(uint32_t rank, BufferKind) const;
-  uint32_t space_of(uint32_t rank, BufferKind, bool packets, uint64_t& shift) const;
   void cut(const Range&);
   void cut_alike(std::span<const Range>);
   void cut_segments();
@@ -109,7 +104,7 @@ class Memory {
 
   const Plan& plan_;
   Message message_;
-  bool one_storage_;
+  Storage storage_;
   Banks wanted_;
   bool fits_ = true, any_packets_ = false;
   uint32_t banks_ = 1;

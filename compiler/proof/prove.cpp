@@ -8,6 +8,7 @@
 
 #include "../resolve.hpp"
 #include "chorale/compile.hpp"
+#include "copies.hpp"
 #include "deadlock.hpp"
 #include "races.hpp"
 #include "values.hpp"
@@ -78,7 +79,7 @@ class Observers : public Observer {
 class Prover {
  public:
   Prover(const Plan& plan, const std::vector<std::string>& allow, bool facts)
-      : plan_(plan), findings_(plan, allow), want_facts_(facts) {
+      : plan_(plan), allow_(allow), findings_(plan, allow), want_facts_(facts) {
     facts_.entry_guarded = facts_.exit_quiescent = true;
   }
 
@@ -105,6 +106,7 @@ class Prover {
   }
 
   void look_at(const Message& message, bool one_storage) {
+    if (holds_by_copies(message, one_storage)) return;
     const Memory memory(plan_, message, one_storage);
     if (!memory.fits())
       return too_large("its pipelines take too many turns, or its operands are cut too finely");
@@ -140,6 +142,33 @@ class Prover {
     return !findings.any();
   }
 
+  /// Whether the plan is proved by the blocks that others are copies of; see copies.cpp. Facts are of the
+  /// whole, and what is left out is what the argument may need.
+  bool holds_by_copies(const Message& message, bool one_storage) {
+    if (want_facts_ || !allow_.empty()) return false;
+    auto [found, added] = excerpts_.try_emplace(one_storage);
+    std::optional<Excerpt>& excerpt = found->second;
+    if (added) excerpt = leave_out_copies(plan_, Storage(plan_, one_storage));
+    if (!excerpt) return false;
+    const Memory memory(excerpt->plan, message, one_storage);
+    if (!memory.fits() || !Promise(excerpt->plan, memory).impossible().empty()) return false;
+    Player player(excerpt->plan, memory);
+    const bool one_execution =
+        std::none_of(player.counters().begin(), player.counters().end(),
+                     [](const Counter& counter) { return counter.competes(); }) &&
+        std::all_of(player.meetings().begin(), player.meetings().end(),
+                    [](const Meeting& meeting) { return meeting.members.size() == meeting.participants; });
+    if (!one_execution) return false;
+    const Shares shares(excerpt->plan, memory);
+    const uint32_t launches = memory.banks() + 1;
+    Findings quiet(excerpt->plan, allow_);
+    Choices choices;
+    execute(player, shares, launches, choices, quiet, false, &*excerpt);
+    if (quiet.any()) return false;
+    facts_.launches = std::max(facts_.launches, launches);
+    return true;
+  }
+
   void execute_all(Player& player, const Shares& shares, uint32_t launches, Findings& findings, bool facts) {
     Choices choices;
     uint32_t executions = 0;
@@ -150,14 +179,14 @@ class Prover {
   }
 
   void execute(Player& player, const Shares& shares, uint32_t launches, Choices& choices, Findings& findings,
-               bool facts) {
+               bool facts, const Excerpt* excerpt = nullptr) {
     const bool order = findings.wanted(ProofName::races) || findings.wanted(ProofName::replay);
     std::optional<Races> races;
     std::optional<Holding> holding;
     findings.setting.launches = launches;
     findings.setting.choices = choices.made();  // those that come are 0
     if (order) races.emplace(player, shares, findings, facts);
-    if (findings.wanted(ProofName::values)) holding.emplace(player, findings, facts);
+    if (findings.wanted(ProofName::values)) holding.emplace(player, findings, facts, excerpt);
     Observers observers(races ? &*races : nullptr, holding ? &*holding : nullptr);
     const bool ended = player.play(launches, choices, observers);
     if (!ended && findings.wanted(ProofName::deadlock)) return tell_stuck(player, findings);
@@ -244,8 +273,10 @@ class Prover {
   }
 
   const Plan& plan_;
+  const std::vector<std::string>& allow_;
   Findings findings_;
   const bool want_facts_;
+  std::map<bool, std::optional<Excerpt>> excerpts_;  // by whether input and output are one memory
   ProofFacts facts_;
 };
 

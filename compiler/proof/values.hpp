@@ -5,6 +5,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "copies.hpp"
 #include "findings.hpp"
 #include "player.hpp"
 #include "promise.hpp"
@@ -16,7 +17,8 @@ namespace chorale::proof {
 class Holding : public Observer {
  public:
   /// \param facts  whether rounding() is wanted
-  Holding(const Player&, Findings&, bool facts);
+  /// \param excerpt  whose plan is executed: outputs of what it leaves out are not compared; may be null
+  Holding(const Player&, Findings&, bool facts, const Excerpt* excerpt = nullptr);
 
   void begin(uint32_t rank, uint32_t launch) override;
   void move(uint32_t chain, const Step&, std::span<const Touch>) override;
@@ -67,6 +69,7 @@ class Holding : public Observer {
   Promise promise_;
   Findings& findings_;
   const bool facts_;
+  const Excerpt* const excerpt_;
   Values values_;
   std::vector<uint32_t> held_;  // by cell
   std::vector<Writer> writer_;  // by cell

@@ -1,0 +1,24 @@
+#include "storage.hpp"
+
+namespace chorale::proof {
+
+Storage::Storage(const Plan& plan, bool one)
+    : plan_(plan), one_(one && plan.inplace), segments_(segmentation(plan)) {
+  if (plan.collective == "allgather") shifted_ = BufferKind::input;
+  if (plan.collective == "reducescatter") shifted_ = BufferKind::output;
+}
+
+uint64_t Storage::chunks(uint32_t rank, BufferKind kind) const {
+  const uint64_t* own = plan_.gpus[rank].chunks;
+  if (kind != BufferKind::output || own[size_t(kind)] || !plan_.inplace) return own[size_t(kind)];
+  return own[size_t(BufferKind::input)] / segments_.input * segments_.output;
+}
+
+Storage::Place Storage::place(uint32_t rank, BufferKind kind, bool packets) const {
+  const uint32_t first = rank * spaces_per_rank;
+  if (packets) return {first + packet_space, 0};
+  if (!one_ || kind == BufferKind::scratch) return {first + uint32_t(kind), 0};
+  return {first + uint32_t(BufferKind::output), kind == shifted_ ? rank * chunks(rank, kind) : 0};
+}
+
+}  // namespace chorale::proof
