@@ -1,5 +1,6 @@
-// How long proofs take: of every shipped algorithm at 8 ranks, beside its compilation, and of a ring
-// all-reduce that grows. Prints the table of docs/check-time.md; exits with 1 if it misses a bar.
+// How long proofs take: of every shipped algorithm at 8 ranks, beside its compilation, of the shipped plans
+// of 8 ranks, which have up to 128 thread blocks each, and of a ring all-reduce that grows. Prints the table
+// of docs/check-time.md; exits with 1 if it misses a bar.
 //
 //   bench_check [--most-ranks N] [--commit TEXT]
 
@@ -11,9 +12,11 @@
 #include <algorithm>
 #include <array>
 #include <chorale/dsl.hpp>
+#include <chorale/json.hpp>
 #include <chorale/proof.hpp>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <functional>
 #include <stdexcept>
 
@@ -27,6 +30,7 @@ using chorale::Plan;
 constexpr double most_small_seconds = 5e-3;  ///< a plan of 8 ranks
 constexpr double most_ring_seconds = 8, most_ring_bytes = 1.5e9, least_rate = 3e6;
 constexpr uint32_t ring_bar_ranks = 1024;
+constexpr const char* shipped_folder = CHORALE_SOURCE_DIR "/plans/shipped";
 
 constexpr const char* introduction = R"(# What proofs cost
 
@@ -58,7 +62,7 @@ struct Sample {
 };
 
 /// Builds and proves a plan in a process of its own.
-Sample measure(const std::function<Plan()>& build, int times) {
+Sample measure(const std::function<Plan()>& build, int times, bool facts = false) {
   std::array<int, 2> ends{};
   if (pipe(ends.data())) throw std::runtime_error("no pipe");
   const pid_t child = fork();
@@ -72,7 +76,7 @@ Sample measure(const std::function<Plan()>& build, int times) {
     sample.prove = 1e9;
     for (int time = 0; time < times; ++time) {
       start = cpu_seconds();
-      const chorale::Proof proof = chorale::prove_plan(plan);
+      const chorale::Proof proof = chorale::prove_plan(plan, {}, facts);
       sample.prove = std::min(sample.prove, cpu_seconds() - start);
       sample.proved = proof.findings.empty();
       sample.launches = proof.facts.launches;
@@ -121,6 +125,38 @@ bool measure_shipped() {
   return good;
 }
 
+/// By their names, without ".json".
+std::vector<std::string> list_shipped_plans(uint32_t ranks) {
+  const std::string end = "_" + std::to_string(ranks);
+  std::vector<std::string> names;
+  for (const auto& file : std::filesystem::directory_iterator(shipped_folder)) {
+    if (file.path().stem().string().ends_with(end)) names.push_back(file.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool measure_shipped_plans() {
+  std::printf(
+      "\n## Shipped plans, 8 ranks\n\nWith facts: as `--certify` wants them, without leaving out "
+      "copies.\n\n");
+  std::printf("| plan | blocks a rank | ops | launches | proof ms | with facts ms | ops/s |\n");
+  std::printf("| --- | --: | --: | --: | --: | --: | --: |\n");
+  bool good = true;
+  for (const std::string& name : list_shipped_plans(8)) {
+    const auto build = [&] { return chorale::load(std::string(shipped_folder) + "/" + name + ".json"); };
+    const Sample sample = measure(build, 20), whole = measure(build, 3, true);
+    const bool quick = sample.prove <= most_small_seconds && sample.proved;
+    good &= quick;
+    std::printf("| %s | %zu | %llu | %llu | %.2f%s | %.2f | %.2e |\n", name.c_str(),
+                build().gpus[0].threadblocks.size(), static_cast<unsigned long long>(sample.ops),
+                static_cast<unsigned long long>(sample.launches), sample.prove * 1e3, missed(quick),
+                whole.prove * 1e3, double(sample.ops) / sample.prove);
+    std::fflush(stdout);
+  }
+  return good;
+}
+
 bool measure_ring(uint32_t most_ranks) {
   std::printf("\n## Ring all-reduce\n\n| ranks | ops | launches | proof s | ops/s | ns an op | peak MB |\n");
   std::printf("| --: | --: | --: | --: | --: | --: | --: |\n");
@@ -155,8 +191,8 @@ int main(int argc, char** argv) {
     std::printf("%s| | |\n| --- | --- |\n", introduction);
     for (const auto& [name, value] : chorale::tools::machine_facts({}, commit))
       std::printf("| %s | %s |\n", name.c_str(), value.c_str());
-    const bool small = measure_shipped();
-    return measure_ring(most_ranks) && small ? 0 : 1;
+    const bool small = measure_shipped(), plans = measure_shipped_plans();
+    return measure_ring(most_ranks) && small && plans ? 0 : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 2;
