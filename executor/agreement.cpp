@@ -93,7 +93,8 @@ std::vector<uint64_t> agree_on_binding(World& world, const Plan& plan, const Cal
   mine.name = plan.name;
   std::vector<Said> all;
   const auto ahead = [&launches] { return launches.ahead(); };
-  for (const auto& bytes : world.group().allgather(world.rank(), mine.to_bytes(), ahead))
+  for (const auto& bytes :
+       world.group().allgather(world.rank(), mine.to_bytes(), world::Collective::binding, ahead))
     all.emplace_back(bytes);
   uint32_t executor = 0;
   for (const Said& said : all) executor = std::max(executor, said.head.executor);

@@ -21,6 +21,16 @@ struct Process {
 
 enum class Presence : uint32_t { absent, claimed, joined, left };
 
+/// What a rank calls together with all others.
+enum class Collective : uint32_t { barrier, allgather, agreement, binding, window, reset };
+/// By Collective, as in "rank 1 is in a barrier".
+inline constexpr const char* collective_names[] = {"a barrier",
+                                                   "an allgather",
+                                                   "an agreement",
+                                                   "an execute() or prepare() that binds its plan",
+                                                   "the making of a window",
+                                                   "a reset"};
+
 /// One rank's part. Zero is its first state.
 struct alignas(64) Seat {
   static constexpr size_t chunk_bytes = 4096;
@@ -33,6 +43,7 @@ struct alignas(64) Seat {
 
   // What it says in an exchange. The ranks meet once an exchange, so one may be an exchange ahead of another
   // that still reads; two ahead it cannot be. Hence two of each.
+  Collective collective[2];
   uint64_t total_bytes[2];
   std::byte chunk[2][chunk_bytes];
 };
@@ -44,7 +55,7 @@ struct Meeting {
 };
 
 struct Control {
-  static constexpr uint64_t version = 0x63686f72616c6503;  // "chorale", and 3
+  static constexpr uint64_t version = 0x63686f72616c6504;  // "chorale", and 4
   static constexpr size_t why_bytes = 4096;
 
   uint64_t magic;

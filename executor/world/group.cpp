@@ -93,19 +93,41 @@ void Group::start(bool complete) {
   scheduler_ = std::make_unique<cpu::Scheduler>(std::move(options));
 }
 
-void Group::barrier(int rank) { meet(control_->barrier, &Seat::arrived, rank, true, "a barrier", {}); }
+void Group::barrier(int rank, Collective what) { meet_for(what, rank); }
+
+/// Which of the two places of a seat its next exchange has.
+size_t Group::next_half(int rank) {
+  return (control_->seats()[rank].arrived.load(std::memory_order_relaxed) + 1) % 2;
+}
+
+/// All that calls of different kinds have in common is that the ranks meet: so each can say in which the
+/// others are, and all find the same.
+void Group::meet_for(Collective what, int rank, const Doubt& doubt) {
+  const size_t half = next_half(rank);
+  control_->seats()[rank].collective[half] = what;
+  meet(control_->barrier, &Seat::arrived, rank, true, collective_names[size_t(what)], {}, doubt);
+  const Collective first = control_->seats()[0].collective[half];
+  for (int peer = 1; peer < ranks(); ++peer) {
+    const Collective other = control_->seats()[peer].collective[half];
+    if (other == first) continue;
+    throw RunError(RunError::Reason::mismatch,
+                   fmt::format("rank 0 is in {}, but rank {} in {}: all ranks have to make the same "
+                               "collective calls in the same order",
+                               collective_names[size_t(first)], peer, collective_names[size_t(other)]));
+  }
+}
 
 std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const std::byte> mine,
-                                                     const Doubt& doubt) {
+                                                     Collective what, const Doubt& doubt) {
   std::vector<std::vector<std::byte>> all(ranks());
   Seat& seat = control_->seats()[rank];
   size_t done = 0, most = 0;
   do {
-    const size_t half = (seat.arrived.load(std::memory_order_relaxed) + 1) % 2;
+    const size_t half = next_half(rank);
     seat.total_bytes[half] = mine.size();
     const size_t bytes = std::min(Seat::chunk_bytes, mine.size() - std::min(done, mine.size()));
     if (bytes) std::memcpy(seat.chunk[half], mine.data() + done, bytes);
-    meet(control_->barrier, &Seat::arrived, rank, true, "an allgather", {}, doubt);
+    meet_for(what, rank, doubt);
     for (int peer = 0; peer < ranks(); ++peer) {
       const Seat& from = control_->seats()[peer];
       const size_t total = from.total_bytes[half];
@@ -122,7 +144,7 @@ std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const s
 /// The ranks of a stopped world are anywhere in their barriers: all start again from none.
 void Group::reset(int rank) {
   for (const auto& [who, what] : before_reset_[size_t(rank)]) what();
-  meet(control_->reset, &Seat::resets, rank, false, "a reset", [this] {
+  meet(control_->reset, &Seat::resets, rank, false, collective_names[size_t(Collective::reset)], [this] {
     for (int peer = 0; peer < ranks(); ++peer) control_->seats()[peer].arrived = 0;
     control_->barrier.arrived = 0;
     control_->barrier.passed = 0;
@@ -135,7 +157,7 @@ void Group::reset(int rank) {
   if (!local_) {
     scheduler_->rearm();
     // Nobody may stop the world again while a peer's scheduler still holds the report of the last stop.
-    barrier(rank);
+    barrier(rank, Collective::reset);
   }
 }
 

@@ -47,9 +47,11 @@ class Group {
   /// Why a collective cannot end in which a rank waits; "" if it may. Any thread may ask while it waits.
   using Doubt = std::function<std::string()>;
 
-  // See World. What is doubted stops the world, and all ranks hear why.
-  void barrier(int rank);
+  // See World. What is doubted stops the world, and all ranks hear why. `what` is to be the same on all
+  // ranks: where it is not all throw, none the wiser for what the others said.
+  void barrier(int rank, Collective what = Collective::barrier);
   std::vector<std::vector<std::byte>> allgather(int rank, std::span<const std::byte> mine,
+                                                Collective what = Collective::allgather,
                                                 const Doubt& doubt = {});
   void reset(int rank);
   uint64_t resets(int rank) { return control_->seats()[rank].resets.load(std::memory_order_relaxed); }
@@ -73,6 +75,8 @@ class Group {
   struct Waiter;
 
   void start(bool complete);
+  void meet_for(Collective what, int rank, const Doubt& doubt = {});
+  size_t next_half(int rank);
   void meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop, const char* what,
             const std::function<void()>& before_release, const Doubt& doubt = {});
   void wait(const Waiter& waiter, const char* what);

@@ -63,11 +63,12 @@ Window Window::create(World& world, uint64_t bytes) {
       mine.data = reinterpret_cast<std::byte*>((at + uint64_t(alignment) - 1) & ~(uint64_t(alignment) - 1));
     });
     const Maps::Share* const address = &mine;
-    const auto all = world.allgather(bytes_of(address));
+    const auto all = world.group().allgather(world.rank(), bytes_of(address), world::Collective::window);
     for (int rank = 0; rank < world.ranks(); ++rank) {
       if (rank != world.rank()) maps->shares[rank] = *read_as<const Maps::Share*>(all[rank]);
     }
-    world.barrier();  // until all have copied it, `mine` must stay
+    // Until all have copied it, `mine` must stay.
+    world.group().barrier(world.rank(), world::Collective::window);
     return Window(std::move(maps), world.rank());
   }
 
@@ -86,7 +87,7 @@ Window Window::create(World& world, uint64_t bytes) {
     map(mine, memory, bytes);
   });
   const Offer offer{bytes, world::this_process().pid, memory.get()};
-  const auto all = world.allgather(bytes_of(offer));
+  const auto all = world.group().allgather(world.rank(), bytes_of(offer), world::Collective::window);
   together(world, [&] {
     for (int rank = 0; rank < world.ranks(); ++rank) {
       const Offer other = read_as<Offer>(all[rank]);

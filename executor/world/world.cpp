@@ -84,7 +84,8 @@ void World::agree(const std::optional<std::string>& my_error, RunError::Reason r
     mine[0] = std::byte(reason);
     std::memcpy(mine.data() + 1, my_error->data(), my_error->size());
   }
-  const std::vector<std::vector<std::byte>> all = allgather(mine);
+  const std::vector<std::vector<std::byte>> all =
+      group_->allgather(rank_, mine, world::Collective::agreement);
   for (int rank = 0; rank < ranks(); ++rank) {
     if (all[rank].empty()) continue;
     const std::string message(reinterpret_cast<const char*>(all[rank].data()) + 1, all[rank].size() - 1);

@@ -80,7 +80,8 @@ class World {
   bool local() const;
 
   /// Collective: returns once all ranks have called it.
-  /// \throws RunError timed_out naming the missing ranks, aborted, deadlock or peer_lost
+  /// \throws RunError timed_out naming the missing ranks, aborted, deadlock, peer_lost, or mismatch on all
+  ///         ranks if another one makes another collective call
   void barrier();
 
   /// Collective: everybody's bytes, indexed by rank. Sizes may differ and may be 0. Errors as barrier().

@@ -114,6 +114,40 @@ TEST(LocalWorld, AgreeThrowsTheLowestRanksMessageEverywhere) {
   }
 }
 
+// One call must not take what the other one says for an answer; and the world can go on.
+TEST(LocalWorld, DifferentCallsAreToldApart) {
+  const std::string remedy = ": all ranks have to make the same collective calls in the same order";
+  for (const LocalOptions& options : both_kinds()) {
+    run_local(
+        3,
+        [&](World& world) {
+          const bool odd = world.rank() == 1;
+          EXPECT_EQ(failure([&] {
+                      if (odd) return world.barrier();
+                      world.allgather({});
+                    }),
+                    "mismatch: rank 0 is in an allgather, but rank 1 in a barrier" + remedy);
+          EXPECT_EQ(failure([&] { odd ? world.agree(std::nullopt) : world.barrier(); }),
+                    "mismatch: rank 0 is in a barrier, but rank 1 in an agreement" + remedy);
+          // Whoever makes a window agrees first on whether there is memory.
+          EXPECT_EQ(failure([&] {
+                      if (!odd) Window::create(world, 64);
+                      world.agree(std::nullopt);
+                      world.barrier();
+                    }),
+                    "mismatch: rank 0 is in the making of a window, but rank 1 in a barrier" + remedy);
+          // Whoever has less to say meets the others as often.
+          EXPECT_EQ(failure([&] {
+                      const std::vector<std::byte> much(odd ? 0 : 5000);
+                      world.allgather(much);
+                    }),
+                    "none");
+          world.barrier();
+        },
+        options);
+  }
+}
+
 TEST(LocalWorld, AnExceptionOfABodyIsRethrownNotItsEcho) {
   for (const LocalOptions& options : both_kinds()) {
     const std::string said = failure([&] {
