@@ -24,16 +24,55 @@ def need(condition, what):
         raise AssertionError(what)
 
 
-def check_place(place):
-    physical = place.get("physicalLocation")
-    need(physical or place.get("logicalLocations"), f"a location of nothing: {place}")
-    if physical:
-        need(physical["artifactLocation"]["uri"], "a location without a file")
-        need(physical.get("region", {"startLine": 1})["startLine"] >= 1, "lines begin at 1")
+# What SARIF 2.1.0 says of the objects that we write: the properties that they may have, of those that we use; a "!" marks
+# those that they must have. Values are strings, integers from a least one on, one of several words, objects, or lists of objects.
+SARIF = {
+    "log": {"version!": {"2.1.0"}, "$schema": str, "runs!": ["run"]},
+    "run": {"tool!": "tool", "columnKind": {"utf16CodeUnits", "unicodeCodePoints"}, "results": ["result"]},
+    "tool": {"driver!": "component"},
+    "component": {"name!": str, "version": str, "rules": ["rule"]},
+    "rule": {"id!": str, "shortDescription": "message"},
+    "result": {"message!": "message", "ruleId": str, "level": {"none", "note", "warning", "error"},
+               "locations": ["location"], "relatedLocations": ["location"], "codeFlows": ["flow"]},
+    "message": {"text!": str},
+    "location": {"id": -1, "physicalLocation": "physical", "logicalLocations": ["logical"], "message": "message"},
+    "physical": {"artifactLocation!": "artifact", "region": "region"},
+    "artifact": {"uri!": str},
+    "region": {"startLine!": 1},
+    "logical": {"fullyQualifiedName!": str},
+    "flow": {"threadFlows!": ["thread"]},
+    "thread": {"locations!": ["step"]},
+    "step": {"location!": "location", "executionOrder": -1, "importance": {"important", "essential", "unimportant"}},
+}
+MAY_BE_EMPTY = {"results"}
+
+
+def check_schema(kind, value, where):
+    if kind is str:
+        return need(isinstance(value, str) and value, f"{where}: {value!r} is no text")
+    if isinstance(kind, int):
+        return need(type(value) is int and value >= kind, f"{where}: {value!r} is no number from {kind} on")
+    if isinstance(kind, set):
+        return need(value in kind, f"{where}: {value!r} is none of {sorted(kind)}")
+    if isinstance(kind, list):
+        need(isinstance(value, list), f"{where}: {value!r} is no list")
+        for at, item in enumerate(value):
+            check_schema(kind[0], item, f"{where}/{at}")
+        return None
+    need(isinstance(value, dict), f"{where}: {value!r} is no object")
+    known = {name.rstrip("!"): of for name, of in SARIF[kind].items()}
+    for name in SARIF[kind]:
+        need(not name.endswith("!") or name[:-1] in value, f"{where}: {kind} without {name[:-1]}")
+    for name, part in value.items():
+        need(name in known, f"{where}: {kind} has no {name}")
+        need(part != [] or name in MAY_BE_EMPTY, f"{where}: {name} is empty")
+        check_schema(known[name], part, f"{where}/{name}")
+    return None
 
 
 def check_sarif(log):
-    need(log["version"] == "2.1.0" and log["$schema"].endswith("sarif-2.1.0.json"), "not SARIF 2.1.0")
+    check_schema("log", log, "")
+    need(log["$schema"].endswith("sarif-2.1.0.json"), "not SARIF 2.1.0")
     (run,) = log["runs"]
     driver = run["tool"]["driver"]
     need(driver["name"] == "chorale", "another tool")
@@ -42,15 +81,14 @@ def check_sarif(log):
     need(run["results"], "no results")
     for result in run["results"]:
         need(result["ruleId"] in rules, f"{result['ruleId']} is no rule")
-        need(result["level"] == "error" and result["message"]["text"], "a result without a message")
-        for place in result["locations"] + result.get("relatedLocations", []):
-            check_place(place)
-        for flow in result.get("codeFlows", []):
-            for thread in flow["threadFlows"]:
-                need(thread["locations"], "an empty flow")
-                for step in thread["locations"]:
-                    check_place(step["location"])
-                    need(step["location"]["message"]["text"], "a step without a text")
+        need(result["level"] == "error", "a finding that is none")
+        steps = [step["location"] for flow in result.get("codeFlows", []) for thread in flow["threadFlows"]
+                 for step in thread["locations"]]
+        for place in result["locations"] + result.get("relatedLocations", []) + steps:
+            need(place.get("physicalLocation") or place.get("logicalLocations"), f"a location of nothing: {place}")
+        need(all("message" in step for step in steps), "a step without a text")
+        numbers = [place["id"] for place in result.get("relatedLocations", [])]
+        need(len(numbers) == len(set(numbers)), "two related locations of one number")
     return run["results"]
 
 
