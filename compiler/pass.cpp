@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "chorale/compile.hpp"
+#include "chorale/host/concrete.hpp"
 #include "chorale/proof.hpp"
 #include "limits.hpp"
 #include "roles.hpp"
@@ -98,6 +99,8 @@ Diagnostics check(const Plan& plan) {
                                 " alone; to check it, load it for all ranks");
   }
   Diagnostics findings;
+  if (plan.extension.host) findings = host::check(*plan.extension.host);
+  if (plan.extension.host && plan.gpus.empty()) return findings;
   for (const Check& check : checks) {
     check.run(plan, findings);
     // Later checks take for granted what earlier ones establish.
@@ -114,6 +117,7 @@ Diagnostics compile(Plan& plan, const CompileOptions& options) {
   }
   Diagnostics findings = check(plan);
   if (!findings.empty()) return findings;
+  if (plan.gpus.empty()) return {};  // a host schedule, to which no rewrite applies
   findings = check_instances(plan, options.instances);
   if (!findings.empty()) return findings;
   // Of a large plan a second copy may be too much.

@@ -9,6 +9,8 @@ namespace chorale::dsl {
 
 Program::Program(ProgramOptions options, Here at)
     : recording_(std::make_unique<Recording>(std::move(options), at)) {}
+Program::Program(Plan plan, Diagnostics findings)
+    : recording_(std::make_unique<Recording>(std::move(plan), std::move(findings))) {}
 Program::Program(Program&&) noexcept = default;
 Program& Program::operator=(Program&&) noexcept = default;
 Program::~Program() = default;

@@ -90,6 +90,8 @@ struct KeptStep {
 class Recording {
  public:
   Recording(ProgramOptions, Here);
+  /// Of a host schedule, which is recorded elsewhere.
+  Recording(Plan plan, Diagnostics findings) : plan_(std::move(plan)), findings_(std::move(findings)) {}
   /// \throws std::logic_error if the program was moved from
   static Recording& of(const Program&);
 

@@ -43,24 +43,25 @@ Expr Exprs::binary(ExprKind kind, Expr left, Expr right) {
 
 namespace {
 
-/// Of values that need not fit: `overflow` if they do not.
-Evaluated fitting(bool overflow, int64_t value) {
-  return overflow ? Evaluated{0, "does not fit 64 bits"} : Evaluated{value, {}};
-}
+constexpr const char* too_large = "does not fit 64 bits";
 
 Evaluated apply(ExprKind kind, int64_t left, int64_t right) {
   int64_t result = 0;
+  bool overflow = false;
   const bool divides = kind == ExprKind::div || kind == ExprKind::mod;
   if (divides && right == 0) return {0, "divides by zero"};
   if (divides && left == std::numeric_limits<int64_t>::min() && right == -1)
-    return fitting(kind == ExprKind::div, 0);
+    return kind == ExprKind::div ? Evaluated{0, too_large} : Evaluated{};
   switch (kind) {
     case ExprKind::add:
-      return fitting(__builtin_add_overflow(left, right, &result), result);
+      overflow = __builtin_add_overflow(left, right, &result);
+      break;
     case ExprKind::sub:
-      return fitting(__builtin_sub_overflow(left, right, &result), result);
+      overflow = __builtin_sub_overflow(left, right, &result);
+      break;
     case ExprKind::mul:
-      return fitting(__builtin_mul_overflow(left, right, &result), result);
+      overflow = __builtin_mul_overflow(left, right, &result);
+      break;
     case ExprKind::div:
       return {left / right - (left % right != 0 && (left < 0) != (right < 0)), {}};
     case ExprKind::mod: {
@@ -85,9 +86,9 @@ Evaluated apply(ExprKind kind, int64_t left, int64_t right) {
       return {left || right, {}};
     case ExprKind::constant:
     case ExprKind::symbol:
-      break;
+      return {0, "is no operator"};
   }
-  return {0, "is no operator"};
+  return overflow ? Evaluated{0, too_large} : Evaluated{result, {}};
 }
 
 }  // namespace

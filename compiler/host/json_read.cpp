@@ -361,8 +361,8 @@ void Reader::flags(const Node& list) {
 }
 
 void Reader::whole(const Node& node) {
-  constexpr std::string_view known[] = {"params",  "lanes",     "pool",   "made_with", "flags",
-                                        "tensors", "functions", "layout", "body",      "source"};
+  constexpr std::string_view known[] = {"ranks",   "params",    "lanes",  "pool", "made_with", "flags",
+                                        "tensors", "functions", "layout", "body", "source"};
   Fields fields(node);
   const auto optional = [&](std::string_view key, auto&& read) {
     if (const std::optional<Node> found = fields.find(key)) read(*found);
@@ -370,6 +370,13 @@ void Reader::whole(const Node& node) {
   // First what others name.
   optional("source", [&](const Node& list) {
     for (size_t k = 0; k < list.items(); ++k) s_.source.push_back(json::source_line(list.item(k)));
+  });
+  optional("ranks", [&](const Node& found) {
+    for (size_t k = 0; k < found.items(); ++k) {
+      const Node ranks = found.item(k);
+      if (ranks.number(1024) == 0) ranks.refuse("1 to 1024 ranks");
+      s_.ranks.push_back(ranks.number32());
+    }
   });
   optional("params", [&](const Node& found) { params(found); });
   optional("lanes", [&](const Node& list) {

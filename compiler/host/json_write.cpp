@@ -287,6 +287,10 @@ void Writer::whole(const std::string& indent) {
   }
   text_ += '}';
   const auto begin = [&](std::string_view name) { put(text_, ",\n", inner, "\"", name, "\": "); };
+  if (!s_.ranks.empty()) {
+    begin("ranks");
+    list(s_.ranks, [&](uint32_t ranks) { json::append(text_, uint64_t(ranks)); });
+  }
   if (!s_.lanes.empty()) {
     begin("lanes");
     list(s_.lanes, [&](const std::string& name) { quote(text_, name); });

@@ -297,7 +297,7 @@ bool wants_proofs(const std::vector<std::string>& allow) {
 }
 
 Proof prove_plan(const Plan& plan, const std::vector<std::string>& allow, bool facts) {
-  if (!wants_proofs(allow)) return {};
+  if (!wants_proofs(allow) || plan.gpus.empty()) return {};
   return proof::Prover(plan, allow, facts).prove();
 }
 

@@ -30,4 +30,5 @@
 #include "chorale/dsl/program.hpp"
 #include "chorale/dsl/rank.hpp"
 #include "chorale/dsl/registry.hpp"
+#include "chorale/dsl/schedule.hpp"
 #include "chorale/dsl/switch_channel.hpp"

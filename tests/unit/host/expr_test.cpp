@@ -16,25 +16,17 @@ struct Case {
 
 TEST(Expr, DivisionRoundsDownAndTheRestIsNeverNegative) {
   const Case cases[] = {
-      {ExprKind::div, 7, 2, 3},
-      {ExprKind::div, -7, 2, -4},
-      {ExprKind::div, 7, -2, -4},
-      {ExprKind::div, -7, -2, 3},
-      {ExprKind::div, -8, 2, -4},
-      {ExprKind::mod, 7, 4, 3},
-      {ExprKind::mod, -1, 4, 3},
-      {ExprKind::mod, -8, 4, 0},
-      {ExprKind::mod, 5, -4, 1},
-      {ExprKind::mod, -5, -4, 3},
-      {ExprKind::min, -1, 2, -1},
-      {ExprKind::max, -1, 2, 2},
-      {ExprKind::equal, 2, 2, 1},
-      {ExprKind::unequal, 2, 2, 0},
-      {ExprKind::less, 2, 2, 0},
-      {ExprKind::at_most, 2, 2, 1},
-      {ExprKind::both, 2, 0, 0},
-      {ExprKind::either, 0, 5, 1},
-      {ExprKind::mod, std::numeric_limits<int64_t>::min(), -1, 0},
+      {ExprKind::add, 7, -2, 5},    {ExprKind::sub, 2, 7, -5},
+      {ExprKind::mul, -3, 4, -12},  {ExprKind::div, 7, 2, 3},
+      {ExprKind::div, -7, 2, -4},   {ExprKind::div, 7, -2, -4},
+      {ExprKind::div, -7, -2, 3},   {ExprKind::div, -8, 2, -4},
+      {ExprKind::mod, 7, 4, 3},     {ExprKind::mod, -1, 4, 3},
+      {ExprKind::mod, -8, 4, 0},    {ExprKind::mod, 5, -4, 1},
+      {ExprKind::mod, -5, -4, 3},   {ExprKind::min, -1, 2, -1},
+      {ExprKind::max, -1, 2, 2},    {ExprKind::equal, 2, 2, 1},
+      {ExprKind::unequal, 2, 2, 0}, {ExprKind::less, 2, 2, 0},
+      {ExprKind::at_most, 2, 2, 1}, {ExprKind::both, 2, 0, 0},
+      {ExprKind::either, 0, 5, 1},  {ExprKind::mod, std::numeric_limits<int64_t>::min(), -1, 0},
   };
   Exprs exprs;
   for (const Case& one : cases) {

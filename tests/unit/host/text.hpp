@@ -32,6 +32,7 @@ inline std::string plan_with(const std::string& host) {
 inline std::string one_of_everything() {
   return R"({
       "params": {"M":1024,"K":null},
+      "ranks": [2,8],
       "lanes": ["comm","comp"],
       "pool": 4,
       "made_with": {"order":"rotated","style":"pool"},
@@ -84,6 +85,25 @@ inline std::string one_of_everything() {
         "b.cpp:22"
       ]
     })";
+}
+
+/// The lowered form of the original, with n elements a rank.
+inline std::string allgather_p2p() {
+  return R"({
+    "params": {"n":null}, "pool": 2,
+    "tensors": [
+      {"name":"t0","dtype":"f32","shape":["ranks","n"],"tags":["ranks",null],"role":"in"},
+      {"name":"t1","dtype":"f32","shape":["ranks","n"],"tags":["lanes",null],"role":"out","space":"window"}],
+    "body": [
+      {"op":"for","i":"i","lo":0,"hi":"ranks","body":[
+        {"op":"after","lane":["pool",["%","i","lanes"]],"on":["main"]}]},
+      {"op":"for","i":"i","lo":0,"hi":"ranks","body":[
+        {"op":"if","p":["==","i","rank"],
+          "then":[{"op":"copy","lane":["pool",["%","i","lanes"]],"dst":["t1",[0,"i"]],"src":["t0",[0,0]]}],
+          "else":[{"op":"group","lane":["pool",["%","i","lanes"]],"token":1,"do":[
+                    {"op":"recv","dst":["t1",[0,"i"]],"peer":"i"},{"op":"send","src":["t0"],"peer":"i"}]},
+                  {"op":"wait","lane":["pool",["%","i","lanes"]],"token":1}]},
+        {"op":"after","on":[["pool",["%","i","lanes"]]]}]}]})";
 }
 
 }  // namespace chorale::host

@@ -180,6 +180,7 @@ struct Param {
 struct Schedule {
   Exprs exprs;
   std::vector<Param> params;
+  std::vector<uint32_t> ranks;     ///< for so many it is checked
   std::vector<std::string> lanes;  ///< the named ones
   Expr pool;                       ///< how many pool lanes there are: the symbol `lanes`
   std::map<std::string, std::string>

@@ -86,6 +86,8 @@ class Program {
 
  private:
   friend class Recording;
+  friend class Schedule;
+  Program(Plan, Diagnostics);             // of a schedule: there is nothing to record into
   std::unique_ptr<Recording> recording_;  // on the heap: handles point to it
 };
 

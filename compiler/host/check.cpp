@@ -1,0 +1,40 @@
+// Running the table of checks.
+
+#include <iterator>
+
+#include "checks/checks.hpp"
+
+namespace chorale::host {
+namespace {
+
+struct Check {
+  void (*run)(const Schedule&, const Concrete&, Diagnostics&);
+};
+
+constexpr Check checks[] = {
+#define HOST_CHECK(name, summary) {check_##name},
+#include "chorale/host/checks.def"
+};
+
+}  // namespace
+
+Diagnostics check(const Schedule& schedule, const Values& params) {
+  Diagnostics findings;
+  if (schedule.ranks.empty())
+    findings.push_back({"tags", {}, {}, "the schedule does not say for how many ranks it is", {}, {}});
+  for (const uint32_t ranks : schedule.ranks) {
+    const Concrete made = concretise(schedule, {.ranks = ranks, .params = params}, findings);
+    for (const Check& check : checks) {
+      // Later checks take for granted what earlier ones establish.
+      if (!findings.empty()) break;
+      check.run(schedule, made, findings);
+    }
+    if (findings.empty()) continue;
+    for (Diagnostic& finding : findings)
+      finding.notes.push_back({{}, {}, "with " + std::to_string(ranks) + " ranks"});
+    break;
+  }
+  return findings;
+}
+
+}  // namespace chorale::host

@@ -1,0 +1,12 @@
+#pragma once
+/// \file
+/// The checks of host schedules. Each takes for granted what those before it establish.
+
+#include "chorale/host/concrete.hpp"
+
+namespace chorale::host {
+
+#define HOST_CHECK(name, summary) void check_##name(const Schedule&, const Concrete&, Diagnostics&);
+#include "chorale/host/checks.def"
+
+}  // namespace chorale::host

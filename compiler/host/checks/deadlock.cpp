@@ -1,0 +1,67 @@
+// Every wait ends.
+
+#include <fmt/format.h>
+
+#include "checks.hpp"
+#include "compiler/host/report.hpp"
+#include "execution.hpp"
+
+namespace chorale::host {
+namespace {
+
+std::string what(const Concrete& made, const Event& event) {
+  const Step& step = made.steps[event.rank][event.step];
+  if (step.kind == StepKind::take) return "the take of " + made.flags[step.flag].name;
+  if (step.kind != StepKind::group && step.kind != StepKind::carry)
+    return "the " + std::string(step_names[size_t(step.kind)]);
+  std::string text = step.transfers.size() == 1 ? "the " : "the group of a ";
+  const char* comma = "";
+  for (const ConcreteTransfer& one : step.transfers) {
+    text += fmt::format("{}{} {}", comma, one.is_send ? "send to rank" : "receive from rank", one.peer);
+    comma = " and a ";
+  }
+  return text;
+}
+
+/// \returns whether it comes to its end
+bool ends(const Schedule& schedule, const Concrete& made, Queues queues, const char* check, const char* how,
+          Diagnostics& out) {
+  const Execution execution(made, queues, 1);
+  const std::vector<Event>& blocked = execution.blocked();
+  if (blocked.empty()) return true;
+  const auto line = [&](const Event& event) { return made.steps[event.rank][event.step].at; };
+  const auto place = [&](const Event& event) {
+    return where(event.rank, made.steps[event.rank][event.step]);
+  };
+  std::string help;
+  for (const Event& event : blocked) {
+    const Step& step = made.steps[event.rank][event.step];
+    if (step.kind == StepKind::group && step.transfers.size() == 1)
+      help = "put the send and the receive of an exchange into one group, so that they go on together";
+    if (step.kind == StepKind::take && help.empty())
+      help = "post before you take: what the peer waits for may stand behind the take";
+  }
+  Diagnostic* finding =
+      report(out, schedule, check, line(blocked[0]),
+             fmt::format("{} on {} never ends{}", what(made, blocked[0]), place(blocked[0]), how), help);
+  constexpr size_t most_notes = 8;
+  for (size_t k = 1; k < blocked.size() && k <= most_notes; ++k)
+    note(finding, schedule, line(blocked[k]),
+         fmt::format("{} on {} does not end either", what(made, blocked[k]), place(blocked[k])));
+  return false;
+}
+
+}  // namespace
+
+void check_deadlock(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
+  if (!ends(schedule, made, Queues::by_lane, "deadlock", "", out)) return;
+  ends(schedule, expand_movers(made), Queues::by_lane, "deadlock", " with its movers", out);
+}
+
+void check_one_queue(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
+  const char* const how = " if all lanes of a rank are one queue, which CUDA may make of them";
+  if (!ends(schedule, made, Queues::one_each, "one_queue", how, out)) return;
+  ends(schedule, expand_movers(made), Queues::one_each, "one_queue", how, out);
+}
+
+}  // namespace chorale::host

@@ -1,0 +1,153 @@
+#include "execution.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace chorale::host {
+namespace {
+
+void join(std::vector<uint32_t>& clock, const std::vector<uint32_t>& other) {
+  for (size_t k = 0; k < clock.size(); ++k) clock[k] = std::max(clock[k], other[k]);
+}
+
+bool of_all_ranks(const Step& step) {
+  return step.kind == StepKind::barrier || step.kind == StepKind::collective;
+}
+
+}  // namespace
+
+Execution::Execution(const Concrete& made, Queues queues, uint32_t runs)
+    : made_(made), queues_(queues), runs_(runs), lanes_(made.lanes.size()), posts_(made.flags.size()) {
+  plan_order();
+  run();
+}
+
+/// What a step waits for on its own rank: the step before it on its queue, and for `after` the last one of
+/// each of the other lanes so far.
+void Execution::plan_order() {
+  states_.resize(made_.ranks);
+  waits_.resize(made_.ranks);
+  numbers_.resize(made_.ranks);
+  together_.resize(made_.ranks);
+  for (uint32_t rank = 0; rank < made_.ranks; ++rank) {
+    const size_t count = made_.steps[rank].size() * runs_;
+    states_[rank].resize(count);
+    waits_[rank].resize(count);
+    numbers_[rank].resize(count);
+    together_[rank].resize(1);
+    std::vector<std::optional<size_t>> last(lanes_);
+    std::vector<uint32_t> numbers(lanes_);
+    std::optional<size_t> before;
+    for (size_t position = 0; position < count; ++position) {
+      const Step& one = step(rank, position);
+      if (of_all_ranks(one)) together_[rank][0].push_back(position);
+      if (queues_ == Queues::one_each) {
+        if (before) waits_[rank][position].push_back(*before);
+      } else {
+        if (last[one.lane]) waits_[rank][position].push_back(*last[one.lane]);
+        for (const uint32_t lane : one.lanes)
+          if (last[lane]) waits_[rank][position].push_back(*last[lane]);
+      }
+      before = last[one.lane] = position;
+      numbers_[rank][position] = ++numbers[queues_ == Queues::one_each ? 0 : one.lane];
+    }
+  }
+}
+
+bool Execution::try_begin(uint32_t rank, size_t position) {
+  State& one = state(rank, position);
+  if (one.begun) return false;
+  for (const size_t other : waits_[rank][position])
+    if (!states_[rank][other].over) return false;
+  one.begun = true;
+  one.begins.assign(made_.ranks * lanes_, 0);
+  for (const size_t other : waits_[rank][position]) join(one.begins, states_[rank][other].ends);
+  return true;
+}
+
+/// Whether the other ends of all transfers have begun.
+bool Execution::meet(uint32_t rank, size_t position, std::vector<uint32_t>& clock) {
+  const size_t size = made_.steps[rank].size();
+  for (const ConcreteTransfer& transfer : step(rank, position).transfers) {
+    const Pair& pair = made_.pairs[transfer.pair];
+    const Pair::End& other = transfer.is_send ? pair.recv : pair.send;
+    const State& there = states_[other.rank][other.step + position / size * made_.steps[other.rank].size()];
+    if (!there.begun) return false;
+    join(clock, there.begins);
+  }
+  return true;
+}
+
+bool Execution::meet_all(uint32_t rank, size_t position, std::vector<uint32_t>& clock) {
+  const std::vector<size_t>& mine = together_[rank][0];
+  const size_t which = size_t(std::find(mine.begin(), mine.end(), position) - mine.begin());
+  for (uint32_t other = 0; other < made_.ranks; ++other) {
+    if (which >= together_[other][0].size()) return false;
+    const State& there = states_[other][together_[other][0][which]];
+    if (!there.begun) return false;
+    join(clock, there.begins);
+  }
+  return true;
+}
+
+bool Execution::try_end(uint32_t rank, size_t position) {
+  State& one = state(rank, position);
+  if (!one.begun || one.over) return false;
+  const Step& what = step(rank, position);
+  std::vector<uint32_t> clock = one.begins;
+  if (!meet(rank, position, clock)) return false;
+  if (of_all_ranks(what) && !meet_all(rank, position, clock)) return false;
+  if (what.kind == StepKind::wait) {
+    // For the transfers of a step that may be on another lane.
+    const size_t start = position / made_.steps[rank].size() * made_.steps[rank].size();
+    const State& group = states_[rank][start + what.token];
+    if (!group.over) return false;
+    join(clock, group.ends);
+  }
+  if (what.kind == StepKind::take) {
+    if (posts_[what.flag].empty()) return false;
+    join(clock, posts_[what.flag].front());
+    posts_[what.flag].pop_front();
+  }
+  clock[queue(rank, what.lane)] = numbers_[rank][position];
+  if (what.kind == StepKind::post) posts_[what.flag].push_back(clock);
+  one.ends = std::move(clock);
+  one.over = true;
+  return true;
+}
+
+void Execution::run() {
+  // Per rank the first position that is not over: what is far behind it cannot begin before it, if it is on
+  // its lane; other lanes are found by walking on.
+  std::vector<size_t> first(made_.ranks);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (uint32_t rank = 0; rank < made_.ranks; ++rank) {
+      const size_t count = states_[rank].size();
+      while (first[rank] < count && states_[rank][first[rank]].over) ++first[rank];
+      for (size_t position = first[rank]; position < count; ++position) {
+        if (states_[rank][position].over) continue;
+        moved |= try_begin(rank, position);
+        moved |= try_end(rank, position);
+      }
+    }
+  }
+  for (uint32_t rank = 0; rank < made_.ranks; ++rank) {
+    for (size_t position = 0; position < states_[rank].size(); ++position) {
+      const State& one = states_[rank][position];
+      const size_t size = made_.steps[rank].size();
+      if (one.begun && !one.over)
+        blocked_.push_back({rank, uint32_t(position % size), uint32_t(position / size)});
+    }
+  }
+}
+
+bool Execution::before(const Event& first, const Event& second) const {
+  const size_t one = first.step + first.run * made_.steps[first.rank].size();
+  const size_t other = second.step + second.run * made_.steps[second.rank].size();
+  const uint32_t at = queue(first.rank, made_.steps[first.rank][first.step].lane);
+  const std::vector<uint32_t>& known = states_[second.rank][other].begins;
+  return !known.empty() && known[at] >= numbers_[first.rank][one];
+}
+
+}  // namespace chorale::host

@@ -1,0 +1,65 @@
+#pragma once
+/// \file
+/// One execution of an unrolled schedule, with the order that it guarantees. Flags and transfers are between
+/// fixed ends, so who goes first changes nothing: one execution speaks for all.
+
+#include <deque>
+#include <vector>
+
+#include "chorale/host/concrete.hpp"
+
+namespace chorale::host {
+
+/// Step `step` of a rank, in run `run`.
+struct Event {
+  uint32_t rank = 0, step = 0, run = 0;
+};
+
+enum class Queues : uint8_t {
+  by_lane,   ///< each lane goes on by itself
+  one_each,  ///< all lanes of a rank are one queue in the order of enqueueing, as CUDA may do with streams
+};
+
+class Execution {
+ public:
+  /// Groups are a rendezvous where there are any; else flags are what orders.
+  Execution(const Concrete&, Queues, uint32_t runs);
+
+  /// Who has begun and cannot go on; empty: all came to their end.
+  const std::vector<Event>& blocked() const { return blocked_; }
+  /// Whether `first` is over when `second` begins, in every execution.
+  bool before(const Event& first, const Event& second) const;
+
+ private:
+  struct State {
+    bool begun = false, over = false;
+    std::vector<uint32_t> begins, ends;  ///< by queue: how many of its steps are over by then
+  };
+  State& state(uint32_t rank, size_t position) { return states_[rank][position]; }
+  const Step& step(uint32_t rank, size_t position) const {
+    return made_.steps[rank][position % made_.steps[rank].size()];
+  }
+  uint32_t queue(uint32_t rank, uint32_t lane) const {
+    return uint32_t(rank * lanes_ + (queues_ == Queues::one_each ? 0 : lane));
+  }
+  void plan_order();
+  bool try_begin(uint32_t rank, size_t position);
+  bool try_end(uint32_t rank, size_t position);
+  bool meet(uint32_t rank, size_t position, std::vector<uint32_t>& clock);
+  bool meet_all(uint32_t rank, size_t position, std::vector<uint32_t>& clock);
+  void run();
+
+  const Concrete& made_;
+  Queues queues_;
+  uint32_t runs_;
+  size_t lanes_;
+  std::vector<std::vector<State>> states_;               // by rank, by position in all runs
+  std::vector<std::vector<std::vector<size_t>>> waits_;  // by rank and position: what has to be over
+  std::vector<std::vector<uint32_t>> numbers_;  // by rank and position: its number in its queue, from 1
+  std::vector<std::vector<std::vector<size_t>>> together_;  // by rank: positions of barriers and collectives
+  /// By flag: what each post that is not taken yet knows. That there is never more than one is for [replay].
+  std::vector<std::deque<std::vector<uint32_t>>> posts_;
+  std::vector<Event> blocked_;
+};
+
+}  // namespace chorale::host

@@ -1,0 +1,59 @@
+// A schedule with several lanes in which nothing overlaps is correct, but not what its author wants.
+
+#include <fmt/format.h>
+
+#include "checks.hpp"
+#include "compiler/host/report.hpp"
+#include "execution.hpp"
+
+namespace chorale::host {
+namespace {
+
+bool moves(const Step& step) {
+  return step.kind == StepKind::put || step.kind == StepKind::get || step.kind == StepKind::carry ||
+         step.kind == StepKind::collective;
+}
+
+}  // namespace
+
+void check_overlap(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
+  const Concrete all = expand_movers(made);
+  const Execution order(all, Queues::by_lane, 1);
+  bool several_lanes = false, could = false;
+  std::optional<std::pair<uint32_t, uint32_t>> last_call, last_move;  // with the chain that serialises them
+  uint32_t of_rank = 0;
+  for (uint32_t rank = 0; rank < all.ranks; ++rank) {
+    const std::vector<Step>& steps = all.steps[rank];
+    std::vector<uint32_t> calls, transfers;
+    for (uint32_t k = 0; k < steps.size(); ++k) {
+      several_lanes |= steps[k].lane != 0;
+      if (steps[k].kind == StepKind::call) calls.push_back(k);
+      if (moves(steps[k])) transfers.push_back(k);
+    }
+    if (calls.size() < 2 || transfers.empty()) continue;
+    could = true;
+    for (const uint32_t call : calls) {
+      for (const uint32_t move : transfers) {
+        const Event one{rank, call, 0}, other{rank, move, 0};
+        if (!order.before(one, other) && !order.before(other, one)) return;
+        if (!last_call && order.before(one, other)) {
+          last_call = {rank, call};
+          last_move = {rank, move};
+          of_rank = rank;
+        }
+      }
+    }
+  }
+  if (!several_lanes || !could || !last_call) return;
+  const Step &call = all.steps[of_rank][last_call->second], &move = all.steps[of_rank][last_move->second];
+  Diagnostic* finding =
+      report(out, schedule, "overlap", move.at,
+             fmt::format("serialised: the transfer on {} waits for the {} on {}, and so does every other",
+                         where(of_rank, move), call.name, where(of_rank, call)),
+             "fork the lanes in a loop in front and join them in the body, or the other way round: with both "
+             "in one body a turn waits "
+             "for the one before it");
+  note(finding, schedule, call.at, "the compute that it waits for");
+}
+
+}  // namespace chorale::host

@@ -1,0 +1,155 @@
+// Conflicting accesses are in order, within a run, between two runs, and with the application.
+
+#include <fmt/format.h>
+
+#include "checks.hpp"
+#include "compiler/host/report.hpp"
+#include "execution.hpp"
+
+namespace chorale::host {
+namespace {
+
+struct Access {
+  Event event;
+  uint32_t rank = 0;  ///< whose memory
+  const Box* box = nullptr;
+  bool writes = false;
+  uint32_t at = 0;
+};
+
+/// The application uses its tensors on the caller's lane before and behind a run.
+Concrete with_application(const Concrete& made) {
+  Concrete all = made;
+  Step use;
+  use.kind = StepKind::call;
+  use.name = "application";
+  for (uint32_t k = 0; k < made.tensors.size(); ++k) {
+    const ConcreteTensor& tensor = made.tensors[k];
+    if (tensor.role == Role::temp) continue;
+    Box box{.tensor = k,
+            .lo = std::vector<uint64_t>(tensor.shape.size()),
+            .extent = tensor.shape,
+            .shape = {},
+            .strides = {}};
+    box.bytes = tensor.bytes;
+    use.writes.push_back(std::move(box));
+  }
+  for (std::vector<Step>& steps : all.steps) {
+    for (Step& step : steps)
+      if (step.kind == StepKind::wait) ++step.token;
+    steps.insert(steps.begin(), use);
+    steps.push_back(use);
+  }
+  for (Pair& pair : all.pairs) ++pair.send.step, ++pair.recv.step;
+  return all;
+}
+
+std::vector<std::vector<Access>> accesses(const Concrete& made, uint32_t runs) {
+  std::vector<std::vector<Access>> by_memory(made.ranks * made.tensors.size());
+  for (uint32_t run = 0; run < runs; ++run) {
+    for (uint32_t rank = 0; rank < made.ranks; ++rank) {
+      for (uint32_t k = 0; k < made.steps[rank].size(); ++k) {
+        const Step& step = made.steps[rank][k];
+        const auto add = [&](uint32_t owner, const Box& box, bool writes, uint32_t at) {
+          if (box.bytes)
+            by_memory[owner * made.tensors.size() + box.tensor].push_back(
+                {{rank, k, run}, owner, &box, writes, at});
+        };
+        const uint32_t reads_at = step.kind == StepKind::get ? step.peer : rank;
+        const uint32_t writes_at = step.kind == StepKind::put ? step.peer : rank;
+        for (const Box& box : step.reads) add(reads_at, box, false, step.at);
+        for (const Box& box : step.writes) add(writes_at, box, true, step.at);
+        for (const ConcreteTransfer& one : step.transfers) add(rank, one.box, !one.is_send, one.at);
+      }
+    }
+  }
+  return by_memory;
+}
+
+class Races {
+ public:
+  Races(const Schedule& schedule, const Concrete& made, Diagnostics& out)
+      : s_(schedule), made_(made), order_(made, Queues::by_lane, 2), out_(out) {}
+
+  void all() {
+    for (const std::vector<Access>& list : accesses(made_, 2)) {
+      for (size_t one = 0; one < list.size(); ++one)
+        for (size_t other = one + 1; other < list.size(); ++other) compare(list[one], list[other]);
+    }
+  }
+
+ private:
+  bool is_application(const Access& access) const {
+    return access.event.step == 0 || access.event.step + 1 == made_.steps[access.event.rank].size();
+  }
+  std::string what(const Access& access) const {
+    const Step& step = made_.steps[access.event.rank][access.event.step];
+    const std::string_view kind = step_names[size_t(step.kind)];
+    return fmt::format("{}{} on {}", kind, step.kind == StepKind::call ? " of " + step.name : "",
+                       where(access.event.rank, step));
+  }
+
+  void compare(const Access& one, const Access& other) {
+    if (!one.writes && !other.writes) return;
+    if (one.event.rank == other.event.rank && one.event.step == other.event.step &&
+        one.event.run == other.event.run)
+      return within_one(one, other);
+    if (!one.box->overlaps(*other.box)) return;
+    if (order_.before(one.event, other.event) || order_.before(other.event, one.event)) return;
+    if (is_application(one) && is_application(other)) return;
+    if (is_application(one) || is_application(other))
+      return with_application(is_application(one) ? other : one, is_application(one) ? one : other);
+    const Access& writer = one.writes ? one : other;
+    const Access& second = one.writes ? other : one;
+    const bool between_runs = one.event.run != other.event.run;
+    Diagnostic* finding =
+        report(out_, s_, "races", writer.at,
+               fmt::format("this overwrites {} of rank {} on {}, and nothing orders it with the {}{}",
+                           text(made_, *writer.box), writer.rank, place(writer), what(second),
+                           between_runs ? " of the run before or behind it" : ""),
+               "order the lanes with after, or wait for the token");
+    note(finding, s_, second.at,
+         fmt::format("which {} {}", second.writes ? "overwrites" : "reads", text(made_, *second.box)));
+  }
+
+  std::string place(const Access& access) const {
+    return where(access.event.rank, made_.steps[access.event.rank][access.event.step]);
+  }
+
+  /// A function may update in place, but two transfers of a group are at the same time.
+  void within_one(const Access& one, const Access& other) {
+    const Step& step = made_.steps[one.event.rank][one.event.step];
+    if (step.transfers.empty() || !one.box->overlaps(*other.box)) return;
+    Diagnostic* finding =
+        report(out_, s_, "races", one.at,
+               fmt::format("two transfers of one group use {} on {}", text(made_, *one.box), place(one)));
+    note(finding, s_, other.at, "the other one");
+  }
+
+  void with_application(const Access& inside, const Access& application) {
+    const std::string lane = made_.lanes[made_.steps[inside.event.rank][inside.event.step].lane];
+    const bool first = application.event.run == inside.event.run && application.event.step == 0;
+    report(
+        out_, s_, "races", inside.at,
+        fmt::format("this {} {} of rank {} on {}, and nothing {} the caller's lane{}",
+                    inside.writes ? "overwrites" : "reads", text(made_, *inside.box), inside.rank,
+                    place(inside), first ? "makes it wait for" : "makes it known to",
+                    first ? ", on which the application prepares it" : ", on which the application goes on"),
+        (first ? "begin with a fork of lane " : "end with a join of lane ") + lane +
+            (first ? " from main" : " into main"));
+  }
+
+  const Schedule& s_;
+  const Concrete& made_;
+  Execution order_;
+  Diagnostics& out_;
+};
+
+}  // namespace
+
+void check_races(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
+  const Concrete all = with_application(expand_movers(made));
+  Races(schedule, all, out).all();
+}
+
+}  // namespace chorale::host

@@ -1,0 +1,112 @@
+// Transfers as what moves them.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "chorale/host/concrete.hpp"
+
+namespace chorale::host {
+namespace {
+
+bool by_copy_engine(Mover mover) { return mover == Mover::ce_put || mover == Mover::ce_get; }
+
+class Expander {
+ public:
+  explicit Expander(const Concrete& made) : in_(made), out_(made) {}
+
+  Concrete all() {
+    for (const Pair& pair : in_.pairs) flags(pair);
+    for (uint32_t rank = 0; rank < in_.ranks; ++rank) {
+      out_.steps[rank].clear();
+      for (const Step& step : in_.steps[rank]) one(rank, step);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  /// The credit and the data flag of a pair are neighbours. With ce_put the receiver owns the memory that is
+  /// reached into, with ce_get the sender does.
+  void flags(const Pair& pair) {
+    first_flag_.push_back(uint32_t(out_.flags.size()));
+    if (!by_copy_engine(pair.mover)) return;
+    const Pair::End& owner = pair.mover == Mover::ce_put ? pair.recv : pair.send;
+    const Pair::End& mover = pair.mover == Mover::ce_put ? pair.send : pair.recv;
+    const ConcreteTransfer& at = in_.steps[owner.rank][owner.step].transfers[owner.transfer];
+    const std::string of = text(in_, at.box);
+    out_.flags.push_back(
+        {ConcreteFlag::Use::credit, Flag::Kind::binary, owner.rank, mover.rank, "credit of " + of, at.at});
+    out_.flags.push_back(
+        {ConcreteFlag::Use::data, Flag::Kind::binary, mover.rank, owner.rank, "data of " + of, at.at});
+  }
+
+  /// Whether this end has the memory that the other reaches into.
+  static bool owns(const ConcreteTransfer& one) { return one.is_send == (one.mover == Mover::ce_get); }
+
+  Step& add(uint32_t rank, StepKind kind, const Step& of, uint32_t at) {
+    Step step;
+    step.kind = kind;
+    step.lane = of.lane;
+    step.at = at;
+    step.turn = of.turn;
+    return out_.steps[rank].emplace_back(std::move(step));
+  }
+
+  void flag(uint32_t rank, StepKind kind, const Step& of, const ConcreteTransfer& one, uint32_t which) {
+    Step& step = add(rank, kind, of, one.at);
+    step.flag = first_flag_[one.pair] + which;
+    step.peer = one.peer;
+  }
+
+  void group(uint32_t rank, const Step& step) {
+    for (const ConcreteTransfer& one : step.transfers)
+      if (by_copy_engine(one.mover) && owns(one)) flag(rank, StepKind::post, step, one, 0);
+    for (const ConcreteTransfer& one : step.transfers) {
+      if (!by_copy_engine(one.mover) || owns(one)) continue;
+      flag(rank, StepKind::take, step, one, 0);
+      const Pair& pair = in_.pairs[one.pair];
+      const Pair::End& end = one.is_send ? pair.recv : pair.send;
+      const Box& other = in_.steps[end.rank][end.step].transfers[end.transfer].box;
+      Step& move = add(rank, one.is_send ? StepKind::put : StepKind::get, step, one.at);
+      move.reads = {one.is_send ? one.box : other};
+      move.writes = {one.is_send ? other : one.box};
+      move.peer = one.peer;
+      flag(rank, StepKind::post, step, one, 1);
+    }
+    for (size_t mover = 0; mover < std::size(mover_names); ++mover) {
+      if (by_copy_engine(Mover(mover))) continue;
+      std::vector<ConcreteTransfer> together;
+      for (const ConcreteTransfer& one : step.transfers)
+        if (one.mover == Mover(mover)) together.push_back(one);
+      if (together.empty()) continue;
+      const uint32_t position = uint32_t(out_.steps[rank].size());
+      for (uint32_t k = 0; k < together.size(); ++k)
+        (together[k].is_send ? out_.pairs[together[k].pair].send : out_.pairs[together[k].pair].recv) = {
+            rank, position, k};
+      add(rank, StepKind::carry, step, step.at).transfers = std::move(together);
+    }
+  }
+
+  void wait(uint32_t rank, const Step& step) {
+    const Step& made = in_.steps[rank][step.token];
+    if (made.lane != step.lane) add(rank, StepKind::after, step, step.at).lanes = {made.lane};
+    for (const ConcreteTransfer& one : made.transfers)
+      if (by_copy_engine(one.mover) && owns(one)) flag(rank, StepKind::take, step, one, 1);
+  }
+
+  void one(uint32_t rank, const Step& step) {
+    if (step.kind == StepKind::group) return group(rank, step);
+    if (step.kind == StepKind::wait) return wait(rank, step);
+    out_.steps[rank].push_back(step);
+  }
+
+  const Concrete& in_;
+  Concrete out_;
+  std::vector<uint32_t> first_flag_;
+};
+
+}  // namespace
+
+Concrete expand_movers(const Concrete& made) { return Expander(made).all(); }
+
+}  // namespace chorale::host

@@ -1,0 +1,27 @@
+#pragma once
+/// \file
+/// Findings about host schedules, at the author's line.
+
+#include <algorithm>
+#include <string>
+
+#include "chorale/diagnostic.hpp"
+#include "chorale/host/schedule.hpp"
+
+namespace chorale::host {
+
+/// One line says one thing once, whichever rank or turn it is found for first.
+inline Diagnostic* report(Diagnostics& out, const Schedule& schedule, const char* check, uint32_t at,
+                          std::string text, std::string help = {}) {
+  const SourceLine line = schedule.line_of(at);
+  const auto same = [&](const Diagnostic& other) { return at && other.check == check && other.line == line; };
+  if (std::any_of(out.begin(), out.end(), same)) return nullptr;
+  out.push_back({check, line, {}, std::move(text), {}, std::move(help)});
+  return &out.back();
+}
+
+inline void note(Diagnostic* finding, const Schedule& schedule, uint32_t at, std::string text) {
+  if (finding) finding->notes.push_back({schedule.line_of(at), {}, std::move(text)});
+}
+
+}  // namespace chorale::host

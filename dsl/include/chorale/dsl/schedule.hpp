@@ -1,0 +1,230 @@
+#pragma once
+/// \file
+/// The language of host schedules: lanes, loops, transfers, calls. One program for all ranks.
+///
+///   // Every rank's slice to every rank, over pool lanes.
+///   CHORALE_PROGRAM(allgather_p2p, Parameters& with) {
+///     Schedule schedule({.name = "allgather_p2p", .ranks = {2, 4, 8}, .pool = 4});
+///     const Index rank = schedule.rank(), ranks = schedule.ranks(), n = schedule.param("n", 1024);
+///     const Tensor in = schedule.input("t0", DType::f32, {over_ranks(ranks), n});
+///     const Tensor out = schedule.output("t1", DType::f32, {over_lanes(ranks), n});
+///     schedule.loop("i", 0, ranks, [&](Index i) { schedule.pool(i %
+///     schedule.lanes()).after({schedule.main()}); }); schedule.loop("i", 0, ranks, [&](Index i) {
+///       const Lane lane = schedule.pool(i % schedule.lanes());
+///       schedule.when(i == rank, [&] { lane.copy(out[i], in[0]); },
+///                     [&] {
+///                       lane.wait(lane.group([&](Group& group) {
+///                         group.recv(out[i], i);
+///                         group.send(in, i);
+///                       }));
+///                     });
+///       schedule.main().after({lane});
+///     });
+///     return schedule;
+///   }
+///
+/// Every call records the author's line, and every finding shows it.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chorale/dsl/common.hpp"
+#include "chorale/dsl/program.hpp"
+#include "chorale/host/schedule.hpp"
+
+namespace chorale::dsl {
+
+class Schedule;
+class ScheduleRecording;
+
+/// A whole number, or an expression of rank, ranks, parameters and loop variables. `/` rounds down, `%` is
+/// never negative. Comparisons are 0 or 1.
+class Index {
+ public:
+  Index(int64_t value) : value_(value) {}
+  Index(int value) : value_(value) {}
+
+#define EXPR(name, mnemonic) \
+  static Index name(const Index& left, const Index& right) { \
+    return apply(host::ExprKind::name, left, right); \
+  }
+#include "chorale/host/exprs.def"
+
+ private:
+  friend class ScheduleRecording;
+  Index(ScheduleRecording* recording, host::Expr expr) : recording_(recording), expr_(expr) {}
+  static Index apply(host::ExprKind, const Index&, const Index&);
+
+  ScheduleRecording* recording_ = nullptr;  // null: a number
+  host::Expr expr_;
+  int64_t value_ = 0;
+};
+
+inline Index operator+(const Index& left, const Index& right) { return Index::add(left, right); }
+inline Index operator-(const Index& left, const Index& right) { return Index::sub(left, right); }
+inline Index operator*(const Index& left, const Index& right) { return Index::mul(left, right); }
+inline Index operator/(const Index& left, const Index& right) { return Index::div(left, right); }
+inline Index operator%(const Index& left, const Index& right) { return Index::mod(left, right); }
+inline Index operator==(const Index& left, const Index& right) { return Index::equal(left, right); }
+inline Index operator!=(const Index& left, const Index& right) { return Index::unequal(left, right); }
+inline Index operator<(const Index& left, const Index& right) { return Index::less(left, right); }
+inline Index operator<=(const Index& left, const Index& right) { return Index::at_most(left, right); }
+inline Index operator>(const Index& left, const Index& right) { return Index::less(right, left); }
+inline Index operator>=(const Index& left, const Index& right) { return Index::at_most(right, left); }
+inline Index operator&&(const Index& left, const Index& right) { return Index::both(left, right); }
+inline Index operator||(const Index& left, const Index& right) { return Index::either(left, right); }
+
+/// One axis of a tensor: an extent, and how it is spread.
+struct Extent {
+  Extent(Index extent, host::Tag tag = host::Tag::whole) : extent(extent), tag(tag) {}
+  Extent(int extent) : extent(extent) {}
+  Index extent;
+  host::Tag tag = host::Tag::whole;
+};
+/// A slice per rank, of which each rank holds its own as index 0.
+inline Extent over_ranks(Index extent) { return {extent, host::Tag::ranks}; }
+/// Whole on every rank; a slice for each turn of the loop that works on it.
+inline Extent over_lanes(Index extent) { return {extent, host::Tag::lanes}; }
+
+/// A box of a tensor. Axes are counted as in the tensor, also behind a select.
+class View {
+ public:
+  /// Element `index` of axis 0, which is gone then.
+  View operator[](Index index) const { return select(0, index); }
+  View select(uint8_t axis, Index index) const;
+  /// Elements [first, first + length) of an axis.
+  View slice(uint8_t axis, Index first, Index length) const;
+
+ protected:
+  friend class ScheduleRecording;
+  View(ScheduleRecording* recording, host::View view) : recording_(recording), view_(std::move(view)) {}
+  ScheduleRecording* recording_;
+  host::View view_;
+};
+
+/// A tensor, and the view of all of it.
+class Tensor : public View {
+ private:
+  friend class ScheduleRecording;
+  using View::View;
+};
+
+struct TransferOptions {
+  uint32_t tag = 0;
+  host::Mover via = host::Mover::automatic;
+};
+
+/// What is waited for.
+class Token {
+ private:
+  friend class ScheduleRecording;
+  explicit Token(uint32_t id) : id_(id) {}
+  uint32_t id_;
+};
+
+/// Sends and receives that go on together.
+class Group {
+ public:
+  void send(const View& src, Index peer, TransferOptions options = {}, Here at = Here::current());
+  void recv(const View& dst, Index peer, TransferOptions options = {}, Here at = Here::current());
+
+ private:
+  friend class ScheduleRecording;
+  explicit Group(ScheduleRecording* recording) : recording_(recording) {}
+  ScheduleRecording* recording_;
+  std::vector<host::Transfer> transfers_;
+};
+
+/// A flag that ranks post at each other and take.
+class Flag {
+ private:
+  friend class ScheduleRecording;
+  explicit Flag(uint32_t id) : id_(id) {}
+  uint32_t id_;
+};
+
+struct CollectiveOptions {
+  Index root = 0;
+  ReduceOp reduce = ReduceOp::sum;
+};
+
+/// A CUDA stream, or a thread of the CPU: what is on it runs in order. Each method is an operation of
+/// docs/host-schedules.md.
+class Lane {
+ public:
+  void copy(const View& dst, const View& src, Here at = Here::current()) const;
+  void fill(const View& dst, Index value, Here at = Here::current()) const;
+  /// Without a group the lane does not go on before the peer has come here, too.
+  void send(const View& src, Index peer, TransferOptions options = {}, Here at = Here::current()) const;
+  void recv(const View& dst, Index peer, TransferOptions options = {}, Here at = Here::current()) const;
+  Token group(const std::function<void(Group&)>& body, Here at = Here::current()) const;
+  void wait(Token, Here at = Here::current()) const;
+  Token collective(std::string_view kind, const View& dst, const View& src, CollectiveOptions options = {},
+                   Here at = Here::current()) const;
+  void launch(std::string_view plan, const View& dst, const View& src, Here at = Here::current()) const;
+  void call(std::string_view function, std::vector<View> writes, std::vector<View> reads,
+            std::map<std::string, Index> attributes = {}, Here at = Here::current()) const;
+  void after(const std::vector<Lane>& lanes, Here at = Here::current()) const;
+  void fork(const std::vector<Lane>& lanes, Here at = Here::current()) const;
+  void join(const std::vector<Lane>& lanes, Here at = Here::current()) const;
+  void barrier(Here at = Here::current()) const;
+  void post(Flag, Index peer, Index index = 0, Here at = Here::current()) const;
+  void take(Flag, Index peer, Index index = 0, Here at = Here::current()) const;
+  void mark(std::string_view text, Here at = Here::current()) const;
+
+ private:
+  friend class ScheduleRecording;
+  Lane(ScheduleRecording* recording, host::Lane lane) : recording_(recording), lane_(lane) {}
+  ScheduleRecording* recording_;
+  host::Lane lane_;
+};
+
+struct ScheduleOptions {
+  std::string name = {};             ///< not empty
+  std::vector<uint32_t> ranks = {};  ///< for so many it is checked
+  int64_t pool = 0;                  ///< pool lanes
+};
+
+class Schedule {
+ public:
+  explicit Schedule(ScheduleOptions, Here at = Here::current());
+  Schedule(Schedule&&) noexcept;
+  ~Schedule();
+
+  Index rank() const;
+  Index ranks() const;
+  Index lanes() const;  ///< of the pool
+  /// A number that is settled when the schedule is bound; `value` unless another is given.
+  Index param(std::string_view name, int64_t value, Here at = Here::current());
+
+  Tensor input(std::string_view name, DType, std::vector<Extent>, Here at = Here::current());
+  Tensor output(std::string_view name, DType, std::vector<Extent>, Here at = Here::current());
+  /// Storage that is made once, when the schedule is bound.
+  Tensor temporary(std::string_view name, DType, std::vector<Extent>, bool zero = false,
+                   Here at = Here::current());
+
+  Lane main() const;
+  Lane lane(std::string_view name);
+  Lane pool(Index index) const;
+  Flag flag(std::string_view name, host::Flag::Kind = host::Flag::Kind::binary, Here at = Here::current());
+  /// Declares a function of the application.
+  void function(std::string_view name, uint32_t writes, uint32_t reads, Here at = Here::current());
+
+  /// The body for each value of the variable from lo to hi, without hi.
+  void loop(std::string_view variable, Index lo, Index hi, const std::function<void(Index)>& body,
+            Here at = Here::current());
+  void when(Index condition, const std::function<void()>& then, const std::function<void()>& otherwise = {},
+            Here at = Here::current());
+
+  /// The plan of a schedule; its checks run when it is compiled.
+  operator Program() const;
+
+ private:
+  std::unique_ptr<ScheduleRecording> recording_;  // on the heap: handles point to it
+};
+
+}  // namespace chorale::dsl

@@ -1,0 +1,109 @@
+// What the checks of host schedules find, and that right ones pass.
+
+#include <gtest/gtest.h>
+
+#include "chorale/host/concrete.hpp"
+#include "chorale/json.hpp"
+#include "tests/unit/host/text.hpp"
+
+namespace chorale::host {
+namespace {
+
+std::string found(const std::string& text, std::vector<uint32_t> ranks) {
+  Schedule read = *chorale::read(plan_with(text)).extension.host;
+  read.ranks = std::move(ranks);
+  return render(Plan{}, check(read, {{"n", 3}}));
+}
+
+/// x [4] in, y and z [4] out, t [4] a temporary; lanes a and b.
+std::string with(const std::string& body) {
+  return R"({"lanes":["a","b"],"flags":[{"name":"ready","kind":"binary"},{"name":"turn","kind":"counter"}],
+    "tensors":[{"name":"x","dtype":"f32","shape":[4],"role":"in"},{"name":"y","dtype":"f32","shape":[4],"role":"out"},
+    {"name":"z","dtype":"f32","shape":[4],"role":"out"},{"name":"t","dtype":"f32","shape":[4],"role":"temp"}],
+    "functions":[{"name":"mine","writes":1,"reads":1}],"body":[)" +
+         body + "]}";
+}
+
+TEST(HostChecks, TheOriginalPasses) { EXPECT_EQ(found(allgather_p2p(), {1, 2, 3, 4, 8}), ""); }
+
+TEST(HostChecks, MistakesAreFound) {
+  const std::string peer = R"(["-",1,"rank"])";
+  const std::pair<std::string, std::string> cases[] = {
+      // shapes
+      {R"({"op":"copy","dst":["y"],"src":["x",[0,0,3]]})",
+       "y[0:4], which is [4] does not have the shape of x[0:3], which is [3], on rank 0 [shapes]"},
+      {R"({"op":"call","fn":"mtmul","writes":[["y"]],"reads":[["x"]]})",
+       "'mtmul' is neither declared nor built in"},
+      {R"({"op":"call","fn":"mine","writes":[["y"]],"reads":[]})",
+       "'mine' is called with 1 written and 0 read views, but is declared with 1 and 1, on rank 0 [shapes]"},
+      {R"({"op":"call","fn":"matmul","writes":[["y"]],"reads":[["x"],["x"]]})",
+       "is not the matmul of x[0:4]"},
+      {R"({"op":"call","fn":"sum","writes":[["y"]],"reads":[["x"]],"attrs":{"axis":1}})",
+       "'sum' needs the attribute axis"},
+      // an exchange that is not one group
+      {R"({"op":"send","src":["x"],"peer":)" + peer + R"(},{"op":"recv","dst":["y"],"peer":)" + peer + "}",
+       "the send to rank 1 on rank 0 never ends [deadlock]"},
+      // take before post
+      {R"({"op":"take","flag":"ready","peer":)" + peer + R"(},{"op":"post","flag":"ready","peer":)" + peer +
+           "}",
+       "the take of ready[0] on rank 0 never ends [deadlock]"},
+      // one lane posts what the other takes: fine with two queues, not with one
+      {R"({"op":"fork","lanes":["a","b"]},{"op":"take","lane":"a","flag":"ready","peer":)" + peer +
+           R"(},{"op":"post","lane":"b","flag":"ready","peer":)" + peer +
+           R"(},{"op":"join","lanes":["a","b"]})",
+       "never ends if all lanes of a rank are one queue, which CUDA may make of them [one_queue]"},
+      // a counter flag recorded in a graph
+      {R"({"op":"post","flag":"turn","peer":)" + peer + R"(},{"op":"take","flag":"turn","peer":)" + peer +
+           "}",
+       "the counter turn[0] is compared with a value that a graph records once"},
+      {R"({"op":"post","flag":"ready","peer":)" + peer + "}", "more often than it is taken"},
+      {R"({"op":"post","flag":"ready","peer":)" + peer + R"(},{"op":"take","flag":"ready","peer":)" + peer +
+           "}",
+       "ready[0] is posted on rank 0 while it may still be set by the run before: one of the two posts is lost [replay]"},
+      // races
+      {R"({"op":"fork","lanes":["a","b"]},{"op":"fill","lane":"a","dst":["t"],"value":1},
+          {"op":"copy","lane":"b","dst":["y"],"src":["t"]},{"op":"join","lanes":["a","b"]})",
+       "this overwrites t[0:4] of rank 0 on rank 0, and nothing orders it with the copy on rank 0"},
+      {R"({"op":"copy","lane":"a","dst":["y"],"src":["x"]},{"op":"join","lanes":["a"]})",
+       "help: begin with a fork of lane a from main"},
+      {R"({"op":"fork","lanes":["a"]},{"op":"copy","lane":"a","dst":["y"],"src":["x"]})",
+       "help: end with a join of lane a into main"},
+      // the group is not waited for before the lane goes on
+      {R"({"op":"group","token":1,"do":[{"op":"send","src":["x"],"peer":)" + peer +
+           R"(},{"op":"recv","dst":["y"],"peer":)" + peer +
+           R"(}]},{"op":"copy","dst":["z"],"src":["y"]},{"op":"wait","token":1})",
+       "of rank 1 on rank 0, and nothing orders it with the copy on rank 1"},
+  };
+  for (const auto& [body, expected] : cases) {
+    const std::string text = found(with(body), {2});
+    EXPECT_NE(text.find(expected), std::string::npos) << body << "\n" << text;
+  }
+}
+
+/// A turn exchanges a slice and then works on it.
+std::string overlapped(bool both_in_one_body) {
+  const std::string fork = R"({"op":"fork","lanes":[["pool",["%","i","lanes"]]]})";
+  const std::string lane = R"("lane":["pool",["%","i","lanes"]])";
+  return R"({"pool":2,"tensors":[{"name":"x","dtype":"f32","shape":[4],"role":"in"},{"name":"g","dtype":"f32","shape":[3,4],"role":"temp"},
+    {"name":"y","dtype":"f32","shape":[3,4],"role":"out"}],"functions":[{"name":"mine","writes":1,"reads":1}],"body":[)" +
+         (both_in_one_body ? "" : R"({"op":"for","i":"i","lo":0,"hi":3,"body":[)" + fork + "]},") +
+         R"({"op":"for","i":"i","lo":0,"hi":3,"body":[)" + (both_in_one_body ? fork + "," : "") +
+         R"({"op":"group",)" + lane +
+         R"(,"token":1,"do":[{"op":"recv","dst":["g",[0,"i"]],"peer":["-",1,"rank"]},
+            {"op":"send","src":["x"],"peer":["-",1,"rank"]}]},{"op":"wait",)" +
+         lane + R"(,"token":1},
+          {"op":"call",)" +
+         lane + R"(,"fn":"mine","writes":[["y",[0,"i"]]],"reads":[["g",[0,"i"]]]},
+          {"op":"join","lanes":[["pool",["%","i","lanes"]]]}]}]})";
+}
+
+TEST(HostChecks, ForkAndJoinInOneBodySerialise) {
+  EXPECT_EQ(found(overlapped(false), {2}), "");
+  const std::string text = found(overlapped(true), {2});
+  EXPECT_NE(text.find("serialised: the transfer on rank 0, i = 1 waits for the mine on rank 0, i = 0"),
+            std::string::npos)
+      << text;
+}
+
+}  // namespace
+}  // namespace chorale::host
