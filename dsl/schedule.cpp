@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "chorale/host/place.hpp"
 #include "dsl/recording.hpp"
 
 namespace chorale::dsl {
@@ -295,7 +296,9 @@ Schedule::operator Program() const {
   Plan plan;
   plan.name = recording_->name;
   plan.collective = "custom";
-  plan.extension.host = std::make_shared<host::Schedule>(recording_->s);
+  const auto schedule = std::make_shared<host::Schedule>(recording_->s);
+  host::place(*schedule);
+  plan.extension.host = schedule;
   return Program(std::move(plan), recording_->findings);
 }
 

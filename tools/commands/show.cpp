@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 
+#include "chorale/host/dump.hpp"
 #include "chorale/needs.hpp"
 #include "tools/command.hpp"
 #include "tools/programs.hpp"
@@ -13,8 +14,8 @@ namespace chorale::tools {
 namespace {
 
 struct Options {
-  std::string plan;
-  int64_t rank = -1, threadblock = -1;
+  std::string plan, stage;
+  int64_t rank = -1, threadblock = -1, ranks = 0;
 };
 
 void show_plan(const Plan& plan) {
@@ -76,6 +77,39 @@ void show_block(const Plan& plan, const Gpu& gpu, const ThreadBlock& block) {
   }
 }
 
+/// A host schedule at one of the stages between what its author wrote and what runs.
+void show_schedule(const Plan& plan, const std::string& stage, int64_t ranks) {
+  if (!plan.extension.host) throw Failure(Exit::command_wrong, "plan " + plan.name + " has no host schedule");
+  const host::Schedule& schedule = *plan.extension.host;
+  if (stage == "layout") {
+    if (schedule.layout.empty())
+      throw Failure(Exit::command_wrong, "plan " + plan.name + " was written in the explicit form");
+    std::cout << host::dump_layout(plan.name, schedule);
+    return;
+  }
+  if (stage == "schedule") {
+    std::cout << host::dump(plan.name, schedule);
+    return;
+  }
+  if (ranks == 0) ranks = schedule.ranks.empty() ? 2 : schedule.ranks.back();
+  Diagnostics findings;
+  const host::Concrete made = host::concretise(schedule, {.ranks = uint32_t(ranks)}, findings);
+  if (!findings.empty()) throw Failure(Exit::plan_wrong, render(plan, findings));
+  if (stage == "movers") {
+    std::cout << host::dump(plan.name, host::expand_movers(made), 0);
+    return;
+  }
+  const std::string number = stage.starts_with("rank:") ? stage.substr(5) : "";
+  const bool digits =
+      !number.empty() && number.size() < 6 && number.find_first_not_of("0123456789") == number.npos;
+  if (!digits || std::stol(number) >= ranks) {
+    throw Failure(Exit::command_wrong,
+                  "there is no stage '" + stage + "' of " + count(uint64_t(ranks), "rank"),
+                  "stages are layout, schedule, movers and rank:0 to rank:" + std::to_string(ranks - 1));
+  }
+  std::cout << host::dump(plan.name, made, uint32_t(std::stol(number)));
+}
+
 }  // namespace
 
 Action command::show(CLI::App& app) {
@@ -84,8 +118,17 @@ Action command::show(CLI::App& app) {
   app.add_option("--rank", options->rank, "Only this rank")->check(CLI::NonNegativeNumber);
   app.add_option("--threadblock", options->threadblock, "Only this thread block of each rank")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--stage", options->stage,
+                 "Of a host schedule: layout, schedule, movers (of rank 0), or rank:N")
+      ->type_name("STAGE");
+  app.add_option("--ranks", options->ranks, "For how many ranks a host schedule is unrolled")
+      ->check(CLI::Range(1, 1024));
   return [options] {
     const Plan plan = load_plan(options->plan);
+    if (!options->stage.empty() || (plan.extension.host && plan.gpus.empty())) {
+      show_schedule(plan, options->stage.empty() ? "schedule" : options->stage, options->ranks);
+      return Exit::well;
+    }
     if (options->rank >= int64_t(plan.ranks())) {
       throw Failure(Exit::command_wrong, "there is no rank " + std::to_string(options->rank) +
                                              ": the plan has " + count(plan.ranks(), "rank") + ", from 0");

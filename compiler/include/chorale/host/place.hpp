@@ -1,0 +1,11 @@
+#pragma once
+
+#include "chorale/host/schedule.hpp"
+
+namespace chorale::host {
+
+/// Makes windows of the tensors that peers reach into: what is received, for movers that write there, and
+/// what is sent, for those that read there. `automatic` counts as ce_put.
+void place(Schedule&);
+
+}  // namespace chorale::host

@@ -1,0 +1,36 @@
+// Every rank's slice to every rank, slice by slice: in turn i all ranks exchange with rank i.
+
+#include <chorale/dsl.hpp>
+
+namespace {
+using namespace chorale::dsl;
+
+CHORALE_PROGRAM(allgather_p2p, Parameters& with) {
+  with.summary("All-gather by exchanges between pairs, over a pool of lanes.");
+  const int64_t lanes = with("lanes", int64_t(4), "lanes of the pool", {.min = 1, .max = 64});
+  Schedule schedule({.name = "allgather_p2p", .ranks = {1, 2, 3, 4, 8}, .pool = lanes});
+  const Index rank = schedule.rank(), ranks = schedule.ranks();
+  const Index n = schedule.param("n", 1024);
+  const Tensor mine = schedule.input("t0", chorale::DType::f32, {over_ranks(ranks), n});
+  const Tensor all = schedule.output("t1", chorale::DType::f32, {over_lanes(ranks), n});
+  const auto lane_of = [&](Index turn) { return schedule.pool(turn % schedule.lanes()); };
+
+  // A loop of its own: with fork and join in one body each turn would wait for the one before it.
+  schedule.loop("i", 0, ranks, [&](Index i) { lane_of(i).after({schedule.main()}); });
+  schedule.loop("i", 0, ranks, [&](Index i) {
+    const Lane lane = lane_of(i);
+    schedule.when(
+        i == rank, [&] { lane.copy(all[i], mine[0]); },
+        [&] {
+          const Token exchanged = lane.group([&](Group& group) {
+            group.recv(all[i], i);
+            group.send(mine, i);
+          });
+          lane.wait(exchanged);
+        });
+    schedule.main().after({lane});
+  });
+  return schedule;
+}
+
+}  // namespace
