@@ -92,6 +92,8 @@ void show_schedule(const Plan& plan, const std::string& stage, int64_t ranks) {
     return;
   }
   if (ranks == 0) ranks = schedule.ranks.empty() ? 2 : schedule.ranks.back();
+  if (ranks > 1024)
+    throw Failure(Exit::command_wrong, count(uint64_t(ranks), "rank") + ", expected at most 1024");
   Diagnostics findings;
   const host::Concrete made = host::concretise(schedule, {.ranks = uint32_t(ranks)}, findings);
   if (!findings.empty()) throw Failure(Exit::plan_wrong, render(plan, findings));
@@ -122,7 +124,7 @@ Action command::show(CLI::App& app) {
                  "Of a host schedule: layout, schedule, movers (of rank 0), or rank:N")
       ->type_name("STAGE");
   app.add_option("--ranks", options->ranks, "For how many ranks a host schedule is unrolled")
-      ->check(CLI::Range(1, 1024));
+      ->check(CLI::PositiveNumber);
   return [options] {
     const Plan plan = load_plan(options->plan);
     if (!options->stage.empty() || (plan.extension.host && plan.gpus.empty())) {
