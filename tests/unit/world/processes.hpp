@@ -48,7 +48,7 @@ class Processes {
     if (pid == 0) {
       close(ends[0]);
       const std::string said = call(body, rank);
-      [[maybe_unused]] const ssize_t written = write(ends[1], said.data(), said.size());
+      [[maybe_unused]] const ssize_t written = ::write(ends[1], said.data(), said.size());
       _exit(0);
     }
     close(ends[1]);
@@ -65,7 +65,7 @@ class Processes {
     for (char part[512];;) {
       pollfd polled{.fd = one.pipe, .events = POLLIN, .revents = 0};
       if (poll(&polled, 1, 60000) == 0) return "(silent)";
-      const ssize_t bytes = read(one.pipe, part, sizeof part);
+      const ssize_t bytes = ::read(one.pipe, part, sizeof part);
       if (bytes <= 0) break;
       text.append(part, size_t(bytes));
     }

@@ -1,0 +1,46 @@
+/// \file
+/// What plays tapes: threads of the CPU, or streams of a GPU.
+#pragma once
+
+#include <memory>
+
+#include "tape.hpp"
+
+namespace chorale::hostrun {
+
+/// What a backend needs to know of a schedule that is bound.
+struct Bound {
+  World& world;
+  std::shared_ptr<const host::Schedule> schedule;  ///< outlives the caller's plan
+  std::string plan;                                ///< its name
+  Unrolled unrolled;
+  HostFunctions functions;  ///< with the built-in ones
+  const std::map<std::string, void*, std::less<>>&
+      buffers;  ///< as the caller gave them; for the time of bind()
+  std::chrono::nanoseconds timeout;
+
+  uint32_t rank() const { return uint32_t(world.rank()); }
+  /// The caller's memory for a tensor; null if he gave none.
+  void* given(const host::ConcreteTensor& tensor) const;
+};
+
+/// A schedule on one rank, ready to run. See ScheduleRun.
+class Lanes {
+ public:
+  virtual ~Lanes() = default;
+  virtual void run(void* stream) = 0;
+  virtual void synchronize(void* stream) = 0;
+  virtual void check() = 0;
+  /// The memory of a tensor that functions see here.
+  virtual void* buffer(uint32_t tensor) const = 0;
+};
+
+/// Collective. \throws UsageError, RunError as ScheduleRun's constructor
+std::unique_ptr<Lanes> make_cpu_lanes(Bound bound);
+/// \throws UsageError if this library was built without CUDA
+std::unique_ptr<Lanes> make_cuda_lanes(Bound bound);
+
+/// The functions of a backend, and what it asks of them beyond misfit(); "" if that is met.
+HostFunctions cuda_functions();
+
+}  // namespace chorale::hostrun

@@ -1,0 +1,279 @@
+#include "lanes.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "../../cpu/scheduler.hpp"
+#include "../../interpreter/report.hpp"
+#include "../../world/group.hpp"
+#include "chorale/device/group_cpu.hpp"
+
+namespace chorale::hostrun {
+namespace {
+
+using host::StepKind;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds between_looks{20};  ///< at what nobody rings for: the world, dead peers
+
+std::atomic<uint32_t>& word(uint32_t* flag) { return *reinterpret_cast<std::atomic<uint32_t>*>(flag); }
+static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t) &&
+              std::atomic<uint32_t>::is_always_lock_free);
+
+void ring(std::atomic<uint32_t>& bell) { world::wake_all(bell); }
+
+/// A lane that is a block of the scheduler.
+class FiberHost final : public LaneHost {
+ public:
+  FiberHost(cpu::BlockHost& host, uint32_t lane, uint32_t lanes, AbortWord* abort, const Tape& tape)
+      : host_(host), group_(block_group(lane, lanes, &host)), deadline_{abort, 0, 0}, tape_(tape) {}
+
+  Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>&,
+            const Action& action) override {
+    host_.set_waiting({"a lane", uint32_t(&action - tape_.actions.data()), 0, nullptr, action.peer});
+    return spin_until(group_, deadline_, [ready, state] { return ready(state); });
+  }
+  void step() override { group_.step(); }
+
+ private:
+  cpu::BlockHost& host_;
+  Group group_;
+  Deadline deadline_;
+  const Tape& tape_;
+};
+
+}  // namespace
+
+/// A lane that is a thread.
+class ThreadHost final : public LaneHost {
+ public:
+  ThreadHost(CpuLanes& lanes, uint32_t lane) : lanes_(lanes), lane_(lane) {}
+
+  Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>& bell,
+            const Action& action) override {
+    world::Group& group = lanes_.world_.group();
+    const AbortWord* const abort = lanes_.world_.abort_word();
+    // A lane of this rank that is late has a reason, and that one has a deadline: who waits for it has none.
+    const bool limited = action.peer >= 0 && lanes_.bound_.timeout.count() > 0;
+    const Clock::time_point limit = Clock::now() + lanes_.bound_.timeout;
+    for (unsigned looks = 0;; ++looks) {
+      const uint32_t seen = bell.load(std::memory_order_acquire);
+      if (ready(state)) return Stop::none;
+      Stop stop = Stop(load_acquire(&abort->stop));
+      if (stop == Stop::none && limited && Clock::now() > limit) {
+        group.raise(
+            Stop::timed_out, lanes_.world_.rank(),
+            fmt::format("{} waited {}", lanes_.text(action), world::seconds_text(lanes_.bound_.timeout)));
+        stop = Stop::timed_out;
+      }
+      if (stop != Stop::none) {
+        if (ready(state)) return Stop::none;  // it came in time
+        const std::lock_guard lock(lanes_.mutex_);
+        lanes_.progress_[lane_].stopped_at = lanes_.text(action);
+        return stop;
+      }
+      if (looks < 32) {
+        sched_yield();
+      } else {
+        group.check_peers();
+        world::sleep_on(bell, seen, between_looks);
+      }
+    }
+  }
+
+ private:
+  CpuLanes& lanes_;
+  const uint32_t lane_;
+};
+
+CpuLanes::CpuLanes(Bound bound)
+    : bound_(std::move(bound)),
+      world_(bound_.world),
+      memory_(bound_),
+      tape_(make_tape(bound_.unrolled, bound_.rank(), memory_.places(), bound_.functions, memory_.before(),
+                      memory_.after())),
+      progress_(tape_.lanes.size()) {
+  world_.group().before_reset(world_.rank(), this, [this] { drain(); });
+  if (world_.scheduler().seeded()) return;
+  for (uint32_t lane = 0; lane < tape_.lanes.size(); ++lane)
+    threads_.emplace_back([this, lane] { serve(lane); });
+}
+
+/// Runs that are under way end, as all waits do: peers may count on them.
+CpuLanes::~CpuLanes() {
+  world_.group().before_reset(world_.rank(), this, {});
+  drain();
+  {
+    const std::lock_guard lock(mutex_);
+    quit_ = true;
+  }
+  requested_changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+// -- Playing
+// ------------------------------------------------------------------------------------------------------
+
+Stop CpuLanes::play(uint32_t lane, uint64_t run, LaneHost& host) {
+  Progress& mine = progress_[lane];
+  for (const uint32_t index : tape_.lanes[lane]) {
+    const Action& action = tape_.actions[index];
+    Stop stop = Stop(load_acquire(&world_.abort_word()->stop));
+    if (stop == Stop::none) stop = act(action, run, host);
+    if (stop != Stop::none) return stop;
+    mine.done.fetch_add(1, std::memory_order_release);
+    mine.bell.fetch_add(1, std::memory_order_release);
+    ring(mine.bell);
+  }
+  return Stop::none;
+}
+
+Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
+  host.step();
+  switch (action.kind) {
+    case StepKind::copy:
+    case StepKind::put:
+    case StepKind::get:
+      for (const Copy& copy : action.copies) {
+        for (uint64_t row = 0; row < copy.rows; ++row)
+          std::memmove(copy.to + row * copy.to_pitch, copy.from + row * copy.from_pitch, copy.bytes);
+      }
+      return Stop::none;
+    case StepKind::fill:
+    case StepKind::call: {
+      std::map<std::string, int64_t> attributes = action.step->attributes;
+      if (action.kind == StepKind::fill) attributes["value"] = action.step->value;
+      try {
+        (*action.function)({.name = action.step->name,
+                            .writes = action.writes,
+                            .reads = action.reads,
+                            .attributes = attributes,
+                            .rank = world_.rank(),
+                            .ranks = world_.ranks(),
+                            .lane = action.lane});
+      } catch (const std::exception& error) {
+        world_.abort(fmt::format("{}: {}", text(action), error.what()));
+        return Stop::aborted;
+      }
+      return Stop::none;
+    }
+    case StepKind::after:
+      for (const Action::Point& point : action.points) {
+        Progress& other = progress_[point.lane];
+        const std::pair<const Progress&, uint64_t> wanted{
+            other, run * tape_.lanes[point.lane].size() + point.actions};
+        const auto there = [](const void* state) {
+          const auto& [progress, count] = *static_cast<const decltype(wanted)*>(state);
+          return progress.done.load(std::memory_order_acquire) >= count;
+        };
+        if (const Stop stop = host.wait(there, &wanted, other.bell, action); stop != Stop::none) return stop;
+      }
+      return Stop::none;
+    case StepKind::post:
+      store_release(action.flag, 1u);
+      ring(word(action.flag));
+      return Stop::none;
+    case StepKind::take: {
+      const auto set = [](const void* flag) { return load_acquire(static_cast<const uint32_t*>(flag)) != 0; };
+      const Stop stop = host.wait(set, action.flag, word(action.flag), action);
+      // Cleared by its owner; the poster sets it again only after something that we post later.
+      if (stop == Stop::none) store_relaxed(action.flag, 0u);
+      return stop;
+    }
+    default:
+      return Stop::none;
+  }
+}
+
+void CpuLanes::serve(uint32_t lane) {
+  ThreadHost host(*this, lane);
+  for (uint64_t run = 0;; ++run) {
+    {
+      std::unique_lock lock(mutex_);
+      requested_changed_.wait(lock, [&] { return quit_ || requested_ > run; });
+      if (requested_ <= run) return;
+    }
+    play(lane, run, host);
+    {
+      const std::lock_guard lock(mutex_);
+      progress_[lane].runs = run + 1;
+    }
+    runs_changed_.notify_all();
+  }
+}
+
+// -- Runs
+// ------------------------------------------------------------------------------------------------------
+
+void CpuLanes::run(void*) {
+  check();
+  if (world_.scheduler().seeded()) return run_as_fibers();
+  {
+    const std::lock_guard lock(mutex_);
+    ++requested_;
+  }
+  requested_changed_.notify_all();
+}
+
+void CpuLanes::run_as_fibers() {
+  const uint32_t lanes = uint32_t(tape_.lanes.size());
+  const uint64_t run = requested_++;
+  const cpu::LaunchResult result = world_.scheduler().launch(
+      world_.rank(), int(lanes),
+      [&](int lane, cpu::BlockHost& block) {
+        FiberHost host(block, uint32_t(lane), lanes, world_.abort_word(), tape_);
+        play(uint32_t(lane), run, host);
+      },
+      [this](const interpreter::Stuck& stuck) {
+        return stuck.waiting.what ? "  " + text(tape_.actions[stuck.waiting.op_index]) : "";
+      });
+  if (result.stop == Stop::none) return;
+  try {
+    world_.check();
+  } catch (const RunError& error) {
+    throw RunError(error.reason, error.what() + interpreter::describe(result.stuck, error.what()));
+  }
+}
+
+void CpuLanes::drain() {
+  std::unique_lock lock(mutex_);
+  if (threads_.empty()) return;
+  runs_changed_.wait(lock, [&] {
+    for (const Progress& lane : progress_)
+      if (lane.runs != requested_) return false;
+    return true;
+  });
+}
+
+void CpuLanes::synchronize(void*) {
+  drain();
+  check();
+}
+
+/// With where this rank's lanes stood, unless that is what the error says already.
+void CpuLanes::check() {
+  try {
+    world_.check();
+  } catch (const RunError& error) {
+    std::string said = error.what();
+    const std::lock_guard lock(mutex_);
+    for (const Progress& lane : progress_) {
+      if (!lane.stopped_at.empty() && said.find(lane.stopped_at) == std::string::npos)
+        said += "\n  " + lane.stopped_at;
+    }
+    throw RunError(error.reason, said);
+  }
+}
+
+void* CpuLanes::buffer(uint32_t tensor) const { return memory_.places().tensors[bound_.rank()][tensor]; }
+
+std::string CpuLanes::text(const Action& action) const {
+  return describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action);
+}
+
+std::unique_ptr<Lanes> make_cpu_lanes(Bound bound) { return std::make_unique<CpuLanes>(std::move(bound)); }
+
+}  // namespace chorale::hostrun

@@ -1,0 +1,74 @@
+/// \file
+/// Lanes as threads of the CPU, or as fibers of a seeded world.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../backend.hpp"
+#include "chorale/device/group.hpp"
+#include "memory.hpp"
+
+namespace chorale::hostrun {
+
+/// How a lane gives way.
+class LaneHost {
+ public:
+  virtual ~LaneHost() = default;
+  /// Until ready(state), or until the lane has to stop.
+  /// \param bell  a word that changes when ready() may have begun to hold
+  /// \param peer  the rank that is waited for; -1: a lane of this rank
+  virtual Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>& bell,
+                    const Action& action) = 0;
+  /// Before what peers can see.
+  virtual void step() {}
+};
+
+/// A thread a lane. Each plays the lane's actions once a run, in order; run() only counts the runs.
+class CpuLanes final : public Lanes {
+ public:
+  explicit CpuLanes(Bound bound);
+  ~CpuLanes() override;
+
+  void run(void* stream) override;
+  void synchronize(void* stream) override;
+  void check() override;
+  void* buffer(uint32_t tensor) const override;
+
+ private:
+  friend class ThreadHost;
+
+  /// What other lanes see of one.
+  struct alignas(128) Progress {
+    std::atomic<uint64_t> done{0};  ///< actions, of all runs
+    std::atomic<uint32_t> bell{0};
+    uint64_t runs = 0;       // guarded by mutex_: ended, well or not
+    std::string stopped_at;  // guarded by mutex_: what it waited for when the world stopped
+  };
+
+  void serve(uint32_t lane);
+  void run_as_fibers();
+  Stop play(uint32_t lane, uint64_t run, LaneHost& host);
+  Stop act(const Action& action, uint64_t run, LaneHost& host);
+  void drain();
+  std::string text(const Action& action) const;
+
+  Bound bound_;
+  World& world_;
+  CpuMemory memory_;
+  Tape tape_;
+  std::vector<Progress> progress_;  ///< by lane
+
+  std::mutex mutex_;
+  std::condition_variable requested_changed_, runs_changed_;
+  uint64_t requested_ = 0;  // guarded by mutex_
+  bool quit_ = false;       // guarded by mutex_
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace chorale::hostrun

@@ -1,0 +1,13 @@
+// In place of executor/host/cuda, where that is not built.
+
+#include "backend.hpp"
+
+namespace chorale::hostrun {
+
+std::unique_ptr<Lanes> make_cuda_lanes(Bound) {
+  throw UsageError("this library was built without CUDA: build it with CHORALE_CUDA=ON, or use backend cpu");
+}
+
+HostFunctions cuda_functions() { return {}; }
+
+}  // namespace chorale::hostrun

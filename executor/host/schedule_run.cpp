@@ -1,0 +1,177 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "../backend.hpp"
+#include "../world/group.hpp"
+#include "../world/together.hpp"
+#include "backend.hpp"
+#include "chorale/proof.hpp"
+#include "functions.hpp"
+
+namespace chorale {
+
+using namespace hostrun;
+
+void* hostrun::Bound::given(const host::ConcreteTensor& tensor) const {
+  const auto found = buffers.find(tensor.name);
+  return found == buffers.end() ? nullptr : found->second;
+}
+
+namespace {
+
+/// What a schedule becomes on `ranks` ranks.
+Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t ranks) {
+  if (!plan.extension.host)
+    throw UsageError(fmt::format("plan '{}' has no host schedule: run it with Executor", plan.name));
+  const host::Schedule& schedule = *plan.extension.host;
+  for (const auto& [name, value] : arguments.params) {
+    const bool known = std::any_of(schedule.params.begin(), schedule.params.end(),
+                                   [&name = name](const host::Param& param) { return param.name == name; });
+    if (!known) throw UsageError(fmt::format("plan '{}' has no parameter '{}'", plan.name, name));
+  }
+  Diagnostics findings;
+  const host::Concrete made = host::concretise(
+      schedule, {.ranks = ranks, .params = arguments.params, .automatic = arguments.mover}, findings);
+  if (!findings.empty()) throw UsageError(render(plan, findings));
+  return unroll(schedule, host::expand_movers(made));
+}
+
+void look_at_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
+  const auto& tensors = made.concrete.tensors;
+  for (const auto& [name, memory] : arguments.buffers) {
+    const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                    [&name = name](const auto& tensor) { return tensor.name == name; });
+    if (found == tensors.end()) throw UsageError(fmt::format("the schedule has no tensor '{}'", name));
+    if (found->role == host::Role::temp)
+      throw UsageError(fmt::format("'{}' is a temporary of the schedule, which has memory of its own", name));
+  }
+}
+
+/// What is called is there, and built-in functions have views that they can work on.
+void look_at_calls(const Unrolled& made, const HostFunctions& own, const HostFunctions& built_in) {
+  const host::Concrete& all = made.concrete;
+  for (uint32_t rank = 0; rank < all.ranks; ++rank) {
+    for (const host::Step& step : all.steps[rank]) {
+      if (step.kind != host::StepKind::call || own.count(step.name)) continue;
+      if (!built_in.count(step.name)) {
+        throw UsageError(
+            fmt::format("{}: function '{}' is neither built in nor among ScheduleArguments::functions",
+                        where(rank, step), step.name));
+      }
+      std::vector<TensorView> writes, reads;
+      const auto view = [&](const host::Box& box) {
+        return TensorView{nullptr, all.tensors[box.tensor].dtype, box.shape, box.strides};
+      };
+      for (const host::Box& box : step.writes) writes.push_back(view(box));
+      for (const host::Box& box : step.reads) reads.push_back(view(box));
+      const std::string wrong =
+          misfit({.name = step.name, .writes = writes, .reads = reads, .attributes = step.attributes});
+      if (!wrong.empty()) throw UsageError(fmt::format("{}: {}", where(rank, step), wrong));
+    }
+  }
+}
+
+/// Collective: all ranks bind the same.
+void agree_on_schedule(World& world, const Plan& plan, const ScheduleArguments& arguments) {
+  std::string text = fmt::format("'{}' ({:016x}) via {}", plan.name, content_hash(plan),
+                                 host::mover_names[size_t(arguments.mover)]);
+  for (const auto& [name, value] : arguments.params) text += fmt::format(", {} = {}", name, value);
+  const auto all = world.allgather(std::as_bytes(std::span(text)));
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    const auto said = [](const std::vector<std::byte>& bytes) {
+      return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    };
+    throw RunError(RunError::Reason::mismatch,
+                   fmt::format("ranks 0 and {} disagree on the schedule: {} and {}", rank, said(all[0]),
+                               said(all[rank])));
+  }
+}
+
+}  // namespace
+
+struct ScheduleRun::State {
+  World& world;
+  uint64_t resets;        ///< of the world, when this was bound
+  host::Concrete shapes;  ///< tensors and lanes alone
+  std::unique_ptr<Lanes> lanes;
+
+  size_t tensor(std::string_view name) const {
+    for (size_t at = 0; at < shapes.tensors.size(); ++at)
+      if (shapes.tensors[at].name == name) return at;
+    throw UsageError(fmt::format("the schedule has no tensor '{}'", name));
+  }
+
+  void look_at_world() const {
+    if (resets != world.resets())
+      throw UsageError("the world has been reset since this schedule was bound: bind it anew");
+  }
+};
+
+ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments& arguments,
+                         const Config& config) {
+  const std::string backend = config.backend;
+  std::string error;
+  Unrolled made;
+  HostFunctions functions = arguments.functions;
+  try {
+    if (backend != "cpu" && backend != "cuda")
+      throw UsageError(fmt::format("backend '{}': neither 'cpu' nor 'cuda'", backend));
+    made = unrolled(plan, arguments, uint32_t(world.ranks()));
+    look_at_buffers(made, arguments);
+    HostFunctions built_in = backend == "cpu" ? cpu_functions() : cuda_functions();
+    look_at_calls(made, functions, built_in);
+    functions.merge(built_in);
+  } catch (const UsageError& wrong) {
+    error = wrong.what();
+  }
+  agree_on_use(world, error);
+  agree_on_schedule(world, plan, arguments);
+  state_ = std::make_unique<State>(State{world, world.resets(), {}, nullptr});
+  state_->shapes.tensors = made.concrete.tensors;
+  state_->shapes.lanes = made.concrete.lanes;
+  Bound bound{.world = world,
+              .schedule = plan.extension.host,
+              .plan = plan.name,
+              .unrolled = std::move(made),
+              .functions = std::move(functions),
+              .buffers = arguments.buffers,
+              .timeout = backend == "cpu" ? world.timeout() : config.timeout.value};
+  state_->lanes = backend == "cpu" ? make_cpu_lanes(std::move(bound)) : make_cuda_lanes(std::move(bound));
+  // A peer may post a flag here as soon as it runs.
+  world.barrier();
+}
+
+ScheduleRun::~ScheduleRun() = default;
+ScheduleRun::ScheduleRun(ScheduleRun&&) noexcept = default;
+ScheduleRun& ScheduleRun::operator=(ScheduleRun&&) noexcept = default;
+
+void ScheduleRun::run(void* stream) {
+  state_->look_at_world();
+  state_->lanes->run(stream);
+}
+
+void ScheduleRun::synchronize(void* stream) {
+  state_->look_at_world();
+  state_->lanes->synchronize(stream);
+}
+
+void ScheduleRun::check() {
+  state_->look_at_world();
+  state_->lanes->check();
+}
+
+void* ScheduleRun::buffer(std::string_view tensor) const {
+  return state_->lanes->buffer(uint32_t(state_->tensor(tensor)));
+}
+uint64_t ScheduleRun::bytes(std::string_view tensor) const {
+  return state_->shapes.tensors[state_->tensor(tensor)].bytes;
+}
+std::vector<uint64_t> ScheduleRun::shape(std::string_view tensor) const {
+  return state_->shapes.tensors[state_->tensor(tensor)].shape;
+}
+std::vector<std::string> ScheduleRun::lanes() const { return state_->shapes.lanes; }
+
+}  // namespace chorale

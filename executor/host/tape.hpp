@@ -1,0 +1,73 @@
+/// \file
+/// A host schedule on one rank as a flat list of operations with addresses.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "chorale/host/concrete.hpp"
+#include "chorale/schedule.hpp"
+#include "copies.hpp"
+
+namespace chorale::hostrun {
+
+/// A flag of Concrete, or one that the executor adds for itself.
+struct FlagUse {
+  uint32_t poster = 0, taker = 0;
+  std::string name;
+};
+
+/// What has no address yet.
+struct Unrolled {
+  host::Concrete concrete;              ///< movers are expanded, barriers are flags
+  std::vector<bool> reached;            ///< by tensor: peers read or write it
+  std::vector<FlagUse> flags;           ///< as Concrete::flags
+  std::vector<uint32_t> place_of_flag;  ///< by flag: its position among those of its taker
+  uint32_t flags_per_rank = 0;          ///< the most that one rank takes
+};
+
+/// Every step is one that lanes can do: puts, gets and calls, and flags for what ranks tell each other.
+/// \throws UsageError for steps that have no realisation, and for flags that are not binary
+Unrolled unroll(const host::Schedule&, host::Concrete expanded);
+
+/// Where things are, as one rank addresses them.
+struct Memory {
+  std::vector<std::vector<char*>> tensors;  ///< [rank][tensor]; null for those of peers that nobody reaches
+  std::vector<uint32_t*> flags;             ///< by flag, at its taker; null where this rank has no part in it
+};
+
+/// One operation.
+struct Action {
+  /// Those of expanded schedules only: copy, fill, call, after, mark, post, take, put, get.
+  host::StepKind kind = host::StepKind::mark;
+  uint32_t lane = 0;
+  const host::Step* step = nullptr;  ///< for messages; null: of the executor itself, or of no author
+  std::vector<Copy> copies = {};     ///< copy, put, get
+  std::vector<TensorView> writes = {}, reads = {};  ///< call, fill
+  const HostFunction* function = nullptr;
+  uint32_t* flag = nullptr;
+  int peer = -1;  ///< post, take
+  /// after: so many actions of a lane have to be done.
+  struct Point {
+    uint32_t lane = 0;
+    uint64_t actions = 0;
+  };
+  std::vector<Point> points = {};
+};
+
+struct Tape {
+  std::vector<Action> actions;               ///< in the order in which they are enqueued
+  std::vector<std::vector<uint32_t>> lanes;  ///< by lane: its actions, in order
+};
+
+/// What a rank does in one run. All lanes begin behind what is on "main", and "main" ends behind all lanes.
+/// \param before, after  copies of the executor, on "main"
+/// \param functions      all that the schedule calls, by name
+Tape make_tape(const Unrolled&, uint32_t rank, const Memory&, const HostFunctions& functions,
+               const std::vector<Copy>& before, const std::vector<Copy>& after);
+
+/// "rank 1, lane comm, i = 2: take of 'data of G[0:1]' from rank 0 (ag.cpp:12)".
+std::string describe(const host::Schedule&, const Unrolled&, uint32_t rank, const Action&);
+
+}  // namespace chorale::hostrun

@@ -1,0 +1,112 @@
+#pragma once
+/// \file
+/// Runs host schedules: plans whose lanes overlap transfers with compute, see chorale/host/schedule.hpp.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chorale/config.hpp"
+#include "chorale/error.hpp"
+#include "chorale/host/schedule.hpp"
+#include "chorale/plan.hpp"
+#include "chorale/types.hpp"
+#include "chorale/world.hpp"
+
+namespace chorale {
+
+/// A part of a tensor in this rank's memory, which on CUDA is the GPU's.
+struct TensorView {
+  void* data = nullptr;  ///< its first element
+  DType dtype = DType::f32;
+  std::vector<uint64_t> shape, strides;  ///< strides in elements; the axes that a view selects away are gone
+
+  uint64_t elements() const;
+  bool contiguous() const;  ///< row-major, without gaps
+  /// "f32[4, 16]".
+  std::string text() const;
+};
+
+/// What a function of a schedule is called with.
+struct HostCall {
+  std::string_view name;
+  std::span<const TensorView> writes, reads;  ///< as the schedule names them
+  const std::map<std::string, int64_t>& attributes;
+  int rank = 0, ranks = 0;
+  uint32_t lane = 0;  ///< calls of one lane come one after the other, those of different lanes at once
+  /// CUDA: a cudaStream_t, on which the work is to be enqueued; the call must not wait for it, and may be
+  /// recorded into a graph. CPU: null, and the work is done when the call returns.
+  void* stream = nullptr;
+
+  int64_t attribute(std::string_view which, int64_t otherwise) const;
+};
+
+/// Compute of the application. What it throws stops the world.
+using HostFunction = std::function<void(const HostCall&)>;
+/// By name. One with the name of a built-in replaces it.
+using HostFunctions = std::map<std::string, HostFunction, std::less<>>;
+
+/// What a schedule is bound to; `params` and `mover` the same on all ranks.
+struct ScheduleArguments {
+  /// This rank's memory for inputs and outputs, by the tensors' names. What is left out is allocated: see
+  /// ScheduleRun::buffer(). On CUDA memory that peers reach has to be such as they can map (cudaMalloc).
+  std::map<std::string, void*, std::less<>> buffers = {};
+  host::Values params = {};                 ///< over those of the schedule
+  HostFunctions functions = {};             ///< beside the built-in ones
+  host::Mover mover = host::Mover::ce_put;  ///< of transfers that leave it open
+};
+
+/// A host schedule bound on one rank: its memory, lanes, flags, and a flat list of what to enqueue.
+///
+/// Built-in functions: matmul (C; A, B), linear (Y; X, W[, bias]) with W of [out, in], add (out; a, b),
+/// sum (out; in) over the axis "axis" (0), cast (out; in), copy (out; in), zero (out), fill (out) with
+/// "value" (0). On CUDA matmul and linear are cuBLAS's, of float types only.
+///
+/// Used by one thread at a time. After a RunError: World::reset(), then bind anew.
+class ScheduleRun {
+ public:
+  /// Collective: binds. Allocates all temporaries, and exchanges the memory that peers reach.
+  /// \throws UsageError on all ranks for a plan without a schedule, parameters, shapes, movers or functions
+  ///   that do not fit
+  /// \throws RunError mismatch if the ranks bind different things; resources
+  ScheduleRun(World& world, const Plan& plan, const ScheduleArguments& arguments,
+              const Config& config = Config::load());
+  ~ScheduleRun();
+  ScheduleRun(ScheduleRun&&) noexcept;
+  ScheduleRun& operator=(ScheduleRun&&) noexcept;
+
+  /// Enqueues one run and returns. It begins behind what is on `stream` (a cudaStream_t; the schedule's lane
+  /// "main"), and what follows there comes after all lanes have ended. On CUDA it may be captured in a graph;
+  /// each replay is a run. On the CPU `stream` counts for nothing, and runs follow each other; in a seeded
+  /// world it returns when the run has ended.
+  ///
+  /// Buffers may be changed when the run has ended on this rank, and freed when it has ended on all.
+  /// \throws RunError if an earlier run has failed
+  void run(void* stream = nullptr);
+
+  /// Waits for what is on `stream`, on the CPU for all runs.
+  /// \throws RunError timed_out, aborted, peer_lost ...: names rank, lane, operation, turn and the author's
+  /// line
+  void synchronize(void* stream = nullptr);
+
+  /// Throws what an earlier run has failed with; otherwise does nothing. Never blocks.
+  void check();
+
+  /// This rank's memory of a tensor that peers and functions see. \throws UsageError for an unknown name
+  void* buffer(std::string_view tensor) const;
+  uint64_t bytes(std::string_view tensor) const;               ///< of it on this rank
+  std::vector<uint64_t> shape(std::string_view tensor) const;  ///< on this rank
+  std::vector<std::string> lanes() const;                      ///< by HostCall::lane
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace chorale

@@ -1,0 +1,172 @@
+// What goes wrong with host schedules: calls that do not fit, peers that never come, die, or throw.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "chorale/schedule.hpp"
+#include "tests/unit/schedule_run/schedules.hpp"
+#include "tests/unit/world/processes.hpp"
+
+namespace chorale::test {
+namespace {
+
+constexpr LocalOptions hasty{.timeout = std::chrono::milliseconds(200)};
+const Form rotated{Order::rotated, Style::two, 1};
+
+ScheduleArguments arguments(int64_t n) {
+  ScheduleArguments arguments{.params = {{"n", n}}};
+  arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
+  return arguments;
+}
+
+/// "timed_out: rank 1 ...", or "nothing".
+template <class F>
+std::string thrown(const F& f) {
+  try {
+    f();
+  } catch (const RunError& error) {
+    return std::string(name(error.reason)) + ": " + error.what();
+  } catch (const UsageError& error) {
+    return std::string("usage: ") + error.what();
+  }
+  return "nothing";
+}
+
+void expect_parts(const std::string& text, std::initializer_list<const char*> parts) {
+  for (const char* const part : parts)
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
+}
+
+TEST(ScheduleFaults, APeerThatNeverRunsIsNamedWithTheLine) {
+  std::string said[3];
+  run_local(
+      3,
+      [&](World& world) {
+        ScheduleRun schedule(world, allgather_p2p(rotated), arguments(100));
+        if (world.rank() != 2) schedule.run();
+        said[world.rank()] = thrown([&] {
+          // Rank 2 waits for nothing of its own: it hears of it.
+          while (world.rank() == 2) {
+            schedule.check();
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          }
+          schedule.synchronize();
+        });
+      },
+      hasty);
+  for (const std::string& one : said) expect_parts(one, {"timed_out: ", "waited 0.2 s"});
+  // Rank 0 waits at i = 1 for rank 2, to which it sends, and rank 1 for its credit of rank 0's.
+  expect_parts(said[0], {"rank 0, lane comm, i = 1: take of 'credit of t1", "from rank 2 (ag.cpp:1"});
+  expect_parts(said[1], {"rank 1, lane comm, i = 1: take of 'data of t1", "from rank 2 (ag.cpp:1"});
+}
+
+TEST(ScheduleFaults, WhatAFunctionThrowsEndsEveryRank) {
+  std::string said[2];
+  run_local(2, [&](World& world) {
+    ScheduleArguments given = arguments(10);
+    int calls = 0;
+    given.functions["consume"] = [&](const HostCall& call) {
+      if (call.rank == 1 && ++calls == 2) throw std::runtime_error("the disk is full");
+    };
+    ScheduleRun schedule(world, allgather_p2p(rotated), given);
+    said[world.rank()] = thrown([&] {
+      for (int run = 0; run < 3; ++run) schedule.run();
+      schedule.synchronize();
+      world.barrier();
+    });
+    // Nothing is left behind that a new binding would meet.
+    thrown([&] { schedule.synchronize(); });
+    world.reset();
+    expect_parts(thrown([&] { schedule.run(); }), {"usage: ", "bind it anew"});
+    ScheduleRun again(world, allgather_p2p(rotated), arguments(10));
+    again.run();
+    EXPECT_EQ(thrown([&] { again.synchronize(); }), "nothing");
+    world.barrier();
+  });
+  for (const std::string& one : said)
+    expect_parts(one, {"aborted by rank 1", "lane main", "call 'consume'", "the disk is full"});
+}
+
+TEST(ScheduleFaults, APeerThatDiesIsNamed) {
+  const std::string address = fresh_address();
+  Processes all(2, [&](int rank) {
+    World world = World::join(address, rank, 2, {.timeout = std::chrono::seconds(30)});
+    ScheduleRun schedule(world, allgather_p2p(rotated), arguments(100));
+    if (rank == 1) _exit(0);
+    schedule.run();
+    return thrown([&] { schedule.synchronize(); });
+  });
+  expect_parts(all.said(0), {"peer_lost: rank 1", "died"});
+  all.said(1);
+}
+
+TEST(ScheduleFaults, FibersSeeADeadlockAtOnce) {
+  std::string said[2];
+  run_local(2,
+            [&](World& world) {
+              const Plan plan =
+                  plan_of(rotated, "{}", R"({"name":"t","dtype":"u8","shape":[4],"role":"out"})",
+                          R"({"op":"take","flag":"go","peer":["-",1,"rank"],"at":2},
+                                     {"op":"post","flag":"go","peer":["-",1,"rank"],"at":3})",
+                          "", R"("flags":[{"name":"go","kind":"binary"}],)");
+              ScheduleRun schedule(world, plan, {});
+              said[world.rank()] = thrown([&] { schedule.run(); });
+            },
+            {.seed = 1});
+  for (const std::string& one : said)
+    expect_parts(one, {"deadlock: ", "rank 0, lane main: take of 'go[0]' from rank 1 (ag.cpp:12)",
+                       "rank 1, lane main: take of 'go[0]' from rank 0 (ag.cpp:12)"});
+}
+
+TEST(ScheduleFaults, WrongCallsAreRefusedOnAllRanks) {
+  const auto said = [](const Plan& plan, const std::function<void(World&, ScheduleArguments&)>& change) {
+    std::string text[2];
+    run_local(2, [&](World& world) {
+      ScheduleArguments given = arguments(8);
+      change(world, given);
+      text[world.rank()] = thrown([&] { ScheduleRun schedule(world, plan, given); });
+    });
+    EXPECT_EQ(text[0].substr(0, 7), text[1].substr(0, 7)) << text[0] << text[1];
+    return text[0];
+  };
+  const Plan plan = allgather_p2p(rotated);
+  const auto none = [](World&, ScheduleArguments&) {};
+  Plan without = plan;
+  without.extension.host = nullptr;
+  expect_parts(said(without, none), {"usage: plan 'test' has no host schedule"});
+  expect_parts(said(plan, [](World&, auto& given) { given.params.clear(); }), {"parameter 'n' has no value"});
+  expect_parts(said(plan, [](World&, auto& given) { given.params["m"] = 1; }), {"no parameter 'm'"});
+  expect_parts(said(plan, [](World&, auto& given) { given.functions.erase("produce"); }),
+               {"function 'produce' is neither built in"});
+  expect_parts(said(plan, [](World&, auto& given) { given.buffers["t2"] = nullptr; }), {"no tensor 't2'"});
+  expect_parts(said(plan, [](World&, auto& given) { given.mover = host::Mover::port; }),
+               {"transfers via 'port' cannot be bound", "ag.cpp:10"});
+  expect_parts(said(plan, [](World& world, auto& given) { given.params["n"] = world.rank() + 1; }),
+               {"mismatch: ranks 0 and 1 disagree on the schedule", "n = 1", "n = 2"});
+  // Only one rank has the function.
+  expect_parts(said(plan,
+                    [](World& world, auto& given) {
+                      if (world.rank()) given.functions.erase("consume");
+                    }),
+               {"usage: rank 1: ", "'consume'"});
+  ScheduleArguments extents;
+  const Plan product = ag_matmul_p2p(rotated, "f32");
+  expect_parts(said(product,
+                    [](World&, auto& given) {
+                      given.params = {{"M", 5}, {"K", 2}, {"N", 2}};
+                    }),
+               {"nothing"});
+  expect_parts(
+      said(
+          plan_of(
+              rotated, "{}",
+              R"({"name":"a","dtype":"f32","shape":[2,3],"role":"in"},{"name":"c","dtype":"f32","shape":[2,2],"role":"out"})",
+              R"({"op":"call","fn":"matmul","writes":[["c"]],"reads":[["a"],["a"]]})", ""),
+          [](World&, auto& given) { given.params.clear(); }),
+      {"rank 0: matmul of f32[2, 3] and f32[2, 3] to f32[2, 2]: the extents do not fit"});
+}
+
+}  // namespace
+}  // namespace chorale::test

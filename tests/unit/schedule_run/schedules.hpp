@@ -1,0 +1,130 @@
+#pragma once
+// Host schedules for tests, as plans.
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "chorale/json.hpp"
+#include "tests/unit/host/text.hpp"
+
+namespace chorale::test {
+
+enum class Order { linear, rotated, ring };
+/// `pool`: turn i on pool lane i % lanes. `two`: transfers on one lane, compute on another.
+enum class Style { pool, two };
+
+inline constexpr const char* order_names[] = {"linear", "rotated", "ring"};
+inline constexpr const char* style_names[] = {"pool", "two"};
+
+struct Form {
+  Order order = Order::rotated;
+  Style style = Style::pool;
+  int pool = 2;
+
+  std::string text() const {
+    return fmt::format("{} {} of {}", order_names[size_t(order)], style_names[size_t(style)], pool);
+  }
+};
+
+/// The turns of an all-gather of `from` into `to`, a slice a rank along axis 0, with `compute` after each.
+/// In JSON; "@" in `compute` is the slice of the turn.
+inline std::string turns(const Form& form, const std::string& from, const std::string& to,
+                         const std::string& compute) {
+  const bool pool = form.style == Style::pool;
+  const std::string transfer_lane = pool ? R"(["pool",["%","i","lanes"]])" : R"("comm")";
+  const std::string compute_lane = pool ? transfer_lane : R"("comp")";
+  std::string slice, peer_from, peer_to, sent = fmt::format(R"(["{}"])", from), own;
+  switch (form.order) {
+    case Order::linear:
+      slice = peer_from = peer_to = R"("i")";
+      own = R"(["==","i","rank"])";
+      break;
+    case Order::rotated:
+      slice = peer_from = R"(["%",["+","rank","i"],"ranks"])";
+      peer_to = R"(["%",["-","rank","i"],"ranks"])";
+      own = R"(["==","i",0])";
+      break;
+    case Order::ring:
+      slice = R"(["%",["-","rank","i"],"ranks"])";
+      peer_from = R"(["%",["-","rank",1],"ranks"])";
+      peer_to = R"(["%",["+","rank",1],"ranks"])";
+      sent = fmt::format(R"(["{}",[0,["%",["-",["+","rank",1],"i"],"ranks"]]])", to);
+      own = R"(["==","i",0])";
+      break;
+  }
+  const std::string begin =
+      pool
+          ? fmt::format(
+                R"({{"op":"for","i":"i","lo":0,"hi":"ranks","body":[{{"op":"after","lane":{},"on":["main"]}}]}},)",
+                transfer_lane)
+          : R"({"op":"fork","lanes":["comm","comp"]},)";
+  // What arrived on one pool lane is sent on the next turn, on another.
+  const std::string chain =
+      pool && form.order == Order::ring
+          ? R"({"op":"if","p":["<",0,"i"],"then":[{"op":"after","lane":["pool",["%","i","lanes"]],"on":[["pool",["%",["-","i",1],"lanes"]]]}]},)"
+          : "";
+  std::string body = fmt::format(
+      R"({{"op":"if","p":{own},"then":[{{"op":"copy","lane":{lane},"dst":["{to}",[0,{slice}]],"src":["{from}",[0,0]],"at":0}}],
+          "else":[{{"op":"group","lane":{lane},"token":1,"do":[
+                     {{"op":"recv","dst":["{to}",[0,{slice}]],"peer":{peer_from},"at":1}},
+                     {{"op":"send","src":{sent},"peer":{peer_to},"at":2}}],"at":0}},
+                  {{"op":"wait","lane":{lane},"token":1,"at":3}}]}})",
+      fmt::arg("own", own), fmt::arg("lane", transfer_lane), fmt::arg("to", to), fmt::arg("from", from),
+      fmt::arg("slice", slice), fmt::arg("peer_from", peer_from), fmt::arg("peer_to", peer_to),
+      fmt::arg("sent", sent));
+  if (!pool) body += R"(,{"op":"after","lane":"comp","on":["comm"]})";
+  if (!compute.empty()) {
+    std::string call = compute;
+    for (size_t at; (at = call.find('@')) != std::string::npos;) call.replace(at, 1, slice);
+    for (size_t at; (at = call.find('$')) != std::string::npos;) call.replace(at, 1, compute_lane);
+    body += "," + call;
+  }
+  const std::string join = R"({"op":"after","on":[["pool",["%","i","lanes"]]]})";
+  const std::string end =
+      pool ? fmt::format(R"(,{{"op":"for","i":"i","lo":0,"hi":"ranks","body":[{}]}})", join)
+           : R"(,{"op":"join","lanes":["comm","comp"]})";
+  return begin + fmt::format(R"({{"op":"for","i":"i","lo":0,"hi":"ranks","body":[{}{}]}})", chain, body) +
+         end;
+}
+
+inline Plan plan_of(const Form& form, const std::string& params, const std::string& tensors,
+                    const std::string& body, const std::string& functions, const std::string& more = "") {
+  return read(host::plan_with(fmt::format(
+      R"({{{}"params":{},"lanes":["comm","comp"],"pool":{},"tensors":[{}],"functions":[{}],"body":[{}],
+           "source":["ag.cpp:10","ag.cpp:11","ag.cpp:12","ag.cpp:13"]}})",
+      more, params, form.pool, tensors, functions, body)));
+}
+
+/// AllgatherP2p: t0[ranks, n] spread over the ranks becomes t1[ranks, n] everywhere. Functions `produce`
+/// (t0) and `consume` (of t1) of the application come first and last.
+inline Plan allgather_p2p(const Form& form) {
+  return plan_of(form, R"({"n":null})",
+                 R"({"name":"t0","dtype":"i32","shape":["ranks","n"],"tags":["ranks",null],"role":"in"},
+                    {"name":"t1","dtype":"i32","shape":["ranks","n"],"tags":["lanes",null],"role":"out","space":"window"})",
+                 R"({"op":"call","fn":"produce","writes":[["t0"]],"reads":[]},)" +
+                     turns(form, "t0", "t1", "") +
+                     R"(,{"op":"call","fn":"consume","writes":[],"reads":[["t1"]]})",
+                 R"({"name":"produce","writes":1,"reads":0},{"name":"consume","writes":0,"reads":1})");
+}
+
+/// AG_matmul_P2p: C[ranks, M/ranks, N] = A[ranks, M/ranks, K] B[K, N], a slice a turn, A gathered in G.
+inline Plan ag_matmul_p2p(const Form& form, const std::string& dtype) {
+  const auto tensor = [&](const char* name, const char* tag, const char* last, const char* role) {
+    return fmt::format(
+        R"({{"name":"{}","dtype":"{}","shape":["ranks",["/","M","ranks"],"{}"],"tags":["{}",null,null],{}}})",
+        name, dtype, last, tag, role);
+  };
+  return plan_of(
+      form, R"({"M":null,"K":null,"N":null})",
+      tensor("A", "ranks", "K", R"("role":"in")") + "," +
+          fmt::format(R"({{"name":"B","dtype":"{}","shape":["K","N"],"role":"in"}})", dtype) + "," +
+          tensor("G", "lanes", "K", R"("role":"temp","space":"window")") + "," +
+          tensor("C", "lanes", "N", R"("role":"out")"),
+      R"({"op":"alloc","t":"G"},)" +
+          turns(form, "A", "G",
+                R"({"op":"call","lane":$,"fn":"matmul","writes":[["C",[0,@]]],"reads":[["G",[0,@]],["B"]]})"),
+      "");
+}
+
+}  // namespace chorale::test
