@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstring>
@@ -32,6 +33,17 @@ Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t
     if (!known) throw UsageError(fmt::format("plan '{}' has no parameter '{}'", plan.name, name));
   }
   Diagnostics findings;
+  if (arguments.check) {
+    host::Schedule of_these_ranks = schedule;
+    of_these_ranks.ranks = {ranks};
+    findings = host::check(of_these_ranks, arguments.params);
+    // What overlaps less than it could runs right.
+    const auto slow = std::stable_partition(findings.begin(), findings.end(),
+                                            [](const Diagnostic& one) { return one.check != "overlap"; });
+    if (slow != findings.end()) spdlog::debug(render(plan, Diagnostics(slow, findings.end())));
+    findings.erase(slow, findings.end());
+    if (!findings.empty()) throw UsageError(render(plan, findings));
+  }
   const host::Concrete made = host::concretise(
       schedule, {.ranks = ranks, .params = arguments.params, .automatic = arguments.mover}, findings);
   if (!findings.empty()) throw UsageError(render(plan, findings));

@@ -60,6 +60,7 @@ struct ScheduleArguments {
   host::Values params = {};                 ///< over those of the schedule
   HostFunctions functions = {};             ///< beside the built-in ones
   host::Mover mover = host::Mover::ce_put;  ///< of transfers that leave it open
+  bool check = true;  ///< the schedule, for this number of ranks and these parameters, before it is bound
 };
 
 /// A host schedule bound on one rank: its memory, lanes, flags, and a flat list of what to enqueue.

@@ -111,7 +111,7 @@ TEST(ScheduleFaults, FibersSeeADeadlockAtOnce) {
                           R"({"op":"take","flag":"go","peer":["-",1,"rank"],"at":2},
                                      {"op":"post","flag":"go","peer":["-",1,"rank"],"at":3})",
                           "", R"("flags":[{"name":"go","kind":"binary"}],)");
-              ScheduleRun schedule(world, plan, {});
+              ScheduleRun schedule(world, plan, {.check = false});
               said[world.rank()] = thrown([&] { schedule.run(); });
             },
             {.seed = 1});
