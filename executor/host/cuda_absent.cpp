@@ -1,11 +1,11 @@
-// In place of executor/host/cuda, where that is not built.
+// Host schedules run on the CPU only, so far.
 
 #include "backend.hpp"
 
 namespace chorale::hostrun {
 
 std::unique_ptr<Lanes> make_cuda_lanes(Bound) {
-  throw UsageError("this library was built without CUDA: build it with CHORALE_CUDA=ON, or use backend cpu");
+  throw UsageError("host schedules do not run on CUDA yet: use backend cpu");
 }
 
 HostFunctions cuda_functions() { return {}; }
