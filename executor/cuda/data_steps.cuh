@@ -132,19 +132,20 @@ CHORALE_FN Stop reduce_packets_whole(const Group& group, const TapeStep& step, M
   });
 }
 
-/// As many packets at a time as there are with 2, 4 and 8 ranks, so that no condition stands between the
-/// loads; of few, in long messages, more units at a time.
-template <ReduceOp Op, class T, class P, class MemAt, class PacketsAt>
+/// Fitted: in several ways, as many packets at a time as there are with 2, 4 and 8 ranks, so that no condition
+/// stands between the loads; of few, in long messages, more units at a time. A kernel needs registers for it.
+template <ReduceOp Op, class T, class P, bool Fitted, class MemAt, class PacketsAt>
 CHORALE_FN Stop reduce_packets_step(const Group& group, const TapeStep& step, MemAt plain, PacketsAt packets) {
   const auto sinks = sinks_of(step, plain + (step.own != 0 ? 1 : 0), packets + step.n);
-  const bool many = sizeof(T) > 1 && step.bytes > uint64_t(group.size) * unit_bytes;
-  if (step.n == 1) {
-    if (many) return reduce_packets_whole<Op, T, P, 1, sizeof(T) == 1 ? 1 : 4>(group, step, plain, packets, sinks);
-    return reduce_packets_whole<Op, T, P, 1, 1>(group, step, plain, packets, sinks);
-  }
-  if (step.n <= 3) {
-    if (many) return reduce_packets_whole<Op, T, P, 3, sizeof(T) == 1 ? 1 : 2>(group, step, plain, packets, sinks);
-    return reduce_packets_whole<Op, T, P, 3, 1>(group, step, plain, packets, sinks);
+  if constexpr (Fitted) {
+    if constexpr (sizeof(T) > 1) {
+      if (step.n <= 3 && step.bytes > uint64_t(group.size) * unit_bytes) {
+        return step.n == 1 ? reduce_packets_whole<Op, T, P, 1, 4>(group, step, plain, packets, sinks)
+                           : reduce_packets_whole<Op, T, P, 3, 2>(group, step, plain, packets, sinks);
+      }
+    }
+    if (step.n == 1) return reduce_packets_whole<Op, T, P, 1, 1>(group, step, plain, packets, sinks);
+    if (step.n <= 3) return reduce_packets_whole<Op, T, P, 3, 1>(group, step, plain, packets, sinks);
   }
   return reduce_packets_whole<Op, T, P, sizeof(T) == 1 ? 4 : 7, 1>(group, step, plain, packets, sinks);
 }
@@ -275,7 +276,7 @@ CHORALE_FN Stop reduce_step(const Group& group, const TapeStep& step, const Page
       return reduce_whole<Op, T, 1, false>(group, step.bytes, plain[0], plain + 1, n, sinks);
     }
     default:
-      return reduce_packets_step<Op, T, P>(group, step, plain, packets);
+      return reduce_packets_step<Op, T, P, false>(group, step, plain, packets);
   }
 }
 

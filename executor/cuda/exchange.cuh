@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(most_threads, 1) play_exchange(const __grid_co
     if (step.kind == TapeKind::sync) {
       group.sync();
     } else if constexpr (!std::is_void<T>::value) {
-      stop = group.agree(reduce_packets_step<ReduceOp::sum, T, P>(
+      stop = group.agree(reduce_packets_step<ReduceOp::sum, T, P, true>(
           group, step, page.plain + step.first_plain, page.packets + step.first_packets));
     }
   }
