@@ -44,12 +44,20 @@ def wanted():
                 yield name, {"ranks": ranks, "instances": instances}, f"{name}_b{blocks}_{ranks}.json"
 
 
+def compile_to(chorale, what, settings, file):
+    done = subprocess.run([chorale, "compile", what, *settings, "-o", str(file)])
+    if done.returncode != 0:
+        sys.exit(f"{file.name}: chorale compile ended with {done.returncode}")
+
+
 def make(chorale, folder):
     for name, parameters, file in wanted():
         settings = [word for key, value in parameters.items() for word in ("--set", f"{key}={value}")]
-        done = subprocess.run([chorale, "compile", name, *settings, "-o", str(folder / file)])
-        if done.returncode != 0:
-            sys.exit(f"{file}: chorale compile ended with {done.returncode}")
+        compile_to(chorale, name, settings, folder / file)
+    # Host schedules are for any number of ranks.
+    (folder / "schedules").mkdir(exist_ok=True)
+    for source in sorted((ROOT / "plans" / "schedules").glob("*.cpp")):
+        compile_to(chorale, str(source), (), folder / "schedules" / f"{source.stem}.json")
 
 
 def main():
@@ -65,7 +73,7 @@ def main():
     with tempfile.TemporaryDirectory() as made:
         made = pathlib.Path(made)
         make(arguments.chorale, made)
-        names = {path.name for folder in (made, shipped) for path in folder.glob("*.json")}
+        names = {str(path.relative_to(folder)) for folder in (made, shipped) for path in folder.glob("**/*.json")}
         wrong = [name for name in sorted(names) if not (made / name).exists() or not (shipped / name).exists()
                  or (made / name).read_bytes() != (shipped / name).read_bytes()]
     for name in wrong:
