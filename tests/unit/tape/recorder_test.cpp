@@ -3,6 +3,8 @@
 
 #include "executor/cuda/recorder.hpp"
 
+#include <memory>
+
 #include "executor/interpreter/layout.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 
@@ -17,6 +19,7 @@ struct Seen {
   uint32_t page;
   const TapeItem* items;
   const TapePlace *plain, *packets;  ///< sources, then sinks
+  std::shared_ptr<const std::vector<char>> tapes;  ///< in which these lie
 };
 
 /// two_ranks() with input and output in one piece each, so that only their last chunks may be short.
@@ -49,15 +52,17 @@ struct Recorded {
 
   std::vector<Seen> steps(uint32_t block = 0) const {
     std::vector<Seen> all;
+    const auto kept = std::make_shared<const std::vector<char>>(tapes.bytes);
     const PageShape& shape = tapes.page;
     for (uint32_t page = 0; page < tapes.pages; ++page) {
-      const char* const at = tapes.bytes.data() + (uint64_t(block) * tapes.pages + page) * shape.bytes();
+      const char* const at = kept->data() + (uint64_t(block) * tapes.pages + page) * shape.bytes();
       const auto& header = *reinterpret_cast<const PageHeader*>(at);
       for (uint32_t step = 0; step < header.steps; ++step) {
         const TapeStep& of = reinterpret_cast<const TapeStep*>(at + sizeof header)[step];
         all.push_back({of, page, reinterpret_cast<const TapeItem*>(at + shape.items_at()) + of.first_item,
                        reinterpret_cast<const TapePlace*>(at + shape.plain_at()) + of.first_plain,
-                       reinterpret_cast<const TapePlace*>(at + shape.packets_at()) + of.first_packets});
+                       reinterpret_cast<const TapePlace*>(at + shape.packets_at()) + of.first_packets,
+                       kept});
       }
       if (header.more == 0) break;
     }
