@@ -28,7 +28,8 @@ namespace chorale::cuda {
   FUNCTION(cuStreamWriteValue32, 11070) \
   FUNCTION(cuStreamWriteValue64, 11070) \
   FUNCTION(cuStreamWaitValue32, 11070) \
-  FUNCTION(cuStreamWaitValue64, 11070)
+  FUNCTION(cuStreamWaitValue64, 11070) \
+  FUNCTION(cuStreamBatchMemOp, 11070)
 
 /// A member a function: driver().cuMemCreate(...).
 struct Driver {

@@ -40,7 +40,10 @@ std::unique_ptr<Lanes> make_cpu_lanes(Bound bound);
 /// \throws UsageError if this library was built without CUDA
 std::unique_ptr<Lanes> make_cuda_lanes(Bound bound);
 
-/// The functions of a backend, and what it asks of them beyond misfit(); "" if that is met.
-HostFunctions cuda_functions();
+/// The built-in functions on the device that is current when the first of them is called.
+/// \param lanes  of the schedule
+HostFunctions cuda_functions(uint32_t lanes);
+/// What those ask of a call without a misfit(); "" if that is met.
+std::string cuda_misfit(const HostCall& call);
 
 }  // namespace chorale::hostrun

@@ -1,13 +1,14 @@
-// Host schedules run on the CPU only, so far.
+// In place of executor/host/cuda, where that is not built.
 
 #include "backend.hpp"
 
 namespace chorale::hostrun {
 
 std::unique_ptr<Lanes> make_cuda_lanes(Bound) {
-  throw UsageError("host schedules do not run on CUDA yet: use backend cpu");
+  throw UsageError("this library was built without CUDA: build it with CHORALE_CUDA=ON, or use backend cpu");
 }
 
-HostFunctions cuda_functions() { return {}; }
+HostFunctions cuda_functions(uint32_t) { return {}; }
+std::string cuda_misfit(const HostCall&) { return ""; }
 
 }  // namespace chorale::hostrun

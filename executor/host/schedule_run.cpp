@@ -62,7 +62,7 @@ void look_at_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
 }
 
 /// What is called is there, and built-in functions have views that they can work on.
-void look_at_calls(const Unrolled& made, const HostFunctions& own, const HostFunctions& built_in) {
+void look_at_calls(const Unrolled& made, const HostFunctions& own, const HostFunctions& built_in, bool cuda) {
   const host::Concrete& all = made.concrete;
   for (uint32_t rank = 0; rank < all.ranks; ++rank) {
     for (const host::Step& step : all.steps[rank]) {
@@ -78,8 +78,9 @@ void look_at_calls(const Unrolled& made, const HostFunctions& own, const HostFun
       };
       for (const host::Box& box : step.writes) writes.push_back(view(box));
       for (const host::Box& box : step.reads) reads.push_back(view(box));
-      const std::string wrong =
-          misfit({.name = step.name, .writes = writes, .reads = reads, .attributes = step.attributes});
+      const HostCall call{.name = step.name, .writes = writes, .reads = reads, .attributes = step.attributes};
+      std::string wrong = misfit(call);
+      if (wrong.empty() && cuda) wrong = cuda_misfit(call);
       if (!wrong.empty()) throw UsageError(fmt::format("{}: {}", where(rank, step), wrong));
     }
   }
@@ -133,8 +134,9 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
       throw UsageError(fmt::format("backend '{}': neither 'cpu' nor 'cuda'", backend));
     made = unrolled(plan, arguments, uint32_t(world.ranks()));
     look_at_buffers(made, arguments);
-    HostFunctions built_in = backend == "cpu" ? cpu_functions() : cuda_functions();
-    look_at_calls(made, functions, built_in);
+    HostFunctions built_in =
+        backend == "cpu" ? cpu_functions() : cuda_functions(uint32_t(made.concrete.lanes.size()));
+    look_at_calls(made, functions, built_in, backend == "cuda");
     functions.merge(built_in);
   } catch (const UsageError& wrong) {
     error = wrong.what();

@@ -249,6 +249,10 @@ CUresult wait_word(CUstream, CUdeviceptr, Word, unsigned) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+CUresult batch_words(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 void* find(const std::string& name) {
   static const std::map<std::string, void*> all = {
       {"cuDeviceGetAttribute", reinterpret_cast<void*>(get_attribute)},
@@ -271,6 +275,7 @@ void* find(const std::string& name) {
       {"cuStreamWriteValue64", reinterpret_cast<void*>(write_word<cuuint64_t>)},
       {"cuStreamWaitValue32", reinterpret_cast<void*>(wait_word<cuuint32_t>)},
       {"cuStreamWaitValue64", reinterpret_cast<void*>(wait_word<cuuint64_t>)},
+      {"cuStreamBatchMemOp", reinterpret_cast<void*>(batch_words)},
   };
   const auto found = all.find(name);
   return found == all.end() ? nullptr : found->second;

@@ -1,0 +1,105 @@
+// The built-in functions on GPUs.
+
+#include "../functions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "../../cuda/device.hpp"
+#include "../../cuda/error.hpp"
+#include "../backend.hpp"
+#include "cublas.hpp"
+#include "kernels.hpp"
+
+namespace chorale::hostrun {
+namespace {
+
+cudaStream_t stream_of(const HostCall& call) { return static_cast<cudaStream_t>(call.stream); }
+
+Strided strided(const TensorView& view) {
+  Strided to{view.data, view.dtype, {}};
+  std::copy(view.strides.begin(), view.strides.end(), to.strides);
+  return to;
+}
+
+/// With `out` and the first two reads as they are.
+Elementwise work_of(const HostCall& call) {
+  const TensorView& out = call.writes[0];
+  Elementwise work;
+  work.axes = uint32_t(out.shape.size());
+  std::copy(out.shape.begin(), out.shape.end(), work.shape);
+  work.elements = out.elements();
+  work.out = strided(out);
+  if (call.reads.size() > 0) work.a = strided(call.reads[0]);
+  if (call.reads.size() > 1) work.b = strided(call.reads[1]);
+  return work;
+}
+
+void sum(const HostCall& call) {
+  const size_t axis = size_t(call.attribute("axis", 0));
+  TensorView left = call.reads[0];
+  left.strides.erase(left.strides.begin() + ptrdiff_t(axis));
+  Elementwise work =
+      work_of({.name = call.name, .writes = call.writes, .reads = {}, .attributes = call.attributes});
+  work.a = strided(left);
+  work.extent = call.reads[0].shape[axis];
+  work.step = call.reads[0].strides[axis];
+  enqueue_sum(work, stream_of(call));
+}
+
+/// A bias is what the product is added to.
+void spread_bias(const HostCall& call) {
+  Elementwise work =
+      work_of({.name = call.name, .writes = call.writes, .reads = {}, .attributes = call.attributes});
+  work.a = {call.reads[2].data, call.reads[2].dtype, {}};
+  work.a.strides[work.axes - 1] = call.reads[2].strides[0];
+  enqueue_cast(work, stream_of(call));
+}
+
+HostFunction launched(void (*enqueue)(const HostCall&)) {
+  return [enqueue](const HostCall& call) {
+    enqueue(call);
+    cuda::check(cudaGetLastError(), fmt::format("the kernel of {}", call.name));
+  };
+}
+
+}  // namespace
+
+std::string cuda_misfit(const HostCall& call) {
+  for (const auto& views : {call.writes, call.reads}) {
+    for (const TensorView& view : views) {
+      if (view.shape.size() > most_axes)
+        return fmt::format("{} of {} on CUDA: at most {} axes", call.name, view.text(), most_axes);
+    }
+  }
+  return call.name == "matmul" || call.name == "linear" ? Cublas::refuses(call) : "";
+}
+
+HostFunctions cuda_functions(uint32_t lanes) {
+  HostFunctions all;
+  // Made when it is first needed: not every schedule multiplies.
+  auto cublas = std::make_shared<std::unique_ptr<Cublas>>();
+  const HostFunction product = [cublas, lanes](const HostCall& call) {
+    if (!*cublas) {
+      const cuda::OutsideCapture outside;
+      *cublas = std::make_unique<Cublas>(lanes);
+    }
+    const bool bias = call.reads.size() == 3;
+    if (bias) spread_bias(call);
+    (*cublas)->multiply(call, bias);
+  };
+  all["matmul"] = all["linear"] = product;
+  all["add"] = launched([](const HostCall& call) { enqueue_add(work_of(call), stream_of(call)); });
+  all["sum"] = launched(sum);
+  all["cast"] = all["copy"] =
+      launched([](const HostCall& call) { enqueue_cast(work_of(call), stream_of(call)); });
+  all["zero"] = all["fill"] = launched([](const HostCall& call) {
+    Elementwise work = work_of(call);
+    work.value = call.attribute("value", 0);
+    enqueue_fill(work, stream_of(call));
+  });
+  return all;
+}
+
+}  // namespace chorale::hostrun

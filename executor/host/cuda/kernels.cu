@@ -1,0 +1,146 @@
+// Elementwise work of host schedules. Not tuned: schedules spend their time in products and transfers.
+
+#include "chorale/device/numeric.hpp"
+#include "kernels.hpp"
+
+namespace chorale::hostrun {
+namespace {
+
+constexpr unsigned threads = 256, most_blocks = 1024;
+
+struct Offsets {
+  uint64_t out = 0, a = 0, b = 0;
+};
+
+__device__ Offsets offsets(const Elementwise& work, uint64_t index) {
+  Offsets at;
+  for (uint32_t axis = work.axes; axis-- > 0;) {
+    const uint64_t here = index % work.shape[axis];
+    index /= work.shape[axis];
+    at.out += here * work.out.strides[axis];
+    at.a += here * work.a.strides[axis];
+    at.b += here * work.b.strides[axis];
+  }
+  return at;
+}
+
+template <class F>
+__device__ void each(const Elementwise& work, const F& f) {
+  const uint64_t stride = uint64_t(gridDim.x) * blockDim.x;
+  for (uint64_t at = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x; at < work.elements; at += stride)
+    f(offsets(work, at));
+}
+
+template <class T>
+__device__ T* data(const Strided& view) {
+  return static_cast<T*>(view.data);
+}
+
+template <class To, class From>
+__device__ To converted(From value) {
+  if constexpr (std::is_same_v<To, From>) {
+    return value;
+  } else if constexpr (is_narrow_float<To>) {
+    return from_float<To>(float(widen(value)));
+  } else {
+    return To(widen(value));
+  }
+}
+
+__global__ void add(Elementwise work) {
+  with_dtype(work.out.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    each(work, [&](const Offsets& at) {
+      data<T>(work.out)[at.out] =
+          narrow<T>(combine<ReduceOp::sum>(widen(data<T>(work.a)[at.a]), widen(data<T>(work.b)[at.b])));
+    });
+  });
+}
+
+__global__ void sum(Elementwise work) {
+  with_dtype(work.out.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    each(work, [&](const Offsets& at) {
+      Accumulator<T> total = 0;
+      for (uint64_t index = 0; index < work.extent; ++index)
+        total =
+            combine<ReduceOp::sum>(total, Accumulator<T>(widen(data<T>(work.a)[at.a + index * work.step])));
+      data<T>(work.out)[at.out] = narrow<T>(total);
+    });
+  });
+}
+
+/// A value of any type, exactly: so that conversions are as many as types, not as pairs of them.
+struct Number {
+  bool whole;
+  int64_t integer;
+  double real;
+};
+
+__device__ Number load(const Strided& from, uint64_t at) {
+  return with_dtype(from.dtype, [&](auto tag) -> Number {
+    using T = typename decltype(tag)::type;
+    const Accumulator<T> value = widen(data<T>(from)[at]);
+    if constexpr (std::is_integral_v<T>) {
+      return {true, int64_t(value), 0};
+    } else {
+      return {false, 0, double(value)};
+    }
+  });
+}
+
+__device__ void store(const Strided& to, uint64_t at, const Number& value) {
+  with_dtype(to.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    data<T>(to)[at] = value.whole ? converted<T>(value.integer) : converted<T>(value.real);
+  });
+}
+
+__global__ void cast(Elementwise work) {
+  each(work, [&](const Offsets& at) { store(work.out, at.out, load(work.a, at.a)); });
+}
+
+__global__ void copy(Elementwise work) {
+  with_dtype(work.out.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    each(work, [&](const Offsets& at) { data<T>(work.out)[at.out] = data<T>(work.a)[at.a]; });
+  });
+}
+
+__global__ void fill(Elementwise work) {
+  with_dtype(work.out.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T value = converted<T>(work.value);
+    each(work, [&](const Offsets& at) { data<T>(work.out)[at.out] = value; });
+  });
+}
+
+__global__ void count_one(uint64_t* count) { ++*count; }
+
+unsigned blocks_for(const Elementwise& work) {
+  const uint64_t wanted = (work.elements + threads - 1) / threads;
+  return unsigned(wanted < most_blocks ? wanted : most_blocks);
+}
+
+}  // namespace
+
+void enqueue_add(const Elementwise& work, cudaStream_t stream) {
+  if (work.elements) add<<<blocks_for(work), threads, 0, stream>>>(work);
+}
+void enqueue_sum(const Elementwise& work, cudaStream_t stream) {
+  if (work.elements) sum<<<blocks_for(work), threads, 0, stream>>>(work);
+}
+void enqueue_cast(const Elementwise& work, cudaStream_t stream) {
+  if (!work.elements) return;
+  if (work.out.dtype == work.a.dtype) {
+    copy<<<blocks_for(work), threads, 0, stream>>>(work);
+  } else {
+    cast<<<blocks_for(work), threads, 0, stream>>>(work);
+  }
+}
+void enqueue_fill(const Elementwise& work, cudaStream_t stream) {
+  if (work.elements) fill<<<blocks_for(work), threads, 0, stream>>>(work);
+}
+void enqueue_count(uint64_t* count, cudaStream_t stream) { count_one<<<1, 1, 0, stream>>>(count); }
+
+}  // namespace chorale::hostrun

@@ -1,0 +1,40 @@
+/// \file
+/// Kernels of host schedules.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "chorale/types.hpp"
+
+namespace chorale::hostrun {
+
+inline constexpr uint32_t most_axes = 6;
+
+/// Where the elements of a view are; strides in elements.
+struct Strided {
+  void* data = nullptr;
+  DType dtype = DType::f32;
+  uint64_t strides[most_axes] = {};
+};
+
+/// Work on `elements` elements of `axes` axes: of `out`, from `a` and `b` where there are such.
+struct Elementwise {
+  uint32_t axes = 0;
+  uint64_t shape[most_axes] = {};
+  uint64_t elements = 1;
+  Strided out, a, b;
+  uint64_t extent = 0, step = 0;  ///< sum: of the axis that goes, in `a`
+  int64_t value = 0;              ///< fill
+};
+
+void enqueue_add(const Elementwise& work, cudaStream_t stream);
+void enqueue_sum(const Elementwise& work, cudaStream_t stream);
+void enqueue_cast(const Elementwise& work, cudaStream_t stream);
+void enqueue_fill(const Elementwise& work, cudaStream_t stream);
+
+/// Adds one to `count`, which only this stream writes.
+void enqueue_count(uint64_t* count, cudaStream_t stream);
+
+}  // namespace chorale::hostrun

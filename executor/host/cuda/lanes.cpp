@@ -1,0 +1,191 @@
+#include "lanes.hpp"
+
+#include <fmt/format.h>
+
+#include "../../cuda/device.hpp"
+#include "../../cuda/driver.hpp"
+#include "../../cuda/error.hpp"
+#include "../../world/group.hpp"
+#include "../../world/together.hpp"
+#include "kernels.hpp"
+
+namespace chorale::hostrun {
+
+using host::StepKind;
+
+OwnedStream::OwnedStream() {
+  cuda::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "the stream of a lane");
+}
+OwnedStream::~OwnedStream() {
+  if (stream_) cuda::check_quietly(cudaStreamDestroy(stream_), "cudaStreamDestroy");
+}
+OwnedEvent::OwnedEvent() {
+  cuda::check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "the event of a lane");
+}
+OwnedEvent::~OwnedEvent() {
+  if (event_) cuda::check_quietly(cudaEventDestroy(event_), "cudaEventDestroy");
+}
+
+CudaLanes::CudaLanes(Bound bound)
+    : bound_(std::move(bound)),
+      world_(bound_.world),
+      device_(cuda::current_device()),
+      imports_(world_),
+      pool_(world_, imports_),
+      memory_(bound_, imports_, pool_),
+      tape_(make_tape(bound_.unrolled, bound_.rank(), memory_.places(), bound_.functions, {}, {})) {
+  world::together(world_, [this] {
+    for (size_t lane = 0; lane < tape_.lanes.size(); ++lane) streams_.emplace_back();
+    for (const Action& action : tape_.actions) {
+      std::vector<OwnedEvent>& mine = events_.emplace_back();
+      for (size_t point = 0; point < action.points.size(); ++point) mine.emplace_back();
+    }
+    watcher_ = std::make_unique<Watcher>(bound_, tape_, taken_flags());
+  });
+  // The streams of all lanes are to be empty before the world runs on.
+  world_.group().before_reset(world_.rank(), this, [this] {
+    const cuda::CurrentDevice on(device_);
+    cuda::check_quietly(cudaDeviceSynchronize(), "the end of what still runs");
+  });
+}
+
+/// What is enqueued ends, as all waits do: peers may count on it.
+CudaLanes::~CudaLanes() {
+  world_.group().before_reset(world_.rank(), this, {});
+  const cuda::CurrentDevice on(device_);
+  cuda::check_quietly(cudaDeviceSynchronize(), "the end of a schedule's runs");
+  watcher_.reset();
+}
+
+std::vector<uint32_t*> CudaLanes::taken_flags() const {
+  std::vector<uint32_t*> flags;
+  for (const Action& action : tape_.actions)
+    flags.push_back(action.kind == StepKind::take ? memory_.on_host(action.step->flag) : nullptr);
+  return flags;
+}
+
+// -- Enqueueing
+// ------------------------------------------------------------------------------------------------------
+
+void CudaLanes::run(void* stream) {
+  check();
+  const cuda::CurrentDevice on(device_);
+  const cudaStream_t main = static_cast<cudaStream_t>(stream);
+  enqueue_count(watcher_->runs(), main);
+  cuda::check(cudaGetLastError(), "the count of a schedule's runs");
+  try {
+    for (uint32_t index = 0; index < tape_.actions.size(); ++index) enqueue(index, main);
+  } catch (const std::exception& error) {
+    // Peers would wait for what is not enqueued any more.
+    world_.abort(error.what());
+    check();
+  }
+}
+
+void CudaLanes::enqueue(uint32_t index, cudaStream_t main) {
+  const Action& action = tape_.actions[index];
+  const cudaStream_t stream = stream_of(action.lane, main);
+  switch (action.kind) {
+    case StepKind::copy:
+    case StepKind::put:
+    case StepKind::get:
+      for (const Copy& copy : action.copies) {
+        const cudaError_t result =
+            copy.rows == 1 ? cudaMemcpyAsync(copy.to, copy.from, copy.bytes, cudaMemcpyDefault, stream)
+                           : cudaMemcpy2DAsync(copy.to, copy.to_pitch, copy.from, copy.from_pitch, copy.bytes,
+                                               copy.rows, cudaMemcpyDefault, stream);
+        if (result != cudaSuccess)
+          cuda::check(result, describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action));
+      }
+      break;
+    case StepKind::fill:
+    case StepKind::call:
+      call(action, stream);
+      break;
+    case StepKind::after:
+      for (size_t at = 0; at < action.points.size(); ++at) {
+        const Action::Point& point = action.points[at];
+        // A lane that has done nothing is no part of a capture either.
+        if (point.actions == 0 && point.lane != 0) continue;
+        cuda::check(cudaEventRecord(events_[index][at].get(), stream_of(point.lane, main)), "a lane's event");
+        cuda::check(cudaStreamWaitEvent(stream, events_[index][at].get(), 0), "the wait for a lane");
+      }
+      break;
+    case StepKind::post:
+      // Behind everything that the stream has written, on this GPU and on peers.
+      cuda::check(cuda::driver().cuStreamWriteValue32(stream, reinterpret_cast<CUdeviceptr>(action.flag), 1,
+                                                      CU_STREAM_WRITE_VALUE_DEFAULT),
+                  "a flag at a peer");
+      break;
+    case StepKind::take:
+      take(index, stream);
+      break;
+    default:
+      break;
+  }
+}
+
+/// Cleared by its owner: the same commands are right in every replay of a graph.
+void CudaLanes::take(uint32_t index, cudaStream_t stream) {
+  const Action& action = tape_.actions[index];
+  CUstreamBatchMemOpParams all[4] = {};
+  const auto write = [](CUstreamBatchMemOpParams& to, uint32_t* word, uint32_t value) {
+    to.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+    to.writeValue.address = reinterpret_cast<CUdeviceptr>(word);
+    to.writeValue.value = value;
+    to.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
+  };
+  write(all[0], watcher_->at(action.lane), index + 1);
+  all[1].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+  all[1].waitValue.address = reinterpret_cast<CUdeviceptr>(action.flag);
+  all[1].waitValue.value = 1;
+  all[1].waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;  // a watcher that releases it writes more
+  write(all[2], action.flag, 0);
+  write(all[3], watcher_->at(action.lane), 0);
+  cuda::check(cuda::driver().cuStreamBatchMemOp(stream, 4, all, 0), "the wait for a flag of a peer");
+}
+
+void CudaLanes::call(const Action& action, cudaStream_t stream) {
+  std::map<std::string, int64_t> attributes = action.step->attributes;
+  if (action.kind == StepKind::fill) attributes["value"] = action.step->value;
+  try {
+    (*action.function)({.name = action.step->name,
+                        .writes = action.writes,
+                        .reads = action.reads,
+                        .attributes = attributes,
+                        .rank = world_.rank(),
+                        .ranks = world_.ranks(),
+                        .lane = action.lane,
+                        .stream = stream});
+  } catch (const std::exception& error) {
+    throw RunError(RunError::Reason::aborted,
+                   fmt::format("{}: {}", describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action),
+                               error.what()));
+  }
+}
+
+// -- Ends
+// ------------------------------------------------------------------------------------------------------
+
+void CudaLanes::synchronize(void* stream) {
+  const cuda::CurrentDevice on(device_);
+  cuda::check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "the end of a schedule's runs");
+  check();
+}
+
+/// With where this rank's lanes stood, unless that is what the error says already.
+void CudaLanes::check() {
+  try {
+    world_.check();
+  } catch (const RunError& error) {
+    const std::string mine = watcher_->report();
+    if (mine.empty() || std::string(error.what()).find(mine) != std::string::npos) throw;
+    throw RunError(error.reason, std::string(error.what()) + "\n  " + mine);
+  }
+}
+
+void* CudaLanes::buffer(uint32_t tensor) const { return memory_.places().tensors[bound_.rank()][tensor]; }
+
+std::unique_ptr<Lanes> make_cuda_lanes(Bound bound) { return std::make_unique<CudaLanes>(std::move(bound)); }
+
+}  // namespace chorale::hostrun

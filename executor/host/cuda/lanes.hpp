@@ -1,0 +1,113 @@
+/// \file
+/// Lanes as streams of a GPU.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../backend.hpp"
+#include "memory.hpp"
+
+namespace chorale::hostrun {
+
+/// A stream, or an event, of the device that was current when it was made.
+class OwnedStream {
+ public:
+  OwnedStream();
+  OwnedStream(OwnedStream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
+  ~OwnedStream();
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+class OwnedEvent {
+ public:
+  OwnedEvent();
+  OwnedEvent(OwnedEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  ~OwnedEvent();
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// What lanes tell the host: where each waits for a peer.
+///
+/// A stream that waits for a word in memory knows no deadline and no abort. So a thread watches: a lane that
+/// has stood at the same take of the same run for too long stops the world, and in a world that has stopped
+/// it sets this rank's flags until every lane has come to its end.
+class Watcher {
+ public:
+  /// \param flags  by action, what it takes, as the host sees it; null: it takes nothing
+  Watcher(const Bound& bound, const Tape& tape, std::vector<uint32_t*> flags);
+  ~Watcher();
+
+  /// What a lane writes before and behind take `action`: `action + 1`, and 0.
+  uint32_t* at(uint32_t lane) const { return at_.device() + lane; }
+  /// What counts the runs.
+  uint64_t* runs() const { return runs_.device(); }
+
+  /// Where this rank's lanes stood when the world stopped; "" if none did.
+  std::string report() const;
+
+ private:
+  void watch();
+  void look();
+  void release();
+
+  const Bound& bound_;
+  const Tape& tape_;
+  const std::vector<uint32_t*> flags_;
+  cuda::HostArray<uint32_t> at_;
+  cuda::HostArray<uint64_t> runs_;
+
+  struct Stand {
+    uint32_t at = 0;
+    uint64_t run = 0;
+    std::chrono::steady_clock::time_point since{};
+  };
+  std::vector<Stand> stands_;  // of the thread
+  mutable std::mutex mutex_;
+  std::string report_;  // guarded by mutex_
+  std::atomic<bool> quit_{false};
+  std::thread thread_;
+};
+
+class CudaLanes final : public Lanes {
+ public:
+  explicit CudaLanes(Bound bound);
+  ~CudaLanes() override;
+
+  void run(void* stream) override;
+  void synchronize(void* stream) override;
+  void check() override;
+  void* buffer(uint32_t tensor) const override;
+
+ private:
+  void enqueue(uint32_t index, cudaStream_t main);
+  void call(const Action& action, cudaStream_t stream);
+  void take(uint32_t index, cudaStream_t stream);
+  cudaStream_t stream_of(uint32_t lane, cudaStream_t main) const {
+    return lane == 0 ? main : streams_[lane].get();
+  }
+  std::vector<uint32_t*> taken_flags() const;
+
+  Bound bound_;
+  World& world_;
+  const int device_;
+  cuda::Imports imports_;
+  cuda::Pool pool_;
+  CudaMemory memory_;
+  Tape tape_;
+  std::vector<OwnedStream> streams_;             // by lane; that of "main" is the caller's
+  std::vector<std::vector<OwnedEvent>> events_;  // by action: one for each of its points
+  std::unique_ptr<Watcher> watcher_;
+};
+
+}  // namespace chorale::hostrun

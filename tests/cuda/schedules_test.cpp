@@ -1,0 +1,248 @@
+// Host schedules on GPUs: AllgatherP2p and AG_matmul_P2p, launched one by one and from a graph, and a peer
+// that never comes.
+
+#include "tests/unit/schedule_run/schedules.hpp"
+
+#include <cstring>
+
+#include "chorale/schedule.hpp"
+#include "tests/cuda/ranks.hpp"
+
+namespace chorale::test {
+namespace {
+
+using cuda::check;
+using host::Mover;
+
+constexpr int runs = 5;
+
+Config on_cuda() {
+  Config config = Config::load();
+  config.backend = std::string("cuda");
+  return config;
+}
+
+template <class T>
+class Array {
+ public:
+  explicit Array(uint64_t n) : n_(n) { check(cudaMalloc(&data_, n * sizeof(T) + 16), "cudaMalloc"); }
+  Array(const Array&) = delete;
+  ~Array() { cudaFree(data_); }
+  T* data() const { return static_cast<T*>(data_); }
+  uint64_t bytes() const { return n_ * sizeof(T); }
+  void set(const std::vector<T>& values) const {
+    check(cudaMemcpy(data_, values.data(), bytes(), cudaMemcpyHostToDevice), "H2D");
+    check(cudaStreamSynchronize(nullptr), "H2D");
+  }
+  std::vector<T> get() const {
+    std::vector<T> values(n_);
+    check(cudaMemcpy(values.data(), data_, bytes(), cudaMemcpyDeviceToHost), "D2H");
+    return values;
+  }
+
+ private:
+  uint64_t n_;
+  void* data_ = nullptr;
+};
+
+/// A stream, and what of it is to be a graph.
+class Stream {
+ public:
+  Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
+  Stream(const Stream&) = delete;
+  ~Stream() {
+    if (replay_) cudaGraphExecDestroy(replay_);
+    cudaStreamDestroy(stream_);
+  }
+  cudaStream_t get() const { return stream_; }
+
+  template <class F>
+  void capture(const F& work) {
+    cudaGraph_t graph = nullptr;
+    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "the begin of a capture");
+    work();
+    check(cudaStreamEndCapture(stream_, &graph), "the end of a capture");
+    check(cudaGraphInstantiate(&replay_, graph, 0), "a graph");
+    cudaGraphDestroy(graph);
+  }
+  void replay() const { check(cudaGraphLaunch(replay_, stream_), "a replay"); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  cudaGraphExec_t replay_ = nullptr;
+};
+
+std::vector<Form> forms() {
+  std::vector<Form> all;
+  for (const Order order : {Order::linear, Order::rotated, Order::ring}) {
+    all.push_back({order, Style::two, 1});
+    all.push_back({order, Style::pool, 4});
+  }
+  return all;
+}
+
+int32_t value_at(int run, int rank, uint64_t index) {
+  return int32_t((uint64_t(run) * 1000003 + uint64_t(rank) * 8191 + index) * 2654435761u);
+}
+
+/// Runs with new data, and nothing between them that the host waits for.
+std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, bool graph) {
+  const uint64_t all = n * uint64_t(world.ranks());
+  const int rank = world.rank();
+  Array<int32_t> in(n), out(all), fed(n * runs), kept(all * runs);
+  std::vector<int32_t> values(n * runs);
+  for (uint64_t at = 0; at < values.size(); ++at) values[at] = value_at(int(at / n), rank, at % n);
+  fed.set(values);
+  ScheduleArguments arguments{
+      .buffers = {{"t0", in.data()}, {"t1", out.data()}}, .params = {{"n", int64_t(n)}}, .mover = mover};
+  arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
+  ScheduleRun schedule(world, allgather_p2p(form), arguments, on_cuda());
+  Stream stream;
+  if (graph) stream.capture([&] { schedule.run(stream.get()); });
+  for (int run = 0; run < runs; ++run) {
+    check(cudaMemcpyAsync(in.data(), fed.data() + uint64_t(run) * n, in.bytes(), cudaMemcpyDeviceToDevice,
+                          stream.get()),
+          "new data");
+    if (graph) {
+      stream.replay();
+    } else {
+      schedule.run(stream.get());
+    }
+    check(cudaMemcpyAsync(kept.data() + uint64_t(run) * all, out.data(), out.bytes(),
+                          cudaMemcpyDeviceToDevice, stream.get()),
+          "a result");
+  }
+  schedule.synchronize(stream.get());
+  const std::vector<int32_t> got = kept.get();
+  world.barrier();  // peers read what is ours
+  for (uint64_t at = 0; at < got.size(); ++at) {
+    const int32_t expected = value_at(int(at / all), int(at % all / n), at % n);
+    if (got[at] != expected)
+      return fmt::format("{}, n = {}{}: run {}, element {} is {}, not {}", form.text(), n,
+                         graph ? ", graph" : "", at / all, at % all, got[at], expected);
+  }
+  return "good";
+}
+
+/// Whole numbers so small that f32 is exact whatever the order of summation.
+int a_at(int run, uint64_t row, uint64_t at) { return int((row * 3 + at * 5 + uint64_t(run) * 7) % 9) - 4; }
+int b_at(uint64_t at, uint64_t column) { return int((at * 2 + column * 7) % 9) - 4; }
+
+std::string ag_matmul(World& world, const Form& form, Mover mover, uint64_t m, uint64_t k, uint64_t n,
+                      bool graph) {
+  const uint64_t ranks = uint64_t(world.ranks()), rows = m / ranks, first = uint64_t(world.rank()) * rows;
+  Array<float> a(rows * k), b(k * n), c(m * n);
+  std::vector<float> values(k * n);
+  for (uint64_t at = 0; at < values.size(); ++at) values[at] = float(b_at(at / n, at % n));
+  b.set(values);
+  ScheduleRun schedule(world, ag_matmul_p2p(form, "f32"),
+                       {.buffers = {{"A", a.data()}, {"B", b.data()}, {"C", c.data()}},
+                        .params = {{"M", int64_t(m)}, {"K", int64_t(k)}, {"N", int64_t(n)}},
+                        .mover = mover},
+                       on_cuda());
+  Stream stream;
+  if (graph) stream.capture([&] { schedule.run(stream.get()); });
+  std::vector<float> mine(rows * k);
+  for (int run = 0; run < 2; ++run) {
+    for (uint64_t at = 0; at < mine.size(); ++at) mine[at] = float(a_at(run, first + at / k, at % k));
+    a.set(mine);
+    if (graph) {
+      stream.replay();
+    } else {
+      schedule.run(stream.get());
+    }
+    schedule.synchronize(stream.get());
+    const std::vector<float> got = c.get();
+    // Of every slice a few rows, all of their columns.
+    for (uint64_t row = uint64_t(world.rank()); row < m; row += std::max<uint64_t>(1, rows / 3)) {
+      std::vector<int64_t> expected(n);
+      for (uint64_t i = 0; i < k; ++i)
+        for (uint64_t column = 0; column < n; ++column)
+          expected[column] += a_at(run, row, i) * b_at(i, column);
+      for (uint64_t column = 0; column < n; ++column) {
+        if (got[row * n + column] != float(expected[column]))
+          return fmt::format("{}{}: run {}, row {}, column {} is {}, not {}", form.text(),
+                             graph ? ", graph" : "", run, row, column, got[row * n + column],
+                             expected[column]);
+      }
+    }
+  }
+  world.barrier();
+  return "good";
+}
+
+class Schedules : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Gpus, Schedules, testing::Values(1, 2, 4, 8), testing::PrintToStringParamName());
+
+void expect_good(const std::vector<std::string>& said) {
+  for (size_t rank = 0; rank < said.size(); ++rank) EXPECT_EQ(said[rank], "good") << "rank " << rank;
+}
+
+TEST_P(Schedules, AllgatherP2p) {
+  CHORALE_NEEDS_GPUS(GetParam());
+  const RankBody body = [](World& world) {
+    for (const Mover mover : {Mover::ce_put, Mover::ce_get})
+      for (const Form& form : forms())
+        for (const uint64_t n : {uint64_t(4), uint64_t(1) << 21})
+          for (const bool graph : {false, true})
+            if (const std::string said = allgather(world, form, mover, n, graph); said != "good") return said;
+    return std::string("good");
+  };
+  expect_good(on_processes(GetParam(), body));
+  expect_good(on_threads(GetParam(), body));
+}
+
+TEST_P(Schedules, AgMatmulP2p) {
+  CHORALE_NEEDS_GPUS(GetParam());
+  expect_good(on_processes(GetParam(), [](World& world) {
+    for (const Mover mover : {Mover::ce_put, Mover::ce_get})
+      for (const Form& form : forms())
+        for (const bool graph : {false, true})
+          if (const std::string said = ag_matmul(world, form, mover, 1024, 512, 256, graph); said != "good")
+            return said;
+    return ag_matmul(world, {Order::rotated, Style::two, 1}, Mover::ce_put, 4096, 4096, 1024, false);
+  }));
+}
+
+TEST_P(Schedules, AgMatmulP2pAsLargeAsTheOriginal) {
+  CHORALE_NEEDS_GPUS(GetParam());
+  if (GetParam() < 8) GTEST_SKIP() << "its input is for 8 ranks, of 512 MiB each";
+  expect_good(on_processes(GetParam(), [](World& world) {
+    return ag_matmul(world, {Order::rotated, Style::two, 1}, Mover::ce_put, 32768, 32768, 1024, false);
+  }));
+}
+
+TEST(ScheduleFaults, APeerThatNeverRunsEndsTheWait) {
+  CHORALE_NEEDS_GPUS(2);
+  const std::vector<std::string> said = on_processes(2, [](World& world) {
+    Config config = on_cuda();
+    config.timeout = std::chrono::nanoseconds(std::chrono::milliseconds(500));
+    ScheduleArguments arguments{.params = {{"n", 1000}}};
+    arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
+    ScheduleRun schedule(world, allgather_p2p({Order::rotated, Style::two, 1}), arguments, config);
+    if (world.rank() == 1) {
+      // It hears of it in a collective.
+      try {
+        world.barrier();
+      } catch (const RunError&) {
+        return std::string("good");
+      }
+      return std::string("rank 1 heard nothing");
+    }
+    try {
+      schedule.run();
+      schedule.synchronize();
+    } catch (const RunError& error) {
+      const std::string text = error.what();
+      const bool named = error.reason == RunError::Reason::timed_out &&
+                         text.find("rank 0, lane comm, i = 1: take of 'credit of t1") != std::string::npos &&
+                         text.find("from rank 1") != std::string::npos;
+      return named ? std::string("good") : text;
+    }
+    return std::string("nothing was thrown");
+  });
+  expect_good(said);
+}
+
+}  // namespace
+}  // namespace chorale::test
