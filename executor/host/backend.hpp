@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 
 #include "tape.hpp"
 
@@ -14,7 +15,8 @@ struct Bound {
   std::shared_ptr<const host::Schedule> schedule;  ///< outlives the caller's plan
   std::string plan;                                ///< its name
   Unrolled unrolled;
-  HostFunctions functions;  ///< with the built-in ones
+  HostFunctions functions;                          ///< with the built-in ones
+  std::set<std::string, std::less<>> applications;  ///< those of them that are the application's
   const std::map<std::string, void*, std::less<>>&
       buffers;  ///< as the caller gave them; for the time of bind()
   std::chrono::nanoseconds timeout;

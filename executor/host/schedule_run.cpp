@@ -146,11 +146,14 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
   state_ = std::make_unique<State>(State{world, world.resets(), {}, nullptr});
   state_->shapes.tensors = made.concrete.tensors;
   state_->shapes.lanes = made.concrete.lanes;
+  std::set<std::string, std::less<>> applications;
+  for (const auto& [name, function] : arguments.functions) applications.insert(name);
   Bound bound{.world = world,
               .schedule = plan.extension.host,
               .plan = plan.name,
               .unrolled = std::move(made),
               .functions = std::move(functions),
+              .applications = std::move(applications),
               .buffers = arguments.buffers,
               .timeout = backend == "cpu" ? world.timeout() : config.timeout.value};
   state_->lanes = backend == "cpu" ? make_cpu_lanes(std::move(bound)) : make_cuda_lanes(std::move(bound));

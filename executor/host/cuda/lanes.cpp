@@ -1,6 +1,10 @@
 #include "lanes.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
 
 #include "../../cuda/device.hpp"
 #include "../../cuda/driver.hpp"
@@ -41,6 +45,7 @@ CudaLanes::CudaLanes(Bound bound)
       for (size_t point = 0; point < action.points.size(); ++point) mine.emplace_back();
     }
     watcher_ = std::make_unique<Watcher>(bound_, tape_, taken_flags());
+    load_functions();
   });
   // The streams of all lanes are to be empty before the world runs on.
   world_.group().before_reset(world_.rank(), this, [this] {
@@ -55,6 +60,36 @@ CudaLanes::~CudaLanes() {
   const cuda::CurrentDevice on(device_);
   cuda::check_quietly(cudaDeviceSynchronize(), "the end of a schedule's runs");
   watcher_.reset();
+}
+
+/// Calls every built-in function once, with results that go nowhere. CUDA loads a kernel when it is first
+/// launched, and may wait for all streams to do so: if one of them waits for a peer which waits for what this
+/// rank has not enqueued yet, for ever. Workspaces are made here too, so that none is in a run.
+void CudaLanes::load_functions() {
+  std::set<std::string> done;
+  for (const Action& action : tape_.actions) {
+    if (!action.function) continue;
+    const std::string name = action.kind == StepKind::fill ? "fill" : action.step->name;
+    if (bound_.applications.count(name)) continue;
+    std::string what = fmt::format("{} {}", action.lane, name);
+    for (const auto& views : {action.writes, action.reads})
+      for (const TensorView& view : views)
+        what += fmt::format(" {} {}", view.text(), fmt::join(view.strides, " "));
+    for (const auto& [key, value] : action.step->attributes) what += fmt::format(" {} {}", key, value);
+    if (!done.insert(what).second) continue;
+    Action elsewhere = action;
+    std::vector<cuda::DeviceMemory> room;
+    for (TensorView& view : elsewhere.writes) {
+      uint64_t elements = 1;
+      for (size_t axis = 0; axis < view.shape.size(); ++axis)
+        elements += (std::max<uint64_t>(view.shape[axis], 1) - 1) * view.strides[axis];
+      room.emplace_back(elements * dtype_size(view.dtype), "the result of a first call");
+      view.data = room.back().data();
+    }
+    const OwnedStream stream;
+    call(elsewhere, stream.get());
+    cuda::check(cudaStreamSynchronize(stream.get()), "a first call");
+  }
 }
 
 std::vector<uint32_t*> CudaLanes::taken_flags() const {

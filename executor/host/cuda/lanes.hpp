@@ -90,6 +90,7 @@ class CudaLanes final : public Lanes {
   void* buffer(uint32_t tensor) const override;
 
  private:
+  void load_functions();
   void enqueue(uint32_t index, cudaStream_t main);
   void call(const Action& action, cudaStream_t stream);
   void take(uint32_t index, cudaStream_t stream);

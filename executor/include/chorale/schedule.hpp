@@ -41,7 +41,9 @@ struct HostCall {
   int rank = 0, ranks = 0;
   uint32_t lane = 0;  ///< calls of one lane come one after the other, those of different lanes at once
   /// CUDA: a cudaStream_t, on which the work is to be enqueued; the call must not wait for it, and may be
-  /// recorded into a graph. CPU: null, and the work is done when the call returns.
+  /// recorded into a graph. Its kernels have to be loaded before the first run, by a launch or
+  /// cudaFuncGetAttributes(): CUDA may wait for all streams to load one, and a lane of this rank may wait for
+  /// a peer. CPU: null, and the work is done when the call returns.
   void* stream = nullptr;
 
   int64_t attribute(std::string_view which, int64_t otherwise) const;

@@ -124,7 +124,7 @@ void ag_matmul(World& world, const Form& form, Mover mover, const char* dtype) {
   const uint64_t ranks = uint64_t(world.ranks()), rank = uint64_t(world.rank());
   const uint64_t rows = 5, m = ranks * rows, k = 24, n = 10;
   const auto a_at = [&](int run, uint64_t row, uint64_t at) {
-    return int(row * 3 + at * 5 + uint64_t(run)) % 5 - 2;
+    return int(row * 3 + at * 2 + uint64_t(run)) % 5 - 2;
   };
   const auto b_at = [&](uint64_t at, uint64_t column) { return int(at + column * 7) % 3 - 1; };
   const auto set = [](T& to, int value) {
