@@ -19,7 +19,11 @@ Clock::Node* Clock::Room::node() {
 }
 
 Clock::Leaf* Clock::Room::leaf() {
-  if (free_leaves_.empty()) free_leaves_.push_back(&all_leaves_.emplace_back());
+  if (free_leaves_.empty()) {
+    constexpr size_t together = 64;
+    all_leaves_.emplace_back(new Leaf[together]);  // not set: they are when they are taken
+    for (size_t at = together; at > 0; --at) free_leaves_.push_back(&all_leaves_.back()[at - 1]);
+  }
   Leaf* const leaf = free_leaves_.back();
   free_leaves_.pop_back();
   leaf->uses = 1;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <vector>
 
 namespace chorale::proof {
@@ -75,7 +76,7 @@ class Clock::Room {
 
   uint32_t leaves_;
   std::deque<Node> nodes_;
-  std::deque<Leaf> all_leaves_;
+  std::vector<std::unique_ptr<Leaf[]>> all_leaves_;  ///< many at a time: a proof of many chains takes thousands
   std::vector<Node*> free_nodes_;
   std::vector<Leaf*> free_leaves_;
 };
