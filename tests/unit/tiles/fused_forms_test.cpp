@@ -1,8 +1,11 @@
 // The forms of the programs of docs/fused-kernels.md that are faster for messages of some length.
 
+#include "chorale/one_sided_window.hpp"
 #include "support.hpp"
 #include "tests/fused/rms_norm_packets.hpp"
+#include "tests/fused/rms_norm_window.hpp"
 #include "tests/fused/transpose_by_peer.hpp"
+#include "tests/fused/transpose_window.hpp"
 
 namespace chorale {
 namespace {
@@ -68,7 +71,68 @@ TEST(FusedForms, TransposePackets) {
   }
 }
 
+/// Five calls, each with new data, as soon as the one before has been looked at.
+void test_transpose_window(int ranks, uint32_t threads, LocalOptions options = {}) {
+  run_local(
+      ranks,
+      [&](World& world) {
+        const uint32_t rows = 37, cols = 21, blocks = 3;
+        const auto transport = direct_rendezvous(world, rings(1, 1, 16));
+        const uint64_t n = uint64_t(rows) * cols * uint32_t(ranks);
+        const OneSidedWindow window = OneSidedWindow::create(world, n * sizeof(float), 0, 2 * blocks);
+        for (uint64_t call = 0; call < 5; ++call) {
+          const auto in = message_of<float>(call * 100 + uint64_t(world.rank()), n);
+          launch(*transport, TransposeIntoWindow<float>{window.view(), in.data(), rows, cols, 8, 16},
+                 {blocks, threads});
+          const float* const out = reinterpret_cast<const float*>(window.local());
+          const std::vector<float> expected = transposed(ranks, world.rank(), call, rows, cols);
+          EXPECT_EQ(first_difference(out, expected.data(), n), n);
+        }
+      },
+      options);
+}
+
+TEST(FusedForms, TransposeIntoWindow) {
+  for (const int ranks : {1, 2, 4}) {
+    for (const uint32_t threads : {1u, 8u}) test_transpose_window(ranks, threads);
+  }
+}
+
 /// Runs a kernel five times over, with new data, and compares the result with the same arithmetic done here.
+/// run(in, norm) gives it.
+template <class Run>
+void check_rms_norm(World& world, uint32_t rows, uint32_t cols, const Run& run) {
+  const uint64_t n = uint64_t(rows) * cols, ranks = uint32_t(world.ranks());
+  const auto weight = message_of<float>(77, cols);
+  auto residual = message_of<float>(88, n);
+  std::vector<float> kept = residual, all;
+  for (uint64_t call = 0; call < 5; ++call) {
+    const auto in = message_of<float>(call * 100 + uint64_t(world.rank()), n);
+    const std::vector<float> out = run(in, RmsNormConsume<float>{residual.data(), weight.data(), 1e-5f});
+    for (uint64_t row = 0; row < rows; ++row) {
+      double squares = 0;
+      for (uint64_t col = 0; col < cols; ++col) {
+        float& own = kept[row * cols + col];
+        for (uint64_t rank = 0; rank < ranks; ++rank) {
+          own += value_at<float>(call * 100 + rank, row * cols + col);
+        }
+        squares += double(own) * own;
+      }
+      const double scale = 1 / std::sqrt(squares / cols + 1e-5);
+      for (uint64_t col = 0; col < cols; ++col) {
+        const float expected = float(kept[row * cols + col] * scale * weight[col]);
+        ASSERT_NEAR(out[row * cols + col], expected, 1e-5 * std::abs(expected)) << row << ", " << col;
+      }
+    }
+    EXPECT_MESSAGE(residual, kept);
+    all.insert(all.end(), out.begin(), out.end());
+  }
+  // Everybody has the same bits. Asked at the end, for it keeps ranks together.
+  for (const auto& theirs : world.allgather(std::as_bytes(std::span(all)))) {
+    ASSERT_EQ(std::memcmp(theirs.data(), all.data(), theirs.size()), 0);
+  }
+}
+
 template <class Kernel>
 void test_rms_norm(int ranks, uint32_t threads, uint32_t blocks, uint32_t rows, uint32_t cols,
                    LocalOptions options = {}) {
@@ -77,44 +141,30 @@ void test_rms_norm(int ranks, uint32_t threads, uint32_t blocks, uint32_t rows, 
       [&](World& world) {
         const auto transport =
             direct_rendezvous(world, with_packets(rings(blocks, 2, 16), 2 * rows * cols * sizeof(float)));
-        const uint64_t n = uint64_t(rows) * cols;
-        const auto weight = message_of<float>(77, cols);
-        auto residual = message_of<float>(88, n);
-        std::vector<float> kept = residual, all;
-        for (uint64_t call = 0; call < 5; ++call) {
-          const auto in = message_of<float>(call * 100 + uint64_t(world.rank()), n);
-          std::vector<float> out(n), expected(n);
-          launch(*transport,
-                 Kernel{{transport->table(),
-                         in.data(),
-                         out.data(),
-                         rows,
-                         cols,
-                         {residual.data(), weight.data(), 1e-5f}}},
+        check_rms_norm(world, rows, cols, [&](const std::vector<float>& in, const auto& norm) {
+          std::vector<float> out(in.size());
+          launch(*transport, Kernel{{transport->table(), in.data(), out.data(), rows, cols, norm}},
                  {blocks, threads});
-          for (uint64_t row = 0; row < rows; ++row) {
-            double squares = 0;
-            for (uint64_t col = 0; col < cols; ++col) {
-              float& own = kept[row * cols + col];
-              for (uint64_t rank = 0; rank < uint32_t(ranks); ++rank) {
-                own += value_at<float>(call * 100 + rank, row * cols + col);
-              }
-              squares += double(own) * own;
-            }
-            const double scale = 1 / std::sqrt(squares / cols + 1e-5);
-            for (uint64_t col = 0; col < cols; ++col) {
-              expected[row * cols + col] = float(kept[row * cols + col] * scale * weight[col]);
-            }
-          }
-          EXPECT_MESSAGE(residual, kept);
-          for (uint64_t at = 0; at < n; ++at)
-            ASSERT_NEAR(out[at], expected[at], 1e-5 * std::abs(expected[at])) << at;
-          all.insert(all.end(), out.begin(), out.end());
-        }
-        // Everybody has the same bits. Asked at the end, for it keeps ranks together.
-        for (const auto& theirs : world.allgather(std::as_bytes(std::span(all)))) {
-          ASSERT_EQ(std::memcmp(theirs.data(), all.data(), theirs.size()), 0);
-        }
+          return out;
+        });
+      },
+      options);
+}
+
+void test_rms_norm_window(int ranks, uint32_t threads, uint32_t blocks, uint32_t rows, uint32_t cols,
+                          LocalOptions options = {}) {
+  run_local(
+      ranks,
+      [&](World& world) {
+        const auto transport = direct_rendezvous(world, rings(1, 1, 16));
+        const uint64_t n = uint64_t(rows) * cols;
+        const OneSidedWindow window = OneSidedWindow::create(world, 2 * n * sizeof(float), 0, 2 * blocks);
+        float* const input = reinterpret_cast<float*>(window.local());
+        check_rms_norm(world, rows, cols, [&](const std::vector<float>& in, const auto& norm) {
+          std::copy(in.begin(), in.end(), input);
+          launch(*transport, RmsNormWindow<float>{window.view(), rows, cols, norm}, {blocks, threads});
+          return std::vector<float>(input + n, input + 2 * n);
+        });
       },
       options);
 }
@@ -131,12 +181,20 @@ TEST(FusedForms, RmsNormTwoShot) {
   }
 }
 
+TEST(FusedForms, RmsNormWindow) {
+  for (const int ranks : {1, 2, 4, 9}) {
+    for (const uint32_t threads : {1u, 8u}) test_rms_norm_window(ranks, threads, 2, 23, 48);
+  }
+}
+
 TEST(FusedForms, InAnyOrder) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     LocalOptions options;
     options.seed = seed;
     test_rms_norm<RmsNormOneShot<float>>(3, 1, 1, 2, 16, options);
     test_rms_norm<RmsNormTwoShot<float>>(3, 2, 1, 4, 8, options);
+    test_rms_norm_window(3, 2, 1, 4, 8, options);
+    if (seed < 100) test_transpose_window(3, 2, options);
   }
 }
 

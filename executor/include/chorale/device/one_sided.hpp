@@ -26,6 +26,11 @@ struct WindowView {
     if (id >= signal_count) refuse("the window has no such signal");
     return signals[owner] + uint64_t(sender) * signal_count + id;
   }
+  CHORALE_FN Barrier* barrier_at(int32_t owner, uint32_t id) const {
+    if (uint32_t(owner) >= uint32_t(ranks)) refuse("there is no such peer");
+    if (id >= barrier_count) refuse("the window has no such barrier");
+    return barriers[owner] + id;
+  }
 };
 
 /// Where `offset` bytes into a peer's window is addressed here; null if it is not.
@@ -72,14 +77,29 @@ CHORALE_FN uint64_t read_signal(const Group& group, const WindowView& view, int3
   return group.broadcast(group.leader() ? load_acquire(&signal->value) : uint64_t{0});
 }
 
+/// Reports at a peer's barrier `id`, after everything the group did.
+CHORALE_FN void arrive_at(const Group& group, const WindowView& view, int32_t peer, uint32_t id) {
+  arrive(group, view.barrier_at(peer, id));
+}
+/// The same at every other rank's: threads take the ranks in turn, so that the reports go together.
+CHORALE_FN void arrive_all(const Group& group, const WindowView& view, uint32_t id) {
+  group.sync();
+  for (uint32_t step = 1 + group.rank; step < uint32_t(view.ranks); step += group.size) {
+    group.step();
+    post_release(&view.barrier_at((view.self + int32_t(step)) % view.ranks, id)->arrived.value, uint64_t{1});
+  }
+}
+/// Waits for one more report of every other rank at this rank's barrier `id`. One group waits at a barrier.
+CHORALE_FN Stop wait_all(const Group& group, const WindowView& view, uint32_t id,
+                         const Deadline& deadline = {}) {
+  return wait(group, view.barrier_at(view.self, id), deadline, uint64_t(view.ranks) - 1);
+}
+
 /// Waits until a group of each rank has called it with this id. One group a rank and id.
 CHORALE_FN Stop barrier(const Group& group, const WindowView& view, uint32_t id,
                         const Deadline& deadline = {}) {
-  if (id >= view.barrier_count) refuse("the window has no such barrier");
-  for (int32_t step = 1; step < view.ranks; ++step) {
-    arrive(group, view.barriers[(view.self + step) % view.ranks] + id);
-  }
-  return wait(group, view.barriers[view.self] + id, deadline, uint64_t(view.ranks) - 1);
+  arrive_all(group, view, id);
+  return wait_all(group, view, id, deadline);
 }
 
 }  // namespace chorale

@@ -1,0 +1,55 @@
+#pragma once
+#include "tests/fused/rms_norm_all_reduce.hpp"
+
+/// As RmsNormAllReduce, for long messages in windows: each rank adds up its part of the rows from everybody's
+/// input and writes the sums into everybody's result, where each then normalises them. All ranks add in rank
+/// order. Barriers 2 * group and 2 * group + 1. A row is whole units.
+template <class T>
+struct RmsNormWindow {
+  chorale::WindowView window;  ///< a rank's input, then its result
+  uint32_t rows, cols;
+  RmsNormConsume<T> norm;
+
+  CHORALE_FN chorale::Stop operator()(const chorale::Group& group, const chorale::Deadline& deadline) const {
+    using namespace chorale;
+    const uint32_t ready = 2 * group.id, added = ready + 1, ranks = uint32_t(window.ranks);
+    arrive_all(group, window, ready);
+    Stop stop = wait_all(group, window, ready, deadline);
+    if (stop != Stop::none) return stop;
+    const Leg mine = part_of(group, window.self);
+    const uint64_t out = uint64_t(rows) * cols * sizeof(T);
+    transfer(group, mine.bytes, Multi<ReduceOp::sum, T>{window.base, ranks, mine.begin},
+             MultiStore{window.base, ranks, out + mine.begin});
+    arrive_all(group, window, added);
+    stop = normalise(group, mine);  // while the others' come
+    if (stop == Stop::none) stop = wait_all(group, window, added, deadline);
+    for (int32_t step = 1; step < window.ranks && stop == Stop::none; ++step) {
+      stop = normalise(group, part_of(group, (window.self + step) % window.ranks));
+    }
+    return stop;
+  }
+
+  /// The rows that the group adds up at a rank.
+  CHORALE_FN chorale::Leg part_of(const chorale::Group& group, int32_t rank) const {
+    chorale::Leg all;
+    all.bytes = uint64_t(rows) * cols * sizeof(T);
+    const uint64_t row_bytes = cols * sizeof(T);
+    return share_of(share_of(all, uint32_t(rank), uint32_t(window.ranks), row_bytes), group.id, group.count,
+                    row_bytes);
+  }
+
+  CHORALE_FN chorale::Stop normalise(const chorale::Group& group, const chorale::Leg& part) const {
+    using namespace chorale;
+    char* const result = window.base[window.self] + uint64_t(rows) * cols * sizeof(T);
+    const uint64_t row_bytes = cols * sizeof(T);
+    for (uint64_t at = part.begin; at < part.begin + part.bytes; at += row_bytes) {
+      const Stop stop = rms_norm_row(group, norm, reinterpret_cast<T*>(result), at / row_bytes, cols,
+                                     [row = result + at](uint64_t unit, Unit& sum) {
+                                       sum = load_unit(row + unit * unit_bytes);
+                                       return Stop::none;
+                                     });
+      if (stop != Stop::none) return stop;
+    }
+    return Stop::none;
+  }
+};

@@ -1,0 +1,41 @@
+#pragma once
+#include <chorale/device.hpp>
+
+/// An all-to-all that transposes, as TransposeAllToAll, without a ring in between: results are written where
+/// they belong, into the peers' windows. Barriers 2 * group and 2 * group + 1.
+template <class T>
+struct TransposeIntoWindow {
+  chorale::WindowView window;  ///< a rank's result: rows * cols elements of each rank
+  const T* in;
+  uint32_t rows, cols;
+  uint32_t tall, wide;  ///< rows and columns of `in` that a group turns at a time
+
+  CHORALE_FN chorale::Stop operator()(const chorale::Group& group, const chorale::Deadline& deadline) const {
+    using namespace chorale;
+    const uint32_t writable = 2 * group.id, written = writable + 1;
+    arrive_all(group, window, writable);
+    const Stop stop = wait_all(group, window, writable, deadline);
+    if (stop != Stop::none) return stop;
+    // This rank's own share last: peers' are on their way meanwhile.
+    for (int32_t step = 1; step <= window.ranks; ++step) {
+      const int32_t peer = (window.self + step) % window.ranks;
+      turn_share(group, peer);
+      if (peer != window.self) arrive_at(group, window, peer, written);
+    }
+    return wait_all(group, window, written, deadline);
+  }
+
+  CHORALE_FN void turn_share(const chorale::Group& group, int32_t peer) const {
+    const uint64_t row_elements = uint64_t(cols) * uint32_t(window.ranks);
+    const T* const from = in + uint64_t(peer) * cols;
+    T* const to =
+        reinterpret_cast<T*>(chorale::address(window, peer, uint64_t(window.self) * rows * cols * sizeof(T)));
+    const uint32_t down = (rows + tall - 1) / tall, across = (cols + wide - 1) / wide;
+    group.each_strided(uint64_t(down) * across, [&](uint64_t piece) {
+      const uint32_t row = uint32_t(piece % down) * tall, col = uint32_t(piece / down) * wide;
+      chorale::TransposeTiles<T>::turn(
+          group, from + row * row_elements + col, {row_elements, 1}, rows - row < tall ? rows - row : tall,
+          cols - col < wide ? cols - col : wide, to + uint64_t(col) * rows + row, rows);
+    });
+  }
+};
