@@ -111,7 +111,8 @@ Plan plan_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::strin
   }
   if (report(built.plan, built.diagnostics))
     throw Failure(Exit::plan_wrong, "a plan with findings is not run");
-  if (ranks && ranks != built.plan.ranks()) {
+  // A host schedule is for any number of ranks.
+  if (ranks && ranks != built.plan.ranks() && !built.plan.extension.host) {
     throw Failure(Exit::command_wrong,
                   "plan '" + built.plan.name + "' is for " + count(built.plan.ranks(), "rank") +
                       ", but --ranks is " + std::to_string(ranks),

@@ -100,6 +100,12 @@ void Unroller::tensors() {
             fmt::format("an axis of '{}' has extent {}, expected 0 or more", tensor.name, extent));
         throw Stop{};
       }
+      if (const std::string left = rest(s_.exprs, axis.extent, values_); !left.empty()) {
+        say("shapes", tensor.at,
+            fmt::format("an axis of '{}' would leave elements out: {}", tensor.name, left),
+            "give parameters that the number of ranks divides");
+        throw Stop{};
+      }
       if (axis.tag == Tag::ranks && extent != settings_.ranks) {
         say("tags", tensor.at,
             fmt::format("an axis of '{}' is spread over the ranks and has extent {}, but there are {} ranks",

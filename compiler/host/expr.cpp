@@ -111,6 +111,18 @@ Evaluated evaluate(const Exprs& exprs, Expr expr, const Values& values) {
   return right ? apply(node.kind, left.value, right.value) : right;
 }
 
+std::string rest(const Exprs& exprs, Expr expr, const Values& values) {
+  const ExprNode& node = exprs[expr];
+  if (node.kind == ExprKind::constant || node.kind == ExprKind::symbol) return {};
+  for (const Expr part : {node.left, node.right})
+    if (std::string inner = rest(exprs, part, values); !inner.empty()) return inner;
+  const ExprKind of = exprs[node.left].kind;
+  if (node.kind != ExprKind::div || of == ExprKind::add || of == ExprKind::sub) return {};
+  const Evaluated left = evaluate(exprs, node.left, values), right = evaluate(exprs, node.right, values);
+  if (!left || !right || right.value == 0 || left.value % right.value == 0) return {};
+  return text(exprs, expr) + " is " + std::to_string(left.value) + " / " + std::to_string(right.value);
+}
+
 std::string text(const Exprs& exprs, Expr expr) {
   const ExprNode& node = exprs[expr];
   if (node.kind == ExprKind::constant) return std::to_string(node.value);

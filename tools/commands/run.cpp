@@ -1,5 +1,9 @@
 // chorale run: a plan on this machine, every result compared.
 
+#include "tools/schedules/run.hpp"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -15,7 +19,8 @@ namespace {
 struct Options {
   Wanted wanted;
   RunOptions run;
-  std::string bytes, seed, trace;
+  std::string bytes, seed, trace, mover;
+  std::vector<std::string> param;
   unsigned repeat = 3;
   uint64_t schedules = 0;
   bool adversarial = false, in_place = false, out_of_place = false, no_times = false;
@@ -113,6 +118,11 @@ Exit run_schedules(const Options& options) {
         "--op or --trace");
   }
   const Plan plan = plan_for(options.wanted, options.run.ranks, options.run.allow);
+  if (plan.extension.host) {
+    throw Failure(Exit::command_wrong,
+                  "--adversarial is for thread blocks, and '" + plan.name + "' is a host schedule",
+                  "--seed draws an order of its lanes");
+  }
   AdversarialRequest request;
   if (!options.bytes.empty()) request.sizes = parse_sizes(options.bytes);
   request.dtype = options.run.type();
@@ -124,19 +134,85 @@ Exit run_schedules(const Options& options) {
   return run_adversarial(plan, request);
 }
 
+/// "threads", "processes" or "fibers".
+const char* as_what(bool processes, const Config& config) {
+  return processes ? "processes" : config.seed.value ? "fibers" : "threads";
+}
+
+ScheduleRequest schedule_request_of(const Options& options, const Config& config, const Plan& plan) {
+  const RunOptions& run = options.run;
+  if (!options.bytes.empty() || run.dtype != "f32" || !run.op.empty() || !run.packet.empty() || run.workers ||
+      !options.trace.empty() || options.in_place || options.out_of_place) {
+    throw Failure(Exit::command_wrong,
+                  "'" + plan.name +
+                      "' is a host schedule, whose tensors have sizes and types of their own: it takes no "
+                      "--bytes, --dtype, --op, --packet, --workers, --trace, --in-place or --out-of-place",
+                  "set its parameters with --param");
+  }
+  const host::Schedule& schedule = *plan.extension.host;
+  ScheduleRequest request;
+  request.ranks = run.ranks ? run.ranks : schedule.ranks.empty() ? 2 : schedule.ranks.back();
+  for (const auto& [name, value] : parse_settings(options.param)) {
+    const bool known = std::any_of(schedule.params.begin(), schedule.params.end(),
+                                   [&name = name](const host::Param& param) { return param.name == name; });
+    const bool number = !value.empty() && value.size() < 19 &&
+                        value.find_first_not_of("0123456789", value[0] == '-') == std::string::npos;
+    if (!known)
+      throw Failure(Exit::command_wrong, "schedule '" + plan.name + "' has no parameter '" + name + "'",
+                    "chorale show --stage schedule names those it has");
+    if (!number || value == "-")
+      throw Failure(Exit::command_wrong,
+                    "parameter '" + name + "' is '" + value + "', but must be a whole number");
+    request.params[name] = std::stoll(value);
+  }
+  if (!options.mover.empty()) {
+    const auto& names = host::mover_names;
+    request.mover =
+        host::Mover(std::find(std::begin(names), std::end(names), options.mover) - std::begin(names));
+  }
+  request.processes = run.as_processes(config);
+  request.repeat = options.repeat;
+  return request;
+}
+
+Exit run_host(const Options& options, const Config& config, const Plan& plan) {
+  const ScheduleRequest request = schedule_request_of(options, config, plan);
+  options.run.gpus(config, request.ranks);
+  const RunOutcome outcome = run_schedule(plan, request, config);
+  const SizeResult& result = outcome.sizes[0];
+  std::cout << plan.name << ": host schedule of " << count(request.ranks, "rank") << " as "
+            << as_what(request.processes, config) << ", " << host::mover_names[size_t(request.mover)] << ", "
+            << config.backend.value << "\n";
+  if (result.finished) {
+    std::cout << count(request.repeat, "run") << ", exact: " << (result.wrong ? "NO" : "yes");
+    if (!options.no_times) {
+      std::cout << fmt::format(", median {:.2f} us, min {:.2f} us", median(result.times_us),
+                               *std::min_element(result.times_us.begin(), result.times_us.end()));
+    }
+    std::cout << "\n";
+  }
+  std::cout << std::flush;
+  if (result.wrong) throw Failure(Exit::run_failed, "wrong result, " + *result.wrong);
+  if (!outcome.error.empty()) throw Failure(Exit::run_failed, outcome.error);
+  return Exit::well;
+}
+
 Exit run_it(const Options& options) {
   if (options.adversarial) return run_schedules(options);
   const Config config = config_of(options);
   const Plan plan = plan_for(options.wanted, options.run.ranks, options.run.allow);
+  if (plan.extension.host) return run_host(options, config, plan);
+  if (!options.param.empty() || !options.mover.empty()) {
+    throw Failure(Exit::command_wrong,
+                  "--param and --mover are for host schedules; '" + plan.name + "' has none");
+  }
   const RunRequest request = request_of(options, config, plan);
   const bool checked = Oracle(plan, {request.dtype, request.op, 0, 0, 0}).knows_result();
   options.run.gpus(config, plan.ranks());
   const RunOutcome outcome = run_plan(plan, request, config);
   std::cout << plan.name << ": " << plan.collective << " of " << count(plan.ranks(), "rank") << " as "
-            << (request.processes   ? "processes"
-                : config.seed.value ? "fibers"
-                                    : "threads")
-            << (request.in_place ? ", in place" : ", out of place") << ", " << config.backend.value << "\n"
+            << as_what(request.processes, config) << (request.in_place ? ", in place" : ", out of place")
+            << ", " << config.backend.value << "\n"
             << std::flush;
   const bool any =
       std::any_of(outcome.sizes.begin(), outcome.sizes.end(), [](auto& size) { return size.finished; });
@@ -179,6 +255,12 @@ Action command::run(CLI::App& app) {
   CLI::Option* in_place = app.add_flag("--in-place", options->in_place, "Input and output are one buffer");
   app.add_flag("--out-of-place", options->out_of_place, "Input and output are two buffers")
       ->excludes(in_place);
+  app.add_option("--param", options->param, "Host schedules: a parameter, as NAME=VALUE; may be repeated")
+      ->type_name("NAME=VALUE");
+  app.add_option("--mover", options->mover,
+                 "Host schedules: what moves transfers that leave it open; default ce_put")
+      ->check(CLI::IsMember({"ce_put", "ce_get"}))
+      ->type_name("MOVER");
   app.add_option("--trace", options->trace, "Write when each operation ran, for Perfetto; CUDA only")
       ->type_name("FILE");
   app.add_flag("--no-times", options->no_times,

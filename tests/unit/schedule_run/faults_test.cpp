@@ -157,7 +157,7 @@ TEST(ScheduleFaults, WrongCallsAreRefusedOnAllRanks) {
                     [](World&, auto& given) {
                       given.params = {{"M", 5}, {"K", 2}, {"N", 2}};
                     }),
-               {"nothing"});
+               {"an axis of 'A' would leave elements out: ( M / ranks ) is 5 / 2"});
   expect_parts(
       said(
           plan_of(

@@ -74,6 +74,10 @@ struct Evaluated {
 };
 Evaluated evaluate(const Exprs&, Expr, const Values&);
 
+/// A quotient in `expr` that leaves a rest, as "( M / ranks ) is 65 / 4"; "" if there is none. One of a sum
+/// may leave one: that is how an author rounds up.
+std::string rest(const Exprs&, Expr, const Values&);
+
 /// Fully parenthesised, as in dumps: "( ( rank + i ) % ranks )"; constants and symbols as they are.
 std::string text(const Exprs&, Expr);
 

@@ -1,0 +1,57 @@
+/// \file
+/// What a host schedule must give: test data, and what its operations make of it one after the other.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chorale/host/concrete.hpp"
+
+namespace chorale::tools {
+
+/// Every rank's tensors as numbers. Independent of the executor: no lanes, no movers, no code of it.
+/// Transfers happen when both ends have come, everything else in the order in which it is written; what other
+/// orders may give is the checks' part. Inputs are small whole numbers, so that sums are exact in any order.
+class Reference {
+ public:
+  /// \throws Failure for what this command cannot run: functions of an application, launches
+  Reference(const host::Schedule& schedule, host::Concrete unrolled);
+
+  const host::Concrete& unrolled() const { return all_; }
+
+  /// Makes inputs, other ones for each turn, and runs. \throws Failure if numbers grow too large to be exact
+  void run(uint64_t turn);
+
+  /// A tensor of a rank as it is now: of elements that nothing has written, zeros.
+  std::vector<std::byte> bytes(uint32_t rank, uint32_t tensor) const;
+
+  /// The first element that differs, as words.
+  std::optional<std::string> differs(uint32_t rank, uint32_t tensor, const std::byte* found) const;
+
+ private:
+  using Values = std::vector<double>;
+
+  void fill_inputs(uint64_t turn);
+  bool step(uint32_t rank);
+  void move(const host::Pair& pair);
+  void call(uint32_t rank, const host::Step& step);
+  void multiply(uint32_t rank, const host::Step& step);
+  Values read(uint32_t rank, const host::Box& box) const;
+  void write(uint32_t rank, const host::Box& box, const Values& values);
+
+  const host::Schedule& schedule_;
+  host::Concrete all_;
+  std::vector<std::vector<Values>> values_;  // [rank][tensor]; NaN: nothing has written it
+  std::vector<size_t> next_;                 // by rank
+  std::vector<uint32_t> ends_;               // by pair: how many have come
+  std::vector<int64_t> posts_;               // by flag
+};
+
+/// If the schedule has one input, a slice a rank, one output of the same extents that is whole on every rank,
+/// and calls nothing, it is an all-gather whatever its name: then what the output must be is known without
+/// the schedule. Says where it is something else; nothing if it is that, or no such schedule.
+std::optional<std::string> no_allgather(const host::Schedule& schedule, const Reference& after_run);
+
+}  // namespace chorale::tools

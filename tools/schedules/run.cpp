@@ -1,0 +1,133 @@
+#include "tools/schedules/run.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "tools/device.hpp"
+#include "tools/findings.hpp"
+#include "tools/ranks.hpp"
+#include "tools/schedules/reference.hpp"
+
+namespace chorale::tools {
+namespace {
+
+/// What one rank found.
+struct Report {
+  bool wrong = false, finished = false;
+  char what[512];
+};
+
+host::Concrete unrolled(const Plan& plan, const ScheduleRequest& request) {
+  Diagnostics findings;
+  host::Concrete made = host::concretise(
+      *plan.extension.host, {.ranks = request.ranks, .params = request.params, .automatic = request.mover},
+      findings);
+  if (report(plan, findings)) throw Failure(Exit::plan_wrong, "a plan with findings is not run");
+  return made;
+}
+
+/// One rank's device, tensors and binding.
+class Rank {
+ public:
+  Rank(World& world, const Plan& plan, const ScheduleRequest& request, const Config& config,
+       const host::Concrete& made)
+      : world_(world), made_(made), device_(make_device(config.backend, world)) {
+    ScheduleArguments arguments{.params = request.params, .mover = request.mover};
+    for (const host::ConcreteTensor& tensor : made.tensors) {
+      if (tensor.role == host::Role::temp) {
+        memory_.push_back(nullptr);
+        continue;
+      }
+      memory_.push_back(device_->allocate(std::max<uint64_t>(tensor.bytes, 1)));
+      arguments.buffers[tensor.name] = memory_.back();
+    }
+    run_ = std::make_unique<ScheduleRun>(world, plan, arguments, config);
+  }
+
+  void fill(const Reference& reference) {
+    for (uint32_t tensor = 0; tensor < memory_.size(); ++tensor) {
+      if (made_.tensors[tensor].role == host::Role::in) {
+        const std::vector<std::byte> data = reference.bytes(uint32_t(world_.rank()), tensor);
+        device_->fill(memory_[tensor], data.size(), [&](std::byte* piece, uint64_t offset, uint64_t bytes) {
+          std::memcpy(piece, data.data() + offset, bytes);
+        });
+      } else if (memory_[tensor]) {
+        device_->set(memory_[tensor], 0xee, made_.tensors[tensor].bytes);
+      }
+    }
+  }
+
+  double run() {
+    world_.barrier();
+    const double time = device_->time_us([&] { run_->run(device_->stream()); },
+                                         [&] { run_->synchronize(device_->stream()); });
+    world_.barrier();
+    return time;
+  }
+
+  std::optional<std::string> compare(const Reference& reference) {
+    for (uint32_t tensor = 0; tensor < memory_.size(); ++tensor) {
+      if (made_.tensors[tensor].role != host::Role::out) continue;
+      std::vector<std::byte> found(made_.tensors[tensor].bytes);
+      device_->look(memory_[tensor], found.size(),
+                    [&](const std::byte* piece, uint64_t offset, uint64_t bytes) {
+                      std::memcpy(found.data() + offset, piece, bytes);
+                    });
+      if (auto wrong = reference.differs(uint32_t(world_.rank()), tensor, found.data())) return wrong;
+    }
+    return {};
+  }
+
+ private:
+  World& world_;
+  const host::Concrete& made_;
+  std::unique_ptr<Device> device_;  // before the binding, which takes the device that is current
+  std::vector<std::byte*> memory_;  // by tensor; null: a temporary
+  std::unique_ptr<ScheduleRun> run_;
+};
+
+}  // namespace
+
+RunOutcome run_schedule(const Plan& plan, const ScheduleRequest& request, const Config& config) {
+  const host::Concrete made = unrolled(plan, request);
+  // Before the ranks are there, which as processes share what they do not change.
+  std::vector<Reference> expected;
+  for (unsigned turn = 0; turn < request.repeat; ++turn) {
+    expected.emplace_back(*plan.extension.host, made);
+    expected.back().run(turn);
+    if (const auto wrong = no_allgather(*plan.extension.host, expected.back()))
+      throw Failure(Exit::plan_wrong, *wrong);
+  }
+  Shared<Report> reports(request.ranks);
+  Shared<double> times(size_t(request.ranks) * request.repeat);
+  RunOutcome outcome;
+  outcome.error =
+      run_ranks({.ranks = request.ranks, .processes = request.processes}, config, [&](World& world) {
+        const uint32_t self = uint32_t(world.rank());
+        Rank rank(world, plan, request, config, made);
+        for (unsigned turn = 0; turn < request.repeat; ++turn) {
+          rank.fill(expected[turn]);
+          times[size_t(self) * request.repeat + turn] = rank.run();
+          const auto wrong = rank.compare(expected[turn]);
+          if (!wrong || reports[self].wrong) continue;
+          reports[self].wrong = true;
+          std::snprintf(reports[self].what, sizeof reports[self].what, "run %u: %s", turn + 1,
+                        wrong->c_str());
+        }
+        reports[self].finished = true;
+        world.barrier();  // nobody leaves while others still read its memory
+      });
+  SizeResult& result = outcome.sizes.emplace_back();
+  result.finished = true;
+  result.times_us.assign(request.repeat, 0);
+  for (uint32_t rank = 0; rank < request.ranks; ++rank) {
+    result.finished = result.finished && reports[rank].finished;
+    if (reports[rank].wrong && !result.wrong) result.wrong = reports[rank].what;
+    for (unsigned turn = 0; turn < request.repeat; ++turn)
+      result.times_us[turn] = std::max(result.times_us[turn], times[size_t(rank) * request.repeat + turn]);
+  }
+  return outcome;
+}
+
+}  // namespace chorale::tools
