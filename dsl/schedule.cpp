@@ -9,12 +9,14 @@ namespace chorale::dsl {
 
 class ScheduleRecording {
  public:
-  explicit ScheduleRecording(ScheduleOptions options) : name(std::move(options.name)) {
+  explicit ScheduleRecording(ScheduleOptions options)
+      : name(std::move(options.name)), lowering(options.lowering) {
     s.ranks = std::move(options.ranks);
     s.pool = s.exprs.constant(options.pool);
   }
 
   std::string name;
+  host::Lowering lowering;
   host::Schedule s;
   std::vector<std::vector<host::Op>*> open = {&s.body};
   Diagnostics findings;
@@ -87,6 +89,19 @@ class ScheduleRecording {
     return op;
   }
   host::Op& op(host::OpKind kind, const Lane& lane, Here at) { return op(kind, lane.lane_, at); }
+
+  /// An operation of the layout form.
+  host::Op& compute(std::string_view function, const Tensor& out, const std::vector<Tensor>& in, Here at) {
+    if (open.size() > 1)
+      find(at, say("'", function, "' is of whole tensors, and cannot be in a loop or condition"));
+    host::Op& op = s.layout.emplace_back();
+    op.kind = host::OpKind::compute;
+    op.name = function;
+    op.writes = {raw(out)};
+    for (const Tensor& one : in) op.reads.push_back(raw(one));
+    op.at = place(at);
+    return op;
+  }
 
   void within(std::vector<host::Op>& body, const std::function<void()>& record) {
     open.push_back(&body);
@@ -292,14 +307,36 @@ void Schedule::when(Index condition, const std::function<void()>& then,
   recording_->open.back()->push_back(std::move(op));
 }
 
+void Schedule::set(const Tensor& out, const Tensor& in, Here at) {
+  recording_->compute("set", out, {in}, at);
+}
+void Schedule::matmul(const Tensor& out, const Tensor& a, const Tensor& b, Here at) {
+  recording_->compute("matmul", out, {a, b}, at);
+}
+void Schedule::linear(const Tensor& out, const Tensor& in, const Tensor& weight, Here at) {
+  recording_->compute("linear", out, {in, weight}, at);
+}
+void Schedule::linear(const Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& bias,
+                      Here at) {
+  recording_->compute("linear", out, {in, weight, bias}, at);
+}
+void Schedule::add(const Tensor& out, const Tensor& a, const Tensor& b, Here at) {
+  recording_->compute("add", out, {a, b}, at);
+}
+void Schedule::sum(const Tensor& out, const Tensor& in, uint8_t axis, Here at) {
+  recording_->compute("sum", out, {in}, at).attributes["axis"] = recording_->s.exprs.constant(axis);
+}
+
 Schedule::operator Program() const {
   Plan plan;
   plan.name = recording_->name;
   plan.collective = "custom";
   const auto schedule = std::make_shared<host::Schedule>(recording_->s);
+  Diagnostics findings = recording_->findings;
+  host::lower(*schedule, recording_->lowering, findings);
   host::place(*schedule);
   plan.extension.host = schedule;
-  return Program(std::move(plan), recording_->findings);
+  return Program(std::move(plan), std::move(findings));
 }
 
 }  // namespace chorale::dsl

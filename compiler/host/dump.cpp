@@ -170,7 +170,10 @@ class Dump {
       }
       case OpKind::call:
       case OpKind::compute: {
-        const std::string to = views(op.writes);
+        // A temporary of a layout has no other place to say what it is.
+        const bool whole = op.kind == OpKind::compute && op.writes.size() == 1 &&
+                           s_.tensors[op.writes[0].tensor].role == Role::temp;
+        const std::string to = whole ? shape(s_.tensors[op.writes[0].tensor]) : views(op.writes);
         std::string from = views(op.reads);
         for (const auto& [key, value] : op.attributes)
           from += fmt::format("{}{}={}", from.empty() ? "" : ", ", key, expr(value));

@@ -59,6 +59,54 @@ TEST(Schedules, TheDumpReadsLikeTheOriginal) {
 )");
 }
 
+std::string lowered(const char* name, const Parameters::Settings& settings) {
+  const Compiled compiled = build(name, settings).compile();
+  EXPECT_EQ(render(compiled.plan, compiled.diagnostics), "");
+  return host::dump("it", *compiled.plan.extension.host);
+}
+
+/// Behind the first line, which says how it was made.
+std::string statements(const std::string& dump) { return dump.substr(dump.find('\n')); }
+
+TEST(Schedules, TheLayoutOfAnAllgatherBecomesWhatOneWritesByHand) {
+  EXPECT_EQ(statements(lowered("allgather_layout", {})), statements(lowered("allgather_p2p", {})));
+}
+
+/// The seed's second program: a reshard in front, and then the same top level.
+TEST(Schedules, TheLayoutOfAProductReadsLikeTheOriginal) {
+  EXPECT_EQ(
+      lowered("ag_matmul_layout", {{"order", "linear"}, {"style", "pool"}}),
+      R"(%HostProgram it { ranks=D lanes=4 form=p2p order=linear style=pool } (A f32[@rank D, ( M / D ), K], B f32[K, N]) -> (C f32[@lane D, ( M / D ), N]) :
+  C = Alloc(space=local, bytes=( ( ( D * ( M / D ) ) * N ) * 4 ), zero=false)
+  %main = CurrentLane()
+  A_gathered f32[@lane D, ( M / D ), K] = Alloc(space=window, bytes=( ( ( D * ( M / D ) ) * K ) * 4 ), zero=false)
+  FOR i in [0, D):
+    SetLane(pool[( i % L )])
+    After(%main)
+  FOR i in [0, D):
+    IF ( i == rank ):
+      SetLane(pool[( i % L )])
+      A_gathered.i = Select(A_gathered, axis=0, index=i)
+      A.0 = Select(A, axis=0, index=0)
+      A_gathered.i = Copy(A.0)
+    ELSE:
+      SetLane(pool[( i % L )])
+      A_gathered.i = Select(A_gathered, axis=0, index=i)
+      GroupBegin
+        Recv #1 (dst=A_gathered.i, peer=i, via=automatic)
+        Send #2 (src=A, peer=i, via=automatic)
+      GroupEnd #3
+      Wait(#3)
+    SetLane(pool[( i % L )])
+    C.i = Select(C, axis=0, index=i)
+    A_gathered.i = Select(A_gathered, axis=0, index=i)
+    C.i = Call matmul(A_gathered.i, B)
+    SetLane(%main)
+    After(pool[( i % L )])
+} // %HostProgram
+)");
+}
+
 TEST(Schedules, OneRankWithItsFlags) {
   const Plan plan = build("ag_matmul_p2p").compile().plan;
   Diagnostics findings;

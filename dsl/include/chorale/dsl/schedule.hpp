@@ -34,9 +34,16 @@
 
 #include "chorale/dsl/common.hpp"
 #include "chorale/dsl/program.hpp"
+#include "chorale/host/lower.hpp"
 #include "chorale/host/schedule.hpp"
 
 namespace chorale::dsl {
+
+using host::Form;
+using host::LaneStyle;
+using host::Lowering;
+using host::Order;
+using host::Reshard;
 
 class Schedule;
 class ScheduleRecording;
@@ -187,7 +194,14 @@ struct ScheduleOptions {
   std::string name = {};             ///< not empty
   std::vector<uint32_t> ranks = {};  ///< for so many it is checked
   int64_t pool = 0;                  ///< pool lanes
+  host::Lowering lowering = {};      ///< what the compiler makes of the layout form
 };
+
+class Parameters;
+
+/// What the compiler makes of a layout, as parameters of the program: order, form, style, reshard, via.
+/// \throws std::invalid_argument for a word that is none of theirs
+Lowering lowering(Parameters&, Lowering defaults = {});
 
 class Schedule {
  public:
@@ -219,6 +233,21 @@ class Schedule {
             Here at = Here::current());
   void when(Index condition, const std::function<void()>& then, const std::function<void()>& otherwise = {},
             Here at = Here::current());
+
+  // The layout form: what is computed of whole tensors. The compiler cuts it into slices along the axes over
+  // lanes, brings what is over other ranks, and makes the lanes.
+
+  /// The same elements, spread in another way.
+  void set(const Tensor& out, const Tensor& in, Here at = Here::current());
+  /// [.., m, n] of [.., m, k] and [.., k, n] or [k, n]. The axes in front of the matrices are those of `out`.
+  void matmul(const Tensor& out, const Tensor& a, const Tensor& b, Here at = Here::current());
+  /// [.., m, n] of [.., m, k], the weight [n, k], and a bias [n].
+  void linear(const Tensor& out, const Tensor& in, const Tensor& weight, Here at = Here::current());
+  void linear(const Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& bias,
+              Here at = Here::current());
+  void add(const Tensor& out, const Tensor& a, const Tensor& b, Here at = Here::current());
+  /// Over an axis of `in`, which `out` does not have.
+  void sum(const Tensor& out, const Tensor& in, uint8_t axis, Here at = Here::current());
 
   /// The plan of a schedule; its checks run when it is compiled.
   operator Program() const;

@@ -1,0 +1,186 @@
+// The lanes, loops and transfers of a layout.
+
+#include "chorale/host/lower.hpp"
+
+#include <fmt/format.h>
+
+#include "compiler/host/report.hpp"
+#include "layout.hpp"
+#include "regions.hpp"
+#include "turn.hpp"
+
+namespace chorale::host {
+namespace {
+
+class Lowerer {
+ public:
+  Lowerer(Schedule& schedule, const Lowering& options, Diagnostics& findings)
+      : s_(schedule), options_(options), out_(findings), maker_(schedule) {}
+
+  void all() {
+    check_layout(s_, out_);
+    if (options_.style != LaneStyle::split && s_.pool == Expr{})
+      report(out_, s_, "tags", s_.layout[0].at,
+             fmt::format("the lane style {} is of pool lanes, but the schedule has none",
+                         lane_style_names[size_t(options_.style)]),
+             "give it some, as in .pool = 4, or use the style split");
+    if (!out_.empty()) return;
+    std::vector<Item> items = reshard(s_, options_, out_);
+    if (!out_.empty()) return;
+    s_.layout.clear();
+    for (const Item& item : items) s_.layout.push_back(item.op);
+    s_.body.clear();
+    s_.lanes.clear();
+    if (options_.style == LaneStyle::split) s_.pool = Expr{};  // lanes that nobody uses are made, too
+    for (uint32_t k = 0; k < s_.tensors.size(); ++k) {
+      if (s_.tensors[k].role != Role::temp) continue;
+      Op& op = s_.body.emplace_back();
+      op.kind = OpKind::alloc;
+      op.writes = {{k, {}}};
+      op.at = s_.tensors[k].at;
+    }
+    for (const Region& region : regions(std::move(items))) region.loops ? loop(region) : alone(region);
+    s_.made_with = {{"form", std::string(form_names[size_t(options_.form)])},
+                    {"order", std::string(order_names[size_t(options_.order.value_or(Order::rotated))])},
+                    {"style", std::string(lane_style_names[size_t(options_.style)])}};
+    if (options_.reshard != Reshard::before)
+      s_.made_with["reshard"] = reshard_names[size_t(options_.reshard)];
+    if (options_.via != Mover::automatic) s_.made_with["via"] = mover_names[size_t(options_.via)];
+  }
+
+ private:
+  /// Without slices there is nothing to overlap.
+  void alone(const Region& region) {
+    for (const Item* item : region.items()) maker_.item(s_.body, *item, {}, Lane{}, {});
+  }
+
+  Lane named(std::string_view name) {
+    uint32_t position = 0;
+    while (position < s_.lanes.size() && s_.lanes[position] != name) ++position;
+    if (position == s_.lanes.size()) s_.lanes.emplace_back(name);
+    return {.kind = Lane::Kind::named, .index = {}, .name = position};
+  }
+
+  Order order_of(const Region& region) {
+    const Order wanted = options_.order.value_or(Order::rotated);
+    for (const Item* item : region.items()) {
+      const bool together = item->action == Action::collective ||
+                            (item->action == Action::gather && gathers_by_broadcast(options_.form));
+      if (together && options_.order && wanted != Order::linear)
+        report(
+            out_, s_, "tags", item->op.at,
+            fmt::format("in a turn all ranks take part in one {}, so their slices cannot be in the order {}",
+                        item->action == Action::gather ? "broadcast" : item->collective,
+                        order_names[size_t(wanted)]),
+            "use the order linear, or the form p2p");
+      if (together) return Order::linear;
+      if (item->action == Action::exchange && wanted == Order::ring)
+        report(out_, s_, "tags", item->op.at,
+               "around a ring slices are handed on, but here each goes to one rank alone",
+               "use the order rotated or linear");
+    }
+    const bool travels = region.has(Action::gather) || region.has(Action::exchange);
+    return travels ? wanted : Order::linear;
+  }
+
+  void loop(const Region& region) {
+    const Slices slices(s_.exprs, order_of(region), !region.leaving.empty(), region.turns);
+    options_.style == LaneStyle::split ? split(region, slices) : pool(region, slices);
+  }
+
+  Op& add(std::vector<Op>& body, OpKind kind, Lane lane, std::vector<Lane> others, uint32_t at) {
+    Op& op = body.emplace_back();
+    op.kind = kind;
+    op.lane = lane;
+    op.lanes = std::move(others);
+    op.at = at;
+    return op;
+  }
+  Op turns(const Region& region) {
+    Op op;
+    op.kind = OpKind::for_;
+    op.at = region.at;
+    op.name = loop_variable;
+    op.lo = s_.exprs.constant(0);
+    op.hi = region.turns;
+    return op;
+  }
+
+  /// One lane transfers in order, the other computes.
+  void split(const Region& region, const Slices& slices) {
+    std::vector<Lane> lanes;
+    const bool transfers = !region.arriving.empty() || !region.leaving.empty();
+    const Lane comm = transfers ? named("comm") : Lane{},
+               comp = region.computing.empty() ? Lane{} : named("comp");
+    if (transfers) lanes.push_back(comm);
+    if (!region.computing.empty()) lanes.push_back(comp);
+    add(s_.body, OpKind::fork, {}, lanes, region.at);
+    Op turn = turns(region);
+    for (const Item& item : region.arriving) maker_.item(turn.body, item, slices, comm, options_);
+    if (!region.arriving.empty() && !region.computing.empty())
+      add(turn.body, OpKind::after, comp, {comm}, region.computing[0].op.at);
+    for (const Item& item : region.computing) maker_.item(turn.body, item, slices, comp, options_);
+    if (!region.leaving.empty() && !region.computing.empty())
+      add(turn.body, OpKind::after, comm, {comp}, region.leaving[0].op.at);
+    for (const Item& item : region.leaving) maker_.item(turn.body, item, slices, comm, options_);
+    s_.body.push_back(std::move(turn));
+    add(s_.body, OpKind::join, {}, lanes, region.at);
+  }
+
+  /// Turn i is on pool lane i % lanes. The fork is a loop of its own: with fork and join in one body each
+  /// turn would wait for the one before it.
+  void pool(const Region& region, const Slices& slices) {
+    Exprs& exprs = s_.exprs;
+    const Expr turn_index = exprs.symbol(loop_variable), lanes = exprs.symbol("lanes"),
+               one = exprs.constant(1);
+    const auto lane_of = [&](Expr turn) {
+      return Lane{.kind = Lane::Kind::pool, .index = exprs.binary(ExprKind::mod, turn, lanes), .name = 0};
+    };
+    const Lane lane = lane_of(turn_index);
+    Op forks = turns(region);
+    add(forks.body, OpKind::after, lane, {Lane{}}, region.at);
+    s_.body.push_back(std::move(forks));
+
+    // In a ring a turn sends what the one before it has received.
+    const bool in_order = options_.style == LaneStyle::chained || slices.order == Order::ring;
+    Op turn = turns(region);
+    const auto when = [&](Expr condition, Lane waits, Lane on, uint32_t at) {
+      Op op;
+      op.kind = OpKind::if_;
+      op.at = at;
+      op.value = condition;
+      add(op.body, OpKind::after, waits, {on}, at);
+      turn.body.push_back(std::move(op));
+    };
+    for (const Item& item : region.arriving) maker_.item(turn.body, item, slices, lane, options_);
+    // Enqueued in front of the compute, so that the next turn's transfers do not wait for that.
+    if (in_order && !region.arriving.empty()) {
+      const Expr next = exprs.binary(ExprKind::add, turn_index, one);
+      when(exprs.binary(ExprKind::less, next, region.turns), lane_of(next), lane,
+           region.arriving.back().op.at);
+    }
+    for (const Item& item : region.computing) maker_.item(turn.body, item, slices, lane, options_);
+    if (in_order && !region.leaving.empty()) {
+      const Expr last = exprs.binary(ExprKind::sub, turn_index, one);
+      when(exprs.binary(ExprKind::less, exprs.constant(0), turn_index), lane, lane_of(last),
+           region.leaving[0].op.at);
+    }
+    for (const Item& item : region.leaving) maker_.item(turn.body, item, slices, lane, options_);
+    add(turn.body, OpKind::after, {}, {lane}, region.at);
+    s_.body.push_back(std::move(turn));
+  }
+
+  Schedule& s_;
+  const Lowering& options_;
+  Diagnostics& out_;
+  TurnMaker maker_;
+};
+
+}  // namespace
+
+void lower(Schedule& schedule, const Lowering& options, Diagnostics& findings) {
+  if (schedule.layout.empty()) return;
+  Lowerer(schedule, options, findings).all();
+}
+
+}  // namespace chorale::host

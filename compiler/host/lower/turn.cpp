@@ -1,0 +1,170 @@
+#include "turn.hpp"
+
+namespace chorale::host {
+
+Slices::Slices(Exprs& exprs, Order order, bool own_last, Expr turns)
+    : order(order), turn(exprs.symbol(loop_variable)) {
+  const Expr rank = exprs.symbol("rank"), ranks = exprs.symbol("ranks"), one = exprs.constant(1);
+  const auto around = [&](ExprKind kind, Expr left, Expr right) {
+    return exprs.binary(ExprKind::mod, exprs.binary(kind, left, right), ranks);
+  };
+  const auto plus_one = [&](Expr expr) { return exprs.binary(ExprKind::add, expr, one); };
+  if (order == Order::linear) {
+    here = back = turn;
+    is_own = exprs.binary(ExprKind::equal, turn, rank);
+    return;
+  }
+  if (order == Order::ring) {
+    here = around(ExprKind::sub, rank, turn);
+    handed_on = around(ExprKind::sub, plus_one(rank), turn);
+  } else {
+    const Expr distance = own_last ? plus_one(turn) : turn;
+    here = around(ExprKind::add, rank, distance);
+    back = around(ExprKind::sub, rank, distance);
+  }
+  is_own = own_last ? exprs.binary(ExprKind::equal, plus_one(turn), turns)
+                    : exprs.binary(ExprKind::equal, turn, exprs.constant(0));
+}
+
+/// What a turn uses of a tensor. `axes`: by axis of it, that of the result.
+View TurnMaker::part(const Item& item, const View& whole, const std::vector<int>& axes, int sliced,
+                     Expr slice) const {
+  const Tensor &tensor = s_.tensors[whole.tensor], &result = s_.tensors[item.op.writes[0].tensor];
+  Exprs& exprs = s_.exprs;
+  View view = whole;
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
+    const int there = axes[axis];
+    const bool one = is_one(s_, tensor.axes[axis].extent);
+    Expr index = exprs.constant(0);
+    if (tensor.axes[axis].tag != Tag::ranks) {
+      if (int(axis) == sliced) {
+        if (!one) index = slice;
+      } else if (there == no_axis || item.action != Action::compute) {
+        continue;
+      } else if (result.axes[size_t(there)].tag == Tag::ranks) {
+        if (!one) index = exprs.symbol("rank");
+      } else if (!one || is_one(s_, result.axes[size_t(there)].extent) || !is_product(item.op) ||
+                 is_matrix_axis(s_, item.op, there)) {
+        continue;
+      }
+    }
+    Select select{.axis = uint8_t(axis), .lo = index, .len = {}};
+    // A product is one of matrices also if they have one row.
+    if (there != no_axis && is_matrix_axis(s_, item.op, there)) select.len = exprs.constant(1);
+    view.selects.push_back(select);
+  }
+  return view;
+}
+
+View TurnMaker::result(const Item& item, Expr slice) const {
+  std::vector<int> axes;
+  for (size_t axis = 0; axis < s_.tensors[item.op.writes[0].tensor].axes.size(); ++axis)
+    axes.push_back(int(axis));
+  return part(item, item.op.writes[0], axes, item.sliced, slice);
+}
+
+View TurnMaker::operand(const Item& item, size_t k, Expr slice) const {
+  return part(item, item.op.reads[k], item.axes[k], item.sliced_of_operand[k], slice);
+}
+
+Op& TurnMaker::add(std::vector<Op>& body, OpKind kind, const Item& item, Lane lane) {
+  Op& op = body.emplace_back();
+  op.kind = kind;
+  op.lane = lane;
+  op.at = item.op.at;
+  return op;
+}
+
+void TurnMaker::item(std::vector<Op>& body, const Item& item, const Slices& slices, Lane lane,
+                     const Lowering& options) {
+  switch (item.action) {
+    case Action::compute:
+      return compute(body, item, slices, lane);
+    case Action::gather:
+      if (gathers_by_broadcast(options.form))
+        return collective(body, item, "broadcast", result(item, slices.here), operand(item, 0, {}),
+                          slices.turn, lane);
+      return gather(body, item, slices, lane, options);
+    case Action::exchange:
+      return exchange(body, item, slices, lane, options);
+    case Action::collective:
+      return collective(body, item, item.collective, result(item, slices.here), operand(item, 0, slices.here),
+                        item.collective == "reduce" ? slices.turn : Expr{}, lane);
+  }
+}
+
+void TurnMaker::compute(std::vector<Op>& body, const Item& item, const Slices& slices, Lane lane) {
+  const bool is_set = item.op.name == "set";
+  Op op = item.op;
+  op.kind = is_set ? OpKind::copy : OpKind::call;
+  op.lane = lane;
+  op.writes = {result(item, slices.here)};
+  for (size_t k = 0; k < op.reads.size(); ++k) op.reads[k] = operand(item, k, slices.here);
+  if (op.name == "sum") {
+    // Axes that are selected away do not count for what is called.
+    const int64_t axis = evaluate(s_.exprs, op.attributes["axis"], {}).value;
+    int64_t gone = 0;
+    for (const Select& select : op.reads[0].selects) gone += select.axis < axis && !select.len;
+    op.attributes["axis"] = s_.exprs.constant(axis - gone);
+  }
+  if (is_set) op.name.clear();
+  body.push_back(std::move(op));
+}
+
+/// The slice that is this rank's own has to be copied, the others travel.
+void TurnMaker::pairwise(std::vector<Op>& body, const Item& item, const Slices& slices, Lane lane, Op own,
+                         std::vector<Transfer> transfers) {
+  Op op;
+  op.kind = OpKind::if_;
+  op.at = item.op.at;
+  op.value = slices.is_own;
+  own.kind = OpKind::copy;
+  own.lane = lane;
+  own.at = item.op.at;
+  op.body.push_back(std::move(own));
+  Op& group = add(op.orelse, OpKind::group, item, lane);
+  group.token = ++tokens_;
+  group.transfers = std::move(transfers);
+  add(op.orelse, OpKind::wait, item, lane).token = tokens_;
+  body.push_back(std::move(op));
+}
+
+void TurnMaker::gather(std::vector<Op>& body, const Item& item, const Slices& slices, Lane lane,
+                       const Lowering& options) {
+  Exprs& exprs = s_.exprs;
+  Op own;
+  own.writes = {result(item, slices.here)};
+  own.reads = {operand(item, 0, {})};
+  Transfer recv{false, own.writes[0], slices.here, 0, options.via, item.op.at};
+  Transfer send{true, item.op.reads[0], slices.back, 0, options.via, item.op.at};
+  if (slices.order == Order::ring) {
+    const Expr rank = exprs.symbol("rank"), ranks = exprs.symbol("ranks"), one = exprs.constant(1);
+    recv.peer = exprs.binary(ExprKind::mod, exprs.binary(ExprKind::sub, rank, one), ranks);
+    send.peer = exprs.binary(ExprKind::mod, exprs.binary(ExprKind::add, rank, one), ranks);
+    send.view = result(item, slices.handed_on);
+  }
+  pairwise(body, item, slices, lane, std::move(own), {recv, send});
+}
+
+void TurnMaker::exchange(std::vector<Op>& body, const Item& item, const Slices& slices, Lane lane,
+                         const Lowering& options) {
+  const Transfer recv{false, result(item, slices.back), slices.back, 0, options.via, item.op.at};
+  const Transfer send{true, operand(item, 0, slices.here), slices.here, 0, options.via, item.op.at};
+  Op own;
+  own.writes = {recv.view};  // in this turn both slices are the rank's
+  own.reads = {send.view};
+  pairwise(body, item, slices, lane, std::move(own), {recv, send});
+}
+
+void TurnMaker::collective(std::vector<Op>& body, const Item& item, std::string_view kind, View dst, View src,
+                           Expr root, Lane lane) {
+  Op& op = add(body, OpKind::collective, item, lane);
+  op.token = ++tokens_;
+  op.name = kind;
+  op.writes = {std::move(dst)};
+  op.reads = {std::move(src)};
+  op.peer = root;
+  add(body, OpKind::wait, item, lane).token = tokens_;
+}
+
+}  // namespace chorale::host

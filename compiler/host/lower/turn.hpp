@@ -1,0 +1,50 @@
+#pragma once
+/// \file
+/// What the operations of a layout are in one turn of their loop.
+
+#include "layout.hpp"
+
+namespace chorale::host {
+
+inline constexpr std::string_view loop_variable = "i";
+
+inline bool gathers_by_broadcast(Form form) { return form == Form::broadcast || form == Form::collective; }
+
+/// Which slice is whose in a turn.
+class Slices {
+ public:
+  Slices() = default;
+  /// \param own_last  what a rank keeps comes in the last turn, since the others' has to travel
+  Slices(Exprs&, Order, bool own_last, Expr turns);
+
+  Order order = Order::linear;
+  Expr turn;
+  Expr here;       ///< of a gather: what comes; of an exchange: what goes
+  Expr back;       ///< of an exchange: what comes; of a gather: who asks for mine
+  Expr is_own;     ///< whether `here` is this rank's
+  Expr handed_on;  ///< of a ring: what came in the turn before
+};
+
+/// Makes operations of items.
+class TurnMaker {
+ public:
+  explicit TurnMaker(Schedule& schedule) : s_(schedule) {}
+  void item(std::vector<Op>& body, const Item&, const Slices&, Lane, const Lowering&);
+
+ private:
+  View part(const Item&, const View&, const std::vector<int>& axes, int sliced, Expr slice) const;
+  View result(const Item&, Expr slice) const;
+  View operand(const Item&, size_t k, Expr slice) const;
+  Op& add(std::vector<Op>& body, OpKind, const Item&, Lane);
+  void compute(std::vector<Op>& body, const Item&, const Slices&, Lane);
+  void gather(std::vector<Op>& body, const Item&, const Slices&, Lane, const Lowering&);
+  void exchange(std::vector<Op>& body, const Item&, const Slices&, Lane, const Lowering&);
+  void pairwise(std::vector<Op>& body, const Item&, const Slices&, Lane, Op own, std::vector<Transfer>);
+  void collective(std::vector<Op>& body, const Item&, std::string_view kind, View dst, View src, Expr root,
+                  Lane);
+
+  Schedule& s_;
+  uint32_t tokens_ = 0;
+};
+
+}  // namespace chorale::host

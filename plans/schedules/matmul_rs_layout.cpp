@@ -1,0 +1,27 @@
+// The product and reduce-scatter of matmul_rs as a layout: a rank has a part of K, and needs a slice of the
+// rows of C. Of each slice of rows it multiplies its part; the sum over the parts is over the ranks.
+
+#include <chorale/dsl.hpp>
+
+namespace {
+using namespace chorale::dsl;
+
+CHORALE_PROGRAM(matmul_rs_layout, Parameters& with) {
+  with.summary("Matrix product and reduce-scatter, as a layout.");
+  Schedule schedule({.name = "matmul_rs_layout",
+                     .ranks = {1, 2, 3, 4, 8},
+                     .pool = with("lanes", int64_t(4), "lanes of the pool", {.min = 1, .max = 64}),
+                     .lowering = lowering(with)});
+  const Index ranks = schedule.ranks();
+  const Index m = schedule.param("M", 960), k = schedule.param("K", 96), n = schedule.param("N", 32);
+  const chorale::DType f32 = chorale::DType::f32;
+  const Tensor a = schedule.input("A", f32, {over_ranks(ranks), ranks, m / ranks, k / ranks});
+  const Tensor b = schedule.input("B", f32, {over_ranks(ranks), 1, k / ranks, n});
+  const Tensor parts = schedule.temporary("P", f32, {over_ranks(ranks), over_lanes(ranks), m / ranks, n});
+  const Tensor c = schedule.output("C", f32, {over_ranks(ranks), m / ranks, n});
+  schedule.matmul(parts, a, b);
+  schedule.sum(c, parts, 0);
+  return schedule;
+}
+
+}  // namespace
