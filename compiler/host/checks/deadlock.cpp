@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "checks.hpp"
 #include "compiler/host/report.hpp"
 #include "execution.hpp"
@@ -51,6 +53,18 @@ bool ends(const Schedule& schedule, const Concrete& made, Queues queues, const c
   return false;
 }
 
+/// Whether every transfer says that a copy engine moves it.
+bool only_copy_engines(const std::vector<Op>& ops) {
+  return std::all_of(ops.begin(), ops.end(), [](const Op& op) {
+    const auto by_engine = [](const Transfer& one) {
+      return one.mover == Mover::ce_put || one.mover == Mover::ce_get;
+    };
+    return op.kind != OpKind::collective &&
+           std::all_of(op.transfers.begin(), op.transfers.end(), by_engine) && only_copy_engines(op.body) &&
+           only_copy_engines(op.orelse);
+  });
+}
+
 }  // namespace
 
 void check_deadlock(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
@@ -58,9 +72,11 @@ void check_deadlock(const Schedule& schedule, const Concrete& made, Diagnostics&
   ends(schedule, expand_movers(made), Queues::by_lane, "deadlock", " with its movers", out);
 }
 
+/// A rendezvous would hold up everything in its queue, but an author who asks for a copy engine has none.
 void check_one_queue(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
   const char* const how = " if all lanes of a rank are one queue, which CUDA may make of them";
-  if (!ends(schedule, made, Queues::one_each, "one_queue", how, out)) return;
+  if (!only_copy_engines(schedule.body) && !ends(schedule, made, Queues::one_each, "one_queue", how, out))
+    return;
   ends(schedule, expand_movers(made), Queues::one_each, "one_queue", how, out);
 }
 

@@ -52,6 +52,12 @@ TEST(HostChecks, MistakesAreFound) {
            R"(},{"op":"post","lane":"b","flag":"ready","peer":)" + peer +
            R"(},{"op":"join","lanes":["a","b"]})",
        "never ends if all lanes of a rank are one queue, which CUDA may make of them [one_queue]"},
+      // a receive that is begun ahead: with a kernel as its mover it would hold up the queue
+      {R"({"op":"fork","lanes":["a","b"]},
+          {"op":"group","lane":"a","token":1,"do":[{"op":"recv","dst":["y"],"peer":)" +
+           peer + R"(}]},{"op":"send","lane":"b","src":["x"],"peer":)" + peer +
+           R"(},{"op":"wait","lane":"a","token":1},{"op":"join","lanes":["a","b"]})",
+       "the receive from rank 1 on rank 0 never ends if all lanes of a rank are one queue"},
       // a counter flag recorded in a graph
       {R"({"op":"post","flag":"turn","peer":)" + peer + R"(},{"op":"take","flag":"turn","peer":)" + peer +
            "}",
@@ -59,7 +65,8 @@ TEST(HostChecks, MistakesAreFound) {
       {R"({"op":"post","flag":"ready","peer":)" + peer + "}", "more often than it is taken"},
       {R"({"op":"post","flag":"ready","peer":)" + peer + R"(},{"op":"take","flag":"ready","peer":)" + peer +
            "}",
-       "ready[0] is posted on rank 0 while it may still be set by the run before: one of the two posts is lost [replay]"},
+       "ready[0] is posted on rank 0 while it may still be set by the run before: one of the two posts is "
+       "lost [replay]"},
       // races
       {R"({"op":"fork","lanes":["a","b"]},{"op":"fill","lane":"a","dst":["t"],"value":1},
           {"op":"copy","lane":"b","dst":["y"],"src":["t"]},{"op":"join","lanes":["a","b"]})",

@@ -1,0 +1,207 @@
+// Matrix products that overlap with transfers, beside the same thing one after the other by NCCL and cuBLAS,
+// on several GPUs, in one run. See ../README.md.
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "bench/overlap/workloads.hpp"
+#include "tools/bench/machine.hpp"
+#include "tools/command.hpp"
+
+namespace chorale::overlap {
+namespace {
+
+struct Options {
+  int ranks = 2;
+  std::string only, form, json;
+  std::vector<size_t> shapes;
+  Timing timing;
+  bool eager = false;
+  tools::Facts machine;
+};
+
+/// One kind of workload, and what it is to reach.
+struct Kind {
+  const char* name;
+  std::unique_ptr<Judged> (*make)(World&, tools::Nccl*, Shape, const std::string&);
+  std::vector<Shape> shapes;
+  double least_of_ideal;  ///< of the first `held` shapes
+  double least_speedup;
+  size_t held;
+};
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all = {{"all-gather and product",
+                                         allgather_then_matmul,
+                                         {{32768, 32768, 1024},
+                                          {8192, 8192, 8192},
+                                          {16384, 8192, 3584},
+                                          {8192, 8192, 3584},
+                                          {4096, 8192, 3584}},
+                                         0.90,
+                                         0,
+                                         3},
+                                        {"product and reduce-scatter",
+                                         matmul_then_reduce_scatter,
+                                         {{8192, 28672, 8192}, {32768, 28672, 8192}},
+                                         0,
+                                         1.25,
+                                         2}};
+  return all;
+}
+
+void print(const Kind& kind, Shape shape, const Judgement& all, int ranks) {
+  fmt::print(
+      "\n{}, {}, bf16, {} GPUs\n\n| | ms | of ideal | of bound | beside serial |\n| --- | --- | --- | --- | "
+      "--- |\n",
+      kind.name, shape.text(), ranks);
+  const auto row = [&](const std::string& name, std::optional<double> ms) {
+    if (!ms || *ms <= 0) return;
+    fmt::print("| {} | {:.3f} | {:.2f} | {:.2f} | {} |\n", name, *ms, all.ideal() / *ms,
+               all.bound(ranks) / *ms, all.serial ? fmt::format("{:.2f}", *all.serial / *ms) : "-");
+  };
+  row("product alone", all.product);
+  row("NCCL alone", all.collective);
+  row("NCCL and cuBLAS, one after the other", all.serial);
+  row("ideal: the larger of the two alone", all.ideal());
+  row("transfers alone, by copy engines", all.transfers);
+  row("products of the slices alone", all.slices);
+  row("sum alone", all.sum);
+  row("bound: max((D-1)x + g, D g), and the sum", all.bound(ranks));
+  for (const Candidate& form : all.forms) row(form.name, form.ms);
+  std::fflush(stdout);
+}
+
+nlohmann::ordered_json json_of(const Kind& kind, Shape shape, const Judgement& all, int ranks) {
+  nlohmann::ordered_json one = {{"workload", kind.name}, {"ranks", ranks}, {"M", shape.m},
+                                {"K", shape.k},          {"N", shape.n},   {"dtype", "bf16"}};
+  one["ms"] = {{"product", all.product}, {"transfers", all.transfers}, {"slices", all.slices},
+               {"sum", all.sum},         {"ideal", all.ideal()},       {"bound", all.bound(ranks)}};
+  if (all.collective) one["ms"]["nccl"] = *all.collective;
+  if (all.serial) one["ms"]["serial"] = *all.serial;
+  one["forms"] = nlohmann::ordered_json::array();
+  for (const Candidate& form : all.forms) {
+    nlohmann::ordered_json row = {{"name", form.name},
+                                  {"ms", form.ms},
+                                  {"of_ideal", all.ideal() / form.ms},
+                                  {"of_bound", all.bound(ranks) / form.ms}};
+    if (all.serial) row["beside_serial"] = *all.serial / form.ms;
+    one["forms"].push_back(std::move(row));
+  }
+  return one;
+}
+
+bool met(const Kind& kind, size_t which, const Judgement& all) {
+  if (which >= kind.held) return true;
+  if (all.forms.empty() || !all.serial) return false;
+  const double best = all.forms[0].ms;
+  return all.ideal() / best >= kind.least_of_ideal && *all.serial / best >= kind.least_speedup;
+}
+
+int run_rank(const Options& options, int rank, const std::string& address) {
+  check(cudaSetDevice(rank), "cudaSetDevice");
+  World world = World::join(address, rank, options.ranks, {.timeout = std::chrono::seconds(30)});
+  try {
+    std::string why;
+    const auto nccl = tools::Nccl::join(world, why);
+    nlohmann::ordered_json report;
+    if (rank == 0) {
+      const std::string peer = nccl ? "NCCL " + nccl->version() : "without NCCL: " + why;
+      for (const auto& [name, value] : options.machine) report["machine"][name] = value;
+      report["machine"]["peer"] = peer;
+      report["timing"] = {{"calls", options.timing.calls},
+                          {"rounds", options.timing.rounds},
+                          {"graphs", options.timing.graphs}};
+      fmt::print("{} calls {}, the slowest rank, the median of {} rounds in turns; {}\n",
+                 options.timing.calls, options.timing.graphs ? "in a CUDA graph" : "one by one",
+                 options.timing.rounds, peer);
+    }
+    bool all_met = true;
+    for (const Kind& kind : kinds()) {
+      if (std::string(kind.name).find(options.only) == std::string::npos) continue;
+      for (size_t which = 0; which < kind.shapes.size(); ++which) {
+        const auto& shapes = options.shapes;
+        if (!shapes.empty() && std::find(shapes.begin(), shapes.end(), which) == shapes.end()) continue;
+        const Shape shape = kind.shapes[which];
+        const auto workload = kind.make(world, nccl.get(), shape, options.form);
+        Bench(world, options.timing).run(*workload);
+        const Judgement judgement = workload->judgement();
+        all_met &= met(kind, which, judgement);
+        world.barrier();  // nobody frees what a peer still uses
+        if (rank != 0) continue;
+        print(kind, shape, judgement, options.ranks);
+        report["results"].push_back(json_of(kind, shape, judgement, options.ranks));
+        if (!options.json.empty()) std::ofstream(options.json) << report.dump(2) << '\n';
+      }
+    }
+    world.barrier();
+    return all_met ? 0 : 1;
+  } catch (const Wrong& error) {
+    if (rank == 0) fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    world.abort(error.what());  // the others may wait for this rank
+    throw;
+  }
+}
+
+}  // namespace
+}  // namespace chorale::overlap
+
+int main(int argc, char** argv) {
+  using namespace chorale;
+  overlap::Options options;
+  CLI::App app(
+      "Overlapped products beside NCCL and cuBLAS. Exit status: 0 the bars are met, 1 not so, 2 a result is "
+      "wrong, 3 it did not run.");
+  app.add_option("ranks", options.ranks, "GPUs, a process each")->check(CLI::Range(2, 8));
+  app.add_option("--only", options.only, "a part of the name of a workload: all-gather, reduce-scatter");
+  app.add_option("--shapes", options.shapes, "which shapes of a workload, counted from 0; default all");
+  app.add_option("--form", options.form, "a part of the names of forms: rotated, pool, ce_get");
+  app.add_option("--calls", options.timing.calls, "in a round; default 10")->check(CLI::Range(1, 1000));
+  app.add_option("--rounds", options.timing.rounds, "default 5")->check(CLI::Range(1, 1000));
+  app.add_flag("--eager", options.eager, "enqueue calls one by one, not as a CUDA graph");
+  app.add_option("--json", options.json, "write the results there, too");
+  CLI11_PARSE(app, argc, argv);
+  options.timing.graphs = !options.eager;
+  tools::quieten_nccl();
+  // A hardware queue for each of a schedule's streams, so that none waits for another.
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  try {
+    const tools::RankGpus gpus = tools::find_rank_gpus();
+    tools::need_gpus(gpus, unsigned(options.ranks), false);
+    options.machine = tools::machine_facts(gpus, "");
+  } catch (const tools::Failure& failure) {
+    fmt::print(stderr, "{}\n", failure.what());
+    return 3;
+  }
+  const std::string address = "shm://bench_overlap." + std::to_string(getpid());
+  std::vector<pid_t> ranks;
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    ranks.push_back(fork());  // before CUDA is touched, which does not survive it
+    if (ranks.back() != 0) continue;
+    int status = 3;
+    try {
+      status = overlap::run_rank(options, rank, address);
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "rank {}: {}\n", rank, error.what());
+    }
+    std::fflush(nullptr);
+    std::_Exit(status);
+  }
+  int worst = 0;
+  for (const pid_t rank : ranks) {
+    int status = 0;
+    waitpid(rank, &status, 0);
+    worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 3);
+  }
+  return worst;
+}

@@ -1,0 +1,286 @@
+#include "bench/overlap/schedules.hpp"
+
+#include <chorale/dsl.hpp>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+
+namespace chorale::overlap {
+namespace {
+
+using namespace chorale::dsl;
+using host::Mover;
+
+constexpr int pool_lanes = 4;
+
+/// Without findings: these schedules are part of the benchmark.
+Plan plan_of(const Schedule& schedule) {
+  Compiled compiled = Program(schedule).compile();
+  for (const Diagnostic& finding : compiled.diagnostics) {
+    // Pools are timed to show what it costs.
+    if (finding.check != "overlap") throw std::logic_error(render(compiled.plan, compiled.diagnostics));
+  }
+  return std::move(compiled.plan);
+}
+
+ScheduleOptions options(const char* name, uint32_t ranks) {
+  return {.name = name, .ranks = {ranks}, .pool = pool_lanes};
+}
+
+/// One schedule in the making: the turns of a form, of which each has a transfer and a product.
+///
+/// Turns are unrolled here, for as many ranks as there are: so that each transfer that is begun ahead has a
+/// token of its own.
+class Turns {
+ public:
+  struct Ends {
+    View from, to;  ///< of the send and the receive
+    Index sends_to, receives_from;
+  };
+  struct Turn {
+    /// The turn in which nothing travels; never true if the other turns leave it out.
+    Index own;
+    Ends ends;
+    std::function<void(const Lane&)> compute;
+  };
+
+  Turns(Schedule& schedule, const Form& form, Halves halves)
+      : s_(schedule),
+        form_(form),
+        halves_(halves),
+        main_(schedule.main()),
+        comm_(schedule.lane("comm")),
+        arrive_(schedule.lane("arrive")),
+        comp_(schedule.lane("comp")) {}
+
+  bool pools() const { return form_.style == Style::pool || form_.style == Style::chained; }
+  Lane lane_of(int turn) const { return s_.pool(turn % pool_lanes); }
+
+  /// What all lanes wait for at the start. `count` turns follow.
+  void begin(int count) {
+    if (!pools()) return main_.fork({comm_, arrive_, comp_});
+    for (int turn = 0; turn < count && turn < pool_lanes; ++turn) lane_of(turn).after({main_});
+  }
+
+  /// Before the first turn: what tells peers that they may go on.
+  void ahead(const std::vector<Turn>& turns) {
+    if (form_.style != Style::ahead || !halves_.transfers) return;
+    for (const Turn& turn : turns) {
+      unless(turn.own,
+             [&] { begun_.push_back(puts() ? receive(arrive_, turn.ends) : send(comm_, turn.ends)); });
+    }
+  }
+
+  /// A transfer on its lane, and behind it what `compute` makes of it.
+  void transfer_then_compute(const std::vector<Turn>& turns) {
+    ahead(turns);
+    size_t which = 0;
+    for (int at = 0; at < int(turns.size()); ++at) {
+      const Turn& turn = turns[size_t(at)];
+      const Lane lane = pools() ? lane_of(at) : comm_;
+      if (halves_.transfers) unless(turn.own, [&] { transfer(lane, turn, which++); });
+      if (form_.style == Style::chained && at + 1 < int(turns.size())) lane_of(at + 1).after({lane});
+      if (!halves_.compute) continue;
+      if (!pools()) comp_.after({puts_ahead() || gets_ahead() ? arrive_ : comm_});
+      turn.compute(pools() ? lane : comp_);
+    }
+  }
+
+  /// A product on its lane, and behind it the transfer of its result.
+  void compute_then_transfer(const std::vector<Turn>& turns) {
+    ahead_of_results(turns);
+    size_t which = 0;
+    for (int at = 0; at < int(turns.size()); ++at) {
+      const Turn& turn = turns[size_t(at)];
+      const Lane lane = pools() ? lane_of(at) : comm_;
+      if (halves_.compute) unless(turn.own, [&] { turn.compute(pools() ? lane : comp_); });
+      if (!halves_.transfers) continue;
+      if (!pools()) comm_.after({comp_});
+      if (form_.style == Style::chained && at > 0) lane.after({lane_of(at - 1)});
+      unless(turn.own, [&] { transfer_result(lane, turn, which++); });
+    }
+  }
+
+  /// The caller goes on behind all.
+  void end(int count) {
+    for (const auto& late : late_) unless(late.first, [&] { comm_.wait(late.second); });
+    if (!pools()) return main_.join({comm_, arrive_, comp_});
+    for (int turn = 0; turn < count && turn < pool_lanes; ++turn) main_.after({lane_of(turn)});
+  }
+
+  /// Where the lanes have come together: what needs all transfers.
+  const Lane& main() const { return main_; }
+
+ private:
+  bool puts() const { return form_.mover == Mover::ce_put; }
+  bool puts_ahead() const { return form_.style == Style::ahead && puts(); }
+  bool gets_ahead() const { return form_.style == Style::ahead && !puts(); }
+
+  void unless(const Index& own, const std::function<void()>& body) {
+    s_.when(
+        own, [] {}, body);
+  }
+
+  Token send(const Lane& lane, const Ends& ends) const {
+    return lane.group([&](Group& group) { group.send(ends.from, ends.sends_to, {.via = form_.mover}); });
+  }
+  Token receive(const Lane& lane, const Ends& ends) const {
+    return lane.group([&](Group& group) { group.recv(ends.to, ends.receives_from, {.via = form_.mover}); });
+  }
+
+  void transfer(const Lane& lane, const Turn& turn, size_t which) {
+    const Ends& ends = turn.ends;
+    if (puts_ahead()) {
+      lane.wait(send(lane, ends));
+      arrive_.wait(begun_[which]);
+    } else if (gets_ahead()) {
+      arrive_.wait(receive(arrive_, ends));
+      late_.emplace_back(turn.own, begun_[which]);
+    } else {
+      lane.wait(lane.group([&](Group& group) {
+        group.recv(ends.to, ends.receives_from, {.via = form_.mover});
+        group.send(ends.from, ends.sends_to, {.via = form_.mover});
+      }));
+    }
+  }
+
+  /// A result cannot be offered before it is there: only room for one can.
+  void ahead_of_results(const std::vector<Turn>& turns) {
+    if (puts_ahead()) ahead(turns);
+  }
+
+  void transfer_result(const Lane& lane, const Turn& turn, size_t which) {
+    if (!gets_ahead()) return transfer(lane, turn, which);
+    late_.emplace_back(turn.own, send(comm_, turn.ends));
+    arrive_.wait(receive(arrive_, turn.ends));
+  }
+
+  Schedule& s_;
+  const Form& form_;
+  const Halves halves_;
+  const Lane main_, comm_, arrive_, comp_;
+  std::vector<Token> begun_;                   // ahead, by transfer
+  std::vector<std::pair<Index, Token>> late_;  // sends that are waited for at the end
+};
+
+std::vector<Form> forms(std::initializer_list<Order> orders) {
+  std::vector<Form> all;
+  for (const Order order : orders) {
+    for (const Style style : {Style::two, Style::ahead, Style::pool, Style::chained}) {
+      // Around a ring each turn needs the transfer of the one before it.
+      if (order == Order::ring && (style == Style::ahead || style == Style::pool)) continue;
+      for (const Mover mover : {Mover::ce_put, Mover::ce_get}) all.push_back({order, style, mover});
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string Form::name() const {
+  return std::string(order_names[size_t(order)]) + " " + style_names[size_t(style)] + " " +
+         std::string(host::mover_names[size_t(mover)]);
+}
+
+std::vector<Form> allgather_matmul_forms() { return forms({Order::linear, Order::rotated, Order::ring}); }
+std::vector<Form> matmul_reduce_scatter_forms() { return forms({Order::linear, Order::rotated}); }
+
+Plan allgather_matmul(uint32_t ranks, const Form& form, Halves halves) {
+  Schedule schedule(options("allgather_matmul", ranks));
+  const Index rank = schedule.rank(), all = schedule.ranks();
+  const Index m = schedule.param("M", 64 * ranks), k = schedule.param("K", 64), n = schedule.param("N", 32);
+  const Tensor a = schedule.input("A", DType::bf16, {over_ranks(all), m / all, k});
+  const Tensor b = schedule.input("B", DType::bf16, {k, n});
+  const Tensor g = schedule.output("G", DType::bf16, {over_lanes(all), m / all, k});
+  const Tensor c = schedule.output("C", DType::bf16, {over_lanes(all), m / all, n});
+  const Lane own = schedule.lane("own");
+
+  std::vector<Turns::Turn> turns;
+  for (int i = 0; i < int(ranks); ++i) {
+    Index slice = Index(i), sends_to = Index(i), receives_from = Index(i), mine = Index(i == 0);
+    View sent = a;
+    if (form.order == Order::linear) mine = rank == i;
+    if (form.order == Order::rotated) {
+      slice = receives_from = (rank + i) % all;
+      sends_to = (rank - i) % all;
+    }
+    if (form.order == Order::ring) {
+      slice = (rank - i) % all;
+      receives_from = (rank - 1) % all;
+      sends_to = (rank + 1) % all;
+      if (i > 1) sent = g[(rank + 1 - i) % all];
+    }
+    turns.push_back({mine, {sent, g[slice], sends_to, receives_from}, [=, &schedule](const Lane& lane) {
+                       // A rank's own slice is where it was.
+                       schedule.when(
+                           mine,
+                           [&] {
+                             lane.call("matmul", {c[slice]}, {a[0], b});
+                           },
+                           [&] {
+                             lane.call("matmul", {c[slice]}, {g[slice], b});
+                           });
+                     }});
+  }
+  Turns lanes(schedule, form, halves);
+  lanes.begin(int(ranks));
+  if (halves.transfers) {
+    lanes.main().fork({own});
+    own.copy(g[rank], a[0]);
+  }
+  lanes.transfer_then_compute(turns);
+  lanes.end(int(ranks));
+  if (halves.transfers) lanes.main().join({own});
+  return plan_of(schedule);
+}
+
+Plan matmul_reduce_scatter(uint32_t ranks, const Form& form, Halves halves) {
+  Schedule schedule(options("matmul_reduce_scatter", ranks));
+  const Index rank = schedule.rank(), all = schedule.ranks();
+  const Index m = schedule.param("M", 64 * ranks), k = schedule.param("K", 64 * ranks),
+              n = schedule.param("N", 32);
+  const Tensor a = schedule.input("A", DType::bf16, {over_ranks(all), all, m / all, k / all});
+  const Tensor b = schedule.input("B", DType::bf16, {over_ranks(all), k / all, n});
+  const Tensor c = schedule.output("C", DType::bf16, {over_ranks(all), m / all, n});
+  const Tensor partial = schedule.temporary("P", DType::bf16, {all, m / all, n}, true);
+  const Tensor addends = schedule.temporary("R", DType::bf16, {all, m / all, n}, true);
+
+  std::vector<Turns::Turn> turns;
+  const bool linear = form.order == Order::linear;
+  for (int i = linear ? 0 : 1; i < int(ranks); ++i) {
+    const Index to = linear ? Index(i) : (rank + i) % all, from = linear ? Index(i) : (rank - i) % all;
+    turns.push_back(
+        {linear ? rank == i : Index(0), {partial[to], addends[from], to, from}, [=](const Lane& lane) {
+           lane.call("matmul", {partial[to]}, {a[0].select(1, to), b[0]});
+         }});
+  }
+  Turns lanes(schedule, form, halves);
+  lanes.begin(int(turns.size()));
+  lanes.compute_then_transfer(turns);
+  // A rank's own rows come last: those of the others have to travel.
+  const Lane last = lanes.pools() ? lanes.main() : schedule.lane("comp");
+  if (halves.compute) last.call("matmul", {addends[rank]}, {a[0].select(1, rank), b[0]});
+  lanes.end(int(turns.size()));
+  if (halves.compute && halves.transfers) lanes.main().call("sum", {c[0]}, {addends}, {{"axis", 0}});
+  return plan_of(schedule);
+}
+
+Plan product(uint32_t ranks) {
+  Schedule schedule(options("product", ranks));
+  const Index m = schedule.param("M", 64), k = schedule.param("K", 64), n = schedule.param("N", 32);
+  const Tensor a = schedule.input("A", DType::bf16, {m, k}), b = schedule.input("B", DType::bf16, {k, n});
+  const Tensor c = schedule.output("C", DType::bf16, {m, n});
+  schedule.main().call("matmul", {c}, {a, b});
+  return plan_of(schedule);
+}
+
+Plan sum(uint32_t ranks) {
+  Schedule schedule(options("sum", ranks));
+  const Index m = schedule.param("M", 64), n = schedule.param("N", 32);
+  const Tensor r = schedule.input("R", DType::bf16, {schedule.ranks(), m, n});
+  const Tensor c = schedule.output("C", DType::bf16, {m, n});
+  schedule.main().call("sum", {c}, {r}, {{"axis", 0}});
+  return plan_of(schedule);
+}
+
+}  // namespace chorale::overlap

@@ -1,0 +1,48 @@
+/// \file
+/// What is timed, beside what is needed to judge it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "bench/overlap/harness.hpp"
+#include "tools/bench/nccl.hpp"
+
+namespace chorale::overlap {
+
+/// Of the whole product: C[M, N] = A[M, K] B[K, N]. N is that of one rank where the ranks share M.
+struct Shape {
+  uint64_t m = 0, k = 0, n = 0;
+  std::string text() const;
+};
+
+/// Times of a workload that has run, in milliseconds.
+struct Judgement {
+  std::optional<double> serial;      ///< NCCL and cuBLAS, one after the other
+  std::optional<double> collective;  ///< NCCL alone
+  double product = 0;                ///< one product alone
+  double transfers = 0;              ///< ours alone, by copy engines
+  double slices = 0;                 ///< the products of the slices alone
+  double sum = 0;                    ///< of what came from the ranks
+  std::vector<Candidate> forms;      ///< ours, the fastest first
+
+  /// The larger of the two halves alone.
+  double ideal() const { return std::max(product, collective.value_or(transfers)); }
+  /// max((D-1) x + g, D g) for a transfer x and a product g of one slice, and the sum.
+  double bound(int ranks) const;
+};
+
+class Judged : public Workload {
+ public:
+  virtual Judgement judgement() const = 0;
+};
+
+/// \param nccl  null: it is left out
+/// \param only  a part of the names of the forms that are wanted
+std::unique_ptr<Judged> allgather_then_matmul(World& world, tools::Nccl* nccl, Shape shape,
+                                              const std::string& only);
+std::unique_ptr<Judged> matmul_then_reduce_scatter(World& world, tools::Nccl* nccl, Shape shape,
+                                                   const std::string& only);
+
+}  // namespace chorale::overlap
