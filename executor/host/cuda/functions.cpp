@@ -23,6 +23,23 @@ Strided strided(const TensorView& view) {
   return to;
 }
 
+/// Neighbouring axes that are one axis in all views become one: an index costs a division an axis.
+void merge_axes(Elementwise& work) {
+  uint32_t axes = 0;  // so many are done: the last of them is axes - 1
+  const auto views = {&work.out, &work.a, &work.b};
+  for (uint32_t axis = 0; axis < work.axes; ++axis) {
+    const uint64_t extent = work.shape[axis];
+    const bool one = axes > 0 && std::all_of(views.begin(), views.end(), [&](const Strided* view) {
+                       return view->strides[axes - 1] == extent * view->strides[axis];
+                     });
+    if (one) --axes;
+    work.shape[axes] = one ? work.shape[axes] * extent : extent;
+    for (Strided* view : views) view->strides[axes] = view->strides[axis];
+    ++axes;
+  }
+  work.axes = axes;
+}
+
 /// With `out` and the first two reads as they are.
 Elementwise work_of(const HostCall& call) {
   const TensorView& out = call.writes[0];
@@ -45,6 +62,7 @@ void sum(const HostCall& call) {
   work.a = strided(left);
   work.extent = call.reads[0].shape[axis];
   work.step = call.reads[0].strides[axis];
+  merge_axes(work);
   enqueue_sum(work, stream_of(call));
 }
 
@@ -90,7 +108,11 @@ HostFunctions cuda_functions(uint32_t lanes) {
     (*cublas)->multiply(call, bias);
   };
   all["matmul"] = all["linear"] = product;
-  all["add"] = launched([](const HostCall& call) { enqueue_add(work_of(call), stream_of(call)); });
+  all["add"] = launched([](const HostCall& call) {
+    Elementwise work = work_of(call);
+    merge_axes(work);
+    enqueue_add(work, stream_of(call));
+  });
   all["sum"] = launched(sum);
   all["cast"] = all["copy"] =
       launched([](const HostCall& call) { enqueue_cast(work_of(call), stream_of(call)); });
