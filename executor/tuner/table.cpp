@@ -44,6 +44,7 @@ Json to_json(const TuneConfig& config) {
   put("order", config.order);
   put("style", config.style);
   put("plan", config.plan);
+  put("packet", config.packet);
   return json;
 }
 
@@ -126,6 +127,7 @@ TuneConfig config_of(const Json& json, const std::string& where) {
   reader.read("order", config.order);
   reader.read("style", config.style);
   reader.read("plan", config.plan);
+  reader.read("packet", config.packet);
   reader.end();
   return config;
 }
@@ -245,6 +247,12 @@ void TuneTable::set_failure(const TuneKey& key, const TuneConfig& config, const 
     }
   }
   failures_.push_back({key, config, why});
+}
+
+void TuneTable::forget_failures(const TuneKey& key) {
+  std::erase_if(failures_, [&](const Failure& failure) {
+    return !before(failure.key, key) && !before(key, failure.key);
+  });
 }
 
 TuneTable::Choice TuneTable::lookup(const TuneKey& key) const {

@@ -100,6 +100,7 @@ Measurement measure(const TuneConfig& candidate, const Trial& trial, std::chrono
 std::vector<Measurement> tune(TuneTable& table, const TuneKey& key, const std::vector<TuneConfig>& candidates,
                               const Trial& trial, std::chrono::milliseconds limit) {
   key.check();
+  table.forget_failures(key);
   std::vector<Measurement> all;
   const Measurement* best = nullptr;
   all.reserve(candidates.size());

@@ -89,35 +89,26 @@ std::string json(const BenchResults& results) {
   return whole.dump(2) + "\n";
 }
 
-std::string tuned(const BenchResults& results) {
+std::string tuned(const BenchResults& results, const TunedFor& machine) {
   const BenchRequest& request = *results.request;
-  Json whole;
-  whole["machine"] = facts_of(results);
-  whole["type"] = dtype_name(request.dtype);
-  whole["tuned"] = Json::array();
+  TuneTable table;
   for (const std::string& collective : results.collectives()) {
     for (const bool in_place : {false, true}) {
       // Graphs show what the plans cost; eager calls of small sizes show what a launch costs.
       const Mode mode = results.any(collective, in_place, Mode::graph) ? Mode::graph : Mode::eager;
-      Json ranges = Json::array();
       for (size_t size = 0; size < request.sizes.size(); ++size) {
         const Result* const best = results.best(collective, in_place, size, mode);
         if (!best) continue;
-        const std::string& plan = results.subject(*best).name;
-        if (ranges.empty() || ranges.back()["plan"] != plan) {
-          ranges.push_back({{"from", request.sizes[size]}, {"to", request.sizes[size]}, {"plan", plan}});
-        }
-        ranges.back()["to"] = request.sizes[size];
+        const Subject& subject = results.subject(*best);
+        TuneConfig config;
+        config.plan = subject.name;
+        if (subject.packet) config.packet = packet_form_names[size_t(*subject.packet)];
+        table.set(plan_key(machine, collective, request.sizes[size], request.dtype, in_place), config,
+                  best->us * 1000);
       }
-      if (ranges.empty()) continue;
-      whole["tuned"].push_back({{"collective", collective},
-                                {"ranks", request.ranks},
-                                {"inplace", in_place},
-                                {"mode", mode_names[size_t(mode)]},
-                                {"ranges", ranges}});
     }
   }
-  return whole.dump(2) + "\n";
+  return table.text();
 }
 
 }  // namespace chorale::tools

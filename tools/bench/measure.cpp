@@ -138,7 +138,7 @@ class Rank {
                                 .bytes = one.bytes,
                                 .dtype = request_.dtype,
                                 .op = request_.override_op,
-                                .packet = request_.packet};
+                                .packet = subject.packet};
       timed.prepare = [=, &subject] { executor->prepare(*subject.plan, arguments); };
       timed.enqueue = [=, this, &subject] { executor->execute(*subject.plan, arguments, device_->stream()); };
     }

@@ -35,6 +35,7 @@ struct Subject {
   const Plan* plan = nullptr;  ///< for NCCL: says the collective and the ranks to the oracle only
   bool nccl = false, in_place = false;
   ReduceOp op = ReduceOp::sum;
+  std::optional<PacketForm> packet;
   std::vector<Case> cases;  ///< by size
 };
 

@@ -15,18 +15,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* collectives[] = {"allreduce", "allgather", "reducescatter", "alltoall", "broadcast"};
 
-/// Beside the installed command, or in the tree that it was built from.
-fs::path shipped_folder() {
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  for (const fs::path& folder :
-       {self.parent_path() / CHORALE_SHIPPED_FROM_COMMAND, fs::path(CHORALE_SHIPPED)}) {
-    if (fs::is_directory(folder, error)) return folder;
-  }
-  throw Failure(Exit::command_wrong, "the shipped plans are not found: there is no folder " CHORALE_SHIPPED,
-                "name plan files, or install chorale");
-}
-
 /// "allreduce_ring" of "allreduce_ring_8.json".
 std::string name_of(const fs::path& file, uint32_t ranks) {
   std::string name = file.stem().string();
@@ -64,13 +52,26 @@ void add_in_place(std::vector<NamedPlan>& plans, const std::string& full_name, c
   if (built.diagnostics.empty()) plans.push_back({full_name, std::move(built.plan)});
 }
 
-void add_shipped(std::vector<NamedPlan>& plans, const std::string& collective, uint32_t ranks) {
+}  // namespace
+
+std::string shipped_folder() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  for (const fs::path& folder :
+       {self.parent_path() / CHORALE_SHIPPED_FROM_COMMAND, fs::path(CHORALE_SHIPPED)}) {
+    if (fs::is_directory(folder, error)) return folder.string();
+  }
+  throw Failure(Exit::command_wrong, "the shipped plans are not found: there is no folder " CHORALE_SHIPPED,
+                "name plan files, or install chorale");
+}
+
+std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ranks) {
   if (ranks == 0) {
     throw Failure(Exit::command_wrong,
                   "'" + collective + "' stands for all shipped plans of a number of ranks",
                   "say how many with --ranks");
   }
-  const fs::path folder = shipped_folder();
+  const std::string folder = shipped_folder();
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
@@ -78,7 +79,7 @@ void add_shipped(std::vector<NamedPlan>& plans, const std::string& collective, u
   }
   std::sort(files.begin(), files.end());
   std::set<uint32_t> others;
-  size_t found = 0;
+  std::vector<NamedPlan> plans;
   for (const fs::path& file : files) {
     Plan plan = load_plan(file.string());
     if (plan.collective != collective) continue;
@@ -88,11 +89,9 @@ void add_shipped(std::vector<NamedPlan>& plans, const std::string& collective, u
     }
     if (report(plan, chorale::check(plan)))
       throw Failure(Exit::plan_wrong, "a plan with findings is not run");
-    ++found;
     plans.push_back({name_of(file, ranks), std::move(plan)});
-    add_in_place(plans, plans.back().name, Plan(plans.back().plan), {}, {});
   }
-  if (found) return;
+  if (!plans.empty()) return plans;
   std::vector<std::string> numbers;
   for (const uint32_t other : others) numbers.push_back(std::to_string(other));
   throw Failure(
@@ -100,8 +99,6 @@ void add_shipped(std::vector<NamedPlan>& plans, const std::string& collective, u
       "no plan is shipped for " + collective + " of " + count(ranks, "rank") + ", only of " + join(numbers),
       "name algorithms, which are compiled for --ranks: chorale list");
 }
-
-}  // namespace
 
 bool names_collective(const std::string& what) {
   return std::find(std::begin(collectives), std::end(collectives), what) != std::end(collectives);
@@ -117,7 +114,10 @@ std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const W
                       "--set and --name are for programs; '" + word + "' stands for shipped plans",
                       "name the algorithm: chorale list");
       }
-      add_shipped(plans, word, ranks);
+      for (NamedPlan& shipped : shipped_plans(word, ranks)) {
+        plans.push_back(std::move(shipped));
+        add_in_place(plans, plans.back().name, Plan(plans.back().plan), {}, {});
+      }
     } else {
       const bool program = names_program(word);
       Plan plan = plan_for({word, common.name, common.set}, ranks, allow);

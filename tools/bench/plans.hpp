@@ -15,8 +15,16 @@ struct NamedPlan {
   Plan plan;
 };
 
+/// Of the shipped plans: beside the installed command, or in the tree that it was built from.
+/// \throws Failure if there is none
+std::string shipped_folder();
+
 /// The names that stand for all shipped plans of a collective.
 bool names_collective(const std::string& what);
+
+/// The shipped plans of a collective, checked, by name.
+/// \throws Failure if there are none for so many ranks, saying for how many there are
+std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ranks);
 
 /// The plans of every word, for one number of ranks. Where an algorithm can also be had in place, that plan
 /// follows it under the same name.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "chorale/tuned_plans.hpp"
 #include "tools/bench/machine.hpp"
 #include "tools/bench/measure.hpp"
 
@@ -76,7 +77,7 @@ std::string csv(const BenchResults&);
 std::string json(const BenchResults&);
 /// A page for docs/.
 std::string markdown(const BenchResults&, const std::string& command);
-/// Size ranges and the best plan for each.
-std::string tuned(const BenchResults&);
+/// A table of the tuner: the best plan of each collective and size.
+std::string tuned(const BenchResults&, const TunedFor&);
 
 }  // namespace chorale::tools

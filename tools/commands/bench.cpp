@@ -7,7 +7,9 @@
 #include "tools/bench/nccl.hpp"
 #include "tools/bench/plans.hpp"
 #include "tools/bench/results.hpp"
+#include "tools/bench/subject.hpp"
 #include "tools/run_options.hpp"
+#include "tools/tuned.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -16,28 +18,33 @@ struct Options {
   std::vector<std::string> what;
   Wanted common;  ///< --set and --name
   RunOptions run;
-  std::string bytes, format = "text", output, markdown, tuned, commit, trace;
+  std::string bytes, format = "text", output, markdown, tuned, tuned_out, commit, trace;
   unsigned warmup = 5, calls = 50;
   bool eager = false, graph = false, no_nccl = false, all = false, no_times = false;
 };
 
-/// The cases of a subject. What can be said before anything runs is said here, once.
-void add_cases(Subject& subject, const BenchRequest& request) {
-  for (size_t which = 0; which < request.sizes.size(); ++which) {
-    Case& one = subject.cases.emplace_back();
-    one.bytes = request.sizes[which];
-    try {
-      one.sizes = message_sizes(*subject.plan, one.bytes, request.dtype);
-      const uint64_t width = dtype_size(request.dtype);
-      one.oracle = std::make_shared<Oracle>(
-          *subject.plan,
-          Oracle::Case{request.dtype, subject.op, one.sizes.input / width, one.sizes.output / width, which});
-    } catch (const UsageError& error) {
-      one.refused = error.what();
-    } catch (const Failure& failure) {
-      one.refused = failure.what();
+/// Leaves what a table chooses: subjects with the form of packets that it says, at the sizes for which it
+/// does.
+void keep_chosen(BenchRequest& request, const TunedPlans& plans) {
+  std::vector<Subject> chosen;
+  for (const Subject& subject : request.subjects) {
+    if (subject.in_place) continue;
+    for (size_t which = 0; which < request.sizes.size(); ++which) {
+      const TunedPlans::Choice choice = plans.choose(subject.collective, request.sizes[which], request.dtype);
+      if (choice.name != subject.name) continue;
+      const std::optional<PacketForm> form = request.packet ? request.packet : choice.packet;
+      auto known = std::find_if(chosen.begin(), chosen.end(), [&](const Subject& other) {
+        return other.name == subject.name && other.packet == form;
+      });
+      if (known == chosen.end()) {
+        known = chosen.insert(chosen.end(), subject);
+        known->packet = form;
+        for (Case& one : known->cases) one.refused = "the table chooses another plan";
+      }
+      known->cases[which] = subject.cases[which];
     }
   }
+  request.subjects = std::move(chosen);
 }
 
 /// NCCL for every collective and place that a plan is timed for.
@@ -60,7 +67,8 @@ void add_nccl(BenchRequest& request) {
   request.subjects.insert(request.subjects.begin(), others.begin(), others.end());
 }
 
-BenchRequest request_of(const Options& options, const Config& config, const std::vector<NamedPlan>& plans) {
+BenchRequest request_of(const Options& options, const Config& config, const std::vector<NamedPlan>& plans,
+                        const TunedFor& machine) {
   const bool cuda = config.backend.value == "cuda";
   BenchRequest request;
   request.sizes = parse_sizes(!options.bytes.empty() ? options.bytes : cuda ? "1K:1G" : "1K:1M:4");
@@ -91,14 +99,17 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
                         plans.front().name + "' is for " + std::to_string(request.ranks),
                     "time them one after the other: the ranks of one run are the same processes");
     }
-    Subject subject;
-    subject.name = named.name;
-    subject.collective = named.plan.collective;
-    subject.plan = &named.plan;
-    subject.in_place = named.plan.inplace;
-    subject.op = request.override_op.value_or(reduce_op_of(named.plan));
-    add_cases(subject, request);
-    request.subjects.push_back(std::move(subject));
+    request.subjects.push_back(subject_of(named, request));
+  }
+  if (!options.tuned.empty()) {
+    if (!std::all_of(options.what.begin(), options.what.end(), names_collective)) {
+      throw Failure(Exit::command_wrong, "--tuned chooses plans, so only collectives can be named with it");
+    }
+    keep_chosen(request, tuned_plans(options.tuned, machine));
+    if (request.subjects.empty()) {
+      throw Failure(Exit::command_wrong,
+                    "the table '" + options.tuned + "' chooses none of the shipped plans");
+    }
   }
   if (cuda && !options.no_nccl) add_nccl(request);
   return request;
@@ -151,8 +162,9 @@ Exit bench_it(Options options) {
   }
   const std::vector<NamedPlan> plans =
       find_plans(options.what, options.common, options.run.ranks, options.run.allow);
-  const BenchRequest request = request_of(options, config, plans);
-  const RankGpus gpus = options.run.gpus(config, request.ranks);
+  const uint32_t ranks = plans.front().plan.ranks();
+  const RankGpus gpus = options.run.gpus(config, ranks);
+  const BenchRequest request = request_of(options, config, plans, tuned_for(config, gpus, ranks));
   quieten_nccl();
   const BenchReports reports(request);
   Launch launch;
@@ -187,7 +199,8 @@ Exit bench_it(Options options) {
   }
   if (!any) throw Failure(Exit::run_failed, "nothing could be timed");
   // After wrong results, nothing is written for others to rely on.
-  if (!options.tuned.empty()) write_output(options.tuned, tuned(results));
+  if (!options.tuned_out.empty())
+    write_output(options.tuned_out, tuned(results, tuned_for(config, gpus, request.ranks)));
   if (failed) {
     throw Failure(Exit::run_failed, "plan '" + results.subject(*failed).name + "' failed at " +
                                         format_bytes(request.sizes[failed->size]) + ", see above");
@@ -229,7 +242,11 @@ Action command::bench(CLI::App& app) {
       ->type_name("FILE");
   app.add_option("--markdown", options->markdown, "Write a page with machine, versions and tables")
       ->type_name("FILE");
-  app.add_option("--tuned-out", options->tuned, "Write the fastest plan of each range of sizes as JSON")
+  app.add_option("--tuned", options->tuned,
+                 "Time only the plans that this table chooses; for collectives, see tune")
+      ->type_name("FILE");
+  app.add_option("--tuned-out", options->tuned_out,
+                 "Write the fastest plan of each size as a table that run and bench choose by")
       ->type_name("FILE");
   app.add_option("--trace", options->trace,
                  "Write when each operation of the last launch ran, for Perfetto; one plan, cuda only")

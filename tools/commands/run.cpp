@@ -10,8 +10,10 @@
 #include <memory>
 
 #include "tools/adversarial.hpp"
+#include "tools/bench/plans.hpp"
 #include "tools/run_options.hpp"
 #include "tools/runner.hpp"
+#include "tools/tuned.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -19,7 +21,7 @@ namespace {
 struct Options {
   Wanted wanted;
   RunOptions run;
-  std::string bytes, seed, trace, mover;
+  std::string bytes, seed, trace, mover, tuned;
   std::vector<std::string> param;
   unsigned repeat = 3;
   uint64_t schedules = 0;
@@ -175,7 +177,7 @@ ScheduleRequest schedule_request_of(const Options& options, const Config& config
   return request;
 }
 
-Exit run_host(const Options& options, const Config& config, const Plan& plan) {
+void run_host(const Options& options, const Config& config, const Plan& plan) {
   const ScheduleRequest request = schedule_request_of(options, config, plan);
   options.run.gpus(config, request.ranks);
   const RunOutcome outcome = run_schedule(plan, request, config);
@@ -194,12 +196,9 @@ Exit run_host(const Options& options, const Config& config, const Plan& plan) {
   std::cout << std::flush;
   if (result.wrong) throw Failure(Exit::run_failed, "wrong result, " + *result.wrong);
   if (!outcome.error.empty()) throw Failure(Exit::run_failed, outcome.error);
-  return Exit::well;
 }
 
-Exit run_it(const Options& options) {
-  if (options.adversarial) return run_schedules(options);
-  const Config config = config_of(options);
+void run_one(const Options& options, const Config& config) {
   const Plan plan = plan_for(options.wanted, options.run.ranks, options.run.allow);
   if (plan.extension.host) return run_host(options, config, plan);
   if (!options.param.empty() || !options.mover.empty()) {
@@ -225,6 +224,44 @@ Exit run_it(const Options& options) {
     }
   }
   if (!outcome.error.empty()) throw Failure(Exit::run_failed, outcome.error);
+}
+
+/// A collective: sizes side by side for which one plan is chosen are run together.
+void run_chosen(const Options& options, const Config& config) {
+  if (options.run.ranks == 0) {
+    throw Failure(Exit::command_wrong, "'" + options.wanted.what + "' stands for plans of a number of ranks",
+                  "say how many with --ranks");
+  }
+  const TunedPlans plans = tuned_plans(
+      options.tuned, tuned_for(config, options.run.gpus(config, options.run.ranks), options.run.ranks));
+  const std::vector<uint64_t> sizes = parse_sizes(options.bytes.empty() ? "1M" : options.bytes);
+  for (size_t first = 0, end; first < sizes.size(); first = end) {
+    const TunedPlans::Choice choice = plans.choose(options.wanted.what, sizes[first], options.run.type());
+    const std::string words = words_of(choice);
+    Options one = options;
+    one.bytes.clear();
+    for (end = first; end < sizes.size(); ++end) {
+      if (words_of(plans.choose(options.wanted.what, sizes[end], options.run.type())) != words) break;
+      one.bytes += (one.bytes.empty() ? "" : ",") + std::to_string(sizes[end]);
+    }
+    std::cerr << "chosen: " << words
+              << (choice.found == TuneTable::Found::none ? ", the default: nothing is tuned for it" : "")
+              << "\n";
+    one.wanted.what = choice.file;
+    if (choice.packet && one.run.packet.empty()) one.run.packet = packet_form_names[size_t(*choice.packet)];
+    run_one(one, config);
+  }
+}
+
+Exit run_it(const Options& options) {
+  const bool collective = names_collective(options.wanted.what);
+  if (!options.tuned.empty() && !collective) {
+    throw Failure(Exit::command_wrong, "--tuned chooses a plan, and '" + options.wanted.what + "' is one",
+                  "name a collective: allreduce, allgather, reducescatter, alltoall, broadcast");
+  }
+  if (options.adversarial) return run_schedules(options);
+  const Config config = config_of(options);
+  collective ? run_chosen(options, config) : run_one(options, config);
   return Exit::well;
 }
 
@@ -232,8 +269,10 @@ Exit run_it(const Options& options) {
 
 Action command::run(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  declare_wanted(app, options->wanted,
-                 "A plan file or -, a C++ source (*.cpp), a plugin (*.so) or a shipped name");
+  declare_wanted(
+      app, options->wanted,
+      "A plan file or -, a C++ source (*.cpp), a plugin (*.so), a shipped name, or a collective: the "
+      "fastest shipped plan of each size");
   app.add_option("--bytes", options->bytes,
                  "Sizes of the message: 4K,1M or 1K:1M (doubling) or 1K:1M:4; default 1M, and as little as "
                  "shows any order with --adversarial")
@@ -262,6 +301,9 @@ Action command::run(CLI::App& app) {
       ->check(CLI::IsMember({"ce_put", "ce_get"}))
       ->type_name("MOVER");
   app.add_option("--trace", options->trace, "Write when each operation ran, for Perfetto; CUDA only")
+      ->type_name("FILE");
+  app.add_option("--tuned", options->tuned,
+                 "The table by which plans of a collective are chosen; default plans/tuned/<device>.json")
       ->type_name("FILE");
   app.add_flag("--no-times", options->no_times,
                "Leave the times out, so that the output is the same every time");

@@ -37,7 +37,8 @@ struct TuneConfig {
   uint32_t slots = 0;  ///< of a ring: Transport::depth()
   uint32_t unroll = 0, instances = 0;
   std::string mover = {}, order = {}, style = {};
-  std::string plan = {};  ///< a plan's name, where plans are chosen
+  std::string plan = {};    ///< a plan's name, where plans are chosen
+  std::string packet = {};  ///< the form of that plan's packets: "ll8", "ll16", "ll128"
 
   bool operator==(const TuneConfig&) const = default;
 };
@@ -73,6 +74,9 @@ class TuneTable {
   /// Replaces what the key has.
   void set(const TuneKey& key, const TuneConfig& config, double ns);
   void set_failure(const TuneKey& key, const TuneConfig& config, const std::string& why);
+
+  /// When the key is tuned anew.
+  void forget_failures(const TuneKey& key);
 
   /// The entry of this key; else that of the next smaller size; else the default. \throws as TuneKey::check()
   Choice lookup(const TuneKey& key) const;

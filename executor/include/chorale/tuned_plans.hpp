@@ -1,0 +1,59 @@
+/// \file
+/// Plans by collective and size, as a table of the tuner chooses them.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "chorale/executor.hpp"
+#include "chorale/tuner.hpp"
+
+namespace chorale {
+
+/// Whose times a table holds: they are not those of another machine, or of other numbers of ranks.
+struct TunedFor {
+  int ranks = 1;
+  std::string backend = "cpu";
+  std::string device = {};  ///< the GPU's name; "" on the CPU
+};
+
+/// The key of a plan in a table. Plans in place have the variant "in place".
+TuneKey plan_key(const TunedFor& machine, const std::string& collective, uint64_t bytes, DType dtype,
+                 bool in_place = false);
+
+/// A table, and the folder of plans that it names: those of N ranks are <name>_N.json. Not to be used by two
+/// threads at once.
+///
+/// Every rank asks for itself, so all have one table: with another they may choose different plans, which the
+/// executor refuses.
+class TunedPlans {
+ public:
+  TunedPlans(TuneTable table, std::string folder, TunedFor machine);
+
+  struct Choice {
+    std::string name, file;
+    std::optional<PacketForm> packet;  ///< for Arguments
+    TuneTable::Found found = TuneTable::Found::none;
+    uint64_t bytes = 0;  ///< of the entry
+  };
+
+  /// What the table has for this size, else for the next smaller one, else default_name().
+  /// \throws UsageError for a table that names no plan there, or a form of packets that is none
+  Choice choose(const std::string& collective, uint64_t bytes, DType dtype) const;
+
+  /// The plan of choose(), read once. Stays as long as this. \throws as choose() and load()
+  const Plan& plan(const Choice& choice);
+
+  /// A plan that takes every size and is never far from the fastest: what is right where nothing was tuned.
+  /// \throws UsageError for a collective of another name
+  static std::string default_name(const std::string& collective);
+
+ private:
+  const TuneTable table_;
+  const std::string folder_;
+  const TunedFor machine_;
+  std::map<std::string, Plan> plans_;
+};
+
+}  // namespace chorale

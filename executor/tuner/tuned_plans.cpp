@@ -1,0 +1,71 @@
+#include "chorale/tuned_plans.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "chorale/json.hpp"
+
+namespace chorale {
+
+TuneKey plan_key(const TunedFor& machine, const std::string& collective, uint64_t bytes, DType dtype,
+                 bool in_place) {
+  TuneKey key;
+  key.kind = collective;
+  key.world = machine.ranks;
+  key.dtype = dtype;
+  key.bytes = bytes;
+  key.transport = "plan";
+  key.device = machine.device;
+  key.backend = machine.backend;
+  key.variant = in_place ? "in place" : "";
+  return key;
+}
+
+TunedPlans::TunedPlans(TuneTable table, std::string folder, TunedFor machine)
+    : table_(std::move(table)), folder_(std::move(folder)), machine_(std::move(machine)) {}
+
+TunedPlans::Choice TunedPlans::choose(const std::string& collective, uint64_t bytes, DType dtype) const {
+  const TuneTable::Choice chosen = table_.lookup(plan_key(machine_, collective, bytes, dtype));
+  Choice choice;
+  choice.found = chosen.found;
+  choice.bytes = chosen.bytes;
+  choice.name = chosen.config.plan;
+  if (chosen.found == TuneTable::Found::none) {
+    choice.name = default_name(collective);
+  } else if (choice.name.empty()) {
+    throw UsageError(
+        fmt::format("the table has {} of {} bytes, and no plan for it", collective, chosen.bytes));
+  }
+  if (const std::string& packet = chosen.config.packet; !packet.empty()) {
+    const auto at = std::find(std::begin(packet_form_names), std::end(packet_form_names), packet);
+    if (at == std::end(packet_form_names)) {
+      throw UsageError(
+          fmt::format("the table has packets of the form '{}' for {} of {} bytes, and there are {}", packet,
+                      collective, chosen.bytes, fmt::join(packet_form_names, ", ")));
+    }
+    choice.packet = PacketForm(at - std::begin(packet_form_names));
+  }
+  choice.file = fmt::format("{}/{}_{}.json", folder_, choice.name, machine_.ranks);
+  return choice;
+}
+
+const Plan& TunedPlans::plan(const Choice& choice) {
+  const auto known = plans_.find(choice.file);
+  if (known != plans_.end()) return known->second;
+  return plans_.emplace(choice.file, load(choice.file)).first->second;
+}
+
+std::string TunedPlans::default_name(const std::string& collective) {
+  if (collective == "allreduce") return "allreduce_all_pairs";
+  for (const char* const one : {"allgather", "reducescatter", "alltoall", "broadcast"}) {
+    if (collective == one) return collective + "_direct";
+  }
+  throw UsageError(
+      fmt::format("no plans are chosen for '{}', only for allreduce, allgather, reducescatter, "
+                  "alltoall and broadcast: execute a plan of its own",
+                  collective));
+}
+
+}  // namespace chorale

@@ -1,0 +1,96 @@
+#include "chorale/tuned_plans.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support.hpp"
+
+namespace chorale {
+namespace {
+
+using namespace test;
+using Found = TuneTable::Found;
+
+const std::string shipped = CHORALE_SOURCE_DIR "/plans/shipped";
+
+TEST(TunedPlans, TheSizeElseTheNextSmallerElseTheDefault) {
+  const TunedFor machine{.ranks = 4, .backend = "cuda", .device = "NVIDIA H200"};
+  TuneTable table;
+  table.set(plan_key(machine, "allreduce", 1024, DType::bf16),
+            {.plan = "allreduce_one_shot", .packet = "ll16"}, 1);
+  table.set(plan_key(machine, "allreduce", 65536, DType::bf16), {.plan = "allreduce_ring"}, 1);
+  table.set(plan_key(machine, "allreduce", 512, DType::bf16, true), {.plan = "allreduce_two_shot"}, 1);
+  const TunedPlans plans(table, "plans", machine);
+  const auto choice = [&](uint64_t bytes) { return plans.choose("allreduce", bytes, DType::bf16); };
+
+  EXPECT_EQ(choice(1023).name, "allreduce_all_pairs") << "in place is another key";
+  EXPECT_EQ(choice(1023).found, Found::none);
+  EXPECT_FALSE(choice(1023).packet.has_value());
+  EXPECT_EQ(choice(1024).name, "allreduce_one_shot");
+  EXPECT_EQ(choice(1024).file, "plans/allreduce_one_shot_4.json");
+  EXPECT_EQ(choice(1024).packet, PacketForm::ll16);
+  EXPECT_EQ(choice(65535).found, Found::smaller);
+  EXPECT_EQ(choice(65535).bytes, 1024u);
+  EXPECT_EQ(choice(1 << 30).name, "allreduce_ring");
+
+  // Times of another type, or of another machine, say nothing.
+  EXPECT_EQ(plans.choose("allreduce", 1024, DType::f32).found, Found::none);
+  for (const TunedFor& other :
+       {TunedFor{8, "cuda", "NVIDIA H200"}, TunedFor{4, "cpu", ""}, TunedFor{4, "cuda", "NVIDIA H100"}}) {
+    EXPECT_EQ(TunedPlans(table, "plans", other).choose("allreduce", 1024, DType::bf16).found, Found::none);
+  }
+}
+
+TEST(TunedPlans, TablesOfOtherThingsAreRefused) {
+  const auto said = [](const TuneConfig& config) {
+    TuneTable table;
+    table.set(plan_key({}, "broadcast", 64, DType::f32), config, 1);
+    return message_of_error<UsageError>(
+        [&] { TunedPlans(table, "plans", {}).choose("broadcast", 64, DType::f32); });
+  };
+  EXPECT_EQ(said({.blocks = 4}), "the table has broadcast of 64 bytes, and no plan for it");
+  EXPECT_EQ(
+      said({.plan = "broadcast_ring", .packet = "ll64"}),
+      "the table has packets of the form 'll64' for broadcast of 64 bytes, and there are ll8, ll16, ll128");
+  EXPECT_THROW(TunedPlans::default_name("gather"), UsageError);
+}
+
+TEST(TunedPlans, DefaultsAreShippedAndTakeOddSizes) {
+  for (const int ranks : {2, 4, 8}) {
+    TunedPlans plans({}, shipped, {.ranks = ranks});
+    for (const char* const collective :
+         {"allreduce", "allgather", "reducescatter", "alltoall", "broadcast"}) {
+      const TunedPlans::Choice choice = plans.choose(collective, 64, DType::f32);
+      const Plan& plan = plans.plan(choice);
+      EXPECT_EQ(plan.collective, collective) << choice.file;
+      EXPECT_EQ(plan.ranks(), uint32_t(ranks)) << choice.file;
+      EXPECT_NO_THROW(message_sizes(plan, uint64_t(ranks) * 7 * 4, DType::f32)) << choice.file;
+      EXPECT_EQ(&plans.plan(choice), &plan) << "read once";
+    }
+  }
+}
+
+TEST(TunedPlans, WhatIsChosenRuns) {
+  TuneTable table;
+  const TunedFor machine{.ranks = 2};
+  table.set(plan_key(machine, "allreduce", 16, DType::i32), {.plan = "allreduce_one_shot", .packet = "ll8"},
+            1);
+  table.set(plan_key(machine, "allreduce", 4096, DType::i32), {.plan = "allreduce_ring"}, 1);
+  run_local(2, [&](World& world) {
+    Executor executor(world);
+    TunedPlans plans(table, shipped, machine);
+    for (const uint64_t n : {1, 4, 100, 1024, 5000}) {  // by the default, a packet plan, and a ring
+      const auto in = message_of<int32_t>(uint64_t(world.rank()), n),
+                 other = message_of<int32_t>(1 - uint64_t(world.rank()), n);
+      std::vector<int32_t> out(n), expected(n);
+      for (uint64_t at = 0; at < n; ++at) expected[at] = in[at] + other[at];
+      const auto choice = plans.choose("allreduce", n * 4, DType::i32);
+      executor.execute(
+          plans.plan(choice),
+          {.in = in.data(), .out = out.data(), .bytes = n * 4, .dtype = DType::i32, .packet = choice.packet});
+      EXPECT_MESSAGE(out, expected);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace chorale

@@ -1,0 +1,206 @@
+// chorale tune: which shipped plan is the fastest here, for each collective, type and size.
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "tools/bench/results.hpp"
+#include "tools/bench/subject.hpp"
+#include "tools/run_options.hpp"
+#include "tools/tuned.hpp"
+
+namespace chorale::tools {
+namespace {
+
+struct Options {
+  std::vector<std::string> what, plans;
+  RunOptions run;
+  std::string bytes, output, limit = "60s";
+  unsigned warmup = 5, calls = 20;
+  bool no_times = false;
+};
+
+/// A collective's plans, and the ways to run each.
+struct Candidates {
+  std::vector<NamedPlan> plans;
+  std::vector<TuneConfig> configs;
+  std::vector<const NamedPlan*> of;  ///< by configuration
+};
+
+Candidates candidates_of(const Options& options, const std::string& collective) {
+  Candidates all;
+  all.plans = shipped_plans(collective, options.run.ranks);
+  std::vector<std::string> names;
+  for (const NamedPlan& named : all.plans) names.push_back(named.name);
+  for (const std::string& name : options.plans) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      throw Failure(Exit::command_wrong, unknown("plan of " + collective, name, names),
+                    "the plans for " + count(options.run.ranks, "rank") + " are " + join(names));
+    }
+  }
+  for (const NamedPlan& named : all.plans) {
+    const bool asked =
+        std::find(options.plans.begin(), options.plans.end(), named.name) != options.plans.end();
+    if (!options.plans.empty() && !asked) continue;
+    for (const std::string_view form : packet_form_names) {
+      TuneConfig config;
+      config.plan = named.name;
+      if (named.plan.protocol == Protocol::LL) config.packet = form;
+      if (!options.run.packet.empty() && !config.packet.empty() && config.packet != options.run.packet)
+        continue;
+      all.configs.push_back(config);
+      all.of.push_back(&named);
+      if (config.packet.empty()) break;
+    }
+  }
+  return all;
+}
+
+std::optional<PacketForm> form_of(const TuneConfig& config) {
+  const auto at = std::find(std::begin(packet_form_names), std::end(packet_form_names), config.packet);
+  if (at == std::end(packet_form_names)) return {};
+  return PacketForm(at - std::begin(packet_form_names));
+}
+
+/// In a child process: one plan at one size, its results compared before and after it is timed.
+Measurement measure(const Options& options, const Config& config, const NamedPlan& named,
+                    const TuneConfig& candidate, uint64_t bytes) {
+  BenchRequest request;
+  request.sizes = {bytes};
+  request.ranks = options.run.ranks;
+  request.dtype = options.run.type();
+  request.override_op = options.run.reduce_op();
+  request.packet = form_of(candidate);
+  request.graph = config.backend.value == "cuda";  // what the plan costs, not what a launch does
+  request.eager = !request.graph;
+  request.processes = options.run.as_processes(config);
+  request.warmup = options.warmup;
+  request.calls = options.calls;
+  request.subjects.push_back(subject_of(named, request));
+  const BenchReports reports(request);
+  Launch launch;
+  launch.ranks = request.ranks;
+  launch.processes = request.processes;
+  const std::string error =
+      run_ranks(launch, config, [&](World& world) { bench_rank(world, request, config, reports); });
+  if (!error.empty()) return {false, 0, error};
+  const BenchResults results = gather(request, reports, {});
+  const Result& result = results.at(0, 0, request.graph ? Mode::graph : Mode::eager);
+  if (!result.finished) return {false, 0, result.note};
+  if (result.wrong || !result.what.empty()) return {false, 0, "wrong result: " + result.what};
+  if (!result.checked) return {false, 0, "nobody knows what the result has to be"};
+  return {true, result.us * 1000, ""};
+}
+
+/// One line of what was found, and the reasons of those that failed.
+void report(const Options& options, const TuneKey& key, const Candidates& candidates,
+            const std::vector<Measurement>& measured) {
+  const Measurement* best = nullptr;
+  for (size_t at = 0; at < measured.size(); ++at) {
+    const TuneConfig& config = candidates.configs[at];
+    const std::string words = config.plan + (config.packet.empty() ? "" : ", " + config.packet);
+    if (!measured[at].correct) {
+      std::cerr << "note: " << key.kind << " of " << format_bytes(key.bytes) << " by " << words << ": "
+                << measured[at].why << "\n";
+    } else if (!best || measured[at].ns < best->ns) {
+      best = &measured[at];
+    }
+  }
+  std::printf("%-14s %12llu  %-8s", key.kind.c_str(), static_cast<unsigned long long>(key.bytes),
+              dtype_name(key.dtype));
+  if (!best) {
+    std::printf("  none of %zu\n", measured.size());
+  } else {
+    const TuneConfig& config = candidates.configs[size_t(best - measured.data())];
+    if (!options.no_times) std::printf("  %10.2f", best->ns / 1000);
+    std::printf("  %s%s\n", config.plan.c_str(), config.packet.empty() ? "" : (", " + config.packet).c_str());
+  }
+  std::fflush(stdout);
+}
+
+Exit tune_it(const Options& options) {
+  for (const std::string& word : options.what) {
+    if (names_collective(word)) continue;
+    throw Failure(Exit::command_wrong, "'" + word + "' is no collective",
+                  "plans are tuned for allreduce, allgather, reducescatter, alltoall and broadcast");
+  }
+  const Config config = options.run.config();
+  const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(parse_duration(options.limit));
+  if (limit.count() == 0) {
+    throw Failure(Exit::command_wrong, "--limit is '" + options.limit + "', but a candidate may hang",
+                  "give each 1ms or more");
+  }
+  const bool cuda = config.backend.value == "cuda";
+  const TunedFor machine = tuned_for(config, options.run.gpus(config, options.run.ranks), options.run.ranks);
+  const std::string file = options.output.empty() ? tuned_file(machine) : options.output;
+  std::error_code error;
+  TuneTable table = std::filesystem::exists(file, error) ? TuneTable::load(file) : TuneTable();
+  if (options.output.empty()) {
+    std::filesystem::create_directories(std::filesystem::path(file).parent_path(), error);
+  }
+  bool any = false;
+  for (const std::string& collective : options.what) {
+    const Candidates candidates = candidates_of(options, collective);
+    for (const uint64_t bytes : parse_sizes(!options.bytes.empty() ? options.bytes
+                                            : cuda                 ? "1K:1G:4"
+                                                                   : "1K:1M:4")) {
+      const bool in_place = candidates.plans.front().plan.inplace;
+      const TuneKey key = plan_key(machine, collective, bytes, options.run.type(), in_place);
+      const std::vector<Measurement> measured = tune(
+          table, key, candidates.configs,
+          [&](const TuneConfig& candidate) {
+            const size_t at =
+                size_t(std::find(candidates.configs.begin(), candidates.configs.end(), candidate) -
+                       candidates.configs.begin());
+            return measure(options, config, *candidates.of[at], candidate, bytes);
+          },
+          limit);
+      report(options, key, candidates, measured);
+      any = any || std::any_of(measured.begin(), measured.end(), [](const auto& one) { return one.correct; });
+      write_output(file, table.text());  // whole after every size, so that a run may be cut off
+    }
+  }
+  std::cerr << "written to " << file << "\n";
+  if (!any) throw Failure(Exit::run_failed, "no plan ran and was right");
+  return Exit::well;
+}
+
+}  // namespace
+
+Action command::tune(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("what", options->what,
+                 "Collectives: allreduce, allgather, reducescatter, alltoall, broadcast")
+      ->required();
+  app.add_option("--bytes", options->bytes,
+                 "Sizes of the message, as for run; default 1K:1G:4 on cuda, 1K:1M:4 on cpu")
+      ->type_name("SIZES");
+  options->run.declare(app);
+  app.get_option("--ranks")->required();
+  app.add_option("--plan", options->plans,
+                 "Only this shipped plan, by its name without ranks; may be repeated")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  app.add_option("--limit", options->limit, "Of each candidate, which is then killed; default 60s")
+      ->type_name("TIME");
+  app.add_option("--calls", options->calls, "Calls in one graph, or in a row; default 20")
+      ->check(CLI::Range(1u, 10000u).description("1 to 10000"))
+      ->type_name("N");
+  app.add_option("--warmup", options->warmup, "Calls before the timed ones; default 5")
+      ->check(CLI::Range(1u, 10000u).description("1 to 10000"))
+      ->type_name("N");
+  app.add_flag("--no-times", options->no_times, "Leave the times out of the output");
+  app.add_option("-o,--output", options->output,
+                 "The table: what it has for other sizes stays; default plans/tuned/<device>.json")
+      ->type_name("FILE");
+  app.footer(
+      "Candidates are the shipped plans of the collective, with every form of packets. Each runs in a "
+      "process of its\n"
+      "own; what is wrong, hangs or dies is noted in the table and not chosen. run and bench take the "
+      "table.");
+  return [options] { return tune_it(*options); };
+}
+
+}  // namespace chorale::tools

@@ -1,0 +1,37 @@
+#include "tools/tuned.hpp"
+
+#include <filesystem>
+
+#include "tools/bench/plans.hpp"
+
+namespace chorale::tools {
+
+TunedFor tuned_for(const Config& config, const RankGpus& gpus, uint32_t ranks) {
+  TunedFor machine;
+  machine.ranks = int(ranks);
+  machine.backend = config.backend.value;
+  if (machine.backend == "cuda" && !gpus.names.empty()) machine.device = gpus.names.front();
+  return machine;
+}
+
+std::string tuned_file(const TunedFor& machine) {
+  std::string name = machine.device.empty() ? machine.backend : machine.device;
+  for (char& letter : name) {
+    if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '_';
+  }
+  return (std::filesystem::path(shipped_folder()).parent_path() / "tuned" / (name + ".json")).string();
+}
+
+TunedPlans tuned_plans(const std::string& file, const TunedFor& machine) {
+  const std::string wanted = file.empty() ? tuned_file(machine) : file;
+  std::error_code error;
+  const bool defaults = file.empty() && !std::filesystem::exists(wanted, error);
+  return TunedPlans(defaults ? TuneTable() : TuneTable::load(wanted), shipped_folder(), machine);
+}
+
+std::string words_of(const TunedPlans::Choice& choice) {
+  if (!choice.packet) return choice.name;
+  return choice.name + ", " + std::string(packet_form_names[size_t(*choice.packet)]);
+}
+
+}  // namespace chorale::tools
