@@ -4,22 +4,17 @@
 
 #include <cuda_runtime_api.h>
 
-#include <atomic>
 #include <memory>
-#include <mutex>
-#include <thread>
+#include <string>
 #include <vector>
 
-#include "device_memory.hpp"
-#include "host_words.hpp"
+#include "orders.hpp"
 #include "tape.hpp"
 
 namespace chorale::cuda {
 
 class Proxy {
  public:
-  static constexpr uint64_t slots = 1024;
-
   explicit Proxy(int device);
   ~Proxy();
 
@@ -50,21 +45,13 @@ class Proxy {
   std::string error() const;
 
  private:
-  void serve();
   void handle(const PortTrigger& trigger);
 
-  int device_;
-  HostArray<PortTrigger> ring_;
-  HostArray<uint64_t> tail_;
-  DeviceMemory head_;
   cudaStream_t stream_ = nullptr;
-  uint64_t taken_ = 0;
-
-  mutable std::mutex mutex_;  ///< of clients_, error_ and the ring's reader
+  // Under the lock of the orders.
   std::vector<Client*> clients_;
   std::string error_;
-  std::atomic<bool> quit_{false};
-  std::thread thread_;
+  Orders<PortTrigger> orders_;
 };
 
 }  // namespace chorale::cuda

@@ -1,9 +1,19 @@
-#include "device_direct.hpp"
+#include "in_device_memory.hpp"
 
 namespace chorale::transport {
+namespace {
+
+[[noreturn]] void refuse_to(const char* what) {
+  throw Unsupported(std::string(what) + " in device memory: this build has no CUDA backend");
+}
+
+}  // namespace
 
 std::unique_ptr<Transport> direct_in_device_memory(World&, const Geometry&) {
-  throw Unsupported("direct_rendezvous in device memory: this build has no CUDA backend");
+  refuse_to("direct_rendezvous");
 }
+std::unique_ptr<Transport> port_in_device_memory(World&, const Geometry&) { refuse_to("port_rendezvous"); }
+std::shared_ptr<const void> device_copy(const void*, uint64_t) { refuse_to("a table"); }
+std::unique_ptr<DeviceWindow> device_window(World&, uint64_t) { refuse_to("a window"); }
 
 }  // namespace chorale::transport

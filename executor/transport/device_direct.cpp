@@ -1,13 +1,8 @@
-#include "device_direct.hpp"
+// Links between GPUs that map each other's memory.
 
-#include <vector>
-
-#include "../cuda/allocation.hpp"
-#include "../cuda/device.hpp"
-#include "../cuda/device_memory.hpp"
 #include "../cuda/error.hpp"
 #include "../cuda/host_words.hpp"
-#include "../cuda/peer_memory.hpp"
+#include "in_device_memory.hpp"
 #include "rings.hpp"
 
 namespace chorale::transport {
@@ -20,15 +15,12 @@ class DeviceDirect final : public Rings {
   DeviceDirect(World& world, const Geometry& geometry)
       : Rings(world, Space::device, geometry),
         abort_(world.abort_word(), sizeof(AbortWord)),
-        imports_(world),
-        memory_(geometry.bytes(world.ranks())) {
+        memory_(device_window(world, geometry.bytes(world.ranks()))) {
     const int ranks = world.ranks(), self = world.rank();
-    clear(0, geometry.bytes(ranks));
-    peers_ = cuda::PeerMemory::exchange(world, imports_, memory_.data(), geometry.bytes(ranks));
     make_endpoints(LinkKind::direct);
-    char* const mine = memory_.data();
+    char* const mine = memory_->at(self);
     for (int peer = 0; peer < ranks; ++peer) {
-      char* const theirs = peer == self ? mine : peers_.at(peer);
+      char* const theirs = memory_->at(peer);
       for (uint32_t channel = 0; channel < geometry.channels; ++channel) {
         Endpoint& e = at(peer, channel);
         e.local = reinterpret_cast<LinkState*>(mine + geometry.state_at(peer, channel));
@@ -39,14 +31,11 @@ class DeviceDirect final : public Rings {
         e.packet_dst = theirs + geometry.packets_at(ranks, self, channel);
       }
     }
-    const uint64_t bytes = endpoints_.size() * sizeof(Endpoint);
-    table_ = cuda::DeviceMemory(bytes, "the endpoints of a transport");
-    check(cudaMemcpy(table_.data(), endpoints_.data(), bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
-    world.barrier();  // all have cleared theirs
+    table_ = device_copy(endpoints_.data(), endpoints_.size() * sizeof(Endpoint));
   }
 
   EndpointTable table() const override {
-    return {reinterpret_cast<const Endpoint*>(table_.data()), world_size(), rank(), geometry_.channels};
+    return {static_cast<const Endpoint*>(table_.get()), world_size(), rank(), geometry_.channels};
   }
 
   AbortWord* device_abort_word() const override { return abort_.device(world().abort_word()); }
@@ -64,15 +53,13 @@ class DeviceDirect final : public Rings {
  private:
   void clear(uint64_t at, uint64_t bytes) {
     if (bytes == 0) return;
-    check(cudaMemset(memory_.data() + at, 0, bytes), "cudaMemset");
+    check(cudaMemset(memory_->at(rank()) + at, 0, bytes), "cudaMemset");
     check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
   }
 
   cuda::HostMapping abort_;
-  cuda::Imports imports_;
-  cuda::Allocation memory_;
-  cuda::PeerMemory peers_;
-  cuda::DeviceMemory table_;
+  std::unique_ptr<DeviceWindow> memory_;
+  std::shared_ptr<const void> table_;
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "chorale/window.hpp"
-#include "device_direct.hpp"
+#include "in_device_memory.hpp"
 #include "rings.hpp"
 
 namespace chorale {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "../world/together.hpp"
+#include "in_device_memory.hpp"
 #include "rings.hpp"
 
 namespace chorale {
@@ -22,6 +23,9 @@ class Mesh final : public Transport {
         endpoints_.back().channels = channels_;
       }
     }
+    if (space() == Space::device) {
+      table_ = transport::device_copy(endpoints_.data(), endpoints_.size() * sizeof(Endpoint));
+    }
   }
 
   uint64_t per_peer_bytes() const override { return channels_ * depth() * slot_bytes(); }
@@ -35,7 +39,11 @@ class Mesh final : public Transport {
     transport::check_place(*this, peer, channel);
     return endpoints_[size_t(peer) * channels_ + channel];
   }
-  EndpointTable table() const override { return {endpoints_.data(), world_size(), rank(), channels_}; }
+  EndpointTable table() const override {
+    const Endpoint* const endpoints = table_ ? static_cast<const Endpoint*>(table_.get()) : endpoints_.data();
+    return {endpoints, world_size(), rank(), channels_};
+  }
+  AbortWord* device_abort_word() const override { return intra_->device_abort_word(); }
 
   void reset() override {
     intra_->reset();
@@ -57,6 +65,7 @@ class Mesh final : public Transport {
   const int domain_;
   const uint32_t channels_;
   std::vector<Endpoint> endpoints_;
+  std::shared_ptr<const void> table_;  ///< the same, for kernels on GPUs
 };
 
 }  // namespace

@@ -3,57 +3,99 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <functional>
+#include <vector>
 
 #include "../world/together.hpp"
+#include "chorale/window.hpp"
+#include "in_device_memory.hpp"
 
 namespace chorale {
 
-OneSidedWindow OneSidedWindow::create(World& world, uint64_t bytes, uint32_t signals, uint32_t barriers) {
-  using Counts = std::array<uint32_t, 2>;
-  const Counts mine{signals, barriers};
+struct OneSidedWindow::State {
+  /// One piece of memory a rank, of either space.
+  struct Piece {
+    std::function<std::byte*(int)> at;
+    std::function<uint64_t(int)> bytes;
+  };
+  static Piece piece(World& world, uint64_t bytes, Space space) {
+    if (space == Space::device) {
+      const std::shared_ptr<transport::DeviceWindow> window = transport::device_window(world, bytes);
+      return {[window](int rank) { return reinterpret_cast<std::byte*>(window->at(rank)); },
+              [window](int rank) { return window->bytes(rank); }};
+    }
+    const auto window = std::make_shared<Window>(Window::create(world, bytes));
+    return {[window](int rank) { return window->at(rank); },
+            [window](int rank) { return window->bytes(rank); }};
+  }
+
+  /// The array, where kernels of that space read it.
+  template <class T>
+  const T* where_read(const std::vector<T>& array, Space space) {
+    if (space == Space::host) return array.data();
+    copies.push_back(transport::device_copy(array.data(), array.size() * sizeof(T)));
+    return static_cast<const T*>(copies.back().get());
+  }
+
+  int rank = -1;
+  Piece data, words;
+  std::vector<char*> bases;
+  std::vector<uint64_t> bytes;
+  std::vector<Signal*> signals;
+  std::vector<Barrier*> barriers;
+  std::vector<std::shared_ptr<const void>> copies;
+  WindowView view;
+};
+
+OneSidedWindow OneSidedWindow::create(World& world, uint64_t bytes, uint32_t signals, uint32_t barriers,
+                                      Space space) {
+  using Counts = std::array<uint32_t, 3>;
+  const Counts mine{signals, barriers, uint32_t(space)};
   const auto all = world.allgather(world::bytes_of(mine));
   for (int rank = 1; rank < world.ranks(); ++rank) {
     const auto first = world::read_as<Counts>(all[0]), other = world::read_as<Counts>(all[size_t(rank)]);
     if (first != other) {
-      throw RunError(
-          RunError::Reason::mismatch,
-          fmt::format("the ranks make different windows: {} signals and {} barriers at rank 0, {} and {} "
-                      "at rank {}",
-                      first[0], first[1], other[0], other[1], rank));
+      const auto text = [](const Counts& of) {
+        return fmt::format("{} signals and {} barriers{}", of[0], of[1],
+                           Space(of[2]) == Space::device ? " in device memory" : "");
+      };
+      throw RunError(RunError::Reason::mismatch,
+                     fmt::format("the ranks make different windows: {} at rank 0, {} at rank {}", text(first),
+                                 text(other), rank));
     }
   }
-  Window data = Window::create(world, bytes);
-  const uint64_t words = uint64_t(world.ranks()) * signals * sizeof(Signal) + barriers * sizeof(Barrier);
-  return OneSidedWindow(world, std::move(data), Window::create(world, words), signals, barriers);
-}
-
-OneSidedWindow::OneSidedWindow(World& world, Window data, Window words, uint32_t signals, uint32_t barriers)
-    : data_(std::move(data)),
-      words_(std::move(words)),
-      rank_(world.rank()),
-      signals_(signals),
-      barriers_(barriers) {
-  for (int rank = 0; rank < world.ranks(); ++rank) {
-    bases_.push_back(reinterpret_cast<char*>(data_.at(rank)));
-    bytes_.push_back(data_.bytes(rank));
-    std::byte* const at = words_.at(rank);
-    signals_at_.push_back(reinterpret_cast<Signal*>(at));
-    barriers_at_.push_back(
-        at ? reinterpret_cast<Barrier*>(at + uint64_t(world.ranks()) * signals * sizeof(Signal)) : nullptr);
+  const int ranks = world.ranks();
+  const uint64_t signal_bytes = uint64_t(ranks) * signals * sizeof(Signal);
+  auto state = std::make_unique<State>();
+  state->rank = world.rank();
+  state->data = State::piece(world, bytes, space);
+  state->words = State::piece(world, signal_bytes + barriers * sizeof(Barrier), space);
+  for (int rank = 0; rank < ranks; ++rank) {
+    state->bases.push_back(reinterpret_cast<char*>(state->data.at(rank)));
+    state->bytes.push_back(state->data.bytes(rank));
+    std::byte* const at = state->words.at(rank);
+    state->signals.push_back(reinterpret_cast<Signal*>(at));
+    state->barriers.push_back(at ? reinterpret_cast<Barrier*>(at + signal_bytes) : nullptr);
   }
+  WindowView& view = state->view;
+  view.base = state->where_read(state->bases, space);
+  view.bytes = state->where_read(state->bytes, space);
+  view.signals = state->where_read(state->signals, space);
+  view.barriers = state->where_read(state->barriers, space);
+  view.self = world.rank();
+  view.ranks = ranks;
+  view.signal_count = signals;
+  view.barrier_count = barriers;
+  return OneSidedWindow(std::move(state));
 }
 
-WindowView OneSidedWindow::view() const {
-  WindowView view;
-  view.base = bases_.data();
-  view.bytes = bytes_.data();
-  view.signals = signals_at_.data();
-  view.barriers = barriers_at_.data();
-  view.self = rank_;
-  view.ranks = int32_t(bases_.size());
-  view.signal_count = signals_;
-  view.barrier_count = barriers_;
-  return view;
-}
+OneSidedWindow::OneSidedWindow(std::unique_ptr<State> state) : state_(std::move(state)) {}
+OneSidedWindow::OneSidedWindow(OneSidedWindow&&) noexcept = default;
+OneSidedWindow& OneSidedWindow::operator=(OneSidedWindow&&) noexcept = default;
+OneSidedWindow::~OneSidedWindow() = default;
+
+std::byte* OneSidedWindow::local() const { return state_->data.at(state_->rank); }
+uint64_t OneSidedWindow::bytes(int rank) const { return state_->data.bytes(rank); }
+WindowView OneSidedWindow::view() const { return state_->view; }
 
 }  // namespace chorale

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "carrier.hpp"
+#include "in_device_memory.hpp"
 #include "orders.hpp"
 #include "rings.hpp"
 
@@ -96,16 +97,17 @@ class PortTransport final : public Rings {
 std::unique_ptr<Transport> port_rendezvous(World& world, const RendezvousOptions& options, ProxyKind proxy) {
   const Geometry geometry =
       agree_on_geometry(world, options, fmt::format("port_rendezvous by {}", name(proxy)));
-  if (proxy == ProxyKind::copy_engine || options.space == Space::device) {
-    throw Unsupported(
-        "port_rendezvous in device memory, by copy_engine: it is not built yet; direct_rendezvous() reaches "
-        "GPUs "
-        "that are linked");
+  if ((proxy == ProxyKind::copy_engine) != (options.space == Space::device)) {
+    throw UsageError(
+        fmt::format("port_rendezvous by {} in {} memory: copy engines are for device memory, and the others "
+                    "for host memory",
+                    name(proxy), options.space == Space::device ? "device" : "host"));
   }
   if (options.packet_bytes != 0) {
     throw UsageError(
         fmt::format("packet_bytes is {}: links over a proxy have no packets", options.packet_bytes));
   }
+  if (options.space == Space::device) return port_in_device_memory(world, geometry);
   if (proxy == ProxyKind::tcp && world.scheduler().seeded()) {
     throw UsageError("port_rendezvous by tcp in a world that runs from a seed: connections keep no order");
   }

@@ -114,8 +114,9 @@ class Transport {
 /// \throws RunError mismatch, on all ranks, if their options differ; otherwise as Window::create()
 std::unique_ptr<Transport> direct_rendezvous(World& world, const RendezvousOptions& options);
 
-/// Collective: links over a proxy. Errors as direct_rendezvous(); UsageError also for a proxy that is not for
-/// this space, and for tcp in a world that runs from a seed.
+/// Collective: links over a proxy: a thread of this process, which on GPUs has the copy engine move what
+/// kernels ask for. Such links have no packets. Errors as direct_rendezvous(); UsageError also for a proxy
+/// that is not for this space, and for tcp in a world that runs from a seed.
 std::unique_ptr<Transport> port_rendezvous(World& world, const RendezvousOptions& options, ProxyKind proxy);
 
 /// Collective: links of `intra` to ranks of the same domain, of `inter` to others. A domain is

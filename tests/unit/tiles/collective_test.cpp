@@ -190,7 +190,7 @@ TEST(Port, WhatCannotBeIsRefused) {
             [](World& world) {
               EXPECT_THROW(port_rendezvous(world, rings(1, 1, 16), ProxyKind::tcp), UsageError)
                   << "from a seed";
-              EXPECT_THROW(port_rendezvous(world, rings(1, 1, 16), ProxyKind::copy_engine), Unsupported);
+              EXPECT_THROW(port_rendezvous(world, rings(1, 1, 16), ProxyKind::copy_engine), UsageError);
               RendezvousOptions packets = rings(1, 1, 16);
               packets.packet_bytes = 16;
               EXPECT_THROW(port_rendezvous(world, packets, ProxyKind::shared_memory), UsageError);

@@ -30,7 +30,7 @@ struct PortQueue {
   uint64_t slots = 0;              ///< a power of two
   uint64_t* head = nullptr;        ///< tickets given; CUDA: in device memory
   const uint64_t* tail = nullptr;  ///< orders taken; CUDA: in host memory
-  const uint64_t* done = nullptr;  ///< orders carried out: the data has left its copy; as `tail`
+  const uint64_t* done = nullptr;  ///< orders carried out: the data has left its copy; CUDA: in device memory
 
   /// CPU only: told of an order before anybody can see it, so that a proxy at work never looks like a
   /// deadlock. May be null.

@@ -1,0 +1,105 @@
+/// \file
+/// Orders: what kernels ask a thread of the host to do, through a ring in host memory.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <thread>
+
+#include "chorale/device/atomics.hpp"
+#include "chorale/error.hpp"
+#include "device.hpp"
+#include "device_memory.hpp"
+#include "host_words.hpp"
+
+namespace chorale::cuda {
+
+/// A ring of `Order`, which has a member `turn` that is written last: its ticket plus one. Any number of
+/// blocks push, one thread takes.
+template <class Order>
+class Orders {
+ public:
+  static constexpr uint64_t slots = 1024;  ///< a power of two
+
+  /// \param take  called by the thread for each order, with the lock held; RunError goes to `failed`
+  Orders(int device, std::function<void(const Order&)> take, std::function<void(const RunError&)> failed)
+      : device_(device),
+        take_(std::move(take)),
+        failed_(std::move(failed)),
+        ring_(slots),
+        tail_(1),
+        head_(sizeof(uint64_t), "the counter of a ring of orders") {}
+  ~Orders() { stop(); }
+  Orders(const Orders&) = delete;
+
+  /// Once what `take` uses is there; and before it goes.
+  void start() {
+    thread_ = std::thread([this] { serve(); });
+  }
+  void stop() {
+    quit_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+
+  // As kernels see them.
+  Order* ring() const { return ring_.device(); }
+  uint64_t* head() const { return reinterpret_cast<uint64_t*>(head_.data()); }
+  const uint64_t* tail() const { return tail_.device(); }
+
+  std::mutex& lock() const { return mutex_; }
+
+  /// Forgets what was pushed by kernels that have stopped; none may run. With the lock held.
+  /// \return tickets given so far
+  uint64_t drop() {
+    // Kernels have ended: what was given out was also written, or never will be.
+    check(cudaMemcpy(&taken_, head_.data(), sizeof taken_, cudaMemcpyDeviceToHost), "a ring of orders");
+    for (Order& slot : std::span(ring_.host(), slots)) store_relaxed(&slot.turn, uint64_t(0));
+    store_release(tail_.host(), taken_);
+    return taken_;
+  }
+
+ private:
+  void serve() {
+    const CurrentDevice on(device_);
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point busy = Clock::now();
+    while (!quit_.load(std::memory_order_relaxed)) {
+      bool worked = false;
+      {
+        const std::lock_guard lock(mutex_);
+        const Order& slot = ring_[taken_ % slots];
+        if (load_acquire(&slot.turn) == taken_ + 1) {
+          const Order order = slot;
+          store_release(tail_.host(), ++taken_);
+          try {
+            take_(order);
+          } catch (const RunError& failed) {
+            failed_(failed);
+          }
+          worked = true;
+        }
+      }
+      // Kernels push in bursts: look closely for a while, then make room for others.
+      const Clock::time_point now = Clock::now();
+      if (worked) busy = now;
+      if (now - busy > std::chrono::milliseconds(1))
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  }
+
+  int device_;
+  std::function<void(const Order&)> take_;
+  std::function<void(const RunError&)> failed_;
+  HostArray<Order> ring_;
+  HostArray<uint64_t> tail_;
+  DeviceMemory head_;
+  uint64_t taken_ = 0;
+  mutable std::mutex mutex_;  ///< of the ring's reader
+  std::atomic<bool> quit_{false};
+  std::thread thread_;
+};
+
+}  // namespace chorale::cuda

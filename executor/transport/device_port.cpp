@@ -1,0 +1,131 @@
+// Links between GPUs over a proxy: kernels stage in a copy of the peer's ring, a thread of the host has the
+// copy engine move it and then raise the peer's word, in the order of a stream.
+
+#include "../cuda/driver.hpp"
+#include "../cuda/error.hpp"
+#include "../cuda/orders.hpp"
+#include "chorale/device/port.hpp"
+#include "in_device_memory.hpp"
+#include "rings.hpp"
+
+namespace chorale::transport {
+namespace {
+
+using cuda::check;
+
+class DevicePort final : public Rings {
+ public:
+  DevicePort(World& world, const Geometry& geometry)
+      : Rings(world, Space::device, geometry),
+        abort_(world.abort_word(), sizeof(AbortWord)),
+        memory_(device_window(world, geometry.bytes(world.ranks()))),
+        stages_(uint64_t(world.ranks()) * geometry.channels * geometry.window(),
+                "copies of the peers' rings"),
+        done_(sizeof(uint64_t), "the progress of a proxy"),
+        orders_(
+            cuda::current_device(), [this](const PortOrder& order) { carry_out(order); },
+            [this](const RunError& failed) {
+              this->world().abort(std::string("the proxy of a transport: ") + failed.what());
+            }) {
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream for a proxy");
+    PortQueue queue;
+    queue.orders = orders_.ring();
+    queue.slots = orders_.slots;
+    queue.head = orders_.head();
+    queue.tail = orders_.tail();
+    queue.done = reinterpret_cast<const uint64_t*>(done_.data());
+    queue_ = device_copy(&queue, sizeof queue);
+    const int ranks = world.ranks(), self = world.rank();
+    make_endpoints(LinkKind::port);
+    char* const mine = memory_->at(self);
+    for (int peer = 0; peer < ranks; ++peer) {
+      for (uint32_t channel = 0; channel < geometry.channels; ++channel) {
+        Endpoint& e = at(peer, channel);
+        e.packet_bytes = 0;
+        e.local = reinterpret_cast<LinkState*>(mine + geometry.state_at(peer, channel));
+        e.recv_src = mine + geometry.ring_at(ranks, peer, channel);
+        if (peer == self) {  // own links need no proxy
+          e.remote = e.local;
+          e.send_dst = const_cast<char*>(e.recv_src);
+        } else {
+          e.send_dst = stages_.data() + (uint64_t(peer) * geometry.channels + channel) * geometry.window();
+          e.port = static_cast<PortQueue*>(const_cast<void*>(queue_.get()));
+        }
+      }
+    }
+    table_ = device_copy(endpoints_.data(), endpoints_.size() * sizeof(Endpoint));
+    orders_.start();
+  }
+
+  ~DevicePort() override {
+    orders_.stop();
+    cuda::check_quietly(cudaStreamSynchronize(stream_), "the last copies of a proxy");
+    cuda::check_quietly(cudaStreamDestroy(stream_), "cudaStreamDestroy");
+  }
+
+  EndpointTable table() const override {
+    return {static_cast<const Endpoint*>(table_.get()), world_size(), rank(), geometry_.channels};
+  }
+
+  AbortWord* device_abort_word() const override { return abort_.device(world().abort_word()); }
+
+  void reset() override {
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    {
+      const std::lock_guard lock(orders_.lock());
+      const uint64_t given = orders_.drop();
+      // What had been taken is under way, to the peers as well.
+      check(cudaStreamSynchronize(stream_), "the last copies of a proxy");
+      check(cudaMemcpy(done_.data(), &given, sizeof given, cudaMemcpyHostToDevice),
+            "the progress of a proxy");
+      done_orders_ = given;
+    }
+    world().barrier();
+    check(cudaMemset(memory_->at(rank()), 0, geometry_.state_at(world_size(), 0)), "cudaMemset");
+    check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+    world().barrier();
+    set_mended();
+  }
+
+ private:
+  /// In the order of the stream: the data, the peer's word, and that it is done.
+  void carry_out(const PortOrder& order) {
+    const cuda::OutsideCapture outside;
+    char* const theirs = memory_->at(order.peer);
+    LinkState& link = *reinterpret_cast<LinkState*>(theirs + geometry_.state_at(rank(), order.channel));
+    if (order.kind == PortOrder::Kind::free) {
+      write(&link.slot_free.value, order.end, "a credit of a proxy");
+    } else {
+      const uint64_t offset = order.begin % geometry_.window();
+      check(cudaMemcpyAsync(theirs + geometry_.ring_at(world_size(), rank(), order.channel) + offset,
+                            endpoint(order.peer, order.channel).send_dst + offset, order.end - order.begin,
+                            cudaMemcpyDefault, stream_),
+            "a copy of a proxy");
+      if (order.note != 0) write(&link.data_ready.note, order.note, "a note of a proxy");
+      write(&link.data_ready.value, order.end, "a signal of a proxy");
+    }
+    write(reinterpret_cast<const uint64_t*>(done_.data()), ++done_orders_, "a proxy's progress");
+  }
+
+  void write(const uint64_t* word, uint64_t value, const char* what) {
+    check(cuda::driver().cuStreamWriteValue64(stream_, reinterpret_cast<CUdeviceptr>(word), value,
+                                              CU_STREAM_WRITE_VALUE_DEFAULT),
+          what);
+  }
+
+  cuda::HostMapping abort_;
+  std::unique_ptr<DeviceWindow> memory_;
+  cuda::DeviceMemory stages_, done_;
+  uint64_t done_orders_ = 0;
+  cudaStream_t stream_ = nullptr;
+  std::shared_ptr<const void> queue_, table_;
+  cuda::Orders<PortOrder> orders_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> port_in_device_memory(World& world, const Geometry& geometry) {
+  return std::make_unique<DevicePort>(world, geometry);
+}
+
+}  // namespace chorale::transport

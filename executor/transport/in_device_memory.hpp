@@ -1,0 +1,32 @@
+/// \file
+/// Transports and windows in the memory of GPUs. In a build without CUDA all of this throws Unsupported.
+#pragma once
+
+#include <memory>
+
+#include "chorale/transport.hpp"
+#include "geometry.hpp"
+
+namespace chorale::transport {
+
+/// Collective. \throws RunError as PeerMemory::exchange()
+std::unique_ptr<Transport> direct_in_device_memory(World& world, const Geometry& geometry);
+
+/// Collective: by copy engines. Errors as above.
+std::unique_ptr<Transport> port_in_device_memory(World& world, const Geometry& geometry);
+
+/// A copy that kernels read.
+std::shared_ptr<const void> device_copy(const void* data, uint64_t bytes);
+
+/// Zeroed memory of every rank, mapped in all.
+class DeviceWindow {
+ public:
+  virtual ~DeviceWindow() = default;
+  virtual char* at(int rank) const = 0;  ///< null where bytes(rank) is 0
+  virtual uint64_t bytes(int rank) const = 0;
+};
+
+/// Collective. `bytes` may differ by rank. \throws RunError as PeerMemory::exchange()
+std::unique_ptr<DeviceWindow> device_window(World& world, uint64_t bytes);
+
+}  // namespace chorale::transport
