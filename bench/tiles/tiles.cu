@@ -1,12 +1,13 @@
 // Sends and receives of the device library between two GPUs, beside the copy engine and NCCL, in one run:
-//   bench_tiles [LARGEST_MIB]
-// A line for each size and number of blocks. Every result is compared with what was sent before it is timed.
-// Exit status 0: the bars of bench/README.md are met, 1: they are not, 2: a result is wrong, 3: it did not
-// run.
+//   bench_tiles --help
+// A line for each size, number of blocks and form. Every result is compared with what was sent before it is
+// timed. Exit status 0: the bars of bench/README.md are met, 1: they are not, 2: a result is wrong, 3: it did
+// not run.
 
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chorale/launch.cuh>
 #include <cstdio>
@@ -18,6 +19,7 @@
 
 #include "executor/cuda/peer_memory.hpp"
 #include "tools/bench/nccl.hpp"
+#include "tools/command.hpp"
 
 using namespace chorale;
 
@@ -40,9 +42,28 @@ __global__ void compare(const uint32_t* data, uint64_t n, uint32_t seed, uint32_
 
 enum class Way { one, both };
 
+/// How tiles are moved.
+struct Form {
+  uint32_t threads = 512;  ///< of a block
+  uint32_t parts = 1;      ///< groups of warps that a block is cut into
+  uint64_t slot = 0;       ///< bytes of a slot of the ring
+};
+
 constexpr uint64_t most_as_packets = 64 << 10;  ///< of a message
 
-/// Half of the blocks send and half receive.
+struct OneWay {
+  EndpointTable table;
+  Leg message;
+  bool sends;
+  CHORALE_FN Stop operator()(const Group& group, const Deadline& deadline) const {
+    const Endpoint& e = table.at(1 - table.self, group.id);
+    const Leg share = share_of(message, group.id, group.count);
+    return sends ? send_tiles<uint32_t>(group, e, share, CopyProduce{}, deadline)
+                 : recv_tiles<uint32_t>(group, e, share, CopyConsume{}, deadline);
+  }
+};
+
+/// Half of the groups send and half receive.
 struct BothWays {
   EndpointTable table;
   Leg message;
@@ -52,6 +73,17 @@ struct BothWays {
     const Leg share = share_of(message, role.group.id, role.group.count);
     return role.part == 0 ? send_tiles<uint32_t>(role.group, e, share, CopyProduce{}, deadline)
                           : recv_tiles<uint32_t>(role.group, e, share, CopyConsume{}, deadline);
+  }
+};
+
+/// Each part of a block works on a channel of its own: while one waits until its stores have landed, so that
+/// it may signal, another one stores.
+template <class Kernel>
+struct InParts {
+  Kernel kernel;
+  uint32_t parts;
+  CHORALE_FN Stop operator()(const Group& block, const Deadline& deadline) const {
+    return block.agree(kernel(multiwarp_group(block.size / parts), deadline));
   }
 };
 
@@ -169,22 +201,15 @@ class Bench {
     });
   }
 
-  double tiles(Way way, uint64_t bytes, Transport& transport, uint32_t blocks) {
+  double tiles(Way way, uint64_t bytes, Transport& transport, uint32_t blocks, const Form& form) {
     Leg leg;
     leg.in = in_;
     leg.out = out_;
     leg.bytes = bytes;
     leg.elem = 4;
-    const Lane lane{stream_};
-    return time(way, bytes, [&] {
-      if (way == Way::both) {
-        launch(transport, BothWays{transport.table(), leg}, {blocks, 512}, lane);
-      } else if (receives_) {
-        recv<uint32_t>(transport, leg, 0, CopyConsume{}, {blocks, 512}, lane);
-      } else {
-        send<uint32_t>(transport, leg, 1, CopyProduce{}, {blocks, 512}, lane);
-      }
-    });
+    return way == Way::both
+               ? kernel(way, bytes, BothWays{transport.table(), leg}, transport, blocks, form)
+               : kernel(way, bytes, OneWay{transport.table(), leg, !receives_}, transport, blocks, form);
   }
 
   double packets(Way way, uint64_t bytes, Transport& transport, uint32_t blocks) {
@@ -201,6 +226,19 @@ class Bench {
   const std::string& why_no_nccl() const { return why_no_nccl_; }
 
  private:
+  template <class Kernel>
+  double kernel(Way way, uint64_t bytes, const Kernel& kernel, Transport& transport, uint32_t blocks,
+                const Form& form) {
+    const LaunchConfig config{blocks, form.threads};
+    return time(way, bytes, [&] {
+      if (form.parts == 1) {
+        launch(transport, kernel, config, Lane{stream_});
+      } else {
+        launch(transport, InParts<Kernel>{kernel, form.parts}, config, Lane{stream_});
+      }
+    });
+  }
+
   World& world_;
   cuda::Imports imports_;
   cuda::PeerMemory peers_;
@@ -212,45 +250,77 @@ class Bench {
   uint32_t *in_ = nullptr, *out_ = nullptr, *wrong_ = nullptr;
 };
 
-int run_rank(int rank, const std::string& address, uint64_t largest) {
+struct Options {
+  std::string sizes = "1K:1G:4", blocks = "1:64", threads = "512", parts = "1", slots;
+};
+
+std::vector<Form> forms_of(const Options& options, uint64_t bytes) {
+  std::vector<Form> forms;
+  // Long messages take long tiles, whose signals are fewer.
+  const std::string slots = !options.slots.empty() ? options.slots : bytes < 16 << 20 ? "128K" : "512K";
+  for (const uint64_t slot : tools::parse_sizes(slots)) {
+    for (const uint64_t threads : tools::parse_sizes(options.threads)) {
+      for (const uint64_t parts : tools::parse_sizes(options.parts)) {
+        forms.push_back({uint32_t(threads), uint32_t(parts), slot});
+      }
+    }
+  }
+  return forms;
+}
+
+/// All blocks and forms of one size and way; false if they miss a bar.
+bool time_size(World& world, Bench& bench, const Options& options, Way way, uint64_t bytes) {
+  const double engine = bench.copy_engine(way, bytes), nccl = bench.nccl(way, bytes);
+  double best = 1e30, best_of_32 = 1e30;
+  const auto note = [&](const char* as, uint32_t blocks, const Form& form, double us) {
+    best = std::min(best, us);
+    if (blocks <= 32) best_of_32 = std::min(best_of_32, us);
+    if (world.rank() != 0) return;
+    std::printf("%-5s %-7s %6s %6u %7u %5u %6s %10.2f %9.1f %11.3f %8.3f\n", way == Way::one ? "one" : "both",
+                as, tools::format_bytes(bytes).c_str(), blocks, form.threads, form.parts,
+                form.slot != 0 ? tools::format_bytes(form.slot).c_str() : "-", us, double(bytes) / us / 1000,
+                engine / us, nccl > 0 ? nccl / us : 0.0);
+  };
+  for (const uint64_t blocks : tools::parse_sizes(options.blocks)) {
+    for (const Form& form : forms_of(options, bytes)) {
+      if (way == Way::both && blocks * form.parts < 2) continue;
+      RendezvousOptions rings;
+      rings.max_channels = uint32_t(blocks) * form.parts;
+      rings.depth = 4;
+      rings.per_peer_bytes = form.slot * rings.depth * rings.max_channels;
+      rings.space = Space::device;
+      const auto transport = direct_rendezvous(world, rings);
+      note("tiles", uint32_t(blocks), form, bench.tiles(way, bytes, *transport, uint32_t(blocks), form));
+    }
+    if (bytes > most_as_packets || (way == Way::both && blocks < 2)) continue;
+    RendezvousOptions packets;
+    packets.max_channels = uint32_t(blocks);
+    packets.per_peer_bytes = 32 * blocks;
+    packets.packet_bytes = bytes / blocks + 64;
+    packets.space = Space::device;
+    const auto transport = direct_rendezvous(world, packets);
+    note("packets", uint32_t(blocks), {}, bench.packets(way, bytes, *transport, uint32_t(blocks)));
+  }
+  bool met = true;
+  if (way == Way::one && bytes == 256 << 20) met &= engine / best_of_32 >= 0.92;
+  if (bytes >= 1 << 20 && nccl > 0) met &= nccl / best >= 1;
+  if (way == Way::one && bytes == 1024) met &= best < 4;
+  return met;
+}
+
+int run_rank(int rank, const std::string& address, const Options& options) {
   check(cudaSetDevice(rank));
   World world = World::join(address, rank, 2);
-  Bench bench(world, largest);
+  const std::vector<uint64_t> sizes = tools::parse_sizes(options.sizes);
+  Bench bench(world, *std::max_element(sizes.begin(), sizes.end()));
   if (rank == 0 && !bench.why_no_nccl().empty())
     std::printf("# without NCCL: %s\n", bench.why_no_nccl().c_str());
   if (rank == 0)
-    std::printf("%-5s %-7s %11s %6s %10s %9s %11s %8s\n", "way", "as", "bytes", "blocks", "us", "GB/s",
-                "of engine", "of NCCL");
+    std::printf("%-5s %-7s %6s %6s %7s %5s %6s %10s %9s %11s %8s\n", "way", "as", "bytes", "blocks",
+                "threads", "parts", "slot", "us", "GB/s", "of engine", "of NCCL");
   bool met = true;
   for (const Way way : {Way::one, Way::both}) {
-    for (uint64_t bytes = 1024; bytes <= largest; bytes *= 4) {
-      const double engine = bench.copy_engine(way, bytes), nccl = bench.nccl(way, bytes);
-      double best = 1e30, best_of_32 = 1e30;
-      const auto note = [&](const char* as, uint32_t blocks, double us) {
-        best = std::min(best, us);
-        if (blocks <= 32) best_of_32 = std::min(best_of_32, us);
-        if (rank != 0) return;
-        std::printf("%-5s %-7s %11llu %6u %10.2f %9.1f %11.3f %8.3f\n", way == Way::one ? "one" : "both", as,
-                    (unsigned long long)bytes, blocks, us, double(bytes) / us / 1000, engine / us,
-                    nccl > 0 ? nccl / us : 0.0);
-      };
-      // Long messages take long tiles, whose signals are fewer.
-      const uint64_t slot = bytes < 16 << 20 ? 128 << 10 : 512 << 10;
-      for (uint32_t blocks = way == Way::one ? 1 : 2; blocks <= 64; blocks *= 2) {
-        RendezvousOptions options;
-        options.max_channels = blocks;
-        options.depth = 4;
-        options.per_peer_bytes = slot * options.depth * blocks;
-        if (bytes <= most_as_packets) options.packet_bytes = bytes / blocks + 64;
-        options.space = Space::device;
-        const auto transport = direct_rendezvous(world, options);
-        note("tiles", blocks, bench.tiles(way, bytes, *transport, blocks));
-        if (bytes <= most_as_packets) note("packets", blocks, bench.packets(way, bytes, *transport, blocks));
-      }
-      if (way == Way::one && bytes == 256 << 20) met &= engine / best_of_32 >= 0.92;
-      if (bytes >= 1 << 20 && nccl > 0) met &= nccl / best >= 1;
-      if (way == Way::one && bytes == 1024) met &= best < 4;
-    }
+    for (const uint64_t bytes : sizes) met &= time_size(world, bench, options, way, bytes);
   }
   return met ? 0 : 1;
 }
@@ -258,7 +328,17 @@ int run_rank(int rank, const std::string& address, uint64_t largest) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const uint64_t largest = uint64_t(argc > 1 ? std::atoi(argv[1]) : 1024) << 20;
+  Options options;
+  CLI::App app(
+      "Times the device library's sends and receives between two GPUs, beside the copy engine and NCCL.");
+  app.add_option("--sizes", options.sizes, "As for chorale run; default " + options.sizes);
+  app.add_option("--blocks", options.blocks,
+                 "Numbers of blocks, in the same notation; default " + options.blocks);
+  app.add_option("--threads", options.threads, "Of a block; default " + options.threads);
+  app.add_option("--parts", options.parts,
+                 "Groups of warps that a block is cut into, each with a channel of its own; default 1");
+  app.add_option("--slots", options.slots, "Bytes of a slot; default 128K, from 16M on 512K");
+  CLI11_PARSE(app, argc, argv);
   tools::quieten_nccl();
   const std::string address = "shm://bench_tiles." + std::to_string(getpid());
   pid_t ranks[2];
@@ -267,7 +347,7 @@ int main(int argc, char** argv) {
     if (ranks[rank] != 0) continue;
     int status = 3;
     try {
-      status = run_rank(rank, address, largest);
+      status = run_rank(rank, address, options);
     } catch (const std::exception& error) {
       std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
     }

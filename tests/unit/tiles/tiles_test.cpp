@@ -69,6 +69,40 @@ TEST(Tiles, EveryNumberOfChannels) {
     one_way({.bytes = 10000, .blocks = blocks, .threads = 8, .slot = 256}, 2);
 }
 
+/// Each part of a block sends or receives over a channel of its own.
+struct InParts {
+  EndpointTable table;
+  Leg message;
+  uint32_t parts;
+  Stop operator()(const Group& block, const Deadline& deadline) const {
+    const Group group = multiwarp_group(block, block.size / parts);
+    const Leg share = share_of(message, group.id, group.count);
+    const Endpoint& e = table.at(1 - table.self, group.id);
+    return block.agree(table.self == 0 ? send_tiles<uint8_t>(group, e, share, CopyProduce{}, deadline)
+                                       : recv_tiles<uint8_t>(group, e, share, CopyConsume{}, deadline));
+  }
+};
+
+TEST(Tiles, PartsOfABlockHaveChannelsOfTheirOwn) {
+  for (const uint32_t parts : {2u, 4u, 8u}) {
+    run_local(2, [&](World& world) {
+      const auto transport = direct_rendezvous(world, rings(3 * parts, 2, 128));
+      for (uint64_t call = 0; call < 3; ++call) {
+        const auto sent = message_of<uint8_t>(call, 30001);
+        std::vector<uint8_t> got(sent.size());
+        Leg leg;
+        leg.in = sent.data();
+        leg.out = got.data();
+        leg.bytes = sent.size();
+        launch(*transport, InParts{transport->table(), leg, parts}, {3, 8});
+        if (world.rank() == 1) {
+          EXPECT_MESSAGE(got, sent);
+        }
+      }
+    });
+  }
+}
+
 TEST(Tiles, EveryDepth) {
   for (uint32_t depth = 1; depth <= 8; ++depth) {
     one_way({.bytes = 9 * 256 + 9, .depth = depth, .slot = 256}, 4);
