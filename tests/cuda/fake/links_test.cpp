@@ -1,0 +1,259 @@
+// Links and windows in the memory of GPUs. This CUDA has its memory on the host, so kernels can run there:
+// what the transports set up, and what the proxy does with the copy engine, shows without a GPU. cuda_tiles
+// runs the same on GPUs.
+
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "chorale/device.hpp"
+#include "chorale/one_sided_window.hpp"
+#include "tests/cuda/ranks.hpp"
+#include "tests/unit/tiles/support.hpp"
+
+namespace chorale::test {
+namespace {
+
+using Words = std::vector<uint32_t>;
+
+RendezvousOptions on_device(uint32_t channels, uint32_t depth, uint64_t slot) {
+  RendezvousOptions options = rings(channels, depth, slot);
+  options.space = Space::device;
+  return options;
+}
+
+/// A kernel of `blocks` blocks of one thread: "good", or why one of them ended.
+template <class Kernel>
+std::string run(const Transport& transport, const Kernel& kernel, uint32_t blocks,
+                std::chrono::nanoseconds limit = std::chrono::seconds(20)) {
+  std::vector<std::string> ends(blocks, "good");
+  std::vector<std::thread> threads;
+  for (uint32_t block = 0; block < blocks; ++block) {
+    threads.emplace_back([&, block] {
+      const Deadline deadline{transport.device_abort_word(), uint64_t(limit.count()), 0};
+      try {
+        const Stop stop = kernel(block_group(block, blocks), deadline);
+        if (stop != Stop::none) ends[block] = "stopped for reason " + std::to_string(uint32_t(stop));
+      } catch (const std::exception& refused) {
+        ends[block] = refused.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& end : ends) {
+    if (end != "good") return end;
+  }
+  return "good";
+}
+
+/// All to all of `n` words each, a message of its own from every rank to every rank.
+std::string exchange(const Transport& transport, uint64_t n, uint32_t blocks, uint64_t message) {
+  const uint64_t ranks = uint64_t(transport.world_size()), self = uint64_t(transport.rank());
+  const Words in = message_of<uint32_t>(message * 100 + self, n * ranks);
+  Words out(n * ranks), expected;
+  Leg leg;
+  leg.in = in.data();
+  leg.out = out.data();
+  leg.bytes = n * 4;
+  leg.elem = 4;
+  const std::string ended = run(
+      transport,
+      [&](const Group& group, const Deadline& deadline) {
+        return all_to_all<uint32_t>(group, transport.table(), leg, {n * 4, n * 4}, CopyProduce{},
+                                    CopyConsume{}, deadline);
+      },
+      blocks);
+  if (ended != "good") return ended;
+  for (uint64_t from = 0; from < ranks; ++from) {
+    const Words sent = message_of<uint32_t>(message * 100 + from, n * ranks);
+    expected.insert(expected.end(), sent.begin() + long(self * n), sent.begin() + long(self * n + n));
+  }
+  const uint64_t wrong = first_difference(out.data(), expected.data(), expected.size());
+  return wrong == expected.size() ? "good" : "word " + std::to_string(wrong) + " is wrong";
+}
+
+using MakeLinks = std::function<std::shared_ptr<Transport>(World&, const RendezvousOptions&)>;
+
+std::shared_ptr<Transport> by_copy_engine(World& world, const RendezvousOptions& options) {
+  return port_rendezvous(world, options, ProxyKind::copy_engine);
+}
+
+/// Several messages in a row, of every size, over rings of every depth.
+void expect_exchanges(const MakeLinks& make, LinkKind to_far, int ranks = 4) {
+  const RankBody body = [&](World& world) -> std::string {
+    uint32_t depth = 0;
+    for (const uint64_t n : {0, 1, 3, 1000, 4096, 7001}) {
+      for (const uint32_t blocks : {1u, 3u}) {
+        const auto transport = make(world, on_device(blocks, 2 + depth++ % 4, 1024));
+        if (transport->link_kind((world.rank() + world.ranks() / 2) % world.ranks()) != to_far)
+          return "other links";
+        for (uint64_t message = 0; message < 3; ++message) {
+          const std::string said = exchange(*transport, n, blocks, message);
+          if (said != "good")
+            return std::to_string(n) + " words, " + std::to_string(blocks) + " blocks: " + said;
+        }
+        world.barrier();  // nobody's ring goes while a credit is on its way to it
+      }
+    }
+    return "good";
+  };
+  const std::vector<std::string> good(size_t(ranks), "good");
+  EXPECT_EQ(on_processes(ranks, body), good);
+  EXPECT_EQ(on_threads(ranks, body), good);
+}
+
+TEST(LinksInDeviceMemory, Direct) { expect_exchanges(direct_rendezvous, LinkKind::direct); }
+
+TEST(LinksInDeviceMemory, OverTheCopyEngine) { expect_exchanges(by_copy_engine, LinkKind::port); }
+
+TEST(LinksInDeviceMemory, BothInOneKernel) {
+  const MakeLinks both = [](World& world, const RendezvousOptions& options) -> std::shared_ptr<Transport> {
+    return mesh(direct_rendezvous(world, options), by_copy_engine(world, options), world.ranks() / 2);
+  };
+  expect_exchanges(both, LinkKind::port);
+}
+
+TEST(LinksInDeviceMemory, AreNewAfterAReset) {
+  for (const MakeLinks& make : {MakeLinks(direct_rendezvous), MakeLinks(by_copy_engine)}) {
+    const auto said = on_processes(2, [&](World& world) {
+      const auto transport = make(world, on_device(2, 2, 256));
+      if (exchange(*transport, 500, 2, 0) != "good") return std::string("the first is wrong");
+      // All send more than the rings hold, and nobody takes it.
+      const Words in(5000, 7);
+      Leg leg;
+      leg.in = in.data();
+      leg.bytes = in.size() * 4;
+      leg.elem = 4;
+      const std::string ended = run(
+          *transport,
+          [&](const Group& group, const Deadline& deadline) {
+            const Endpoint& e = transport->table().at(1 - world.rank(), group.id);
+            const Leg share = share_of(leg, group.id, group.count);
+            return with_link(e, [&](auto link) {
+              return send_tiles<uint32_t, decltype(link)>(group, e, share, CopyProduce{}, deadline);
+            });
+          },
+          2, std::chrono::milliseconds(20));
+      if (ended == "good") return std::string("it was sent though nobody took it");
+      // Kernels that stopped while they waited for room among the orders left tickets that nobody uses.
+      const PortQueue* const orders = transport->endpoint(1 - world.rank()).port;
+      if (orders) add_relaxed(orders->head, uint64_t{3});
+      transport->reset();
+      for (uint64_t message = 1; message < 4; ++message) {
+        const std::string again = exchange(*transport, 500, 2, message);
+        if (again != "good") return "after the reset: " + again;
+      }
+      const Deadline deadline{nullptr, uint64_t(20e9), 0};
+      if (orders && drain_orders(block_group(), *orders, deadline) != Stop::none) {
+        return std::string("what is done is counted wrongly");
+      }
+      world.barrier();
+      return std::string("good");
+    });
+    EXPECT_EQ(said, std::vector<std::string>(2, "good"));
+  }
+}
+
+TEST(LinksInDeviceMemory, ADrainEndsWhenTheCopiesHave) {
+  const auto said = on_processes(2, [](World& world) {
+    const auto transport = by_copy_engine(world, on_device(1, 4, 1024));
+    const Endpoint& e = transport->table().at(1 - world.rank(), 0);
+    Words data = message_of<uint32_t>(uint64_t(world.rank()), 900);
+    Leg leg;
+    leg.in = data.data();
+    leg.bytes = data.size() * 4;
+    leg.elem = 4;
+    const std::string sent = run(
+        *transport,
+        [&](const Group& group, const Deadline& deadline) {
+          const Stop stop = send_tiles<uint32_t, Port>(group, e, leg, CopyProduce{}, deadline);
+          return stop != Stop::none ? stop : Port::drain(group, e, deadline);
+        },
+        1);
+    if (sent != "good") return sent;
+    // What was staged is read no more.
+    std::memset(e.send_dst, 0xee, e.window);
+    world.barrier();
+    Words got(data.size());
+    leg.out = got.data();
+    const std::string received = run(
+        *transport,
+        [&](const Group& group, const Deadline& deadline) {
+          return recv_tiles<uint32_t, Port>(group, e, leg, CopyConsume{}, deadline);
+        },
+        1);
+    world.barrier();
+    if (received != "good") return received;
+    return std::string(got == message_of<uint32_t>(uint64_t(1 - world.rank()), 900) ? "good" : "wrong words");
+  });
+  EXPECT_EQ(said, std::vector<std::string>(2, "good"));
+}
+
+TEST(WindowsInDeviceMemory, ArePutIntoAndSignalled) {
+  const RankBody body = [](World& world) -> std::string {
+    const uint64_t n = 777;
+    const int ranks = world.ranks(), self = world.rank(), right = (self + 1) % ranks,
+              left = (self + ranks - 1) % ranks;
+    const auto transport = direct_rendezvous(world, on_device(1, 1, 16));  // for its abort word
+    // Rank 0 has more, and all can know.
+    const auto room = [n](int rank) { return 64 + n * 4 + (rank == 0 ? 100 : 0); };
+    const OneSidedWindow window = OneSidedWindow::create(world, room(self), 2, 1, Space::device);
+    if (window.bytes(0) != room(0) || window.bytes(1) != room(1)) return "wrong sizes";
+    for (uint64_t round = 1; round <= 5; ++round) {
+      const Words in = message_of<uint32_t>(round * 100 + uint64_t(self), n);
+      const std::string ended = run(
+          *transport,
+          [&](const Group& group, const Deadline& deadline) {
+            const WindowView view = window.view();
+            put_signal(group, view, right, 64, in.data(), n * 4, 1);
+            const Stop stop = wait_signal_from(group, view, left, 1, Cmp::ge, round, deadline);
+            return stop != Stop::none ? stop : barrier(group, view, 0, deadline);
+          },
+          1);
+      if (ended != "good") return ended;
+      const Words expected = message_of<uint32_t>(round * 100 + uint64_t(left), n);
+      if (std::memcmp(window.local() + 64, expected.data(), n * 4) != 0) return "wrong words";
+      world.barrier();  // the next round overwrites them
+    }
+    return "good";
+  };
+  EXPECT_EQ(on_processes(3, body), std::vector<std::string>(3, "good"));
+  EXPECT_EQ(on_threads(3, body), std::vector<std::string>(3, "good"));
+}
+
+TEST(WindowsInDeviceMemory, AreOfOneSpace) {
+  const auto said = on_processes(2, [](World& world) {
+    return message_of_error<RunError>(
+        [&] { OneSidedWindow::create(world, 64, 2, 1, world.rank() == 1 ? Space::device : Space::host); });
+  });
+  for (const std::string& one : said) {
+    EXPECT_EQ(
+        one,
+        "the ranks make different windows: 2 signals and 1 barriers at rank 0, 2 signals and 1 barriers in "
+        "device memory at rank 1");
+  }
+}
+
+TEST(LinksInDeviceMemory, ThatCannotBeAreRefused) {
+  const auto said = on_processes(2, [](World& world) {
+    const auto refused = [](const auto& call) {
+      return !message_of_error<UsageError>([&] { call(); }).empty();
+    };
+    RendezvousOptions options = on_device(1, 2, 256);
+    for (const ProxyKind proxy : {ProxyKind::shared_memory, ProxyKind::tcp}) {
+      if (!refused([&] { port_rendezvous(world, options, proxy); })) return "a proxy of the host";
+    }
+    const std::shared_ptr<Transport> device = direct_rendezvous(world, options);
+    const std::shared_ptr<Transport> host = direct_rendezvous(world, rings(1, 2, 256));
+    if (!refused([&] { mesh(device, host, 1); })) return "a mesh of two spaces";
+    options.packet_bytes = 64;
+    if (!refused([&] { by_copy_engine(world, options); })) return "packets over a proxy";
+    return "good";
+  });
+  EXPECT_EQ(said, std::vector<std::string>(2, "good"));
+}
+
+}  // namespace
+}  // namespace chorale::test
