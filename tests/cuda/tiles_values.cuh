@@ -14,7 +14,7 @@ inline int failures = 0;
 
 inline void check(cudaError_t result) { chorale::detail::check_cuda(result, "a test"); }
 
-__device__ inline uint32_t value_at(uint64_t message, uint64_t index) {
+CHORALE_HD uint32_t value_at(uint64_t message, uint64_t index) {
   uint64_t value = message * 1000003 + index + 1;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
   return uint32_t((value ^ (value >> 27)) % 1000);
