@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "chorale/host/concrete.hpp"
+#include "collectives.hpp"
 #include "compiler/host/report.hpp"
 #include "match.hpp"
 
@@ -37,6 +38,7 @@ class Unroller {
   void op(const Op&);
   void loop(const Op&);
   void group(const Op&);
+  void token(const Op&, uint32_t position);
   void wait(const Op&);
   void flag(const Op&);
   Step& step(StepKind, const Op&);
@@ -54,6 +56,7 @@ class Unroller {
   std::vector<std::pair<std::string, int64_t>> turn_;
   std::map<std::pair<uint32_t, int64_t>, uint32_t> tokens_;  // outstanding: the step that made it
   std::map<std::tuple<uint32_t, int64_t, uint32_t, uint32_t>, uint32_t> flags_;
+  std::vector<Collective> collectives_;
   size_t steps_ = 0;
 };
 
@@ -223,6 +226,10 @@ void Unroller::group(const Op& op) {
     step(StepKind::wait, op).token = position;
     return;
   }
+  token(op, position);
+}
+
+void Unroller::token(const Op& op, uint32_t position) {
   const auto key = std::pair(op.token, number(op.index, op.at, "index"));
   if (!tokens_.emplace(key, position).second) {
     say("tokens", op.at,
@@ -301,13 +308,11 @@ void Unroller::op(const Op& op) {
       return wait(op);
     case OpKind::collective: {
       const uint32_t root = peer(op.peer, op.at, true);
-      Step& made = step(StepKind::collective, op);
+      Step& made = step(StepKind::mark, op);
+      const uint32_t position = uint32_t(made_.steps[rank_].size() - 1);
+      collectives_.push_back({rank_, position, op.name, made.writes[0], made.reads[0], root, op.reduce});
       made.name = op.name;
-      made.peer = root;
-      made.reduce = op.reduce;
-      const auto key = std::pair(op.token, number(op.index, op.at, "index"));
-      tokens_[key] = uint32_t(made_.steps[rank_].size() - 1);
-      return;
+      return token(op, position);
     }
     case OpKind::launch:
       step(StepKind::launch, op).name = op.name;
@@ -371,6 +376,7 @@ Concrete Unroller::all() {
           fmt::format("token {} of {} is never waited for", key.first, where(rank_, made)));
     }
   }
+  expand_collectives(made_, collectives_, s_, settings_.automatic, out_);
   match(made_, s_, out_);
   return std::move(made_);
 }

@@ -24,6 +24,9 @@ void walk(const std::vector<Op>& ops, std::vector<Tensor>& tensors) {
   for (const Op& op : ops) {
     for (const Transfer& one : op.transfers)
       if (reaches(one)) tensors[one.view.tensor].space = Space::window;
+    // The addends of sums have windows of their own.
+    if (op.kind == OpKind::collective && op.name != "reduce" && op.name != "reducescatter")
+      tensors[op.writes[0].tensor].space = Space::window;
     walk(op.body, tensors);
     walk(op.orelse, tensors);
   }

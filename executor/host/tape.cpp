@@ -29,7 +29,7 @@ void refuse_unknown(const host::Schedule& schedule, const Concrete& made) {
                                      place(schedule, rank, step),
                                      host::mover_names[size_t(step.transfers.at(0).mover)]));
       }
-      if (step.kind == StepKind::launch || step.kind == StepKind::collective) {
+      if (step.kind == StepKind::launch) {
         throw UsageError(fmt::format("{}: '{}' cannot be bound; write it with sends and receives",
                                      place(schedule, rank, step), step.name));
       }

@@ -52,7 +52,7 @@ Reference::Reference(const host::Schedule& schedule, host::Concrete unrolled)
         throw Failure(Exit::command_wrong,
                       fmt::format("the schedule calls '{}', a function of an application", step.name),
                       "run it there: see chorale/schedule.hpp");
-      if (step.kind == StepKind::launch || step.kind == StepKind::collective)
+      if (step.kind == StepKind::launch)
         throw Failure(Exit::command_wrong, fmt::format("'{}' cannot be run", step.name));
     }
   }

@@ -10,9 +10,7 @@ void join(std::vector<uint32_t>& clock, const std::vector<uint32_t>& other) {
   for (size_t k = 0; k < clock.size(); ++k) clock[k] = std::max(clock[k], other[k]);
 }
 
-bool of_all_ranks(const Step& step) {
-  return step.kind == StepKind::barrier || step.kind == StepKind::collective;
-}
+bool of_all_ranks(const Step& step) { return step.kind == StepKind::barrier; }
 
 }  // namespace
 

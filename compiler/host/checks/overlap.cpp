@@ -10,8 +10,7 @@ namespace chorale::host {
 namespace {
 
 bool moves(const Step& step) {
-  return step.kind == StepKind::put || step.kind == StepKind::get || step.kind == StepKind::carry ||
-         step.kind == StepKind::collective;
+  return step.kind == StepKind::put || step.kind == StepKind::get || step.kind == StepKind::carry;
 }
 
 }  // namespace

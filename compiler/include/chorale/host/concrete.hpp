@@ -39,19 +39,18 @@ struct Box {
 };
 
 enum class StepKind : uint8_t {
-  copy,        ///< reads[0] to writes[0], both here
-  fill,        ///< `value` to writes[0]
-  call,        ///< `name`, with writes, reads and attributes
-  launch,      ///< the plan `name`: reads[0] its input, writes[0] its output
-  collective,  ///< `name`, of all ranks: reads[0], writes[0], peer (the root), reduce
-  after,       ///< lane waits for what is on `lanes` so far
+  copy,    ///< reads[0] to writes[0], both here
+  fill,    ///< `value` to writes[0]
+  call,    ///< `name`, with writes, reads and attributes
+  launch,  ///< the plan `name`: reads[0] its input, writes[0] its output
+  after,   ///< lane waits for what is on `lanes` so far
   barrier,
   mark,  ///< `name`
   post,  ///< sets `flag` at rank `peer`, behind what is on the lane so far
   take,  ///< waits until `flag` is set here by rank `peer`, and clears it
   // before the movers are expanded
   group,  ///< `transfers` go on together; send and recv are groups of one that are waited for at once
-  wait,   ///< for all transfers of group or collective `token`, a position in the steps of this rank
+  wait,   ///< for all transfers of group `token`, a position in the steps of this rank
   // after that
   put,    ///< copies reads[0] here to writes[0] at rank `peer`
   get,    ///< copies reads[0] at rank `peer` to writes[0] here
@@ -59,9 +58,9 @@ enum class StepKind : uint8_t {
           ///< are done
 };
 /// By StepKind, in messages and dumps.
-inline constexpr std::string_view step_names[] = {"copy",  "fill",    "call", "launch", "collective",
-                                                  "after", "barrier", "mark", "post",   "take",
-                                                  "group", "wait",    "put",  "get",    "carry"};
+inline constexpr std::string_view step_names[] = {"copy",    "fill", "call", "launch", "after",
+                                                  "barrier", "mark", "post", "take",   "group",
+                                                  "wait",    "put",  "get",  "carry"};
 
 /// One end of a transfer.
 struct ConcreteTransfer {
@@ -98,7 +97,6 @@ struct Step {
   uint32_t token = 0, peer = 0;
   uint32_t flag = 0;  ///< position in Concrete::flags
   int64_t value = 0;
-  ReduceOp reduce = ReduceOp::sum;
   uint32_t at = 0;                                         ///< author's line, as Op::at
   std::vector<std::pair<std::string, int64_t>> turn = {};  ///< the loops that it is in, the outermost first
 };

@@ -1,0 +1,268 @@
+#include "collectives.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "report.hpp"
+
+namespace chorale::host {
+namespace {
+
+/// Of no author's transfer: collectives match among themselves.
+constexpr uint32_t collective_tag = UINT32_MAX;
+
+/// The outermost axis along which there is something to divide.
+size_t outermost(const std::vector<uint64_t>& extents) {
+  const auto wide = std::find_if(extents.begin(), extents.end(), [](uint64_t extent) { return extent != 1; });
+  return size_t(wide - extents.begin());
+}
+
+class Expander {
+ public:
+  Expander(Concrete& made, const Schedule& schedule, Mover mover, Diagnostics& findings)
+      : made_(made), s_(schedule), mover_(mover), out_(findings) {}
+
+  void all(const std::vector<Collective>& collectives) {
+    auto next = collectives.begin();
+    for (rank_ = 0; rank_ < made_.ranks; ++rank_) {
+      const std::vector<Step> before = std::move(made_.steps[rank_]);
+      made_.steps[rank_].clear();
+      std::vector<uint32_t> positions;  // of the steps of groups, as they are now
+      std::vector<bool> gone(before.size());
+      for (uint32_t at = 0; at < before.size(); ++at) {
+        positions.push_back(uint32_t(steps().size()));
+        const Step& step = before[at];
+        if (next != collectives.end() && next->rank == rank_ && next->step == at) {
+          gone[at] = true;
+          of_ = &step;
+          one(*next++);
+          continue;
+        }
+        if (step.kind == StepKind::wait && gone[step.token]) {
+          if (before[step.token].lane != step.lane) after(step, before[step.token].lane);
+          continue;
+        }
+        steps().push_back(step);
+        if (step.kind == StepKind::wait) steps().back().token = positions[step.token];
+      }
+    }
+  }
+
+ private:
+  std::vector<Step>& steps() { return made_.steps[rank_]; }
+
+  Step& add(StepKind kind) {
+    Step step;
+    step.kind = kind;
+    step.lane = of_->lane;
+    step.at = of_->at;
+    step.turn = of_->turn;
+    return steps().emplace_back(std::move(step));
+  }
+  void after(const Step& wait, uint32_t lane) {
+    Step step = wait;
+    step.kind = StepKind::after;
+    step.lanes = {lane};
+    step.token = 0;
+    steps().push_back(std::move(step));
+  }
+  void copy(const Box& to, const Box& from) {
+    if (to.tensor == from.tensor && to.lo == from.lo) return;  // in place
+    Step& step = add(StepKind::copy);
+    step.writes = {to};
+    step.reads = {from};
+  }
+  ConcreteTransfer transfer(bool is_send, const Box& box, uint32_t peer) const {
+    return {is_send, box, peer, collective_tag, mover_, 0, of_->at};
+  }
+  void group(std::vector<ConcreteTransfer> transfers) {
+    if (transfers.empty()) return;
+    add(StepKind::group).transfers = std::move(transfers);
+    const uint32_t position = uint32_t(steps().size() - 1);
+    add(StepKind::wait).token = position;
+  }
+  /// With every other rank, beginning at the next, so that no two ranks put to the same at once.
+  /// \param sent, received  by rank
+  template <class Sent, class Received>
+  void with_all(const Sent& sent, const Received& received) {
+    std::vector<ConcreteTransfer> transfers;
+    for (uint32_t distance = 1; distance < made_.ranks; ++distance) {
+      const uint32_t from = (rank_ + made_.ranks - distance) % made_.ranks,
+                     to = (rank_ + distance) % made_.ranks;
+      transfers.push_back(transfer(false, received(from), from));
+      transfers.push_back(transfer(true, sent(to), to));
+    }
+    group(std::move(transfers));
+  }
+
+  bool divides(const Box& box) const {
+    const size_t axis = outermost(box.extent);
+    return made_.ranks == 1 || (axis < box.extent.size() && box.extent[axis] % made_.ranks == 0);
+  }
+  /// The share of a rank, along the outermost axis.
+  Box part(const Box& whole, uint32_t rank) const {
+    if (made_.ranks == 1) return whole;
+    Box box = whole;
+    const size_t axis = outermost(box.extent), seen = outermost(box.shape);
+    box.extent[axis] /= made_.ranks;
+    box.lo[axis] += rank * box.extent[axis];
+    box.shape[seen] = box.extent[axis];
+    box.bytes /= made_.ranks;
+    box.offset_bytes +=
+        rank * box.extent[axis] * box.strides[seen] * dtype_size(made_.tensors[box.tensor].dtype);
+    return box;
+  }
+
+  /// Where the addends of a result come together, a slot a rank; of each lane, so that none waits for
+  /// another.
+  uint32_t addends(const Box& result) {
+    const auto [known, is_new] =
+        addends_.emplace(std::tuple(of_->lane, result.tensor, result.shape), uint32_t(made_.tensors.size()));
+    if (is_new) {
+      const ConcreteTensor& of = made_.tensors[result.tensor];
+      ConcreteTensor made{.name = fmt::format("addends {} of {}", addends_.size(), of.name),
+                          .dtype = of.dtype,
+                          .shape = {made_.ranks},
+                          .bytes = result.bytes * made_.ranks,
+                          .role = Role::temp,
+                          .space = Space::window,
+                          .zero = false};
+      made.shape.insert(made.shape.end(), result.shape.begin(), result.shape.end());
+      made_.tensors.push_back(std::move(made));
+    }
+    return known->second;
+  }
+  Box box_of(uint32_t tensor, uint64_t first, uint64_t count) const {
+    const ConcreteTensor& of = made_.tensors[tensor];
+    Box box{.tensor = tensor,
+            .lo = std::vector<uint64_t>(of.shape.size()),
+            .extent = of.shape,
+            .shape = {},
+            .strides = {}};
+    box.lo[0] = first;
+    box.extent[0] = count;
+    box.shape = box.extent;
+    uint64_t stride = 1;
+    for (size_t axis = of.shape.size(); axis-- > 0; stride *= of.shape[axis])
+      box.strides.insert(box.strides.begin(), stride);
+    box.bytes = of.bytes / of.shape[0] * count;
+    box.offset_bytes = of.bytes / of.shape[0] * first;
+    return box;
+  }
+  Box slot(uint32_t tensor, uint32_t rank) const { return box_of(tensor, rank, 1); }
+
+  void sum(const Box& result, uint32_t addends) {
+    Step& step = add(StepKind::call);
+    step.name = "sum";
+    step.writes = {result};
+    step.reads = {box_of(addends, 0, made_.ranks)};
+    step.attributes = {{"axis", 0}};
+  }
+
+  void say(std::string text, std::string help) {
+    report(out_, s_, "shapes", of_->at, fmt::format("{}, on {}", text, where(rank_, *of_)), std::move(help));
+  }
+  bool fits(const Collective& one) {
+    const Box &to = one.dst, &from = one.src;
+    const ConcreteTensor &result = made_.tensors[to.tensor], &operand = made_.tensors[from.tensor];
+    const uint64_t grows = one.kind == "allgather" ? made_.ranks : 1,
+                   shrinks = one.kind == "reducescatter" ? made_.ranks : 1;
+    if (result.dtype != operand.dtype) {
+      say(fmt::format("{} takes {}, which is {}, to {}, which is {}", one.kind, text(made_, from),
+                      dtype_name(operand.dtype), text(made_, to), dtype_name(result.dtype)),
+          "cast one of them");
+    } else if (to.bytes * shrinks != from.bytes * grows) {
+      say(fmt::format("{} takes {} bytes of {} to {} bytes of {}", one.kind, from.bytes, text(made_, from),
+                      to.bytes, text(made_, to)),
+          grows * shrinks == 1 ? "give both the same extents"
+                               : fmt::format("of the {} the whole is {} times the part",
+                                             grows > 1 ? "result" : "operand", made_.ranks));
+    } else if (one.reduce != ReduceOp::sum &&
+               (one.kind == "allreduce" || shrinks > 1 || one.kind == "reduce")) {
+      say(fmt::format("{} with {}: addends can only be summed", one.kind, reduce_op_name(one.reduce)),
+          "launch a plan, which has other operators");
+    } else if ((grows > 1 && !divides(to)) || ((shrinks > 1 || one.kind == "alltoall") && !divides(from))) {
+      const Box& whole = grows > 1 ? to : from;
+      say(fmt::format("{} shares {} among {} ranks along its outermost axis, which they do not divide",
+                      one.kind, text(made_, whole), made_.ranks),
+          "put an axis in front whose extent is the number of ranks");
+    } else {
+      return true;
+    }
+    return false;
+  }
+
+  void one(const Collective& one) {
+    if (!fits(one)) return;
+    const Box &dst = one.dst, &src = one.src;
+    if (one.kind == "broadcast") return broadcast(dst, src, one.root);
+    if (one.kind == "reduce") return reduce(dst, src, one.root);
+    if (one.kind == "allgather") return gather(dst, src);
+    if (one.kind == "reducescatter") return scatter(dst, src);
+    if (one.kind == "alltoall") return exchange(dst, src);
+    if (!divides(dst) || !divides(src)) return reduce_at_all(dst, src);
+    const Box mine = part(dst, rank_);
+    scatter(mine, src);
+    gather(dst, mine);
+  }
+
+  void broadcast(const Box& dst, const Box& src, uint32_t root) {
+    if (rank_ != root) return group({transfer(false, dst, root)});
+    std::vector<ConcreteTransfer> sends;
+    for (uint32_t distance = 1; distance < made_.ranks; ++distance)
+      sends.push_back(transfer(true, src, (rank_ + distance) % made_.ranks));
+    group(std::move(sends));
+    copy(dst, src);
+  }
+  void reduce(const Box& dst, const Box& src, uint32_t root) {
+    if (rank_ != root) return group({transfer(true, src, root)});
+    const uint32_t slots = addends(dst);
+    std::vector<ConcreteTransfer> receives;
+    for (uint32_t distance = 1; distance < made_.ranks; ++distance) {
+      const uint32_t from = (rank_ + distance) % made_.ranks;
+      receives.push_back(transfer(false, slot(slots, from), from));
+    }
+    copy(slot(slots, rank_), src);
+    group(std::move(receives));
+    sum(dst, slots);
+  }
+  void gather(const Box& dst, const Box& mine) {
+    copy(part(dst, rank_), mine);
+    with_all([&](uint32_t) { return mine; }, [&](uint32_t from) { return part(dst, from); });
+  }
+  void scatter(const Box& mine, const Box& src) {
+    const uint32_t slots = addends(mine);
+    copy(slot(slots, rank_), part(src, rank_));
+    with_all([&](uint32_t to) { return part(src, to); }, [&](uint32_t from) { return slot(slots, from); });
+    sum(mine, slots);
+  }
+  void exchange(const Box& dst, const Box& src) {
+    copy(part(dst, rank_), part(src, rank_));
+    with_all([&](uint32_t to) { return part(src, to); }, [&](uint32_t from) { return part(dst, from); });
+  }
+  void reduce_at_all(const Box& dst, const Box& src) {
+    const uint32_t slots = addends(dst);
+    copy(slot(slots, rank_), src);
+    with_all([&](uint32_t) { return src; }, [&](uint32_t from) { return slot(slots, from); });
+    sum(dst, slots);
+  }
+
+  Concrete& made_;
+  const Schedule& s_;
+  const Mover mover_;
+  Diagnostics& out_;
+  uint32_t rank_ = 0;
+  const Step* of_ = nullptr;  // the collective
+  std::map<std::tuple<uint32_t, uint32_t, std::vector<uint64_t>>, uint32_t> addends_;
+};
+
+}  // namespace
+
+void expand_collectives(Concrete& made, const std::vector<Collective>& collectives, const Schedule& schedule,
+                        Mover mover, Diagnostics& findings) {
+  if (!collectives.empty()) Expander(made, schedule, mover, findings).all(collectives);
+}
+
+}  // namespace chorale::host
