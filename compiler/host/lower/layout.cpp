@@ -81,7 +81,8 @@ class Checker {
     for (const Op& op : s_.layout) one(op);
     for (uint32_t k = 0; k < s_.tensors.size(); ++k) {
       if (s_.tensors[k].role == Role::out && !made_.count(k))
-        say(s_.tensors[k].at, fmt::format("nothing computes the result '{}'", s_.tensors[k].name));
+        say(s_.tensors[k].at, fmt::format("nothing computes the result '{}'", s_.tensors[k].name),
+            "compute it, or leave it out");
     }
   }
 
@@ -120,7 +121,8 @@ class Checker {
     if (!operands(op)) return;
     for (const View& read : op.reads) {
       if (tensor_of(read).role != Role::in && !made_.count(read.tensor))
-        say(op.at, fmt::format("'{}' is read before anything computes it", tensor_of(read).name));
+        say(op.at, fmt::format("'{}' is read before anything computes it", tensor_of(read).name),
+            "compute it in front, or make it an input");
     }
     const uint32_t result = op.writes[0].tensor;
     if (s_.tensors[result].role == Role::in)
@@ -164,26 +166,37 @@ class Checker {
   bool fits(const Op& op) {
     const Tensor& out = tensor_of(op.writes[0]);
     const size_t axes = out.axes.size();
-    const auto bad = [&](const Tensor& in, const char* why) {
-      say(op.at, fmt::format("'{}' of {} to {}: {}", op.name, shape(in), shape(out), why));
+    const auto bad = [&](const Tensor& in, const char* why, std::string help) {
+      say(op.at, fmt::format("'{}' of {} to {}: {}", op.name, shape(in), shape(out), why), std::move(help));
       return false;
     };
     if (op.name == "sum") {
       const Tensor& in = tensor_of(op.reads[0]);
       const int axis = summed(s_, op);
       if (axis < 0 || axis >= int(in.axes.size()))
-        return bad(in, "the axis to sum over is none of its operand's");
-      return axes + 1 == in.axes.size() || bad(in, "the result has one axis less than the operand");
+        return bad(in, "the axis to sum over is none of its operand's",
+                   fmt::format("axes are counted from 0 to {}", int(in.axes.size()) - 1));
+      return axes + 1 == in.axes.size() || bad(in, "the result has one axis less than the operand",
+                                               "leave out the axis that is summed over");
     }
     const bool product = is_product(op);
-    if (product && axes < 2) return bad(tensor_of(op.reads[0]), "matrices have two axes or more");
+    if (product && axes < 2)
+      return bad(tensor_of(op.reads[0]), "matrices have two axes or more",
+                 "put an axis of extent 1 in front");
     for (size_t k = 0; k < op.reads.size(); ++k) {
       const Tensor& in = tensor_of(op.reads[k]);
       const bool whole = in.axes.size() == axes;
       if (product && k == 1 && (whole || in.axes.size() == 2)) continue;
       if (product && k == 2 && (in.axes.size() + 1 == axes || in.axes.size() == 1)) continue;
       if ((!product || k == 0) && whole) continue;
-      return bad(in, "the number of axes does not fit");
+      return bad(
+          in, "the number of axes does not fit",
+          product
+              ? fmt::format(
+                    "operands have the {} axes of the result; what is the same for all of its {} in front "
+                    "may go without those",
+                    axes, axes - 2)
+              : fmt::format("operands have as many axes as the result, {}", axes));
     }
     return true;
   }
@@ -199,14 +212,15 @@ class Checker {
         const Axis &from = in.axes[axis], &to = out.axes[size_t(axes[axis])];
         if (from.tag == Tag::whole && to.tag == Tag::whole) continue;  // [shapes] looks at numbers
         if (from.extent == to.extent) continue;
+        const auto spread = [&](const Axis& one) {
+          return one.tag == Tag::whole
+                     ? extent(one.extent)
+                     : fmt::format("{} over {}", extent(one.extent), tag_names[size_t(one.tag)]);
+        };
         say(op.at,
-            fmt::format(
-                "axis {} of '{}' is {}{}, but axis {} of '{}' is {}{}", axis, in.name,
-                from.tag == Tag::whole ? "" : fmt::format("over {} and ", tag_names[size_t(from.tag)]),
-                extent(from.extent), axes[axis], out.name,
-                to.tag == Tag::whole ? "" : fmt::format("over {} and ", tag_names[size_t(to.tag)]),
-                extent(to.extent)),
-            "an axis over ranks or lanes is the same axis in the result: split the others in two, as in "
+            fmt::format("axis {} of '{}' is {}, but axis {} of '{}' is {}", axis, in.name, spread(from),
+                        axes[axis], out.name, spread(to)),
+            "give both the same extent; where only a part of an axis is of the ranks, split it in two: "
             "[ranks, extent / "
             "ranks]");
       }

@@ -1,0 +1,146 @@
+// Layouts, lowered in every way that there is, give what they mean, on the CPU.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "chorale/host/concrete.hpp"
+#include "chorale/json.hpp"
+#include "chorale/schedule.hpp"
+#include "chorale/world.hpp"
+#include "layouts.hpp"
+#include "meaning.hpp"
+
+namespace chorale::test {
+namespace {
+
+using host::Mover;
+
+constexpr int runs = 10;
+
+std::string text(const Lowering& lowering) {
+  return fmt::format("{} {} {} {}", lowering.order ? host::order_names[size_t(*lowering.order)] : "automatic",
+                     host::form_names[size_t(lowering.form)], host::lane_style_names[size_t(lowering.style)],
+                     host::reshard_names[size_t(lowering.reshard)]);
+}
+
+std::vector<Lowering> every_lowering() {
+  std::vector<Lowering> all;
+  for (const std::optional<Order> order : {std::optional<Order>(), std::optional(Order::linear),
+                                           std::optional(Order::rotated), std::optional(Order::ring)})
+    for (const Form form : {Form::p2p, Form::broadcast, Form::reduce, Form::collective})
+      for (const LaneStyle style : {LaneStyle::split, LaneStyle::pool, LaneStyle::chained})
+        for (const Reshard reshard : {Reshard::before, Reshard::after})
+          all.push_back({.order = order, .form = form, .style = style, .reshard = reshard});
+  return all;
+}
+
+/// What comes out is the same for several ways of saying it: those are run once.
+struct Lowered {
+  Plan plan;
+  std::string how;
+};
+
+/// All different schedules of a layout, checked for `ranks`.
+std::vector<Lowered> lowered(const Layout& layout, uint32_t ranks, int64_t pool) {
+  std::vector<Lowered> all;
+  std::vector<std::string> seen;
+  size_t refused = 0;
+  for (const Lowering& lowering : every_lowering()) {
+    Schedule schedule({.name = "it", .ranks = {ranks}, .pool = pool, .lowering = lowering});
+    layout.write(schedule);
+    const Program program = schedule;
+    if (!program.diagnostics().empty()) {  // an order that its form does not have: see refused_test.cpp
+      ++refused;
+      continue;
+    }
+    Compiled compiled = program.compile();
+    // Where one operation is all there is to compute, nothing overlaps.
+    std::erase_if(compiled.diagnostics, [](const Diagnostic& one) { return one.check == "overlap"; });
+    EXPECT_EQ(render(compiled.plan, compiled.diagnostics), "") << layout.name << " " << text(lowering);
+    if (!compiled.ok()) continue;
+    host::Schedule same = *compiled.plan.extension.host;
+    same.made_with.clear();
+    Plan plain = compiled.plan;
+    plain.extension.host = std::make_shared<host::Schedule>(same);
+    const std::string body = write(plain);
+    if (std::find(seen.begin(), seen.end(), body) != seen.end()) continue;
+    seen.push_back(body);
+    all.push_back({std::move(compiled.plan), text(lowering)});
+  }
+  EXPECT_LT(refused, every_lowering().size() * 3 / 4) << layout.name;
+  return all;
+}
+
+/// Runs with new data each, on one binding. \return what is wrong; "": nothing
+std::string run(World& world, const Plan& plan, Mover mover) {
+  const host::Schedule& schedule = *plan.extension.host;
+  Meaning meaning(schedule, {{"ranks", world.ranks()}, {"rank", 0}});
+  const uint64_t rank = uint64_t(world.rank());
+  ScheduleRun bound(world, plan, {.mover = mover, .check = false});
+  std::string wrong;
+  for (int run = 0; run < runs && wrong.empty(); ++run) {
+    meaning.run(run);
+    for (size_t k = 0; k < schedule.tensors.size(); ++k) {
+      if (schedule.tensors[k].role != host::Role::in) continue;
+      const std::vector<float> in = meaning.of_rank(k, rank);
+      std::copy(in.begin(), in.end(), static_cast<float*>(bound.buffer(schedule.tensors[k].name)));
+    }
+    bound.run();
+    bound.synchronize();
+    for (size_t k = 0; k < schedule.tensors.size(); ++k) {
+      if (schedule.tensors[k].role != host::Role::out) continue;
+      const std::vector<float> expected = meaning.of_rank(k, rank);
+      const float* const got = static_cast<const float*>(bound.buffer(schedule.tensors[k].name));
+      for (size_t at = 0; at < expected.size() && wrong.empty(); ++at)
+        if (got[at] != expected[at])
+          wrong = fmt::format("run {}, rank {}: element {} of {} is {}, not {}", run, rank, at,
+                              schedule.tensors[k].name, got[at], expected[at]);
+    }
+  }
+  world.barrier();  // peers may be a run behind
+  return wrong;
+}
+
+class Ranks : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Layouts, Ranks, testing::Values(1, 2, 3, 4, 8), testing::PrintToStringParamName());
+
+TEST_P(Ranks, EveryLoweringGivesWhatTheLayoutMeans) {
+  for (const Layout& layout : layouts()) {
+    const std::vector<Lowered> all = lowered(layout, uint32_t(GetParam()), 3);
+    ASSERT_FALSE(all.empty()) << layout.name;
+    for (const Lowered& one : all) {
+      run_local(GetParam(), [&](World& world) {
+        for (const Mover mover : {Mover::ce_put, Mover::ce_get})
+          EXPECT_EQ(run(world, one.plan, mover), "")
+              << layout.name << ": " << one.how << " " << host::mover_names[size_t(mover)];
+      });
+    }
+  }
+}
+
+TEST(Layouts, AnyNumberOfLanes) {
+  for (const int64_t pool : {1, 2, 4, 8}) {
+    for (const Lowered& one : lowered(layouts()[2], 4, pool))
+      run_local(4, [&](World& world) {
+        EXPECT_EQ(run(world, one.plan, Mover::ce_put), "") << pool << " " << one.how;
+      });
+  }
+}
+
+TEST(Layouts, EveryOrderOfFibersGivesTheSame) {
+  for (const Layout& layout : layouts()) {
+    for (const Lowered& one : lowered(layout, 3, 2)) {
+      const uint64_t seed = std::hash<std::string>()(one.how);
+      run_local(3,
+                [&](World& world) {
+                  EXPECT_EQ(run(world, one.plan, Mover::ce_put), "") << layout.name << ": " << one.how;
+                },
+                {.seed = seed});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace chorale::test

@@ -1,0 +1,128 @@
+#pragma once
+// What a layout means, without lanes, slices and transfers: one tensor for all ranks together.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "chorale/host/schedule.hpp"
+
+namespace chorale::test {
+
+using Extents = std::vector<uint64_t>;
+
+/// Row-major.
+struct Whole {
+  Extents extents;
+  std::vector<double> values;
+};
+
+inline uint64_t elements(const Extents& extents) {
+  uint64_t count = 1;
+  for (const uint64_t extent : extents) count *= extent;
+  return count;
+}
+
+/// Every index of `extents`, the last axis first.
+template <class F>
+void each_index(const Extents& extents, const F& f) {
+  Extents index(extents.size());
+  for (uint64_t count = elements(extents); count > 0; --count) {
+    f(index);
+    for (size_t axis = extents.size(); axis-- > 0;) {
+      if (++index[axis] < extents[axis]) break;
+      index[axis] = 0;
+    }
+  }
+}
+
+/// An axis of extent 1 is the same for all indices; missing axes are the outermost.
+inline double at(const Whole& tensor, const Extents& index) {
+  uint64_t offset = 0;
+  const size_t missing = index.size() - tensor.extents.size();
+  for (size_t axis = 0; axis < tensor.extents.size(); ++axis)
+    offset = offset * tensor.extents[axis] + (tensor.extents[axis] == 1 ? 0 : index[axis + missing]);
+  return tensor.values[offset];
+}
+
+class Meaning {
+ public:
+  Meaning(const host::Schedule& schedule, host::Values values) : s_(schedule) {
+    for (const host::Tensor& tensor : s_.tensors) {
+      Whole& whole = tensors_.emplace_back();
+      for (const host::Axis& axis : tensor.axes)
+        whole.extents.push_back(uint64_t(host::evaluate(s_.exprs, axis.extent, values).value));
+      whole.values.resize(elements(whole.extents));
+    }
+  }
+
+  Whole& operator[](size_t tensor) { return tensors_[tensor]; }
+
+  /// Inputs of run `run`, small whole numbers: sums are exact in any order.
+  void run(int run) {
+    for (size_t tensor = 0; tensor < tensors_.size(); ++tensor) {
+      if (s_.tensors[tensor].role != host::Role::in) continue;
+      uint64_t state = uint64_t(run) * 7919 + tensor * 104729 + 1;
+      for (double& value : tensors_[tensor].values)
+        value = double(int((state = state * 6364136223846793005u + 1442695040888963407u) >> 60) % 5 - 2);
+    }
+    for (const host::Op& op : s_.layout) compute(op);
+  }
+
+  /// What a rank holds: of an axis over ranks its own slice.
+  std::vector<float> of_rank(size_t tensor, uint64_t rank) const {
+    std::vector<float> part;
+    const Whole& whole = tensors_[tensor];
+    each_index(whole.extents, [&](const Extents& index) {
+      for (size_t axis = 0; axis < index.size(); ++axis)
+        if (s_.tensors[tensor].axes[axis].tag == host::Tag::ranks && index[axis] != rank) return;
+      part.push_back(float(at(whole, index)));
+    });
+    return part;
+  }
+
+ private:
+  void compute(const host::Op& op) {
+    Whole& out = tensors_[op.writes[0].tensor];
+    const auto in = [&](size_t k) -> const Whole& { return tensors_[op.reads[k].tensor]; };
+    size_t next = 0;
+    each_index(out.extents, [&](const Extents& index) { out.values[next++] = element(op, index, in); });
+  }
+
+  template <class In>
+  double element(const host::Op& op, const Extents& index, const In& in) const {
+    if (op.name == "set") return at(in(0), index);
+    if (op.name == "add") return at(in(0), index) + at(in(1), index);
+    double total = 0;
+    if (op.name == "sum") {
+      const size_t axis = size_t(host::evaluate(s_.exprs, op.attributes.at("axis"), {}).value);
+      Extents whole = index;
+      whole.insert(whole.begin() + ptrdiff_t(axis), 0);
+      for (; whole[axis] < in(0).extents[axis]; ++whole[axis]) total += at(in(0), whole);
+      return total;
+    }
+    const bool transposed = op.name == "linear";
+    const uint64_t row = index[index.size() - 2], column = index.back();
+    Extents left = index, right = index;
+    for (uint64_t k = 0; k < in(0).extents.back(); ++k) {
+      left[index.size() - 2] = row;
+      left.back() = k;
+      right[index.size() - 2] = transposed ? column : k;
+      right.back() = transposed ? k : column;
+      total += at(in(0), left) * at(in(1), right);
+    }
+    if (op.reads.size() == 3) total += bias(in(2), index);
+    return total;
+  }
+
+  static double bias(const Whole& tensor, Extents index) {
+    index.erase(index.end() - 2);  // it has no rows
+    return at(tensor, index);
+  }
+
+  const host::Schedule& s_;
+  std::vector<Whole> tensors_;
+};
+
+}  // namespace chorale::test

@@ -1,0 +1,208 @@
+// Layouts that cannot be lowered, with what their author is told.
+
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "chorale/dsl.hpp"
+
+namespace chorale::test {
+namespace {
+
+using namespace chorale::dsl;
+
+constexpr DType f32 = DType::f32;
+
+/// The findings, whichever line of this file they are of.
+std::string findings(const std::function<void(Schedule&)>& write, Lowering lowering = {}, int64_t pool = 0) {
+  Schedule schedule({.name = "it", .ranks = {2, 4}, .pool = pool, .lowering = lowering});
+  write(schedule);
+  const Program program = schedule;
+  const Compiled compiled = program.compile();
+  return std::regex_replace(render(compiled.plan, compiled.diagnostics),
+                            std::regex("refused_test.cpp:[1-9][0-9]*"), "here");
+}
+
+#define SAYS(expected, ...) EXPECT_EQ(findings(__VA_ARGS__), expected)
+
+TEST(Refused, All) {
+  const auto rows = [](Schedule& s) { return s.input("x", f32, {over_ranks(s.ranks()), 3}); };
+  SAYS(
+      "here: error: axes 0 and 1 of 'y' are both over lanes [tags]\n"
+      "help: leave one of them over lanes\n"
+      "1 error\n",
+      [&](Schedule& s) {
+        s.set(s.output("y", f32, {over_lanes(s.ranks()), over_lanes(3)}), rows(s));
+      });
+  SAYS(
+      "here: error: 'set' of x[ranks, 3] to y[ranks]: the number of axes does not fit [tags]\n"
+      "help: operands have as many axes as the result, 1\n"
+      "1 error\n",
+      [&](Schedule& s) { s.set(s.output("y", f32, {over_lanes(s.ranks())}), rows(s)); });
+  SAYS(
+      "here: error: 'sum' of x[ranks, 3] to y[3]: the axis to sum over is none of its operand's [tags]\n"
+      "help: axes are counted from 0 to 1\n"
+      "1 error\n",
+      [&](Schedule& s) { s.sum(s.output("y", f32, {3}), rows(s), 2); });
+  SAYS(
+      "here: error: 'sum' of x[ranks, 3] to y[3, 1]: the result has one axis less than the operand [tags]\n"
+      "help: leave out the axis that is summed over\n"
+      "1 error\n",
+      [&](Schedule& s) {
+        s.sum(s.output("y", f32, {3, 1}), rows(s), 0);
+      });
+  SAYS(
+      "here: error: 'matmul' of x[ranks, 3] to y[3]: matrices have two axes or more [tags]\n"
+      "help: put an axis of extent 1 in front\n"
+      "1 error\n",
+      [&](Schedule& s) {
+        const Tensor x = rows(s);
+        s.matmul(s.output("y", f32, {3}), x, x);
+      });
+  SAYS(
+      "here: error: 'matmul' of x[ranks, 3] to y[2, 2, ranks, 3]: the number of axes does not fit [tags]\n"
+      "help: operands have the 4 axes of the result; what is the same for all of its 2 in front may go "
+      "without those\n"
+      "1 error\n",
+      [&](Schedule& s) {
+        const Tensor x = rows(s);
+        s.matmul(s.output("y", f32, {2, 2, s.ranks(), 3}), x, x);
+      });
+  SAYS(
+      "here: error: axis 0 of 'x' is ranks over ranks, but axis 0 of 'y' is 8 over lanes [tags]\n"
+      "help: give both the same extent; where only a part of an axis is of the ranks, split it in two: "
+      "[ranks, extent / ranks]\n"
+      "1 error\n",
+      [&](Schedule& s) {
+        s.set(s.output("y", f32, {over_lanes(8), 3}), rows(s));
+      });
+  SAYS(
+      "here: error: 'y' is read before anything computes it [tags]\n"
+      "help: compute it in front, or make it an input\n"
+      "1 error\n",
+      [&](Schedule& s) {
+        const Tensor y = s.temporary("y", f32, {over_lanes(s.ranks()), 3});
+        s.set(s.output("z", f32, {over_lanes(s.ranks()), 3}), y);
+      });
+  SAYS(
+      "here: error: 'y' is computed twice [tags]\n"
+      "here: note: here, too\n"
+      "help: compute a temporary and add the two\n"
+      "1 error\n",
+      [&](Schedule& s) {
+        const Tensor y = s.output("y", f32, {over_lanes(s.ranks()), 3}), x = rows(s);
+        s.set(y, x);
+        s.add(y, y, y);
+      });
+  SAYS(
+      "here: error: 'x' is an input, and cannot be computed [tags]\n"
+      "help: compute an output or a temporary\n"
+      "1 error\n",
+      [&](Schedule& s) {
+        s.set(rows(s), s.input("y", f32, {s.ranks(), 3}));
+      });
+  SAYS(
+      "here: error: nothing computes the result 'z' [tags]\n"
+      "help: compute it, or leave it out\n"
+      "1 error\n",
+      [&](Schedule& s) {
+        s.set(s.output("y", f32, {over_lanes(s.ranks()), 3}), rows(s));
+        s.output("z", f32, {3});
+      });
+  SAYS(
+      "here: error: 'copy' is of the explicit form, but the schedule has a layout, too [tags]\n"
+      "help: write the schedule in one form: the compiler makes the lanes of a layout\n"
+      "1 error\n",
+      [&](Schedule& s) {
+        const Tensor x = rows(s), y = s.output("y", f32, {over_lanes(s.ranks()), 3});
+        s.set(y, x);
+        s.main().copy(y[0], x[0]);
+      });
+  SAYS(
+      "here: error: 'set' is of whole tensors, and cannot be in a loop or condition [dsl]\n"
+      "here: error: 'for' is of the explicit form, but the schedule has a layout, too [tags]\n"
+      "help: write the schedule in one form: the compiler makes the lanes of a layout\n"
+      "2 errors\n",
+      [&](Schedule& s) {
+        const Tensor x = rows(s), y = s.output("y", f32, {over_lanes(s.ranks()), 3});
+        s.loop("i", 0, 2, [&](Index) { s.set(y, x); });
+      });
+  SAYS(
+      "here: error: 'matmul' sums over axis 1 of 'a', which is over ranks [tags]\n"
+      "help: give the ranks an axis of their own, [ranks, extent / ranks], in operands and result, and sum "
+      "the result over it\n"
+      "1 error\n",
+      [&](Schedule& s) {
+        const Tensor a = s.input("a", f32, {4, over_ranks(s.ranks())}),
+                     b = s.input("b", f32, {over_ranks(s.ranks()), 3});
+        s.matmul(s.output("c", f32, {over_lanes(4), 3}), a, b);
+      });
+  SAYS(
+      "here: error: axis 1 of 'y' is gathered from the ranks behind axis 0, which is whole [tags]\n"
+      "help: put axis 1 in front, or go over axis 1 by lanes\n"
+      "1 error\n",
+      [&](Schedule& s) {
+        s.set(s.output("y", f32, {2, s.ranks(), 3}), s.input("x", f32, {2, over_ranks(s.ranks()), 3}));
+      });
+  SAYS(
+      "here: error: 'y' is over ranks along axis 1 and over lanes along axis 2, but 'x' is over ranks along "
+      "axis 0 [tags]\n"
+      "help: go over axis 0 of 'y' by lanes: it is what the turns bring\n"
+      "1 error\n",
+      [&](Schedule& s) {
+        s.set(s.output("y", f32, {s.ranks(), over_ranks(s.ranks()), over_lanes(3)}),
+              s.input("x", f32, {over_ranks(s.ranks()), s.ranks(), 3}));
+      });
+  SAYS(
+      "here: error: axis 2 of 'y' is scattered over the ranks behind axis 1, which is whole [tags]\n"
+      "help: put axis 2 in front\n"
+      "1 error\n",
+      [&](Schedule& s) {
+        s.sum(s.output("y", f32, {over_lanes(5), 3, over_ranks(s.ranks())}),
+              s.input("x", f32, {5, over_ranks(s.ranks()), 3, s.ranks()}), 1);
+      });
+  const auto gather = [&](Schedule& s) { s.set(s.output("y", f32, {over_lanes(s.ranks()), 3}), rows(s)); };
+  SAYS(
+      "here: error: in a turn all ranks take part in one broadcast, so their slices cannot be in the order "
+      "rotated [tags]\n"
+      "help: use the order linear, or the form p2p\n"
+      "1 error\n",
+      gather, {.order = Order::rotated, .form = Form::broadcast});
+  SAYS(
+      "here: error: the lane style chained is of pool lanes, but the schedule has none [tags]\n"
+      "help: give it some, as in .pool = 4, or use the style split\n"
+      "1 error\n",
+      gather, {.style = LaneStyle::chained});
+  const auto scatter = [&](Schedule& s) {
+    s.sum(s.output("y", f32, {over_ranks(s.ranks()), 3}),
+          s.input("x", f32, {over_ranks(s.ranks()), s.ranks(), 3}), 0);
+  };
+  SAYS(
+      "here: error: around a ring slices are handed on, but here each goes to one rank alone [tags]\n"
+      "help: use the order rotated or linear\n"
+      "1 error\n",
+      scatter, {.order = Order::ring});
+  SAYS(
+      "here: error: in a turn all ranks take part in one reduce, so their slices cannot be in the order ring "
+      "[tags]\n"
+      "help: use the order linear, or the form p2p\n"
+      "1 error\n",
+      scatter, {.order = Order::ring, .form = Form::reduce});
+}
+
+/// Also of what is only found when slices and lanes are there.
+TEST(Refused, AtTheAuthorsLine) {
+  Schedule schedule({.name = "it", .ranks = {2}});
+  const Tensor in = schedule.input("x", f32, {over_ranks(schedule.ranks()), 4});
+  const Tensor out = schedule.output("y", DType::f16, {over_lanes(schedule.ranks()), 4});
+  const uint32_t line = __LINE__ + 1;
+  schedule.set(out, in);
+  const Program program = schedule;
+  const Compiled compiled = program.compile();
+  ASSERT_EQ(compiled.diagnostics.size(), 1u);
+  EXPECT_EQ(compiled.diagnostics[0].check, "matching");
+  EXPECT_EQ(compiled.diagnostics[0].line.line, line);
+}
+
+}  // namespace
+}  // namespace chorale::test
