@@ -117,7 +117,8 @@ Diagnostics compile(Plan& plan, const CompileOptions& options) {
   }
   Diagnostics findings = check(plan);
   if (!findings.empty()) return findings;
-  if (plan.gpus.empty()) return {};  // a host schedule, to which no rewrite applies
+  // A host schedule, to which no rewrite applies.
+  if (plan.gpus.empty()) return check(plan, options.target, options.allow);
   findings = check_instances(plan, options.instances);
   if (!findings.empty()) return findings;
   // Of a large plan a second copy may be too much.

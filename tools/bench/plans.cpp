@@ -7,6 +7,7 @@
 #include "chorale/compile.hpp"
 #include "tools/findings.hpp"
 #include "tools/run_options.hpp"
+#include "tools/schedules/options.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -121,6 +122,8 @@ std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const W
     } else {
       const bool program = names_program(word);
       Plan plan = plan_for({word, common.name, common.set}, ranks, allow);
+      refuse_schedule(plan, "chorale bench",
+                      "chorale run times host schedules, and bench_overlap compares them");
       const std::string name = program ? plan.name : name_of(word, plan.ranks());
       plans.push_back({name, plan});
       if (program) add_in_place(plans, name, plan, parse_settings(common.set), allow);

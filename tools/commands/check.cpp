@@ -1,5 +1,6 @@
 // chorale check: what is wrong with plans.
 
+#include <functional>
 #include <iostream>
 #include <memory>
 
@@ -8,6 +9,7 @@
 #include "tools/command.hpp"
 #include "tools/findings.hpp"
 #include "tools/programs.hpp"
+#include "tools/schedules/options.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -21,6 +23,18 @@ void print_facts(const ProofFacts& facts) {
             << "\n  exit-quiescent: " << yes(facts.exit_quiescent)
             << "\n  the same bits on all ranks: " << yes(facts.rounding.empty()) << '\n';
   for (const std::string& difference : facts.rounding) std::cout << "    " << difference << '\n';
+}
+
+/// What is checked of a schedule besides its thread blocks.
+std::string schedule_words(const host::Schedule& schedule) {
+  std::vector<std::string> numbers;
+  for (const uint32_t ranks : schedule.ranks) numbers.push_back(std::to_string(ranks));
+  const std::function<uint64_t(const std::vector<host::Op>&)> count_ops = [&](const auto& ops) {
+    uint64_t all = ops.size();
+    for (const host::Op& op : ops) all += count_ops(op.body) + count_ops(op.orelse);
+    return all;
+  };
+  return "host schedule for " + join(numbers) + " ranks, " + count(count_ops(schedule.body), "operation");
 }
 
 }  // namespace
@@ -58,12 +72,18 @@ Action command::check(CLI::App& app) {
           worst = std::max(worst, Exit::plan_wrong);
           continue;
         }
+        const std::string name = path == "-" ? "standard input" : path;
+        if (plan.extension.host) {
+          if (options->aim.certify) refuse_schedule(plan, "--certify");
+          std::cout << name << ": ok, " << schedule_words(*plan.extension.host) << '\n';
+          if (plan.gpus.empty()) continue;
+        }
         uint64_t ops = 0;
         for (const Gpu& gpu : plan.gpus) {
           for (const ThreadBlock& block : gpu.threadblocks) ops += block.ops.size();
         }
-        std::cout << (path == "-" ? "standard input" : path) << ": ok, " << plan.collective << " of "
-                  << count(plan.ranks(), "rank") << ", " << count(ops, "operation")
+        std::cout << name << ": ok, " << plan.collective << " of " << count(plan.ranks(), "rank") << ", "
+                  << count(ops, "operation")
                   << (facts.bounded
                           ? "; bounded: thread blocks compete, and only some of the orders were tried"
                           : "")

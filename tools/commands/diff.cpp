@@ -2,7 +2,9 @@
 
 #include <iostream>
 #include <memory>
+#include <sstream>
 
+#include "chorale/host/dump.hpp"
 #include "chorale/json.hpp"
 #include "tools/canonical.hpp"
 #include "tools/command.hpp"
@@ -108,6 +110,19 @@ Lines header_lines(const Plan& plan) {
   return lines;
 }
 
+/// As an author reads it, and what its parameters are unless others are given.
+Lines schedule_lines(const Plan& plan) {
+  if (!plan.extension.host) return {};
+  const host::Schedule& schedule = *plan.extension.host;
+  Lines lines;
+  for (const uint32_t ranks : schedule.ranks) lines.push_back("for " + count(ranks, "rank"));
+  for (const host::Param& param : schedule.params)
+    lines.push_back("parameter " + param.name + (param.value ? " " + std::to_string(*param.value) : ""));
+  std::istringstream text(host::dump("", schedule));
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
 Lines rank_lines(const Gpu& gpu) {
   Lines lines;
   for (size_t kind = 0; kind < std::size(buffer_names); ++kind) {
@@ -165,6 +180,7 @@ Action command::diff(CLI::App& app) {
     }
     Differences differences;
     differences.compare("plan", header_lines(left), header_lines(right));
+    differences.compare("host schedule", schedule_lines(left), schedule_lines(right));
     static const Gpu no_gpu;
     static const ThreadBlock no_block;
     for (size_t rank = 0; rank < std::max(left.gpus.size(), right.gpus.size()); ++rank) {

@@ -8,12 +8,15 @@
 #include "tools/doctor/examination.hpp"
 #include "tools/findings.hpp"
 #include "tools/programs.hpp"
+#include "tools/schedules/options.hpp"
 
 namespace chorale::tools {
 namespace {
 
 struct Options {
   std::string plan, bytes = "1M", dtype = "f32", only;
+  uint32_t ranks = 0;
+  ScheduleOptions schedule;
 };
 
 const std::vector<std::string> parts = {"host", "versions", "settings", "gpus"};
@@ -52,6 +55,11 @@ Action command::doctor(CLI::App& app) {
       ->needs(plan)
       ->check(one_of("dtype", dtype_names()))
       ->type_name("NAME");
+  app.add_option("--ranks", options->ranks, "Host schedules: number of ranks; default: the most it is for")
+      ->needs(plan)
+      ->check(CLI::Range(1u, 4096u).description("1 to 4096"))
+      ->type_name("N");
+  options->schedule.declare(app);
   app.add_option("--only", options->only, "Only this part of the machine")
       ->excludes(plan)
       ->check(one_of("part", parts))
@@ -59,12 +67,24 @@ Action command::doctor(CLI::App& app) {
   return [options] {
     Examination found;
     if (options->plan.empty()) {
+      if (options->schedule.given())
+        throw Failure(Exit::command_wrong,
+                      "--param and --mover are for a host schedule, which is named before them");
       examine_machine(found, options->only);
     } else {
       const uint64_t bytes = parse_bytes(options->bytes);
       const Plan plan = load_plan(options->plan);
       if (report(plan, check(plan))) return Exit::plan_wrong;
-      look_at_plan(found, find_gpus(), plan, bytes, dtype_of(options->dtype));
+      if (plan.extension.host) {
+        look_at_schedule(found, find_gpus(), plan,
+                         unroll(plan, schedule_ranks(*plan.extension.host, options->ranks),
+                                options->schedule.params(plan), options->schedule.automatic()));
+      } else if (options->schedule.given() || options->ranks) {
+        throw Failure(Exit::command_wrong,
+                      "--ranks, --param and --mover are for host schedules; '" + plan.name + "' is none");
+      } else {
+        look_at_plan(found, find_gpus(), plan, bytes, dtype_of(options->dtype));
+      }
     }
     std::cout << (found.well() ? "all is well\n" : "something is wrong: see FAIL above\n");
     return found.well() ? Exit::well : Exit::run_failed;

@@ -17,6 +17,7 @@
 #include "tools/mutation/reasons.hpp"
 #include "tools/mutation/report.hpp"
 #include "tools/programs.hpp"
+#include "tools/schedules/options.hpp"
 #include "tools/version.hpp"
 
 namespace chorale::tools {
@@ -132,6 +133,7 @@ Exit mutate_all(const Options& options) {
   for (const std::string& path : options.paths) {
     const std::string name = std::filesystem::path(path).stem().string();
     const Plan plan = load_plan(path);
+    refuse_schedule(plan, "chorale mutate");
     const std::optional<std::string> why = judged.begun(name) ? std::nullopt : unfit(plan, judge);
     if (why) {
       tally.leave_out(name, *why);

@@ -13,6 +13,7 @@
 #include "tools/bench/plans.hpp"
 #include "tools/run_options.hpp"
 #include "tools/runner.hpp"
+#include "tools/schedules/options.hpp"
 #include "tools/tuned.hpp"
 
 namespace chorale::tools {
@@ -21,8 +22,8 @@ namespace {
 struct Options {
   Wanted wanted;
   RunOptions run;
-  std::string bytes, seed, trace, mover, tuned;
-  std::vector<std::string> param;
+  ScheduleOptions schedule;
+  std::string bytes, seed, trace, tuned;
   unsigned repeat = 3;
   uint64_t schedules = 0;
   bool adversarial = false, in_place = false, out_of_place = false, no_times = false;
@@ -120,11 +121,7 @@ Exit run_schedules(const Options& options) {
         "--op or --trace");
   }
   const Plan plan = plan_for(options.wanted, options.run.ranks, options.run.allow);
-  if (plan.extension.host) {
-    throw Failure(Exit::command_wrong,
-                  "--adversarial is for thread blocks, and '" + plan.name + "' is a host schedule",
-                  "--seed draws an order of its lanes");
-  }
+  refuse_schedule(plan, "--adversarial", "--seed draws an order of its lanes");
   AdversarialRequest request;
   if (!options.bytes.empty()) request.sizes = parse_sizes(options.bytes);
   request.dtype = options.run.type();
@@ -151,27 +148,10 @@ ScheduleRequest schedule_request_of(const Options& options, const Config& config
                       "--bytes, --dtype, --op, --packet, --workers, --trace, --in-place or --out-of-place",
                   "set its parameters with --param");
   }
-  const host::Schedule& schedule = *plan.extension.host;
   ScheduleRequest request;
-  request.ranks = run.ranks ? run.ranks : schedule.ranks.empty() ? 2 : schedule.ranks.back();
-  for (const auto& [name, value] : parse_settings(options.param)) {
-    const bool known = std::any_of(schedule.params.begin(), schedule.params.end(),
-                                   [&name = name](const host::Param& param) { return param.name == name; });
-    const bool number = !value.empty() && value.size() < 19 &&
-                        value.find_first_not_of("0123456789", value[0] == '-') == std::string::npos;
-    if (!known)
-      throw Failure(Exit::command_wrong, "schedule '" + plan.name + "' has no parameter '" + name + "'",
-                    "chorale show --stage schedule names those it has");
-    if (!number || value == "-")
-      throw Failure(Exit::command_wrong,
-                    "parameter '" + name + "' is '" + value + "', but must be a whole number");
-    request.params[name] = std::stoll(value);
-  }
-  if (!options.mover.empty()) {
-    const auto& names = host::mover_names;
-    request.mover =
-        host::Mover(std::find(std::begin(names), std::end(names), options.mover) - std::begin(names));
-  }
+  request.ranks = schedule_ranks(*plan.extension.host, run.ranks);
+  request.params = options.schedule.params(plan);
+  request.mover = options.schedule.automatic();
   request.processes = run.as_processes(config);
   request.repeat = options.repeat;
   return request;
@@ -201,7 +181,7 @@ void run_host(const Options& options, const Config& config, const Plan& plan) {
 void run_one(const Options& options, const Config& config) {
   const Plan plan = plan_for(options.wanted, options.run.ranks, options.run.allow);
   if (plan.extension.host) return run_host(options, config, plan);
-  if (!options.param.empty() || !options.mover.empty()) {
+  if (options.schedule.given()) {
     throw Failure(Exit::command_wrong,
                   "--param and --mover are for host schedules; '" + plan.name + "' has none");
   }
@@ -294,12 +274,7 @@ Action command::run(CLI::App& app) {
   CLI::Option* in_place = app.add_flag("--in-place", options->in_place, "Input and output are one buffer");
   app.add_flag("--out-of-place", options->out_of_place, "Input and output are two buffers")
       ->excludes(in_place);
-  app.add_option("--param", options->param, "Host schedules: a parameter, as NAME=VALUE; may be repeated")
-      ->type_name("NAME=VALUE");
-  app.add_option("--mover", options->mover,
-                 "Host schedules: what moves transfers that leave it open; default ce_put")
-      ->check(CLI::IsMember({"ce_put", "ce_get"}))
-      ->type_name("MOVER");
+  options->schedule.declare(app);
   app.add_option("--trace", options->trace, "Write when each operation ran, for Perfetto; CUDA only")
       ->type_name("FILE");
   app.add_option("--tuned", options->tuned,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "chorale/host/concrete.hpp"
 #include "chorale/plan.hpp"
 #include "chorale/types.hpp"
 #include "tools/gpus.hpp"
@@ -33,7 +34,11 @@ void look_at_host(Examination&);
 void look_at_versions(Examination&);
 void look_at_settings(Examination&);
 void look_at_gpus(Examination&, const GpusFound&);
+/// A GPU for each rank?
+void compare_ranks(Examination&, const GpusFound&, uint32_t ranks);
 /// What a plan needs of the GPUs here for one size of message.
 void look_at_plan(Examination&, const GpusFound&, const Plan&, uint64_t bytes, DType);
+/// What a host schedule needs of them, for a number of ranks and its parameters.
+void look_at_schedule(Examination&, const GpusFound&, const Plan&, const host::Concrete&);
 
 }  // namespace chorale::tools

@@ -31,16 +31,6 @@ std::string gpus_here(const GpusFound& gpus) {
   return "here is none (" + gpus.problem + ")";
 }
 
-void compare_ranks(Examination& found, const GpusFound& gpus, const Plan& plan) {
-  const std::string text = count(plan.ranks(), "rank") + ", each with a GPU of its own; " + gpus_here(gpus);
-  if (plan.ranks() <= gpus.gpus.size()) {
-    found.pass("ranks", text);
-  } else {
-    found.fail("ranks", text,
-               "a plan for fewer ranks, a machine with more GPUs, or the CPU: chorale run --backend cpu");
-  }
-}
-
 void compare_blocks(Examination& found, const GpusFound& gpus, const Plan& plan, const PlanNeeds& needs) {
   const uint64_t blocks = needs.most(&RankNeeds::thread_blocks),
                  threads = std::max<uint64_t>(1, plan.threads_per_block);
@@ -134,6 +124,16 @@ void compare_memory(Examination& found, const GpusFound& gpus, const Plan& plan,
 
 }  // namespace
 
+void compare_ranks(Examination& found, const GpusFound& gpus, uint32_t ranks) {
+  const std::string text = count(ranks, "rank") + ", each with a GPU of its own; " + gpus_here(gpus);
+  if (ranks <= gpus.gpus.size()) {
+    found.pass("ranks", text);
+  } else {
+    found.fail("ranks", text,
+               "a plan for fewer ranks, a machine with more GPUs, or the CPU: chorale run --backend cpu");
+  }
+}
+
 void look_at_plan(Examination& found, const GpusFound& gpus, const Plan& plan, uint64_t bytes, DType dtype) {
   found.pass("plan", plan.name + ": " + headline(plan));
   for (const std::string& word : plan.extension.requirements) {
@@ -143,7 +143,7 @@ void look_at_plan(Examination& found, const GpusFound& gpus, const Plan& plan, u
                  "a newer version of Chorale");
     }
   }
-  compare_ranks(found, gpus, plan);
+  compare_ranks(found, gpus, plan.ranks());
   PlanNeeds needs;
   try {
     for (uint32_t rank = 0; rank < plan.ranks(); ++rank)

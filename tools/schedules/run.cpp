@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "tools/device.hpp"
-#include "tools/findings.hpp"
 #include "tools/ranks.hpp"
+#include "tools/schedules/options.hpp"
 #include "tools/schedules/reference.hpp"
 
 namespace chorale::tools {
@@ -17,15 +17,6 @@ struct Report {
   bool wrong = false, finished = false;
   char what[512];
 };
-
-host::Concrete unrolled(const Plan& plan, const ScheduleRequest& request) {
-  Diagnostics findings;
-  host::Concrete made = host::concretise(
-      *plan.extension.host, {.ranks = request.ranks, .params = request.params, .automatic = request.mover},
-      findings);
-  if (report(plan, findings)) throw Failure(Exit::plan_wrong, "a plan with findings is not run");
-  return made;
-}
 
 /// One rank's device, tensors and binding.
 class Rank {
@@ -90,7 +81,7 @@ class Rank {
 }  // namespace
 
 RunOutcome run_schedule(const Plan& plan, const ScheduleRequest& request, const Config& config) {
-  const host::Concrete made = unrolled(plan, request);
+  const host::Concrete made = unroll(plan, request.ranks, request.params, request.mover);
   // Before the ranks are there, which as processes share what they do not change.
   std::vector<Reference> expected;
   for (unsigned turn = 0; turn < request.repeat; ++turn) {

@@ -26,6 +26,8 @@ void switch_reduce(const Plan& plan, Finder& find) {
 }
 
 void extensions(const Plan& plan, Finder& find) {
+  if (plan.extension.host)
+    find.add_at("/chorale/host", "the plan is a host schedule, but MSCCL++ runs thread blocks only");
   for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace at) {
     if (!info(op.code).mnemonic.starts_with("chorale_")) return;
     find.add(at, name_of(op) + " is an operation of ours, but MSCCL++ knows only its own",

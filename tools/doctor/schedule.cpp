@@ -1,0 +1,98 @@
+// What `chorale doctor SCHEDULE` says: does this machine have what the lanes of a host schedule need?
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "chorale/host/concrete.hpp"
+#include "tools/command.hpp"
+#include "tools/doctor/examination.hpp"
+
+namespace chorale::tools {
+namespace {
+
+using host::StepKind;
+
+void compare_calls(Examination& found, const host::Concrete& made) {
+  std::set<std::string> called, applications;
+  bool multiplies = false;
+  for (const auto& steps : made.steps) {
+    for (const host::Step& step : steps) {
+      if (step.kind != StepKind::call) continue;
+      const bool product = step.name == "matmul" || step.name == "linear";
+      const bool other =
+          step.name == "add" || step.name == "sum" || step.name == "cast" || step.name == "zero";
+      multiplies |= product;
+      called.insert(step.name);
+      if (!product && !other) applications.insert(step.name);
+    }
+  }
+  if (called.empty()) return found.pass("functions", "none");
+  const std::string names = fmt::format("{}", fmt::join(called, ", "));
+  if (multiplies) {
+    void* const cublas = ::dlopen("libcublas.so", RTLD_LAZY | RTLD_LOCAL);
+    void* const numbered = cublas ? cublas : ::dlopen("libcublas.so.13", RTLD_LAZY | RTLD_LOCAL);
+    if (numbered) {
+      found.pass("functions", names + "; cuBLAS can be loaded");
+    } else {
+      found.fail("functions", names + "; libcublas.so cannot be loaded, which multiplies on GPUs",
+                 "install cuBLAS and put its folder into LD_LIBRARY_PATH, or register functions of your own");
+    }
+  } else {
+    found.pass("functions", names);
+  }
+  if (!applications.empty()) found.more(fmt::format("of the application: {}", fmt::join(applications, ", ")));
+}
+
+void compare_transfers(Examination& found, const GpusFound& gpus, const host::Concrete& made) {
+  std::set<std::pair<uint32_t, uint32_t>> pairs;
+  for (uint32_t rank = 0; rank < made.ranks; ++rank)
+    for (const host::Step& step : made.steps[rank])
+      if (step.kind == StepKind::put || step.kind == StepKind::get) pairs.emplace(rank, step.peer);
+  std::vector<std::string> apart;
+  const size_t here = gpus.gpus.size();
+  for (const auto& [rank, peer] : pairs)
+    if (rank < here && peer < here && !gpus.reaches[rank][peer])
+      apart.push_back(fmt::format("{} to {}", rank, peer));
+  const std::string text = fmt::format("between {}", count(pairs.size(), "pair"));
+  if (here == 0) return found.note("transfers", text);
+  if (apart.empty()) return found.pass("transfers", text);
+  found.fail("transfers", fmt::format("{}; no peer access from GPU {}", text, fmt::join(apart, ", ")),
+             "other GPUs (CUDA_VISIBLE_DEVICES)");
+}
+
+void compare_tensors(Examination& found, const GpusFound& gpus, const host::Concrete& made) {
+  uint64_t bytes[3] = {};
+  for (const host::ConcreteTensor& tensor : made.tensors) bytes[size_t(tensor.role)] += tensor.bytes;
+  const std::string needed = fmt::format(
+      "{} inputs, {} outputs, {} temporaries a rank", format_bytes(bytes[size_t(host::Role::in)]),
+      format_bytes(bytes[size_t(host::Role::out)]), format_bytes(bytes[size_t(host::Role::temp)]));
+  if (gpus.gpus.empty()) return found.note("bytes", needed);
+  uint64_t free = UINT64_MAX;
+  for (const GpuFacts& gpu : gpus.gpus) free = std::min(free, gpu.free_memory.value_or(gpu.memory));
+  const std::string text = needed + "; free on a GPU here: " + mebibytes(free);
+  if (bytes[0] + bytes[1] + bytes[2] > free) {
+    found.fail("bytes", text, "smaller parameters, or more ranks");
+  } else {
+    found.pass("bytes", text);
+  }
+}
+
+}  // namespace
+
+void look_at_schedule(Examination& found, const GpusFound& gpus, const Plan& plan,
+                      const host::Concrete& made) {
+  found.pass("plan", plan.name + ": host schedule of " + count(made.ranks, "rank"));
+  compare_ranks(found, gpus, made.ranks);
+  const host::Concrete expanded = host::expand_movers(made);
+  found.pass("lanes", fmt::format("{}, {} between ranks", count(made.lanes.size(), "lane"),
+                                  count(expanded.flags.size(), "flag")));
+  compare_calls(found, expanded);
+  compare_transfers(found, gpus, expanded);
+  compare_tensors(found, gpus, made);
+}
+
+}  // namespace chorale::tools

@@ -1,0 +1,62 @@
+#include "tools/schedules/options.hpp"
+
+#include <algorithm>
+
+#include "tools/findings.hpp"
+#include "tools/programs.hpp"
+
+namespace chorale::tools {
+
+void ScheduleOptions::declare(CLI::App& app) {
+  app.add_option("--param", param, "Host schedules: a parameter, as NAME=VALUE; may be repeated")
+      ->type_name("NAME=VALUE");
+  app.add_option("--mover", mover, "Host schedules: what moves transfers that leave it open; default ce_put")
+      ->check(CLI::IsMember({"ce_put", "ce_get"}))
+      ->type_name("MOVER");
+}
+
+host::Values ScheduleOptions::params(const Plan& plan) const {
+  host::Values values;
+  for (const auto& [name, value] : parse_settings(param)) {
+    const auto& all = plan.extension.host->params;
+    const bool known = std::any_of(all.begin(), all.end(),
+                                   [&name = name](const host::Param& one) { return one.name == name; });
+    const bool number = !value.empty() && value.size() < 19 && value != "-" &&
+                        value.find_first_not_of("0123456789", value[0] == '-') == std::string::npos;
+    if (!known)
+      throw Failure(Exit::command_wrong, "schedule '" + plan.name + "' has no parameter '" + name + "'",
+                    "chorale show --stage schedule names those it has");
+    if (!number)
+      throw Failure(Exit::command_wrong,
+                    "parameter '" + name + "' is '" + value + "', but must be a whole number");
+    values[name] = std::stoll(value);
+  }
+  return values;
+}
+
+host::Mover ScheduleOptions::automatic() const {
+  const auto& names = host::mover_names;
+  const auto found = std::find(std::begin(names), std::end(names), mover);
+  return mover.empty() ? host::Mover::ce_put : host::Mover(found - std::begin(names));
+}
+
+uint32_t schedule_ranks(const host::Schedule& schedule, uint32_t ranks) {
+  if (ranks) return ranks;
+  return schedule.ranks.empty() ? 2 : *std::max_element(schedule.ranks.begin(), schedule.ranks.end());
+}
+
+host::Concrete unroll(const Plan& plan, uint32_t ranks, const host::Values& params, host::Mover automatic) {
+  Diagnostics findings;
+  host::Concrete made = host::concretise(
+      *plan.extension.host, {.ranks = ranks, .params = params, .automatic = automatic}, findings);
+  if (report(plan, findings)) throw Failure(Exit::plan_wrong, "a plan with findings is not run");
+  return made;
+}
+
+void refuse_schedule(const Plan& plan, const std::string& what, const std::string& help) {
+  if (!plan.extension.host || !plan.gpus.empty()) return;
+  throw Failure(Exit::command_wrong,
+                what + " is for plans of thread blocks, and '" + plan.name + "' is a host schedule", help);
+}
+
+}  // namespace chorale::tools

@@ -1,0 +1,36 @@
+/// \file
+/// What commands take for host schedules.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "chorale/host/concrete.hpp"
+#include "chorale/plan.hpp"
+#include "tools/command.hpp"
+
+namespace chorale::tools {
+
+struct ScheduleOptions {
+  std::vector<std::string> param;
+  std::string mover;
+
+  void declare(CLI::App&);
+  bool given() const { return !param.empty() || !mover.empty(); }
+
+  /// \throws Failure for parameters that the schedule does not have, and for what is no number
+  host::Values params(const Plan&) const;
+  host::Mover automatic() const;  ///< of transfers that leave it open
+};
+
+/// `ranks`, or if that is 0 the most that the schedule says it is for.
+uint32_t schedule_ranks(const host::Schedule&, uint32_t ranks);
+
+/// The schedule for so many ranks. \throws Failure plan_wrong after its findings were reported
+host::Concrete unroll(const Plan&, uint32_t ranks, const host::Values& params, host::Mover automatic);
+
+/// \throws Failure if the plan is a host schedule. \param what  "chorale bench": is for thread blocks
+void refuse_schedule(const Plan&, const std::string& what, const std::string& help = "");
+
+}  // namespace chorale::tools
