@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/tiles/bulk.cuh"
 #include "executor/cuda/peer_memory.hpp"
 #include "tools/bench/nccl.hpp"
 #include "tools/command.hpp"
@@ -47,10 +48,12 @@ struct Form {
   uint32_t threads = 512;  ///< of a block
   uint32_t parts = 1;      ///< groups of warps that a block is cut into
   uint64_t slot = 0;       ///< bytes of a slot of the ring
+  bool bulk = false;       ///< by bulk copies; parts is 1
 };
 
 constexpr uint64_t most_as_packets = 64 << 10;  ///< of a message
 
+template <class Produce>
 struct OneWay {
   EndpointTable table;
   Leg message;
@@ -58,12 +61,13 @@ struct OneWay {
   CHORALE_FN Stop operator()(const Group& group, const Deadline& deadline) const {
     const Endpoint& e = table.at(1 - table.self, group.id);
     const Leg share = share_of(message, group.id, group.count);
-    return sends ? send_tiles<uint32_t>(group, e, share, CopyProduce{}, deadline)
+    return sends ? send_tiles<uint32_t>(group, e, share, Produce{}, deadline)
                  : recv_tiles<uint32_t>(group, e, share, CopyConsume{}, deadline);
   }
 };
 
 /// Half of the groups send and half receive.
+template <class Produce>
 struct BothWays {
   EndpointTable table;
   Leg message;
@@ -71,7 +75,7 @@ struct BothWays {
     const Split role = group.split_interleaved(2);
     const Endpoint& e = table.at(1 - table.self, role.group.id);
     const Leg share = share_of(message, role.group.id, role.group.count);
-    return role.part == 0 ? send_tiles<uint32_t>(role.group, e, share, CopyProduce{}, deadline)
+    return role.part == 0 ? send_tiles<uint32_t>(role.group, e, share, Produce{}, deadline)
                           : recv_tiles<uint32_t>(role.group, e, share, CopyConsume{}, deadline);
   }
 };
@@ -207,9 +211,8 @@ class Bench {
     leg.out = out_;
     leg.bytes = bytes;
     leg.elem = 4;
-    return way == Way::both
-               ? kernel(way, bytes, BothWays{transport.table(), leg}, transport, blocks, form)
-               : kernel(way, bytes, OneWay{transport.table(), leg, !receives_}, transport, blocks, form);
+    return form.bulk ? tiles_by<bench_tiles::BulkCopyProduce<uint32_t>>(way, leg, transport, blocks, form)
+                     : tiles_by<CopyProduce>(way, leg, transport, blocks, form);
   }
 
   double packets(Way way, uint64_t bytes, Transport& transport, uint32_t blocks) {
@@ -226,6 +229,14 @@ class Bench {
   const std::string& why_no_nccl() const { return why_no_nccl_; }
 
  private:
+  template <class Produce>
+  double tiles_by(Way way, const Leg& leg, Transport& transport, uint32_t blocks, const Form& form) {
+    const EndpointTable table = transport.table();
+    if (way == Way::both)
+      return kernel(way, leg.bytes, BothWays<Produce>{table, leg}, transport, blocks, form);
+    return kernel(way, leg.bytes, OneWay<Produce>{table, leg, !receives_}, transport, blocks, form);
+  }
+
   template <class Kernel>
   double kernel(Way way, uint64_t bytes, const Kernel& kernel, Transport& transport, uint32_t blocks,
                 const Form& form) {
@@ -252,6 +263,7 @@ class Bench {
 
 struct Options {
   std::string sizes = "1K:1G:4", blocks = "1:64", threads = "512", parts = "1", slots;
+  bool bulk = false;
 };
 
 std::vector<Form> forms_of(const Options& options, uint64_t bytes) {
@@ -261,8 +273,9 @@ std::vector<Form> forms_of(const Options& options, uint64_t bytes) {
   for (const uint64_t slot : tools::parse_sizes(slots)) {
     for (const uint64_t threads : tools::parse_sizes(options.threads)) {
       for (const uint64_t parts : tools::parse_sizes(options.parts)) {
-        forms.push_back({uint32_t(threads), uint32_t(parts), slot});
+        forms.push_back({uint32_t(threads), uint32_t(parts), slot, false});
       }
+      if (options.bulk) forms.push_back({uint32_t(threads), 1, slot, true});
     }
   }
   return forms;
@@ -290,7 +303,12 @@ bool time_size(World& world, Bench& bench, const Options& options, Way way, uint
       rings.per_peer_bytes = form.slot * rings.depth * rings.max_channels;
       rings.space = Space::device;
       const auto transport = direct_rendezvous(world, rings);
-      note("tiles", uint32_t(blocks), form, bench.tiles(way, bytes, *transport, uint32_t(blocks), form));
+      try {
+        const double us = bench.tiles(way, bytes, *transport, uint32_t(blocks), form);
+        note(form.bulk ? "bulk" : "tiles", uint32_t(blocks), form, us);
+      } catch (const UsageError& error) {  // on both ranks, before anything runs
+        if (world.rank() == 0) std::printf("# %u threads: %s\n", form.threads, error.what());
+      }
     }
     if (bytes > most_as_packets || (way == Way::both && blocks < 2)) continue;
     RendezvousOptions packets;
@@ -337,6 +355,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "Of a block; default " + options.threads);
   app.add_option("--parts", options.parts,
                  "Groups of warps that a block is cut into, each with a channel of its own; default 1");
+  app.add_flag("--bulk", options.bulk, "Also send by the copy units of the SMs (TMA)");
   app.add_option("--slots", options.slots, "Bytes of a slot; default 128K, from 16M on 512K");
   CLI11_PARSE(app, argc, argv);
   tools::quieten_nccl();

@@ -1,0 +1,127 @@
+/// \file
+/// A hook that sends the message as it is by bulk copies (sm_90's TMA): one thread has the copy unit move
+/// kilobytes by way of shared memory, with nothing in registers.
+#pragma once
+
+#include <chorale/device.hpp>
+#include <cstdint>
+
+namespace bench_tiles {
+
+using chorale::Ctx;
+using chorale::Group;
+using chorale::TileOut;
+
+namespace bulk {
+
+// One function an instruction. Shared memory is addressed by 32 bits.
+
+CHORALE_FN void barrier_init(uint32_t barrier) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
+}
+CHORALE_FN void barrier_invalidate(uint32_t barrier) {
+  asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
+}
+/// The one arrival of a phase, which ends when so many bytes have come, too.
+CHORALE_FN void barrier_expect(uint32_t barrier, uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+/// Whether the phase of that parity has ended. May wait for a while.
+CHORALE_FN bool barrier_ended(uint32_t barrier, uint32_t parity) {
+  uint32_t ended;
+  asm volatile(
+      "{\n"
+      "  .reg .pred yes;\n"
+      "  mbarrier.try_wait.parity.shared::cta.b64 yes, [%1], %2;\n"
+      "  selp.u32 %0, 1, 0, yes;\n"
+      "}"
+      : "=r"(ended)
+      : "r"(barrier), "r"(parity)
+      : "memory");
+  return ended != 0;
+}
+CHORALE_FN void load(uint32_t to, const char* from, uint32_t bytes, uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+      "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(barrier)
+      : "memory");
+}
+/// A group of its own.
+CHORALE_FN void store(char* to, uint32_t from, uint32_t bytes) {
+  asm volatile(
+      "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(__cvta_generic_to_global(to)),
+      "r"(from), "r"(bytes)
+      : "memory");
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+/// Until all stores of this thread but the last `Pending` have read their shared memory.
+template <uint32_t Pending>
+CHORALE_FN void stores_have_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
+}
+/// Until all stores of this thread are where they belong, which it then sees.
+CHORALE_FN void stores_have_landed() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+/// What this thread has seen and done before comes before the copies that it starts.
+CHORALE_FN void before_copies() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  asm volatile("fence.proxy.async;" ::: "memory");
+}
+
+constexpr uint32_t piece_bytes = 4096, stages = 8, loads_ahead = 5;
+
+/// Of one thread a block. All is a multiple of 16.
+CHORALE_FN void copy(const char* from, char* to, uint64_t bytes) {
+  __shared__ alignas(128) char room[stages][piece_bytes];
+  __shared__ alignas(8) uint64_t barriers[stages];
+  const auto stage_at = [&](uint64_t piece) {
+    return uint32_t(__cvta_generic_to_shared(room[piece % stages]));
+  };
+  const auto barrier_at = [&](uint64_t piece) {
+    return uint32_t(__cvta_generic_to_shared(&barriers[piece % stages]));
+  };
+  const auto bytes_of = [bytes](uint64_t piece) {
+    const uint64_t left = bytes - piece * piece_bytes;
+    return uint32_t(left < piece_bytes ? left : piece_bytes);
+  };
+  const auto begin = [&](uint64_t piece) {
+    barrier_expect(barrier_at(piece), bytes_of(piece));
+    load(stage_at(piece), from + piece * piece_bytes, bytes_of(piece), barrier_at(piece));
+  };
+  for (uint32_t stage = 0; stage < stages; ++stage) barrier_init(barrier_at(stage));
+  before_copies();
+  const uint64_t pieces = (bytes + piece_bytes - 1) / piece_bytes;
+  for (uint64_t piece = 0; piece < loads_ahead && piece < pieces; ++piece) begin(piece);
+  for (uint64_t piece = 0; piece < pieces; ++piece) {
+    // Only this thread's own copies are waited for: they come, or the GPU is lost.
+    while (!barrier_ended(barrier_at(piece), uint32_t(piece / stages) & 1)) {
+    }
+    store(to + piece * piece_bytes, stage_at(piece), bytes_of(piece));
+    if (piece + loads_ahead >= pieces) continue;
+    // The next load goes where the store was that is so many before this one.
+    stores_have_read<stages - loads_ahead>();
+    begin(piece + loads_ahead);
+  }
+  stores_have_landed();
+  for (uint32_t stage = 0; stage < stages; ++stage) barrier_invalidate(barrier_at(stage));
+}
+
+}  // namespace bulk
+
+/// For groups that are a block, and messages that begin at and are multiples of 16 bytes.
+template <class T>
+struct BulkCopyProduce {
+  using block_hook = void;
+
+  template <class X>
+  CHORALE_FN void produce(const Ctx<X>& ctx, const Group& group, TileOut tile) const {
+    const char* const from = static_cast<const char*>(ctx.in) + ctx.index * sizeof(T);
+    if (group.scope != chorale::Scope::block || (reinterpret_cast<uint64_t>(from) | tile.bytes) % 16 != 0) {
+      chorale::refuse("bulk copies are of whole blocks and of 16 bytes");
+    }
+    // The leader waits until they have landed, and it is who signals.
+    if (group.leader()) bulk::copy(from, tile.data, tile.bytes);
+  }
+};
+
+}  // namespace bench_tiles
