@@ -1,6 +1,7 @@
 // In place of executor/host/cuda, where that is not built.
 
 #include "backend.hpp"
+#include "resources.hpp"
 
 namespace chorale::hostrun {
 
@@ -8,6 +9,7 @@ std::unique_ptr<Lanes> make_cuda_lanes(Bound) {
   throw UsageError("this library was built without CUDA: build it with CHORALE_CUDA=ON, or use backend cpu");
 }
 
+Resources cuda_resources() { return {"no GPU", {}, {}}; }
 HostFunctions cuda_functions(uint32_t) { return {}; }
 std::string cuda_misfit(const HostCall&) { return ""; }
 

@@ -10,6 +10,7 @@
 #include "backend.hpp"
 #include "chorale/proof.hpp"
 #include "functions.hpp"
+#include "resources.hpp"
 
 namespace chorale {
 
@@ -156,6 +157,8 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
               .applications = std::move(applications),
               .buffers = arguments.buffers,
               .timeout = backend == "cpu" ? world.timeout() : config.timeout.value};
+  world::together(world,
+                  [&] { look_at_resources(bound, backend == "cpu" ? host_resources() : cuda_resources()); });
   state_->lanes = backend == "cpu" ? make_cpu_lanes(std::move(bound)) : make_cuda_lanes(std::move(bound));
   // A peer may post a flag here as soon as it runs.
   world.barrier();

@@ -11,6 +11,7 @@
 #include "../../cuda/error.hpp"
 #include "../../world/group.hpp"
 #include "../../world/together.hpp"
+#include "../resources.hpp"
 #include "kernels.hpp"
 
 namespace chorale::hostrun {
@@ -220,6 +221,21 @@ void CudaLanes::check() {
 }
 
 void* CudaLanes::buffer(uint32_t tensor) const { return memory_.places().tensors[bound_.rank()][tensor]; }
+
+Resources cuda_resources() {
+  const int device = cuda::current_device();
+  int words = 0;
+  const CUresult asked =
+      cuda::driver().cuDeviceGetAttribute(&words, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device);
+  if (asked == CUDA_SUCCESS && words == 0) {
+    throw RunError(
+        RunError::Reason::resources,
+        fmt::format("the streams of GPU {} cannot wait for words in memory, as lanes do for peers", device));
+  }
+  size_t free = 0, all = 0;
+  cuda::check(cudaMemGetInfo(&free, &all), "the free memory of the GPU");
+  return {fmt::format("GPU {}", device), free, {}};
+}
 
 std::unique_ptr<Lanes> make_cuda_lanes(Bound bound) { return std::make_unique<CudaLanes>(std::move(bound)); }
 

@@ -171,5 +171,20 @@ TEST(ScheduleFaults, WrongCallsAreRefusedOnAllRanks) {
       {"rank 0: matmul of f32[2, 3] and f32[2, 3] to f32[2, 2]: the extents do not fit"});
 }
 
+/// Said before anything is allocated, with the tensors that take most.
+TEST(ScheduleFaults, WhatThereIsNoRoomForIsNamed) {
+  const Plan plan = plan_of(
+      rotated, "{}",
+      R"({"name":"x","dtype":"f32","shape":[4],"role":"in"},{"name":"y","dtype":"f32","shape":[4],"role":"out"},
+         {"name":"huge","dtype":"f32","shape":[281474976710656],"role":"temp"})",
+      R"({"op":"copy","dst":["huge",[0,0,4]],"src":["x"]},{"op":"copy","dst":["y"],"src":["huge",[0,0,4]]})",
+      "");
+  run_local(2, [&](World& world) {
+    expect_parts(thrown([&] { ScheduleRun schedule(world, plan, {}); }),
+                 {"resources: ", "schedule 'test' needs 1125899906842656 bytes on rank ",
+                  "('huge' 1125899906842624, 'x' 16, 'y' 16), but this host has "});
+  });
+}
+
 }  // namespace
 }  // namespace chorale::test

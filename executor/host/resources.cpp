@@ -1,0 +1,68 @@
+#include "resources.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <fstream>
+#include <vector>
+
+namespace chorale::hostrun {
+namespace {
+
+constexpr size_t most_named = 3;
+
+/// Tensors that the caller has not given, the largest first.
+std::vector<const host::ConcreteTensor*> own_tensors(const Bound& bound) {
+  std::vector<const host::ConcreteTensor*> own;
+  for (const host::ConcreteTensor& tensor : bound.unrolled.concrete.tensors)
+    if (!bound.given(tensor)) own.push_back(&tensor);
+  std::stable_sort(own.begin(), own.end(),
+                   [](const auto* left, const auto* right) { return left->bytes > right->bytes; });
+  return own;
+}
+
+}  // namespace
+
+uint64_t bytes_to_allocate(const Bound& bound) {
+  uint64_t bytes = 0;
+  for (const host::ConcreteTensor* tensor : own_tensors(bound))
+    if (__builtin_add_overflow(bytes, tensor->bytes, &bytes)) return UINT64_MAX;
+  return bytes;
+}
+
+void look_at_resources(const Bound& bound, const Resources& there) {
+  const size_t lanes = bound.unrolled.concrete.lanes.size() - 1;
+  if (there.most_lanes && lanes > *there.most_lanes) {
+    throw RunError(RunError::Reason::resources,
+                   fmt::format("schedule '{}' has {} lanes, but {} has room for {}; use a smaller pool",
+                               bound.plan, lanes, there.where, *there.most_lanes));
+  }
+  const uint64_t needed = bytes_to_allocate(bound);
+  if (!there.free_bytes || needed <= *there.free_bytes) return;
+  std::string largest;
+  for (const host::ConcreteTensor* tensor : own_tensors(bound)) {
+    if (std::count(largest.begin(), largest.end(), ',') + 1 == most_named) break;
+    largest += fmt::format("{}'{}' {}", largest.empty() ? "" : ", ", tensor->name, tensor->bytes);
+  }
+  throw RunError(
+      RunError::Reason::resources,
+      fmt::format("schedule '{}' needs {} bytes on rank {} ({}), but {} has {} free; use smaller parameters, "
+                  "more ranks, or buffers of your own",
+                  bound.plan, needed, bound.rank(), largest, there.where, *there.free_bytes));
+}
+
+Resources host_resources() {
+  Resources all{"this host", {}, {}};
+  std::ifstream file("/proc/meminfo");
+  for (std::string word; file >> word;) {
+    uint64_t kilobytes = 0;
+    if (word == "MemAvailable:" && file >> kilobytes) all.free_bytes = kilobytes * 1024;
+  }
+  rlimit threads{};
+  if (::getrlimit(RLIMIT_NPROC, &threads) == 0 && threads.rlim_cur != RLIM_INFINITY)
+    all.most_lanes = threads.rlim_cur;
+  return all;
+}
+
+}  // namespace chorale::hostrun
