@@ -14,11 +14,13 @@ using host::Mover;
 constexpr int pool_lanes = 4;
 
 /// Without findings: these schedules are part of the benchmark.
-Plan plan_of(const Schedule& schedule) {
+Plan plan_of(const Schedule& schedule, Halves halves = {}) {
   Compiled compiled = Program(schedule).compile();
   for (const Diagnostic& finding : compiled.diagnostics) {
-    // Pools are timed to show what it costs.
-    if (finding.check != "overlap") throw std::logic_error(render(compiled.plan, compiled.diagnostics));
+    // Pools are timed to show what it costs, and of a half the result is not there.
+    const bool half = !halves.transfers || !halves.compute;
+    if (finding.check != "overlap" && !(half && finding.check == "contents"))
+      throw std::logic_error(render(compiled.plan, compiled.diagnostics));
   }
   return std::move(compiled.plan);
 }
@@ -231,7 +233,7 @@ Plan allgather_matmul(uint32_t ranks, const Form& form, Halves halves) {
   lanes.transfer_then_compute(turns);
   lanes.end(int(ranks));
   if (halves.transfers) lanes.main().join({own});
-  return plan_of(schedule);
+  return plan_of(schedule, halves);
 }
 
 Plan matmul_reduce_scatter(uint32_t ranks, const Form& form, Halves halves) {
@@ -262,7 +264,7 @@ Plan matmul_reduce_scatter(uint32_t ranks, const Form& form, Halves halves) {
   if (halves.compute) last.call("matmul", {addends[rank]}, {a[0].select(1, rank), b[0]});
   lanes.end(int(turns.size()));
   if (halves.compute && halves.transfers) lanes.main().call("sum", {c[0]}, {addends}, {{"axis", 0}});
-  return plan_of(schedule);
+  return plan_of(schedule, halves);
 }
 
 Plan product(uint32_t ranks) {

@@ -63,7 +63,9 @@ class Base : public Judged {
     Config config = Config::load();
     config.backend = std::string("cuda");
     const auto run = std::make_shared<ScheduleRun>(
-        world_, plan, ScheduleArguments{.buffers = buffers, .params = values}, config);
+        world_, plan,
+        // Halves leave results out; whole schedules are checked for these ranks where they are made.
+        ScheduleArguments{.buffers = buffers, .params = values, .check = false}, config);
     return [run](cudaStream_t stream) { run->run(stream); };
   }
 

@@ -80,6 +80,11 @@ TEST(HostChecks, MistakesAreFound) {
            R"(},{"op":"recv","dst":["y"],"peer":)" + peer +
            R"(}]},{"op":"copy","dst":["z"],"src":["y"]},{"op":"wait","token":1})",
        "of rank 1 on rank 0, and nothing orders it with the copy on rank 1"},
+      // contents
+      {R"({"op":"copy","dst":["y"],"src":["x"]},{"op":"copy","dst":["z",[0,1,2]],"src":["x",[0,0,2]]})",
+       "nothing writes z[0:1] of output 'z' on rank 0 [contents]"},
+      {R"({"op":"copy","dst":["t",[0,1,3]],"src":["x",[0,0,3]]},{"op":"copy","dst":["y"],"src":["t"]},{"op":"copy","dst":["z"],"src":["x"]})",
+       "this reads t[0:4] of rank 0 on rank 0, of which nothing has written t[0:1] before [contents]"},
   };
   for (const auto& [body, expected] : cases) {
     const std::string text = found(with(body), {2});

@@ -1,0 +1,106 @@
+// What is read has been written, and outputs are whole at the end.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "accesses.hpp"
+#include "checks.hpp"
+#include "compiler/host/report.hpp"
+
+namespace chorale::host {
+namespace {
+
+/// A box without another, as boxes.
+void subtract(const Box& from, const Box& other, std::vector<Box>& rest) {
+  if (!from.overlaps(other)) return rest.push_back(from);
+  Box inner = from;
+  for (size_t axis = 0; axis < inner.lo.size(); ++axis) {
+    const uint64_t end = inner.lo[axis] + inner.extent[axis];
+    const uint64_t first = std::max(inner.lo[axis], other.lo[axis]);
+    const uint64_t last = std::min(end, other.lo[axis] + other.extent[axis]);
+    const auto slab = [&](uint64_t lo, uint64_t extent) {
+      if (extent == 0) return;
+      Box& part = rest.emplace_back(inner);
+      part.lo[axis] = lo;
+      part.extent[axis] = extent;
+    };
+    slab(inner.lo[axis], first - inner.lo[axis]);
+    slab(last, end - last);
+    inner.lo[axis] = first;
+    inner.extent[axis] = last - first;
+  }
+}
+
+class Contents {
+ public:
+  Contents(const Schedule& schedule, const Concrete& made, Diagnostics& out)
+      : s_(schedule), made_(made), order_(made, Queues::by_lane, 1), out_(out) {}
+
+  void all() {
+    const std::vector<std::vector<Access>> lists = accesses(made_, 1);
+    for (size_t memory = 0; memory < lists.size(); ++memory) {
+      const uint32_t tensor = uint32_t(memory % made_.tensors.size());
+      const ConcreteTensor& of = made_.tensors[tensor];
+      if (of.role == Role::in || of.zero || of.bytes == 0) continue;
+      for (const Access& access : lists[memory])
+        if (!access.writes) read(access, lists[memory]);
+      if (of.role == Role::out) end(uint32_t(memory / made_.tensors.size()), tensor, lists[memory]);
+    }
+  }
+
+ private:
+  /// What of a box nobody has written of whom `counts` says that he counts.
+  template <class F>
+  std::vector<Box> missing(const Box& box, const std::vector<Access>& list, const F& counts) const {
+    std::vector<Box> rest = {box};
+    for (const Access& access : list) {
+      if (rest.empty()) break;
+      if (!access.writes || !counts(access)) continue;
+      std::vector<Box> left;
+      for (const Box& one : rest) subtract(one, *access.box, left);
+      rest = std::move(left);
+    }
+    return rest;
+  }
+
+  void read(const Access& access, const std::vector<Access>& list) {
+    const std::vector<Box> rest = missing(
+        *access.box, list, [&](const Access& write) { return order_.before(write.event, access.event); });
+    if (rest.empty()) return;
+    const Step& step = made_.steps[access.event.rank][access.event.step];
+    report(out_, s_, "contents", access.at,
+           fmt::format("this reads {} of rank {} on {}, of which nothing has written {} before",
+                       text(made_, *access.box), access.rank, where(access.event.rank, step),
+                       text(made_, rest[0])),
+           "write it in the same run, or let the temporary be zero when the schedule is bound");
+  }
+
+  void end(uint32_t rank, uint32_t tensor, const std::vector<Access>& list) {
+    const ConcreteTensor& of = made_.tensors[tensor];
+    Box whole{.tensor = tensor,
+              .lo = std::vector<uint64_t>(of.shape.size()),
+              .extent = of.shape,
+              .shape = {},
+              .strides = {}};
+    whole.bytes = of.bytes;
+    const std::vector<Box> rest = missing(whole, list, [](const Access&) { return true; });
+    if (rest.empty()) return;
+    report(out_, s_, "contents", s_.tensors[tensor].at,
+           fmt::format("nothing writes {} of output '{}' on rank {}", text(made_, rest[0]), of.name, rank));
+  }
+
+  const Schedule& s_;
+  const Concrete& made_;
+  Execution order_;
+  Diagnostics& out_;
+};
+
+}  // namespace
+
+void check_contents(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
+  const Concrete expanded = expand_movers(made);
+  Contents(schedule, expanded, out).all();
+}
+
+}  // namespace chorale::host
