@@ -76,7 +76,7 @@ void print(const Kind& kind, Shape shape, const Judgement& all, int ranks) {
   row("products of the slices alone", all.slices);
   row("sum alone", all.sum);
   row("bound: max((D-1)x + g, D g), and the sum", all.bound(ranks));
-  for (const Candidate& form : all.forms) row(form.name, form.ms);
+  for (const FormTime& form : all.forms) row(form.name, form.ms);
   std::fflush(stdout);
 }
 
@@ -88,7 +88,7 @@ nlohmann::ordered_json json_of(const Kind& kind, Shape shape, const Judgement& a
   if (all.collective) one["ms"]["nccl"] = *all.collective;
   if (all.serial) one["ms"]["serial"] = *all.serial;
   one["forms"] = nlohmann::ordered_json::array();
-  for (const Candidate& form : all.forms) {
+  for (const FormTime& form : all.forms) {
     nlohmann::ordered_json row = {{"name", form.name},
                                   {"ms", form.ms},
                                   {"of_ideal", all.ideal() / form.ms},
@@ -135,7 +135,9 @@ int run_rank(const Options& options, int rank, const std::string& address) {
         Bench(world, options.timing).run(*workload);
         const Judgement judgement = workload->judgement();
         all_met &= met(kind, which, judgement);
-        world.barrier();  // nobody frees what a peer still uses
+        // What peers have mapped is freed when nobody maps it any more.
+        workload->candidates().clear();
+        world.barrier();
         if (rank != 0) continue;
         print(kind, shape, judgement, options.ranks);
         report["results"].push_back(json_of(kind, shape, judgement, options.ranks));

@@ -46,7 +46,7 @@ class Base : public Judged {
       else if (one.name == sum_alone)
         all.sum = one.ms;
       else
-        all.forms.push_back(one);
+        all.forms.push_back({one.name, one.ms});
     }
     std::sort(all.forms.begin(), all.forms.end(), [](auto& left, auto& right) { return left.ms < right.ms; });
     return all;

@@ -17,6 +17,11 @@ struct Shape {
   std::string text() const;
 };
 
+struct FormTime {
+  std::string name;
+  double ms = 0;
+};
+
 /// Times of a workload that has run, in milliseconds.
 struct Judgement {
   std::optional<double> serial;      ///< NCCL and cuBLAS, one after the other
@@ -25,7 +30,7 @@ struct Judgement {
   double transfers = 0;              ///< ours alone, by copy engines
   double slices = 0;                 ///< the products of the slices alone
   double sum = 0;                    ///< of what came from the ranks
-  std::vector<Candidate> forms;      ///< ours, the fastest first
+  std::vector<FormTime> forms;       ///< ours, the fastest first
 
   /// The larger of the two halves alone.
   double ideal() const { return std::max(product, collective.value_or(transfers)); }
