@@ -21,9 +21,11 @@ class Rank {
   }
   ~Rank() { cudaStreamDestroy(stream); }
 
+  /// What was launched has ended, on all ranks: nobody's links go while a peer writes there.
   void ended() const {
     check(cudaStreamSynchronize(stream));
     world.check();
+    world.barrier();
   }
 
   static RendezvousOptions rings(uint32_t channels, uint32_t depth, uint64_t slot) {

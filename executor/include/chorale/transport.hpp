@@ -42,7 +42,8 @@ struct Unsupported : UsageError {
 
 class Proxied;
 
-/// A rank's links to all ranks of a world. The world outlives it.
+/// A rank's links to all ranks of a world. The world outlives it. Peers write into its memory: it is
+/// destroyed when the launches of all ranks have ended (World::barrier()).
 ///
 /// A transport is used from one lane at a time: one CUDA stream, or on the CPU one thread. On all ranks the
 /// same messages are sent as are received. Nothing has to be reset between launches or replays.
