@@ -7,10 +7,14 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
+#include <type_traits>
 
 #include "state.hpp"
+#include "streams.hpp"
 
 namespace chorale::test::fake {
 
@@ -238,19 +242,37 @@ CUresult properties_of(CUmemAllocationProp* properties, CUmemGenericAllocationHa
 }
 
 template <class Word>
-CUresult write_word(CUstream, CUdeviceptr address, Word value, unsigned) {
+CUresult write_word(CUstream stream, CUdeviceptr address, Word value, unsigned) {
   // What the stream did before is visible to who sees the word.
-  std::atomic_ref(*reinterpret_cast<Word*>(address)).store(value, std::memory_order_release);
+  enqueue(stream, [=] {
+    std::atomic_ref(*reinterpret_cast<Word*>(address)).store(value, std::memory_order_release);
+  });
   return CUDA_SUCCESS;
 }
 
+/// Until the word is at least so large, as a signed distance.
 template <class Word>
-CUresult wait_word(CUstream, CUdeviceptr, Word, unsigned) {
-  return CUDA_ERROR_NOT_SUPPORTED;
+CUresult wait_word(CUstream stream, CUdeviceptr address, Word value, unsigned flags) {
+  if (flags != CU_STREAM_WAIT_VALUE_GEQ) return CUDA_ERROR_NOT_SUPPORTED;
+  enqueue(stream, [=] {
+    const std::atomic_ref word(*reinterpret_cast<Word*>(address));
+    while (std::make_signed_t<Word>(word.load(std::memory_order_acquire) - value) < 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+  });
+  return CUDA_SUCCESS;
 }
 
-CUresult batch_words(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned) {
-  return CUDA_ERROR_NOT_SUPPORTED;
+CUresult batch_words(CUstream stream, unsigned count, CUstreamBatchMemOpParams* all, unsigned) {
+  for (unsigned which = 0; which < count; ++which) {
+    const CUstreamBatchMemOpParams& one = all[which];
+    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+    if (one.operation == CU_STREAM_MEM_OP_WRITE_VALUE_32)
+      result = write_word<cuuint32_t>(stream, one.writeValue.address, one.writeValue.value, 0);
+    if (one.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32)
+      result = wait_word<cuuint32_t>(stream, one.waitValue.address, one.waitValue.value, one.waitValue.flags);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
 }
 
 void* find(const std::string& name) {

@@ -1,0 +1,206 @@
+// Host schedules over streams. This CUDA's streams are threads, and its kernels are those of the CPU: what
+// lanes, flags, memory of peers and the watcher do shows without a GPU. cuda_schedules runs on GPUs.
+
+#include "tests/unit/schedule_run/schedules.hpp"
+
+#include <chrono>
+#include <cstring>
+
+#include "chorale/schedule.hpp"
+#include "executor/host/backend.hpp"
+#include "executor/host/cuda/kernels.hpp"
+#include "streams.hpp"
+#include "tests/cuda/ranks.hpp"
+
+namespace chorale::hostrun {
+
+HostFunctions cpu_functions();
+
+/// The CPU's, when the stream comes to them.
+HostFunctions cuda_functions(uint32_t) {
+  HostFunctions all;
+  for (const auto& [name, function] : cpu_functions()) {
+    all[name] = [function = function](const HostCall& call) {
+      struct Kept {
+        std::string name;
+        std::vector<TensorView> writes, reads;
+        std::map<std::string, int64_t> attributes;
+      };
+      const auto kept = std::make_shared<Kept>();
+      *kept = {std::string(call.name),
+               {call.writes.begin(), call.writes.end()},
+               {call.reads.begin(), call.reads.end()},
+               call.attributes};
+      test::fake::enqueue(static_cast<cudaStream_t>(call.stream), [function, kept] {
+        function({.name = kept->name,
+                  .writes = kept->writes,
+                  .reads = kept->reads,
+                  .attributes = kept->attributes});
+      });
+    };
+  }
+  return all;
+}
+std::string cuda_misfit(const HostCall&) { return ""; }
+void enqueue_count(uint64_t* count, cudaStream_t stream) {
+  test::fake::enqueue(stream, [count] { ++*count; });
+}
+
+}  // namespace chorale::hostrun
+
+namespace chorale::test {
+namespace {
+
+using host::Mover;
+
+constexpr int runs = 5;
+
+Config on_cuda() {
+  Config config = Config::load();
+  config.backend = std::string("cuda");
+  return config;
+}
+
+std::vector<Form> forms() {
+  std::vector<Form> all;
+  for (const Order order : {Order::linear, Order::rotated, Order::ring}) {
+    all.push_back({order, Style::two, 1});
+    all.push_back({order, Style::pool, 4});
+  }
+  return all;
+}
+
+int32_t value_at(int run, int rank, uint64_t index) {
+  return int32_t((uint64_t(run) * 1000003 + uint64_t(rank) * 8191 + index) * 2654435761u);
+}
+
+/// Memory as cudaMalloc() gives it, which the host reaches here.
+template <class T>
+class Array {
+ public:
+  explicit Array(uint64_t n) : n_(n) { cuda::check(cudaMalloc(&data_, n * sizeof(T) + 16), "cudaMalloc"); }
+  Array(const Array&) = delete;
+  ~Array() { cudaFree(data_); }
+  T* data() const { return static_cast<T*>(data_); }
+  uint64_t bytes() const { return n_ * sizeof(T); }
+
+ private:
+  uint64_t n_;
+  void* data_ = nullptr;
+};
+
+/// Runs with new data, and nothing between them that the host waits for.
+std::string allgather(World& world, const Form& form, Mover mover, uint64_t n) {
+  const uint64_t all = n * uint64_t(world.ranks());
+  Array<int32_t> in(n), out(all), fed(n * runs), kept(all * runs);
+  for (uint64_t at = 0; at < n * runs; ++at) fed.data()[at] = value_at(int(at / n), world.rank(), at % n);
+  ScheduleArguments arguments{
+      .buffers = {{"t0", in.data()}, {"t1", out.data()}}, .params = {{"n", int64_t(n)}}, .mover = mover};
+  arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
+  ScheduleRun schedule(world, allgather_p2p(form), arguments, on_cuda());
+  cudaStream_t stream = nullptr;
+  cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+  for (int run = 0; run < runs; ++run) {
+    cudaMemcpyAsync(in.data(), fed.data() + uint64_t(run) * n, in.bytes(), cudaMemcpyDefault, stream);
+    schedule.run(stream);
+    cudaMemcpyAsync(kept.data() + uint64_t(run) * all, out.data(), out.bytes(), cudaMemcpyDefault, stream);
+  }
+  schedule.synchronize(stream);
+  cudaStreamDestroy(stream);
+  world.barrier();  // peers read what is ours
+  for (uint64_t at = 0; at < all * runs; ++at) {
+    const int32_t expected = value_at(int(at / all), int(at % all / n), at % n);
+    if (kept.data()[at] != expected)
+      return fmt::format("{}, n = {}: run {}, element {} is {}, not {}", form.text(), n, at / all, at % all,
+                         kept.data()[at], expected);
+  }
+  return "good";
+}
+
+std::string ag_matmul(World& world, const Form& form, Mover mover) {
+  const uint64_t ranks = uint64_t(world.ranks()), rows = 3, m = ranks * rows, k = 8, n = 5;
+  const auto a_at = [](int run, uint64_t row, uint64_t at) {
+    return int((row * 3 + at * 2 + uint64_t(run)) % 5) - 2;
+  };
+  const auto b_at = [](uint64_t at, uint64_t column) { return int((at + column * 7) % 3) - 1; };
+  Array<float> a(rows * k), b(k * n);
+  for (uint64_t at = 0; at < k * n; ++at) b.data()[at] = float(b_at(at / n, at % n));
+  ScheduleRun schedule(world, ag_matmul_p2p(form, "f32"),
+                       {.buffers = {{"A", a.data()}, {"B", b.data()}},  // C is the schedule's own
+                        .params = {{"M", int64_t(m)}, {"K", int64_t(k)}, {"N", int64_t(n)}},
+                        .mover = mover},
+                       on_cuda());
+  for (int run = 0; run < 2; ++run) {
+    for (uint64_t at = 0; at < rows * k; ++at)
+      a.data()[at] = float(a_at(run, uint64_t(world.rank()) * rows + at / k, at % k));
+    world.barrier();  // ce_get: a peer might still read what was there
+    schedule.run();
+    schedule.synchronize();
+    const float* const c = static_cast<const float*>(schedule.buffer("C"));
+    for (uint64_t at = 0; at < m * n; ++at) {
+      int expected = 0;
+      for (uint64_t i = 0; i < k; ++i) expected += a_at(run, at / n, i) * b_at(i, at % n);
+      if (c[at] != float(expected))
+        return fmt::format("{}: run {}, element {} is {}, not {}", form.text(), run, at, c[at], expected);
+    }
+    world.barrier();
+  }
+  return "good";
+}
+
+void expect_good(const std::vector<std::string>& said) {
+  for (size_t rank = 0; rank < said.size(); ++rank) EXPECT_EQ(said[rank], "good") << "rank " << rank;
+}
+
+class FakeSchedules : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, FakeSchedules, testing::Values(1, 2, 4), testing::PrintToStringParamName());
+
+TEST_P(FakeSchedules, EveryFormOverStreams) {
+  // Ranks as threads that share a GPU would share its default stream, too.
+  CHORALE_NEEDS_GPUS(GetParam());
+  const RankBody body = [](World& world) {
+    for (const Mover mover : {Mover::ce_put, Mover::ce_get}) {
+      for (const Form& form : forms()) {
+        for (const uint64_t n : {uint64_t(3), uint64_t(5000)})
+          if (const std::string said = allgather(world, form, mover, n); said != "good") return said;
+        if (const std::string said = ag_matmul(world, form, mover); said != "good") return said;
+      }
+    }
+    return std::string("good");
+  };
+  expect_good(on_processes(GetParam(), body));
+  expect_good(on_threads(GetParam(), body));
+}
+
+TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheWait) {
+  expect_good(on_processes(2, [](World& world) {
+    Config config = on_cuda();
+    config.timeout = std::chrono::nanoseconds(std::chrono::milliseconds(300));
+    ScheduleArguments arguments{.params = {{"n", 1000}}};
+    arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
+    ScheduleRun schedule(world, allgather_p2p({Order::rotated, Style::two, 1}), arguments, config);
+    if (world.rank() == 1) {
+      // It hears of it in a collective.
+      try {
+        world.barrier();
+      } catch (const RunError&) {
+        return std::string("good");
+      }
+      return std::string("rank 1 heard nothing");
+    }
+    try {
+      schedule.run();
+      schedule.synchronize();
+    } catch (const RunError& error) {
+      const std::string text = error.what();
+      const bool named = error.reason == RunError::Reason::timed_out &&
+                         text.find("rank 0, lane comm, i = 1: take of 'credit of t1") != std::string::npos &&
+                         text.find("from rank 1") != std::string::npos;
+      return named ? std::string("good") : text;
+    }
+    return std::string("nothing was thrown");
+  }));
+}
+
+}  // namespace
+}  // namespace chorale::test

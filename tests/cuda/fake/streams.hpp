@@ -1,0 +1,14 @@
+/// \file
+/// Streams of the CUDA without GPUs: each a thread that does one thing after the other. The default stream of
+/// a device is one like the others, and waits for none of them.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+
+namespace chorale::test::fake {
+
+void enqueue(cudaStream_t stream, std::function<void()> work);
+
+}  // namespace chorale::test::fake
