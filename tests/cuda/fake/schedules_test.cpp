@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "bench/overlap/schedules.hpp"
+#include "chorale/device/numeric.hpp"
 #include "chorale/schedule.hpp"
 #include "executor/host/backend.hpp"
 #include "executor/host/cuda/kernels.hpp"
@@ -148,6 +150,60 @@ std::string ag_matmul(World& world, const Form& form, Mover mover) {
   return "good";
 }
 
+/// The schedules of bench/overlap, in memory of their own.
+template <class Expected>
+std::string multiply(World& world, const Plan& plan, const std::string& form, uint64_t m, uint64_t k,
+                     uint64_t n, const std::function<int(uint64_t)>& a_at,
+                     const std::function<int(uint64_t)>& b_at, const Expected& expected) {
+  ScheduleRun schedule(world, plan, {.params = {{"M", int64_t(m)}, {"K", int64_t(k)}, {"N", int64_t(n)}}},
+                       on_cuda());
+  const auto fill = [&](const char* tensor, const std::function<int(uint64_t)>& value) {
+    bf16* const to = static_cast<bf16*>(schedule.buffer(tensor));
+    for (uint64_t at = 0; at < schedule.bytes(tensor) / 2; ++at) to[at] = from_float<bf16>(float(value(at)));
+  };
+  fill("A", a_at);
+  fill("B", b_at);
+  world.barrier();
+  for (int run = 0; run < 3; ++run) schedule.run();
+  schedule.synchronize();
+  const bf16* const c = static_cast<const bf16*>(schedule.buffer("C"));
+  for (uint64_t at = 0; at < schedule.bytes("C") / 2; ++at) {
+    if (widen(c[at]) != float(expected(at / n, at % n)))
+      return fmt::format("{} {}: element {} is {}, not {}", plan.name, form, at, widen(c[at]),
+                         expected(at / n, at % n));
+  }
+  world.barrier();  // peers may still read what is ours
+  return "good";
+}
+
+std::string overlapped(World& world) {
+  const uint64_t ranks = uint64_t(world.ranks()), rank = uint64_t(world.rank()), rows = 3, deep = 4, n = 5;
+  const auto a_at = [](uint64_t row, uint64_t at) { return int((row * 3 + at * 2) % 5) - 2; };
+  const auto b_at = [](uint64_t at, uint64_t column) { return int((at + column * 7) % 3) - 1; };
+  const auto dot = [&](uint64_t row, uint64_t column, uint64_t last) {
+    int sum = 0;
+    for (uint64_t at = 0; at < last; ++at) sum += a_at(row, at) * b_at(at, column);
+    return sum;
+  };
+  for (const overlap::Form& form : overlap::allgather_matmul_forms()) {
+    const std::string said = multiply(
+        world, overlap::allgather_matmul(uint32_t(ranks), form), form.name(), ranks * rows, deep, n,
+        [&](uint64_t at) { return a_at(rank * rows + at / deep, at % deep); },
+        [&](uint64_t at) { return b_at(at / n, at % n); },
+        [&](uint64_t row, uint64_t column) { return dot(row, column, deep); });
+    if (said != "good") return said;
+  }
+  for (const overlap::Form& form : overlap::matmul_reduce_scatter_forms()) {
+    const std::string said = multiply(
+        world, overlap::matmul_reduce_scatter(uint32_t(ranks), form), form.name(), ranks * rows, deep * ranks,
+        n, [&](uint64_t at) { return a_at(at / deep, rank * deep + at % deep); },
+        [&](uint64_t at) { return b_at(rank * deep + at / n, at % n); },
+        [&](uint64_t row, uint64_t column) { return dot(rank * rows + row, column, deep * ranks); });
+    if (said != "good") return said;
+  }
+  return "good";
+}
+
 void expect_good(const std::vector<std::string>& said) {
   for (size_t rank = 0; rank < said.size(); ++rank) EXPECT_EQ(said[rank], "good") << "rank " << rank;
 }
@@ -170,6 +226,11 @@ TEST_P(FakeSchedules, EveryFormOverStreams) {
   };
   expect_good(on_processes(GetParam(), body));
   expect_good(on_threads(GetParam(), body));
+}
+
+TEST_P(FakeSchedules, EveryFormOfTheBenchmark) {
+  CHORALE_NEEDS_GPUS(GetParam());
+  expect_good(on_processes(GetParam(), overlapped));
 }
 
 TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheWait) {
