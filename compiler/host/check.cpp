@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "checks/checks.hpp"
+#include "lower/layout.hpp"
 
 namespace chorale::host {
 namespace {
@@ -22,6 +23,8 @@ Diagnostics check(const Schedule& schedule, const Values& params) {
   Diagnostics findings;
   if (schedule.ranks.empty())
     findings.push_back({"tags", {}, {}, "the schedule does not say for how many ranks it is", {}, {}});
+  check_layout(schedule, findings);
+  if (!findings.empty()) return findings;
   for (const uint32_t ranks : schedule.ranks) {
     const Concrete made = concretise(schedule, {.ranks = ranks, .params = params}, findings);
     for (const Check& check : checks) {

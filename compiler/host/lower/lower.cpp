@@ -19,6 +19,13 @@ class Lowerer {
 
   void all() {
     check_layout(s_, out_);
+    for (const Op& op : s_.body) {
+      if (op.kind == OpKind::alloc) continue;
+      report(
+          out_, s_, "tags", op.at,
+          fmt::format("'{}' is of the explicit form, but the schedule has a layout, too", info(op.kind).name),
+          "write the schedule in one form: the compiler makes the lanes of a layout");
+    }
     if (options_.style != LaneStyle::split && s_.pool == Expr{})
       report(out_, s_, "tags", s_.layout[0].at,
              fmt::format("the lane style {} is of pool lanes, but the schedule has none",

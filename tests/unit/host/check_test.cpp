@@ -40,6 +40,15 @@ TEST(HostChecks, MistakesAreFound) {
        "is not the matmul of x[0:4]"},
       {R"({"op":"call","fn":"sum","writes":[["y"]],"reads":[["x"]],"attrs":{"axis":1}})",
        "'sum' needs the attribute axis"},
+      // collectives
+      {R"({"op":"collective","token":1,"kind":"allreduce","dst":["y"],"src":["x"],"reduce":"max"},{"op":"wait","token":1})",
+       "allreduce with max: addends can only be summed, on rank 0 [shapes]"},
+      {R"({"op":"collective","token":1,"kind":"allgather","dst":["y"],"src":["x"]},{"op":"wait","token":1})",
+       "allgather takes 16 bytes of x[0:4] to 16 bytes of y[0:4], on rank 0 [shapes]"},
+      {R"({"op":"collective","token":1,"kind":"alltoall","dst":["y",[0,0,3]],"src":["x",[0,0,3]]},{"op":"wait","token":1})",
+       "alltoall shares x[0:3] among 2 ranks along its outermost axis, which they do not divide"},
+      {R"({"op":"collective","token":1,"kind":"alltoall","dst":["y"],"src":["x"]})",
+       "token 1 of rank 0 is never waited for [tokens]"},
       // an exchange that is not one group
       {R"({"op":"send","src":["x"],"peer":)" + peer + R"(},{"op":"recv","dst":["y"],"peer":)" + peer + "}",
        "the send to rank 1 on rank 0 never ends [deadlock]"},

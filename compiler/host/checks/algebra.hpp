@@ -1,0 +1,97 @@
+#pragma once
+/// \file
+/// What is in tensors, as sums of products of the inputs' parts.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chorale/host/concrete.hpp"
+
+namespace chorale::host {
+
+/// A content; equal contents have equal numbers.
+using Content = uint32_t;
+
+/// Contents that share their parts. A sum does not know an order, as the exact arithmetic that it stands for.
+class Algebra {
+ public:
+  static constexpr Content none = 0;  ///< nothing has written it
+  Algebra();
+
+  Content zero() const { return zero_; }
+  /// Of an input, or of a function that is not known: one thing by itself.
+  Content atom(const std::string& name);
+  Content sum(const std::vector<Content>& addends);
+  Content product(Content left, Content right);
+
+  /// Atoms that are in one of them, but not in the other: "A[0:1, 0:2] of rank 1"; "" where they have the
+  /// same.
+  std::string difference(Content has, Content lacks) const;
+
+ private:
+  /// Of each: an atom or content, and 0 or what it is multiplied with.
+  using Terms = std::vector<std::pair<Content, Content>>;
+  Content intern(Terms);
+  void atoms(Content, std::map<Content, std::string>&) const;
+
+  std::map<Terms, Content> ids_;
+  std::vector<Terms> terms_;
+  std::map<std::string, Content> atoms_;
+  std::map<Content, std::string> names_;
+  Content zero_ = 0;
+};
+
+/// Tensors in cells: along every axis, between neighbouring places where anything begins or ends.
+class Cells {
+ public:
+  /// With the cuts of all boxes, and those of what is copied or computed from them.
+  Cells(const Schedule&, const Concrete&);
+
+  using Index = std::vector<size_t>;
+  /// Numbers of cells along the axes.
+  const Index& extents(uint32_t tensor) const { return extents_[tensor]; }
+  size_t count(uint32_t tensor) const;
+  size_t position(uint32_t tensor, const Index&) const;
+  /// The cells of a box along each axis: the first, and how many.
+  std::vector<std::pair<size_t, size_t>> range(const Box&) const;
+  /// A cell as a box, for messages.
+  Box box(uint32_t tensor, const Index&) const;
+
+ private:
+  struct Same {
+    uint32_t tensor, axis, other, other_axis;
+    uint64_t lo, other_lo, length;
+  };
+  void add(const Box&);
+  void same(const Box&, const Box&);
+  void same(const Box&, const std::vector<size_t>& axes, const Box&, const std::vector<size_t>& others);
+  void of_step(const Concrete&, const Step&);
+  void of_layout(const Schedule&, const Concrete&);
+  void spread();
+
+  const Concrete& made_;
+  std::vector<std::vector<std::vector<uint64_t>>> cuts_;  // by tensor and axis, ascending
+  std::vector<Same> same_;
+  std::vector<Index> extents_;
+};
+
+/// The axes of a box that a function sees.
+std::vector<size_t> visible(const Concrete&, const Box&);
+
+/// Every index of `extents`, the last axis first.
+void each_index(const Cells::Index& extents, const std::function<void(const Cells::Index&)>&);
+
+/// What a built-in function reads.
+struct Operand {
+  Cells::Index extents;
+  std::function<Content(const Cells::Index&)> at;
+};
+/// One cell of the result of set, add, sum, matmul or linear.
+Content computed(Algebra&, const std::string& function, int64_t axis, const Cells::Index& index,
+                 const std::vector<Operand>&);
+
+}  // namespace chorale::host

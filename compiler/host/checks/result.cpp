@@ -1,0 +1,317 @@
+// Results are what the layout says: contents are followed through every copy, transfer and call, as sums of
+// products of the inputs' parts, and compared.
+//
+// Races are excluded by then, so that one order of execution speaks for all: that in which the host enqueues.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "algebra.hpp"
+#include "checks.hpp"
+#include "compiler/host/lower/layout.hpp"
+#include "compiler/host/report.hpp"
+
+namespace chorale::host {
+namespace {
+
+/// What functions of applications and plans make is not known, and needs no more than to be told apart.
+bool is_known(const std::string& function) {
+  return function == "add" || function == "sum" || function == "matmul" || function == "linear";
+}
+
+class Results {
+ public:
+  Results(const Schedule& schedule, const Concrete& made, Diagnostics& out)
+      : s_(schedule), made_(made), out_(out), cells_(schedule, made) {}
+
+  void all() {
+    begin();
+    if (!run()) return;  // what does not come to its end is for [deadlock]
+    compare();
+  }
+
+ private:
+  std::vector<Content>& of(uint32_t rank, uint32_t tensor) {
+    return now_[rank * made_.tensors.size() + tensor];
+  }
+
+  std::string name(uint32_t rank, uint32_t tensor, const Cells::Index& index) const {
+    const bool spread = tagged(s_.tensors[tensor], Tag::ranks) != no_axis;
+    return text(made_, cells_.box(tensor, index)) + (spread ? fmt::format(" of rank {}", rank) : "");
+  }
+
+  void begin() {
+    now_.resize(made_.ranks * made_.tensors.size());
+    for (uint32_t rank = 0; rank < made_.ranks; ++rank) {
+      for (uint32_t tensor = 0; tensor < made_.tensors.size(); ++tensor) {
+        std::vector<Content>& contents = of(rank, tensor);
+        contents.assign(cells_.count(tensor), made_.tensors[tensor].zero ? algebra_.zero() : Algebra::none);
+        if (made_.tensors[tensor].role != Role::in) continue;
+        each_index(cells_.extents(tensor), [&](const Cells::Index& index) {
+          contents[cells_.position(tensor, index)] = algebra_.atom(name(rank, tensor, index));
+        });
+      }
+    }
+  }
+
+  // -- The schedule
+
+  bool run() {
+    std::vector<size_t> next(made_.ranks);
+    std::vector<uint32_t> posts(made_.flags.size()), ends(made_.pairs.size());
+    std::vector<bool> come(made_.ranks);
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (uint32_t rank = 0; rank < made_.ranks; ++rank) {
+        for (; next[rank] < made_.steps[rank].size(); ++next[rank], come[rank] = false, moved = true) {
+          const Step& step = made_.steps[rank][next[rank]];
+          if (step.kind == StepKind::post) ++posts[step.flag];
+          if (step.kind == StepKind::take) {
+            if (posts[step.flag] == 0) break;
+            --posts[step.flag];
+          }
+          if (step.kind == StepKind::carry) {
+            for (const ConcreteTransfer& one : step.transfers)
+              if (!come[rank] && ++ends[one.pair] == 2) carry(made_.pairs[one.pair]), moved = true;
+            come[rank] = true;
+            const auto open = [&](const ConcreteTransfer& one) { return ends[one.pair] < 2; };
+            if (std::any_of(step.transfers.begin(), step.transfers.end(), open)) break;
+          }
+          one(rank, step);
+        }
+      }
+    }
+    for (uint32_t rank = 0; rank < made_.ranks; ++rank)
+      if (next[rank] < made_.steps[rank].size()) return false;
+    return true;
+  }
+
+  void one(uint32_t rank, const Step& step) {
+    const uint32_t from = step.kind == StepKind::get ? step.peer : rank,
+                   to = step.kind == StepKind::put ? step.peer : rank;
+    switch (step.kind) {
+      case StepKind::copy:
+      case StepKind::put:
+      case StepKind::get:
+        return copy(to, step.writes[0], from, step.reads[0]);
+      case StepKind::fill:
+        return set(rank, step.writes[0],
+                   step.value ? algebra_.atom(fmt::format("{}", step.value)) : algebra_.zero());
+      case StepKind::call:
+        if (step.name == "zero") return set(rank, step.writes[0], algebra_.zero());
+        if (step.name == "cast") return copy(rank, step.writes[0], rank, step.reads[0]);
+        return is_known(step.name) ? call(rank, step) : unknown(rank, step);
+      case StepKind::launch:
+        return unknown(rank, step);
+      default:
+        return;
+    }
+  }
+
+  template <class Body>
+  void each_cell(const Box& box, const Body& body) {
+    const auto range = cells_.range(box);
+    Cells::Index extents, index(range.size());
+    for (const auto& [first, count] : range) extents.push_back(count);
+    each_index(extents, [&](const Cells::Index& within) {
+      for (size_t axis = 0; axis < within.size(); ++axis) index[axis] = range[axis].first + within[axis];
+      body(within, index);
+    });
+  }
+
+  void set(uint32_t rank, const Box& box, Content content) {
+    each_cell(box, [&](const Cells::Index&, const Cells::Index& index) {
+      of(rank, box.tensor)[cells_.position(box.tensor, index)] = content;
+    });
+  }
+
+  std::vector<Content> contents_of(uint32_t rank, const Box& box) {
+    std::vector<Content> list;
+    each_cell(box, [&](const Cells::Index&, const Cells::Index& index) {
+      list.push_back(of(rank, box.tensor)[cells_.position(box.tensor, index)]);
+    });
+    return list;
+  }
+
+  /// Cells lie alike on both sides, unless extents differ: then a part is known as that of the whole.
+  void copy(uint32_t to, const Box& dst, uint32_t from, const Box& src) {
+    const std::vector<Content> list = contents_of(from, src);
+    size_t cells = 0, next = 0;
+    each_cell(dst, [&](const Cells::Index&, const Cells::Index&) { ++cells; });
+    const bool alike = cells == list.size();
+    const std::string all = alike ? "" : fmt::format("another shape of {}", fmt::join(list, ","));
+    each_cell(dst, [&](const Cells::Index&, const Cells::Index& index) {
+      of(to, dst.tensor)[cells_.position(dst.tensor, index)] =
+          alike ? list[next] : algebra_.atom(fmt::format("{} at {}", all, next));
+      ++next;
+    });
+  }
+  void carry(const Pair& pair) {
+    const auto box = [&](const Pair::End& end) -> const Box& {
+      return made_.steps[end.rank][end.step].transfers[end.transfer].box;
+    };
+    copy(pair.recv.rank, box(pair.recv), pair.send.rank, box(pair.send));
+  }
+
+  /// The cells of a box along the axes that a function sees.
+  Operand operand(uint32_t rank, const Box& box) {
+    const auto range = cells_.range(box);
+    const std::vector<size_t> axes = visible(made_, box);
+    Operand made;
+    for (const size_t axis : axes) made.extents.push_back(range[axis].second);
+    made.at = [this, rank, &box, range, axes](const Cells::Index& index) {
+      Cells::Index own;
+      for (const auto& [first, count] : range) own.push_back(first);
+      for (size_t k = 0; k < axes.size(); ++k) own[axes[k]] += index[k];
+      return of(rank, box.tensor)[cells_.position(box.tensor, own)];
+    };
+    return made;
+  }
+
+  /// Cells of operands that are cut in another way than those of the result are no cells of theirs.
+  static bool alike(const Step& step, const Operand& out, const std::vector<Operand>& in) {
+    const bool product = step.name == "matmul" || step.name == "linear";
+    for (const Operand& one : in) {
+      const size_t rank = one.extents.size() + (step.name == "sum" ? 0 : 1);
+      if (rank > out.extents.size() + 1) return false;
+    }
+    if (product) {
+      const Cells::Index &a = in[0].extents, &b = in[1].extents;
+      const bool transposed = step.name == "linear";
+      return out.extents.size() >= 2 && a.size() >= 2 && b.size() >= 2 &&
+             a[a.size() - 2] == out.extents[out.extents.size() - 2] &&
+             a.back() == b[b.size() - (transposed ? 1 : 2)] &&
+             b[b.size() - (transposed ? 2 : 1)] == out.extents.back();
+    }
+    for (const Operand& one : in) {
+      Cells::Index rest = one.extents;
+      if (step.name == "sum") rest.erase(rest.begin() + step.attributes.at("axis"));
+      if (rest != out.extents) return false;
+    }
+    return true;
+  }
+
+  void call(uint32_t rank, const Step& step) {
+    std::vector<Operand> operands;
+    for (const Box& read : step.reads) operands.push_back(operand(rank, read));
+    const Operand result = operand(rank, step.writes[0]);
+    if (!alike(step, result, operands)) return unknown(rank, step);
+    const auto axis = step.attributes.find("axis");
+    std::vector<Content> made;
+    each_index(result.extents, [&](const Cells::Index& index) {
+      made.push_back(
+          computed(algebra_, step.name, axis == step.attributes.end() ? 0 : axis->second, index, operands));
+    });
+    size_t next = 0;
+    each_cell(step.writes[0], [&](const Cells::Index&, const Cells::Index& index) {
+      of(rank, step.writes[0].tensor)[cells_.position(step.writes[0].tensor, index)] = made[next++];
+    });
+  }
+
+  void unknown(uint32_t rank, const Step& step) {
+    std::string all = step.name;
+    for (const auto& [word, value] : step.attributes) all += fmt::format(" {}={}", word, value);
+    for (const Box& read : step.reads) all += fmt::format(" of {}", fmt::join(contents_of(rank, read), ","));
+    for (size_t k = 0; k < step.writes.size(); ++k) {
+      size_t next = 0;
+      each_cell(step.writes[k], [&](const Cells::Index&, const Cells::Index& index) {
+        of(rank, step.writes[k].tensor)[cells_.position(step.writes[k].tensor, index)] =
+            algebra_.atom(fmt::format("{} at {}.{}", all, k, next++));
+      });
+    }
+  }
+
+  // -- The layout
+
+  /// By cell of all ranks together: an axis over ranks has one a rank.
+  struct Whole {
+    Cells::Index extents;
+    std::vector<Content> contents;
+    Content& at(const Cells::Index& index) {
+      size_t position = 0;
+      for (size_t axis = 0; axis < index.size(); ++axis) position = position * extents[axis] + index[axis];
+      return contents[position];
+    }
+  };
+
+  Whole whole(uint32_t tensor) {
+    Whole made;
+    made.extents = cells_.extents(tensor);
+    const int spread = tagged(s_.tensors[tensor], Tag::ranks);
+    if (spread != no_axis) made.extents[size_t(spread)] = made_.ranks;
+    size_t count = 1;
+    for (const size_t extent : made.extents) count *= extent;
+    made.contents.resize(count);
+    if (s_.tensors[tensor].role == Role::in) {
+      each_index(made.extents, [&](const Cells::Index& index) {
+        Cells::Index own = index;
+        const uint32_t rank = spread == no_axis ? 0 : uint32_t(index[size_t(spread)]);
+        if (spread != no_axis) own[size_t(spread)] = 0;
+        made.at(index) = algebra_.atom(name(rank, tensor, own));
+      });
+    }
+    return made;
+  }
+
+  void compare() {
+    std::vector<Whole> wholes;
+    for (uint32_t tensor = 0; tensor < s_.tensors.size(); ++tensor) wholes.push_back(whole(tensor));
+    for (const Op& op : s_.layout) {
+      std::vector<Operand> operands;
+      for (const View& read : op.reads) {
+        Whole& from = wholes[read.tensor];
+        operands.push_back({from.extents, [&from](const Cells::Index& index) { return from.at(index); }});
+      }
+      const auto axis = op.attributes.find("axis");
+      const int64_t summed = axis == op.attributes.end() ? 0 : evaluate(s_.exprs, axis->second, {}).value;
+      Whole& result = wholes[op.writes[0].tensor];
+      each_index(result.extents, [&](const Cells::Index& index) {
+        result.at(index) = computed(algebra_, op.name, summed, index, operands);
+      });
+      if (s_.tensors[op.writes[0].tensor].role == Role::out) compare(op, result);
+    }
+  }
+
+  void compare(const Op& op, Whole& expected) {
+    const uint32_t tensor = op.writes[0].tensor;
+    const int spread = tagged(s_.tensors[tensor], Tag::ranks);
+    for (uint32_t rank = 0; rank < made_.ranks; ++rank) {
+      each_index(cells_.extents(tensor), [&](const Cells::Index& index) {
+        Cells::Index all = index;
+        if (spread != no_axis) all[size_t(spread)] = rank;
+        const Content wanted = expected.at(all), found = of(rank, tensor)[cells_.position(tensor, index)];
+        if (wanted == found) return;
+        const std::string place = fmt::format("{} of rank {}", text(made_, cells_.box(tensor, index)), rank);
+        const std::string missing = algebra_.difference(wanted, found),
+                          surplus = algebra_.difference(found, wanted);
+        report(out_, s_, "result", op.at,
+               !missing.empty() ? fmt::format("{} is not the {} of the layout: {} does not come into it",
+                                              place, op.name, missing)
+               : !surplus.empty()
+                   ? fmt::format("{} is not the {} of the layout: {} comes into it", place, op.name, surplus)
+                   : fmt::format("{} is not the {} of the layout, though of the same inputs", place, op.name),
+               "lower the layout again: the schedule is not what the compiler makes of it");
+      });
+    }
+  }
+
+  const Schedule& s_;
+  const Concrete& made_;
+  Diagnostics& out_;
+  const Cells cells_;
+  Algebra algebra_;
+  std::vector<std::vector<Content>> now_;  // by rank and tensor, by cell
+};
+
+}  // namespace
+
+void check_result(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
+  if (schedule.layout.empty()) return;  // then nobody says what they are to be
+  const Concrete all = expand_movers(made);
+  Results(schedule, all, out).all();
+}
+
+}  // namespace chorale::host
