@@ -1,6 +1,11 @@
 #include "chorale/tuned_plans.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "support.hpp"
 
@@ -67,6 +72,41 @@ TEST(TunedPlans, DefaultsAreShippedAndTakeOddSizes) {
       EXPECT_EQ(&plans.plan(choice), &plan) << "read once";
     }
   }
+}
+
+/// The tables of a folder name plans that are shipped: "", or what is wrong.
+std::string wrong_tables(const std::string& folder) {
+  std::error_code none;
+  for (const auto& file : std::filesystem::directory_iterator(folder, none)) {
+    const std::string name = file.path().filename().string();
+    try {
+      TuneTable::load(file.path().string());
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    const auto json = nlohmann::json::parse(std::ifstream(file.path()));
+    for (const auto& entry : json["entries"]) {
+      if (entry["key"]["transport"] != "plan") continue;
+      const std::string plan =
+          entry["config"].value("plan", "") + "_" + entry["key"]["world"].dump() + ".json";
+      if (!std::filesystem::exists(shipped + "/" + plan)) return name + ": there is no " + plan;
+    }
+  }
+  return "";
+}
+
+TEST(TunedPlans, TablesThatAreShippedNameShippedPlans) {
+  EXPECT_EQ(wrong_tables(CHORALE_SOURCE_DIR "/plans/tuned"), "");  // none at all is well, too
+  const std::filesystem::path folder = testing::TempDir() + "chorale_tuned." + std::to_string(getpid());
+  std::filesystem::create_directory(folder);
+  TuneTable table;
+  table.set(plan_key({.ranks = 2}, "allreduce", 64, DType::f32), {.plan = "allreduce_ring"}, 1);
+  table.save(folder / "a.json");
+  EXPECT_EQ(wrong_tables(folder), "");
+  table.set(plan_key({.ranks = 3}, "allreduce", 64, DType::f32), {.plan = "allreduce_ring"}, 1);
+  table.save(folder / "a.json");
+  EXPECT_EQ(wrong_tables(folder), "a.json: there is no allreduce_ring_3.json");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(TunedPlans, WhatIsChosenRuns) {
