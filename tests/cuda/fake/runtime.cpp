@@ -198,14 +198,11 @@ cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
   return known ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-// Captures. The rest of streams is in streams.cpp.
+// Streams and graphs are in streams.cpp.
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   static thread_local cudaStreamCaptureMode now = cudaStreamCaptureModeGlobal;
   return std::swap(*mode, now), cudaSuccess;
 }
-cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) { return cudaSuccess; }
-cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t*) { return cudaSuccess; }
-cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
 
 }  // extern "C"

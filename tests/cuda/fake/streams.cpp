@@ -14,6 +14,8 @@
 namespace chorale::test::fake {
 namespace {
 
+struct Graph;
+
 class Stream {
  public:
   explicit Stream(int device) : device(device), thread_([this] { serve(); }) {}
@@ -41,6 +43,7 @@ class Stream {
   }
 
   const int device;
+  Graph* capture = nullptr;  ///< of what is enqueued while it is captured
 
  private:
   void serve() {
@@ -99,12 +102,45 @@ struct Point {
 };
 struct Event {
   std::shared_ptr<Point> last;
+  Graph* graph = nullptr;  // if it was recorded in a capture: its point there
+  size_t point = 0;
+};
+
+void reach(Point& point) {
+  const std::lock_guard lock(point.mutex);
+  point.reached = true;
+  point.changed.notify_all();
+}
+void wait_for(Point& point) {
+  std::unique_lock lock(point.mutex);
+  point.changed.wait(lock, [&] { return point.reached; });
+}
+
+using Points = std::vector<std::shared_ptr<Point>>;
+
+/// What was captured, in order: each on its stream, with the points of this launch.
+struct Graph {
+  struct Node {
+    Stream* stream;
+    std::function<void(const Points&)> work;
+  };
+  Stream* origin = nullptr;
+  std::vector<Node> nodes;
+  size_t points = 0;
+};
+
+/// A graph that can be launched, with streams of its own beside the one that it is launched on.
+struct Executable {
+  Graph graph;
+  std::map<Stream*, std::unique_ptr<Stream>> own;
 };
 
 }  // namespace
 
 void enqueue(cudaStream_t stream, std::function<void()> work) {
-  Streams::get().of(stream).enqueue(std::move(work));
+  Stream& on = Streams::get().of(stream);
+  if (!on.capture) return on.enqueue(std::move(work));
+  on.capture->nodes.push_back({&on, [work = std::move(work)](const Points&) { work(); }});
 }
 
 }  // namespace chorale::test::fake
@@ -150,22 +186,72 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  const auto point = std::make_shared<Point>();
-  reinterpret_cast<Event*>(event)->last = point;
-  enqueue(stream, [point] {
-    const std::lock_guard lock(point->mutex);
-    point->reached = true;
-    point->changed.notify_all();
-  });
+  Event& of = *reinterpret_cast<Event*>(event);
+  Stream& on = Streams::get().of(stream);
+  of.graph = on.capture;
+  if (of.graph) {
+    of.point = of.graph->points++;
+    of.graph->nodes.push_back({&on, [at = of.point](const Points& points) { reach(*points[at]); }});
+    return cudaSuccess;
+  }
+  of.last = std::make_shared<Point>();
+  on.enqueue([point = of.last] { reach(*point); });
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  const std::shared_ptr<Point> point = reinterpret_cast<Event*>(event)->last;
-  if (!point) return cudaSuccess;
-  enqueue(stream, [point] {
-    std::unique_lock lock(point->mutex);
-    point->changed.wait(lock, [&] { return point->reached; });
-  });
+  const Event& of = *reinterpret_cast<Event*>(event);
+  Stream& on = Streams::get().of(stream);
+  if (of.graph) {
+    on.capture = of.graph;  // it is a part of the capture from here on
+    of.graph->nodes.push_back({&on, [at = of.point](const Points& points) { wait_for(*points[at]); }});
+    return cudaSuccess;
+  }
+  if (on.capture) return cudaErrorStreamCaptureIsolation;
+  if (of.last) on.enqueue([point = of.last] { wait_for(*point); });
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  Stream& on = Streams::get().of(stream);
+  if (on.capture) return cudaErrorIllegalState;
+  on.capture = new Graph;
+  on.capture->origin = &on;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  Graph* const captured = Streams::get().of(stream).capture;
+  if (!captured) return cudaErrorIllegalState;
+  const std::lock_guard lock(Streams::get().mutex);
+  for (Stream* const one : Streams::get().all)
+    if (one->capture == captured) one->capture = nullptr;
+  *graph = reinterpret_cast<cudaGraph_t>(captured);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete reinterpret_cast<Graph*>(graph);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
+  auto* const all = new Executable{*reinterpret_cast<Graph*>(graph), {}};
+  for (const Graph::Node& node : all->graph.nodes)
+    if (node.stream != all->graph.origin && !all->own.count(node.stream))
+      all->own[node.stream] = std::make_unique<Stream>(node.stream->device);
+  *made = reinterpret_cast<cudaGraphExec_t>(all);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  Executable& all = *reinterpret_cast<Executable*>(graph);
+  const auto points = std::make_shared<Points>();
+  for (size_t point = 0; point < all.graph.points; ++point) points->push_back(std::make_shared<Point>());
+  for (const Graph::Node& node : all.graph.nodes) {
+    const auto own = all.own.find(node.stream);
+    Stream& on = own == all.own.end() ? Streams::get().of(stream) : *own->second;
+    on.enqueue([work = node.work, points] { work(*points); });
+  }
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+  delete reinterpret_cast<Executable*>(graph);
   return cudaSuccess;
 }
 
