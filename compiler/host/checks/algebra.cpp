@@ -155,6 +155,7 @@ void Cells::of_layout(const Schedule& schedule, const Concrete& made) {
     if (other.tag != Tag::ranks || schedule.tensors[tensor].axes[axis].tag == Tag::ranks) return;
     std::vector<uint64_t>& cuts = cuts_[tensor][axis];
     const uint64_t extent = cuts.back();
+    if (extent != made.ranks) return;  // no such axis: see alike()
     cuts.clear();
     for (uint64_t cut = 0; cut <= extent; ++cut) cuts.push_back(cut);
   };
@@ -256,7 +257,40 @@ Content at(const Operand& operand, const Cells::Index& index) {
   return operand.at(own);
 }
 
+/// The innermost axes have as many cells as those of `like`, or one.
+bool fits(const Cells::Index& extents, const Cells::Index& like) {
+  if (extents.size() > like.size()) return false;
+  for (size_t k = 1; k <= extents.size(); ++k) {
+    const size_t one = extents[extents.size() - k];
+    if (one != 1 && one != like[like.size() - k]) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+bool alike(const std::string& function, int64_t axis, const Cells::Index& result,
+           const std::vector<Operand>& operands) {
+  const bool linear = function == "linear";
+  if (function != "matmul" && !linear) {
+    for (const Operand& one : operands) {
+      Cells::Index rest = one.extents;
+      if (function == "sum" && (axis < 0 || size_t(axis) >= rest.size())) return false;
+      if (function == "sum") rest.erase(rest.begin() + axis);
+      if (rest.size() != result.size() || !fits(rest, result)) return false;
+    }
+    return true;
+  }
+  const Cells::Index &a = operands[0].extents, &b = operands[1].extents;
+  if (result.size() < 2 || a.size() < 2 || b.size() < 2) return false;
+  Cells::Index left = result, right = result, bias = result;
+  left.back() = a.back();
+  right[right.size() - (linear ? 1 : 2)] = a.back();
+  right[right.size() - (linear ? 2 : 1)] = result.back();
+  bias.erase(bias.end() - 2);
+  return fits(a, left) && fits(b, right) && b[b.size() - (linear ? 1 : 2)] == a.back() &&
+         (operands.size() < 3 || fits(operands[2].extents, bias));
+}
 
 Content computed(Algebra& algebra, const std::string& function, int64_t axis, const Cells::Index& index,
                  const std::vector<Operand>& operands) {

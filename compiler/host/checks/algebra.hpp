@@ -90,6 +90,9 @@ struct Operand {
   Cells::Index extents;
   std::function<Content(const Cells::Index&)> at;
 };
+/// Whether the cells of the operands are those of the result, so that computed() has a meaning.
+bool alike(const std::string& function, int64_t axis, const Cells::Index& result,
+           const std::vector<Operand>&);
 /// One cell of the result of set, add, sum, matmul or linear.
 Content computed(Algebra&, const std::string& function, int64_t axis, const Cells::Index& index,
                  const std::vector<Operand>&);

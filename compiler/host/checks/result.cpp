@@ -171,39 +171,17 @@ class Results {
     return made;
   }
 
-  /// Cells of operands that are cut in another way than those of the result are no cells of theirs.
-  static bool alike(const Step& step, const Operand& out, const std::vector<Operand>& in) {
-    const bool product = step.name == "matmul" || step.name == "linear";
-    for (const Operand& one : in) {
-      const size_t rank = one.extents.size() + (step.name == "sum" ? 0 : 1);
-      if (rank > out.extents.size() + 1) return false;
-    }
-    if (product) {
-      const Cells::Index &a = in[0].extents, &b = in[1].extents;
-      const bool transposed = step.name == "linear";
-      return out.extents.size() >= 2 && a.size() >= 2 && b.size() >= 2 &&
-             a[a.size() - 2] == out.extents[out.extents.size() - 2] &&
-             a.back() == b[b.size() - (transposed ? 1 : 2)] &&
-             b[b.size() - (transposed ? 2 : 1)] == out.extents.back();
-    }
-    for (const Operand& one : in) {
-      Cells::Index rest = one.extents;
-      if (step.name == "sum") rest.erase(rest.begin() + step.attributes.at("axis"));
-      if (rest != out.extents) return false;
-    }
-    return true;
-  }
-
   void call(uint32_t rank, const Step& step) {
     std::vector<Operand> operands;
     for (const Box& read : step.reads) operands.push_back(operand(rank, read));
     const Operand result = operand(rank, step.writes[0]);
-    if (!alike(step, result, operands)) return unknown(rank, step);
-    const auto axis = step.attributes.find("axis");
+    const auto found = step.attributes.find("axis");
+    const int64_t axis = found == step.attributes.end() ? 0 : found->second;
+    // Cells of operands that are cut in another way than those of the result are no cells of theirs.
+    if (!alike(step.name, axis, result.extents, operands)) return unknown(rank, step);
     std::vector<Content> made;
     each_index(result.extents, [&](const Cells::Index& index) {
-      made.push_back(
-          computed(algebra_, step.name, axis == step.attributes.end() ? 0 : axis->second, index, operands));
+      made.push_back(computed(algebra_, step.name, axis, index, operands));
     });
     size_t next = 0;
     each_cell(step.writes[0], [&](const Cells::Index&, const Cells::Index& index) {
@@ -268,6 +246,13 @@ class Results {
       const auto axis = op.attributes.find("axis");
       const int64_t summed = axis == op.attributes.end() ? 0 : evaluate(s_.exprs, axis->second, {}).value;
       Whole& result = wholes[op.writes[0].tensor];
+      if (!alike(op.name, summed, result.extents, operands)) {
+        report(out_, s_, "result", op.at,
+               fmt::format("the extents of the operands of '{}' do not fit those of '{}'", op.name,
+                           s_.tensors[op.writes[0].tensor].name),
+               "see its operations in the body, which have to fit");
+        return;
+      }
       each_index(result.extents, [&](const Cells::Index& index) {
         result.at(index) = computed(algebra_, op.name, summed, index, operands);
       });

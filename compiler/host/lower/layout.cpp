@@ -205,6 +205,12 @@ class Checker {
       const Tensor& in = tensor_of(op.reads[k]);
       const std::vector<int> axes = axes_of_operand(s_, op, k);
       for (size_t axis = 0; axis < axes.size(); ++axis) {
+        if (axes[axis] == no_axis && is_product(op) && in.axes[axis].tag == Tag::ranks)
+          say(op.at,
+              fmt::format("'{}' sums over axis {} of '{}', which is over ranks", op.name, axis, in.name),
+              "give the ranks an axis of their own, [ranks, extent / ranks], in operands and result, and sum "
+              "the "
+              "result over it");
         if (axes[axis] == no_axis || is_one(s_, in.axes[axis].extent)) continue;
         const Axis &from = in.axes[axis], &to = out.axes[size_t(axes[axis])];
         if (from.tag == Tag::whole && to.tag == Tag::whole) continue;  // [shapes] looks at numbers

@@ -95,13 +95,6 @@ class Resharder {
       if (spread == no_axis) continue;
       const std::vector<int> axes = axes_of_operand(s_, op, k);
       const int there = axes[size_t(spread)];
-      if (there == no_axis)
-        return say(op,
-                   fmt::format("'{}' sums over axis {} of '{}', which is over ranks", op.name, spread,
-                               operand(op, k).name),
-                   "give the ranks an axis of their own, [ranks, extent / ranks], in operands and result, "
-                   "and sum the "
-                   "result over it");
       if (result(op).axes[size_t(there)].tag == Tag::ranks) continue;
       if (options_.reshard == Reshard::after && can_follow(op, k, there)) {
         std::vector<Axis> axes_of_part = result(op).axes;
