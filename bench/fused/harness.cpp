@@ -56,6 +56,10 @@ RendezvousOptions links() {
   return options;
 }
 
+OneSidedWindow shared_memory(World& world, uint64_t bytes) {
+  return OneSidedWindow::create(world, bytes, 0, 2 * most_window_blocks, Space::device);
+}
+
 Bench::Bench(World& world) : world_(world) {
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
   check(cudaEventCreate(&begin_), "an event");

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <chorale/one_sided_window.hpp>
 #include <chorale/transport.hpp>
 #include <functional>
 #include <memory>
@@ -43,8 +44,12 @@ class Workload {
   virtual void digest(cudaStream_t, uint64_t*) {}
 };
 
-std::unique_ptr<Workload> transpose_all_to_all(Transport& transport);
-std::unique_ptr<Workload> rms_norm_all_reduce(Transport& transport);
+std::unique_ptr<Workload> transpose_all_to_all(World& world, Transport& transport);
+std::unique_ptr<Workload> rms_norm_all_reduce(World& world, Transport& transport);
+
+/// Memory that all ranks map, with barriers for `most_window_blocks` blocks. Collective.
+constexpr uint32_t most_window_blocks = 264;
+OneSidedWindow shared_memory(World& world, uint64_t bytes);
 
 /// The transport of all candidates.
 RendezvousOptions links();

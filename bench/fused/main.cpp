@@ -84,7 +84,7 @@ int run_rank(const Options& options, int rank, const std::string& address) {
     Bench bench(world);
     bool met = nccl != nullptr;
     for (const auto make : {transpose_all_to_all, rms_norm_all_reduce}) {
-      const auto workload = make(*transport);
+      const auto workload = make(world, *transport);
       if (workload->name().find(options.only) == std::string::npos) continue;
       met &= compare(options, bench, world, *workload, nccl.get());
     }

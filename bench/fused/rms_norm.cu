@@ -2,9 +2,11 @@
 // kernel.
 
 #include <algorithm>
+#include <optional>
 
 #include "bench/fused/device.cuh"
 #include "tests/fused/rms_norm_packets.hpp"
+#include "tests/fused/rms_norm_window.hpp"
 
 namespace chorale::fused {
 namespace {
@@ -73,8 +75,11 @@ __global__ void normalise(RmsNormConsume<bf16> norm, bf16* out, uint32_t rows, u
 
 class RmsNorm final : public Workload {
  public:
-  explicit RmsNorm(Transport& transport)
-      : transport_(transport), ranks_(uint32_t(transport.world_size())), rank_(uint32_t(transport.rank())) {}
+  RmsNorm(World& world, Transport& transport)
+      : world_(world),
+        transport_(transport),
+        ranks_(uint32_t(transport.world_size())),
+        rank_(uint32_t(transport.rank())) {}
 
   std::string name() const override { return "RMSNorm all-reduce"; }
 
@@ -82,8 +87,10 @@ class RmsNorm final : public Workload {
     elements_ = bytes / sizeof(bf16);
     cols_ = uint32_t(std::min<uint64_t>(4096, elements_));
     rows_ = uint32_t(elements_ / cols_);
-    in_.resize(elements_);
-    out_.resize(elements_);
+    window_.reset();
+    window_.emplace(shared_memory(world_, 2 * elements_ * sizeof(bf16)));
+    in_ = reinterpret_cast<bf16*>(window_->local());
+    out_ = in_ + elements_;
     residual_.resize(elements_);
     weight_.resize(cols_);
   }
@@ -95,7 +102,7 @@ class RmsNorm final : public Workload {
   std::vector<Candidate> ours() override {
     std::vector<Candidate> all;
     const RmsNormConsume<bf16> norm{residual_.data(), weight_.data(), epsilon};
-    const RmsNormPackets<bf16> packets{transport_.table(), in_.data(), out_.data(), rows_, cols_, norm};
+    const RmsNormPackets<bf16> packets{transport_.table(), in_, out_, rows_, cols_, norm};
     const auto with = [&](const std::string& form, const auto& kernel, uint32_t blocks, uint32_t threads) {
       all.push_back({form + ", " + std::to_string(blocks) + " x " + std::to_string(threads),
                      [=, this](cudaStream_t stream) {
@@ -117,12 +124,17 @@ class RmsNorm final : public Workload {
       with("two-shot LL16", RmsNormTwoShot<bf16>{packets}, blocks, a_row);
     }
     if (elements_ * sizeof(bf16) < 256 << 10) return all;
+    for (const uint32_t blocks : {16u, 32u, 64u, 128u, 256u}) {
+      if (blocks > sets) continue;
+      for (const uint32_t of_threads : {256u, 512u}) {
+        with("window", RmsNormWindow<bf16>{window_->view(), rows_, cols_, norm}, blocks, of_threads);
+      }
+    }
     for (const uint64_t tile : {row_bytes, 2 * row_bytes, 4 * row_bytes}) {
       for (const uint32_t blocks : {8u, 16u, 32u, 64u, 128u}) {
         if (uint64_t(blocks) * tile * ranks_ > elements_ * sizeof(bf16)) continue;
         with("tiles of " + std::to_string(tile / row_bytes) + " rows",
-             RmsNormAllReduce<bf16>{transport_.table(), in_.data(), out_.data(), rows_, cols_, tile, norm},
-             blocks, 512);
+             RmsNormAllReduce<bf16>{transport_.table(), in_, out_, rows_, cols_, tile, norm}, blocks, 512);
       }
     }
     return all;
@@ -131,40 +143,42 @@ class RmsNorm final : public Workload {
   Candidate by_nccl(tools::Nccl& nccl) override {
     return {"NCCL and a kernel", [this, &nccl](cudaStream_t stream) {
               const uint64_t bytes = elements_ * sizeof(bf16);
-              nccl.enqueue("allreduce", in_.data(), out_.data(), {bytes, bytes}, DType::bf16, ReduceOp::sum,
-                           stream);
+              nccl.enqueue("allreduce", in_, out_, {bytes, bytes}, DType::bf16, ReduceOp::sum, stream);
               const uint32_t threads = std::max<uint32_t>(32, (cols_ / 8 + 31) / 32 * 32);
               normalise<<<std::min(rows_, 528u), threads, 0, stream>>>(
-                  {residual_.data(), weight_.data(), epsilon}, out_.data(), rows_, cols_);
+                  {residual_.data(), weight_.data(), epsilon}, out_, rows_, cols_);
               check(cudaGetLastError(), "the kernel that normalises");
             }};
   }
 
   void reset(cudaStream_t stream) override {
-    enqueue_for_each(stream, elements_, FillRows{in_.data(), residual_.data(), weight_.data(), rank_, cols_});
-    check(cudaMemsetAsync(out_.data(), 0xee, elements_ * sizeof(bf16), stream), "a result");
+    enqueue_for_each(stream, elements_, FillRows{in_, residual_.data(), weight_.data(), rank_, cols_});
+    check(cudaMemsetAsync(out_, 0xee, elements_ * sizeof(bf16), stream), "a result");
   }
   void count_wrong(cudaStream_t stream, uint64_t* wrong) override {
-    compare_rows<<<std::min(rows_, 1024u), 256, 0, stream>>>(out_.data(), residual_.data(), ranks_, rows_,
-                                                             cols_, wrong);
+    compare_rows<<<std::min(rows_, 1024u), 256, 0, stream>>>(out_, residual_.data(), ranks_, rows_, cols_,
+                                                             wrong);
     check(cudaGetLastError(), "the kernel that compares");
   }
   void digest(cudaStream_t stream, uint64_t* to) override {
-    enqueue_for_each(stream, elements_, Digest{out_.data(), residual_.data(), to});
+    enqueue_for_each(stream, elements_, Digest{out_, residual_.data(), to});
   }
 
  private:
+  World& world_;
   Transport& transport_;
   const uint32_t ranks_, rank_;
   uint64_t elements_ = 0;
   uint32_t rows_ = 0, cols_ = 0;
-  Buffer<bf16> in_, out_, residual_, weight_;
+  Buffer<bf16> residual_, weight_;
+  std::optional<OneSidedWindow> window_;
+  bf16 *in_ = nullptr, *out_ = nullptr;  ///< in it
 };
 
 }  // namespace
 
-std::unique_ptr<Workload> rms_norm_all_reduce(Transport& transport) {
-  return std::make_unique<RmsNorm>(transport);
+std::unique_ptr<Workload> rms_norm_all_reduce(World& world, Transport& transport) {
+  return std::make_unique<RmsNorm>(world, transport);
 }
 
 }  // namespace chorale::fused

@@ -1,8 +1,11 @@
 // An all-to-all of matrices that arrive transposed: fused, and as a kernel that transposes and NCCL.
 
+#include <optional>
+
 #include "bench/fused/device.cuh"
 #include "tests/fused/transpose_all_to_all.hpp"
 #include "tests/fused/transpose_by_peer.hpp"
+#include "tests/fused/transpose_window.hpp"
 
 namespace chorale::fused {
 namespace {
@@ -45,8 +48,11 @@ __global__ void transpose(const float* in, float* out, uint32_t ranks, uint32_t 
 
 class Transpose final : public Workload {
  public:
-  explicit Transpose(Transport& transport)
-      : transport_(transport), ranks_(uint32_t(transport.world_size())), rank_(uint32_t(transport.rank())) {}
+  Transpose(World& world, Transport& transport)
+      : world_(world),
+        transport_(transport),
+        ranks_(uint32_t(transport.world_size())),
+        rank_(uint32_t(transport.rank())) {}
 
   std::string name() const override { return "transpose all-to-all"; }
 
@@ -58,7 +64,9 @@ class Transpose final : public Workload {
     cols_ = uint32_t(shard / rows_);
     elements_ = uint64_t(rows_) * cols_ * ranks_;
     in_.resize(elements_);
-    out_.resize(elements_);
+    window_.reset();
+    window_.emplace(shared_memory(world_, elements_ * sizeof(float)));
+    out_ = reinterpret_cast<float*>(window_->local());
     between_.resize(elements_);
   }
 
@@ -69,7 +77,7 @@ class Transpose final : public Workload {
   std::vector<Candidate> ours() override {
     std::vector<Candidate> all;
     const uint64_t shard = uint64_t(rows_) * cols_ * sizeof(float);
-    const TransposeByPeer<float> work{transport_.table(), in_.data(), out_.data(), rows_, cols_};
+    const TransposeByPeer<float> work{transport_.table(), in_.data(), out_, rows_, cols_};
     const auto with = [&](const std::string& form, const auto& kernel, uint32_t blocks, uint32_t of_threads) {
       all.push_back({form + ", " + std::to_string(blocks) + " blocks", [=, this](cudaStream_t stream) {
                        launch(transport_, kernel, {blocks, of_threads}, {stream});
@@ -81,17 +89,24 @@ class Transpose final : public Workload {
       with("LL16", TransposePackets<float>{work}, each * ranks_, shard / each <= 2048 ? 128u : threads);
     }
     if (shard < 8 << 10) return all;
-    for (const uint32_t wide : {16u, 32u, 64u}) {
-      if (uint64_t(rows_) * wide * sizeof(float) > transport_.slot_bytes() || wide > cols_) continue;
-      for (uint32_t each = 1; each <= 8 && each * ranks_ * 2 <= 128 && each * wide <= cols_; each *= 2) {
-        with("tiles of " + std::to_string(wide) + " columns", TransposeTilesByPeer<float>{work, wide},
-             each * ranks_ * 2, threads);
+    for (const uint32_t each : {2u, 8u}) {
+      const uint32_t wide = 16;
+      if (uint64_t(rows_) * wide * sizeof(float) > transport_.slot_bytes() || each * wide > cols_) continue;
+      if (each * ranks_ * 2 > links().max_channels) continue;
+      with("tiles of " + std::to_string(wide) + " columns", TransposeTilesByPeer<float>{work, wide},
+           each * ranks_ * 2, threads);
+    }
+    for (const uint32_t tall : {64u, 256u}) {
+      const uint32_t wide = 16, pieces = (rows_ + tall - 1) / tall * ((cols_ + wide - 1) / wide);
+      for (const uint32_t blocks : {16u, 32u, 64u, 128u, 256u}) {
+        if (blocks > pieces) continue;
+        with("window, " + std::to_string(tall) + " x " + std::to_string(wide),
+             TransposeIntoWindow<float>{window_->view(), in_.data(), rows_, cols_, tall, wide}, blocks,
+             blocks > 128 || tall < 256 ? 256u : threads);
       }
     }
-    for (const uint32_t blocks : {8u, 32u}) {
-      with("all_to_all", TransposeAllToAll<float>{transport_.table(), in_.data(), out_.data(), rows_, cols_},
-           blocks, threads);
-    }
+    with("all_to_all", TransposeAllToAll<float>{transport_.table(), in_.data(), out_, rows_, cols_}, 32,
+         threads);
     return all;
   }
 
@@ -103,32 +118,35 @@ class Transpose final : public Workload {
               transpose<<<blocks, 256, 0, stream>>>(in_.data(), between_.data(), ranks_, rows_, cols_, tall,
                                                     wide);
               check(cudaGetLastError(), "the kernel that transposes");
-              nccl.enqueue("alltoall", between_.data(), out_.data(), {bytes_, bytes_}, DType::f32,
-                           ReduceOp::sum, stream);
+              nccl.enqueue("alltoall", between_.data(), out_, {bytes_, bytes_}, DType::f32, ReduceOp::sum,
+                           stream);
             }};
   }
 
   void reset(cudaStream_t stream) override {
     enqueue_for_each(stream, elements_, FillMatrix{in_.data(), rank_});
-    check(cudaMemsetAsync(out_.data(), 0xee, elements_ * sizeof(float), stream), "a result");
+    check(cudaMemsetAsync(out_, 0xee, elements_ * sizeof(float), stream), "a result");
     check(cudaMemsetAsync(between_.data(), 0xee, elements_ * sizeof(float), stream), "a buffer");
   }
   void count_wrong(cudaStream_t stream, uint64_t* wrong) override {
-    enqueue_for_each(stream, elements_, CompareMatrices{out_.data(), rank_, ranks_, rows_, cols_, wrong});
+    enqueue_for_each(stream, elements_, CompareMatrices{out_, rank_, ranks_, rows_, cols_, wrong});
   }
 
  private:
+  World& world_;
   Transport& transport_;
   const uint32_t ranks_, rank_;
   uint64_t bytes_ = 0, elements_ = 0;
   uint32_t rows_ = 0, cols_ = 0;
-  Buffer<float> in_, out_, between_;
+  Buffer<float> in_, between_;
+  std::optional<OneSidedWindow> window_;
+  float* out_ = nullptr;  ///< in it
 };
 
 }  // namespace
 
-std::unique_ptr<Workload> transpose_all_to_all(Transport& transport) {
-  return std::make_unique<Transpose>(transport);
+std::unique_ptr<Workload> transpose_all_to_all(World& world, Transport& transport) {
+  return std::make_unique<Transpose>(world, transport);
 }
 
 }  // namespace chorale::fused
