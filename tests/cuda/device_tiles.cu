@@ -5,8 +5,10 @@
 
 #include "tests/fused/quantised_all_gather.hpp"
 #include "tests/fused/rms_norm_packets.hpp"
+#include "tests/fused/rms_norm_window.hpp"
 #include "tests/fused/transpose_all_to_all.hpp"
 #include "tests/fused/transpose_by_peer.hpp"
+#include "tests/fused/transpose_window.hpp"
 
 using namespace chorale;
 
@@ -120,4 +122,9 @@ extern "C" __global__ void fused_forms(TransposeTilesByPeer<bf16> tiles, Transpo
   run(packets, deadline, out);
   run(one_shot, deadline, out);
   run(two_shot, deadline, out);
+}
+extern "C" __global__ void fused_windows(TransposeIntoWindow<float> transpose, RmsNormWindow<bf16> normalise,
+                                         Deadline deadline, Stop* out) {
+  run(transpose, deadline, out);
+  run(normalise, deadline, out);
 }
