@@ -91,6 +91,8 @@ class RmsNorm final : public Workload {
     window_.emplace(shared_memory(world_, 2 * elements_ * sizeof(bf16)));
     in_ = reinterpret_cast<bf16*>(window_->local());
     out_ = in_ + elements_;
+    plain_in_.resize(elements_);
+    plain_out_.resize(elements_);
     residual_.resize(elements_);
     weight_.resize(cols_);
   }
@@ -141,6 +143,8 @@ class RmsNorm final : public Workload {
   }
 
   Candidate by_nccl(tools::Nccl& nccl) override {
+    in_ = plain_in_.data();
+    out_ = plain_out_.data();
     return {"NCCL and a kernel", [this, &nccl](cudaStream_t stream) {
               const uint64_t bytes = elements_ * sizeof(bf16);
               nccl.enqueue("allreduce", in_, out_, {bytes, bytes}, DType::bf16, ReduceOp::sum, stream);
@@ -170,9 +174,9 @@ class RmsNorm final : public Workload {
   const uint32_t ranks_, rank_;
   uint64_t elements_ = 0;
   uint32_t rows_ = 0, cols_ = 0;
-  Buffer<bf16> residual_, weight_;
+  Buffer<bf16> residual_, weight_, plain_in_, plain_out_;
   std::optional<OneSidedWindow> window_;
-  bf16 *in_ = nullptr, *out_ = nullptr;  ///< in it
+  bf16 *in_ = nullptr, *out_ = nullptr;  ///< in it, for NCCL in memory of its own
 };
 
 }  // namespace

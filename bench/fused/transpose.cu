@@ -68,6 +68,7 @@ class Transpose final : public Workload {
     window_.emplace(shared_memory(world_, elements_ * sizeof(float)));
     out_ = reinterpret_cast<float*>(window_->local());
     between_.resize(elements_);
+    plain_.resize(elements_);
   }
 
   std::string shape() const override {
@@ -111,6 +112,7 @@ class Transpose final : public Workload {
   }
 
   Candidate by_nccl(tools::Nccl& nccl) override {
+    out_ = plain_.data();
     return {"NCCL and a kernel", [this, &nccl](cudaStream_t stream) {
               // Of some pieces the one that gives the GPU most to do at a time and still moves long runs.
               const uint32_t tall = 256, wide = 16;
@@ -138,9 +140,9 @@ class Transpose final : public Workload {
   const uint32_t ranks_, rank_;
   uint64_t bytes_ = 0, elements_ = 0;
   uint32_t rows_ = 0, cols_ = 0;
-  Buffer<float> in_, between_;
+  Buffer<float> in_, between_, plain_;
   std::optional<OneSidedWindow> window_;
-  float* out_ = nullptr;  ///< in it
+  float* out_ = nullptr;  ///< in it, for NCCL in memory of its own
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 // Every wait ends: when what it waits for comes, when its time is over, or when the world stops.
 
+#include <cstddef>
 #include <cstdint>
 
 #include "chorale/device/atomics.hpp"
@@ -18,7 +19,7 @@ namespace chorale {
 struct alignas(64) AbortWord {
   uint32_t stop = 0;     ///< a Stop, written last
   uint32_t rank = 0;     ///< who is to blame, valid once `stop` is not zero
-  uint32_t claimed = 0;  ///< settles which of several raisers writes
+  uint32_t claimed = 0;  ///< settles which of several raisers on the host writes
 };
 
 /// Nanoseconds of a clock that only goes forward.
@@ -37,9 +38,17 @@ CHORALE_FN uint64_t now_ns() {
 /// Of one thread: stops the world with `reason`, blaming `rank`, unless somebody did before; says whether it
 /// was us.
 CHORALE_FN bool raise_stop(AbortWord* word, Stop reason, uint32_t rank) {
+#if defined(__CUDACC__)
+  // The word is the host's, and no read-modify-write of a GPU is atomic there as a rule. One store has both:
+  // of several raisers at a time the last is believed, never half of each.
+  static_assert(offsetof(AbortWord, stop) == 0 && offsetof(AbortWord, rank) == 4);
+  if (load_acquire(&word->stop) != 0 || load_relaxed(&word->claimed) != 0) return false;
+  store_release(reinterpret_cast<uint64_t*>(word), uint64_t(rank) << 32 | uint32_t(reason));
+#else
   if (!compare_exchange_acquire(&word->claimed, 0u, 1u)) return false;
   store_relaxed(&word->rank, rank);
   store_release(&word->stop, uint32_t(reason));
+#endif
   return true;
 }
 
@@ -78,8 +87,8 @@ CHORALE_FN Stop stop_for(const Group& group, const Deadline& deadline) {
 }
 
 /// How many looks lie between two polls of a deadline. The abort word is across PCIe, which takes one poll
-/// after the other: thousands of threads that poll as often as they look keep it busy for longer than the wait
-/// itself takes, peers then wait for them and poll in their turn, and so on for ever.
+/// after the other: thousands of threads that poll as often as they look keep it busy for longer than the
+/// wait itself takes, peers then wait for them and poll in their turn, and so on for ever.
 #if defined(__CUDACC__)
 constexpr uint32_t looks_between_polls = 4096;
 #else
