@@ -81,7 +81,7 @@ __device__ void check_group(const Group& group, uint64_t* room, Found* found) {
   }
 }
 
-__global__ void every_scope(uint64_t* room, Found* found) {
+__global__ void __launch_bounds__(1024) every_scope(uint64_t* room, Found* found) {
   const Group block = block_group();
   uint64_t* const mine = room + blockIdx.x * blockDim.x;
   EXPECT(block.size == blockDim.x && block.count == gridDim.x && block.id == blockIdx.x);
@@ -104,7 +104,7 @@ __global__ void every_scope(uint64_t* room, Found* found) {
   check_group(thread, room + thread.id, found);
 }
 
-__global__ void clusters(uint64_t* room, Found* found, uint32_t blocks) {
+__global__ void __launch_bounds__(1024) clusters(uint64_t* room, Found* found, uint32_t blocks) {
   const Group cluster = cluster_group();
   EXPECT(cluster.size == blocks * blockDim.x && cluster.count == gridDim.x / blocks);
   EXPECT(cluster.id == blockIdx.x / blocks && cluster.rank == blockIdx.x % blocks * blockDim.x + threadIdx.x);
@@ -133,7 +133,7 @@ void test_scopes() {
 }
 
 /// Counts who takes each item.
-__global__ void cover(uint32_t* contiguous, uint32_t* strided, uint64_t items) {
+__global__ void __launch_bounds__(1024) cover(uint32_t* contiguous, uint32_t* strided, uint64_t items) {
   const Group part = multiwarp_group(64);
   part.each_contiguous(items, [&](uint64_t item) {
     if (part.leader()) atomicAdd(&contiguous[item], 1u);
@@ -144,7 +144,7 @@ __global__ void cover(uint32_t* contiguous, uint32_t* strided, uint64_t items) {
 }
 
 /// Counts who is which group of which part: 4 parts of at most 64 groups, by each kind of split.
-__global__ void splits(uint32_t* seen, uint32_t* counts, Found* found) {
+__global__ void __launch_bounds__(1024) splits(uint32_t* seen, uint32_t* counts, Found* found) {
   const Group warp = warp_group();
   const uint32_t weights[] = {1, 0, 5, 2};
   const Split all[] = {warp.split(4), warp.split_interleaved(4), warp.split_weighted(weights, 4)};
@@ -197,7 +197,8 @@ void test_shares() {
 // -- Signals
 
 /// Two blocks tell each other by turns, with data of all threads behind each signal.
-__global__ void ping_pong(Signal* signals, uint64_t* data, uint64_t rounds, Found* found) {
+__global__ void __launch_bounds__(1024)
+    ping_pong(Signal* signals, uint64_t* data, uint64_t rounds, Found* found) {
   const Group group = block_group();
   const Deadline deadline{nullptr, uint64_t(10e9), 0};
   for (uint64_t round = 1; round <= rounds; ++round) {
@@ -215,7 +216,8 @@ __global__ void ping_pong(Signal* signals, uint64_t* data, uint64_t rounds, Foun
   }
 }
 
-__global__ void barriers(Barrier* at, uint64_t* rounds, uint64_t count, Found* found) {
+__global__ void __launch_bounds__(1024)
+    barriers(Barrier* at, uint64_t* rounds, uint64_t count, Found* found) {
   const Group group = block_group();
   const Deadline deadline{nullptr, uint64_t(10e9), 0};
   for (uint64_t round = 1; round <= count; ++round) {
@@ -231,7 +233,7 @@ __global__ void barriers(Barrier* at, uint64_t* rounds, uint64_t count, Found* f
 }
 
 /// Waits that cannot end, of threads that must all hear the same; and the six comparisons.
-__global__ void stops(const Signal* two, AbortWord* raised, Found* found) {
+__global__ void __launch_bounds__(1024) stops(const Signal* two, AbortWord* raised, Found* found) {
   const Group group = block_group();
   const Deadline soon{nullptr, 1000000, 0};
   for (uint64_t value = 0; value < 5; ++value) {
