@@ -20,15 +20,20 @@ BLOCKS_OF = {
     "allreduce_one_shot": (4, 16),
     "allreduce_two_shot": (16, 32),
     "allreduce_all_pairs": (16, 64, 128),
-    "allgather_packets": (4, 16, 32),
+    "allgather_packets": (4, 16),
     "allgather_direct": (16, 64),
     "reducescatter_packets": (4, 16, 32),
     "reducescatter_direct": (16, 64),
-    "alltoall_packets": (4, 16, 32),
+    "alltoall_packets": (4, 16),
     "alltoall_direct": (16, 64),
     "broadcast_direct": (16, 64),
     "allgather_by_peer": (64, 128),
     "alltoall_by_peer": (64, 128),
+}
+# The same for some numbers of ranks: packets carry longer messages where there is one peer to send them to.
+BLOCKS_FOR = {
+    ("allreduce_two_shot", 2): (128,),
+    ("reducescatter_packets", 2): (128,),
 }
 PER_RANK = ("allgather_by_peer", "alltoall_by_peer")  # their `instances` are of each peer, and of the rank itself
 
@@ -39,7 +44,7 @@ def wanted():
         name = source.stem
         for ranks in RANKS_OF.get(name, RANKS):
             yield name, {"ranks": ranks}, f"{name}_{ranks}.json"
-            for blocks in BLOCKS_OF.get(name, ()):
+            for blocks in BLOCKS_OF.get(name, ()) + BLOCKS_FOR.get((name, ranks), ()):
                 instances = blocks // ranks if name in PER_RANK else blocks
                 yield name, {"ranks": ranks, "instances": instances}, f"{name}_b{blocks}_{ranks}.json"
 

@@ -129,6 +129,7 @@ class RmsNorm final : public Workload {
     for (const uint32_t blocks : {16u, 32u, 64u, 128u, 256u}) {
       if (blocks > sets) continue;
       for (const uint32_t of_threads : {256u, 512u}) {
+        if (blocks * of_threads > 128 * 512) continue;  // not resident
         with("window", RmsNormWindow<bf16>{window_->view(), rows_, cols_, norm}, blocks, of_threads);
       }
     }

@@ -269,7 +269,10 @@ struct Options {
 std::vector<Form> forms_of(const Options& options, uint64_t bytes) {
   std::vector<Form> forms;
   // Long messages take long tiles, whose signals are fewer.
-  const std::string slots = !options.slots.empty() ? options.slots : bytes < 16 << 20 ? "128K" : "512K";
+  const std::string slots = !options.slots.empty() ? options.slots
+                            : bytes < 16 << 20     ? "128K"
+                            : bytes < 64 << 20     ? "512K"
+                                                   : "1M";
   for (const uint64_t slot : tools::parse_sizes(slots)) {
     for (const uint64_t threads : tools::parse_sizes(options.threads)) {
       for (const uint64_t parts : tools::parse_sizes(options.parts)) {
@@ -356,7 +359,7 @@ int main(int argc, char** argv) {
   app.add_option("--parts", options.parts,
                  "Groups of warps that a block is cut into, each with a channel of its own; default 1");
   app.add_flag("--bulk", options.bulk, "Also send by the copy units of the SMs (TMA)");
-  app.add_option("--slots", options.slots, "Bytes of a slot; default 128K, from 16M on 512K");
+  app.add_option("--slots", options.slots, "Bytes of a slot; default 128K, from 16M on 512K, from 64M on 1M");
   CLI11_PARSE(app, argc, argv);
   tools::quieten_nccl();
   const std::string address = "shm://bench_tiles." + std::to_string(getpid());
