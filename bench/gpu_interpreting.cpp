@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "allreduce.hpp"
+#include "bench/common/processes.hpp"
+#include "bench/common/timing.hpp"
 #include "executor/cuda/device_memory.hpp"
 #include "executor/cuda/error.hpp"
 #include "executor/cuda/host_words.hpp"
@@ -82,32 +84,6 @@ std::vector<float> sums_of(int ranks, uint64_t elements) {
 
 // -- What is timed
 // ------------------------------------------------------------------------------------------------------
-
-/// 50 calls in a CUDA graph.
-class Graph {
- public:
-  template <class Enqueue>
-  Graph(cudaStream_t stream, const Enqueue& enqueue) : stream_(stream) {
-    // Of this thread only: threads of the executor call CUDA meanwhile.
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "the begin of a capture");
-    for (unsigned call = 0; call < calls; ++call) enqueue();
-    cudaGraph_t graph = nullptr;
-    check(cudaStreamEndCapture(stream, &graph), "the end of a capture");
-    const cudaError_t made = cudaGraphInstantiate(&graph_, graph, 0);
-    cudaGraphDestroy(graph);
-    check(made, "a graph");
-    check(cudaGraphUpload(graph_, stream), "the upload of a graph");
-  }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-  ~Graph() { cudaGraphExecDestroy(graph_); }
-
-  void launch() { check(cudaGraphLaunch(graph_, stream_), "the launch of a graph"); }
-
- private:
-  cudaGraphExec_t graph_ = nullptr;
-  cudaStream_t stream_;
-};
 
 /// The scratch and counters of one hand-written all-reduce, of messages of one size.
 class ByHand {
@@ -207,11 +183,11 @@ class Rank {
                               .dtype = dtype_,
                               .packet = PacketForm::ll16};
     executor_->prepare(plan, arguments);
-    Graph kernels(stream_, [&] {
+    bench::Graph kernels(stream_, calls, [&](cudaStream_t) {
       check(algorithm.launch(by_hand.with, input.data(), output.data(), bytes, dtype_, stream_),
             "a hand-written kernel");
     });
-    Graph plans(stream_, [&] { executor_->execute(plan, arguments, stream_); });
+    bench::Graph plans(stream_, calls, [&](cudaStream_t) { executor_->execute(plan, arguments, stream_); });
 
     Times times;
     for (int turn = 0; turn < options_.turns; ++turn) {
@@ -219,7 +195,7 @@ class Rank {
       times.plan += timed(plans) / options_.turns;
     }
     uint64_t here = 0;
-    for (Graph* const graph : {&kernels, &plans}) here += wrong_elements(*graph, output, sums);
+    for (bench::Graph* const graph : {&kernels, &plans}) here += wrong_elements(*graph, output, sums);
     wrong += uint64_t(over_ranks(double(here), [](double a, double b) { return a + b; }));
     const auto larger = [](double a, double b) { return std::max(a, b); };
     times = {over_ranks(times.by_hand, larger), over_ranks(times.plan, larger)};
@@ -231,7 +207,7 @@ class Rank {
     executor_->synchronize(stream_);  // throws also for a hand-written kernel: it raises the same abort word
   }
 
-  double timed(Graph& graph) {
+  double timed(bench::Graph& graph) {
     graph.launch();
     finish();
     world_.barrier();
@@ -245,7 +221,8 @@ class Rank {
     return double(milliseconds) * 1e3 / (calls * graphs_in_turn);
   }
 
-  uint64_t wrong_elements(Graph& graph, const cuda::DeviceMemory& output, const std::vector<char>& sums) {
+  uint64_t wrong_elements(bench::Graph& graph, const cuda::DeviceMemory& output,
+                          const std::vector<char>& sums) {
     check(cudaMemset(output.data(), 0xff, sums.size()), "an output that is no sum");
     check(cudaStreamSynchronize(nullptr), "an output that is no sum");
     world_.barrier();
@@ -369,12 +346,7 @@ int main(int argc, char** argv) {
   }
   options.threads = options.threads / 32 * 32;
   for (uint64_t& bytes : options.sizes) bytes = std::max<uint64_t>(4, bytes / 4 * 4);
-  const std::string address = "shm://chorale-interpreting-" + std::to_string(getpid());
-  std::vector<pid_t> processes;
-  for (int rank = 0; rank < options.ranks; ++rank) {
-    processes.push_back(chorale::in_process([&] { return chorale::run_rank(options, address, rank); }));
-  }
-  int result = 0;
-  for (const pid_t process : processes) result = std::max(result, chorale::result_of(process));
-  return result;
+  return chorale::bench::run_in_processes(
+      options.ranks, "bench_gpu_interpreting",
+      [&](int rank, const std::string& address) { return chorale::run_rank(options, address, rank); });
 }

@@ -9,42 +9,7 @@ namespace {
 
 constexpr int calls = 50;  ///< in a graph
 
-std::vector<double> from_all(World& world, double mine) {
-  std::vector<double> values;
-  for (const auto& theirs : world.allgather(std::as_bytes(std::span(&mine, 1)))) {
-    std::memcpy(&values.emplace_back(), theirs.data(), sizeof mine);
-  }
-  return values;
-}
-
-/// A graph of calls, of this thread's making only: threads of the library call CUDA meanwhile.
-class Graph {
- public:
-  Graph(cudaStream_t stream, const Candidate& candidate) {
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "the begin of a capture");
-    for (int call = 0; call < calls; ++call) candidate.enqueue(stream);
-    cudaGraph_t graph = nullptr;
-    check(cudaStreamEndCapture(stream, &graph), "the end of a capture");
-    const cudaError_t made = cudaGraphInstantiate(&made_, graph, 0);
-    cudaGraphDestroy(graph);
-    check(made, "a graph");
-    check(cudaGraphUpload(made_, stream), "the upload of a graph");
-  }
-  ~Graph() { cudaGraphExecDestroy(made_); }
-  Graph(const Graph&) = delete;
-
-  void launch(cudaStream_t stream) { check(cudaGraphLaunch(made_, stream), "the launch of a graph"); }
-
- private:
-  cudaGraphExec_t made_ = nullptr;
-};
-
 }  // namespace
-
-void check(cudaError_t result, const char* what) {
-  if (result == cudaSuccess) return;
-  throw RunError(RunError::Reason::other, std::string(what) + ": " + cudaGetErrorString(result));
-}
 
 RendezvousOptions links() {
   RendezvousOptions options;
@@ -91,7 +56,7 @@ void Bench::verify(Workload& workload, const Candidate& candidate) {
   check(cudaMemcpyAsync(counts, counts_, sizeof counts, cudaMemcpyDeviceToHost, stream_), "two counts");
   finish();
   double wrong = 0;
-  for (const double theirs : from_all(world_, double(counts[0]))) wrong += theirs;
+  for (const double theirs : bench::from_all(world_, double(counts[0]))) wrong += theirs;
   if (wrong != 0) {
     throw Wrong(workload.name() + ", " + candidate.name + ", " + workload.shape() + ": " +
                 std::to_string(uint64_t(wrong)) + " elements are wrong");
@@ -106,19 +71,19 @@ void Bench::verify(Workload& workload, const Candidate& candidate) {
 
 double Bench::time(Workload& workload, const Candidate& candidate) {
   verify(workload, candidate);
-  Graph graph(stream_, candidate);
-  graph.launch(stream_);
+  const bench::Graph graph(stream_, calls, candidate.enqueue);
+  graph.launch();
   finish();
   double best = 1e30;
   for (int round = 0; round < 5; ++round) {
     world_.barrier();
     check(cudaEventRecord(begin_, stream_), "an event");
-    for (int turn = 0; turn < 2; ++turn) graph.launch(stream_);
+    for (int turn = 0; turn < 2; ++turn) graph.launch();
     check(cudaEventRecord(end_, stream_), "an event");
     finish();
     float milliseconds = 0;
     check(cudaEventElapsedTime(&milliseconds, begin_, end_), "the time between events");
-    const auto all = from_all(world_, double(milliseconds) * 1000 / (2 * calls));
+    const auto all = bench::from_all(world_, double(milliseconds) * 1000 / (2 * calls));
     best = std::min(best, *std::max_element(all.begin(), all.end()));
   }
   verify(workload, candidate);

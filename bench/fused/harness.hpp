@@ -2,8 +2,6 @@
 /// How the fused kernels and what they are compared with are timed, and their results checked.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <chorale/one_sided_window.hpp>
 #include <chorale/transport.hpp>
 #include <functional>
@@ -11,11 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "bench/common/processes.hpp"
+#include "bench/common/timing.hpp"
 #include "tools/bench/nccl.hpp"
 
 namespace chorale::fused {
 
-void check(cudaError_t result, const char* what);
+using bench::check;
+using bench::Wrong;
 
 /// One way of doing it: enqueues a call.
 struct Candidate {
@@ -53,11 +54,6 @@ OneSidedWindow shared_memory(World& world, uint64_t bytes);
 
 /// The transport of all candidates.
 RendezvousOptions links();
-
-/// A result that is not what it has to be.
-struct Wrong : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 class Bench {
  public:

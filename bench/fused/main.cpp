@@ -2,8 +2,6 @@
 // in one run. See ../README.md.
 
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -90,9 +88,6 @@ int run_rank(const Options& options, int rank, const std::string& address) {
     }
     world.barrier();
     return met ? 0 : 1;
-  } catch (const Wrong& error) {
-    if (rank == 0) fmt::print(stderr, "{}\n", error.what());
-    return 2;
   } catch (const std::exception& error) {
     world.abort(error.what());  // the others may wait for this rank
     throw;
@@ -115,25 +110,7 @@ int main(int argc, char** argv) {
   app.add_flag("--all", options.all, "show every form that is tried");
   CLI11_PARSE(app, argc, argv);
   tools::quieten_nccl();
-  const std::string address = "shm://bench_fused." + std::to_string(getpid());
-  std::vector<pid_t> ranks;
-  for (int rank = 0; rank < options.ranks; ++rank) {
-    ranks.push_back(fork());  // before CUDA is touched, which does not survive it
-    if (ranks.back() != 0) continue;
-    int status = 3;
-    try {
-      status = fused::run_rank(options, rank, address);
-    } catch (const std::exception& error) {
-      fmt::print(stderr, "rank {}: {}\n", rank, error.what());
-    }
-    std::fflush(nullptr);
-    std::_Exit(status);
-  }
-  int worst = 0;
-  for (const pid_t rank : ranks) {
-    int status = 0;
-    waitpid(rank, &status, 0);
-    worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 3);
-  }
-  return worst;
+  return bench::run_in_processes(options.ranks, "bench_fused", [&](int rank, const std::string& address) {
+    return fused::run_rank(options, rank, address);
+  });
 }

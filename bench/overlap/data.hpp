@@ -6,9 +6,11 @@
 
 #include <cstdint>
 
+#include "bench/common/timing.hpp"
+
 namespace chorale::overlap {
 
-void check(cudaError_t result, const char* what);
+using bench::check;
 
 /// A part of a matrix that is spread over the ranks.
 struct Part {

@@ -7,46 +7,12 @@
 namespace chorale::overlap {
 namespace {
 
-std::vector<double> from_all(World& world, double mine) {
-  std::vector<double> values;
-  for (const auto& theirs : world.allgather(std::as_bytes(std::span(&mine, 1))))
-    std::memcpy(&values.emplace_back(), theirs.data(), sizeof mine);
-  return values;
-}
-
-/// A graph of calls, of this thread's making only: threads of the library call CUDA meanwhile.
-class Graph {
- public:
-  Graph(cudaStream_t stream, const Candidate& candidate, int calls) {
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "the begin of a capture");
-    for (int call = 0; call < calls; ++call) candidate.enqueue(stream);
-    cudaGraph_t graph = nullptr;
-    check(cudaStreamEndCapture(stream, &graph), "the end of a capture");
-    const cudaError_t made = cudaGraphInstantiate(&made_, graph, 0);
-    cudaGraphDestroy(graph);
-    check(made, "a graph");
-    check(cudaGraphUpload(made_, stream), "the upload of a graph");
-  }
-  ~Graph() { cudaGraphExecDestroy(made_); }
-  Graph(const Graph&) = delete;
-
-  void launch(cudaStream_t stream) { check(cudaGraphLaunch(made_, stream), "the launch of a graph"); }
-
- private:
-  cudaGraphExec_t made_ = nullptr;
-};
-
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
 
 }  // namespace
-
-void check(cudaError_t result, const char* what) {
-  if (result == cudaSuccess) return;
-  throw RunError(RunError::Reason::other, std::string(what) + ": " + cudaGetErrorString(result));
-}
 
 Matrix::Matrix(uint64_t elements) : elements_(elements) { check(cudaMalloc(&data_, bytes()), "a matrix"); }
 Matrix::~Matrix() { cudaFree(data_); }
@@ -83,7 +49,7 @@ void Bench::verify(Workload& workload, uint64_t salt) {
     check(cudaMemcpyAsync(&wrong, wrong_, sizeof wrong, cudaMemcpyDeviceToHost, stream_), "a count");
     finish();
     double all = 0;
-    for (const double theirs : from_all(world_, double(wrong))) all += theirs;
+    for (const double theirs : bench::from_all(world_, double(wrong))) all += theirs;
     if (all != 0) throw Wrong(candidate.name + ": " + std::to_string(uint64_t(all)) + " elements are wrong");
   }
 }
@@ -97,7 +63,7 @@ double Bench::once(const std::function<void()>& calls) {
   finish();
   float milliseconds = 0;
   check(cudaEventElapsedTime(&milliseconds, begin_, end_), "the time between events");
-  const auto all = from_all(world_, double(milliseconds) / timing_.calls);
+  const auto all = bench::from_all(world_, double(milliseconds) / timing_.calls);
   return *std::max_element(all.begin(), all.end());
 }
 
@@ -107,11 +73,11 @@ void Bench::run(Workload& workload) {
   finish();
   std::vector<Candidate>& candidates = workload.candidates();
   std::vector<std::function<void()>> calls;
-  std::vector<std::unique_ptr<Graph>> graphs;
+  std::vector<std::unique_ptr<bench::Graph>> graphs;
   for (const Candidate& candidate : candidates) {
     if (timing_.graphs) {
-      graphs.push_back(std::make_unique<Graph>(stream_, candidate, timing_.calls));
-      calls.push_back([this, graph = graphs.back().get()] { graph->launch(stream_); });
+      graphs.push_back(std::make_unique<bench::Graph>(stream_, timing_.calls, candidate.enqueue));
+      calls.push_back([graph = graphs.back().get()] { graph->launch(); });
     } else {
       calls.push_back([this, &candidate] {
         for (int call = 0; call < timing_.calls; ++call) candidate.enqueue(stream_);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/common/processes.hpp"
 #include "bench/overlap/data.hpp"
 
 namespace chorale::overlap {
@@ -52,10 +53,7 @@ class Workload {
   virtual void randomise(cudaStream_t stream) = 0;
 };
 
-/// A result that is not what it has to be.
-struct Wrong : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+using bench::Wrong;
 
 struct Timing {
   int calls = 10, rounds = 5;

@@ -4,9 +4,6 @@
 // timed. Exit status 0: the bars of bench/README.md are met, 1: they are not, 2: a result is wrong, 3: it did
 // not run.
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chorale/launch.cuh>
@@ -17,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/common/processes.hpp"
+#include "bench/common/timing.hpp"
 #include "bench/tiles/bulk.cuh"
 #include "executor/cuda/peer_memory.hpp"
 #include "tools/bench/nccl.hpp"
@@ -107,28 +106,6 @@ struct AsPackets {
   }
 };
 
-/// Calls in a CUDA graph.
-class Graph {
- public:
-  template <class Call>
-  Graph(cudaStream_t stream, int calls, const Call& call) : stream_(stream) {
-    cudaGraph_t graph;
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    for (int at = 0; at < calls; ++at) call();
-    check(cudaStreamEndCapture(stream, &graph));
-    check(cudaGraphInstantiate(&graph_, graph, 0));
-    check(cudaGraphDestroy(graph));
-  }
-  ~Graph() { cudaGraphExecDestroy(graph_); }
-  Graph(const Graph&) = delete;
-
-  void launch() const { check(cudaGraphLaunch(graph_, stream_)); }
-
- private:
-  cudaGraphExec_t graph_ = nullptr;
-  cudaStream_t stream_;
-};
-
 class Bench {
  public:
   Bench(World& world, uint64_t largest) : world_(world), imports_(world), receives_(world.rank() == 1) {
@@ -161,11 +138,11 @@ class Bench {
       check(cudaStreamSynchronize(stream_));
       if (wrong != 0) {
         std::fprintf(stderr, "%u of %llu elements are wrong\n", wrong, (unsigned long long)n);
-        std::_Exit(2);
+        std::_Exit(bench::result_wrong);
       }
     }
     const int calls = bytes <= 1 << 20 ? 200 : bytes <= 64 << 20 ? 50 : 10;
-    const Graph graph(stream_, calls, call);
+    const bench::Graph graph(stream_, calls, [&](cudaStream_t) { call(); });
     graph.launch();
     check(cudaStreamSynchronize(stream_));
     double best = 1e30;
@@ -177,14 +154,8 @@ class Bench {
       check(cudaStreamSynchronize(stream_));
       float ms = 0;
       check(cudaEventElapsedTime(&ms, begin_, end_));
-      const double mine = double(ms) * 1000 / calls;
-      double slowest = 0;
-      for (const auto& all : world_.allgather(std::as_bytes(std::span(&mine, 1)))) {
-        double theirs;
-        std::memcpy(&theirs, all.data(), sizeof theirs);
-        slowest = std::max(slowest, theirs);
-      }
-      best = std::min(best, slowest);
+      const std::vector<double> all = bench::from_all(world_, double(ms) * 1000 / calls);
+      best = std::min(best, *std::max_element(all.begin(), all.end()));
     }
     return best;
   }
@@ -362,25 +333,7 @@ int main(int argc, char** argv) {
   app.add_option("--slots", options.slots, "Bytes of a slot; default 128K, from 16M on 512K, from 64M on 1M");
   CLI11_PARSE(app, argc, argv);
   tools::quieten_nccl();
-  const std::string address = "shm://bench_tiles." + std::to_string(getpid());
-  pid_t ranks[2];
-  for (int rank = 0; rank < 2; ++rank) {
-    ranks[rank] = fork();  // before CUDA is touched, which does not survive it
-    if (ranks[rank] != 0) continue;
-    int status = 3;
-    try {
-      status = run_rank(rank, address, options);
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
-    }
-    std::fflush(stdout);
-    std::_Exit(status);
-  }
-  int worst = 0;
-  for (const pid_t rank : ranks) {
-    int status = 0;
-    waitpid(rank, &status, 0);
-    worst = std::max(worst, WIFEXITED(status) ? WEXITSTATUS(status) : 3);
-  }
-  return worst;
+  return bench::run_in_processes(2, "bench_tiles", [&](int rank, const std::string& address) {
+    return run_rank(rank, address, options);
+  });
 }
