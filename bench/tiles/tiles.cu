@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chorale/launch.cuh>
+#include <chorale/one_sided_window.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -106,9 +107,35 @@ struct AsPackets {
   }
 };
 
+/// Straight to where the peer wants it, in its window: no ring, and nothing is copied there. The sender waits
+/// until the receiver's block is there.
+struct ThroughWindow {
+  static constexpr uint32_t most_blocks = 128;
+  WindowView window;
+  Leg message;
+  bool sends, receives;
+  CHORALE_FN Stop operator()(const Group& group, const Deadline& deadline) const {
+    const int32_t peer = 1 - window.self;
+    const uint32_t ready = 2 * group.id, written = ready + 1;
+    if (receives) arrive_at(group, window, peer, ready);
+    if (sends) {
+      const Stop stop = wait_all(group, window, ready, deadline);
+      if (stop != Stop::none) return stop;
+      const Leg share = share_of(message, group.id, group.count);
+      put(group, window, peer, share.begin, static_cast<const char*>(share.in) + share.begin, share.bytes);
+      arrive_at(group, window, peer, written);
+    }
+    return receives ? wait_all(group, window, written, deadline) : Stop::none;
+  }
+};
+
 class Bench {
  public:
-  Bench(World& world, uint64_t largest) : world_(world), imports_(world), receives_(world.rank() == 1) {
+  Bench(World& world, uint64_t largest)
+      : world_(world),
+        imports_(world),
+        receives_(world.rank() == 1),
+        window_(OneSidedWindow::create(world, largest, 0, 2 * ThroughWindow::most_blocks, Space::device)) {
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
     check(cudaEventCreate(&begin_));
     check(cudaEventCreate(&end_));
@@ -121,10 +148,11 @@ class Bench {
 
   /// Microseconds of one call on the slower rank; the result is checked first.
   template <class Call>
-  double time(Way way, uint64_t bytes, const Call& call) {
+  double time(Way way, uint64_t bytes, const Call& call, uint32_t* result = nullptr) {
     const uint64_t n = bytes / 4;
+    if (!result) result = out_;
     fill<<<64, 256, 0, stream_>>>(in_, n, uint32_t(world_.rank()) + 1);
-    check(cudaMemsetAsync(out_, 0xee, bytes, stream_));
+    check(cudaMemsetAsync(result, 0xee, bytes, stream_));
     check(cudaStreamSynchronize(stream_));
     world_.barrier();
     call();
@@ -132,7 +160,7 @@ class Bench {
     world_.barrier();
     if (way == Way::both || receives_) {
       check(cudaMemsetAsync(wrong_, 0, sizeof(uint32_t), stream_));
-      compare<<<64, 256, 0, stream_>>>(out_, n, uint32_t(1 - world_.rank()) + 1, wrong_);
+      compare<<<64, 256, 0, stream_>>>(result, n, uint32_t(1 - world_.rank()) + 1, wrong_);
       uint32_t wrong = 0;
       check(cudaMemcpyAsync(&wrong, wrong_, sizeof wrong, cudaMemcpyDeviceToHost, stream_));
       check(cudaStreamSynchronize(stream_));
@@ -197,6 +225,21 @@ class Bench {
     return time(way, bytes, [&] { launch(transport, kernel, {blocks, 512}, Lane{stream_}); });
   }
 
+  double through_window(Way way, uint64_t bytes, Transport& transport, uint32_t blocks) {
+    Leg leg;
+    leg.in = in_;
+    leg.bytes = bytes;
+    leg.elem = 4;
+    const ThroughWindow kernel{window_.view(), leg, way == Way::both || !receives_,
+                               way == Way::both || receives_};
+    return time(
+        way, bytes,
+        [&] {
+          launch(transport, kernel, {blocks, 512}, Lane{stream_});
+        },
+        reinterpret_cast<uint32_t*>(window_.local()));
+  }
+
   const std::string& why_no_nccl() const { return why_no_nccl_; }
 
  private:
@@ -227,6 +270,7 @@ class Bench {
   std::unique_ptr<tools::Nccl> nccl_;
   std::string why_no_nccl_;
   const bool receives_;
+  OneSidedWindow window_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
   uint32_t *in_ = nullptr, *out_ = nullptr, *wrong_ = nullptr;
@@ -283,6 +327,11 @@ bool time_size(World& world, Bench& bench, const Options& options, Way way, uint
       } catch (const UsageError& error) {  // on both ranks, before anything runs
         if (world.rank() == 0) std::printf("# %u threads: %s\n", form.threads, error.what());
       }
+    }
+    if (bytes > most_as_packets && blocks <= ThroughWindow::most_blocks) {
+      const auto transport = direct_rendezvous(
+          world, {.per_peer_bytes = 64, .max_channels = 1, .depth = 2, .space = Space::device});
+      note("window", uint32_t(blocks), {}, bench.through_window(way, bytes, *transport, uint32_t(blocks)));
     }
     if (bytes > most_as_packets || (way == Way::both && blocks < 2)) continue;
     RendezvousOptions packets;
