@@ -33,6 +33,13 @@ class SeededBlock : public BlockTask {
   explicit SeededBlock(SeededScheduler& scheduler);
   void step() override;
 
+  /// As RankTask::park(), for a block that launches; a stop does not end it.
+  void park_through_stops(Ready until, const void* of) {
+    obey_stop = false;
+    park_until(until, of);
+    obey_stop = true;
+  }
+
  private:
   Draw& draw_;
 };
@@ -79,8 +86,12 @@ class SeededScheduler : public SchedulerImpl {
       tasks_.push_back({task.get(), nullptr, std::move(task)});
     }
     launches_.push_back(&launch);
-    running_->park([](const void* of) { return static_cast<const Launch*>(of)->remaining.load() == 0; },
-                   &launch, false);
+    const Ready ended = [](const void* of) { return static_cast<const Launch*>(of)->remaining.load() == 0; };
+    if (block_) {
+      block_->park_through_stops(ended, &launch);
+    } else {
+      running_->park(ended, &launch, false);
+    }
     launches_.erase(std::find(launches_.begin(), launches_.end(), &launch));
     if (launch.error) std::rethrow_exception(launch.error);
     LaunchResult result{stopped(), {}};
@@ -119,6 +130,7 @@ class SeededScheduler : public SchedulerImpl {
     if (picked == tasks_.size()) return starve(stopping, busy);
     Task* const task = tasks_[picked].task;
     running_ = tasks_[picked].rank;
+    block_ = tasks_[picked].block.get();
     if (task->resume()) end(picked);  // launch() may have moved the entries, not their order
   }
 
@@ -183,7 +195,8 @@ class SeededScheduler : public SchedulerImpl {
   TaskPool<SeededBlock> pool_;
   std::vector<Entry> tasks_;
   std::vector<Launch*> launches_;
-  RankTask* running_ = nullptr;  // the rank whose body runs, null while a block runs
+  RankTask* running_ = nullptr;   // the rank whose body runs, null while a block runs
+  SeededBlock* block_ = nullptr;  // the block that runs, null while a rank's body runs
   std::vector<Stuck> stuck_;
   bool recorded_ = false;
   uint64_t picks_ = 0;

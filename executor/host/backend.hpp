@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 
+#include "launches.hpp"
 #include "tape.hpp"
 
 namespace chorale::hostrun {
@@ -18,7 +19,9 @@ struct Bound {
   HostFunctions functions;                          ///< with the built-in ones
   std::set<std::string, std::less<>> applications;  ///< those of them that are the application's
   const std::map<std::string, void*, std::less<>>&
-      buffers;  ///< as the caller gave them; for the time of bind()
+      buffers;       ///< as the caller gave them; for the time of bind()
+  BlockPlans plans;  ///< those that are launched, by name
+  Config config;
   std::chrono::nanoseconds timeout;
 
   uint32_t rank() const { return uint32_t(world.rank()); }

@@ -138,6 +138,7 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
     HostFunctions built_in =
         backend == "cpu" ? cpu_functions() : cuda_functions(uint32_t(made.concrete.lanes.size()));
     look_at_calls(made, functions, built_in, backend == "cuda");
+    look_at_launches(*plan.extension.host, made, arguments.plans);
     functions.merge(built_in);
   } catch (const UsageError& wrong) {
     error = wrong.what();
@@ -156,6 +157,8 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
               .functions = std::move(functions),
               .applications = std::move(applications),
               .buffers = arguments.buffers,
+              .plans = arguments.plans,
+              .config = config,
               .timeout = backend == "cpu" ? world.timeout() : config.timeout.value};
   world::together(world,
                   [&] { look_at_resources(bound, backend == "cpu" ? host_resources() : cuda_resources()); });

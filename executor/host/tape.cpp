@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace chorale::hostrun {
 
@@ -28,10 +29,6 @@ void refuse_unknown(const host::Schedule& schedule, const Concrete& made) {
         throw UsageError(fmt::format("{}: transfers via '{}' cannot be bound; use ce_put or ce_get",
                                      place(schedule, rank, step),
                                      host::mover_names[size_t(step.transfers.at(0).mover)]));
-      }
-      if (step.kind == StepKind::launch) {
-        throw UsageError(fmt::format("{}: '{}' cannot be bound; write it with sends and receives",
-                                     place(schedule, rank, step), step.name));
       }
     }
   }
@@ -149,7 +146,15 @@ class TapeMaker {
     if (!before.empty()) add({.kind = StepKind::copy, .copies = before});
     for (uint32_t lane = 1; lane < used.size(); ++lane)
       if (used[lane]) add({.kind = StepKind::after, .lane = lane, .points = {point(0)}});
-    for (const Step& step : all_.steps[rank_]) add(action(step));
+    for (const Step& step : all_.steps[rank_]) {
+      if (step.kind == StepKind::launch) {
+        follow_launch(step);
+        add(action(step));
+        last_launch_ = point(step.lane);
+      } else {
+        add(action(step));
+      }
+    }
     Action end{.kind = StepKind::after};
     for (uint32_t lane = 1; lane < used.size(); ++lane)
       if (used[lane]) end.points.push_back(point(lane));
@@ -162,6 +167,14 @@ class TapeMaker {
   void add(Action action) {
     tape_.lanes[action.lane].push_back(uint32_t(tape_.actions.size()));
     tape_.actions.push_back(std::move(action));
+  }
+
+  /// Launches of a rank come one after the other on whichever lanes, in the same order on all ranks: an
+  /// executor is used by one lane at a time, and the thread blocks of two launches that wait for peers never
+  /// stand in each other's way.
+  void follow_launch(const Step& step) {
+    if (last_launch_ && last_launch_->lane != step.lane)
+      add({.kind = StepKind::after, .lane = step.lane, .step = &step, .points = {*last_launch_}});
   }
 
   /// All that is on a lane so far.
@@ -188,6 +201,10 @@ class TapeMaker {
         break;
       case StepKind::get:
         action.copies = copies(step.writes[0], rank_, step.reads[0], step.peer);
+        break;
+      case StepKind::launch:
+        action.writes.push_back(view(step.writes[0]));
+        action.reads.push_back(view(step.reads[0]));
         break;
       case StepKind::fill:
       case StepKind::call: {
@@ -216,6 +233,7 @@ class TapeMaker {
   const uint32_t rank_;
   const Memory& memory_;
   const HostFunctions& functions_;
+  std::optional<Action::Point> last_launch_;
   Tape tape_;
 };
 

@@ -27,7 +27,8 @@ struct Unrolled {
   uint32_t flags_per_rank = 0;          ///< the most that one rank takes
 };
 
-/// Every step is one that lanes can do: puts, gets and calls, and flags for what ranks tell each other.
+/// Every step is one that lanes can do: puts, gets, calls and launches, and flags for what ranks tell each
+/// other.
 /// \throws UsageError for steps that have no realisation, and for flags that are not binary
 Unrolled unroll(const host::Schedule&, host::Concrete expanded);
 
@@ -39,12 +40,12 @@ struct Memory {
 
 /// One operation.
 struct Action {
-  /// Those of expanded schedules only: copy, fill, call, after, mark, post, take, put, get.
+  /// Those of expanded schedules only: copy, fill, call, launch, after, mark, post, take, put, get.
   host::StepKind kind = host::StepKind::mark;
   uint32_t lane = 0;
   const host::Step* step = nullptr;  ///< for messages; null: of the executor itself, or of no author
   std::vector<Copy> copies = {};     ///< copy, put, get
-  std::vector<TensorView> writes = {}, reads = {};  ///< call, fill
+  std::vector<TensorView> writes = {}, reads = {};  ///< call, fill, launch
   const HostFunction* function = nullptr;
   uint32_t* flag = nullptr;
   int peer = -1;  ///< post, take

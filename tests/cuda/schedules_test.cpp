@@ -1,10 +1,11 @@
-// Host schedules on GPUs: AllgatherP2p and AG_matmul_P2p, launched one by one and from a graph, and a peer
-// that never comes.
+// Host schedules on GPUs: AllgatherP2p, AG_matmul_P2p, and launches of plans, run one by one and from a
+// graph; and a peer that never comes.
 
 #include "tests/unit/schedule_run/schedules.hpp"
 
 #include <cstring>
 
+#include "chorale/dsl/registry.hpp"
 #include "chorale/schedule.hpp"
 #include "tests/cuda/ranks.hpp"
 
@@ -171,6 +172,58 @@ std::string ag_matmul(World& world, const Form& form, Mover mover, uint64_t m, u
   return "good";
 }
 
+/// Plans of thread blocks on two lanes, beside a matrix product.
+std::string launches(World& world, bool graph) {
+  const int rank = world.rank(), ranks = world.ranks();
+  const uint64_t m = 64, k = 96, n = 32;
+  const auto block_plan = [ranks](const char* name) {
+    return dsl::build(name, {{"ranks", std::to_string(ranks)}}).compile().plan;
+  };
+  Array<float> a(m * k), b(k * n), g(uint64_t(ranks) * m * k), c(m * n), d(m * n);
+  std::vector<float> values(k * n);
+  for (uint64_t at = 0; at < values.size(); ++at) values[at] = float(b_at(at / n, at % n));
+  b.set(values);
+  ScheduleRun schedule(
+      world, allgather_beside_matmul(),
+      {.buffers = {{"A", a.data()}, {"B", b.data()}, {"G", g.data()}, {"C", c.data()}, {"D", d.data()}},
+       .params = {{"m", int64_t(m)}, {"k", int64_t(k)}, {"n", int64_t(n)}},
+       .plans = {{"gather", block_plan("allgather_direct")}, {"reduce", block_plan("allreduce_one_shot")}}},
+      on_cuda());
+  Stream stream;
+  if (graph) stream.capture([&] { schedule.run(stream.get()); });
+  const auto row_of = [m](int of, uint64_t row) { return uint64_t(of) * m + row; };
+  for (int run = 0; run < runs; ++run) {
+    std::vector<float> mine(m * k);
+    for (uint64_t at = 0; at < mine.size(); ++at) mine[at] = float(a_at(run, row_of(rank, at / k), at % k));
+    a.set(mine);
+    if (graph) {
+      stream.replay();
+    } else {
+      schedule.run(stream.get());
+    }
+    schedule.synchronize(stream.get());
+    const std::vector<float> gathered = g.get(), product = c.get(), summed = d.get();
+    world.barrier();  // a peer's next run writes into our G
+    for (uint64_t at = 0; at < gathered.size(); ++at)
+      if (gathered[at] != float(a_at(run, at / k, at % k)))
+        return fmt::format("run {}{}: element {} of G is {}", run, graph ? ", graph" : "", at, gathered[at]);
+    for (uint64_t at = 0; at < m * n; ++at) {
+      std::vector<float> of_rank;
+      float sum = 0;
+      for (int other = 0; other < ranks; ++other) {
+        int dot = 0;
+        for (uint64_t i = 0; i < k; ++i) dot += a_at(run, row_of(other, at / n), i) * b_at(i, at % n);
+        of_rank.push_back(float(dot));
+        sum += float(dot);
+      }
+      if (product[at] != of_rank[size_t(rank)] || summed[at] != sum)
+        return fmt::format("run {}{}: element {} of C is {}, not {}, and of D {}, not {}", run,
+                           graph ? ", graph" : "", at, product[at], of_rank[size_t(rank)], summed[at], sum);
+    }
+  }
+  return "good";
+}
+
 class Schedules : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Gpus, Schedules, testing::Values(1, 2, 4, 8), testing::PrintToStringParamName());
 
@@ -202,6 +255,16 @@ TEST_P(Schedules, AgMatmulP2p) {
             return said;
     return ag_matmul(world, {Order::rotated, Style::two, 1}, Mover::ce_put, 4096, 4096, 1024, false);
   }));
+}
+
+TEST_P(Schedules, LaunchesBesideAMatmul) {
+  CHORALE_NEEDS_GPUS(GetParam());
+  const RankBody body = [](World& world) {
+    const std::string said = launches(world, false);
+    return said == "good" ? launches(world, true) : said;
+  };
+  expect_good(on_processes(GetParam(), body));
+  expect_good(on_threads(GetParam(), body));
 }
 
 TEST_P(Schedules, AgMatmulP2pAsLargeAsTheOriginal) {

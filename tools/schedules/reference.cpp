@@ -53,7 +53,10 @@ Reference::Reference(const host::Schedule& schedule, host::Concrete unrolled)
                       fmt::format("the schedule calls '{}', a function of an application", step.name),
                       "run it there: see chorale/schedule.hpp");
       if (step.kind == StepKind::launch)
-        throw Failure(Exit::command_wrong, fmt::format("'{}' cannot be run", step.name));
+        throw Failure(
+            Exit::command_wrong,
+            fmt::format("the schedule launches '{}', a plan that an application gives it", step.name),
+            "run it there: see ScheduleArguments::plans in chorale/schedule.hpp");
     }
   }
 }

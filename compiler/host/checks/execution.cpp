@@ -10,7 +10,13 @@ void join(std::vector<uint32_t>& clock, const std::vector<uint32_t>& other) {
   for (size_t k = 0; k < clock.size(); ++k) clock[k] = std::max(clock[k], other[k]);
 }
 
-bool of_all_ranks(const Step& step) { return step.kind == StepKind::barrier; }
+/// The steps that every rank comes to before one ends, by the list of Execution::together_ that they are in.
+enum : size_t { barriers, launches, kinds_together };
+std::optional<size_t> kind_together(const Step& step) {
+  if (step.kind == StepKind::barrier) return barriers;
+  if (step.kind == StepKind::launch) return launches;
+  return {};
+}
 
 }  // namespace
 
@@ -32,13 +38,19 @@ void Execution::plan_order() {
     states_[rank].resize(count);
     waits_[rank].resize(count);
     numbers_[rank].resize(count);
-    together_[rank].resize(1);
+    together_[rank].resize(kinds_together);
     std::vector<std::optional<size_t>> last(lanes_);
     std::vector<uint32_t> numbers(lanes_);
     std::optional<size_t> before;
     for (size_t position = 0; position < count; ++position) {
       const Step& one = step(rank, position);
-      if (of_all_ranks(one)) together_[rank][0].push_back(position);
+      const std::optional<size_t> together = kind_together(one);
+      if (together) {
+        std::vector<size_t>& all = together_[rank][*together];
+        // Launches of a rank come one after the other, on whichever lanes.
+        if (*together == launches && !all.empty()) waits_[rank][position].push_back(all.back());
+        all.push_back(position);
+      }
       if (queues_ == Queues::one_each) {
         if (before) waits_[rank][position].push_back(*before);
       } else {
@@ -77,13 +89,16 @@ bool Execution::meet(uint32_t rank, size_t position, std::vector<uint32_t>& cloc
 }
 
 bool Execution::meet_all(uint32_t rank, size_t position, std::vector<uint32_t>& clock) {
-  const std::vector<size_t>& mine = together_[rank][0];
+  const std::optional<size_t> kind = kind_together(step(rank, position));
+  if (!kind) return true;
+  const std::vector<size_t>& mine = together_[rank][*kind];
   const size_t which = size_t(std::find(mine.begin(), mine.end(), position) - mine.begin());
   for (uint32_t other = 0; other < made_.ranks; ++other) {
-    if (which >= together_[other][0].size()) return false;
-    const State& there = states_[other][together_[other][0][which]];
+    if (which >= together_[other][*kind].size()) return false;
+    const State& there = states_[other][together_[other][*kind][which]];
     if (!there.begun) return false;
-    join(clock, there.begins);
+    // A plan may end on one rank before another has begun it, so a launch orders nothing.
+    if (*kind == barriers) join(clock, there.begins);
   }
   return true;
 }
@@ -94,7 +109,7 @@ bool Execution::try_end(uint32_t rank, size_t position) {
   const Step& what = step(rank, position);
   std::vector<uint32_t> clock = one.begins;
   if (!meet(rank, position, clock)) return false;
-  if (of_all_ranks(what) && !meet_all(rank, position, clock)) return false;
+  if (!meet_all(rank, position, clock)) return false;
   if (what.kind == StepKind::wait) {
     // For the transfers of a step that may be on another lane.
     const size_t start = position / made_.steps[rank].size() * made_.steps[rank].size();

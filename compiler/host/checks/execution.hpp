@@ -56,7 +56,7 @@ class Execution {
   std::vector<std::vector<State>> states_;               // by rank, by position in all runs
   std::vector<std::vector<std::vector<size_t>>> waits_;  // by rank and position: what has to be over
   std::vector<std::vector<uint32_t>> numbers_;  // by rank and position: its number in its queue, from 1
-  std::vector<std::vector<std::vector<size_t>>> together_;  // by rank: positions of barriers and collectives
+  std::vector<std::vector<std::vector<size_t>>> together_;  // by rank: positions of barriers, and of launches
   /// By flag: what each post that is not taken yet knows. That there is never more than one is for [replay].
   std::vector<std::deque<std::vector<uint32_t>>> posts_;
   std::vector<Event> blocked_;

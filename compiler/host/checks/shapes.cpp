@@ -75,7 +75,18 @@ class Shapes {
       same_type(rank, step, step.writes[0], step.reads[0]);
       same_shape(rank, step, step.writes[0], step.reads[0]);
     }
+    if (step.kind == StepKind::launch) launch(rank, step);
     if (step.kind == StepKind::call) call(rank, step);
+  }
+
+  /// A plan knows its input and output as elements that follow each other.
+  void launch(uint32_t rank, const Step& step) {
+    same_type(rank, step, step.writes[0], step.reads[0]);
+    for (const Box* box : {&step.writes[0], &step.reads[0]})
+      if (!box->contiguous)
+        fail(rank, step,
+             fmt::format("'{}' is launched with {}, whose elements do not follow each other", step.name,
+                         shape(*box)));
   }
 
   void call(uint32_t rank, const Step& step) {

@@ -25,6 +25,23 @@ static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t) &&
 
 void ring(std::atomic<uint32_t>& bell) { world::wake_all(bell); }
 
+/// While a lane of a rank is in a launch, the rank's other lanes may bring what peers wait for: of threads
+/// the scheduler cannot tell that nothing moves any more, and deadlines end what does not. With a seed all
+/// lanes are its own.
+class AtWork {
+ public:
+  explicit AtWork(cpu::Scheduler& scheduler) : scheduler_(scheduler), threads_(!scheduler.seeded()) {
+    if (threads_) scheduler_.busy(1);
+  }
+  ~AtWork() {
+    if (threads_) scheduler_.busy(-1);
+  }
+
+ private:
+  cpu::Scheduler& scheduler_;
+  const bool threads_;
+};
+
 /// A lane that is a block of the scheduler.
 class FiberHost final : public LaneHost {
  public:
@@ -37,6 +54,9 @@ class FiberHost final : public LaneHost {
     return spin_until(group_, deadline_, [ready, state] { return ready(state); });
   }
   void step() override { group_.step(); }
+  void wait_in(const Action& action) override {
+    host_.set_waiting({"a launch", uint32_t(&action - tape_.actions.data()), 0, nullptr, -1});
+  }
 
  private:
   cpu::BlockHost& host_;
@@ -95,6 +115,7 @@ CpuLanes::CpuLanes(Bound bound)
       memory_(bound_),
       tape_(make_tape(bound_.unrolled, bound_.rank(), memory_.places(), bound_.functions, memory_.before(),
                       memory_.after())),
+      launches_(world_, bound_.config, bound_.plans, tape_),
       progress_(tape_.lanes.size()) {
   world_.group().before_reset(world_.rank(), this, [this] { drain(); });
   if (world_.scheduler().seeded()) return;
@@ -160,6 +181,8 @@ Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
       }
       return Stop::none;
     }
+    case StepKind::launch:
+      return launch(action, host);
     case StepKind::after:
       for (const Action::Point& point : action.points) {
         Progress& other = progress_[point.lane];
@@ -186,6 +209,21 @@ Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
     default:
       return Stop::none;
   }
+}
+
+Stop CpuLanes::launch(const Action& action, LaneHost& host) {
+  const AtWork at_work(world_.scheduler());
+  host.wait_in(action);
+  try {
+    launches_.execute(action, nullptr);
+    return Stop::none;
+  } catch (const std::exception& error) {
+    // Of no effect in a world that has stopped, which is why a launch ends early.
+    world_.abort(fmt::format("{}: {}", text(action), error.what()));
+  }
+  const std::lock_guard lock(mutex_);
+  progress_[action.lane].stopped_at = text(action);
+  return Stop(load_acquire(&world_.abort_word()->stop));
 }
 
 void CpuLanes::serve(uint32_t lane) {

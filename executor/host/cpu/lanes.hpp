@@ -27,6 +27,8 @@ class LaneHost {
                     const Action& action) = 0;
   /// Before what peers can see.
   virtual void step() {}
+  /// Before a launch, which gives way by itself.
+  virtual void wait_in(const Action&) {}
 };
 
 /// A thread a lane. Each plays the lane's actions once a run, in order; run() only counts the runs.
@@ -55,6 +57,7 @@ class CpuLanes final : public Lanes {
   void run_as_fibers();
   Stop play(uint32_t lane, uint64_t run, LaneHost& host);
   Stop act(const Action& action, uint64_t run, LaneHost& host);
+  Stop launch(const Action& action, LaneHost& host);
   void drain();
   std::string text(const Action& action) const;
 
@@ -62,6 +65,7 @@ class CpuLanes final : public Lanes {
   World& world_;
   CpuMemory memory_;
   Tape tape_;
+  Launches launches_;
   std::vector<Progress> progress_;  ///< by lane
 
   std::mutex mutex_;

@@ -38,7 +38,8 @@ CudaLanes::CudaLanes(Bound bound)
       imports_(world_),
       pool_(world_, imports_),
       memory_(bound_, imports_, pool_),
-      tape_(make_tape(bound_.unrolled, bound_.rank(), memory_.places(), bound_.functions, {}, {})) {
+      tape_(make_tape(bound_.unrolled, bound_.rank(), memory_.places(), bound_.functions, {}, {})),
+      launches_(world_, bound_.config, bound_.plans, tape_) {
   world::together(world_, [this] {
     for (size_t lane = 0; lane < tape_.lanes.size(); ++lane) streams_.emplace_back();
     for (const Action& action : tape_.actions) {
@@ -138,6 +139,9 @@ void CudaLanes::enqueue(uint32_t index, cudaStream_t main) {
     case StepKind::call:
       call(action, stream);
       break;
+    case StepKind::launch:
+      launch(action, stream);
+      break;
     case StepKind::after:
       for (size_t at = 0; at < action.points.size(); ++at) {
         const Action::Point& point = action.points[at];
@@ -200,12 +204,28 @@ void CudaLanes::call(const Action& action, cudaStream_t stream) {
   }
 }
 
+void CudaLanes::launch(const Action& action, cudaStream_t stream) {
+  try {
+    launches_.execute(action, stream);
+  } catch (const std::exception& error) {
+    throw RunError(RunError::Reason::aborted,
+                   fmt::format("{}: {}", describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action),
+                               error.what()));
+  }
+}
+
 // -- Ends
 // ------------------------------------------------------------------------------------------------------
 
 void CudaLanes::synchronize(void* stream) {
   const cuda::CurrentDevice on(device_);
   cuda::check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "the end of a schedule's runs");
+  try {
+    launches_.synchronize(stream);
+  } catch (const RunError&) {
+    check();  // which knows where the lanes stood
+    throw;
+  }
   check();
 }
 
@@ -213,6 +233,7 @@ void CudaLanes::synchronize(void* stream) {
 void CudaLanes::check() {
   try {
     world_.check();
+    launches_.check();
   } catch (const RunError& error) {
     const std::string mine = watcher_->report();
     if (mine.empty() || std::string(error.what()).find(mine) != std::string::npos) throw;

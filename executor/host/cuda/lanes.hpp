@@ -93,6 +93,7 @@ class CudaLanes final : public Lanes {
   void load_functions();
   void enqueue(uint32_t index, cudaStream_t main);
   void call(const Action& action, cudaStream_t stream);
+  void launch(const Action& action, cudaStream_t stream);
   void take(uint32_t index, cudaStream_t stream);
   cudaStream_t stream_of(uint32_t lane, cudaStream_t main) const {
     return lane == 0 ? main : streams_[lane].get();
@@ -106,6 +107,7 @@ class CudaLanes final : public Lanes {
   cuda::Pool pool_;
   CudaMemory memory_;
   Tape tape_;
+  Launches launches_;
   std::vector<OwnedStream> streams_;             // by lane; that of "main" is the caller's
   std::vector<std::vector<OwnedEvent>> events_;  // by action: one for each of its points
   std::unique_ptr<Watcher> watcher_;

@@ -59,8 +59,11 @@ struct ScheduleArguments {
   /// This rank's memory for inputs and outputs, by the tensors' names. What is left out is allocated: see
   /// ScheduleRun::buffer(). On CUDA memory that peers reach has to be such as they can map (cudaMalloc).
   std::map<std::string, void*, std::less<>> buffers = {};
-  host::Values params = {};                 ///< over those of the schedule
-  HostFunctions functions = {};             ///< beside the built-in ones
+  host::Values params = {};      ///< over those of the schedule
+  HostFunctions functions = {};  ///< beside the built-in ones
+  /// Of thread blocks, for as many ranks as the world has: those that the schedule launches, by the names
+  /// that it gives them. Checked and bound with the schedule.
+  std::map<std::string, Plan, std::less<>> plans = {};
   host::Mover mover = host::Mover::ce_put;  ///< of transfers that leave it open
   bool check = true;  ///< the schedule, for this number of ranks and these parameters, before it is bound
 };
@@ -75,8 +78,8 @@ struct ScheduleArguments {
 class ScheduleRun {
  public:
   /// Collective: binds. Allocates all temporaries, and exchanges the memory that peers reach.
-  /// \throws UsageError on all ranks for a plan without a schedule, parameters, shapes, movers or functions
-  ///   that do not fit
+  /// \throws UsageError on all ranks for a plan without a schedule, parameters, shapes, movers, functions or
+  ///   launched plans that do not fit
   /// \throws RunError mismatch if the ranks bind different things; resources
   ScheduleRun(World& world, const Plan& plan, const ScheduleArguments& arguments,
               const Config& config = Config::load());

@@ -127,4 +127,39 @@ inline Plan ag_matmul_p2p(const Form& form, const std::string& dtype) {
       "");
 }
 
+/// A schedule of m, k and n on lanes comm and comp, which launches plans.
+inline Plan launching(const std::string& tensors, const std::string& body) {
+  return read(host::plan_with(fmt::format(
+      R"({{"params":{{"m":null,"k":null,"n":null}},"lanes":["comm","comp"],"pool":0,"tensors":[{}],"body":[{}],
+           "source":["tp.cpp:10","tp.cpp:11","tp.cpp:12"]}})",
+      tensors, body)));
+}
+
+inline std::string tensor(const char* name, const char* shape, const char* role, const char* dtype = "f32") {
+  return fmt::format(R"({{"name":"{}","dtype":"{}","shape":[{}],"role":"{}"}})", name, dtype, shape, role);
+}
+
+/// C = the sum over the ranks of A B, each of its own.
+inline Plan matmul_allreduce() {
+  return launching(tensor("A", R"("m","k")", "in") + "," + tensor("B", R"("k","n")", "in") + "," +
+                       tensor("P", R"("m","n")", "temp") + "," + tensor("C", R"("m","n")", "out"),
+                   R"({"op":"alloc","t":"P"},
+                        {"op":"call","fn":"matmul","writes":[["P"]],"reads":[["A"],["B"]]},
+                        {"op":"launch","plan":"reduce","dst":["C"],"src":["P"],"at":1})");
+}
+
+/// G = every rank's A on lane comm; on lane comp C = A B, and D = its sum over the ranks in two launches.
+inline Plan allgather_beside_matmul() {
+  return launching(tensor("A", R"("m","k")", "in") + "," + tensor("B", R"("k","n")", "in") + "," +
+                       tensor("G", R"("ranks","m","k")", "out") + "," + tensor("C", R"("m","n")", "out") +
+                       "," + tensor("D", R"("m","n")", "out"),
+                   R"({"op":"fork","lanes":["comm","comp"]},
+         {"op":"launch","lane":"comm","plan":"gather","dst":["G"],"src":["A"],"at":0},
+         {"op":"call","lane":"comp","fn":"matmul","writes":[["C"]],"reads":[["A"],["B"]]},
+         {"op":"for","i":"i","lo":0,"hi":2,"body":[
+           {"op":"launch","lane":"comp","plan":"reduce","dst":["D",[0,["*","i",["/","m",2]],["/","m",2]]],
+            "src":["C",[0,["*","i",["/","m",2]],["/","m",2]]],"at":1}]},
+         {"op":"join","lanes":["comm","comp"]})");
+}
+
 }  // namespace chorale::test

@@ -1,0 +1,44 @@
+/// \file
+/// The plans of thread blocks that a host schedule launches.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chorale/executor.hpp"
+#include "tape.hpp"
+
+namespace chorale::hostrun {
+
+using BlockPlans = std::map<std::string, Plan, std::less<>>;
+
+/// \throws UsageError unless every launch has a plan that takes its views, and all ranks launch the same in
+/// the
+///   same order
+void look_at_launches(const host::Schedule&, const Unrolled&, const BlockPlans&);
+
+/// One executor runs the launches of a rank, of which the tape has no two at once: see make_tape().
+class Launches {
+ public:
+  /// Collective: binds every launch of the tape, so that a run allocates nothing and may be captured.
+  Launches(World&, const Config&, const BlockPlans&, const Tape&);
+
+  /// Runs the launch on the CPU, and enqueues it on a `stream` of CUDA. \throws RunError
+  void execute(const Action&, void* stream);
+  /// As those of Executor; nothing if there are no launches.
+  void check();
+  void synchronize(void* stream);
+
+ private:
+  struct Launch {
+    const Plan* plan;
+    Arguments arguments;
+  };
+  const Action* first_;                          // of the tape
+  std::vector<std::optional<Launch>> launches_;  // by action
+  std::optional<Executor> executor_;
+};
+
+}  // namespace chorale::hostrun
