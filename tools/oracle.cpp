@@ -33,10 +33,66 @@ constexpr bool is_reducing(std::string_view collective) {
   throw Failure(Exit::command_wrong, why, help);
 }
 
+double combine(ReduceOp op, double left, double right) {
+  switch (op) {
+    case ReduceOp::min:
+      return std::min(left, right);
+    case ReduceOp::max:
+      return std::max(left, right);
+    case ReduceOp::prod:
+      return left * right;
+    case ReduceOp::sum:
+    case ReduceOp::avg:
+      break;
+  }
+  return left + right;
+}
+
+/// Of a plan that says for each segment of an output where it comes from.
+std::optional<double> from_post(const Plan& plan, const Oracle::Case& of, uint32_t rank, uint64_t index,
+                                const InputElement& input) {
+  const Segmentation parts = segmentation(plan);
+  const uint64_t in = of.input_elements / parts.input, out = of.output_elements / parts.output;
+  if (rank >= plan.extension.post.size()) return {};
+  const auto& segments = plan.extension.post[rank];
+  if (index / out >= segments.size() || segments[index / out].empty()) return {};
+  std::optional<double> result;
+  for (const Contribution& from : segments[index / out]) {
+    const double addend = input(from.rank, from.chunk * in + index % out);
+    result = result ? combine(of.op, *result, addend) : addend;
+  }
+  return result;
+}
+
 }  // namespace
 
-Oracle::Oracle(const Plan& plan, const Case& of) : plan_(plan), case_(of) {
+bool promises(const Plan& plan) {
   const std::string& what = plan.collective;
+  return !plan.extension.post.empty() || is_reducing(what) || what == "allgather" || what == "alltoall" ||
+         what == "broadcast";
+}
+
+std::optional<double> promised(const Plan& plan, const Oracle::Case& of, uint32_t rank, uint64_t index,
+                               const InputElement& input) {
+  if (!plan.extension.post.empty()) return from_post(plan, of, rank, index, input);
+  const std::string& what = plan.collective;
+  if (is_reducing(what)) {
+    const uint64_t at = what == "reducescatter" ? rank * of.output_elements + index : index;
+    double result = input(0, at);
+    for (uint32_t addend = 1; addend < plan.ranks(); ++addend)
+      result = combine(of.op, result, input(addend, at));
+    return of.op == ReduceOp::avg ? result / plan.ranks() : result;
+  }
+  if (what == "allgather") return input(uint32_t(index / of.input_elements), index % of.input_elements);
+  if (what == "alltoall") {
+    const uint64_t part = of.input_elements / plan.ranks();
+    return input(uint32_t(index / part), rank * part + index % part);
+  }
+  if (what == "broadcast") return input(plan.extension.root, index);
+  return {};
+}
+
+Oracle::Oracle(const Plan& plan, const Case& of) : plan_(plan), case_(of) {
   const std::string type = dtype_name(of.dtype), op = reduce_op_name(of.op);
   const double exact = format(of.dtype).exact;
   has_post_ = !plan.extension.post.empty();
@@ -62,15 +118,15 @@ Oracle::Oracle(const Plan& plan, const Case& of) : plan_(plan), case_(of) {
       refuse(op + " of " + std::to_string(addends_) + " values of " + type + " is not exact in every order",
              "use a wider --dtype, or --op max");
     }
-  } else if (is_reducing(what)) {
+  } else if (is_reducing(plan.collective)) {
     addends_ = plan.ranks();
     const bool power_of_two = std::has_single_bit(addends_);
     if (of.op == ReduceOp::avg && addends_ > exact && !(power_of_two && format(of.dtype).mantissa)) {
       refuse("avg over " + std::to_string(addends_) + " ranks of " + type + " is not exact in every order",
              "use a wider --dtype, or --op max");
     }
-  } else if (what != "allgather" && what != "alltoall" && what != "broadcast" && what != "sendrecv") {
-    known_ = false;
+  } else {
+    known_ = promises(plan) || plan.collective == "sendrecv";
   }
 }
 
@@ -108,55 +164,9 @@ double Oracle::value(uint32_t rank, uint64_t index, uint64_t turn) const {
   return place < exact ? within(own, 1) : 0;  // more ranks than the type can count: only some contribute
 }
 
-double Oracle::combine(double left, double right) const {
-  switch (case_.op) {
-    case ReduceOp::min:
-      return std::min(left, right);
-    case ReduceOp::max:
-      return std::max(left, right);
-    case ReduceOp::prod:
-      return left * right;
-    case ReduceOp::sum:
-    case ReduceOp::avg:
-      break;
-  }
-  return left + right;
-}
-
-std::optional<double> Oracle::reduced(uint64_t index, uint64_t turn) const {
-  double result = value(0, index, turn);
-  for (uint32_t rank = 1; rank < plan_.ranks(); ++rank) result = combine(result, value(rank, index, turn));
-  return case_.op == ReduceOp::avg ? result / plan_.ranks() : result;
-}
-
-std::optional<double> Oracle::from_post(uint32_t rank, uint64_t index, uint64_t turn) const {
-  const Segmentation parts = segmentation(plan_);
-  const uint64_t in = case_.input_elements / parts.input, out = case_.output_elements / parts.output;
-  if (rank >= plan_.extension.post.size()) return {};
-  const auto& segments = plan_.extension.post[rank];
-  if (index / out >= segments.size() || segments[index / out].empty()) return {};
-  std::optional<double> result;
-  for (const Contribution& from : segments[index / out]) {
-    const double addend = value(from.rank, from.chunk * in + index % out, turn);
-    result = result ? combine(*result, addend) : addend;
-  }
-  return result;
-}
-
 std::optional<double> Oracle::expected(uint32_t rank, uint64_t index, uint64_t turn) const {
-  if (has_post_) return from_post(rank, index, turn);
-  const std::string& what = plan_.collective;
-  if (what == "allreduce") return reduced(index, turn);
-  if (what == "reducescatter") return reduced(rank * case_.output_elements + index, turn);
-  if (what == "allgather") {
-    return value(uint32_t(index / case_.input_elements), index % case_.input_elements, turn);
-  }
-  if (what == "alltoall") {
-    const uint64_t part = case_.input_elements / plan_.ranks();
-    return value(uint32_t(index / part), rank * part + index % part, turn);
-  }
-  if (what == "broadcast") return value(plan_.extension.root, index, turn);
-  return {};
+  return promised(plan_, case_, rank, index,
+                  [&](uint32_t of, uint64_t element) { return value(of, element, turn); });
 }
 
 /// Elements of an output that come from the same contributors, with one shift.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,11 +49,8 @@ class Oracle {
 
  private:
   double value(uint32_t rank, uint64_t index, uint64_t turn) const;
-  double combine(double, double) const;
   /// What output element `index` of `rank` must be; nothing if the plan leaves it undefined.
   std::optional<double> expected(uint32_t rank, uint64_t index, uint64_t turn) const;
-  std::optional<double> reduced(uint64_t input_index, uint64_t turn) const;
-  std::optional<double> from_post(uint32_t rank, uint64_t index, uint64_t turn) const;
   uint64_t segment_elements() const;
 
   const Plan& plan_;
@@ -60,6 +58,15 @@ class Oracle {
   uint32_t addends_ = 1;  ///< values that meet in one result
   bool known_ = true, has_post_ = false;
 };
+
+/// Element `index` of a rank's input.
+using InputElement = std::function<double(uint32_t rank, uint64_t index)>;
+
+/// Whether a plan says what its outputs are, element by element.
+bool promises(const Plan&);
+/// What element `index` of a rank's output is of these inputs; none: nothing is promised there.
+std::optional<double> promised(const Plan&, const Oracle::Case&, uint32_t rank, uint64_t index,
+                               const InputElement&);
 
 /// The operator the plan reduces with; sum if it reduces nothing.
 ReduceOp reduce_op_of(const Plan&);

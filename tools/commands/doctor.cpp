@@ -69,19 +69,20 @@ Action command::doctor(CLI::App& app) {
     if (options->plan.empty()) {
       if (options->schedule.given())
         throw Failure(Exit::command_wrong,
-                      "--param and --mover are for a host schedule, which is named before them");
+                      "--param, --plan and --mover are for a host schedule, which is named before them");
       examine_machine(found, options->only);
     } else {
       const uint64_t bytes = parse_bytes(options->bytes);
       const Plan plan = load_plan(options->plan);
       if (report(plan, check(plan))) return Exit::plan_wrong;
       if (plan.extension.host) {
-        look_at_schedule(found, find_gpus(), plan,
-                         unroll(plan, schedule_ranks(*plan.extension.host, options->ranks),
-                                options->schedule.params(plan), options->schedule.automatic()));
+        const host::Concrete made = unroll(plan, schedule_ranks(*plan.extension.host, options->ranks),
+                                           options->schedule.params(plan), options->schedule.automatic());
+        const BlockPlans plans = launched_plans(plan, made, options->schedule.plan);
+        look_at_schedule(found, find_gpus(), plan, made, plans);
       } else if (options->schedule.given() || options->ranks) {
-        throw Failure(Exit::command_wrong,
-                      "--ranks, --param and --mover are for host schedules; '" + plan.name + "' is none");
+        throw Failure(Exit::command_wrong, "--ranks, --param, --plan and --mover are for host schedules; '" +
+                                               plan.name + "' is none");
       } else {
         look_at_plan(found, find_gpus(), plan, bytes, dtype_of(options->dtype));
       }

@@ -151,6 +151,8 @@ ScheduleRequest schedule_request_of(const Options& options, const Config& config
   ScheduleRequest request;
   request.ranks = schedule_ranks(*plan.extension.host, run.ranks);
   request.params = options.schedule.params(plan);
+  request.plans = options.schedule.plan;
+  request.allow = run.allow;
   request.mover = options.schedule.automatic();
   request.processes = run.as_processes(config);
   request.repeat = options.repeat;
@@ -183,7 +185,7 @@ void run_one(const Options& options, const Config& config) {
   if (plan.extension.host) return run_host(options, config, plan);
   if (options.schedule.given()) {
     throw Failure(Exit::command_wrong,
-                  "--param and --mover are for host schedules; '" + plan.name + "' has none");
+                  "--param, --plan and --mover are for host schedules; '" + plan.name + "' has none");
   }
   const RunRequest request = request_of(options, config, plan);
   const bool checked = Oracle(plan, {request.dtype, request.op, 0, 0, 0}).knows_result();

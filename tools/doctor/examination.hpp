@@ -9,6 +9,7 @@
 #include "chorale/plan.hpp"
 #include "chorale/types.hpp"
 #include "tools/gpus.hpp"
+#include "tools/schedules/launched.hpp"
 
 namespace chorale::tools {
 
@@ -39,6 +40,8 @@ void compare_ranks(Examination&, const GpusFound&, uint32_t ranks);
 /// What a plan needs of the GPUs here for one size of message.
 void look_at_plan(Examination&, const GpusFound&, const Plan&, uint64_t bytes, DType);
 /// What a host schedule needs of them, for a number of ranks and its parameters.
-void look_at_schedule(Examination&, const GpusFound&, const Plan&, const host::Concrete&);
+void look_at_schedule(Examination&, const GpusFound&, const Plan&, const host::Concrete&, const BlockPlans&);
+/// What a launched plan needs beside the schedule's tensors, for its longest message.
+void look_at_launched(Examination&, const GpusFound&, const Plan&, uint64_t bytes, DType);
 
 }  // namespace chorale::tools

@@ -25,6 +25,14 @@ struct PlanNeeds {
   }
 };
 
+/// \throws UsageError if it does not take messages of that size
+PlanNeeds needs_of_ranks(const Plan& plan, uint64_t bytes, DType dtype) {
+  PlanNeeds needs;
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
+    needs.ranks.push_back(needs_of(plan, rank, bytes, dtype));
+  return needs;
+}
+
 std::string gpus_here(const GpusFound& gpus) {
   if (!gpus.gpus.empty())
     return "here " + std::string(gpus.gpus.size() == 1 ? "is " : "are ") + std::to_string(gpus.gpus.size());
@@ -134,6 +142,20 @@ void compare_ranks(Examination& found, const GpusFound& gpus, uint32_t ranks) {
   }
 }
 
+void look_at_launched(Examination& found, const GpusFound& gpus, const Plan& plan, uint64_t bytes,
+                      DType dtype) {
+  PlanNeeds needs;
+  try {
+    needs = needs_of_ranks(plan, bytes, dtype);
+  } catch (const UsageError& error) {
+    return found.fail("message", error.what(), "other parameters of the schedule, or another --plan");
+  }
+  compare_blocks(found, gpus, plan, needs);
+  compare_channels(found, gpus, needs);
+  compare_packets(found, gpus, needs);
+  found.more(format_bytes(needs.most(&RankNeeds::scratch_bytes)) + " scratch a rank");
+}
+
 void look_at_plan(Examination& found, const GpusFound& gpus, const Plan& plan, uint64_t bytes, DType dtype) {
   found.pass("plan", plan.name + ": " + headline(plan));
   for (const std::string& word : plan.extension.requirements) {
@@ -146,8 +168,7 @@ void look_at_plan(Examination& found, const GpusFound& gpus, const Plan& plan, u
   compare_ranks(found, gpus, plan.ranks());
   PlanNeeds needs;
   try {
-    for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
-      needs.ranks.push_back(needs_of(plan, rank, bytes, dtype));
+    needs = needs_of_ranks(plan, bytes, dtype);
   } catch (const UsageError& error) {
     found.fail("message", error.what(), "another --bytes or --dtype");
     return;

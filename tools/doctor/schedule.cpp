@@ -81,10 +81,32 @@ void compare_tensors(Examination& found, const GpusFound& gpus, const host::Conc
   }
 }
 
+/// The longest message of each plan decides what it needs.
+void compare_launches(Examination& found, const GpusFound& gpus, const host::Concrete& made,
+                      const BlockPlans& plans) {
+  for (const auto& [name, plan] : plans) {
+    uint64_t launches = 0, bytes = 0;
+    DType dtype = DType::f32;
+    for (const host::Step& step : made.steps[0]) {
+      if (step.kind != StepKind::launch || step.name != name) continue;
+      ++launches;
+      // The message of an all-gather is what comes out, of all others what goes in.
+      const host::Box& message = plan.collective == "allgather" ? step.writes[0] : step.reads[0];
+      bytes = std::max(bytes, message.bytes);
+      dtype = made.tensors[message.tensor].dtype;
+    }
+    found.pass("launch",
+               fmt::format("{}: {} ({}), {}, of at most {} bytes of {}", name, plan.name, plan.collective,
+                           launches == 1 ? "once" : fmt::format("{} times", launches), format_bytes(bytes),
+                           dtype_name(dtype)));
+    look_at_launched(found, gpus, plan, bytes, dtype);
+  }
+}
+
 }  // namespace
 
-void look_at_schedule(Examination& found, const GpusFound& gpus, const Plan& plan,
-                      const host::Concrete& made) {
+void look_at_schedule(Examination& found, const GpusFound& gpus, const Plan& plan, const host::Concrete& made,
+                      const BlockPlans& plans) {
   found.pass("plan", plan.name + ": host schedule of " + count(made.ranks, "rank"));
   compare_ranks(found, gpus, made.ranks);
   const host::Concrete expanded = host::expand_movers(made);
@@ -93,6 +115,7 @@ void look_at_schedule(Examination& found, const GpusFound& gpus, const Plan& pla
   compare_calls(found, expanded);
   compare_transfers(found, gpus, expanded);
   compare_tensors(found, gpus, made);
+  compare_launches(found, gpus, made, plans);
 }
 
 }  // namespace chorale::tools

@@ -10,6 +10,11 @@ namespace chorale::tools {
 void ScheduleOptions::declare(CLI::App& app) {
   app.add_option("--param", param, "Host schedules: a parameter, as NAME=VALUE; may be repeated")
       ->type_name("NAME=VALUE");
+  app.add_option("--plan", plan,
+                 "Host schedules: the thread blocks of what it launches by that name, as NAME=PLAN, a plan "
+                 "file or a shipped name; may be repeated. Default: the shipped plan of the name")
+      ->type_name("NAME=PLAN")
+      ->allow_extra_args(false);
   app.add_option("--mover", mover, "Host schedules: what moves transfers that leave it open; default ce_put")
       ->check(CLI::IsMember({"ce_put", "ce_get"}))
       ->type_name("MOVER");

@@ -13,11 +13,11 @@
 namespace chorale::tools {
 
 struct ScheduleOptions {
-  std::vector<std::string> param;
+  std::vector<std::string> param, plan;
   std::string mover;
 
   void declare(CLI::App&);
-  bool given() const { return !param.empty() || !mover.empty(); }
+  bool given() const { return !param.empty() || !plan.empty() || !mover.empty(); }
 
   /// \throws Failure for parameters that the schedule does not have, and for what is no number
   host::Values params(const Plan&) const;

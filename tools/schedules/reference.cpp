@@ -8,6 +8,7 @@
 
 #include "tools/command.hpp"
 #include "tools/elements.hpp"
+#include "tools/oracle.hpp"
 
 namespace chorale::tools {
 
@@ -44,19 +45,20 @@ const std::set<std::string, std::less<>> known = {"matmul", "linear", "add",  "s
 
 }  // namespace
 
-Reference::Reference(const host::Schedule& schedule, host::Concrete unrolled)
-    : schedule_(schedule), all_(std::move(unrolled)) {
+Reference::Reference(const host::Schedule& schedule, host::Concrete unrolled, const BlockPlans& plans)
+    : schedule_(schedule), all_(std::move(unrolled)), plans_(&plans) {
   for (const auto& steps : all_.steps) {
     for (const Step& step : steps) {
       if (step.kind == StepKind::call && !known.count(step.name))
         throw Failure(Exit::command_wrong,
                       fmt::format("the schedule calls '{}', a function of an application", step.name),
                       "run it there: see chorale/schedule.hpp");
-      if (step.kind == StepKind::launch)
-        throw Failure(
-            Exit::command_wrong,
-            fmt::format("the schedule launches '{}', a plan that an application gives it", step.name),
-            "run it there: see ScheduleArguments::plans in chorale/schedule.hpp");
+      if (step.kind == StepKind::launch && !promises(plans.at(step.name)))
+        throw Failure(Exit::command_wrong,
+                      fmt::format("the schedule launches '{}', whose plan '{}' ({}) does not say what its "
+                                  "result is",
+                                  step.name, plans.at(step.name).name, plans.at(step.name).collective),
+                      "run it in an application: see chorale/schedule.hpp");
     }
   }
 }
@@ -88,6 +90,8 @@ void Reference::run(uint64_t turn) {
   next_.assign(all_.ranks, 0);
   ends_.assign(all_.pairs.size(), 0);
   posts_.assign(all_.flags.size(), 0);
+  launched_.assign(all_.ranks, 0);
+  launches_ = 0;
   for (bool moved = true; moved;) {
     moved = false;
     for (uint32_t rank = 0; rank < all_.ranks; ++rank)
@@ -110,6 +114,11 @@ bool Reference::step(uint32_t rank) {
     case StepKind::fill:
     case StepKind::call:
       call(rank, step);
+      break;
+    case StepKind::launch:
+      if (!all_have_come(rank)) return false;
+      if (launches_ == launched_[rank]) launch();
+      ++launched_[rank];
       break;
     case StepKind::group:
       for (const host::ConcreteTransfer& transfer : step.transfers)
@@ -152,6 +161,51 @@ void Reference::move(const host::Pair& pair) {
     return all_.steps[end.rank][end.step].transfers[end.transfer].box;
   };
   write(pair.recv.rank, box(pair.recv), read(pair.send.rank, box(pair.send)));
+}
+
+/// To the launch at which `rank` stands, or beyond it.
+bool Reference::all_have_come(uint32_t rank) const {
+  for (uint32_t peer = 0; peer < all_.ranks; ++peer) {
+    const bool stands =
+        next_[peer] < all_.steps[peer].size() && all_.steps[peer][next_[peer]].kind == StepKind::launch;
+    if (launched_[peer] <= launched_[rank] && !(stands && launched_[peer] == launched_[rank])) return false;
+  }
+  return true;
+}
+
+/// The one at which all ranks stand.
+void Reference::launch() {
+  std::vector<const Step*> steps;
+  std::vector<Values> inputs;
+  for (uint32_t rank = 0; rank < all_.ranks; ++rank) {
+    steps.push_back(&all_.steps[rank][next_[rank]]);
+    inputs.push_back(read(rank, steps[rank]->reads[0]));
+  }
+  const Plan& plan = plans_->at(steps[0]->name);
+  const Segmentation parts = segmentation(plan);
+  for (uint32_t rank = 0; rank < all_.ranks; ++rank) {
+    const Box &to = steps[rank]->writes[0], &from = steps[rank]->reads[0];
+    Values result = read(rank, to);
+    const Oracle::Case of{.dtype = all_.tensors[to.tensor].dtype,
+                          .op = reduce_op_of(plan),
+                          .input_elements = inputs[rank].size(),
+                          .output_elements = result.size()};
+    const bool whole = of.input_elements % parts.input == 0 && of.output_elements % parts.output == 0;
+    if (!whole || of.input_elements / parts.input != of.output_elements / parts.output)
+      throw Failure(
+          Exit::command_wrong,
+          fmt::format("launch of '{}', {}: {} has {} elements and {} {}, but plan '{}' ({}) takes {} to {}",
+                      steps[rank]->name, where(rank, *steps[rank]), host::text(all_, from), of.input_elements,
+                      host::text(all_, to), of.output_elements, plan.name, plan.collective,
+                      count(parts.input, "part"), count(parts.output, "part")),
+          "launch it with views of these sizes, or give another --plan");
+    for (uint64_t at = 0; at < result.size(); ++at) {
+      const auto input = [&](uint32_t rank_of, uint64_t element) { return inputs[rank_of][element]; };
+      if (const auto made = promised(plan, of, rank, at, input)) result[at] = *made;
+    }
+    write(rank, to, result);
+  }
+  ++launches_;
 }
 
 void Reference::call(uint32_t rank, const Step& step) {
@@ -259,7 +313,8 @@ std::optional<std::string> no_allgather(const host::Schedule& schedule, const Re
   }
   for (const auto& steps : all.steps)
     for (const Step& step : steps)
-      if (step.kind == StepKind::call || step.kind == StepKind::fill) return {};
+      if (step.kind == StepKind::call || step.kind == StepKind::fill || step.kind == StepKind::launch)
+        return {};
   if (!in || !out) return {};
   const host::Tensor &from = schedule.tensors[*in], &to = schedule.tensors[*out];
   const bool spread = !from.axes.empty() && from.axes[0].tag == host::Tag::ranks;

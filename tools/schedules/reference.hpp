@@ -8,16 +8,20 @@
 #include <vector>
 
 #include "chorale/host/concrete.hpp"
+#include "tools/schedules/launched.hpp"
 
 namespace chorale::tools {
 
 /// Every rank's tensors as numbers. Independent of the executor: no lanes, no movers, no code of it.
 /// Transfers happen when both ends have come, everything else in the order in which it is written; what other
-/// orders may give is the checks' part. Inputs are small whole numbers, so that sums are exact in any order.
+/// orders may give is the checks' part. What is launched is what its collective says. Inputs are small whole
+/// numbers, so that sums are exact in any order.
 class Reference {
  public:
-  /// \throws Failure for what this command cannot run: functions of an application, launches
-  Reference(const host::Schedule& schedule, host::Concrete unrolled);
+  /// \param plans  of what it launches, which live as long
+  /// \throws Failure for what this command cannot run: functions of an application, plans that promise
+  /// nothing
+  Reference(const host::Schedule& schedule, host::Concrete unrolled, const BlockPlans& plans);
 
   const host::Concrete& unrolled() const { return all_; }
 
@@ -37,16 +41,21 @@ class Reference {
   bool step(uint32_t rank);
   void move(const host::Pair& pair);
   void call(uint32_t rank, const host::Step& step);
+  bool all_have_come(uint32_t rank) const;
+  void launch();
   void multiply(uint32_t rank, const host::Step& step);
   Values read(uint32_t rank, const host::Box& box) const;
   void write(uint32_t rank, const host::Box& box, const Values& values);
 
   const host::Schedule& schedule_;
   host::Concrete all_;
+  const BlockPlans* plans_;
   std::vector<std::vector<Values>> values_;  // [rank][tensor]; NaN: nothing has written it
   std::vector<size_t> next_;                 // by rank
   std::vector<uint32_t> ends_;               // by pair: how many have come
   std::vector<int64_t> posts_;               // by flag
+  std::vector<size_t> launched_;             // by rank: launches that it has passed
+  size_t launches_ = 0;                      // that have been done, for all ranks at once
 };
 
 /// If the schedule has one input, a slice a rank, one output of the same extents that is whole on every rank,

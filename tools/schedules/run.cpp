@@ -22,9 +22,9 @@ struct Report {
 class Rank {
  public:
   Rank(World& world, const Plan& plan, const ScheduleRequest& request, const Config& config,
-       const host::Concrete& made)
+       const host::Concrete& made, const BlockPlans& plans)
       : world_(world), made_(made), device_(make_device(config.backend, world)) {
-    ScheduleArguments arguments{.params = request.params, .mover = request.mover};
+    ScheduleArguments arguments{.params = request.params, .plans = plans, .mover = request.mover};
     for (const host::ConcreteTensor& tensor : made.tensors) {
       if (tensor.role == host::Role::temp) {
         memory_.push_back(nullptr);
@@ -82,10 +82,11 @@ class Rank {
 
 RunOutcome run_schedule(const Plan& plan, const ScheduleRequest& request, const Config& config) {
   const host::Concrete made = unroll(plan, request.ranks, request.params, request.mover);
+  const BlockPlans plans = launched_plans(plan, made, request.plans, request.allow);
   // Before the ranks are there, which as processes share what they do not change.
   std::vector<Reference> expected;
   for (unsigned turn = 0; turn < request.repeat; ++turn) {
-    expected.emplace_back(*plan.extension.host, made);
+    expected.emplace_back(*plan.extension.host, made, plans);
     expected.back().run(turn);
     if (const auto wrong = no_allgather(*plan.extension.host, expected.back()))
       throw Failure(Exit::plan_wrong, *wrong);
@@ -96,7 +97,7 @@ RunOutcome run_schedule(const Plan& plan, const ScheduleRequest& request, const 
   outcome.error =
       run_ranks({.ranks = request.ranks, .processes = request.processes}, config, [&](World& world) {
         const uint32_t self = uint32_t(world.rank());
-        Rank rank(world, plan, request, config, made);
+        Rank rank(world, plan, request, config, made, plans);
         for (unsigned turn = 0; turn < request.repeat; ++turn) {
           rank.fill(expected[turn]);
           times[size_t(self) * request.repeat + turn] = rank.run();

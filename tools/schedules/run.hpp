@@ -11,6 +11,7 @@ namespace chorale::tools {
 struct ScheduleRequest {
   uint32_t ranks = 0;
   host::Values params = {};
+  std::vector<std::string> plans = {}, allow = {};  ///< of what it launches: see launched_plans()
   host::Mover mover = host::Mover::ce_put;
   bool processes = false;
   unsigned repeat = 3;

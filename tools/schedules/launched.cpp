@@ -1,0 +1,76 @@
+#include "tools/schedules/launched.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "chorale/dsl/registry.hpp"
+#include "tools/command.hpp"
+#include "tools/programs.hpp"
+#include "tools/run_options.hpp"
+
+namespace chorale::tools {
+namespace {
+
+std::set<std::string> launched_names(const host::Concrete& made) {
+  std::set<std::string> names;
+  for (const auto& steps : made.steps)
+    for (const host::Step& step : steps)
+      if (step.kind == host::StepKind::launch) names.insert(step.name);
+  return names;
+}
+
+/// By name, what names its plan.
+std::map<std::string, std::string> by_name(const std::vector<std::string>& words) {
+  std::map<std::string, std::string> all;
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    if (equals == 0 || equals == word.npos || equals + 1 == word.size())
+      throw Failure(Exit::command_wrong, "--plan takes NAME=PLAN, not '" + word + "'");
+    if (!all.emplace(word.substr(0, equals), word.substr(equals + 1)).second)
+      throw Failure(Exit::command_wrong, "--plan gives '" + word.substr(0, equals) + "' twice");
+  }
+  return all;
+}
+
+bool is_shipped(const std::string& name) {
+  const std::vector<dsl::RegisteredProgram> programs = dsl::programs();
+  return std::any_of(programs.begin(), programs.end(),
+                     [&](const dsl::RegisteredProgram& one) { return one.name == name; });
+}
+
+}  // namespace
+
+BlockPlans launched_plans(const Plan& schedule, const host::Concrete& made,
+                          const std::vector<std::string>& given, const std::vector<std::string>& allow) {
+  const std::set<std::string> names = launched_names(made);
+  const std::map<std::string, std::string> said = by_name(given);
+  for (const auto& [name, what] : said) {
+    if (names.count(name)) continue;
+    const std::vector<std::string> all(names.begin(), names.end());
+    throw Failure(Exit::command_wrong,
+                  all.empty() ? fmt::format("schedule '{}' launches no plans, but --plan gives '{}'",
+                                            schedule.name, name)
+                              : unknown("launched plan", name, all),
+                  all.empty() ? "" : fmt::format("schedule '{}' launches {}", schedule.name, join(all)));
+  }
+  BlockPlans plans;
+  for (const std::string& name : names) {
+    const auto found = said.find(name);
+    if (found == said.end() && !is_shipped(name))
+      throw Failure(Exit::command_wrong,
+                    fmt::format("the schedule launches '{}', which is no shipped plan", name),
+                    fmt::format("give it: --plan {}=FILE", name));
+    const std::string& what = found == said.end() ? name : found->second;
+    Plan plan = plan_for({.what = what, .name = {}, .set = {}}, made.ranks, allow);
+    if (plan.extension.host && plan.gpus.empty())
+      throw Failure(Exit::command_wrong,
+                    fmt::format("--plan {}={}: '{}' is a host schedule, and has no thread blocks", name, what,
+                                plan.name));
+    plans.emplace(name, std::move(plan));
+  }
+  return plans;
+}
+
+}  // namespace chorale::tools

@@ -1,0 +1,23 @@
+/// \file
+/// The plans of thread blocks that a host schedule launches, from the command line or of those that are
+/// shipped.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "chorale/host/concrete.hpp"
+#include "chorale/plan.hpp"
+
+namespace chorale::tools {
+
+using BlockPlans = std::map<std::string, Plan, std::less<>>;
+
+/// One for each name that the schedule launches: what `given` says ("NAME=PLAN"), else the shipped plan of
+/// that name for as many ranks. \param allow  as that of plan_for() \throws Failure for names that are not
+/// launched, and launches that have no plan
+BlockPlans launched_plans(const Plan& schedule, const host::Concrete& made,
+                          const std::vector<std::string>& given, const std::vector<std::string>& allow = {});
+
+}  // namespace chorale::tools
