@@ -8,6 +8,7 @@
 
 #include "bench/overlap/schedules.hpp"
 #include "chorale/device/numeric.hpp"
+#include "chorale/dsl/registry.hpp"
 #include "chorale/schedule.hpp"
 #include "executor/host/backend.hpp"
 #include "executor/host/cuda/kernels.hpp"
@@ -91,6 +92,39 @@ class Array {
   void* data_ = nullptr;
 };
 
+/// Runs of a schedule on a stream of their own, one by one or as replays of a graph.
+class Enqueued {
+ public:
+  Enqueued(ScheduleRun& schedule, bool replayed) : schedule_(schedule) {
+    cuda::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+    if (!replayed) return;
+    cudaGraph_t graph = nullptr;
+    cuda::check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "the begin of a capture");
+    schedule.run(stream_);
+    cuda::check(cudaStreamEndCapture(stream_, &graph), "the end of a capture");
+    cuda::check(cudaGraphInstantiate(&replay_, graph, 0), "a graph");
+    cudaGraphDestroy(graph);
+  }
+  Enqueued(const Enqueued&) = delete;
+  ~Enqueued() {
+    if (replay_) cudaGraphExecDestroy(replay_);
+    cudaStreamDestroy(stream_);
+  }
+  cudaStream_t stream() const { return stream_; }
+  void run() const {
+    if (replay_) {
+      cudaGraphLaunch(replay_, stream_);
+    } else {
+      schedule_.run(stream_);
+    }
+  }
+
+ private:
+  ScheduleRun& schedule_;
+  cudaStream_t stream_ = nullptr;
+  cudaGraphExec_t replay_ = nullptr;
+};
+
 /// Runs with new data, and nothing between them that the host waits for.
 std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, bool replayed) {
   const uint64_t all = n * uint64_t(world.ranks());
@@ -100,29 +134,14 @@ std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, b
       .buffers = {{"t0", in.data()}, {"t1", out.data()}}, .params = {{"n", int64_t(n)}}, .mover = mover};
   arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
   ScheduleRun schedule(world, allgather_p2p(form), arguments, on_cuda());
-  cudaStream_t stream = nullptr;
-  cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
-  cudaGraphExec_t replay = nullptr;
-  if (replayed) {
-    cudaGraph_t graph = nullptr;
-    cuda::check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "the begin of a capture");
-    schedule.run(stream);
-    cuda::check(cudaStreamEndCapture(stream, &graph), "the end of a capture");
-    cuda::check(cudaGraphInstantiate(&replay, graph, 0), "a graph");
-    cudaGraphDestroy(graph);
-  }
+  const Enqueued enqueued(schedule, replayed);
+  const cudaStream_t stream = enqueued.stream();
   for (int run = 0; run < runs; ++run) {
     cudaMemcpyAsync(in.data(), fed.data() + uint64_t(run) * n, in.bytes(), cudaMemcpyDefault, stream);
-    if (replay) {
-      cudaGraphLaunch(replay, stream);
-    } else {
-      schedule.run(stream);
-    }
+    enqueued.run();
     cudaMemcpyAsync(kept.data() + uint64_t(run) * all, out.data(), out.bytes(), cudaMemcpyDefault, stream);
   }
   schedule.synchronize(stream);
-  if (replay) cudaGraphExecDestroy(replay);
-  cudaStreamDestroy(stream);
   world.barrier();  // peers read what is ours
   for (uint64_t at = 0; at < all * runs; ++at) {
     const int32_t expected = value_at(int(at / all), int(at % all / n), at % n);
@@ -158,6 +177,50 @@ std::string ag_matmul(World& world, const Form& form, Mover mover) {
       for (uint64_t i = 0; i < k; ++i) expected += a_at(run, at / n, i) * b_at(i, at % n);
       if (c[at] != float(expected))
         return fmt::format("{}: run {}, element {} is {}, not {}", form.text(), run, at, c[at], expected);
+    }
+    world.barrier();
+  }
+  return "good";
+}
+
+/// Plans of thread blocks on two lanes, beside a matrix product.
+std::string launches(World& world, bool replayed) {
+  const uint64_t ranks = uint64_t(world.ranks()), rank = uint64_t(world.rank()), m = 6, k = 8, n = 5;
+  const auto block_plan = [ranks](const char* name) {
+    return dsl::build(name, {{"ranks", std::to_string(ranks)}}).compile().plan;
+  };
+  const auto a_at = [](int run, uint64_t row, uint64_t at) {
+    return int((row * 3 + at * 2 + uint64_t(run)) % 5) - 2;
+  };
+  const auto b_at = [](uint64_t at, uint64_t column) { return int((at + column * 7) % 3) - 1; };
+  Array<float> a(m * k), b(k * n), g(ranks * m * k), c(m * n), d(m * n);
+  for (uint64_t at = 0; at < k * n; ++at) b.data()[at] = float(b_at(at / n, at % n));
+  ScheduleRun schedule(
+      world, allgather_beside_matmul(),
+      {.buffers = {{"A", a.data()}, {"B", b.data()}, {"G", g.data()}, {"C", c.data()}, {"D", d.data()}},
+       .params = {{"m", int64_t(m)}, {"k", int64_t(k)}, {"n", int64_t(n)}},
+       .plans = {{"gather", block_plan("allgather_direct")}, {"reduce", block_plan("allreduce_one_shot")}}},
+      on_cuda());
+  const Enqueued enqueued(schedule, replayed);
+  for (int run = 0; run < runs; ++run) {
+    for (uint64_t at = 0; at < m * k; ++at) a.data()[at] = float(a_at(run, rank * m + at / k, at % k));
+    enqueued.run();
+    schedule.synchronize(enqueued.stream());
+    world.barrier();  // a peer's next run writes into our G
+    for (uint64_t at = 0; at < ranks * m * k; ++at)
+      if (g.data()[at] != float(a_at(run, at / k, at % k)))
+        return fmt::format("run {}: element {} of G is {}", run, at, g.data()[at]);
+    for (uint64_t at = 0; at < m * n; ++at) {
+      std::vector<int> products;
+      int sum = 0;
+      for (uint64_t of = 0; of < ranks; ++of) {
+        int& dot = products.emplace_back(0);
+        for (uint64_t i = 0; i < k; ++i) dot += a_at(run, of * m + at / n, i) * b_at(i, at % n);
+        sum += dot;
+      }
+      if (c.data()[at] != float(products[rank]) || d.data()[at] != float(sum))
+        return fmt::format("run {}: element {} is {} in C and {} in D, not {} and {}", run, at, c.data()[at],
+                           d.data()[at], products[rank], sum);
     }
     world.barrier();
   }
@@ -247,6 +310,16 @@ TEST_P(FakeSchedules, EveryFormOverStreams) {
 TEST_P(FakeSchedules, EveryFormOfTheBenchmark) {
   CHORALE_NEEDS_GPUS(GetParam());
   expect_good(on_processes(GetParam(), overlapped));
+}
+
+TEST_P(FakeSchedules, LaunchesBesideAMatmul) {
+  CHORALE_NEEDS_GPUS(GetParam());
+  const RankBody body = [](World& world) {
+    const std::string said = launches(world, false);
+    return said == "good" ? launches(world, true) : said;
+  };
+  expect_good(on_processes(GetParam(), body));
+  expect_good(on_threads(GetParam(), body));
 }
 
 TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheWait) {

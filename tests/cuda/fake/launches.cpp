@@ -1,0 +1,79 @@
+// Thread blocks on streams: the CPU's, when the stream comes to them.
+
+#include <mutex>
+
+#include "executor/backend.hpp"
+#include "streams.hpp"
+
+namespace chorale {
+namespace {
+
+/// What has gone wrong on streams.
+class Failures {
+ public:
+  void keep(std::exception_ptr one) {
+    const std::lock_guard lock(mutex_);
+    if (!first_) first_ = one;
+  }
+  void raise() {
+    const std::lock_guard lock(mutex_);
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr first_;
+};
+
+class OnStreams final : public Binding {
+ public:
+  OnStreams(std::unique_ptr<Binding> cpu, std::shared_ptr<Failures> failures)
+      : Binding(cpu->call()), cpu_(std::move(cpu)), failures_(std::move(failures)) {}
+
+  bool serves(const Arguments& arguments) override { return cpu_->serves(arguments); }
+  void prepare(const Arguments& arguments) override { cpu_->prepare(arguments); }
+  /// The plan and this live as long as what is enqueued: see Executor.
+  void run(const Plan& plan, const Arguments& arguments, void* stream) override {
+    test::fake::enqueue(static_cast<cudaStream_t>(stream), [this, &plan, arguments] {
+      try {
+        cpu_->run(plan, arguments, nullptr);
+      } catch (...) {
+        failures_->keep(std::current_exception());
+      }
+    });
+  }
+
+ private:
+  const std::unique_ptr<Binding> cpu_;
+  const std::shared_ptr<Failures> failures_;
+};
+
+class StreamsBackend final : public Backend {
+ public:
+  explicit StreamsBackend(World& world) : cpu_(make_cpu_backend(world)) {}
+
+  std::unique_ptr<Binding> bind(const Plan& plan, const Call& call, const Arguments& arguments) override {
+    return std::make_unique<OnStreams>(cpu_->bind(plan, call, arguments), failures_);
+  }
+  void* allocate(uint64_t bytes) override { return cpu_->allocate(bytes); }
+  void check() override {
+    failures_->raise();
+    cpu_->check();
+  }
+  void synchronize(void* stream) override {
+    cudaStreamSynchronize(static_cast<cudaStream_t>(stream));
+    check();
+  }
+
+ private:
+  const std::unique_ptr<Backend> cpu_;
+  const std::shared_ptr<Failures> failures_ = std::make_shared<Failures>();
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(World& world, const Config&) {
+  return std::make_unique<StreamsBackend>(world);
+}
+
+}  // namespace chorale
