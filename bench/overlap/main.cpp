@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "bench/overlap/torch_fused.hpp"
 #include "bench/overlap/workloads.hpp"
 #include "tools/bench/machine.hpp"
 #include "tools/command.hpp"
@@ -19,8 +20,9 @@ namespace {
 
 struct Options {
   int ranks = 2;
-  std::string only, form, json;
+  std::string only, form, json, torch, torch_script = CHORALE_TORCH_FUSED;
   std::vector<size_t> shapes;
+  std::vector<TorchTime> torch_times;
   Timing timing;
   bool eager = false;
   tools::Facts machine;
@@ -34,6 +36,8 @@ struct Kind {
   double least_of_ideal;  ///< of the first `held` shapes
   double least_speedup;
   size_t held;
+  TorchOperation torch;
+  double least_beside_torch;  ///< of all shapes, where PyTorch is timed
 };
 
 const std::vector<Kind>& kinds() {
@@ -46,29 +50,64 @@ const std::vector<Kind>& kinds() {
                                           {4096, 8192, 3584}},
                                          0.90,
                                          0,
-                                         3},
+                                         3,
+                                         TorchOperation::gather,
+                                         0.95},
                                         {"product and reduce-scatter",
                                          matmul_then_reduce_scatter,
                                          {{8192, 28672, 8192}, {32768, 28672, 8192}},
                                          0,
                                          1.25,
-                                         2}};
+                                         2,
+                                         TorchOperation::scatter,
+                                         0}};
   return all;
+}
+
+/// Calls f(kind, which of its shapes) for what is wanted.
+template <class F>
+void each_wanted(const Options& options, const F& f) {
+  for (const Kind& kind : kinds()) {
+    if (std::string(kind.name).find(options.only) == std::string::npos) continue;
+    for (size_t which = 0; which < kind.shapes.size(); ++which) {
+      const auto& shapes = options.shapes;
+      if (shapes.empty() || std::find(shapes.begin(), shapes.end(), which) != shapes.end()) f(kind, which);
+    }
+  }
+}
+
+/// Before ranks have the GPUs.
+std::vector<TorchTime> time_torch(const Options& options) {
+  if (options.torch.empty()) return {};
+  std::vector<TorchTime> wanted;
+  each_wanted(options, [&](const Kind& kind, size_t which) {
+    wanted.push_back({kind.torch, kind.shapes[which], 0});
+  });
+  return time_torch(options.torch, options.torch_script, options.ranks, wanted);
+}
+
+std::optional<double> torch_ms(const Options& options, const Kind& kind, Shape shape) {
+  for (const TorchTime& one : options.torch_times)
+    if (one.operation == kind.torch && one.shape == shape) return one.ms;
+  return {};
 }
 
 void print(const Kind& kind, Shape shape, const Judgement& all, int ranks) {
   fmt::print(
-      "\n{}, {}, bf16, {} GPUs\n\n| | ms | of ideal | of bound | beside serial |\n| --- | --- | --- | --- | "
-      "--- |\n",
-      kind.name, shape.text(), ranks);
+      "\n{}, {}, bf16, {} GPUs\n\n| | ms | of ideal | of bound | beside serial |{}\n| --- | --- | --- | --- "
+      "| "
+      "--- |{}\n",
+      kind.name, shape.text(), ranks, all.torch ? " beside PyTorch |" : "", all.torch ? " --- |" : "");
   const auto row = [&](const std::string& name, std::optional<double> ms) {
     if (!ms || *ms <= 0) return;
-    fmt::print("| {} | {:.3f} | {:.2f} | {:.2f} | {} |\n", name, *ms, all.ideal() / *ms,
-               all.bound(ranks) / *ms, all.serial ? fmt::format("{:.2f}", *all.serial / *ms) : "-");
+    fmt::print("| {} | {:.3f} | {:.2f} | {:.2f} | {} |{}\n", name, *ms, all.ideal() / *ms,
+               all.bound(ranks) / *ms, all.serial ? fmt::format("{:.2f}", *all.serial / *ms) : "-",
+               all.torch ? fmt::format(" {:.2f} |", *all.torch / *ms) : "");
   };
   row("product alone", all.product);
   row("NCCL alone", all.collective);
   row("NCCL and cuBLAS, one after the other", all.serial);
+  row("PyTorch's fused symmetric-memory operation", all.torch);
   row("ideal: the larger of the two alone", all.ideal());
   row("transfers alone, by copy engines", all.transfers);
   row("products of the slices alone", all.slices);
@@ -85,6 +124,7 @@ nlohmann::ordered_json json_of(const Kind& kind, Shape shape, const Judgement& a
                {"sum", all.sum},         {"ideal", all.ideal()},       {"bound", all.bound(ranks)}};
   if (all.collective) one["ms"]["nccl"] = *all.collective;
   if (all.serial) one["ms"]["serial"] = *all.serial;
+  if (all.torch) one["ms"]["torch_fused"] = *all.torch;
   one["forms"] = nlohmann::ordered_json::array();
   for (const FormTime& form : all.forms) {
     nlohmann::ordered_json row = {{"name", form.name},
@@ -92,12 +132,15 @@ nlohmann::ordered_json json_of(const Kind& kind, Shape shape, const Judgement& a
                                   {"of_ideal", all.ideal() / form.ms},
                                   {"of_bound", all.bound(ranks) / form.ms}};
     if (all.serial) row["beside_serial"] = *all.serial / form.ms;
+    if (all.torch) row["beside_torch"] = *all.torch / form.ms;
     one["forms"].push_back(std::move(row));
   }
   return one;
 }
 
 bool met(const Kind& kind, size_t which, const Judgement& all) {
+  if (all.torch && (all.forms.empty() || *all.torch / all.forms[0].ms < kind.least_beside_torch))
+    return false;
   if (which >= kind.held) return true;
   if (all.forms.empty() || !all.serial) return false;
   const double best = all.forms[0].ms;
@@ -123,25 +166,21 @@ int run_rank(const Options& options, int rank, const std::string& address) {
                  options.timing.rounds, peer);
     }
     bool all_met = true;
-    for (const Kind& kind : kinds()) {
-      if (std::string(kind.name).find(options.only) == std::string::npos) continue;
-      for (size_t which = 0; which < kind.shapes.size(); ++which) {
-        const auto& shapes = options.shapes;
-        if (!shapes.empty() && std::find(shapes.begin(), shapes.end(), which) == shapes.end()) continue;
-        const Shape shape = kind.shapes[which];
-        const auto workload = kind.make(world, nccl.get(), shape, options.form);
-        Bench(world, options.timing).run(*workload);
-        const Judgement judgement = workload->judgement();
-        all_met &= met(kind, which, judgement);
-        // What peers have mapped is freed when nobody maps it any more.
-        workload->candidates().clear();
-        world.barrier();
-        if (rank != 0) continue;
-        print(kind, shape, judgement, options.ranks);
-        report["results"].push_back(json_of(kind, shape, judgement, options.ranks));
-        if (!options.json.empty()) std::ofstream(options.json) << report.dump(2) << '\n';
-      }
-    }
+    each_wanted(options, [&](const Kind& kind, size_t which) {
+      const Shape shape = kind.shapes[which];
+      const auto workload = kind.make(world, nccl.get(), shape, options.form);
+      Bench(world, options.timing).run(*workload);
+      Judgement judgement = workload->judgement();
+      judgement.torch = torch_ms(options, kind, shape);
+      all_met &= met(kind, which, judgement);
+      // What peers have mapped is freed when nobody maps it any more.
+      workload->candidates().clear();
+      world.barrier();
+      if (rank != 0) return;
+      print(kind, shape, judgement, options.ranks);
+      report["results"].push_back(json_of(kind, shape, judgement, options.ranks));
+      if (!options.json.empty()) std::ofstream(options.json) << report.dump(2) << '\n';
+    });
     world.barrier();
     return all_met ? 0 : 1;
   } catch (const std::exception& error) {
@@ -166,6 +205,9 @@ int main(int argc, char** argv) {
   app.add_option("--calls", options.timing.calls, "in a round; default 10")->check(CLI::Range(1, 1000));
   app.add_option("--rounds", options.timing.rounds, "default 5")->check(CLI::Range(1, 1000));
   app.add_flag("--eager", options.eager, "enqueue calls one by one, not as a CUDA graph");
+  app.add_option("--torch", options.torch,
+                 "a Python with PyTorch, whose fused operations are timed beside ours: python3");
+  app.add_option("--torch-script", options.torch_script, "torch_fused.py, if it is not where it was built");
   app.add_option("--json", options.json, "write the results there, too");
   CLI11_PARSE(app, argc, argv);
   options.timing.graphs = !options.eager;
@@ -179,6 +221,12 @@ int main(int argc, char** argv) {
   } catch (const tools::Failure& failure) {
     fmt::print(stderr, "{}\n", failure.what());
     return 3;
+  }
+  try {
+    options.torch_times = time_torch(options);
+  } catch (const bench::Wrong& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return bench::result_wrong;
   }
   return bench::run_in_processes(options.ranks, "bench_overlap", [&](int rank, const std::string& address) {
     return overlap::run_rank(options, rank, address);

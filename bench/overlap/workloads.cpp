@@ -203,10 +203,6 @@ class MatmulReduceScatter final : public Base {
 
 }  // namespace
 
-std::string Shape::text() const {
-  return std::to_string(m) + " x " + std::to_string(k) + " x " + std::to_string(n);
-}
-
 double Judgement::bound(int ranks) const {
   const double slice = slices / ranks;
   return std::max(transfers + slice, slices) + sum;

@@ -7,15 +7,10 @@
 #include <string>
 
 #include "bench/overlap/harness.hpp"
+#include "bench/overlap/shape.hpp"
 #include "tools/bench/nccl.hpp"
 
 namespace chorale::overlap {
-
-/// Of the whole product: C[M, N] = A[M, K] B[K, N]. N is that of one rank where the ranks share M.
-struct Shape {
-  uint64_t m = 0, k = 0, n = 0;
-  std::string text() const;
-};
 
 struct FormTime {
   std::string name;
@@ -30,6 +25,7 @@ struct Judgement {
   double transfers = 0;              ///< ours alone, by copy engines
   double slices = 0;                 ///< the products of the slices alone
   double sum = 0;                    ///< of what came from the ranks
+  std::optional<double> torch;       ///< PyTorch's fused operation
   std::vector<FormTime> forms;       ///< ours, the fastest first
 
   /// The larger of the two halves alone.
