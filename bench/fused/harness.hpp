@@ -34,6 +34,7 @@ class Workload {
   virtual void prepare(uint64_t bytes) = 0;
   virtual std::string shape() const = 0;
   virtual std::vector<Candidate> ours() = 0;
+  /// From here on, until prepare(), inputs and results are in memory of their own: NCCL is not given windows.
   virtual Candidate by_nccl(tools::Nccl& nccl) = 0;
 
   /// Enqueues new inputs, and results that are wrong.

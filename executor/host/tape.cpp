@@ -265,4 +265,17 @@ std::string describe(const host::Schedule& schedule, const Unrolled& unrolled, u
   return line.line ? text + fmt::format(" ({}:{})", line.file, line.line) : text;
 }
 
+void call_function(const Action& action, const World& world, void* stream) {
+  std::map<std::string, int64_t> attributes = action.step->attributes;
+  if (action.kind == StepKind::fill) attributes["value"] = action.step->value;
+  (*action.function)({.name = action.step->name,
+                      .writes = action.writes,
+                      .reads = action.reads,
+                      .attributes = attributes,
+                      .rank = world.rank(),
+                      .ranks = world.ranks(),
+                      .lane = action.lane,
+                      .stream = stream});
+}
+
 }  // namespace chorale::hostrun

@@ -68,6 +68,10 @@ struct Tape {
 Tape make_tape(const Unrolled&, uint32_t rank, const Memory&, const HostFunctions& functions,
                const std::vector<Copy>& before, const std::vector<Copy>& after);
 
+/// Calls the function of an action that is a call or a fill. Throws what the function throws.
+/// \param stream  CUDA: of the action's lane
+void call_function(const Action&, const World&, void* stream = nullptr);
+
 /// "rank 1, lane comm, i = 2: take of 'data of G[0:1]' from rank 0 (ag.cpp:12)".
 std::string describe(const host::Schedule&, const Unrolled&, uint32_t rank, const Action&);
 

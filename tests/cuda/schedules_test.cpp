@@ -7,7 +7,7 @@
 
 #include "chorale/dsl/registry.hpp"
 #include "chorale/schedule.hpp"
-#include "tests/cuda/ranks.hpp"
+#include "tests/cuda/schedule_work.hpp"
 
 namespace chorale::test {
 namespace {
@@ -16,12 +16,6 @@ using cuda::check;
 using host::Mover;
 
 constexpr int runs = 5;
-
-Config on_cuda() {
-  Config config = Config::load();
-  config.backend = std::string("cuda");
-  return config;
-}
 
 template <class T>
 class Array {
@@ -72,19 +66,6 @@ class Stream {
   cudaStream_t stream_ = nullptr;
   cudaGraphExec_t replay_ = nullptr;
 };
-
-std::vector<Form> forms() {
-  std::vector<Form> all;
-  for (const Order order : {Order::linear, Order::rotated, Order::ring}) {
-    all.push_back({order, Style::two, 1});
-    all.push_back({order, Style::pool, 4});
-  }
-  return all;
-}
-
-int32_t value_at(int run, int rank, uint64_t index) {
-  return int32_t((uint64_t(run) * 1000003 + uint64_t(rank) * 8191 + index) * 2654435761u);
-}
 
 /// Runs with new data, and nothing between them that the host waits for.
 std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, bool graph) {
@@ -227,10 +208,6 @@ std::string launches(World& world, bool graph) {
 class Schedules : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Gpus, Schedules, testing::Values(1, 2, 4, 8), testing::PrintToStringParamName());
 
-void expect_good(const std::vector<std::string>& said) {
-  for (size_t rank = 0; rank < said.size(); ++rank) EXPECT_EQ(said[rank], "good") << "rank " << rank;
-}
-
 TEST_P(Schedules, AllgatherP2p) {
   CHORALE_NEEDS_GPUS(GetParam());
   const RankBody body = [](World& world) {
@@ -277,34 +254,7 @@ TEST_P(Schedules, AgMatmulP2pAsLargeAsTheOriginal) {
 
 TEST(ScheduleFaults, APeerThatNeverRunsEndsTheWait) {
   CHORALE_NEEDS_GPUS(2);
-  const std::vector<std::string> said = on_processes(2, [](World& world) {
-    Config config = on_cuda();
-    config.timeout = std::chrono::nanoseconds(std::chrono::milliseconds(500));
-    ScheduleArguments arguments{.params = {{"n", 1000}}};
-    arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
-    ScheduleRun schedule(world, allgather_p2p({Order::rotated, Style::two, 1}), arguments, config);
-    if (world.rank() == 1) {
-      // It hears of it in a collective.
-      try {
-        world.barrier();
-      } catch (const RunError&) {
-        return std::string("good");
-      }
-      return std::string("rank 1 heard nothing");
-    }
-    try {
-      schedule.run();
-      schedule.synchronize();
-    } catch (const RunError& error) {
-      const std::string text = error.what();
-      const bool named = error.reason == RunError::Reason::timed_out &&
-                         text.find("rank 0, lane comm, i = 1: take of 'credit of t1") != std::string::npos &&
-                         text.find("from rank 1") != std::string::npos;
-      return named ? std::string("good") : text;
-    }
-    return std::string("nothing was thrown");
-  });
-  expect_good(said);
+  expect_good(on_processes(2, wait_for_who_never_runs));
 }
 
 }  // namespace

@@ -164,23 +164,14 @@ Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
       }
       return Stop::none;
     case StepKind::fill:
-    case StepKind::call: {
-      std::map<std::string, int64_t> attributes = action.step->attributes;
-      if (action.kind == StepKind::fill) attributes["value"] = action.step->value;
+    case StepKind::call:
       try {
-        (*action.function)({.name = action.step->name,
-                            .writes = action.writes,
-                            .reads = action.reads,
-                            .attributes = attributes,
-                            .rank = world_.rank(),
-                            .ranks = world_.ranks(),
-                            .lane = action.lane});
+        call_function(action, world_);
       } catch (const std::exception& error) {
         world_.abort(fmt::format("{}: {}", text(action), error.what()));
         return Stop::aborted;
       }
       return Stop::none;
-    }
     case StepKind::launch:
       return launch(action, host);
     case StepKind::after:

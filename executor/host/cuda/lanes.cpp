@@ -186,17 +186,8 @@ void CudaLanes::take(uint32_t index, cudaStream_t stream) {
 }
 
 void CudaLanes::call(const Action& action, cudaStream_t stream) {
-  std::map<std::string, int64_t> attributes = action.step->attributes;
-  if (action.kind == StepKind::fill) attributes["value"] = action.step->value;
   try {
-    (*action.function)({.name = action.step->name,
-                        .writes = action.writes,
-                        .reads = action.reads,
-                        .attributes = attributes,
-                        .rank = world_.rank(),
-                        .ranks = world_.ranks(),
-                        .lane = action.lane,
-                        .stream = stream});
+    call_function(action, world_, stream);
   } catch (const std::exception& error) {
     throw RunError(RunError::Reason::aborted,
                    fmt::format("{}: {}", describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action),

@@ -13,7 +13,7 @@
 #include "executor/host/backend.hpp"
 #include "executor/host/cuda/kernels.hpp"
 #include "streams.hpp"
-#include "tests/cuda/ranks.hpp"
+#include "tests/cuda/schedule_work.hpp"
 
 namespace chorale::hostrun {
 
@@ -57,25 +57,6 @@ namespace {
 using host::Mover;
 
 constexpr int runs = 5;
-
-Config on_cuda() {
-  Config config = Config::load();
-  config.backend = std::string("cuda");
-  return config;
-}
-
-std::vector<Form> forms() {
-  std::vector<Form> all;
-  for (const Order order : {Order::linear, Order::rotated, Order::ring}) {
-    all.push_back({order, Style::two, 1});
-    all.push_back({order, Style::pool, 4});
-  }
-  return all;
-}
-
-int32_t value_at(int run, int rank, uint64_t index) {
-  return int32_t((uint64_t(run) * 1000003 + uint64_t(rank) * 8191 + index) * 2654435761u);
-}
 
 /// Memory as cudaMalloc() gives it, which the host reaches here.
 template <class T>
@@ -281,10 +262,6 @@ std::string overlapped(World& world) {
   return "good";
 }
 
-void expect_good(const std::vector<std::string>& said) {
-  for (size_t rank = 0; rank < said.size(); ++rank) EXPECT_EQ(said[rank], "good") << "rank " << rank;
-}
-
 class FakeSchedules : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, FakeSchedules, testing::Values(1, 2, 4), testing::PrintToStringParamName());
 
@@ -323,33 +300,7 @@ TEST_P(FakeSchedules, LaunchesBesideAMatmul) {
 }
 
 TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheWait) {
-  expect_good(on_processes(2, [](World& world) {
-    Config config = on_cuda();
-    config.timeout = std::chrono::nanoseconds(std::chrono::milliseconds(300));
-    ScheduleArguments arguments{.params = {{"n", 1000}}};
-    arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
-    ScheduleRun schedule(world, allgather_p2p({Order::rotated, Style::two, 1}), arguments, config);
-    if (world.rank() == 1) {
-      // It hears of it in a collective.
-      try {
-        world.barrier();
-      } catch (const RunError&) {
-        return std::string("good");
-      }
-      return std::string("rank 1 heard nothing");
-    }
-    try {
-      schedule.run();
-      schedule.synchronize();
-    } catch (const RunError& error) {
-      const std::string text = error.what();
-      const bool named = error.reason == RunError::Reason::timed_out &&
-                         text.find("rank 0, lane comm, i = 1: take of 'credit of t1") != std::string::npos &&
-                         text.find("from rank 1") != std::string::npos;
-      return named ? std::string("good") : text;
-    }
-    return std::string("nothing was thrown");
-  }));
+  expect_good(on_processes(2, wait_for_who_never_runs));
 }
 
 }  // namespace

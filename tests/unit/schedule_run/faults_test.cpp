@@ -7,6 +7,7 @@
 
 #include "chorale/schedule.hpp"
 #include "tests/unit/schedule_run/schedules.hpp"
+#include "tests/unit/schedule_run/thrown.hpp"
 #include "tests/unit/world/processes.hpp"
 
 namespace chorale::test {
@@ -19,19 +20,6 @@ ScheduleArguments arguments(int64_t n) {
   ScheduleArguments arguments{.params = {{"n", n}}};
   arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
   return arguments;
-}
-
-/// "timed_out: rank 1 ...", or "nothing".
-template <class F>
-std::string thrown(const F& f) {
-  try {
-    f();
-  } catch (const RunError& error) {
-    return std::string(name(error.reason)) + ": " + error.what();
-  } catch (const UsageError& error) {
-    return std::string("usage: ") + error.what();
-  }
-  return "nothing";
 }
 
 void expect_parts(const std::string& text, std::initializer_list<const char*> parts) {

@@ -8,6 +8,7 @@
 #include "chorale/dsl/registry.hpp"
 #include "chorale/schedule.hpp"
 #include "tests/unit/schedule_run/schedules.hpp"
+#include "tests/unit/schedule_run/thrown.hpp"
 #include "tests/unit/world/processes.hpp"
 
 namespace chorale::test {
@@ -132,19 +133,6 @@ TEST_P(Launches, RanksAsProcesses) {
     return said == "good" ? gathers(world) : said;
   });
   for (int rank = 0; rank < ranks; ++rank) EXPECT_EQ(all.said(rank), "good");
-}
-
-/// "timed_out: rank 1 ...", or "nothing".
-template <class F>
-std::string thrown(const F& f) {
-  try {
-    f();
-  } catch (const RunError& error) {
-    return std::string(name(error.reason)) + ": " + error.what();
-  } catch (const UsageError& error) {
-    return std::string("usage: ") + error.what();
-  }
-  return "nothing";
 }
 
 std::string refused(const Plan& schedule, const ScheduleArguments& arguments) {

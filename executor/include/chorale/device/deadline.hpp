@@ -39,8 +39,9 @@ CHORALE_FN uint64_t now_ns() {
 /// was us.
 CHORALE_FN bool raise_stop(AbortWord* word, Stop reason, uint32_t rank) {
 #if defined(__CUDACC__)
-  // The word is the host's, and no read-modify-write of a GPU is atomic there as a rule. One store has both:
-  // of several raisers at a time the last is believed, never half of each.
+  // The word is the host's, and no read-modify-write of a GPU is atomic there as a rule. One store has both
+  // reason and rank. Of GPUs that raise at the same moment the last is believed, and who reads between their
+  // stores may blame one's rank for the other's reason.
   static_assert(offsetof(AbortWord, stop) == 0 && offsetof(AbortWord, rank) == 4);
   if (load_acquire(&word->stop) != 0 || load_relaxed(&word->claimed) != 0) return false;
   store_release(reinterpret_cast<uint64_t*>(word), uint64_t(rank) << 32 | uint32_t(reason));
