@@ -49,6 +49,9 @@ struct Form {
   uint32_t parts = 1;      ///< groups of warps that a block is cut into
   uint64_t slot = 0;       ///< bytes of a slot of the ring
   bool bulk = false;       ///< by bulk copies; parts is 1
+  RingAt ring_at = RingAt::receiver;
+
+  const char* name() const { return bulk ? "bulk" : ring_at == RingAt::sender ? "pulled" : "tiles"; }
 };
 
 constexpr uint64_t most_as_packets = 64 << 10;  ///< of a message
@@ -109,8 +112,7 @@ struct AsPackets {
 
 /// Straight to where the peer wants it, in its window: no ring, and nothing is copied there. The sender waits
 /// until the receiver's block is there.
-struct ThroughWindow {
-  static constexpr uint32_t most_blocks = 128;
+struct IntoWindow {
   WindowView window;
   Leg message;
   bool sends, receives;
@@ -129,13 +131,35 @@ struct ThroughWindow {
   }
 };
 
+/// Straight from where the sender has it, in its window. The sender's block waits until that has been read.
+struct OutOfWindow {
+  WindowView window;
+  Leg message;
+  bool sends, receives;
+  CHORALE_FN Stop operator()(const Group& group, const Deadline& deadline) const {
+    const int32_t peer = 1 - window.self;
+    const uint32_t ready = 2 * group.id, read = ready + 1;
+    if (sends) arrive_at(group, window, peer, ready);
+    if (receives) {
+      const Stop stop = wait_all(group, window, ready, deadline);
+      if (stop != Stop::none) return stop;
+      const Leg share = share_of(message, group.id, group.count);
+      get(group, window, peer, share.begin, static_cast<char*>(share.out) + share.begin, share.bytes);
+      arrive_at(group, window, peer, read);
+    }
+    return sends ? wait_all(group, window, read, deadline) : Stop::none;
+  }
+};
+
+constexpr uint32_t most_blocks_of_windows = 128;
+
 class Bench {
  public:
   Bench(World& world, uint64_t largest)
       : world_(world),
         imports_(world),
         receives_(world.rank() == 1),
-        window_(OneSidedWindow::create(world, largest, 0, 2 * ThroughWindow::most_blocks, Space::device)) {
+        window_(OneSidedWindow::create(world, largest, 0, 2 * most_blocks_of_windows, Space::device)) {
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
     check(cudaEventCreate(&begin_));
     check(cudaEventCreate(&end_));
@@ -146,12 +170,21 @@ class Bench {
     nccl_ = tools::Nccl::join(world, why_no_nccl_);
   }
 
+  /// Where a message lies and arrives.
+  struct Ends {
+    uint32_t *message, *result;
+  };
+  template <class Call>
+  double time(Way way, uint64_t bytes, const Call& call) {
+    return time(way, bytes, call, {in_, out_});
+  }
+
   /// Microseconds of one call on the slower rank; the result is checked first.
   template <class Call>
-  double time(Way way, uint64_t bytes, const Call& call, uint32_t* result = nullptr) {
+  double time(Way way, uint64_t bytes, const Call& call, const Ends& ends) {
     const uint64_t n = bytes / 4;
-    if (!result) result = out_;
-    fill<<<64, 256, 0, stream_>>>(in_, n, uint32_t(world_.rank()) + 1);
+    uint32_t* const result = ends.result;
+    fill<<<64, 256, 0, stream_>>>(ends.message, n, uint32_t(world_.rank()) + 1);
     check(cudaMemsetAsync(result, 0xee, bytes, stream_));
     check(cudaStreamSynchronize(stream_));
     world_.barrier();
@@ -225,24 +258,41 @@ class Bench {
     return time(way, bytes, [&] { launch(transport, kernel, {blocks, 512}, Lane{stream_}); });
   }
 
-  double through_window(Way way, uint64_t bytes, Transport& transport, uint32_t blocks) {
-    Leg leg;
-    leg.in = in_;
-    leg.bytes = bytes;
-    leg.elem = 4;
-    const ThroughWindow kernel{window_.view(), leg, way == Way::both || !receives_,
-                               way == Way::both || receives_};
-    return time(
-        way, bytes,
-        [&] {
-          launch(transport, kernel, {blocks, 512}, Lane{stream_});
-        },
-        reinterpret_cast<uint32_t*>(window_.local()));
+  double into_window(Way way, uint64_t bytes, Transport& transport, uint32_t blocks) {
+    const IntoWindow kernel{window_.view(), through(bytes, in_, nullptr), way == Way::both || !receives_,
+                            way == Way::both || receives_};
+    return time(way, bytes,
+                [&] {
+                  launch(transport, kernel, {blocks, 512}, Lane{stream_});
+                },
+                {in_, words_of(window_)});
+  }
+
+  double out_of_window(Way way, uint64_t bytes, Transport& transport, uint32_t blocks) {
+    const OutOfWindow kernel{window_.view(), through(bytes, nullptr, out_), way == Way::both || !receives_,
+                             way == Way::both || receives_};
+    return time(way, bytes,
+                [&] {
+                  launch(transport, kernel, {blocks, 512}, Lane{stream_});
+                },
+                {words_of(window_), out_});
   }
 
   const std::string& why_no_nccl() const { return why_no_nccl_; }
 
  private:
+  static uint32_t* words_of(const OneSidedWindow& window) {
+    return reinterpret_cast<uint32_t*>(window.local());
+  }
+  static Leg through(uint64_t bytes, const void* in, void* out) {
+    Leg leg;
+    leg.in = in;
+    leg.out = out;
+    leg.bytes = bytes;
+    leg.elem = 4;
+    return leg;
+  }
+
   template <class Produce>
   double tiles_by(Way way, const Leg& leg, Transport& transport, uint32_t blocks, const Form& form) {
     const EndpointTable table = transport.table();
@@ -291,9 +341,10 @@ std::vector<Form> forms_of(const Options& options, uint64_t bytes) {
   for (const uint64_t slot : tools::parse_sizes(slots)) {
     for (const uint64_t threads : tools::parse_sizes(options.threads)) {
       for (const uint64_t parts : tools::parse_sizes(options.parts)) {
-        forms.push_back({uint32_t(threads), uint32_t(parts), slot, false});
+        for (const RingAt at : {RingAt::receiver, RingAt::sender})
+          forms.push_back({uint32_t(threads), uint32_t(parts), slot, false, at});
       }
-      if (options.bulk) forms.push_back({uint32_t(threads), 1, slot, true});
+      if (options.bulk) forms.push_back({uint32_t(threads), 1, slot, true, RingAt::receiver});
     }
   }
   return forms;
@@ -320,18 +371,20 @@ bool time_size(World& world, Bench& bench, const Options& options, Way way, uint
       rings.depth = 4;
       rings.per_peer_bytes = form.slot * rings.depth * rings.max_channels;
       rings.space = Space::device;
+      rings.ring_at = form.ring_at;
       const auto transport = direct_rendezvous(world, rings);
       try {
         const double us = bench.tiles(way, bytes, *transport, uint32_t(blocks), form);
-        note(form.bulk ? "bulk" : "tiles", uint32_t(blocks), form, us);
+        note(form.name(), uint32_t(blocks), form, us);
       } catch (const UsageError& error) {  // on both ranks, before anything runs
         if (world.rank() == 0) std::printf("# %u threads: %s\n", form.threads, error.what());
       }
     }
-    if (bytes > most_as_packets && blocks <= ThroughWindow::most_blocks) {
+    if (bytes > most_as_packets && blocks <= most_blocks_of_windows) {
       const auto transport = direct_rendezvous(
           world, {.per_peer_bytes = 64, .max_channels = 1, .depth = 2, .space = Space::device});
-      note("window", uint32_t(blocks), {}, bench.through_window(way, bytes, *transport, uint32_t(blocks)));
+      note("put", uint32_t(blocks), {}, bench.into_window(way, bytes, *transport, uint32_t(blocks)));
+      note("get", uint32_t(blocks), {}, bench.out_of_window(way, bytes, *transport, uint32_t(blocks)));
     }
     if (bytes > most_as_packets || (way == Way::both && blocks < 2)) continue;
     RendezvousOptions packets;

@@ -56,15 +56,19 @@ CHORALE_FN Stop each_turn(const Group& group, uint64_t bytes, const Part& part) 
   return Stop::none;
 }
 
-template <bool Lines, class Source, class To>
+template <bool Lines, uint32_t N, class Source, class To>
 CHORALE_FN Stop copy_whole(const Group& group, uint64_t bytes, const Source& source, const To& sinks) {
-  constexpr uint32_t N = Lines ? 4 : Source::at_once;
   return each_turn<N, Lines>(group, bytes, [&](const Turn& turn) {
     Unit held[N];
     const Stop stop = source.template read<true, N>(group, turn, held);
     if (stop == Stop::none) sinks.template write<N>(turn, held);
     return stop;
   });
+}
+
+template <bool Lines, class Source, class To>
+CHORALE_FN Stop copy_whole(const Group& group, uint64_t bytes, const Source& source, const To& sinks) {
+  return copy_whole < Lines, Lines ? 4 : Source::at_once > (group, bytes, source, sinks);
 }
 
 /// first + others[0] + .. + others[n-1], N units of a thread at a time.
@@ -132,10 +136,12 @@ CHORALE_FN Stop reduce_packets_whole(const Group& group, const TapeStep& step, M
   });
 }
 
-/// Fitted: in several ways, as many packets at a time as there are with 2, 4 and 8 ranks, so that no condition
-/// stands between the loads; of few, in long messages, more units at a time. A kernel needs registers for it.
+/// Fitted: in several ways, as many packets at a time as there are with 2, 4 and 8 ranks, so that no
+/// condition stands between the loads; of few, in long messages, more units at a time. A kernel needs
+/// registers for it.
 template <ReduceOp Op, class T, class P, bool Fitted, class MemAt, class PacketsAt>
-CHORALE_FN Stop reduce_packets_step(const Group& group, const TapeStep& step, MemAt plain, PacketsAt packets) {
+CHORALE_FN Stop reduce_packets_step(const Group& group, const TapeStep& step, MemAt plain,
+                                    PacketsAt packets) {
   const auto sinks = sinks_of(step, plain + (step.own != 0 ? 1 : 0), packets + step.n);
   if constexpr (Fitted) {
     if constexpr (sizeof(T) > 1) {
@@ -147,7 +153,7 @@ CHORALE_FN Stop reduce_packets_step(const Group& group, const TapeStep& step, Me
     if (step.n == 1) return reduce_packets_whole<Op, T, P, 1, 1>(group, step, plain, packets, sinks);
     if (step.n <= 3) return reduce_packets_whole<Op, T, P, 3, 1>(group, step, plain, packets, sinks);
   }
-  return reduce_packets_whole<Op, T, P, sizeof(T) == 1 ? 4 : 7, 1>(group, step, plain, packets, sinks);
+  return reduce_packets_whole < Op, T, P, sizeof(T) == 1 ? 4 : 7, 1 > (group, step, plain, packets, sinks);
 }
 
 /// Whether a step is moved line by line: it has LL128 packets somewhere.

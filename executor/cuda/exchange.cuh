@@ -3,9 +3,9 @@
 /// or two exchanges and whatever a block does before and after.
 ///
 /// It gives up what costs time there. A GPU fetches code slowly that it has not run before, so there is
-/// little of it and it lies in one piece; a page is fetched, and places become addresses of either bank, while
-/// the block waits for its turn; what it sends first is being loaded while it asks for its number. What its
-/// steps mean is in data_steps.cuh and batches.cuh, as for every tape.
+/// little of it and it lies in one piece; a page is fetched, and places become addresses of either bank,
+/// while the block waits for its turn; what it sends first is being loaded while it asks for its number. What
+/// its steps mean is in data_steps.cuh and batches.cuh, as for every tape.
 #pragma once
 
 #include <cstddef>
@@ -69,7 +69,8 @@ CHORALE_FN Stop copy_long(const Group& group, const TapeStep& step, const Of& pa
   }
   const auto sinks = sinks_of(step, plain + 1, packets);
   if (has_lines<P>(step)) return copy_whole<detail::by_line<Packets<P>>>(group, step.bytes, plain[0], sinks);
-  return copy_whole<false>(group, step.bytes, plain[0], sinks);
+  // One unit at a time: a burst of packets delays those of the other warps, for which the peer waits.
+  return copy_whole<false, 1>(group, step.bytes, plain[0], sinks);
 }
 
 /// T: the element type, or void in a kernel for plans that do not reduce. P: the form of packets. Every block

@@ -16,21 +16,9 @@ class DeviceDirect final : public Rings {
       : Rings(world, Space::device, geometry),
         abort_(world.abort_word(), sizeof(AbortWord)),
         memory_(device_window(world, geometry.bytes(world.ranks()))) {
-    const int ranks = world.ranks(), self = world.rank();
-    make_endpoints(LinkKind::direct);
-    char* const mine = memory_->at(self);
-    for (int peer = 0; peer < ranks; ++peer) {
-      char* const theirs = memory_->at(peer);
-      for (uint32_t channel = 0; channel < geometry.channels; ++channel) {
-        Endpoint& e = at(peer, channel);
-        e.local = reinterpret_cast<LinkState*>(mine + geometry.state_at(peer, channel));
-        e.remote = reinterpret_cast<LinkState*>(theirs + geometry.state_at(self, channel));
-        e.recv_src = mine + geometry.ring_at(ranks, peer, channel);
-        e.send_dst = theirs + geometry.ring_at(ranks, self, channel);
-        e.packet_src = mine + geometry.packets_at(ranks, peer, channel);
-        e.packet_dst = theirs + geometry.packets_at(ranks, self, channel);
-      }
-    }
+    std::vector<char*> all;
+    for (int rank = 0; rank < world.ranks(); ++rank) all.push_back(memory_->at(rank));
+    make_direct_endpoints(all);
     table_ = device_copy(endpoints_.data(), endpoints_.size() * sizeof(Endpoint));
   }
 

@@ -17,21 +17,9 @@ class DirectTransport final : public transport::Rings {
  public:
   DirectTransport(World& world, const Geometry& geometry)
       : Rings(world, Space::host, geometry), window_(Window::create(world, geometry.bytes(world.ranks()))) {
-    make_endpoints(LinkKind::direct);
-    const int ranks = world.ranks(), self = world.rank();
-    for (int peer = 0; peer < ranks; ++peer) {
-      char* const mine = memory(self);
-      char* const theirs = memory(peer);
-      for (uint32_t channel = 0; channel < geometry.channels; ++channel) {
-        Endpoint& e = at(peer, channel);
-        e.local = reinterpret_cast<LinkState*>(mine + geometry.state_at(peer, channel));
-        e.remote = reinterpret_cast<LinkState*>(theirs + geometry.state_at(self, channel));
-        e.recv_src = mine + geometry.ring_at(ranks, peer, channel);
-        e.send_dst = theirs + geometry.ring_at(ranks, self, channel);
-        e.packet_src = mine + geometry.packets_at(ranks, peer, channel);
-        e.packet_dst = theirs + geometry.packets_at(ranks, self, channel);
-      }
-    }
+    std::vector<char*> all;
+    for (int rank = 0; rank < world.ranks(); ++rank) all.push_back(memory(rank));
+    make_direct_endpoints(all);
   }
 
   void reset() override {

@@ -12,9 +12,11 @@ namespace chorale::transport {
 namespace {
 
 std::string text_of(const RendezvousOptions& options, const std::string& what) {
-  return fmt::format("{} with {} bytes for each peer, {} channels, {} slots, {} bytes of packets, {} memory",
-                     what, options.per_peer_bytes, options.max_channels, options.depth, options.packet_bytes,
-                     options.space == Space::host ? "host" : "device");
+  return fmt::format(
+      "{} with {} bytes for each peer, {} channels, {} slots, {} bytes of packets, {} memory{}", what,
+      options.per_peer_bytes, options.max_channels, options.depth, options.packet_bytes,
+      options.space == Space::host ? "host" : "device",
+      options.ring_at == RingAt::sender ? ", rings at the sender" : "");
 }
 
 /// Why these options cannot be; "" if they can.
@@ -68,6 +70,7 @@ Geometry agree_on_geometry(World& world, const RendezvousOptions& options, const
   Geometry geometry;
   geometry.channels = options.max_channels;
   geometry.depth = options.depth;
+  geometry.ring = options.ring_at;
   geometry.slot =
       options.per_peer_bytes / (uint64_t(options.max_channels) * options.depth) / unit_bytes * unit_bytes;
   if (options.packet_bytes != 0) {

@@ -13,6 +13,7 @@ struct Geometry {
   uint32_t channels = 0, depth = 0;
   uint64_t slot = 0;          ///< bytes
   uint64_t packet_bytes = 0;  ///< of slots in each bank of a channel
+  RingAt ring = RingAt::receiver;
 
   uint64_t window() const { return slot * depth; }
 

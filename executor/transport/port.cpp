@@ -97,6 +97,10 @@ class PortTransport final : public Rings {
 std::unique_ptr<Transport> port_rendezvous(World& world, const RendezvousOptions& options, ProxyKind proxy) {
   const Geometry geometry =
       agree_on_geometry(world, options, fmt::format("port_rendezvous by {}", name(proxy)));
+  if (options.ring_at == RingAt::sender) {
+    throw UsageError(
+        "port_rendezvous: rings at the sender: a proxy moves data to the receiver's; leave ring_at out");
+  }
   if ((proxy == ProxyKind::copy_engine) != (options.space == Space::device)) {
     throw UsageError(
         fmt::format("port_rendezvous by {} in {} memory: copy engines are for device memory, and the others "

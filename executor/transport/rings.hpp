@@ -30,6 +30,9 @@ class Rings : public Transport {
 
   /// All links, with what is alike in them; `kind` is that to other ranks.
   void make_endpoints(LinkKind kind);
+  /// The ends of links over memory that is mapped here: that of `peer` is at memory[peer], laid out as
+  /// Geometry says.
+  void make_direct_endpoints(const std::vector<char*>& memory);
   Endpoint& at(int peer, uint32_t channel) { return endpoints_[size_t(peer) * geometry_.channels + channel]; }
 
   const Geometry geometry_;

@@ -40,6 +40,28 @@ void Rings::make_endpoints(LinkKind kind) {
   }
 }
 
+void Rings::make_direct_endpoints(const std::vector<char*>& memory) {
+  make_endpoints(LinkKind::direct);
+  const int ranks = world_size(), self = rank();
+  char* const mine = memory[size_t(self)];
+  const bool here = geometry_.ring == RingAt::receiver;
+  for (int peer = 0; peer < ranks; ++peer) {
+    char* const theirs = memory[size_t(peer)];
+    for (uint32_t channel = 0; channel < geometry_.channels; ++channel) {
+      Endpoint& e = at(peer, channel);
+      e.local = reinterpret_cast<LinkState*>(mine + geometry_.state_at(peer, channel));
+      e.remote = reinterpret_cast<LinkState*>(theirs + geometry_.state_at(self, channel));
+      // A rank's rings are for what comes from, or goes to, each of the others.
+      char* const my_ring = mine + geometry_.ring_at(ranks, peer, channel);
+      char* const their_ring = theirs + geometry_.ring_at(ranks, self, channel);
+      e.recv_src = here ? my_ring : their_ring;
+      e.send_dst = here ? their_ring : my_ring;
+      e.packet_src = mine + geometry_.packets_at(ranks, peer, channel);
+      e.packet_dst = theirs + geometry_.packets_at(ranks, self, channel);
+    }
+  }
+}
+
 }  // namespace transport
 
 Transport::Use::Use(Transport& transport, const void* lane) : transport_(transport) {

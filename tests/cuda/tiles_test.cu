@@ -1,17 +1,20 @@
 // Sends, receives and collectives of the device library on GPUs, as tests/unit/tiles has them on the CPU:
-//   cuda_tiles RANKS [--quick]
-// forks a process a rank, with a GPU each as far as there are some. --quick: short messages only, with time
-// for compute-sanitizer. Exit status 0: all is right.
+//   cuda_tiles RANKS [--quick] [--share-gpus]
+// forks a process a rank, with a GPU each. --share-gpus: ranks are threads of one process, and several may
+// have one GPU. --quick: short messages only, with time for compute-sanitizer. Exit status 0: all is right.
 
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chorale/launch.cuh>
 #include <chorale/one_sided_window.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -161,17 +164,34 @@ struct PutToTheRight {
     return stop != Stop::none ? stop : barrier(group, view, 0, deadline);
   }
 };
+/// What lies in the window of the rank on the left, once that has said so.
+struct GetFromTheLeft {
+  WindowView view;
+  uint32_t* out;
+  uint64_t bytes, round;
+  __device__ Stop operator()(const Group& group, const Deadline& deadline) const {
+    const int32_t right = (view.self + 1) % view.ranks, left = (view.self + view.ranks - 1) % view.ranks;
+    signal_peer(group, view, right, 0);
+    const Stop stop = wait_signal_from(group, view, left, 0, Cmp::ge, round, deadline);
+    if (stop == Stop::none) get(group, view, left, 64, out, bytes);
+    return stop;
+  }
+};
 void test_windows(const Rank& rank) {
   const uint64_t n = 12345;
+  const int left_of_left = (rank.left + rank.ranks - 1) % rank.ranks;
   const auto transport = direct_rendezvous(rank.world, Rank::rings(1, 2, 16));
   const OneSidedWindow window = OneSidedWindow::create(rank.world, 64 + n * 4, 2, 1, Space::device);
-  Buffer in(n);
+  Buffer in(n), got(n);
   for (uint64_t round = 1; round <= 5; ++round) {
     in.fill(rank.stream, round * 100 + rank.self);
     launch(*transport, PutToTheRight{window.view(), in.data(), n * 4, round}, {1, 256}, {rank.stream});
     rank.ended();
     expect_values("windows", rank.stream, reinterpret_cast<const uint32_t*>(window.local() + 64), n,
                   Sent{round * 100 + uint64_t(rank.left)});
+    launch(*transport, GetFromTheLeft{window.view(), got.data(), n * 4, round}, {1, 256}, {rank.stream});
+    rank.ended();
+    got.expect("windows, read by a peer", rank.stream, n, Sent{round * 100 + uint64_t(left_of_left)});
     rank.world.barrier();  // the next round overwrites it
   }
 }
@@ -245,17 +265,15 @@ void test_abort(const Rank& rank) {
   out.expect("after an abort", rank.stream, n, Sent{uint64_t(rank.left)});
 }
 
-int run_rank(int self, int ranks, const std::string& address, bool quick) {
+/// \return whether all is right
+bool run_rank(World& world, bool quick) {
   int gpus = 0;
   check(cudaGetDeviceCount(&gpus));
-  check(cudaSetDevice(self % gpus));
-  JoinOptions join;
-  join.timeout = std::chrono::seconds(quick ? 100 : 10);
-  World world = World::join(address, self, ranks, join);
+  check(cudaSetDevice(world.rank() % gpus));
   Rank rank(world);
   const auto say = [&](const char* what) {
     world.barrier();
-    if (self == 0) std::printf("%s\n", what);
+    if (rank.self == 0) std::printf("%s\n", what);
   };
   say("depths");
   test_depths(rank);
@@ -276,14 +294,41 @@ int run_rank(int self, int ranks, const std::string& address, bool quick) {
     if (quick && n > 1000) break;
     say(("shapes of " + std::to_string(n) + " elements").c_str());
     for (const uint32_t blocks : {1u, 8u, 32u}) {
-      const RendezvousOptions options = Rank::rings(blocks, depth, n > 1 << 20 ? 256 << 10 : 4 << 10);
-      const auto transport = direct_rendezvous(world, options);
-      test_shape(rank, *transport, n, {blocks, blocks == 1 ? 32u : 512u}, options.packet_bytes, quick);
+      RendezvousOptions options = Rank::rings(blocks, depth, n > 1 << 20 ? 256 << 10 : 4 << 10);
+      for (const RingAt at : {RingAt::receiver, RingAt::sender}) {
+        options.ring_at = at;
+        const auto transport = direct_rendezvous(world, options);
+        test_shape(rank, *transport, n, {blocks, blocks == 1 ? 32u : 512u}, options.packet_bytes, quick);
+      }
       depth = depth == 8 ? 2 : depth + 1;  // every depth with some of the sizes
     }
   }
   world.barrier();
-  return failures == 0 ? 0 : 1;
+  return failures == 0;
+}
+
+/// \return the exit status of a process that has the one rank, or, of threads, all
+int run_process(int rank, int ranks, const JoinOptions& join, bool quick, bool threads) {
+  std::atomic<bool> good{true};
+  try {
+    if (threads) {
+      LocalOptions options;
+      options.timeout = join.timeout;
+      run_local(
+          ranks,
+          [&](World& world) {
+            if (!run_rank(world, quick)) good = false;
+          },
+          options);
+    } else {
+      World world = World::join("shm://cuda_tiles." + std::to_string(getppid()), rank, ranks, join);
+      good = run_rank(world, quick);
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
+    return 3;
+  }
+  return good ? 0 : 1;
 }
 
 }  // namespace
@@ -291,19 +336,19 @@ int run_rank(int self, int ranks, const std::string& address, bool quick) {
 int main(int argc, char** argv) {
   // A time limit may end this from outside: what was said until then is to be seen.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
-  const bool quick = argc > 2 && std::strcmp(argv[2], "--quick") == 0;
-  const std::string address = "shm://cuda_tiles." + std::to_string(getpid());
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const auto says = [&](const char* word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  const int ranks = words.empty() ? 2 : std::atoi(words[0].c_str());
+  const bool quick = says("--quick"), threads = says("--share-gpus");
+  JoinOptions join;
+  join.timeout = std::chrono::seconds(quick ? 100 : 10);
   std::vector<pid_t> children;
-  for (int rank = 0; rank < ranks; ++rank) {
+  for (int rank = 0; rank < (threads ? 1 : ranks); ++rank) {
     const pid_t child = fork();  // before CUDA is touched, which does not survive it
     if (child == 0) {
-      int status = 3;
-      try {
-        status = run_rank(rank, ranks, address, quick);
-      } catch (const std::exception& error) {
-        std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
-      }
+      const int status = run_process(rank, ranks, join, quick, threads);
       std::fflush(stdout);
       std::_Exit(status);
     }

@@ -2,6 +2,7 @@
 /// Messages made and compared by kernels: a host would take minutes for them.
 #pragma once
 
+#include <atomic>
 #include <chorale/launch.cuh>
 #include <cstdint>
 #include <cstdio>
@@ -10,7 +11,7 @@ namespace tiles_test {
 
 using namespace chorale;
 
-inline int failures = 0;
+inline std::atomic<int> failures{0};  // of all ranks of this process
 
 inline void check(cudaError_t result) { chorale::detail::check_cuda(result, "a test"); }
 

@@ -32,7 +32,7 @@ struct Config {
   Setting<uint16_t> port{0};                  ///< of World::from_environment(); 0: see there
   Setting<std::optional<uint64_t>> seed{};    ///< of the deterministic scheduler; "off": none
   Setting<std::string> backend{"cpu"};        ///< "cpu" or "cuda"
-  Setting<std::string> packet{"ll8"};         ///< "ll8", "ll16" or "ll128": bytes of a packet
+  Setting<std::string> packet{"ll16"};        ///< "ll8", "ll16" or "ll128": bytes of a packet
   Setting<std::string> log_level{"warning"};  ///< trace, debug, info, warning, error, off
   Setting<unsigned> trace{0};       ///< launches of each plan whose operations are timed, see Executor::trace
   Setting<unsigned> bindings{256};  ///< that an executor keeps, see Executor::prepare; 0: any number

@@ -16,17 +16,22 @@ namespace chorale {
 
 /// What a transport is made of. The same on all ranks.
 struct RendezvousOptions {
-  /// Of the region in which data of one peer lands. It is cut into a ring for each channel and these into
-  /// slots of whole 16 bytes; what is left over is not used. Messages may be longer: a ring is used again as
-  /// it is read.
+  /// Of the region through which data of one peer comes. It is cut into a ring for each channel and these
+  /// into slots of whole 16 bytes; what is left over is not used. Messages may be longer: a ring is used
+  /// again as it is read.
   uint64_t per_peer_bytes = 0;
   uint32_t max_channels = 32;  ///< groups that can work on one peer and direction at a time; at most 1024
   uint32_t depth = 2;          ///< slots of a ring; at most 256
   /// Of payload for each peer and channel that can be sent as packets (send_packets) at a time; 0: none.
   uint64_t packet_bytes = 0;
   enum class Space : uint8_t { host, device } space = Space::host;  ///< whose memory it is
+  /// In whose memory a ring is: the one who fills it writes to the peer, or the one who empties it reads from
+  /// there. Between GPUs reads carry more (docs/benchmarks.md), but a consume hook then reads the peer's
+  /// memory as often as it reads: at the sender is for hooks that read once. direct_rendezvous() only.
+  enum class RingAt : uint8_t { receiver, sender } ring_at = RingAt::receiver;
 };
 using Space = RendezvousOptions::Space;
+using RingAt = RendezvousOptions::RingAt;
 
 /// What a proxy moves data with.
 enum class ProxyKind : uint8_t {

@@ -46,7 +46,7 @@ TEST(Config, Defaults) {
             "port = 0  (default)\n"
             "seed = off  (default)\n"
             "backend = cpu  (default)\n"
-            "packet = ll8  (default)\n"
+            "packet = ll16  (default)\n"
             "log_level = warning  (default)\n"
             "trace = 0  (default)\n"
             "bindings = 256  (default)\n"

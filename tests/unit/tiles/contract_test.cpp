@@ -163,6 +163,35 @@ TEST(Contract, RanksThatDifferHearOfItAll) {
   });
 }
 
+TEST(Contract, RingsAreWhereTheOptionsSay) {
+  run_local(3, [](World& world) {
+    for (const RingAt at : {RingAt::receiver, RingAt::sender}) {
+      RendezvousOptions options = rings(2, 2, 64);
+      options.ring_at = at;
+      const auto transport = direct_rendezvous(world, options);
+      for (int peer = 0; peer < 3; ++peer) {
+        const Endpoint e = transport->endpoint(peer, 1);
+        // A rank's rings follow its ends of links, of which the first is that to rank 0.
+        const char* const mine = reinterpret_cast<const char*>(transport->endpoint(0, 0).local);
+        const auto here = [mine](const char* ring) {
+          return ring > mine && ring < mine + 3 * 2 * (sizeof(LinkState) + 2 * 64);
+        };
+        EXPECT_EQ(here(e.recv_src), at == RingAt::receiver || peer == world.rank());
+        EXPECT_EQ(here(e.send_dst), at == RingAt::sender || peer == world.rank());
+      }
+    }
+    RendezvousOptions options = rings(4, 2, 256);
+    if (world.rank() == 1) options.ring_at = RingAt::sender;
+    EXPECT_NE(
+        message_of_error<RunError>([&] { direct_rendezvous(world, options); }).find("rings at the sender"),
+        std::string::npos);
+    options.ring_at = RingAt::sender;
+    const std::string said =
+        message_of_error<UsageError>([&] { port_rendezvous(world, options, ProxyKind::shared_memory); });
+    EXPECT_NE(said.find("leave ring_at out"), std::string::npos) << said;
+  });
+}
+
 TEST(Contract, InfiniBandIsRefusedByName) {
   run_local(1, [](World& world) {
     const std::string said = message_of_error<Unsupported>([&] { ib_rendezvous(world, rings(1, 1, 16)); });

@@ -53,7 +53,9 @@ TEST(Seeds, TilesAreRightInAThousandOrders) {
     const uint32_t threads = seed % 3 == 0 ? 4 : 1, depth = 2 + uint32_t(seed % 3);
     run_local(4,
               [&](World& world) {
-                const auto transport = direct_rendezvous(world, rings(4, depth, 32));
+                RendezvousOptions options = rings(4, depth, 32);
+                if (seed % 2 == 1) options.ring_at = RingAt::sender;
+                const auto transport = direct_rendezvous(world, options);
                 const uint64_t right = uint64_t(world.rank() + 1) % 4, left = uint64_t(world.rank() + 3) % 4;
                 for (uint64_t call = 0; call < 2; ++call) {
                   const auto of = [&](uint64_t rank) {

@@ -15,10 +15,12 @@ struct Shape {
   uint32_t blocks = 1, threads = 1, depth = 2;
   uint64_t slot = 4096;
   uint64_t signal_bytes = 0, tile_bytes = 0;
+  RingAt ring_at = RingAt::receiver;
 
   friend void PrintTo(const Shape& shape, std::ostream* to) {
     *to << shape.bytes << " bytes, " << shape.blocks << " blocks of " << shape.threads << ", " << shape.depth
-        << " slots of " << shape.slot << ", signals " << shape.signal_bytes << ", tiles " << shape.tile_bytes;
+        << " slots of " << shape.slot << ", signals " << shape.signal_bytes << ", tiles " << shape.tile_bytes
+        << (shape.ring_at == RingAt::sender ? ", rings at the sender" : "");
   }
 };
 
@@ -26,7 +28,9 @@ struct Shape {
 void one_way(const Shape& shape, int calls = 3) {
   SCOPED_TRACE(testing::PrintToString(shape));
   run_local(2, [&](World& world) {
-    const auto transport = direct_rendezvous(world, rings(shape.blocks, shape.depth, shape.slot));
+    RendezvousOptions options = rings(shape.blocks, shape.depth, shape.slot);
+    options.ring_at = shape.ring_at;
+    const auto transport = direct_rendezvous(world, options);
     const LaunchConfig config{shape.blocks, shape.threads};
     for (int call = 0; call < calls; ++call) {
       const std::vector<uint8_t> sent = message_of<uint8_t>(uint64_t(call), shape.bytes);
@@ -53,6 +57,7 @@ TEST(Tiles, EverySize) {
   for (const uint64_t bytes : {0, 1, 15, 16, 17, 255, 4095, 4096, 4097, 8192, 8193, 65536 + 3, 1 << 20}) {
     one_way({.bytes = bytes, .blocks = 2});
     one_way({.bytes = bytes, .blocks = 2, .threads = 8}, bytes > 8192 ? 1 : 3);
+    one_way({.bytes = bytes, .blocks = 2, .ring_at = RingAt::sender});
   }
 }
 
@@ -107,6 +112,7 @@ TEST(Tiles, EveryDepth) {
   for (uint32_t depth = 1; depth <= 8; ++depth) {
     one_way({.bytes = 9 * 256 + 9, .depth = depth, .slot = 256}, 4);
     one_way({.bytes = 9 * 256 + 9, .threads = 8, .depth = depth, .slot = 256}, 2);
+    one_way({.bytes = 9 * 256 + 9, .depth = depth, .slot = 256, .ring_at = RingAt::sender}, 4);
   }
 }
 

@@ -2,8 +2,8 @@
 // Links: what one rank holds of its connections to the others. A transport (chorale/transport.hpp) makes them
 // on the host; kernels get an EndpointTable.
 //
-// A link joins two ranks over a channel, in both directions. Data for a rank lands in a ring in that rank's
-// memory, `depth` slots of window / depth bytes. Positions count bytes of the stream that goes through a
+// A link joins two ranks over a channel, in both directions. Data for a rank goes through a ring in that rank's
+// memory, or in the sender's, of `depth` slots of window / depth bytes. Positions count bytes of the stream that goes through a
 // ring; they are multiples of 16, only grow for the life of the transport, and are kept in device memory, by
 // the kernels themselves. So launches may follow each other, and be replayed in graphs, without any reset.
 
@@ -48,8 +48,8 @@ struct Endpoint {
   uint32_t channel = 0, channels = 0;  ///< of how many
   uint32_t depth = 0;                  ///< slots of a ring
   uint64_t window = 0;                 ///< bytes of a ring
-  char* send_dst = nullptr;            ///< direct: the ring at the peer that I fill; port: my copy of it
-  const char* recv_src = nullptr;      ///< my ring, which the peer fills
+  char* send_dst = nullptr;            ///< direct: the ring that I fill; port: my copy of it
+  const char* recv_src = nullptr;      ///< the ring that the peer fills
   LinkState* local = nullptr;          ///< my end
   LinkState* remote = nullptr;         ///< the peer's; null where only a proxy reaches it
   PortQueue* port = nullptr;           ///< what the proxy is told, for LinkKind::port

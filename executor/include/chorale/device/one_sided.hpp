@@ -1,5 +1,5 @@
 #pragma once
-// One-sided access to the windows of all ranks: put, signals, barriers. The host makes the view
+// One-sided access to the windows of all ranks: put, get, signals, barriers. The host makes the view
 // (chorale/one_sided_window.hpp).
 
 #include <cstdint>
@@ -45,6 +45,15 @@ CHORALE_FN void put(const Group& group, const WindowView& view, int32_t peer, ui
   char* const to = address(view, peer, offset);
   if (!to || bytes > view.bytes[peer] - offset) refuse("a put outside the peer's window");
   transfer(group, bytes, Mem(source), Mem(to));
+}
+
+/// Copies from the peer's window what an earlier signal of its owner has said to be there. The owner may
+/// overwrite it after a later signal of this group.
+CHORALE_FN void get(const Group& group, const WindowView& view, int32_t peer, uint64_t offset, void* to,
+                    uint64_t bytes) {
+  const char* const from = address(view, peer, offset);
+  if (!from || bytes > view.bytes[peer] - offset) refuse("a get outside the peer's window");
+  transfer(group, bytes, Mem(from), Mem(to));
 }
 
 /// Adds to the signal `id` of this rank at the peer, after everything the group did.
