@@ -44,6 +44,12 @@ bool Findings::any() const {
   return std::any_of(found_.begin(), found_.end(), [](const auto& list) { return !list.empty(); });
 }
 
+void Findings::add_note(const std::string& text) {
+  for (std::vector<Finding>& list : found_) {
+    for (Finding& finding : list) finding.diagnostic.notes.push_back({{}, {}, text});
+  }
+}
+
 std::vector<Finding> Findings::take() {
   for (std::vector<Finding>& list : found_) {
     if (!list.empty()) return std::move(list);

@@ -35,6 +35,8 @@ class Findings {
   bool news(ProofName, const std::string& key);
 
   bool any() const;
+  /// Adds a note to all of them.
+  void add_note(const std::string& text);
   /// Those of the first proof that has some.
   std::vector<Finding> take();
 

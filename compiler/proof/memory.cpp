@@ -34,27 +34,50 @@ uint64_t shares(const Plan& plan) {
   return all;
 }
 
+/// The shortest chunk, in what is shared at least, of which no member of a group that writes or reads packets
+/// together has an empty slice.
+uint64_t full_chunk(const Plan& plan) {
+  uint64_t units = 1;
+  Steps steps;
+  for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace) {
+    if (op.group_size < 2) return;
+    list_steps(plan, gpu, block, op, steps);
+    for (const Access& access : steps.accesses) {
+      if (access.packets) units = std::max(units, op.group_index / (access.end - access.begin) + 1);
+    }
+  });
+  return units;
+}
+
 }  // namespace
 
 std::vector<Message> list_messages(const Plan& plan) {
   const uint64_t even = shares(plan);
-  uint64_t common = 0, longest = 0;
+  uint64_t common = 0, longest = 0, chunks = 1;
   for_each_pipeline(plan, [&](const Op& op) {
     common = std::gcd(common, uint64_t(op.unit_bytes));
     longest = std::max(longest, uint64_t(op.unit_bytes));
+    chunks = std::max(chunks, uint64_t(op.chunks));
   });
   if (!even) return {};
-  if (!longest) return {Message{even, 1, 1}};
-  int64_t ahead = 0;
-  for (const Gpu& gpu : plan.gpus) {
-    for (const int64_t initial : gpu.semaphores) ahead = std::max(ahead, initial);
-  }
   std::vector<Message> messages;
-  for (const uint64_t turns : {uint64_t(1), uint64_t(2), uint64_t(ahead) + 2}) {
-    if (longest / common > max_atoms / even / turns) return {};
-    const Message message{longest / common * turns * even, even, common};
-    if (messages.empty() || messages.back().chunk != message.chunk) messages.push_back(message);
+  if (!longest) {
+    messages.push_back({even, 1, 1});
+    longest = common = 1;
+  } else {
+    uint64_t ahead = 0;
+    for (const Gpu& gpu : plan.gpus) {
+      for (const int64_t initial : gpu.semaphores) ahead = std::max(ahead, uint64_t(initial));
+    }
+    for (const uint64_t turns : {uint64_t(1), uint64_t(2), ahead + 2}) {
+      if (longest / common > max_atoms / even / turns) return {};
+      const Message message{longest / common * turns * even, even, common};
+      if (messages.empty() || messages.back().chunk != message.chunk) messages.push_back(message);
+    }
   }
+  const uint64_t full = full_chunk(plan);
+  if (longest / common > max_atoms / full / chunks) return {};
+  for (uint64_t units = 1; units < full; ++units) messages.push_back({units, units * chunks, common, true});
   return messages;
 }
 
@@ -252,9 +275,11 @@ Range Memory::whole(const Access& access, const Turn& turn) const {
 Range Memory::range(const Access& access, const Op& op, const Turn& turn) const {
   Range range = whole(access, turn);
   if (op.group_size > 1) {
-    const uint64_t share = (range.end - range.begin) / op.group_size;
-    range.begin += share * op.group_index;
-    range.end = range.begin + share;
+    // As the executor shares it, of which the units come out even but in exact messages.
+    const uint64_t length = range.end - range.begin, index = op.group_index;
+    const uint64_t share = length / op.group_size, more = message_.exact ? length % op.group_size : 0;
+    range.begin += share * index + std::min(index, more);
+    range.end = range.begin + share + (index < more ? 1 : 0);
   }
   return range;
 }

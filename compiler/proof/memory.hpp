@@ -22,6 +22,8 @@ struct Message {
   uint64_t chunk = 1;  ///< atoms
   uint64_t unit = 1;   ///< atoms of one byte of a pipeline's unit, divided by `bytes`
   uint64_t bytes = 1;
+  /// An atom is the least that is shared: slices of groups are those of this message, and some of them empty.
+  bool exact = false;
 
   /// Atoms of a turn.
   uint64_t turn(const Op& pipeline) const { return pipeline.unit_bytes / bytes * unit; }
@@ -31,7 +33,8 @@ struct Message {
 };
 
 /// The messages for which a plan is looked at: one, or with pipelines those of one and two turns, and of more
-/// turns than any semaphore lets a block run ahead.
+/// turns than any semaphore lets a block run ahead. Then the short ones in which members of groups have
+/// empty slices of packets: they neither send any nor wait for any.
 std::vector<Message> list_messages(const Plan&);
 
 /// Where in a pipeline an operation is; turn_atoms 0: in none.

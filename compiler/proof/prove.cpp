@@ -4,6 +4,8 @@
 // launch of an execution one more, see races.cpp. Two launches are executed, or three where scratch has two
 // banks.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "../resolve.hpp"
@@ -96,7 +98,14 @@ class Prover {
       for (const bool one_storage : list_storages(plan_)) {
         findings_.setting = {message, one_storage, 1, {}};
         look_at(messages[message], one_storage);
-        if (findings_.any()) return;
+        if (!findings_.any()) continue;
+        if (messages[message].exact) {
+          findings_.add_note(
+              fmt::format("found for a message whose chunks are {} x the alignment: thread blocks of a group "
+                          "that have no share of so few packets neither send nor await any",
+                          messages[message].chunk));
+        }
+        return;
       }
     }
   }
@@ -121,6 +130,13 @@ class Prover {
     Player player(plan_, memory);
     if (!decide(player)) return;
     const Shares shares(plan_, memory);
+    if (shares.packets() && findings_.wanted(ProofName::decidable)) {
+      findings_.add(
+          ProofName::decidable, Kind::undecided, *shares.packets(),
+          "this plan cannot be proved: other operations share these packets in another way, and where "
+          "slices end depends on the size of the message");
+      return;
+    }
     const uint32_t launches = findings_.wanted(ProofName::replay) ? memory.banks() + 1 : 1;
     facts_.launches = std::max(facts_.launches, launches);
     execute_all(player, shares, launches, findings_, want_facts_);

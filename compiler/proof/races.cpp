@@ -66,10 +66,16 @@ void Races::move(uint32_t chain, const Step& step, std::span<const Touch> touche
   uint32_t reads = block_id(chain), writes = reads;
   if (step.kind == Step::Kind::push) std::tie(reads, writes) = hand_over(chain, step);
   inside(block_id(chain), touches);
-  over_ = agent(writes).over;
+  base_ = over_ = agent(writes).over;
   sources_ = touches.first(step.sources);
+  hears_ =
+      std::any_of(sources_.begin(), sources_.end(), [](const Touch& touch) { return touch.access->packets; });
+  heard_.clear();
   for (const Touch& touch : sources_) touch_all(reads, touch, step.kind == Step::Kind::push);
-  if (reads == writes && !over_.same(agent(writes).over)) agent(writes).pending.join(over_);
+  if (reads == writes && !heard_.empty() && !may_be_empty(player_.chains()[chain])) {
+    for (const uint32_t told : heard_) agent(writes).pending.join(told_[told]);
+  }
+  heard_.clear();
   const std::span<const Touch> dests = touches.subspan(step.sources);
   if (std::any_of(dests.begin(), dests.end(), [](const Touch& touch) { return touch.access->packets; }))
     note_sent(reads);
@@ -138,9 +144,39 @@ bool Races::told_by(uint32_t sent, uint32_t position, uint32_t cell, const Epoch
   return false;
 }
 
+/// Whether a member of a group has nothing to do in a turn of a pipeline that is shorter than the others:
+/// then its packets tell nobody anything.
+bool Races::may_be_empty(const Chain& chain) const {
+  const Op& op = player_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
+  return chain.turn.atoms && op.group_size > 1 && op.group_index > 0;
+}
+
+/// Sets over_ to what the thread knows that writes at position_: it has read the packets there and no others.
+/// Where the position is not known, it knows what all packets of an operand say.
+/// \return false if that is what over_ was
+bool Races::hear() {
+  if (!hears_) return false;
+  heard_here_.clear();
+  for (const Touch& touch : sources_) {
+    if (!touch.access->packets || !touch.cells) continue;
+    if (position_ != nobody) {
+      if (position_ < touch.cells) heard_here_.push_back(packet(touch.cell + position_).told);
+      continue;
+    }
+    const uint32_t first = packet(touch.cell).told;
+    bool all = true;
+    for (uint32_t at = 1; at < touch.cells; ++at) all &= packet(touch.cell + at).told == first;
+    if (all) heard_here_.push_back(first);
+  }
+  if (heard_here_ == heard_) return false;
+  heard_ = heard_here_;
+  over_ = base_;
+  for (const uint32_t told : heard_) over_.join(told_[told]);
+  return true;
+}
+
 void Races::touch_all(uint32_t id, const Touch& touch, bool by_proxy) {
   what_ = touch.access;
-  if (facts_) note_visit(id, *touch.access, player_.chains()[agent(id).chain].rank);
   Range range = touch.range;
   uint32_t cell = touch.cell, cells = touch.cells;
   position_ = 0;
@@ -152,17 +188,28 @@ void Races::touch_all(uint32_t id, const Touch& touch, bool by_proxy) {
       position_ = nobody;
     }
   }
-  if (touch.access->packets && touch.access->write && cells) {
-    const Clock clock = told_by_packet(id);
-    if (!told_.back().same(clock)) told_.push_back(clock);
-  }
   for (uint32_t at = cell; at < cell + cells; ++at) {
+    const bool news = touch.access->write && hear();
+    if (facts_ && (news || at == cell)) note_visit(id, *touch.access, player_.chains()[agent(id).chain].rank);
+    if (touch.access->packets && touch.access->write && (news || at == cell)) tell(id);
     if (touch.access->packets)
       touch.access->write ? write_packets(id, at) : read_packets(id, at, by_proxy);
     else
       touch.access->write ? write(id, at) : read(id, at);
     if (position_ != nobody) ++position_;
   }
+}
+
+/// What the packets say that are written now: what is over for the block, and what those say that they are
+/// made of.
+void Races::tell(uint32_t id) {
+  if (may_be_empty(player_.chains()[agent(id).chain])) {
+    told_.emplace_back();
+    return;
+  }
+  Clock clock = told_by_packet(id);
+  if (!over_.same(base_)) clock.join(over_);
+  if (!told_.back().same(clock)) told_.push_back(clock);
 }
 
 /// For the two facts about who is in a rank's memory, and when.
@@ -221,7 +268,8 @@ void Races::read_packets(uint32_t id, uint32_t at, bool by_proxy) {
   // The block has waited for what its proxy reads.
   if (cell.write.agent != nobody && packet(at).again && !visible(id, cell.write) && !by_proxy)
     conflict(id, at, cell.write, false, true);
-  over_.join(told_[packet(at).told]);
+  const uint32_t told = packet(at).told;
+  if (heard_.empty() || heard_.back() != told) heard_.push_back(told);
   add_reader(cell, here(id));
 }
 

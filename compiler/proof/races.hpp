@@ -68,6 +68,9 @@ class Races : public Order {
   void note_sent(uint32_t id);
   bool told(uint32_t cell, const Epoch& reader) const;
   bool told_by(uint32_t sent, uint32_t position, uint32_t cell, const Epoch& reader, int depth) const;
+  bool may_be_empty(const Chain&) const;
+  bool hear();
+  void tell(uint32_t id);
   void touch_all(uint32_t id, const Touch&, bool by_proxy);
   void note_visit(uint32_t id, const Access&, uint32_t host);
   void own(uint32_t rank, BufferKind, bool write_it);
@@ -94,6 +97,7 @@ class Races : public Order {
   uint32_t launch_of(const Epoch& epoch) { return agent(epoch.agent).launch_of(epoch.segment); }
   bool plain(const Epoch& epoch) { return agent(epoch.agent).kind != Agent::Kind::application; }
   void overlap_inside(const Epoch&);
+  bool elsewhere(const Epoch& first) const;
   void conflict(uint32_t id, uint32_t cell, const Epoch& first, bool writes, bool written);
   void with_owner(const Epoch& second, const Epoch& first, uint32_t cell, bool writes, bool written);
   void between(const Epoch& second, const Epoch& first, bool writes, bool written);
@@ -114,7 +118,10 @@ class Races : public Order {
   std::vector<uint32_t> ended_;                       // by rank: launches
   std::span<const Touch> sources_;                    // of the move that is looked at
   uint32_t position_ = 0;                             // in each of its operands
-  Clock over_;  // of the agent that acts, with what packets tell its own threads
+  Clock base_;                                        // what the agent that acts knows to be over
+  Clock over_;                                // and what the packets at the position tell the thread there
+  bool hears_ = false;                        // whether it reads packets
+  std::vector<uint32_t> heard_, heard_here_;  // in told_: what over_ has
   const Access* what_ = nullptr;
   uint32_t op_ = 0, launch_ = 0;
 };

@@ -45,6 +45,16 @@ ProofEvent Races::event(const Epoch& epoch, bool writes) {
   return event;
 }
 
+/// Whether packets that the operation reads say that `first` is over, but not those at its own position.
+bool Races::elsewhere(const Epoch& first) const {
+  for (const Touch& touch : sources_) {
+    for (uint32_t at = 0; touch.access->packets && at < touch.cells; ++at) {
+      if (first.segment < told_[packets_[touch.cell + at].told][first.agent]) return true;
+    }
+  }
+  return false;
+}
+
 /// `second`, which writes or reads, is not ordered after `first`, which wrote or read.
 void Races::conflict(uint32_t id, uint32_t cell, const Epoch& first, bool writes, bool written) {
   const Epoch second = here(id);
@@ -92,7 +102,10 @@ void Races::between(const Epoch& second, const Epoch& first, bool writes, bool w
     text += (launches ? "an earlier launch " : "another operation ") + does + ": ";
     const bool known = written && first.segment < over_[first.agent];
     text += known ? "what orders the two, a relaxed signal or a packet, publishes no data"
-                  : "nothing orders the two";
+            : elsewhere(first)
+                ? "only packets at another place of this operation say that it is over, for which "
+                  "the threads do not wait that work here; synchronise them in between"
+                : "nothing orders the two";
   }
   say(launches ? ProofName::replay : ProofName::races, second, first, writes, written, text, std::move(note));
 }

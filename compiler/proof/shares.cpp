@@ -14,12 +14,14 @@ using Part = std::tuple<uint64_t, uint64_t, uint32_t>;
 }  // namespace
 
 Shares::Shares(const Plan& plan, const Memory& memory) {
+  if (memory.message().exact) return;
   bool any = false;
   for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace) {
     any |= op.group_size > 1;
   });
   if (!any) return;
   std::vector<std::set<Part>> parts(memory.spaces());
+  std::map<Key, OpPlace> places;  // of packets
   Steps steps;
   uint64_t limit = max_played;
   for (const Gpu& gpu : plan.gpus) {
@@ -31,8 +33,14 @@ Shares::Shares(const Plan& plan, const Memory& memory) {
           const bool even =
               op.group_size < 2 || (!turn.atoms && (access.end - access.begin) % op.group_size == 0);
           const Range& range = even ? mine : all;
-          if (range.begin != range.end)
-            parts[range.space].insert({range.begin, range.end, even ? 1 : op.group_size});
+          if (range.begin == range.end) continue;
+          parts[range.space].insert({range.begin, range.end, even ? 1 : op.group_size});
+          if (!even && access.packets) {
+            places.try_emplace(
+                {range.space, range.begin, range.end},
+                OpPlace{uint32_t(&gpu - plan.gpus.data()), uint32_t(&block - gpu.threadblocks.data()),
+                        uint32_t(&op - block.ops.data())});
+          }
         }
       });
     }
@@ -49,6 +57,7 @@ Shares::Shares(const Plan& plan, const Memory& memory) {
       };
       const bool alone = std::all_of(parts[space].begin(), parts[space].end(), fits);
       if (alone) continue;
+      if (space % spaces_per_rank == packet_space && !packets_) packets_ = places.at({space, begin, end});
       const uint64_t share = (end - begin) / members;
       for (uint32_t member = 0; member < members; ++member) {
         const uint64_t first = begin + member * share;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <tuple>
 
+#include "chorale/diagnostic.hpp"
 #include "memory.hpp"
 
 namespace chorale::proof {
@@ -23,9 +24,14 @@ class Shares {
     return found == loose_.end() ? nullptr : &found->second;
   }
 
+  /// An operation with packets of which nobody can tell whose they are, as their slices are shared in several
+  /// ways; none if there is none.
+  const std::optional<OpPlace>& packets() const { return packets_; }
+
  private:
   using Key = std::tuple<uint32_t, uint64_t, uint64_t>;
   std::map<Key, Range> loose_;
+  std::optional<OpPlace> packets_;
 };
 
 }  // namespace chorale::proof

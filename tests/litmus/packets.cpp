@@ -69,5 +69,43 @@ TEST(Litmus, packets_end_reads) {
   expect_promised(program);
 }
 
+/// As above, but another block hands the answer on: its packet is made of the one that it has got.
+TEST(Litmus, forwarded_packets_end_reads) {
+  Program program = program_of(2, {{1, 0, 0, 0}, {0, 1, 0, 1}, {0, 0, 1, 1}});
+  const Buffer scratch(program, 0, 2), own(program, 1, 1);
+  const MemoryChannel there(program, 1, 0), back(program, 0, 1);
+  program.rank(0).copy(scratch[0], input(program, 0), 0);
+  there.signal(0, SyncType::none);
+  back.wait(0, SyncType::none);
+  back.get(output(program, 1), scratch[0], 0);
+  program.rank(1).barrier({0});
+  program.rank(1).copy_packets(own[0], input(program, 1, 1), 0);
+  back.read_put_packets(scratch[1], own[0], 1);
+  program.rank(0).unpack_packets(output(program, 0), scratch[1], 0);
+  program.rank(0).barrier({0});
+  program.rank(0).copy(scratch[0], input(program, 0, 1), 0);
+  program.rank(0).barrier({0});
+  program.rank(0).copy(output(program, 0, 1), scratch[0], 0);
+  expect_promised(program);
+}
+
+/// Rank 1 reads between two packets; the operation that gets both overwrites what was read.
+Program read_between_packets(uint32_t chunk) {
+  Program program = program_of(2, {{1, 1, 0, chunk}});
+  const Buffer scratch(program, 0, 4);
+  const MemoryChannel there(program, 1, 0), back(program, 0, 1);
+  program.rank(0).copy(scratch[{0, 2}], program.rank(0).get_input_buffer()[{0, 2}], 0);
+  there.signal(0, SyncType::none);
+  back.wait(0, SyncType::none);
+  back.put_packets(scratch[3], input(program, 1, 1), 0);
+  back.get(output(program, 1, 1), scratch[chunk], 0);
+  program.rank(1).barrier({0});
+  back.put_packets(scratch[2], input(program, 1, 0), 0);
+  program.rank(0).unpack_packets(scratch[{0, 2}], scratch[{2, 4}], 0);
+  return program;
+}
+TEST(Litmus, packets_tell_threads_that_wait_for_them) { expect_promised(read_between_packets(0)); }
+TEST(Litmus, packets_tell_no_other_threads) { expect_not_promised(read_between_packets(1)); }
+
 }  // namespace
 }  // namespace chorale::litmus

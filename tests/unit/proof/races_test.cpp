@@ -188,6 +188,88 @@ TEST(Races, PacketsTellTheirReaderWhatTheirWriterHasRead) {
   EXPECT_TRUE(has(races(plan), "overwrites input[6:7]")) << races(plan);
 }
 
+TEST(Races, PacketsTellOnlyTheThreadsThatWaitForThem) {
+  // Rank 1 sends a packet, reads scratch of rank 0, and sends another: only the second says that it has read.
+  for (const uint32_t read : {0u, 1u}) {
+    Plan plan = two_ranks();
+    copy(plan, in(0), scratch(0), 0);
+    copy(plan, in(1), scratch(1), 0);
+    hand_over(plan, 0);
+    ThreadBlock& reader = block(plan, 1);
+    add(reader, Opcode::put_packets, {in(1)}, {at(2, 3)}, {}, ChannelType::memory);
+    add(reader, Opcode::get, {at(2, read)}, {out(0)}, {0}, ChannelType::memory);
+    nop(plan, 1);
+    add(reader, Opcode::put_packets, {in(0)}, {at(2, 2)}, {}, ChannelType::memory);
+    add(block(plan), Opcode::unpack_packets, {scratch(2, 2)}, {scratch(0, 2)});
+    EXPECT_EQ(races(plan).empty(), read == 0) << races(plan);
+    EXPECT_EQ(has(races(plan), "only packets at another place of this operation say that it is over"),
+              read == 1)
+        << races(plan);
+  }
+}
+
+TEST(Races, ForwardedPacketsTellWhatTheyWereToldBy) {
+  // Rank 1 reads scratch of rank 0 and sends a packet to itself, which another block hands on to rank 0.
+  Plan plan = two_ranks();
+  copy(plan, in(0), scratch(0), 0);
+  hand_over(plan, 0);
+  add(block(plan, 1), Opcode::get, {at(2, 0)}, {out(0)}, {0}, ChannelType::memory);
+  nop(plan, 1);
+  add(block(plan, 1), Opcode::copy_packets, {in(0)}, {scratch(1)});
+  add(block(plan, 1, 1), Opcode::read_put_packets, {scratch(1)}, {at(2, 1)}, {}, ChannelType::memory);
+  add(block(plan), Opcode::unpack_packets, {scratch(1)}, {scratch(0)});
+  EXPECT_EQ(races(plan), "");
+}
+
+TEST(Races, GroupsWithoutAShareOfThePackets) {
+  // Block 1 of rank 1 has read scratch of rank 0 when it sends its share of a chunk; in a short message it
+  // has none, and in any message of two chunks it has one. Block 0 of rank 0 gets that share, or both.
+  const auto share = [](Op& op, uint32_t member) {
+    op.group_index = member;
+    op.group_size = 2;
+  };
+  for (const uint64_t chunks : {1u, 2u}) {
+    for (const bool both : {false, true}) {
+      Plan plan = two_ranks();
+      copy(plan, in(0), scratch(0), 0, 0);
+      control(plan, Opcode::signal, 0, 0, 0);
+      control(plan, Opcode::wait, 0, 1, 1);
+      add(block(plan, 1, 1), Opcode::get, {at(2, 0)}, {out(0)}, {0}, ChannelType::memory);
+      nop(plan, 1, 1);
+      for (uint32_t member = 0; member < 2; ++member) {
+        share(add(block(plan, 1, member), Opcode::put_packets, {in(0, chunks)}, {at(2, 2, chunks)}, {},
+                  ChannelType::memory),
+              member);
+        if (both && member) continue;
+        Op& unpack = add(block(plan, 0, both ? 0 : 1 - member), Opcode::unpack_packets, {scratch(2, chunks)},
+                         {out(0, chunks)});
+        if (!both) share(unpack, member);
+      }
+      nop(plan, 0, 0);
+      copy(plan, in(1), scratch(0), 0);
+      EXPECT_EQ(races(plan).empty(), chunks == 2) << races(plan);
+      EXPECT_EQ(has(races(plan), "found for a message whose chunks are 1 x the alignment"), chunks == 1);
+    }
+  }
+}
+
+TEST(Races, PacketsThatAreSharedInTwoWays) {
+  Plan plan = two_ranks();
+  const auto share = [](Op& op, uint32_t member, uint32_t of) {
+    op.group_index = member;
+    op.group_size = of;
+  };
+  for (uint32_t member = 0; member < 2; ++member) {
+    share(
+        add(block(plan, 1, member), Opcode::put_packets, {in(0, 3)}, {at(2, 0, 3)}, {}, ChannelType::memory),
+        member, 2);
+  }
+  add(block(plan, 0, 0), Opcode::unpack_packets, {scratch(0)}, {out(0)});
+  add(block(plan, 0, 1), Opcode::unpack_packets, {scratch(1, 2)}, {out(1, 2)});
+  EXPECT_TRUE(has(found("decidable", plan), "other operations share these packets in another way"))
+      << found("decidable", plan);
+}
+
 TEST(Races, ASlotIsWrittenOnceInALaunch) {
   Plan plan = two_ranks();
   add(block(plan), Opcode::copy_packets, {in(0)}, {scratch(0)});
