@@ -86,7 +86,7 @@ struct Packets<LL128> {
       if (!__any_sync(0xffffffffu, missing != 0)) break;
       if (stop != Stop::none) return stop;  // what came in time counts, even on the last look
       group.pause(spin);
-      if (spin % 64 == 0 && at(0).deadline) {
+      if (spin % looks_between_polls == 0 && at(0).deadline) {
         const Deadline* const deadline = at(0).deadline;
         if (until == 0) until = deadline->started();
         stop = detail::agree_in_warp(Deadline{deadline->shared, 0, until}.poll());
