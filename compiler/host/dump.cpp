@@ -113,6 +113,13 @@ class Dump {
                      one.is_send ? "src" : "dst", name, expr(one.peer), mover_names[size_t(one.mover)]));
   }
 
+  /// "#3", or "#3[i]" where turns of a loop have their own.
+  std::string token(const Op& op) const {
+    const auto known = tokens_.find(op.token);
+    const std::string number = fmt::format("#{}", known == tokens_.end() ? op.token : known->second);
+    return op.index == Expr{} ? number : fmt::format("{}[{}]", number, expr(op.index));
+  }
+
   void group(const Op& op) {
     std::vector<std::string> names;
     for (const Transfer& one : op.transfers) names.push_back(view(one.view));
@@ -122,7 +129,7 @@ class Dump {
     for (size_t k = 0; k < names.size(); ++k) transfer(op.transfers[k], names[k]);
     --indent_;
     tokens_[op.token] = ++number_;
-    line(fmt::format("GroupEnd #{}", number_));
+    line(fmt::format("GroupEnd {}", token(op)));
   }
 
   void body(const std::vector<Op>& ops) {
@@ -157,11 +164,11 @@ class Dump {
       case OpKind::group:
         return group(op);
       case OpKind::wait:
-        return line(fmt::format("Wait(#{})", tokens_.count(op.token) ? tokens_[op.token] : op.token));
+        return line(fmt::format("Wait({})", token(op)));
       case OpKind::collective: {
         const std::string to = view(op.writes[0]), from = view(op.reads[0]);
         tokens_[op.token] = ++number_;
-        return line(fmt::format("Collective #{} ({}, dst={}, src={}, root={}, reduce={})", number_, op.name,
+        return line(fmt::format("Collective {} ({}, dst={}, src={}, root={}, reduce={})", token(op), op.name,
                                 to, from, expr(op.peer), reduce_op_name(op.reduce)));
       }
       case OpKind::launch: {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ahead.hpp"
 #include "compiler/host/report.hpp"
 #include "layout.hpp"
 #include "regions.hpp"
@@ -15,7 +16,10 @@ namespace {
 class Lowerer {
  public:
   Lowerer(Schedule& schedule, const Lowering& options, Diagnostics& findings)
-      : s_(schedule), options_(options), out_(findings), maker_(schedule) {}
+      : s_(schedule), options_(options), out_(findings), maker_(schedule) {
+    // Which side can be ready first depends on who copies.
+    if (ahead() && options_.via == Mover::automatic) options_.via = Mover::ce_put;
+  }
 
   void all() {
     check_layout(s_, out_);
@@ -26,7 +30,12 @@ class Lowerer {
           fmt::format("'{}' is of the explicit form, but the schedule has a layout, too", info(op.kind).name),
           "write the schedule in one form: the compiler makes the lanes of a layout");
     }
-    if (options_.style != LaneStyle::split && s_.pool == Expr{})
+    if (ahead() && options_.via != Mover::ce_put && options_.via != Mover::ce_get)
+      report(out_, s_, "tags", s_.layout[0].at,
+             fmt::format("the lane style ahead is of copy engines, but the transfers are via {}",
+                         mover_names[size_t(options_.via)]),
+             "use via ce_put or ce_get, or the style split");
+    if (pools() && s_.pool == Expr{})
       report(out_, s_, "tags", s_.layout[0].at,
              fmt::format("the lane style {} is of pool lanes, but the schedule has none",
                          lane_style_names[size_t(options_.style)]),
@@ -38,7 +47,7 @@ class Lowerer {
     for (const Item& item : items) s_.layout.push_back(item.op);
     s_.body.clear();
     s_.lanes.clear();
-    if (options_.style == LaneStyle::split) s_.pool = Expr{};  // lanes that nobody uses are made, too
+    if (!pools()) s_.pool = Expr{};  // lanes that nobody uses are made, too
     for (uint32_t k = 0; k < s_.tensors.size(); ++k) {
       if (s_.tensors[k].role != Role::temp) continue;
       Op& op = s_.body.emplace_back();
@@ -56,16 +65,12 @@ class Lowerer {
   }
 
  private:
+  bool ahead() const { return options_.style == LaneStyle::ahead; }
+  bool pools() const { return options_.style == LaneStyle::pool || options_.style == LaneStyle::chained; }
+
   /// Without slices there is nothing to overlap.
   void alone(const Region& region) {
     for (const Item* item : region.items()) maker_.item(s_.body, *item, {}, Lane{}, {});
-  }
-
-  Lane named(std::string_view name) {
-    uint32_t position = 0;
-    while (position < s_.lanes.size() && s_.lanes[position] != name) ++position;
-    if (position == s_.lanes.size()) s_.lanes.emplace_back(name);
-    return {.kind = Lane::Kind::named, .index = {}, .name = position};
   }
 
   Order order_of(const Region& region) {
@@ -80,7 +85,18 @@ class Lowerer {
                         item->action == Action::gather ? "broadcast" : item->collective,
                         order_names[size_t(wanted)]),
             "use the order linear, or the form p2p");
+      if (together && ahead())
+        report(out_, s_, "tags", item->op.at,
+               fmt::format(
+                   "the lane style ahead is of transfers between pairs, but here all ranks take part in a {}",
+                   item->action == Action::gather ? "broadcast" : item->collective),
+               "use the style split, or a form and axes by which slices travel between pairs");
       if (together) return Order::linear;
+      if (ahead() && wanted == Order::ring && item->action != Action::compute)
+        report(out_, s_, "tags", item->op.at,
+               "around a ring a turn sends what the one before it has received, so that nothing can be said "
+               "ahead",
+               "use the order rotated or linear, or the style split");
       if (item->action == Action::exchange && wanted == Order::ring)
         report(out_, s_, "tags", item->op.at,
                "around a ring slices are handed on, but here each goes to one rank alone",
@@ -92,16 +108,18 @@ class Lowerer {
 
   void loop(const Region& region) {
     const Slices slices(s_.exprs, order_of(region), !region.leaving.empty(), region.turns);
-    options_.style == LaneStyle::split ? split(region, slices) : pool(region, slices);
+    const bool transfers = !region.arriving.empty() || !region.leaving.empty();
+    if (pools()) {
+      pool(region, slices);
+    } else if (ahead() && transfers) {
+      if (out_.empty()) lower_ahead(s_, maker_, region, slices, options_);
+    } else {
+      split(region, slices);
+    }
   }
 
-  Op& add(std::vector<Op>& body, OpKind kind, Lane lane, std::vector<Lane> others, uint32_t at) {
-    Op& op = body.emplace_back();
-    op.kind = kind;
-    op.lane = lane;
-    op.lanes = std::move(others);
-    op.at = at;
-    return op;
+  static void add(std::vector<Op>& body, OpKind kind, Lane lane, std::vector<Lane> others, uint32_t at) {
+    host::add(body, kind, lane, at).lanes = std::move(others);
   }
   Op turns(const Region& region) {
     Op op;
@@ -117,8 +135,8 @@ class Lowerer {
   void split(const Region& region, const Slices& slices) {
     std::vector<Lane> lanes;
     const bool transfers = !region.arriving.empty() || !region.leaving.empty();
-    const Lane comm = transfers ? named("comm") : Lane{},
-               comp = region.computing.empty() ? Lane{} : named("comp");
+    const Lane comm = transfers ? named_lane(s_, "comm") : Lane{},
+               comp = region.computing.empty() ? Lane{} : named_lane(s_, "comp");
     if (transfers) lanes.push_back(comm);
     if (!region.computing.empty()) lanes.push_back(comp);
     add(s_.body, OpKind::fork, {}, lanes, region.at);
@@ -178,7 +196,7 @@ class Lowerer {
   }
 
   Schedule& s_;
-  const Lowering& options_;
+  Lowering options_;
   Diagnostics& out_;
   TurnMaker maker_;
 };

@@ -26,6 +26,22 @@ Slices::Slices(Exprs& exprs, Order order, bool own_last, Expr turns)
                     : exprs.binary(ExprKind::equal, turn, exprs.constant(0));
 }
 
+Op& add(std::vector<Op>& body, OpKind kind, Lane lane, uint32_t at) {
+  Op& op = body.emplace_back();
+  op.kind = kind;
+  op.lane = lane;
+  op.at = at;
+  return op;
+}
+
+Lane named_lane(Schedule& schedule, std::string_view name) {
+  std::vector<std::string>& lanes = schedule.lanes;
+  uint32_t position = 0;
+  while (position < lanes.size() && lanes[position] != name) ++position;
+  if (position == lanes.size()) lanes.emplace_back(name);
+  return {.kind = Lane::Kind::named, .index = {}, .name = position};
+}
+
 /// What a turn uses of a tensor. `axes`: by axis of it, that of the result.
 View TurnMaker::part(const Item& item, const View& whole, const std::vector<int>& axes, int sliced,
                      Expr slice) const {
@@ -67,14 +83,6 @@ View TurnMaker::operand(const Item& item, size_t k, Expr slice) const {
   return part(item, item.op.reads[k], item.axes[k], item.sliced_of_operand[k], slice);
 }
 
-Op& TurnMaker::add(std::vector<Op>& body, OpKind kind, const Item& item, Lane lane) {
-  Op& op = body.emplace_back();
-  op.kind = kind;
-  op.lane = lane;
-  op.at = item.op.at;
-  return op;
-}
-
 void TurnMaker::item(std::vector<Op>& body, const Item& item, const Slices& slices, Lane lane,
                      const Lowering& options) {
   switch (item.action) {
@@ -84,9 +92,9 @@ void TurnMaker::item(std::vector<Op>& body, const Item& item, const Slices& slic
       if (gathers_by_broadcast(options.form))
         return collective(body, item, "broadcast", result(item, slices.here), operand(item, 0, {}),
                           slices.turn, lane);
-      return gather(body, item, slices, lane, options);
+      return pairwise(body, item, slices, lane, options);
     case Action::exchange:
-      return exchange(body, item, slices, lane, options);
+      return pairwise(body, item, slices, lane, options);
     case Action::collective:
       return collective(body, item, item.collective, result(item, slices.here), operand(item, 0, slices.here),
                         item.collective == "reduce" ? slices.turn : Expr{}, lane);
@@ -111,26 +119,30 @@ void TurnMaker::compute(std::vector<Op>& body, const Item& item, const Slices& s
   body.push_back(std::move(op));
 }
 
-/// The slice that is this rank's own has to be copied, the others travel.
-void TurnMaker::pairwise(std::vector<Op>& body, const Item& item, const Slices& slices, Lane lane, Op own,
-                         std::vector<Transfer> transfers) {
+Ends TurnMaker::ends(const Item& item, const Slices& slices, const Lowering& options) const {
+  Ends ends = item.action == Action::gather ? gather(item, slices, options) : exchange(item, slices, options);
+  ends.own.kind = OpKind::copy;
+  ends.own.at = item.op.at;
+  return ends;
+}
+
+void TurnMaker::pairwise(std::vector<Op>& body, const Item& item, const Slices& slices, Lane lane,
+                         const Lowering& options) {
+  Ends ends = this->ends(item, slices, options);
+  ends.own.lane = lane;
   Op op;
   op.kind = OpKind::if_;
   op.at = item.op.at;
   op.value = slices.is_own;
-  own.kind = OpKind::copy;
-  own.lane = lane;
-  own.at = item.op.at;
-  op.body.push_back(std::move(own));
-  Op& group = add(op.orelse, OpKind::group, item, lane);
-  group.token = ++tokens_;
-  group.transfers = std::move(transfers);
-  add(op.orelse, OpKind::wait, item, lane).token = tokens_;
+  op.body.push_back(std::move(ends.own));
+  Op& group = add(op.orelse, OpKind::group, lane, op.at);
+  group.token = new_token();
+  group.transfers = {std::move(ends.recv), std::move(ends.send)};
+  add(op.orelse, OpKind::wait, lane, op.at).token = tokens_;
   body.push_back(std::move(op));
 }
 
-void TurnMaker::gather(std::vector<Op>& body, const Item& item, const Slices& slices, Lane lane,
-                       const Lowering& options) {
+Ends TurnMaker::gather(const Item& item, const Slices& slices, const Lowering& options) const {
   Exprs& exprs = s_.exprs;
   Op own;
   own.writes = {result(item, slices.here)};
@@ -143,28 +155,27 @@ void TurnMaker::gather(std::vector<Op>& body, const Item& item, const Slices& sl
     send.peer = exprs.binary(ExprKind::mod, exprs.binary(ExprKind::add, rank, one), ranks);
     send.view = result(item, slices.handed_on);
   }
-  pairwise(body, item, slices, lane, std::move(own), {recv, send});
+  return {std::move(own), std::move(recv), std::move(send)};
 }
 
-void TurnMaker::exchange(std::vector<Op>& body, const Item& item, const Slices& slices, Lane lane,
-                         const Lowering& options) {
-  const Transfer recv{false, result(item, slices.back), slices.back, 0, options.via, item.op.at};
-  const Transfer send{true, operand(item, 0, slices.here), slices.here, 0, options.via, item.op.at};
+Ends TurnMaker::exchange(const Item& item, const Slices& slices, const Lowering& options) const {
+  Transfer recv{false, result(item, slices.back), slices.back, 0, options.via, item.op.at};
+  Transfer send{true, operand(item, 0, slices.here), slices.here, 0, options.via, item.op.at};
   Op own;
   own.writes = {recv.view};  // in this turn both slices are the rank's
   own.reads = {send.view};
-  pairwise(body, item, slices, lane, std::move(own), {recv, send});
+  return {std::move(own), std::move(recv), std::move(send)};
 }
 
 void TurnMaker::collective(std::vector<Op>& body, const Item& item, std::string_view kind, View dst, View src,
                            Expr root, Lane lane) {
-  Op& op = add(body, OpKind::collective, item, lane);
-  op.token = ++tokens_;
+  Op& op = add(body, OpKind::collective, lane, item.op.at);
+  op.token = new_token();
   op.name = kind;
   op.writes = {std::move(dst)};
   op.reads = {std::move(src)};
   op.peer = root;
-  add(body, OpKind::wait, item, lane).token = tokens_;
+  add(body, OpKind::wait, lane, item.op.at).token = tokens_;
 }
 
 }  // namespace chorale::host

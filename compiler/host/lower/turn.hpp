@@ -25,21 +25,36 @@ class Slices {
   Expr handed_on;  ///< of a ring: what came in the turn before
 };
 
+/// Adds an operation on a lane.
+Op& add(std::vector<Op>& body, OpKind, Lane, uint32_t at);
+/// The lane of that name, made if there is none.
+Lane named_lane(Schedule&, std::string_view name);
+
+/// What a rank does of a gather or an exchange in a turn: the slice that is its own has to be copied, the
+/// others travel.
+struct Ends {
+  Op own;
+  Transfer recv, send;
+};
+
 /// Makes operations of items.
 class TurnMaker {
  public:
   explicit TurnMaker(Schedule& schedule) : s_(schedule) {}
   void item(std::vector<Op>& body, const Item&, const Slices&, Lane, const Lowering&);
 
+  /// Of transfers between pairs.
+  Ends ends(const Item&, const Slices&, const Lowering&) const;
+  uint32_t new_token() { return ++tokens_; }
+
  private:
   View part(const Item&, const View&, const std::vector<int>& axes, int sliced, Expr slice) const;
   View result(const Item&, Expr slice) const;
   View operand(const Item&, size_t k, Expr slice) const;
-  Op& add(std::vector<Op>& body, OpKind, const Item&, Lane);
   void compute(std::vector<Op>& body, const Item&, const Slices&, Lane);
-  void gather(std::vector<Op>& body, const Item&, const Slices&, Lane, const Lowering&);
-  void exchange(std::vector<Op>& body, const Item&, const Slices&, Lane, const Lowering&);
-  void pairwise(std::vector<Op>& body, const Item&, const Slices&, Lane, Op own, std::vector<Transfer>);
+  Ends gather(const Item&, const Slices&, const Lowering&) const;
+  Ends exchange(const Item&, const Slices&, const Lowering&) const;
+  void pairwise(std::vector<Op>& body, const Item&, const Slices&, Lane, const Lowering&);
   void collective(std::vector<Op>& body, const Item&, std::string_view kind, View dst, View src, Expr root,
                   Lane);
 

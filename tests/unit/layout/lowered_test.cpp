@@ -22,7 +22,8 @@ constexpr int runs = 10;
 std::string text(const Lowering& lowering) {
   return fmt::format("{} {} {} {}", lowering.order ? host::order_names[size_t(*lowering.order)] : "automatic",
                      host::form_names[size_t(lowering.form)], host::lane_style_names[size_t(lowering.style)],
-                     host::reshard_names[size_t(lowering.reshard)]);
+                     host::reshard_names[size_t(lowering.reshard)]) +
+         (lowering.via == Mover::automatic ? "" : " " + std::string(host::mover_names[size_t(lowering.via)]));
 }
 
 std::vector<Lowering> every_lowering() {
@@ -30,9 +31,14 @@ std::vector<Lowering> every_lowering() {
   for (const std::optional<Order> order : {std::optional<Order>(), std::optional(Order::linear),
                                            std::optional(Order::rotated), std::optional(Order::ring)})
     for (const Form form : {Form::p2p, Form::broadcast, Form::reduce, Form::collective})
-      for (const LaneStyle style : {LaneStyle::split, LaneStyle::pool, LaneStyle::chained})
-        for (const Reshard reshard : {Reshard::before, Reshard::after})
-          all.push_back({.order = order, .form = form, .style = style, .reshard = reshard});
+      for (const LaneStyle style : {LaneStyle::split, LaneStyle::ahead, LaneStyle::pool, LaneStyle::chained})
+        for (const Reshard reshard : {Reshard::before, Reshard::after}) {
+          Lowering one{.order = order, .form = form, .style = style, .reshard = reshard};
+          all.push_back(one);
+          if (style != LaneStyle::ahead) continue;
+          one.via = Mover::ce_get;  // the other side is ready first
+          all.push_back(one);
+        }
   return all;
 }
 

@@ -173,6 +173,24 @@ TEST(Refused, All) {
       "help: give it some, as in .pool = 4, or use the style split\n"
       "1 error\n",
       gather, {.style = LaneStyle::chained});
+  SAYS(
+      "here: error: the lane style ahead is of transfers between pairs, but here all ranks take part in a "
+      "broadcast [tags]\n"
+      "help: use the style split, or a form and axes by which slices travel between pairs\n"
+      "1 error\n",
+      gather, {.form = Form::broadcast, .style = LaneStyle::ahead});
+  SAYS(
+      "here: error: around a ring a turn sends what the one before it has received, so that nothing can be "
+      "said "
+      "ahead [tags]\n"
+      "help: use the order rotated or linear, or the style split\n"
+      "1 error\n",
+      gather, {.order = Order::ring, .style = LaneStyle::ahead});
+  SAYS(
+      "here: error: the lane style ahead is of copy engines, but the transfers are via kernel [tags]\n"
+      "help: use via ce_put or ce_get, or the style split\n"
+      "1 error\n",
+      gather, {.style = LaneStyle::ahead, .via = host::Mover::kernel});
   const auto scatter = [&](Schedule& s) {
     s.sum(s.output("y", f32, {over_ranks(s.ranks()), 3}),
           s.input("x", f32, {over_ranks(s.ranks()), s.ranks(), 3}), 0);

@@ -27,6 +27,7 @@ enum class Form : uint8_t {
 /// Which lanes the turns of a loop are on.
 enum class LaneStyle : uint8_t {
   split,    ///< transfers in order on one, compute on another
+  ahead,    ///< the same, with what peers have to know first said before the first turn
   pool,     ///< turn i on pool lane i % lanes
   chained,  ///< the same, with the transfers of the turns in order
 };
@@ -39,7 +40,7 @@ enum class Reshard : uint8_t {
 /// By Order, Form, LaneStyle and Reshard.
 inline constexpr std::string_view order_names[] = {"linear", "rotated", "ring"};
 inline constexpr std::string_view form_names[] = {"p2p", "broadcast", "reduce", "collective"};
-inline constexpr std::string_view lane_style_names[] = {"split", "pool", "chained"};
+inline constexpr std::string_view lane_style_names[] = {"split", "ahead", "pool", "chained"};
 inline constexpr std::string_view reshard_names[] = {"before", "after"};
 
 struct Lowering {
