@@ -86,12 +86,15 @@ class Dump {
       const ExprNode& node = s_.exprs[select.lo];
       const bool plain = node.kind == ExprKind::constant || node.kind == ExprKind::symbol;
       const std::string from = name;
-      name += "." + (plain && !select.len ? expr(select.lo) : std::string("s"));
-      std::string statement = select.len ? fmt::format("{} = Slice({}, axis={}, first={}, length={})", name,
-                                                       from, select.axis, expr(select.lo), expr(*select.len))
-                                         : fmt::format("{} = Select({}, axis={}, index={})", name, from,
-                                                       select.axis, expr(select.lo));
-      line(statement);
+      const std::string part =
+          select.len ? fmt::format("Slice({}, axis={}, first={}, length={})", from, select.axis,
+                                   expr(select.lo), expr(*select.len))
+                     : fmt::format("Select({}, axis={}, index={})", from, select.axis, expr(select.lo));
+      const std::string plainly = name + "." + (plain && !select.len ? expr(select.lo) : std::string("s"));
+      name = plainly;
+      for (int number = 2; !named_.emplace(name, part).second && named_[name] != part; ++number)
+        name = plainly + std::to_string(number);
+      line(fmt::format("{} = {}", name, part));
     }
     return name;
   }
@@ -145,6 +148,7 @@ class Dump {
   }
 
   void one(const Op& op) {
+    named_.clear();
     switch (op.kind) {
       case OpKind::alloc:
         return alloc(s_.tensors[op.writes[0].tensor]);
@@ -227,6 +231,7 @@ class Dump {
   size_t indent_ = 0;
   uint32_t number_ = 0;
   std::map<uint32_t, uint32_t> tokens_;
+  std::map<std::string, std::string> named_;  // the views of an operation, which are told apart
 };
 
 std::string boxes(const Concrete& made, const std::vector<Box>& list) {

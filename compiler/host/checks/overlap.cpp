@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "checks.hpp"
 #include "compiler/host/report.hpp"
 #include "execution.hpp"
@@ -13,10 +15,35 @@ bool moves(const Step& step) {
   return step.kind == StepKind::put || step.kind == StepKind::get || step.kind == StepKind::carry;
 }
 
+/// By rank, what transfers bring there.
+std::vector<std::vector<Box>> arrivals(const Concrete& all) {
+  std::vector<std::vector<Box>> boxes(all.ranks);
+  for (uint32_t rank = 0; rank < all.ranks; ++rank) {
+    for (const Step& step : all.steps[rank]) {
+      if (step.kind == StepKind::put) boxes[step.peer].push_back(step.writes[0]);
+      if (step.kind == StepKind::get) boxes[rank].push_back(step.writes[0]);
+      for (const ConcreteTransfer& one : step.transfers)
+        if (!one.is_send) boxes[rank].push_back(one.box);
+    }
+  }
+  return boxes;
+}
+
+/// Whether a call adds to what has arrived, where it lies: a sum that is handed on. Transfers have to wait
+/// for it.
+bool adds_to(const std::vector<Box>& arrived, const Step& call) {
+  const auto is_written = [&](const Box& box) {
+    return std::any_of(call.writes.begin(), call.writes.end(),
+                       [&](const Box& one) { return one.overlaps(box); });
+  };
+  return std::any_of(arrived.begin(), arrived.end(), is_written);
+}
+
 }  // namespace
 
 void check_overlap(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
   const Concrete all = expand_movers(made);
+  const std::vector<std::vector<Box>> arrived = arrivals(all);
   const Execution order(all, Queues::by_lane, 1);
   bool several_lanes = false, could = false;
   std::optional<std::pair<uint32_t, uint32_t>> last_call, last_move;  // with the chain that serialises them
@@ -26,7 +53,7 @@ void check_overlap(const Schedule& schedule, const Concrete& made, Diagnostics& 
     std::vector<uint32_t> calls, transfers;
     for (uint32_t k = 0; k < steps.size(); ++k) {
       several_lanes |= steps[k].lane != 0;
-      if (steps[k].kind == StepKind::call) calls.push_back(k);
+      if (steps[k].kind == StepKind::call && !adds_to(arrived[rank], steps[k])) calls.push_back(k);
       if (moves(steps[k])) transfers.push_back(k);
     }
     if (calls.size() < 2 || transfers.empty()) continue;

@@ -17,6 +17,7 @@ enum class Action : uint8_t {
   gather,      ///< set: slices of ranks, one a turn, come to every rank
   exchange,    ///< set: in turn i a slice for rank i goes there, and mine of another comes
   collective,  ///< all ranks together, in each turn
+  ring_sum,    ///< sum over the ranks: what has been summed of a slice goes from rank to rank to its owner
 };
 
 /// An operation of a layout, with what follows from its tensors.
@@ -30,6 +31,7 @@ struct Item {
   Expr turns;            ///< extent of the axis that is sliced
   int sliced = no_axis;  ///< that axis of the result; no_axis: each turn makes, or adds to, all of it
   std::vector<int> sliced_of_operand;  ///< by operand
+  uint32_t sums = 0;  ///< of Action::ring_sum: the temporary for what is summed so far, by slice
 };
 
 /// \return by axis of operand `operand`, that of the result

@@ -102,7 +102,8 @@ class Lowerer {
                "around a ring slices are handed on, but here each goes to one rank alone",
                "use the order rotated or linear");
     }
-    const bool travels = region.has(Action::gather) || region.has(Action::exchange);
+    const bool travels =
+        region.has(Action::gather) || region.has(Action::exchange) || region.has(Action::ring_sum);
     return travels ? wanted : Order::linear;
   }
 
@@ -145,9 +146,16 @@ class Lowerer {
     if (!region.arriving.empty() && !region.computing.empty())
       add(turn.body, OpKind::after, comp, {comm}, region.computing[0].op.at);
     for (const Item& item : region.computing) maker_.item(turn.body, item, slices, comp, options_);
-    if (!region.leaving.empty() && !region.computing.empty())
+    const bool rings = region.has(Action::ring_sum);  // what travels there is of the turn before
+    if (!region.leaving.empty() && !region.computing.empty() && !rings)
       add(turn.body, OpKind::after, comm, {comp}, region.leaving[0].op.at);
-    for (const Item& item : region.leaving) maker_.item(turn.body, item, slices, comm, options_);
+    for (const Item& item : region.leaving) {
+      if (item.action == Action::ring_sum && !region.computing.empty()) {
+        maker_.ring_sum(turn.body, item, slices, {comm, comm, comp}, options_);
+      } else {
+        maker_.item(turn.body, item, slices, comm, options_);
+      }
+    }
     s_.body.push_back(std::move(turn));
     add(s_.body, OpKind::join, {}, lanes, region.at);
   }
@@ -185,12 +193,16 @@ class Lowerer {
            region.arriving.back().op.at);
     }
     for (const Item& item : region.computing) maker_.item(turn.body, item, slices, lane, options_);
-    if (in_order && !region.leaving.empty()) {
-      const Expr last = exprs.binary(ExprKind::sub, turn_index, one);
-      when(exprs.binary(ExprKind::less, exprs.constant(0), turn_index), lane, lane_of(last),
-           region.leaving[0].op.at);
+    const Lane last = lane_of(exprs.binary(ExprKind::sub, turn_index, one));
+    if (in_order && !region.leaving.empty() && !region.has(Action::ring_sum))
+      when(exprs.binary(ExprKind::less, exprs.constant(0), turn_index), lane, last, region.leaving[0].op.at);
+    for (const Item& item : region.leaving) {
+      if (item.action == Action::ring_sum) {
+        maker_.ring_sum(turn.body, item, slices, {last, lane, lane}, options_);
+      } else {
+        maker_.item(turn.body, item, slices, lane, options_);
+      }
     }
-    for (const Item& item : region.leaving) maker_.item(turn.body, item, slices, lane, options_);
     add(turn.body, OpKind::after, {}, {lane}, region.at);
     s_.body.push_back(std::move(turn));
   }

@@ -210,6 +210,17 @@ class Resharder {
       item.sliced_of_operand = {scattered};
       return;
     }
+    if (options_.order == Order::ring) {
+      std::vector<Axis> slices = result(op).axes;
+      slices[size_t(to)].tag = Tag::lanes;
+      const uint32_t sums = temporary(op, op.writes[0].tensor, slices, "_sums");
+      Item& item = add(op, Action::ring_sum, no_axis);
+      item.loops = true;
+      item.turns = ranks_;
+      item.sliced_of_operand = {scattered};
+      item.sums = sums;
+      return;
+    }
     // The addends of a slice come to the rank that has it in the result.
     std::vector<Axis> mine = operand(op, 0).axes;
     mine[size_t(gone)].tag = Tag::lanes;

@@ -14,11 +14,11 @@ Slices::Slices(Exprs& exprs, Order order, bool own_last, Expr turns)
     is_own = exprs.binary(ExprKind::equal, turn, rank);
     return;
   }
+  const Expr distance = own_last ? plus_one(turn) : turn;
   if (order == Order::ring) {
-    here = around(ExprKind::sub, rank, turn);
-    handed_on = around(ExprKind::sub, plus_one(rank), turn);
+    here = around(ExprKind::sub, rank, distance);
+    handed_on = own_last ? around(ExprKind::sub, rank, turn) : around(ExprKind::sub, plus_one(rank), turn);
   } else {
-    const Expr distance = own_last ? plus_one(turn) : turn;
     here = around(ExprKind::add, rank, distance);
     back = around(ExprKind::sub, rank, distance);
   }
@@ -95,6 +95,8 @@ void TurnMaker::item(std::vector<Op>& body, const Item& item, const Slices& slic
       return pairwise(body, item, slices, lane, options);
     case Action::exchange:
       return pairwise(body, item, slices, lane, options);
+    case Action::ring_sum:
+      return ring_sum(body, item, slices, {lane, lane, lane}, options);
     case Action::collective:
       return collective(body, item, item.collective, result(item, slices.here), operand(item, 0, slices.here),
                         item.collective == "reduce" ? slices.turn : Expr{}, lane);
@@ -142,6 +144,69 @@ void TurnMaker::pairwise(std::vector<Op>& body, const Item& item, const Slices& 
   body.push_back(std::move(op));
 }
 
+namespace {
+
+/// The neighbours of a ring.
+Expr neighbour(Exprs& exprs, ExprKind kind) {
+  const Expr rank = exprs.symbol("rank"), one = exprs.constant(1);
+  return exprs.binary(ExprKind::mod, exprs.binary(kind, rank, one), exprs.symbol("ranks"));
+}
+
+Op& add_if(std::vector<Op>& body, Expr condition, uint32_t at) {
+  Op& op = add(body, OpKind::if_, {}, at);
+  op.value = condition;
+  return op;
+}
+
+}  // namespace
+
+/// Slice s begins at rank s + 1, and each rank adds its own; rank s has it in its last turn.
+void TurnMaker::ring_sum(std::vector<Op>& body, const Item& item, const Slices& slices, const RingLanes& on,
+                         const Lowering& options) {
+  Exprs& exprs = s_.exprs;
+  const uint32_t at = item.op.at;
+  const uint8_t axis = uint8_t(tagged(s_.tensors[item.sums], Tag::lanes));
+  const auto sum_of = [&](Expr slice) {
+    return View{item.sums, {Select{.axis = axis, .lo = slice, .len = {}}}};
+  };
+  const auto is_turn = [&](int64_t number) {
+    return exprs.binary(ExprKind::equal, slices.turn, exprs.constant(number));
+  };
+  const auto after = [&](std::vector<Op>& in, const Lane& other) {
+    if (!(other == on.adds)) add(in, OpKind::after, on.adds, at).lanes = {other};
+  };
+  const View mine = operand(item, 0, slices.here), sum = sum_of(slices.here),
+             whole = result(item, slices.here);
+
+  Op& first = add_if(body, is_turn(0), at);
+  std::vector<Op> next;
+  after(first.body, on.computes);
+  Op& copy = add(add_if(first.body, slices.is_own, at).body, OpKind::copy, on.adds, at);  // one rank only
+  copy.writes = {whole};
+  copy.reads = {mine};
+
+  const auto hand_on = [&](std::vector<Op>& in, const View& sent) {
+    Op& group = add(in, OpKind::group, on.moves, at);
+    group.token = new_token();
+    group.transfers = {{false, sum, neighbour(exprs, ExprKind::sub), 0, options.via, at},
+                       {true, sent, neighbour(exprs, ExprKind::add), 0, options.via, at}};
+    add(in, OpKind::wait, on.moves, at).token = tokens_;
+  };
+  Op& second = add_if(next, is_turn(1), at);
+  hand_on(second.body, operand(item, 0, slices.handed_on));
+  hand_on(second.orelse, sum_of(slices.handed_on));
+  after(next, on.moves);
+  if (!(on.computes == on.moves)) after(next, on.computes);
+  Op& last = add_if(next, slices.is_own, at);
+  for (const auto& [to, in] : {std::pair(&whole, &last.body), {&sum, &last.orelse}}) {
+    Op& op = add(*in, OpKind::call, on.adds, at);
+    op.name = "add";
+    op.writes = {*to};
+    op.reads = {mine, sum};
+  }
+  body.back().orelse = std::move(next);
+}
+
 Ends TurnMaker::gather(const Item& item, const Slices& slices, const Lowering& options) const {
   Exprs& exprs = s_.exprs;
   Op own;
@@ -150,9 +215,8 @@ Ends TurnMaker::gather(const Item& item, const Slices& slices, const Lowering& o
   Transfer recv{false, own.writes[0], slices.here, 0, options.via, item.op.at};
   Transfer send{true, item.op.reads[0], slices.back, 0, options.via, item.op.at};
   if (slices.order == Order::ring) {
-    const Expr rank = exprs.symbol("rank"), ranks = exprs.symbol("ranks"), one = exprs.constant(1);
-    recv.peer = exprs.binary(ExprKind::mod, exprs.binary(ExprKind::sub, rank, one), ranks);
-    send.peer = exprs.binary(ExprKind::mod, exprs.binary(ExprKind::add, rank, one), ranks);
+    recv.peer = neighbour(exprs, ExprKind::sub);
+    send.peer = neighbour(exprs, ExprKind::add);
     send.view = result(item, slices.handed_on);
   }
   return {std::move(own), std::move(recv), std::move(send)};

@@ -22,7 +22,7 @@ class Slices {
   Expr here;       ///< of a gather: what comes; of an exchange: what goes
   Expr back;       ///< of an exchange: what comes; of a gather: who asks for mine
   Expr is_own;     ///< whether `here` is this rank's
-  Expr handed_on;  ///< of a ring: what came in the turn before
+  Expr handed_on;  ///< of a ring: `here` of the turn before
 };
 
 /// Adds an operation on a lane.
@@ -37,11 +37,21 @@ struct Ends {
   Transfer recv, send;
 };
 
+/// Where a turn of a sum around a ring is.
+struct RingLanes {
+  Lane moves;     ///< on which the turn before has added, or that waits for it
+  Lane adds;      ///< may be the same
+  Lane computes;  ///< the addends of this turn; may be the same
+};
+
 /// Makes operations of items.
 class TurnMaker {
  public:
   explicit TurnMaker(Schedule& schedule) : s_(schedule) {}
   void item(std::vector<Op>& body, const Item&, const Slices&, Lane, const Lowering&);
+
+  /// Of a sum around a ring.
+  void ring_sum(std::vector<Op>& body, const Item&, const Slices&, const RingLanes&, const Lowering&);
 
   /// Of transfers between pairs.
   Ends ends(const Item&, const Slices&, const Lowering&) const;

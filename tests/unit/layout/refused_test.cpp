@@ -199,7 +199,12 @@ TEST(Refused, All) {
       "here: error: around a ring slices are handed on, but here each goes to one rank alone [tags]\n"
       "help: use the order rotated or linear\n"
       "1 error\n",
-      scatter, {.order = Order::ring});
+      [&](Schedule& s) {
+        s.set(s.output("y", f32, {over_lanes(s.ranks()), over_ranks(s.ranks()), 3}),
+              s.input("x", f32, {over_ranks(s.ranks()), s.ranks(), 3}));
+      },
+      {.order = Order::ring});
+  SAYS("", scatter, {.order = Order::ring});
   SAYS(
       "here: error: in a turn all ranks take part in one reduce, so their slices cannot be in the order ring "
       "[tags]\n"

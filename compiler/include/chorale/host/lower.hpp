@@ -15,7 +15,7 @@ namespace chorale::host {
 enum class Order : uint8_t {
   linear,   ///< slice i in turn i, on all ranks
   rotated,  ///< beginning at its own, so that no two ranks ask the same one
-  ring,     ///< what has arrived is handed on: a rank talks to its neighbours only
+  ring,     ///< what has arrived, or been summed so far, is handed on: a rank talks to its neighbours only
 };
 /// How slices travel.
 enum class Form : uint8_t {
