@@ -140,14 +140,10 @@ Built build_program(const std::string& name, const dsl::Parameters::Settings& se
 }
 
 Plan load_plan(const std::string& path) {
-  std::error_code no_file;
-  if (std::filesystem::is_directory(path, no_file)) {
-    throw Failure(Exit::command_wrong, "cannot read " + path + ": it is a folder");
-  }
   try {
     return chorale::load(path);
   } catch (const PlanError& error) {
-    throw Failure(Exit::plan_wrong, (path == "-" ? "standard input" : path) + ": " + error.what());
+    throw Failure(Exit::plan_wrong, error.what());
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::runtime_error& error) {

@@ -44,7 +44,9 @@ void RunOptions::declare(CLI::App& app) {
       ->check(one_of("packet form", {"ll8", "ll16", "ll128"}))
       ->type_name("NAME");
   app.add_option("--timeout", timeout, "Of every wait: 30s, 500ms, off")->type_name("TIME");
-  app.add_option("--workers", workers, "Threads that run thread blocks; default: one a core")->type_name("N");
+  app.add_option("--workers", workers, "Threads that run thread blocks; default, and with 0: one a core")
+      ->check(CLI::Range(0u, 65536u).description("0 to 65536"))
+      ->type_name("N");
   CLI::Option* const as_processes =
       app.add_flag("--processes", processes, "A process a rank: the default on cuda");
   app.add_flag("--threads", threads, "A thread a rank: the default on cpu")->excludes(as_processes);

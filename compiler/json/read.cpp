@@ -204,6 +204,9 @@ std::string content(const std::string& path) {
     text.assign(std::istreambuf_iterator<char>(std::cin), {});
     return text;
   }
+  std::error_code no_file;
+  if (std::filesystem::is_directory(path, no_file))
+    throw std::runtime_error("cannot read " + path + ": it is a folder");
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (file) {
@@ -221,11 +224,19 @@ std::string content(const std::string& path) {
   return text;
 }
 
+Plan load(const std::string& path, std::optional<uint32_t> rank) {
+  try {
+    return read(content(path), rank);
+  } catch (const PlanError& error) {
+    throw PlanError(path == "-" ? "standard input" : path, error);
+  }
+}
+
 }  // namespace
 
 Plan read(std::string_view bytes) { return read(bytes, std::nullopt); }
 Plan read(std::string_view bytes, uint32_t rank) { return read(bytes, std::optional(rank)); }
-Plan load(const std::string& path) { return read(content(path)); }
-Plan load(const std::string& path, uint32_t rank) { return read(content(path), rank); }
+Plan load(const std::string& path) { return load(path, std::nullopt); }
+Plan load(const std::string& path, uint32_t rank) { return load(path, std::optional(rank)); }
 
 }  // namespace chorale

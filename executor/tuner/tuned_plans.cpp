@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 
 #include "chorale/json.hpp"
@@ -54,6 +55,12 @@ TunedPlans::Choice TunedPlans::choose(const std::string& collective, uint64_t by
 const Plan& TunedPlans::plan(const Choice& choice) {
   const auto known = plans_.find(choice.file);
   if (known != plans_.end()) return known->second;
+  std::error_code no_file;
+  if (!std::filesystem::exists(choice.file, no_file)) {
+    throw UsageError(
+        fmt::format("there is no {} of {} ranks in {}: chorale compile {} --set ranks={} -o {} makes it",
+                    choice.name, machine_.ranks, folder_, choice.name, machine_.ranks, choice.file));
+  }
   return plans_.emplace(choice.file, load(choice.file)).first->second;
 }
 

@@ -174,7 +174,9 @@ Action command::mutate(CLI::App& app) {
   app.add_option("--schedules", options->schedules,
                  "Adversarial schedules of what no check finds; default 1000, 0: none")
       ->type_name("N");
-  app.add_option("--threads", options->threads, "Default: one for each core")->type_name("N");
+  app.add_option("--threads", options->threads, "Default, and with 0: one for each core")
+      ->check(CLI::Range(0u, 4096u).description("0 to 4096"))
+      ->type_name("N");
   app.add_option("--json", options->json, "Write a line for each mutant as it is judged")->type_name("FILE");
   app.add_flag(
       "--resume", options->resume,

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -31,7 +32,8 @@ struct Options {
 
 uint64_t seed_of(const Options& options) {
   if (options.seed.find_first_not_of("0123456789") != std::string::npos || options.seed.size() > 19) {
-    throw Failure(Exit::command_wrong, "--seed is '" + options.seed + "', but must be a whole number");
+    throw Failure(Exit::command_wrong,
+                  "--seed is '" + options.seed + "', but must be a whole number of at most 19 digits");
   }
   return options.seed.empty() ? 0 : std::stoull(options.seed);
 }
@@ -219,6 +221,8 @@ void run_chosen(const Options& options, const Config& config) {
   const std::vector<uint64_t> sizes = parse_sizes(options.bytes.empty() ? "1M" : options.bytes);
   for (size_t first = 0, end; first < sizes.size(); first = end) {
     const TunedPlans::Choice choice = plans.choose(options.wanted.what, sizes[first], options.run.type());
+    std::error_code no_file;
+    if (!std::filesystem::exists(choice.file, no_file)) shipped_plans(options.wanted.what, options.run.ranks);
     const std::string words = words_of(choice);
     Options one = options;
     one.bytes.clear();

@@ -117,14 +117,18 @@ void show_schedule(const Plan& plan, const std::string& stage, int64_t ranks) {
 Action command::show(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("plan", options->plan, "A plan file; - is standard input")->required();
-  app.add_option("--rank", options->rank, "Only this rank")->check(CLI::NonNegativeNumber);
+  app.add_option("--rank", options->rank, "Only this rank")
+      ->check(CLI::Range(0, 65535).description("from 0"))
+      ->type_name("N");
   app.add_option("--threadblock", options->threadblock, "Only this thread block of each rank")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 65535).description("from 0"))
+      ->type_name("N");
   app.add_option("--stage", options->stage,
                  "Of a host schedule: layout, schedule, movers (of rank 0), or rank:N")
       ->type_name("STAGE");
   app.add_option("--ranks", options->ranks, "For how many ranks a host schedule is unrolled")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 4096).description("1 to 4096"))
+      ->type_name("N");
   return [options] {
     const Plan plan = load_plan(options->plan);
     if (!options->stage.empty() || (plan.extension.host && plan.gpus.empty())) {

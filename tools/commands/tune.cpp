@@ -136,7 +136,7 @@ Exit tune_it(const Options& options) {
   const TunedFor machine = tuned_for(config, options.run.gpus(config, options.run.ranks), options.run.ranks);
   const std::string file = options.output.empty() ? tuned_file(machine) : options.output;
   std::error_code error;
-  TuneTable table = std::filesystem::exists(file, error) ? TuneTable::load(file) : TuneTable();
+  TuneTable table = std::filesystem::is_regular_file(file, error) ? TuneTable::load(file) : TuneTable();
   if (options.output.empty()) {
     std::filesystem::create_directories(std::filesystem::path(file).parent_path(), error);
   }
@@ -178,7 +178,7 @@ Action command::tune(CLI::App& app) {
                  "Sizes of the message, as for run; default 1K:1G:4 on cuda, 1K:1M:4 on cpu")
       ->type_name("SIZES");
   options->run.declare(app);
-  app.get_option("--ranks")->required();
+  app.get_option("--ranks")->required()->description("Number of ranks");
   app.add_option("--plan", options->plans,
                  "Only this shipped plan, by its name without ranks; may be repeated")
       ->type_name("NAME")

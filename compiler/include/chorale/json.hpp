@@ -12,10 +12,12 @@
 
 namespace chorale {
 
-/// The text is no plan. what() is "<path>: <what was found>, expected <what>".
+/// The text is no plan. what() is "<path>: <what was found>, expected <what>", of load() behind the file.
 struct PlanError : std::runtime_error {
   PlanError(std::string path, const std::string& message)
       : std::runtime_error(path + ": " + message), json_path(std::move(path)) {}
+  PlanError(const std::string& file, const PlanError& error)
+      : std::runtime_error(file + ": " + error.what()), json_path(error.json_path) {}
   std::string json_path;  ///< e.g. "/gpus/0/threadblocks/1/ops/3/src_buff/0/index"
 };
 
@@ -43,7 +45,7 @@ Plan read(std::string_view bytes);
 Plan read(std::string_view bytes, uint32_t rank);
 
 /// Reads a file; "-" is standard input.
-/// \throws std::runtime_error naming the file and the reason; PlanError
+/// \throws std::runtime_error naming the file and the reason; PlanError, naming the file, too
 Plan load(const std::string& path);
 /// The same for one rank alone. All ranks of a run have to load the same bytes in the same way.
 Plan load(const std::string& path, uint32_t rank);

@@ -24,7 +24,7 @@ inline constexpr std::string_view packet_form_names[] = {"ll8", "ll16", "ll128"}
 
 /// One call of a collective on one rank.
 struct Arguments {
-  const void* in = nullptr;  ///< this rank's input; may equal `out` where the plan is in place
+  const void* in = nullptr;  ///< this rank's input; may be `out` as in place, a plan that is not copies it then
   void* out = nullptr;       ///< this rank's output
   /// Bytes of the message: of the input, but of the output for all-gather (as
   /// MSCCL++ and nccl-tests count). Any whole number of elements; for

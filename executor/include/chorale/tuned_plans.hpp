@@ -42,7 +42,8 @@ class TunedPlans {
   /// \throws UsageError for a table that names no plan there, or a form of packets that is none
   Choice choose(const std::string& collective, uint64_t bytes, DType dtype) const;
 
-  /// The plan of choose(), read once. Stays as long as this. \throws as choose() and load()
+  /// The plan of choose(), read once. Stays as long as this.
+  /// \throws UsageError if there is no such file; as load()
   const Plan& plan(const Choice& choice);
 
   /// A plan that takes every size and is never far from the fastest: what is right where nothing was tuned.

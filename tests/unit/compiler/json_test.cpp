@@ -152,6 +152,19 @@ TEST(Json, LoadNamesTheFile) {
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(), "cannot read /nowhere/plan.json: No such file or directory");
   }
+  try {
+    load("/");
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "cannot read /: it is a folder");
+  }
+  try {
+    load("/dev/null");
+    FAIL();
+  } catch (const PlanError& error) {
+    EXPECT_EQ(std::string(error.what()).rfind("/dev/null: /: no JSON at line 1", 0), 0u) << error.what();
+    EXPECT_EQ(error.json_path, "/");
+  }
 }
 
 }  // namespace

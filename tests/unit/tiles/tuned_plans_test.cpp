@@ -45,6 +45,15 @@ TEST(TunedPlans, TheSizeElseTheNextSmallerElseTheDefault) {
   }
 }
 
+TEST(TunedPlans, PlansThatAreNotThereSayHowToMakeThem) {
+  TunedPlans plans({}, shipped, {.ranks = 5});
+  const TunedPlans::Choice choice = plans.choose("allreduce", 64, DType::f32);
+  EXPECT_EQ(message_of_error<UsageError>([&] { plans.plan(choice); }),
+            "there is no allreduce_all_pairs of 5 ranks in " + shipped +
+                ": chorale compile allreduce_all_pairs --set ranks=5 -o " + shipped +
+                "/allreduce_all_pairs_5.json makes it");
+}
+
 TEST(TunedPlans, TablesOfOtherThingsAreRefused) {
   const auto said = [](const TuneConfig& config) {
     TuneTable table;
