@@ -18,6 +18,7 @@ class Rank {
         right((self + 1) % ranks),
         left((self + ranks - 1) % ranks) {
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    room_of_findings();  // where ranks share a GPU, memory is made before anybody's kernel waits there
   }
   ~Rank() { cudaStreamDestroy(stream); }
 

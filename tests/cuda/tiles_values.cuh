@@ -68,15 +68,21 @@ __global__ void compare_values(const uint32_t* data, uint64_t n, Expected expect
   }
 }
 
-/// Says which is the first element that is wrong.
-template <class Expected>
-void expect_values(const char* what, cudaStream_t stream, const uint32_t* data, uint64_t n,
-                   const Expected& expected) {
-  static unsigned long long* const found_at = [] {
+/// Where the calling rank's comparisons leave what they found, on its GPU. Ranks may be threads.
+inline unsigned long long* room_of_findings() {
+  thread_local unsigned long long* const room = [] {
     unsigned long long* made = nullptr;
     check(cudaMalloc(&made, 16));
     return made;
   }();
+  return room;
+}
+
+/// Says which is the first element that is wrong.
+template <class Expected>
+void expect_values(const char* what, cudaStream_t stream, const uint32_t* data, uint64_t n,
+                   const Expected& expected) {
+  unsigned long long* const found_at = room_of_findings();
   check(cudaMemsetAsync(found_at, 0xff, 16, stream));
   compare_values<<<512, 256, 0, stream>>>(data, n, expected, found_at,
                                           reinterpret_cast<uint32_t*>(found_at + 1));
