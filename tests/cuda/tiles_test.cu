@@ -348,6 +348,8 @@ int main(int argc, char** argv) {
   for (int rank = 0; rank < (threads ? 1 : ranks); ++rank) {
     const pid_t child = fork();  // before CUDA is touched, which does not survive it
     if (child == 0) {
+      // To load a kernel CUDA waits for those that run, which here may wait for the rank that loads it.
+      if (threads) setenv("CUDA_MODULE_LOADING", "EAGER", 1);
       const int status = run_process(rank, ranks, join, quick, threads);
       std::fflush(stdout);
       std::_Exit(status);
