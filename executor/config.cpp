@@ -50,6 +50,13 @@ unsigned parse_number_to_4096(const std::string& text) {
   return *number;
 }
 
+unsigned parse_blocks(const std::string& text) {
+  const auto number = parse_number<unsigned>(text);
+  if (!number || *number == 0 || *number > 64)
+    throw UsageError(fmt::format("'{}' is no number from 1 to 64", text));
+  return *number;
+}
+
 uint16_t parse_port(const std::string& text) {
   const auto port = parse_number<uint16_t>(text);
   if (!port) throw UsageError(fmt::format("'{}' is no number from 0 to 65535", text));
@@ -119,6 +126,8 @@ const std::array rows = {
                     std::to_string(value)),
     CHORALE_SETTING(bindings, "calls that an executor keeps ready; 0: any number", parse_number_to_4096(text),
                     std::to_string(value)),
+    CHORALE_SETTING(mover_blocks, "most thread blocks a transfer of a schedule, via kernel, staged or port",
+                    parse_blocks(text), std::to_string(value)),
     CHORALE_SETTING(require_proof, "refuse plans without a proof", parse_bool(text),
                     value ? "true"s : "false"s),
 };

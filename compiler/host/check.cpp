@@ -19,14 +19,15 @@ constexpr Check checks[] = {
 
 }  // namespace
 
-Diagnostics check(const Schedule& schedule, const Values& params) {
+Diagnostics check(const Schedule& schedule, const Values& params, Mover automatic) {
   Diagnostics findings;
   if (schedule.ranks.empty())
     findings.push_back({"tags", {}, {}, "the schedule does not say for how many ranks it is", {}, {}});
   check_layout(schedule, findings);
   if (!findings.empty()) return findings;
   for (const uint32_t ranks : schedule.ranks) {
-    const Concrete made = concretise(schedule, {.ranks = ranks, .params = params}, findings);
+    const Concrete made =
+        concretise(schedule, {.ranks = ranks, .params = params, .automatic = automatic}, findings);
     for (const Check& check : checks) {
       // Later checks take for granted what earlier ones establish.
       if (!findings.empty()) break;

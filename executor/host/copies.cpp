@@ -47,14 +47,14 @@ class Runs {
   std::vector<Axis> outer_;
 };
 
-/// Adds a piece; as a row of the last copy, if it is where the next row would be.
-void add(std::vector<Copy>& copies, const Copy& piece) {
-  if (!copies.empty()) {
-    Copy& last = copies.back();
+/// Adds a piece; as a row of the last strip, if it is where the next row would be.
+void add(std::vector<Strip>& strips, const Strip& piece) {
+  if (!strips.empty()) {
+    Strip& last = strips.back();
     if (last.rows == 1 && last.bytes == piece.bytes && piece.to >= last.to + last.bytes &&
         piece.from >= last.from + last.bytes) {
-      last.to_pitch = uint64_t(piece.to - last.to);
-      last.from_pitch = uint64_t(piece.from - last.from);
+      last.to_pitch = piece.to - last.to;
+      last.from_pitch = piece.from - last.from;
       last.rows = 2;
       return;
     }
@@ -64,22 +64,55 @@ void add(std::vector<Copy>& copies, const Copy& piece) {
       return;
     }
   }
-  copies.push_back(piece);
+  strips.push_back(piece);
 }
 
+/// The bytes of a message as the elements of a tensor.
+struct Message {
+  host::ConcreteTensor tensor;
+  host::Box box;
+  explicit Message(uint64_t bytes) {
+    tensor.dtype = DType::u8;
+    tensor.shape = box.extent = {bytes};
+    tensor.bytes = box.bytes = bytes;
+    box.lo = {0};
+  }
+};
+
 }  // namespace
+
+std::vector<Strip> strips_between(const host::Box& to, const host::ConcreteTensor& to_tensor,
+                                  const host::Box& from, const host::ConcreteTensor& from_tensor) {
+  std::vector<Strip> strips;
+  if (to.bytes == 0) return strips;
+  const Runs there(to, to_tensor), here(from, from_tensor);
+  const uint64_t piece = std::gcd(there.bytes(), here.bytes());
+  for (uint64_t done = 0; done < to.bytes; done += piece) {
+    add(strips, {.to = there.at(done / there.bytes()) + done % there.bytes(),
+                 .from = here.at(done / here.bytes()) + done % here.bytes(),
+                 .bytes = piece,
+                 .begin = done});
+  }
+  return strips;
+}
+
+std::vector<Strip> strips_to_message(const host::Box& from, const host::ConcreteTensor& from_tensor) {
+  const Message message(from.bytes);
+  return strips_between(message.box, message.tensor, from, from_tensor);
+}
+
+std::vector<Strip> strips_from_message(const host::Box& to, const host::ConcreteTensor& to_tensor) {
+  const Message message(to.bytes);
+  return strips_between(to, to_tensor, message.box, message.tensor);
+}
 
 std::vector<Copy> copies_between(char* to_base, const host::Box& to, const host::ConcreteTensor& to_tensor,
                                  const char* from_base, const host::Box& from,
                                  const host::ConcreteTensor& from_tensor) {
   std::vector<Copy> copies;
-  if (to.bytes == 0) return copies;
-  const Runs there(to, to_tensor), here(from, from_tensor);
-  const uint64_t piece = std::gcd(there.bytes(), here.bytes());
-  for (uint64_t done = 0; done < to.bytes; done += piece) {
-    add(copies, {to_base + there.at(done / there.bytes()) + done % there.bytes(),
-                 from_base + here.at(done / here.bytes()) + done % here.bytes(), piece});
-  }
+  for (const Strip& strip : strips_between(to, to_tensor, from, from_tensor))
+    copies.push_back({to_base + strip.to, from_base + strip.from, strip.bytes, strip.rows, strip.to_pitch,
+                      strip.from_pitch});
   return copies;
 }
 

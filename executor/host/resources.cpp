@@ -7,6 +7,8 @@
 #include <fstream>
 #include <vector>
 
+#include "carries.hpp"
+
 namespace chorale::hostrun {
 namespace {
 
@@ -22,10 +24,30 @@ std::vector<const host::ConcreteTensor*> own_tensors(const Bound& bound) {
   return own;
 }
 
+/// Blocks of a carry wait for those of peers, so all that may run at a time must be there together.
+void look_at_blocks(const Bound& bound, const Resources& there) {
+  const host::Concrete& all = bound.unrolled.concrete;
+  const std::vector<uint64_t> by_lane = bound.unrolled.ways.blocks_by_lane(all, bound.rank());
+  uint64_t blocks = 0;
+  std::string lanes;
+  for (size_t lane = 0; lane < by_lane.size(); ++lane) {
+    if (by_lane[lane] == 0) continue;
+    blocks += by_lane[lane];
+    lanes += fmt::format("{}'{}' {}", lanes.empty() ? "" : ", ", all.lanes[lane], by_lane[lane]);
+  }
+  if (blocks <= *there.most_blocks) return;
+  throw RunError(
+      RunError::Reason::resources,
+      fmt::format(
+          "transfers of schedule '{}' have {} thread blocks at a time on rank {} (lane {}), and they wait "
+          "for each other, but {} holds {} of them; use fewer lanes, or a smaller CHORALE_MOVER_BLOCKS",
+          bound.plan, blocks, bound.rank(), lanes, there.where, *there.most_blocks));
+}
+
 }  // namespace
 
 uint64_t bytes_to_allocate(const Bound& bound) {
-  uint64_t bytes = 0;
+  uint64_t bytes = bytes_of_links(bound.unrolled);
   for (const host::ConcreteTensor* tensor : own_tensors(bound))
     if (__builtin_add_overflow(bytes, tensor->bytes, &bytes)) return UINT64_MAX;
   return bytes;
@@ -38,6 +60,7 @@ void look_at_resources(const Bound& bound, const Resources& there) {
                    fmt::format("schedule '{}' has {} lanes, but {} has room for {}; use a smaller pool",
                                bound.plan, lanes, there.where, *there.most_lanes));
   }
+  if (there.most_blocks) look_at_blocks(bound, there);
   const uint64_t needed = bytes_to_allocate(bound);
   if (!there.free_bytes || needed <= *there.free_bytes) return;
   std::string largest;

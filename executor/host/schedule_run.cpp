@@ -8,6 +8,7 @@
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "backend.hpp"
+#include "carries.hpp"
 #include "chorale/proof.hpp"
 #include "functions.hpp"
 #include "resources.hpp"
@@ -24,7 +25,8 @@ void* hostrun::Bound::given(const host::ConcreteTensor& tensor) const {
 namespace {
 
 /// What a schedule becomes on `ranks` ranks.
-Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t ranks) {
+Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t ranks,
+                  uint32_t most_blocks) {
   if (!plan.extension.host)
     throw UsageError(fmt::format("plan '{}' has no host schedule: run it with Executor", plan.name));
   const host::Schedule& schedule = *plan.extension.host;
@@ -37,7 +39,7 @@ Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t
   if (arguments.check) {
     host::Schedule of_these_ranks = schedule;
     of_these_ranks.ranks = {ranks};
-    findings = host::check(of_these_ranks, arguments.params);
+    findings = host::check(of_these_ranks, arguments.params, arguments.mover);
     // What overlaps less than it could runs right.
     const auto slow = std::stable_partition(findings.begin(), findings.end(),
                                             [](const Diagnostic& one) { return one.check != "overlap"; });
@@ -48,7 +50,7 @@ Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t
   const host::Concrete made = host::concretise(
       schedule, {.ranks = ranks, .params = arguments.params, .automatic = arguments.mover}, findings);
   if (!findings.empty()) throw UsageError(render(plan, findings));
-  return unroll(schedule, host::expand_movers(made));
+  return unroll(schedule, host::expand_movers(made), most_blocks);
 }
 
 void look_at_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
@@ -88,9 +90,10 @@ void look_at_calls(const Unrolled& made, const HostFunctions& own, const HostFun
 }
 
 /// Collective: all ranks bind the same.
-void agree_on_schedule(World& world, const Plan& plan, const ScheduleArguments& arguments) {
-  std::string text = fmt::format("'{}' ({:016x}) via {}", plan.name, content_hash(plan),
-                                 host::mover_names[size_t(arguments.mover)]);
+void agree_on_schedule(World& world, const Plan& plan, const ScheduleArguments& arguments,
+                       const Config& config) {
+  std::string text = fmt::format("'{}' ({:016x}) via {}, mover_blocks = {}", plan.name, content_hash(plan),
+                                 host::mover_names[size_t(arguments.mover)], config.mover_blocks.value);
   for (const auto& [name, value] : arguments.params) text += fmt::format(", {} = {}", name, value);
   const auto all = world.allgather(std::as_bytes(std::span(text)));
   for (size_t rank = 1; rank < all.size(); ++rank) {
@@ -133,7 +136,8 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
   try {
     if (backend != "cpu" && backend != "cuda")
       throw UsageError(fmt::format("backend '{}': neither 'cpu' nor 'cuda'", backend));
-    made = unrolled(plan, arguments, uint32_t(world.ranks()));
+    made = unrolled(plan, arguments, uint32_t(world.ranks()), config.mover_blocks.value);
+    look_at_links(made.ways);
     look_at_buffers(made, arguments);
     HostFunctions built_in =
         backend == "cpu" ? cpu_functions() : cuda_functions(uint32_t(made.concrete.lanes.size()));
@@ -144,7 +148,7 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
     error = wrong.what();
   }
   agree_on_use(world, error);
-  agree_on_schedule(world, plan, arguments);
+  agree_on_schedule(world, plan, arguments, config);
   state_ = std::make_unique<State>(State{world, world.resets(), {}, nullptr});
   state_->shapes.tensors = made.concrete.tensors;
   state_->shapes.lanes = made.concrete.lanes;

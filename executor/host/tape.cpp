@@ -25,10 +25,10 @@ std::string place(const host::Schedule& schedule, uint32_t rank, const Step& ste
 void refuse_unknown(const host::Schedule& schedule, const Concrete& made) {
   for (uint32_t rank = 0; rank < made.ranks; ++rank) {
     for (const Step& step : made.steps[rank]) {
-      if (step.kind == StepKind::carry) {
-        throw UsageError(fmt::format("{}: transfers via '{}' cannot be bound; use ce_put or ce_get",
-                                     place(schedule, rank, step),
-                                     host::mover_names[size_t(step.transfers.at(0).mover)]));
+      if (step.kind == StepKind::carry && step.transfers.at(0).mover == host::Mover::plan) {
+        throw UsageError(fmt::format(
+            "{}: transfers via 'plan' cannot be bound; use ce_put, ce_get, kernel, staged or port",
+            place(schedule, rank, step)));
       }
     }
   }
@@ -110,15 +110,18 @@ class Barriers {
 
 }  // namespace
 
-Unrolled unroll(const host::Schedule& schedule, Concrete expanded) {
+Unrolled unroll(const host::Schedule& schedule, Concrete expanded, uint32_t most_blocks) {
   refuse_unknown(schedule, expanded);
   Barriers(expanded).expand();
   Unrolled all;
+  all.ways = find_ways(expanded, most_blocks);
   all.reached.resize(expanded.tensors.size());
   for (const auto& steps : expanded.steps) {
     for (const Step& step : steps) {
       if (step.kind == StepKind::put) all.reached[step.writes[0].tensor] = true;
       if (step.kind == StepKind::get) all.reached[step.reads[0].tensor] = true;
+      for (const host::ConcreteTransfer& one : step.transfers)
+        if (one.mover == host::Mover::kernel && !one.is_send) all.reached[one.box.tensor] = true;
     }
   }
   std::vector<uint32_t> taken(expanded.ranks);
@@ -190,6 +193,34 @@ class TapeMaker {
                           memory_.tensors[from_rank][from.tensor], from, all_.tensors[from.tensor]);
   }
 
+  uint64_t address(uint32_t rank, uint32_t tensor) const {
+    return reinterpret_cast<uint64_t>(memory_.tensors[rank][tensor]);
+  }
+
+  Action::Carried carried(const host::ConcreteTransfer& one) const {
+    const Way& way = unrolled_.ways.of_pair[one.pair];
+    const host::ConcreteTensor& mine = all_.tensors[one.box.tensor];
+    Action::Carried made{one.is_send, one.peer, way.channel, way.blocks, one.box.bytes, {}};
+    uint64_t to = 0, from = 0;
+    if (one.mover == host::Mover::kernel) {
+      if (!one.is_send) return made;
+      made.strips = strips_between(way.to, all_.tensors[way.to.tensor], one.box, mine);
+      to = address(one.peer, way.to.tensor);
+      from = address(rank_, one.box.tensor);
+    } else if (one.is_send) {
+      made.strips = strips_to_message(one.box, mine);
+      from = address(rank_, one.box.tensor);
+    } else {
+      made.strips = strips_from_message(one.box, mine);
+      to = address(rank_, one.box.tensor);
+    }
+    for (Strip& strip : made.strips) {
+      strip.to += to;
+      strip.from += from;
+    }
+    return made;
+  }
+
   Action action(const Step& step) const {
     Action action{.kind = step.kind, .lane = step.lane, .step = &step};
     switch (step.kind) {
@@ -221,6 +252,10 @@ class TapeMaker {
       case StepKind::take:
         action.flag = memory_.flags[step.flag];
         action.peer = int(step.peer);
+        break;
+      case StepKind::carry:
+        for (const host::ConcreteTransfer& one : step.transfers) action.carried.push_back(carried(one));
+        action.peer = int(step.transfers.at(0).peer);
         break;
       default:
         break;  // a mark
@@ -257,6 +292,14 @@ std::string describe(const host::Schedule& schedule, const Unrolled& unrolled, u
   if (action.kind == StepKind::post || action.kind == StepKind::take) {
     text += fmt::format(" of '{}' {} rank {}", unrolled.flags[step.flag].name,
                         action.kind == StepKind::take ? "from" : "at", step.peer);
+  } else if (action.kind == StepKind::carry) {
+    text += fmt::format(" via {}:", host::mover_names[size_t(step.transfers.at(0).mover)]);
+    const char* comma = "";
+    for (const host::ConcreteTransfer& one : step.transfers) {
+      text += fmt::format("{} {} {} {} rank {}", comma, one.is_send ? "send" : "recv",
+                          host::text(all, one.box), one.is_send ? "to" : "from", one.peer);
+      comma = ",";
+    }
   } else if (!step.writes.empty()) {
     text += " to " + host::text(all, step.writes[0]);
   }

@@ -9,6 +9,7 @@
 #include "chorale/host/concrete.hpp"
 #include "chorale/schedule.hpp"
 #include "copies.hpp"
+#include "ways.hpp"
 
 namespace chorale::hostrun {
 
@@ -25,12 +26,13 @@ struct Unrolled {
   std::vector<FlagUse> flags;           ///< as Concrete::flags
   std::vector<uint32_t> place_of_flag;  ///< by flag: its position among those of its taker
   uint32_t flags_per_rank = 0;          ///< the most that one rank takes
+  Ways ways;
 };
 
-/// Every step is one that lanes can do: puts, gets, calls and launches, and flags for what ranks tell each
-/// other.
-/// \throws UsageError for steps that have no realisation, and for flags that are not binary
-Unrolled unroll(const host::Schedule&, host::Concrete expanded);
+/// Every step is one that lanes can do: puts, gets, carries, calls and launches, and flags for what ranks
+/// tell each other. \param most_blocks  of a transfer that is carried \throws UsageError for steps that have
+/// no realisation, and for flags that are not binary
+Unrolled unroll(const host::Schedule&, host::Concrete expanded, uint32_t most_blocks);
 
 /// Where things are, as one rank addresses them.
 struct Memory {
@@ -40,7 +42,7 @@ struct Memory {
 
 /// One operation.
 struct Action {
-  /// Those of expanded schedules only: copy, fill, call, launch, after, mark, post, take, put, get.
+  /// Those of expanded schedules only: copy, fill, call, launch, after, mark, post, take, put, get, carry.
   host::StepKind kind = host::StepKind::mark;
   uint32_t lane = 0;
   const host::Step* step = nullptr;  ///< for messages; null: of the executor itself, or of no author
@@ -48,7 +50,15 @@ struct Action {
   std::vector<TensorView> writes = {}, reads = {};  ///< call, fill, launch
   const HostFunction* function = nullptr;
   uint32_t* flag = nullptr;
-  int peer = -1;  ///< post, take
+  int peer = -1;  ///< post, take; carry: one of them
+  /// carry: a transfer, with addresses in its strips.
+  struct Carried {
+    bool sends = false;
+    uint32_t peer = 0, channel = 0, blocks = 0;
+    uint64_t bytes = 0;
+    std::vector<Strip> strips;
+  };
+  std::vector<Carried> carried = {};
   /// after: so many actions of a lane have to be done.
   struct Point {
     uint32_t lane = 0;

@@ -8,6 +8,7 @@
 
 #include "../../cpu/scheduler.hpp"
 #include "../../interpreter/report.hpp"
+#include "../../transport/proxied.hpp"
 #include "../../world/group.hpp"
 #include "chorale/device/group_cpu.hpp"
 
@@ -18,6 +19,9 @@ using host::StepKind;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds between_looks{20};  ///< at what nobody rings for: the world, dead peers
+
+constexpr std::chrono::microseconds without_bell{50};
+constexpr unsigned looks_between_peers = unsigned(between_looks / without_bell);
 
 std::atomic<uint32_t>& word(uint32_t* flag) { return *reinterpret_cast<std::atomic<uint32_t>*>(flag); }
 static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t) &&
@@ -48,7 +52,7 @@ class FiberHost final : public LaneHost {
   FiberHost(cpu::BlockHost& host, uint32_t lane, uint32_t lanes, AbortWord* abort, const Tape& tape)
       : host_(host), group_(block_group(lane, lanes, &host)), deadline_{abort, 0, 0}, tape_(tape) {}
 
-  Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>&,
+  Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>*,
             const Action& action) override {
     host_.set_waiting({"a lane", uint32_t(&action - tape_.actions.data()), 0, nullptr, action.peer});
     return spin_until(group_, deadline_, [ready, state] { return ready(state); });
@@ -72,7 +76,7 @@ class ThreadHost final : public LaneHost {
  public:
   ThreadHost(CpuLanes& lanes, uint32_t lane) : lanes_(lanes), lane_(lane) {}
 
-  Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>& bell,
+  Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>* bell,
             const Action& action) override {
     world::Group& group = lanes_.world_.group();
     const AbortWord* const abort = lanes_.world_.abort_word();
@@ -80,7 +84,7 @@ class ThreadHost final : public LaneHost {
     const bool limited = action.peer >= 0 && lanes_.bound_.timeout.count() > 0;
     const Clock::time_point limit = Clock::now() + lanes_.bound_.timeout;
     for (unsigned looks = 0;; ++looks) {
-      const uint32_t seen = bell.load(std::memory_order_acquire);
+      const uint32_t seen = bell ? bell->load(std::memory_order_acquire) : 0;
       if (ready(state)) return Stop::none;
       Stop stop = Stop(load_acquire(&abort->stop));
       if (stop == Stop::none && limited && Clock::now() > limit) {
@@ -97,9 +101,12 @@ class ThreadHost final : public LaneHost {
       }
       if (looks < 32) {
         sched_yield();
-      } else {
+      } else if (bell) {
         group.check_peers();
-        world::sleep_on(bell, seen, between_looks);
+        world::sleep_on(*bell, seen, between_looks);
+      } else {
+        if (looks % looks_between_peers == 0) group.check_peers();
+        std::this_thread::sleep_for(without_bell);
       }
     }
   }
@@ -116,6 +123,8 @@ CpuLanes::CpuLanes(Bound bound)
       tape_(make_tape(bound_.unrolled, bound_.rank(), memory_.places(), bound_.functions, memory_.before(),
                       memory_.after())),
       launches_(world_, bound_.config, bound_.plans, tape_),
+      carries_(world_, bound_.unrolled, Space::host, tape_),
+      fibers_(tape_.lanes.size()),
       progress_(tape_.lanes.size()) {
   world_.group().before_reset(world_.rank(), this, [this] { drain(); });
   if (world_.scheduler().seeded()) return;
@@ -174,6 +183,8 @@ Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
       return Stop::none;
     case StepKind::launch:
       return launch(action, host);
+    case StepKind::carry:
+      return carry(action, host);
     case StepKind::after:
       for (const Action::Point& point : action.points) {
         Progress& other = progress_[point.lane];
@@ -183,7 +194,7 @@ Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
           const auto& [progress, count] = *static_cast<const decltype(wanted)*>(state);
           return progress.done.load(std::memory_order_acquire) >= count;
         };
-        if (const Stop stop = host.wait(there, &wanted, other.bell, action); stop != Stop::none) return stop;
+        if (const Stop stop = host.wait(there, &wanted, &other.bell, action); stop != Stop::none) return stop;
       }
       return Stop::none;
     case StepKind::post:
@@ -192,7 +203,7 @@ Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
       return Stop::none;
     case StepKind::take: {
       const auto set = [](const void* flag) { return load_acquire(static_cast<const uint32_t*>(flag)) != 0; };
-      const Stop stop = host.wait(set, action.flag, word(action.flag), action);
+      const Stop stop = host.wait(set, action.flag, &word(action.flag), action);
       // Cleared by its owner; the poster sets it again only after something that we post later.
       if (stop == Stop::none) store_relaxed(action.flag, 0u);
       return stop;
@@ -215,6 +226,26 @@ Stop CpuLanes::launch(const Action& action, LaneHost& host) {
   const std::lock_guard lock(mutex_);
   progress_[action.lane].stopped_at = text(action);
   return Stop(load_acquire(&world_.abort_word()->stop));
+}
+
+Stop CpuLanes::carry(const Action& action, LaneHost& host) {
+  class Host final : public CarryHost {
+   public:
+    Host(LaneHost& lane, const Action& action) : lane_(lane), action_(action) {}
+    void wait(bool (*ready)(const void*), const void* state) override {
+      lane_.wait(ready, state, nullptr, action_);
+    }
+    void step() override { lane_.step(); }
+
+   private:
+    LaneHost& lane_;
+    const Action& action_;
+  } of_lane(host, action);
+  std::optional<Carries::Use> use;
+  if (!world_.scheduler().seeded()) use.emplace(carries_);
+  return fibers_[action.lane].run(
+      carries_.work(action), world_.abort_word(), of_lane,
+      [&](const std::exception& error) { world_.abort(fmt::format("{}: {}", text(action), error.what())); });
 }
 
 void CpuLanes::serve(uint32_t lane) {
@@ -250,9 +281,16 @@ void CpuLanes::run(void*) {
 void CpuLanes::run_as_fibers() {
   const uint32_t lanes = uint32_t(tape_.lanes.size());
   const uint64_t run = requested_++;
+  const std::vector<Proxied*>& proxies = carries_.proxies();
+  std::atomic<int> lanes_left{int(lanes)};
   const cpu::LaunchResult result = world_.scheduler().launch(
-      world_.rank(), int(lanes),
+      world_.rank(), int(lanes + proxies.size()),
       [&](int lane, cpu::BlockHost& block) {
+        if (lane >= int(lanes)) return proxies[size_t(lane) - lanes]->run_fiber(block, lanes_left);
+        struct Leave {
+          std::atomic<int>& left;
+          ~Leave() { left.fetch_sub(1, std::memory_order_release); }
+        } const leave{lanes_left};
         FiberHost host(block, uint32_t(lane), lanes, world_.abort_word(), tape_);
         play(uint32_t(lane), run, host);
       },

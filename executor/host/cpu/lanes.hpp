@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "../backend.hpp"
+#include "../carries.hpp"
+#include "carry_fibers.hpp"
 #include "chorale/device/group.hpp"
 #include "memory.hpp"
 
@@ -21,9 +23,9 @@ class LaneHost {
  public:
   virtual ~LaneHost() = default;
   /// Until ready(state), or until the lane has to stop.
-  /// \param bell  a word that changes when ready() may have begun to hold
+  /// \param bell  a word that changes when ready() may have begun to hold; null: nobody rings
   /// \param peer  the rank that is waited for; -1: a lane of this rank
-  virtual Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>& bell,
+  virtual Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>* bell,
                     const Action& action) = 0;
   /// Before what peers can see.
   virtual void step() {}
@@ -58,6 +60,7 @@ class CpuLanes final : public Lanes {
   Stop play(uint32_t lane, uint64_t run, LaneHost& host);
   Stop act(const Action& action, uint64_t run, LaneHost& host);
   Stop launch(const Action& action, LaneHost& host);
+  Stop carry(const Action& action, LaneHost& host);
   void drain();
   std::string text(const Action& action) const;
 
@@ -66,7 +69,9 @@ class CpuLanes final : public Lanes {
   CpuMemory memory_;
   Tape tape_;
   Launches launches_;
-  std::vector<Progress> progress_;  ///< by lane
+  Carries carries_;
+  std::vector<CarryFibers> fibers_;  ///< by lane
+  std::vector<Progress> progress_;   ///< by lane
 
   std::mutex mutex_;
   std::condition_variable requested_changed_, runs_changed_;

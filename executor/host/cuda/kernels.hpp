@@ -10,6 +10,9 @@
 
 namespace chorale::hostrun {
 
+struct Carry;
+struct CarryLaunch;
+
 inline constexpr uint32_t most_axes = 6;
 
 /// Where the elements of a view are; strides in elements.
@@ -33,6 +36,12 @@ void enqueue_add(const Elementwise& work, cudaStream_t stream);
 void enqueue_sum(const Elementwise& work, cudaStream_t stream);
 void enqueue_cast(const Elementwise& work, cudaStream_t stream);
 void enqueue_fill(const Elementwise& work, cudaStream_t stream);
+
+/// All blocks of a carry.
+void enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStream_t stream);
+/// Loads its kernel on the current device, before a stream waits for a peer. \param blocks  of it that the
+/// device holds at a time
+cudaError_t resident_carry_blocks(uint64_t& blocks);
 
 /// Adds one to `count`, which only this stream writes.
 void enqueue_count(uint64_t* count, cudaStream_t stream);

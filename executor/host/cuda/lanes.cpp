@@ -39,7 +39,8 @@ CudaLanes::CudaLanes(Bound bound)
       pool_(world_, imports_),
       memory_(bound_, imports_, pool_),
       tape_(make_tape(bound_.unrolled, bound_.rank(), memory_.places(), bound_.functions, {}, {})),
-      launches_(world_, bound_.config, bound_.plans, tape_) {
+      launches_(world_, bound_.config, bound_.plans, tape_),
+      carries_(world_, bound_.unrolled, Space::device, tape_) {
   world::together(world_, [this] {
     for (size_t lane = 0; lane < tape_.lanes.size(); ++lane) streams_.emplace_back();
     for (const Action& action : tape_.actions) {
@@ -160,6 +161,9 @@ void CudaLanes::enqueue(uint32_t index, cudaStream_t main) {
     case StepKind::take:
       take(index, stream);
       break;
+    case StepKind::carry:
+      carry(index, stream);
+      break;
     default:
       break;
   }
@@ -183,6 +187,27 @@ void CudaLanes::take(uint32_t index, cudaStream_t stream) {
   write(all[2], action.flag, 0);
   write(all[3], watcher_->at(action.lane), 0);
   cuda::check(cuda::driver().cuStreamBatchMemOp(stream, 4, all, 0), "the wait for a flag of a peer");
+}
+
+/// A kernel that ends when the world stops. The watcher, who knows what the lane stood at, stops it first:
+/// the kernel's own limit is for a host that looks no more.
+void CudaLanes::carry(uint32_t index, cudaStream_t stream) {
+  const Action& action = tape_.actions[index];
+  const CarryLaunch launch{{carries_.device_abort_word(), uint64_t(bound_.timeout.count()) * 2, 0},
+                           bound_.rank(),
+                           watcher_->stopped_at(action.lane),
+                           index + 1};
+  tell(action.lane, index + 1, stream);
+  enqueue_carry(carries_.work(action), launch, stream);
+  cuda::check(cudaGetLastError(), describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action));
+  tell(action.lane, 0, stream);
+}
+
+/// The watcher, where a lane stands.
+void CudaLanes::tell(uint32_t lane, uint32_t at, cudaStream_t stream) {
+  cuda::check(cuda::driver().cuStreamWriteValue32(stream, reinterpret_cast<CUdeviceptr>(watcher_->at(lane)),
+                                                  at, CU_STREAM_WRITE_VALUE_DEFAULT),
+              "where a lane stands");
 }
 
 void CudaLanes::call(const Action& action, cudaStream_t stream) {
@@ -246,7 +271,9 @@ Resources cuda_resources() {
   }
   size_t free = 0, all = 0;
   cuda::check(cudaMemGetInfo(&free, &all), "the free memory of the GPU");
-  return {fmt::format("GPU {}", device), free, {}};
+  uint64_t blocks = 0;
+  cuda::check(resident_carry_blocks(blocks), "the thread blocks that the GPU holds");
+  return {fmt::format("GPU {}", device), free, {}, blocks};
 }
 
 std::unique_ptr<Lanes> make_cuda_lanes(Bound bound) { return std::make_unique<CudaLanes>(std::move(bound)); }

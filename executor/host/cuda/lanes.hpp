@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../backend.hpp"
+#include "../carries.hpp"
 #include "memory.hpp"
 
 namespace chorale::hostrun {
@@ -40,16 +41,19 @@ class OwnedEvent {
 /// What lanes tell the host: where each waits for a peer.
 ///
 /// A stream that waits for a word in memory knows no deadline and no abort. So a thread watches: a lane that
-/// has stood at the same take of the same run for too long stops the world, and in a world that has stopped
-/// it sets this rank's flags until every lane has come to its end.
+/// has stood at the same take or carry of the same run for too long stops the world, and in a world that has
+/// stopped it sets this rank's flags until every lane has come to its end. Carries see for themselves that
+/// the world has stopped.
 class Watcher {
  public:
   /// \param flags  by action, what it takes, as the host sees it; null: it takes nothing
   Watcher(const Bound& bound, const Tape& tape, std::vector<uint32_t*> flags);
   ~Watcher();
 
-  /// What a lane writes before and behind take `action`: `action + 1`, and 0.
+  /// What a lane writes before and behind take, or carry, `action`: `action + 1`, and 0.
   uint32_t* at(uint32_t lane) const { return at_.device() + lane; }
+  /// Where a lane's carry says that it has stopped: its kernel is over before anybody looks.
+  uint32_t* stopped_at(uint32_t lane) const { return stopped_at_.device() + lane; }
   /// What counts the runs.
   uint64_t* runs() const { return runs_.device(); }
 
@@ -64,7 +68,7 @@ class Watcher {
   const Bound& bound_;
   const Tape& tape_;
   const std::vector<uint32_t*> flags_;
-  cuda::HostArray<uint32_t> at_;
+  cuda::HostArray<uint32_t> at_, stopped_at_;
   cuda::HostArray<uint64_t> runs_;
 
   struct Stand {
@@ -95,6 +99,8 @@ class CudaLanes final : public Lanes {
   void call(const Action& action, cudaStream_t stream);
   void launch(const Action& action, cudaStream_t stream);
   void take(uint32_t index, cudaStream_t stream);
+  void carry(uint32_t index, cudaStream_t stream);
+  void tell(uint32_t lane, uint32_t at, cudaStream_t stream);
   cudaStream_t stream_of(uint32_t lane, cudaStream_t main) const {
     return lane == 0 ? main : streams_[lane].get();
   }
@@ -108,6 +114,7 @@ class CudaLanes final : public Lanes {
   CudaMemory memory_;
   Tape tape_;
   Launches launches_;
+  Carries carries_;
   std::vector<OwnedStream> streams_;             // by lane; that of "main" is the caller's
   std::vector<std::vector<OwnedEvent>> events_;  // by action: one for each of its points
   std::unique_ptr<Watcher> watcher_;

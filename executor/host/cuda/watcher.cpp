@@ -21,6 +21,7 @@ Watcher::Watcher(const Bound& bound, const Tape& tape, std::vector<uint32_t*> fl
       tape_(tape),
       flags_(std::move(flags)),
       at_(std::max<size_t>(tape.lanes.size(), 1)),
+      stopped_at_(at_.size()),
       runs_(1),
       stands_(tape.lanes.size()) {
   thread_ = std::thread([this] { watch(); });
@@ -76,7 +77,8 @@ void Watcher::release() {
     const std::lock_guard lock(mutex_);
     if (report_.empty()) {
       for (size_t lane = 0; lane < stands_.size(); ++lane) {
-        const uint32_t at = load_acquire(at_.host() + lane);
+        uint32_t at = load_acquire(at_.host() + lane);
+        if (at == 0) at = load_acquire(stopped_at_.host() + lane);
         if (at == 0) continue;
         report_ += (report_.empty() ? "" : "\n  ") +
                    describe(*bound_.schedule, bound_.unrolled, bound_.rank(), tape_.actions[at - 1]);

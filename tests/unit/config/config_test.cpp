@@ -50,6 +50,7 @@ TEST(Config, Defaults) {
             "log_level = warning  (default)\n"
             "trace = 0  (default)\n"
             "bindings = 256  (default)\n"
+            "mover_blocks = 8  (default)\n"
             "require_proof = false  (default)\n");
 }
 
@@ -68,6 +69,7 @@ TEST(Config, EnvironmentWinsOverTheFileAndCodeOverBoth) {
                                    "log_level = warning  (default)\n"
                                    "trace = 0  (default)\n"
                                    "bindings = 256  (default)\n"
+                                   "mover_blocks = 8  (default)\n"
                                    "require_proof = true  (" +
                                    file.path + ")\n");
   EXPECT_EQ(config.local().timeout, 500ms);

@@ -17,6 +17,7 @@ namespace {
 using host::Mover;
 
 constexpr int runs = 10;
+constexpr Mover movers[] = {Mover::ce_put, Mover::ce_get, Mover::kernel, Mover::staged, Mover::port};
 
 int32_t value_at(int run, int rank, uint64_t index) {
   return int32_t((uint64_t(run) * 1000003 + uint64_t(rank) * 8191 + index) * 2654435761u);
@@ -52,8 +53,8 @@ std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, b
     for (uint64_t at = 0; at < n * uint64_t(ranks) && wrong.empty(); ++at) {
       const int32_t expected = value_at(consumed, int(at / n), at % n);
       if (got[at] != expected)
-        wrong = fmt::format("run {} of {}, rank {}: element {} is {}, not {}", consumed, form.text(), rank,
-                            at, got[at], expected);
+        wrong = fmt::format("run {} of {} via {}, rank {}: element {} is {}, not {}", consumed, form.text(),
+                            host::mover_names[size_t(mover)], rank, at, got[at], expected);
     }
     ++consumed;
   };
@@ -74,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(Schedules, Ranks, testing::Values(1, 2, 3, 4, 8), testi
 
 TEST_P(Ranks, AllgatherP2p) {
   run_local(GetParam(), [](World& world) {
-    for (const Mover mover : {Mover::ce_put, Mover::ce_get})
+    for (const Mover mover : movers)
       for (const Form& form : forms({1, 2, 4}))
         for (const uint64_t n : {1, 1001})
           EXPECT_EQ(allgather(world, form, mover, n, n == 1), "good") << form.text();
@@ -83,7 +84,7 @@ TEST_P(Ranks, AllgatherP2p) {
 
 TEST_P(Ranks, AllgatherP2pWithALateRank) {
   run_local(GetParam(), [](World& world) {
-    for (const Mover mover : {Mover::ce_put, Mover::ce_get})
+    for (const Mover mover : movers)
       for (const Form& form : {Form{Order::rotated, Style::two, 1}, Form{Order::linear, Style::pool, 2}})
         EXPECT_EQ(allgather(world, form, mover, 70001, true, true), "good") << form.text();
   });
@@ -93,7 +94,7 @@ TEST(Schedules, RanksAsProcesses) {
   const std::string address = fresh_address();
   Processes all(4, [&](int rank) {
     World world = World::join(address, rank, 4);
-    for (const Mover mover : {Mover::ce_put, Mover::ce_get}) {
+    for (const Mover mover : movers) {
       for (const bool own_memory : {false, true}) {
         for (const Form& form : forms({2})) {
           std::string said = allgather(world, form, mover, 5003, own_memory);
@@ -110,7 +111,7 @@ TEST(Schedules, EveryOrderOfFibersGivesTheSame) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     run_local(3,
               [](World& world) {
-                for (const Mover mover : {Mover::ce_put, Mover::ce_get})
+                for (const Mover mover : movers)
                   for (const Form& form : forms({2}))
                     EXPECT_EQ(allgather(world, form, mover, 7, false), "good");
               },
@@ -155,7 +156,7 @@ void ag_matmul(World& world, const Form& form, Mover mover, const char* dtype) {
 
 TEST_P(Ranks, AgMatmulP2p) {
   run_local(GetParam(), [](World& world) {
-    for (const Mover mover : {Mover::ce_put, Mover::ce_get})
+    for (const Mover mover : movers)
       for (const Form& form : forms({1, 3})) {
         ag_matmul<float>(world, form, mover, "f32");
         ag_matmul<bf16>(world, form, mover, "bf16");

@@ -139,8 +139,9 @@ Concrete concretise(const Schedule&, const Settings&, Diagnostics& findings);
 Concrete expand_movers(const Concrete&);
 
 /// Every check, for each of Schedule::ranks; the first number of ranks with findings ends it.
-/// \param params  over the schedule's own
-Diagnostics check(const Schedule&, const Values& params = {});
+/// \param params     over the schedule's own
+/// \param automatic  what `automatic` stands for
+Diagnostics check(const Schedule&, const Values& params = {}, Mover automatic = Mover::ce_put);
 
 /// "rank 1, i = 2": of a step, for messages.
 std::string where(uint32_t rank, const Step&);

@@ -1,0 +1,127 @@
+#include "carries.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "../transport/in_device_memory.hpp"
+#include "../transport/proxied.hpp"
+
+namespace chorale::hostrun {
+
+using host::Mover;
+using host::StepKind;
+
+namespace {
+
+constexpr uint32_t most_channels = 1024;
+
+RendezvousOptions options_of(const Links& links, Space space) {
+  // Those that write into the peer's tensor need counters alone.
+  const bool counters = links.mover == Mover::kernel;
+  const uint64_t share = units_of(std::max<uint64_t>(links.share_bytes, 1)) * unit_bytes;
+  const uint64_t slot = counters ? unit_bytes : std::min(share, most_slot_bytes);
+  RendezvousOptions options;
+  options.max_channels = links.channels;
+  options.depth = counters ? 1 : ring_slots;
+  options.per_peer_bytes = slot * options.depth * links.channels;
+  options.space = space;
+  return options;
+}
+
+std::unique_ptr<Transport> connect(World& world, const Links& links, Space space) {
+  const RendezvousOptions options = options_of(links, space);
+  if (links.mover != Mover::port) return direct_rendezvous(world, options);
+  return port_rendezvous(world, options,
+                         space == Space::device ? ProxyKind::copy_engine : ProxyKind::shared_memory);
+}
+
+}  // namespace
+
+uint64_t bytes_of_links(const Unrolled& all) {
+  uint64_t bytes = 0;
+  for (const Links& links : all.ways.links) {
+    const RendezvousOptions options = options_of(links, Space::host);
+    // A proxy moves the data from a copy of the peer's ring.
+    const uint64_t rings = options.per_peer_bytes * (links.mover == Mover::port ? 2 : 1);
+    bytes += all.concrete.ranks * (rings + links.channels * sizeof(LinkState));
+  }
+  return bytes;
+}
+
+void look_at_links(const Ways& ways) {
+  for (const Links& links : ways.links) {
+    if (links.channels <= most_channels) continue;
+    throw UsageError(fmt::format(
+        "transfers via '{}' need {} channels between two ranks, and there are at most {}: use fewer "
+        "lanes, or a smaller CHORALE_MOVER_BLOCKS",
+        host::mover_names[size_t(links.mover)], links.channels, most_channels));
+  }
+}
+
+Carries::Carries(World& world, const Unrolled& all, Space space, const Tape& tape)
+    : world_(world), space_(space), first_(tape.actions.data()), carries_(tape.actions.size()) {
+  std::vector<EndpointTable> tables(std::size(host::mover_names));
+  for (const Links& links : all.ways.links) {
+    transports_.push_back(connect(world, links, space));
+    tables[size_t(links.mover)] = transports_.back()->table();
+    for (Proxied* const proxy : transports_.back()->proxies()) proxies_.push_back(proxy);
+  }
+  for (size_t at = 0; at < tape.actions.size(); ++at) {
+    const Action& action = tape.actions[at];
+    if (action.kind != StepKind::carry) continue;
+    const Mover mover = action.step->transfers.at(0).mover;
+    Carry& made = carries_[at].emplace();
+    made.links = tables[size_t(mover)];
+    made.zero_copy = mover == Mover::kernel;
+    std::vector<CarryPart> parts;
+    for (const Action::Carried& one : action.carried) {
+      CarryPart& part = parts.emplace_back();
+      part.strips = static_cast<const Strip*>(place(one.strips.data(), one.strips.size() * sizeof(Strip)));
+      part.strip_count = uint32_t(one.strips.size());
+      part.sends = one.sends;
+      part.peer = int32_t(one.peer);
+      part.channel = one.channel;
+      part.first = made.blocks;
+      part.blocks = one.blocks;
+      part.bytes = one.bytes;
+      made.blocks += one.blocks;
+    }
+    made.parts = static_cast<const CarryPart*>(place(parts.data(), parts.size() * sizeof(CarryPart)));
+  }
+}
+
+/// A copy where the blocks read it.
+const void* Carries::place(const void* data, uint64_t bytes) {
+  if (bytes == 0) return nullptr;
+  if (space_ == Space::device) {
+    kept_.push_back(transport::device_copy(data, bytes));
+  } else {
+    const auto copy = std::make_shared<std::vector<uint64_t>>((bytes + 7) / 8);
+    std::memcpy(copy->data(), data, bytes);
+    kept_.push_back({copy, copy->data()});
+  }
+  return kept_.back().get();
+}
+
+AbortWord* Carries::device_abort_word() const {
+  return transports_.empty() ? nullptr : transports_.front()->device_abort_word();
+}
+
+Carries::Use::Use(Carries& carries) : carries_(carries) {
+  if (carries_.proxies_.empty()) return;
+  const std::lock_guard lock(carries_.mutex_);
+  if (carries_.uses_++ == 0)
+    for (Proxied* const proxy : carries_.proxies_) proxy->begin();
+}
+
+Carries::Use::~Use() {
+  if (carries_.proxies_.empty()) return;
+  const std::lock_guard lock(carries_.mutex_);
+  if (--carries_.uses_ > 0) return;
+  const bool stopped = load_acquire(&carries_.world_.abort_word()->stop) != 0;
+  for (Proxied* const proxy : carries_.proxies_) proxy->end(stopped);
+}
+
+}  // namespace chorale::hostrun

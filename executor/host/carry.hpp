@@ -1,0 +1,273 @@
+#pragma once
+/// \file
+/// What the thread blocks of a carry do: all sends and receives of a group via one mover, at once. One source
+/// for CUDA, where it is a kernel on the lane's stream, and for the CPU.
+///
+/// Blocks are given to transfers, as many at either end, and each has a channel of its own: an end of a link
+/// whose counters only grow, in the memory of its kernels. So nothing is reset between runs, or replays of a
+/// graph.
+
+#include <cstdint>
+
+#include "chorale/device/deadline.hpp"
+#include "chorale/device/fabrics.hpp"
+#include "chorale/device/group.hpp"
+#include "chorale/device/link.hpp"
+#include "chorale/device/tiles.hpp"
+#include "strip.hpp"
+
+namespace chorale::hostrun {
+
+/// One transfer, as one of its ends sees it.
+struct CarryPart {
+  const Strip* strips = nullptr;  ///< in the order of the message; none where the peer does the work
+  uint32_t strip_count = 0;
+  uint32_t sends = 0;  ///< 0: it receives
+  int32_t peer = -1;
+  uint32_t channel = 0;            ///< of its first block
+  uint32_t first = 0, blocks = 0;  ///< among the blocks of the carry
+  uint64_t bytes = 0;
+};
+
+struct Carry {
+  EndpointTable links;
+  const CarryPart* parts = nullptr;
+  uint32_t blocks = 0;
+  /// The sender writes into the receiver's tensor: its strips lead there. Else data goes through the rings of
+  /// the links, and strips lead to and from the message.
+  uint32_t zero_copy = 0;
+};
+
+/// What a carry's kernel is told of its launch.
+struct CarryLaunch {
+  Deadline deadline;
+  uint32_t rank = 0;
+  uint32_t* stopped_at = nullptr;  ///< set to `at` if the kernel stops, unless it is set
+  uint32_t at = 0;
+};
+
+// -- Strips
+// ------------------------------------------------------------------------------------------------------
+
+#if defined(__CUDACC__)
+template <uint32_t Bytes>
+struct WordOf;
+template <>
+struct WordOf<1> {
+  using type = uint8_t;
+};
+template <>
+struct WordOf<2> {
+  using type = uint16_t;
+};
+template <>
+struct WordOf<4> {
+  using type = uint32_t;
+};
+template <>
+struct WordOf<8> {
+  using type = uint64_t;
+};
+template <>
+struct WordOf<16> {
+  using type = Unit;
+};
+
+/// Whole words of rows, word w of all by thread w % size: neighbouring threads have neighbouring words,
+/// whatever the rows' length. Everything is aligned to words.
+template <uint32_t Width>
+CHORALE_FN void copy_words(const Group& group, const Strip& strip) {
+  using Word = typename WordOf<Width>::type;
+  constexpr uint32_t at_once = 8;
+  const uint64_t words = strip.bytes / Width;
+  if (words == 0) return;
+  // The place of the thread's next word, and how far it moves: without a division a word.
+  uint64_t row = group.rank / words, column = group.rank % words;
+  const uint64_t rows_on = group.size / words, columns_on = group.size % words;
+  while (row < strip.rows) {
+    Word held[at_once];
+    uint64_t to[at_once];
+#pragma unroll
+    for (uint32_t index = 0; index < at_once; ++index) {
+      to[index] = 0;
+      if (row < strip.rows) {
+        to[index] = strip.to + row * strip.to_pitch + column * Width;
+        held[index] = *reinterpret_cast<const Word*>(strip.from + row * strip.from_pitch + column * Width);
+      }
+      row += rows_on;
+      column += columns_on;
+      if (column >= words) {
+        column -= words;
+        ++row;
+      }
+    }
+#pragma unroll
+    for (uint32_t index = 0; index < at_once; ++index)
+      if (to[index] != 0) *reinterpret_cast<Word*>(to[index]) = held[index];
+  }
+}
+
+/// Of the group: copies all rows, in the widest words that the addresses allow, and bytes behind them.
+CHORALE_FN void copy_rows(const Group& group, const Strip& strip) {
+  uint64_t places = strip.to | strip.from;
+  if (strip.rows > 1) places |= strip.to_pitch | strip.from_pitch;
+  uint32_t width = unit_bytes;
+  while (places % width != 0) width /= 2;
+  switch (width) {
+    case 16:
+      copy_words<16>(group, strip);
+      break;
+    case 8:
+      copy_words<8>(group, strip);
+      break;
+    case 4:
+      copy_words<4>(group, strip);
+      break;
+    case 2:
+      copy_words<2>(group, strip);
+      break;
+    default:
+      copy_words<1>(group, strip);
+  }
+  const uint64_t whole = strip.bytes / width * width;
+  if (whole == strip.bytes) return;
+  Strip rest = strip;
+  rest.to += whole;
+  rest.from += whole;
+  rest.bytes -= whole;
+  copy_words<1>(group, rest);
+}
+#else
+inline void copy_rows(const Group& group, const Strip& strip) {
+  for (uint64_t row = 0; row < strip.rows; ++row) {
+    transfer(group, strip.bytes, Mem(reinterpret_cast<const void*>(strip.from + row * strip.from_pitch)),
+             Mem(reinterpret_cast<void*>(strip.to + row * strip.to_pitch)));
+  }
+}
+#endif
+
+/// Of the group: copies bytes begin .. end-1 of a message. `to` and `from` are added to the strips' places.
+CHORALE_FN void copy_strips(const Group& group, const Strip* strips, uint32_t count, uint64_t begin,
+                            uint64_t end, uint64_t to, uint64_t from) {
+  // The last strip that begins at or before `begin`.
+  uint32_t at = 0;
+  for (uint32_t above = count; at + 1 < above;) {
+    const uint32_t middle = at + (above - at) / 2;
+    (strips[middle].begin <= begin ? at : above) = middle;
+  }
+  for (; at < count && strips[at].begin < end; ++at) {
+    const Strip strip = strips[at];
+    const uint64_t bytes = strip.bytes * strip.rows;
+    uint64_t first = begin > strip.begin ? begin - strip.begin : 0;
+    const uint64_t last = end - strip.begin < bytes ? end - strip.begin : bytes;
+    // A part of a row, whole rows, a part of a row.
+    while (first < last) {
+      const uint64_t row = first / strip.bytes, column = first % strip.bytes, left = last - first;
+      Strip part = strip;
+      part.to += to + row * strip.to_pitch + column;
+      part.from += from + row * strip.from_pitch + column;
+      part.rows = 1;
+      if (column == 0 && left >= strip.bytes) {
+        part.rows = left / strip.bytes;
+      } else {
+        const uint64_t here = strip.bytes - column;
+        part.bytes = here < left ? here : left;
+      }
+      copy_rows(group, part);
+      first += part.bytes * part.rows;
+    }
+  }
+}
+
+// -- Straight into the peer's tensor
+// ------------------------------------------------------------------------------------------------------
+
+/// Waits until the receiver is there, writes the share into its tensor, and says so.
+CHORALE_FN Stop put_share(const Group& group, const Endpoint& e, const CarryPart& part, const Leg& share,
+                          const Deadline& deadline) {
+  const uint64_t turn = load_relaxed(&e.local->cursor.sent) + 1;
+  const Stop stop = wait_until(group, &e.local->slot_free, Cmp::ge, turn, deadline);
+  if (stop != Stop::none) return stop;
+  copy_strips(group, part.strips, part.strip_count, share.begin, share.begin + share.bytes, 0, 0);
+  // Behind the wait, which synchronised: all threads have read the count.
+  if (group.leader()) store_relaxed(&e.local->cursor.sent, turn);
+  signal_set(group, &e.remote->data_ready, turn);
+  return Stop::none;
+}
+
+/// Lets the sender write here, and waits until it has.
+CHORALE_FN Stop take_share(const Group& group, const Endpoint& e, const Deadline& deadline) {
+  const uint64_t turn = load_relaxed(&e.local->cursor.received) + 1;
+  signal_set(group, &e.remote->slot_free, turn);
+  const Stop stop = wait_until(group, &e.local->data_ready, Cmp::ge, turn, deadline);
+  if (stop == Stop::none && group.leader()) store_relaxed(&e.local->cursor.received, turn);
+  return stop;
+}
+
+// -- Through the rings of the links
+// ------------------------------------------------------------------------------------------------------
+
+/// What is sent is gathered into tiles, and spread from them.
+struct StripsProduce {
+  using block_hook = void;
+  const Strip* strips;
+  uint32_t count;
+
+  template <class X>
+  CHORALE_FN void produce(const Ctx<X>& ctx, const Group& group, TileOut tile) const {
+    // The message's byte ctx.index is the tile's first.
+    copy_strips(group, strips, count, ctx.index, ctx.index + tile.bytes,
+                reinterpret_cast<uint64_t>(tile.data) - ctx.index, 0);
+  }
+};
+struct StripsConsume {
+  using block_hook = void;
+  const Strip* strips;
+  uint32_t count;
+
+  template <class X>
+  CHORALE_FN void consume(const Ctx<X>& ctx, const Group& group, TileIn tile) const {
+    copy_strips(group, strips, count, ctx.index, ctx.index + tile.bytes, 0,
+                reinterpret_cast<uint64_t>(tile.data) - ctx.index);
+  }
+};
+
+CHORALE_FN Stop move_share(const Group& group, const Endpoint& e, const CarryPart& part, const Leg& share,
+                           const Deadline& deadline) {
+  return with_link(e, [&](auto fabric) {
+    using Fabric = decltype(fabric);
+    if (!part.sends) {
+      return recv_tiles<uint8_t, Fabric>(group, e, share, StripsConsume{part.strips, part.strip_count},
+                                         deadline);
+    }
+    const Stop stop =
+        send_tiles<uint8_t, Fabric>(group, e, share, StripsProduce{part.strips, part.strip_count}, deadline);
+    return stop != Stop::none ? stop : Fabric::drain(group, e, deadline);
+  });
+}
+
+/// Of every block of a carry.
+CHORALE_FN Stop carry(const Group& block, const Carry& work, const Deadline& deadline) {
+  uint32_t at = 0;
+  while (block.id >= work.parts[at].first + work.parts[at].blocks) ++at;
+  const CarryPart part = work.parts[at];
+  Group group = block;
+  group.id = block.id - part.first;
+  group.count = part.blocks;
+  const Endpoint& e = work.links.at(part.peer, part.channel + group.id);
+  Leg message;
+  message.bytes = part.bytes;
+  const Leg share = share_of(message, group.id, group.count);
+  if (!work.zero_copy) return move_share(group, e, part, share, deadline);
+  return part.sends ? put_share(group, e, part, share, deadline) : take_share(group, e, deadline);
+}
+
+/// The same, on a lane that does not look: who stops says so where the host and peers look.
+CHORALE_FN void carry(const Group& block, const Carry& work, const CarryLaunch& launch) {
+  const Stop stop = carry(block, work, launch.deadline);
+  if (stop == Stop::none || !block.leader()) return;
+  if (load_relaxed(launch.stopped_at) == 0) store_relaxed(launch.stopped_at, launch.at);
+  if (launch.deadline.shared) raise_stop(launch.deadline.shared, stop, launch.rank);
+}
+
+}  // namespace chorale::hostrun

@@ -1,0 +1,114 @@
+#include "carry_fibers.hpp"
+
+#include <algorithm>
+
+#include "../../cpu/fiber.hpp"
+#include "../../cpu/sanitizers.hpp"
+#include "chorale/device/group_cpu.hpp"
+
+namespace chorale::hostrun {
+namespace {
+
+#if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
+constexpr size_t stack_bytes = 256 << 10;  // redzones make frames several times larger
+#else
+constexpr size_t stack_bytes = 96 << 10;
+#endif
+
+}  // namespace
+
+class CarryFibers::Block final : public cpu::Fiber, public HostBlock {
+ public:
+  Block() : Fiber(stack_bytes) {}
+
+  void begin(const Carry& work, uint32_t id, AbortWord* abort) {
+    work_ = &work;
+    id_ = id;
+    abort_ = abort;
+    ended_ = false;
+    stop_ = Stop::none;
+    failure_ = nullptr;
+  }
+  bool ended() const { return ended_; }
+  /// Whether what it waits for has come.
+  bool ready() const { return !ready_ || ready_(state_); }
+  void go_on() { ended_ = resume(); }
+  Stop stop() const { return stop_; }
+  const std::exception_ptr& failure() const { return failure_; }
+
+  void park(bool (*ready)(const void*), const void* state) override {
+    ready_ = ready;
+    state_ = state;
+    suspend();
+    ready_ = nullptr;
+  }
+  void step() override { suspend(); }
+  void sync() override {}  // it has one thread
+  Stop stopped() override { return Stop(load_acquire(&abort_->stop)); }
+
+ private:
+  void run() override {
+    try {
+      const Deadline deadline{abort_, 0, 0};  // the lane looks at the clock
+      stop_ = carry(block_group(id_, work_->blocks, this), *work_, deadline);
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  }
+
+  const Carry* work_ = nullptr;
+  uint32_t id_ = 0;
+  AbortWord* abort_ = nullptr;
+  bool (*ready_)(const void*) = nullptr;
+  const void* state_ = nullptr;
+  bool ended_ = true;
+  Stop stop_ = Stop::none;
+  std::exception_ptr failure_;
+};
+
+CarryFibers::CarryFibers() = default;
+CarryFibers::~CarryFibers() = default;
+CarryFibers::CarryFibers(CarryFibers&&) noexcept = default;
+
+Stop CarryFibers::run(const Carry& work, AbortWord* abort, CarryHost& host,
+                      const std::function<void(const std::exception&)>& failed) {
+  while (blocks_.size() < work.blocks) blocks_.push_back(std::make_unique<Block>());
+  for (uint32_t id = 0; id < work.blocks; ++id) blocks_[id]->begin(work, id, abort);
+  const std::vector<Block*> mine = [&] {
+    std::vector<Block*> all;
+    for (uint32_t id = 0; id < work.blocks; ++id) all.push_back(blocks_[id].get());
+    return all;
+  }();
+  const auto any_ready = [](const void* state) {
+    const auto& all = *static_cast<const std::vector<Block*>*>(state);
+    return std::any_of(all.begin(), all.end(),
+                       [](const Block* one) { return !one->ended() && one->ready(); });
+  };
+  for (;;) {
+    bool left = false, moved = false;
+    for (Block* const one : mine) {
+      if (one->ended()) continue;
+      left = true;
+      if (!one->ready() && load_acquire(&abort->stop) == 0) continue;
+      moved = true;
+      host.step();
+      one->go_on();
+      if (!one->failure()) continue;
+      try {
+        std::rethrow_exception(one->failure());
+      } catch (const std::exception& error) {
+        failed(error);
+      }
+    }
+    if (!left) break;
+    if (!moved) host.wait(any_ready, &mine);
+  }
+  Stop stop = Stop::none;
+  for (const Block* const one : mine) {
+    if (one->failure()) return Stop::aborted;
+    stop = std::max(stop, one->stop());
+  }
+  return stop;
+}
+
+}  // namespace chorale::hostrun

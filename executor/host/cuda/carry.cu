@@ -1,0 +1,33 @@
+// Carries on GPUs: a kernel each, on the lane's stream.
+
+#include "../carry.hpp"
+#include "kernels.hpp"
+
+namespace chorale::hostrun {
+namespace {
+
+constexpr unsigned threads = 512;
+
+__global__ void __launch_bounds__(threads) run_carry(Carry work, CarryLaunch launch) {
+  carry(block_group(), work, launch);
+}
+
+}  // namespace
+
+void enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStream_t stream) {
+  run_carry<<<work.blocks, threads, 0, stream>>>(work, launch);
+}
+
+cudaError_t resident_carry_blocks(uint64_t& blocks) {
+  int device = 0, processors = 0, each = 0;
+  cudaError_t result = cudaGetDevice(&device);
+  if (result == cudaSuccess)
+    result = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+  // Loads the kernel, too.
+  if (result == cudaSuccess)
+    result = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, run_carry, int(threads), 0);
+  blocks = uint64_t(each) * uint64_t(processors);
+  return result;
+}
+
+}  // namespace chorale::hostrun

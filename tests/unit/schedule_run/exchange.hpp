@@ -1,0 +1,82 @@
+#pragma once
+// An exchange of boxes between all ranks: strided, on two lanes, several transfers in a group.
+
+#include <cstdint>
+#include <vector>
+
+#include "chorale/dsl.hpp"
+
+namespace chorale::test {
+
+struct Exchange {
+  DType dtype = DType::i32;
+  uint64_t h = 5, w = 6, c = 7;  ///< of X, at least 3, 2 and 3
+
+  uint64_t width() const { return dtype_size(dtype); }
+  uint64_t in_bytes(uint64_t ranks) const { return ranks * h * w * c * width(); }
+  uint64_t out_bytes(uint64_t ranks) const { return ranks * (h + 1) * (w + 2) * (c + 3) * width(); }
+  host::Values params() const { return {{"H", int64_t(h)}, {"W", int64_t(w)}, {"C", int64_t(c)}}; }
+};
+
+/// Y[r] of every rank gets the inner box of rank r's X[this rank], in another place, and zeros around it.
+/// \param via  the movers of the transfers, in turns of the distance between the ranks
+inline Plan exchange(uint32_t ranks, DType dtype, const std::vector<host::Mover>& via) {
+  using namespace chorale::dsl;
+  Schedule schedule({.name = "exchange", .ranks = {ranks}});
+  const Index rank = schedule.rank(), all = schedule.ranks();
+  const Index h = schedule.param("H", 5), w = schedule.param("W", 6), c = schedule.param("C", 7);
+  const Tensor x = schedule.input("X", dtype, {all, h, w, c});
+  const Tensor y = schedule.output("Y", dtype, {all, h + 1, w + 2, c + 3});
+  const auto from = [&](const Index& to) {
+    return x[to].slice(1, 1, h - 2).slice(2, 1, w - 1).slice(3, 1, c - 2);
+  };
+  const auto into = [&](const Index& of) {
+    return y[of].slice(1, 2, h - 2).slice(2, 0, w - 1).slice(3, 3, c - 2);
+  };
+  const Lane lanes[] = {schedule.lane("odd"), schedule.lane("even")};
+  schedule.main().call("zero", {y}, {});
+  schedule.main().copy(into(rank), from(rank));
+  schedule.main().fork({lanes[0], lanes[1]});
+  for (uint32_t parity = 0; parity < 2 && parity + 1 < ranks; ++parity) {
+    lanes[parity].wait(lanes[parity].group([&](dsl::Group& group) {
+      for (uint32_t distance = parity + 1; distance < ranks; distance += 2) {
+        const Index to = (rank + int(distance)) % all, of = (rank - int(distance)) % all;
+        group.send(from(to), to, {.via = via[distance % via.size()]});
+        group.recv(into(of), of, {.via = via[distance % via.size()]});
+      }
+    }));
+  }
+  schedule.main().join({lanes[0], lanes[1]});
+  Compiled compiled = Program(schedule).compile();
+  if (!compiled.diagnostics.empty()) throw std::logic_error(render(compiled.plan, compiled.diagnostics));
+  return std::move(compiled.plan);
+}
+
+/// A byte of X.
+inline uint8_t exchange_byte(int run, uint64_t rank, uint64_t at) {
+  return uint8_t(((uint64_t(run) * 1000003 + rank * 8191 + at) * 2654435761u) >> 13);
+}
+
+inline std::vector<uint8_t> exchange_input(const Exchange& of, int run, uint64_t rank, uint64_t ranks) {
+  std::vector<uint8_t> bytes(of.in_bytes(ranks));
+  for (uint64_t at = 0; at < bytes.size(); ++at) bytes[at] = exchange_byte(run, rank, at);
+  return bytes;
+}
+
+inline std::vector<uint8_t> exchange_output(const Exchange& of, int run, uint64_t rank, uint64_t ranks) {
+  std::vector<uint8_t> bytes(of.out_bytes(ranks));
+  const uint64_t width = of.width();
+  for (uint64_t other = 0; other < ranks; ++other) {
+    for (uint64_t i = 0; i < of.h - 2; ++i) {
+      for (uint64_t j = 0; j < of.w - 1; ++j) {
+        const uint64_t from = (((rank * of.h + i + 1) * of.w + j + 1) * of.c + 1) * width;
+        const uint64_t to = (((other * (of.h + 1) + i + 2) * (of.w + 2) + j) * (of.c + 3) + 3) * width;
+        for (uint64_t byte = 0; byte < (of.c - 2) * width; ++byte)
+          bytes[to + byte] = exchange_byte(run, other, from + byte);
+      }
+    }
+  }
+  return bytes;
+}
+
+}  // namespace chorale::test

@@ -1,0 +1,282 @@
+// Transfers that thread blocks carry: boxes of any form, movers side by side, and what goes wrong.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "chorale/schedule.hpp"
+#include "tests/unit/schedule_run/exchange.hpp"
+#include "tests/unit/schedule_run/schedules.hpp"
+#include "tests/unit/world/processes.hpp"
+
+namespace chorale::test {
+namespace {
+
+using host::Mover;
+
+constexpr Mover carried[] = {Mover::kernel, Mover::staged, Mover::port};
+
+const Exchange exchanges[] = {
+    {DType::i32, 5, 6, 7},    // short rows
+    {DType::u8, 3, 2, 3},     // one byte
+    {DType::u8, 4, 5, 131},   // rows of no width that is a power of two
+    {DType::f64, 9, 3, 514},  // rows of whole units
+    {DType::bf16, 35, 64, 66},
+};
+
+/// Runs with new data on one binding. \return what is wrong; "good": nothing
+std::string exchanged(World& world, const Exchange& of, const std::vector<Mover>& via, int runs,
+                      unsigned blocks = 8) {
+  const uint64_t rank = uint64_t(world.rank()), ranks = uint64_t(world.ranks());
+  Config config = Config::load();
+  config.mover_blocks = blocks;
+  ScheduleRun schedule(world, exchange(uint32_t(ranks), of.dtype, via), {.params = of.params()}, config);
+  for (int run = 0; run < runs; ++run) {
+    const std::vector<uint8_t> in = exchange_input(of, run, rank, ranks);
+    std::memcpy(schedule.buffer("X"), in.data(), in.size());
+    schedule.run();
+    schedule.synchronize();
+    const std::vector<uint8_t> expected = exchange_output(of, run, rank, ranks);
+    const uint8_t* const got = static_cast<const uint8_t*>(schedule.buffer("Y"));
+    for (uint64_t at = 0; at < expected.size(); ++at) {
+      if (got[at] != expected[at])
+        return fmt::format("{} of {} x {} x {}, via {}: run {}, byte {} is {}, not {}", dtype_name(of.dtype),
+                           of.h, of.w, of.c, host::mover_names[size_t(via[0])], run, at, got[at],
+                           expected[at]);
+    }
+  }
+  world.barrier();  // peers may still read what is ours
+  return "good";
+}
+
+class Exchanges : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, Exchanges, testing::Values(1, 2, 3, 4, 8), testing::PrintToStringParamName());
+
+TEST_P(Exchanges, BoxesOfAnyForm) {
+  run_local(GetParam(), [](World& world) {
+    for (const Mover mover : carried)
+      for (const Exchange& of : exchanges) EXPECT_EQ(exchanged(world, of, {mover}, 10), "good");
+  });
+}
+
+TEST_P(Exchanges, MoversSideBySide) {
+  run_local(GetParam(), [](World& world) {
+    for (const Exchange& of : exchanges) {
+      EXPECT_EQ(exchanged(world, of, {Mover::kernel, Mover::staged, Mover::port}, 10), "good");
+      EXPECT_EQ(exchanged(world, of, {Mover::ce_put, Mover::staged, Mover::ce_get, Mover::kernel}, 10),
+                "good");
+    }
+  });
+}
+
+TEST(Movers, OneBlockOrMany) {
+  run_local(3, [](World& world) {
+    // Of 1.5 MB each: rings are used again and again.
+    const Exchange large{DType::i32, 12, 130, 258};
+    for (const Mover mover : carried)
+      for (const unsigned blocks : {1u, 3u, 8u, 64u})
+        EXPECT_EQ(exchanged(world, large, {mover}, 3, blocks), "good");
+  });
+}
+
+TEST(Movers, RanksAsProcesses) {
+  const std::string address = fresh_address();
+  Processes all(4, [&](int rank) {
+    World world = World::join(address, rank, 4);
+    for (const Mover mover : carried) {
+      for (const Exchange& of : exchanges) {
+        std::string said = exchanged(world, of, {mover}, 10);
+        if (said != "good") return said;
+      }
+    }
+    return std::string("good");
+  });
+  for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(all.said(rank), "good");
+}
+
+TEST(Movers, EveryOrderOfFibersGivesTheSame) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    run_local(3,
+              [](World& world) {
+                for (const Mover mover : carried)
+                  for (const Exchange& of : {exchanges[0], exchanges[2]})
+                    EXPECT_EQ(exchanged(world, of, {mover}, 3), "good");
+              },
+              {.seed = seed});
+  }
+}
+
+// -- What goes wrong
+// ------------------------------------------------------------------------------------------------------
+
+template <class F>
+std::string thrown(const F& f) {
+  try {
+    f();
+  } catch (const RunError& error) {
+    return std::string(name(error.reason)) + ": " + error.what();
+  } catch (const UsageError& error) {
+    return std::string("usage: ") + error.what();
+  }
+  return "nothing";
+}
+
+void expect_parts(const std::string& text, std::initializer_list<std::string> parts) {
+  for (const std::string& part : parts)
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
+}
+
+const Form rotated{Order::rotated, Style::two, 1};
+
+ScheduleArguments arguments(int64_t n, Mover mover) {
+  ScheduleArguments arguments{.params = {{"n", n}}, .mover = mover};
+  arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
+  return arguments;
+}
+
+TEST(MoverFaults, APeerThatNeverRunsIsNamedWithTheLine) {
+  for (const Mover mover : carried) {
+    const std::string via = "carry via " + std::string(host::mover_names[size_t(mover)]);
+    std::string said[3];
+    run_local(3,
+              [&](World& world) {
+                ScheduleRun schedule(world, allgather_p2p(rotated), arguments(100, mover));
+                if (world.rank() != 2) schedule.run();
+                said[world.rank()] = thrown([&] {
+                  while (world.rank() == 2) {
+                    schedule.check();
+                    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                  }
+                  schedule.synchronize();
+                });
+              },
+              {.timeout = std::chrono::milliseconds(200)});
+    for (const std::string& one : said) expect_parts(one, {"timed_out: ", "waited 0.2 s", via});
+    // Rank 0 sends to rank 2 at i = 1, where a ring takes what is sent, and receives from it at i = 2. Rank 1
+    // receives from it at i = 1.
+    const std::string at =
+        mover == Mover::kernel ? "rank 0, lane comm, i = 1: " : "rank 0, lane comm, i = 2: ";
+    const std::string what = mover == Mover::kernel ? "send t0[0:1, 0:100] to rank 2 (ag.cpp:1"
+                                                    : "recv t1[2:3, 0:100] from rank 2";
+    expect_parts(said[0], {at + via, what});
+    expect_parts(said[1], {"rank 1, lane comm, i = 1: " + via, "recv t1[2:3, 0:100] from rank 2"});
+  }
+}
+
+TEST(MoverFaults, WhatAFunctionThrowsEndsEveryCarry) {
+  for (const Mover mover : carried) {
+    std::string said[3];
+    run_local(3, [&](World& world) {
+      ScheduleArguments given = arguments(10000, mover);
+      int calls = 0;
+      given.functions["produce"] = [&](const HostCall& call) {
+        if (call.rank == 1 && ++calls == 3) throw std::runtime_error("the disk is full");
+      };
+      ScheduleRun schedule(world, allgather_p2p(rotated), given);
+      said[world.rank()] = thrown([&] {
+        for (int run = 0; run < 5; ++run) schedule.run();
+        schedule.synchronize();
+        world.barrier();
+      });
+      thrown([&] { schedule.synchronize(); });
+      world.reset();
+      ScheduleRun again(world, allgather_p2p(rotated), arguments(10000, mover));
+      again.run();
+      EXPECT_EQ(thrown([&] { again.synchronize(); }), "nothing");
+      world.barrier();
+    });
+    for (const std::string& one : said) expect_parts(one, {"aborted by rank 1", "the disk is full"});
+  }
+}
+
+TEST(MoverFaults, APeerThatDiesIsNamed) {
+  for (const Mover mover : carried) {
+    const std::string address = fresh_address();
+    Processes all(2, [&](int rank) {
+      World world = World::join(address, rank, 2, {.timeout = std::chrono::seconds(30)});
+      ScheduleRun schedule(world, allgather_p2p(rotated), arguments(100, mover));
+      if (rank == 1) _exit(0);
+      schedule.run();
+      return thrown([&] { schedule.synchronize(); });
+    });
+    expect_parts(all.said(0), {"peer_lost: rank 1", "died"});
+    all.said(1);
+  }
+}
+
+/// Two ranks that each send before they receive.
+Plan sends_first(const char* mover) {
+  std::string body =
+      R"({"op":"send","src":["s"],"peer":["-",1,"rank"],"via":"@","at":1},
+         {"op":"recv","dst":["t"],"peer":["-",1,"rank"],"via":"@","at":2})";
+  for (size_t at; (at = body.find('@')) != std::string::npos;) body.replace(at, 1, mover);
+  return plan_of(rotated, "{}",
+                 R"({"name":"s","dtype":"u8","shape":[4],"role":"in"},
+                    {"name":"t","dtype":"u8","shape":[4],"role":"out"})",
+                 body, "");
+}
+
+TEST(MoverFaults, ADeadlockIsAFinding) {
+  run_local(2, [](World& world) {
+    for (const char* const mover : {"kernel", "staged", "port"}) {
+      expect_parts(thrown([&] { ScheduleRun schedule(world, sends_first(mover), {}); }),
+                   {"usage: ", "ag.cpp:11: error: the send to rank 1 on rank 0 never ends", "[deadlock]"});
+    }
+  });
+}
+
+TEST(MoverFaults, FibersSeeADeadlockAtOnce) {
+  std::string said[2];
+  run_local(2,
+            [&](World& world) {
+              ScheduleRun schedule(world, sends_first("kernel"), {.check = false});
+              said[world.rank()] = thrown([&] { schedule.run(); });
+            },
+            {.seed = 1});
+  for (const std::string& one : said)
+    expect_parts(one, {"deadlock: ", "rank 0, lane main: carry via kernel: send s", "to rank 1 (ag.cpp:11)",
+                       "rank 1, lane main: carry via kernel: send s", "to rank 0 (ag.cpp:11)"});
+}
+
+/// A rank's carries follow the order of movers: what ends with copy engines need not end with others.
+TEST(MoverFaults, TheCheckKnowsWhatMoversTransfersGet) {
+  const Plan plan = plan_of(
+      rotated, "{}",
+      R"({"name":"s","dtype":"u8","shape":[8],"role":"in"},{"name":"t","dtype":"u8","shape":[8],"role":"out"})",
+      R"({"op":"if","p":["==","rank",0],
+          "then":[{"op":"fill","dst":["t"],"value":0},
+                  {"op":"group","token":1,"do":[
+                    {"op":"send","src":["s",[0,0,4]],"peer":1,"tag":1,"via":"kernel"},
+                    {"op":"send","src":["s",[0,4,4]],"peer":1,"tag":2}],"at":0},
+                  {"op":"wait","token":1}],
+          "else":[{"op":"recv","dst":["t",[0,4,4]],"peer":0,"tag":2,"at":1},
+                  {"op":"recv","dst":["t",[0,0,4]],"peer":0,"tag":1,"via":"kernel","at":2}]})",
+      "");
+  run_local(2, [&](World& world) {
+    expect_parts(thrown([&] { ScheduleRun schedule(world, plan, {.mover = Mover::staged}); }),
+                 {"[deadlock]", "with its movers"});
+    ScheduleRun schedule(world, plan, {.mover = Mover::ce_put});
+    schedule.run();
+    EXPECT_EQ(thrown([&] { schedule.synchronize(); }), "nothing");
+    world.barrier();
+  });
+}
+
+TEST(MoverFaults, WhatCannotBeIsRefused) {
+  run_local(2, [](World& world) {
+    expect_parts(
+        thrown([&] { ScheduleRun schedule(world, allgather_p2p(rotated), arguments(8, Mover::plan)); }),
+        {"usage: ", "transfers via 'plan' cannot be bound; use ce_put", "ag.cpp:10"});
+    Config config = Config::load();
+    config.mover_blocks = world.rank() ? 4u : 8u;
+    expect_parts(thrown([&] {
+                   ScheduleRun schedule(world, allgather_p2p(rotated), arguments(8, Mover::kernel), config);
+                 }),
+                 {"mismatch: ranks 0 and 1 disagree", "mover_blocks = 8", "mover_blocks = 4"});
+  });
+}
+
+}  // namespace
+}  // namespace chorale::test
