@@ -27,6 +27,8 @@ RendezvousOptions options_of(const Links& links, Space space) {
   options.depth = counters ? 1 : ring_slots;
   options.per_peer_bytes = slot * options.depth * links.channels;
   options.space = space;
+  // Between GPUs reads carry more than writes, and the receiver reads a tile once.
+  if (links.mover == Mover::staged) options.ring_at = RingAt::sender;
   return options;
 }
 

@@ -232,22 +232,27 @@ struct StripsConsume {
   }
 };
 
+/// Returns when the peer has read what was sent, and knows that this rank has: nobody reaches into this
+/// rank's memory any more, and its proxy has nothing left to do.
 CHORALE_FN Stop move_share(const Group& group, const Endpoint& e, const CarryPart& part, const Leg& share,
                            const Deadline& deadline) {
   return with_link(e, [&](auto fabric) {
     using Fabric = decltype(fabric);
-    if (!part.sends) {
-      return recv_tiles<uint8_t, Fabric>(group, e, share, StripsConsume{part.strips, part.strip_count},
-                                         deadline);
+    if (part.sends) {
+      const Stop stop = send_tiles<uint8_t, Fabric>(group, e, share,
+                                                    StripsProduce{part.strips, part.strip_count}, deadline);
+      if (stop != Stop::none) return stop;
+      return Fabric::wait_free(group, e, load_relaxed(&e.local->cursor.sent), deadline);
     }
     const Stop stop =
-        send_tiles<uint8_t, Fabric>(group, e, share, StripsProduce{part.strips, part.strip_count}, deadline);
+        recv_tiles<uint8_t, Fabric>(group, e, share, StripsConsume{part.strips, part.strip_count}, deadline);
     return stop != Stop::none ? stop : Fabric::drain(group, e, deadline);
   });
 }
 
 /// Of every block of a carry.
 CHORALE_FN Stop carry(const Group& block, const Carry& work, const Deadline& deadline) {
+  if (work.blocks == 0) return Stop::none;  // launched to be loaded
   uint32_t at = 0;
   while (block.id >= work.parts[at].first + work.parts[at].blocks) ++at;
   const CarryPart part = work.parts[at];

@@ -35,10 +35,10 @@ inline void expect_good(const std::vector<std::string>& said) {
 }
 
 /// Of two ranks: rank 1 binds and never runs. Rank 0's wait ends at its deadline and says for what it was.
-inline std::string wait_for_who_never_runs(World& world) {
+inline std::string wait_for_who_never_runs(World& world, host::Mover mover, const std::string& what) {
   Config config = on_cuda();
   config.timeout = std::chrono::nanoseconds(std::chrono::milliseconds(500));
-  ScheduleArguments arguments{.params = {{"n", 1000}}};
+  ScheduleArguments arguments{.params = {{"n", 1000}}, .mover = mover};
   arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
   ScheduleRun schedule(world, allgather_p2p({Order::rotated, Style::two, 1}), arguments, config);
   if (world.rank() == 1) {
@@ -56,7 +56,7 @@ inline std::string wait_for_who_never_runs(World& world) {
   } catch (const RunError& error) {
     const std::string text = error.what();
     const bool named = error.reason == RunError::Reason::timed_out &&
-                       text.find("rank 0, lane comm, i = 1: take of 'credit of t1") != std::string::npos &&
+                       text.find("rank 0, lane comm, i = 1: " + what) != std::string::npos &&
                        text.find("from rank 1") != std::string::npos;
     return named ? std::string("good") : text;
   }

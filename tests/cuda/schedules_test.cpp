@@ -8,6 +8,7 @@
 #include "chorale/dsl/registry.hpp"
 #include "chorale/schedule.hpp"
 #include "tests/cuda/schedule_work.hpp"
+#include "tests/unit/schedule_run/exchange.hpp"
 
 namespace chorale::test {
 namespace {
@@ -16,6 +17,7 @@ using cuda::check;
 using host::Mover;
 
 constexpr int runs = 5;
+constexpr Mover movers[] = {Mover::ce_put, Mover::ce_get, Mover::kernel, Mover::staged, Mover::port};
 
 template <class T>
 class Array {
@@ -100,8 +102,9 @@ std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, b
   for (uint64_t at = 0; at < got.size(); ++at) {
     const int32_t expected = value_at(int(at / all), int(at % all / n), at % n);
     if (got[at] != expected)
-      return fmt::format("{}, n = {}{}: run {}, element {} is {}, not {}", form.text(), n,
-                         graph ? ", graph" : "", at / all, at % all, got[at], expected);
+      return fmt::format("{} via {}, n = {}{}: run {}, element {} is {}, not {}", form.text(),
+                         host::mover_names[size_t(mover)], n, graph ? ", graph" : "", at / all, at % all,
+                         got[at], expected);
   }
   return "good";
 }
@@ -205,13 +208,43 @@ std::string launches(World& world, bool graph) {
   return "good";
 }
 
+/// Boxes that thread blocks carry on two lanes, `times` times.
+std::string exchanged(World& world, const Exchange& of, const std::vector<Mover>& via, int times, bool graph,
+                      unsigned blocks = 8) {
+  const uint64_t rank = uint64_t(world.rank()), ranks = uint64_t(world.ranks());
+  Array<uint8_t> x(of.in_bytes(ranks)), y(of.out_bytes(ranks));
+  Config config = on_cuda();
+  config.mover_blocks = blocks;
+  ScheduleRun schedule(world, exchange(uint32_t(ranks), of.dtype, via),
+                       {.buffers = {{"X", x.data()}, {"Y", y.data()}}, .params = of.params()}, config);
+  Stream stream;
+  if (graph) stream.capture([&] { schedule.run(stream.get()); });
+  for (int run = 0; run < times; ++run) {
+    x.set(exchange_input(of, run, rank, ranks));
+    if (graph) {
+      stream.replay();
+    } else {
+      schedule.run(stream.get());
+    }
+    schedule.synchronize(stream.get());
+    const std::vector<uint8_t> got = y.get(), expected = exchange_output(of, run, rank, ranks);
+    const auto [wrong, right] = std::mismatch(got.begin(), got.end(), expected.begin());
+    if (wrong != got.end())
+      return fmt::format("exchange of {} {} x {} x {} via {}{}: run {}, byte {} is {}, not {}",
+                         dtype_name(of.dtype), of.h, of.w, of.c, host::mover_names[size_t(via[0])],
+                         graph ? ", graph" : "", run, wrong - got.begin(), *wrong, *right);
+  }
+  world.barrier();  // peers may still read what is ours
+  return "good";
+}
+
 class Schedules : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Gpus, Schedules, testing::Values(1, 2, 4, 8), testing::PrintToStringParamName());
 
 TEST_P(Schedules, AllgatherP2p) {
   CHORALE_NEEDS_GPUS(GetParam());
   const RankBody body = [](World& world) {
-    for (const Mover mover : {Mover::ce_put, Mover::ce_get})
+    for (const Mover mover : movers)
       for (const Form& form : forms())
         for (const uint64_t n : {uint64_t(4), uint64_t(1) << 21})
           for (const bool graph : {false, true})
@@ -225,12 +258,49 @@ TEST_P(Schedules, AllgatherP2p) {
 TEST_P(Schedules, AgMatmulP2p) {
   CHORALE_NEEDS_GPUS(GetParam());
   expect_good(on_processes(GetParam(), [](World& world) {
-    for (const Mover mover : {Mover::ce_put, Mover::ce_get})
+    for (const Mover mover : movers)
       for (const Form& form : forms())
         for (const bool graph : {false, true})
           if (const std::string said = ag_matmul(world, form, mover, 1024, 512, 256, graph); said != "good")
             return said;
     return ag_matmul(world, {Order::rotated, Style::two, 1}, Mover::ce_put, 4096, 4096, 1024, false);
+  }));
+}
+
+TEST_P(Schedules, BoxesOfAnyForm) {
+  CHORALE_NEEDS_GPUS(GetParam());
+  const RankBody body = [](World& world) {
+    for (const std::vector<Mover>& via :
+         {std::vector{Mover::kernel}, std::vector{Mover::staged}, std::vector{Mover::port},
+          std::vector{Mover::port, Mover::kernel, Mover::ce_put, Mover::staged, Mover::ce_get}}) {
+      for (const Exchange& of :
+           {Exchange{DType::i32, 5, 6, 7}, Exchange{DType::u8, 3, 2, 3}, Exchange{DType::u8, 4, 5, 131},
+            Exchange{DType::f64, 9, 3, 514}, Exchange{DType::bf16, 35, 64, 66},
+            Exchange{DType::i32, 12, 130, 258}, Exchange{DType::u8, 3, 2, 3000003}}) {
+        for (const bool graph : {false, true})
+          if (const std::string said = exchanged(world, of, via, runs, graph); said != "good") return said;
+      }
+    }
+    for (const unsigned blocks : {1u, 3u, 16u})
+      for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port})
+        if (const std::string said =
+                exchanged(world, {DType::i32, 12, 130, 258}, {mover}, runs, false, blocks);
+            said != "good")
+          return said;
+    return std::string("good");
+  };
+  expect_good(on_processes(GetParam(), body));
+  expect_good(on_threads(GetParam(), body));
+}
+
+TEST_P(Schedules, AHundredReplays) {
+  CHORALE_NEEDS_GPUS(GetParam());
+  expect_good(on_processes(GetParam(), [](World& world) {
+    for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port}) {
+      for (const Exchange& of : {Exchange{DType::u8, 4, 5, 131}, Exchange{DType::i32, 12, 130, 258}})
+        if (const std::string said = exchanged(world, of, {mover}, 100, true); said != "good") return said;
+    }
+    return std::string("good");
   }));
 }
 
@@ -254,7 +324,18 @@ TEST_P(Schedules, AgMatmulP2pAsLargeAsTheOriginal) {
 
 TEST(ScheduleFaults, APeerThatNeverRunsEndsTheWait) {
   CHORALE_NEEDS_GPUS(2);
-  expect_good(on_processes(2, wait_for_who_never_runs));
+  expect_good(on_processes(2, [](World& world) {
+    return wait_for_who_never_runs(world, Mover::ce_put, "take of 'credit of t1");
+  }));
+}
+
+TEST(ScheduleFaults, APeerThatNeverRunsEndsTheCarry) {
+  CHORALE_NEEDS_GPUS(2);
+  for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port}) {
+    const std::string what =
+        fmt::format("carry via {}: recv t1[1:2, 0:1000]", host::mover_names[size_t(mover)]);
+    expect_good(on_processes(2, [&](World& world) { return wait_for_who_never_runs(world, mover, what); }));
+  }
 }
 
 }  // namespace

@@ -49,9 +49,14 @@ void compare_calls(Examination& found, const host::Concrete& made) {
 
 void compare_transfers(Examination& found, const GpusFound& gpus, const host::Concrete& made) {
   std::set<std::pair<uint32_t, uint32_t>> pairs;
-  for (uint32_t rank = 0; rank < made.ranks; ++rank)
-    for (const host::Step& step : made.steps[rank])
+  for (uint32_t rank = 0; rank < made.ranks; ++rank) {
+    for (const host::Step& step : made.steps[rank]) {
       if (step.kind == StepKind::put || step.kind == StepKind::get) pairs.emplace(rank, step.peer);
+      // Either end of what is carried writes counters at the other.
+      for (const host::ConcreteTransfer& one : step.transfers)
+        if (one.peer != rank) pairs.emplace(rank, one.peer);
+    }
+  }
   std::vector<std::string> apart;
   const size_t here = gpus.gpus.size();
   for (const auto& [rank, peer] : pairs)

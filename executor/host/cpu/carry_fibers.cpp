@@ -4,7 +4,6 @@
 
 #include "../../cpu/fiber.hpp"
 #include "../../cpu/sanitizers.hpp"
-#include "chorale/device/group_cpu.hpp"
 
 namespace chorale::hostrun {
 namespace {
@@ -21,9 +20,9 @@ class CarryFibers::Block final : public cpu::Fiber, public HostBlock {
  public:
   Block() : Fiber(stack_bytes) {}
 
-  void begin(const Carry& work, uint32_t id, AbortWord* abort) {
-    work_ = &work;
-    id_ = id;
+  void begin(const std::function<Stop(const Group&)>& body, uint32_t id, uint32_t blocks, AbortWord* abort) {
+    body_ = &body;
+    group_ = block_group(id, blocks, this);
     abort_ = abort;
     ended_ = false;
     stop_ = Stop::none;
@@ -49,15 +48,14 @@ class CarryFibers::Block final : public cpu::Fiber, public HostBlock {
  private:
   void run() override {
     try {
-      const Deadline deadline{abort_, 0, 0};  // the lane looks at the clock
-      stop_ = carry(block_group(id_, work_->blocks, this), *work_, deadline);
+      stop_ = (*body_)(group_);
     } catch (...) {
       failure_ = std::current_exception();
     }
   }
 
-  const Carry* work_ = nullptr;
-  uint32_t id_ = 0;
+  const std::function<Stop(const Group&)>* body_ = nullptr;
+  Group group_;
   AbortWord* abort_ = nullptr;
   bool (*ready_)(const void*) = nullptr;
   const void* state_ = nullptr;
@@ -70,15 +68,14 @@ CarryFibers::CarryFibers() = default;
 CarryFibers::~CarryFibers() = default;
 CarryFibers::CarryFibers(CarryFibers&&) noexcept = default;
 
-Stop CarryFibers::run(const Carry& work, AbortWord* abort, CarryHost& host,
-                      const std::function<void(const std::exception&)>& failed) {
-  while (blocks_.size() < work.blocks) blocks_.push_back(std::make_unique<Block>());
-  for (uint32_t id = 0; id < work.blocks; ++id) blocks_[id]->begin(work, id, abort);
-  const std::vector<Block*> mine = [&] {
-    std::vector<Block*> all;
-    for (uint32_t id = 0; id < work.blocks; ++id) all.push_back(blocks_[id].get());
-    return all;
-  }();
+Stop CarryFibers::run(uint32_t blocks, const std::function<Stop(const Group&)>& body, AbortWord* abort,
+                      CarryHost& host, const std::function<void(const std::exception&)>& failed) {
+  while (blocks_.size() < blocks) blocks_.push_back(std::make_unique<Block>());
+  std::vector<Block*> mine;
+  for (uint32_t id = 0; id < blocks; ++id) {
+    mine.push_back(blocks_[id].get());
+    mine.back()->begin(body, id, blocks, abort);
+  }
   const auto any_ready = [](const void* state) {
     const auto& all = *static_cast<const std::vector<Block*>*>(state);
     return std::any_of(all.begin(), all.end(),

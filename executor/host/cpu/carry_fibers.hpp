@@ -7,7 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "../carry.hpp"
+#include "chorale/device/deadline.hpp"
+#include "chorale/device/group.hpp"
 
 namespace chorale::hostrun {
 
@@ -28,9 +29,10 @@ class CarryFibers {
   ~CarryFibers();
   CarryFibers(CarryFibers&&) noexcept;
 
-  /// Runs the blocks; returns when all have ended.
-  /// \param failed  told what a block threw; stops the world, so that the others end
-  Stop run(const Carry& work, AbortWord* abort, CarryHost& host,
+  /// Runs body(group) for `blocks` blocks of one thread; returns when all have ended, with the largest of
+  /// what they return. \param abort   of the world \param failed  told what a block threw; stops the world,
+  /// so that the others end
+  Stop run(uint32_t blocks, const std::function<Stop(const Group&)>& body, AbortWord* abort, CarryHost& host,
            const std::function<void(const std::exception&)>& failed);
 
  private:

@@ -243,8 +243,11 @@ Stop CpuLanes::carry(const Action& action, LaneHost& host) {
   } of_lane(host, action);
   std::optional<Carries::Use> use;
   if (!world_.scheduler().seeded()) use.emplace(carries_);
+  const Carry& work = carries_.work(action);
+  const Deadline deadline{world_.abort_word(), 0, 0};  // the lane looks at the clock
   return fibers_[action.lane].run(
-      carries_.work(action), world_.abort_word(), of_lane,
+      work.blocks, [&](const Group& block) { return hostrun::carry(block, work, deadline); },
+      world_.abort_word(), of_lane,
       [&](const std::exception& error) { world_.abort(fmt::format("{}: {}", text(action), error.what())); });
 }
 

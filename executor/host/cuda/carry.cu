@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(threads) run_carry(Carry work, CarryLaunch lau
 }  // namespace
 
 void enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStream_t stream) {
-  run_carry<<<work.blocks, threads, 0, stream>>>(work, launch);
+  run_carry<<<work.blocks ? work.blocks : 1, threads, 0, stream>>>(work, launch);
 }
 
 cudaError_t resident_carry_blocks(uint64_t& blocks) {
@@ -23,7 +23,6 @@ cudaError_t resident_carry_blocks(uint64_t& blocks) {
   cudaError_t result = cudaGetDevice(&device);
   if (result == cudaSuccess)
     result = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-  // Loads the kernel, too.
   if (result == cudaSuccess)
     result = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, run_carry, int(threads), 0);
   blocks = uint64_t(each) * uint64_t(processors);

@@ -37,10 +37,9 @@ void enqueue_sum(const Elementwise& work, cudaStream_t stream);
 void enqueue_cast(const Elementwise& work, cudaStream_t stream);
 void enqueue_fill(const Elementwise& work, cudaStream_t stream);
 
-/// All blocks of a carry.
+/// All blocks of a carry. One without blocks only loads the kernel.
 void enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStream_t stream);
-/// Loads its kernel on the current device, before a stream waits for a peer. \param blocks  of it that the
-/// device holds at a time
+/// \param blocks  of that kernel that the current device holds at a time
 cudaError_t resident_carry_blocks(uint64_t& blocks);
 
 /// Adds one to `count`, which only this stream writes.

@@ -18,8 +18,11 @@ namespace chorale::hostrun {
 
 using host::StepKind;
 
-OwnedStream::OwnedStream() {
-  cuda::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "the stream of a lane");
+OwnedStream::OwnedStream(bool first) {
+  int least = 0, greatest = 0;
+  cuda::check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "the priorities of streams");
+  cuda::check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, first ? greatest : least),
+              "the stream of a lane");
 }
 OwnedStream::~OwnedStream() {
   if (stream_) cuda::check_quietly(cudaStreamDestroy(stream_), "cudaStreamDestroy");
@@ -42,7 +45,11 @@ CudaLanes::CudaLanes(Bound bound)
       launches_(world_, bound_.config, bound_.plans, tape_),
       carries_(world_, bound_.unrolled, Space::device, tape_) {
   world::together(world_, [this] {
-    for (size_t lane = 0; lane < tape_.lanes.size(); ++lane) streams_.emplace_back();
+    // Peers wait for what a lane carries: its few blocks do not stand behind all those of a matrix product.
+    for (const std::vector<uint32_t>& lane : tape_.lanes)
+      streams_.emplace_back(std::any_of(lane.begin(), lane.end(), [this](uint32_t action) {
+        return tape_.actions[action].kind == StepKind::carry;
+      }));
     for (const Action& action : tape_.actions) {
       std::vector<OwnedEvent>& mine = events_.emplace_back();
       for (size_t point = 0; point < action.points.size(); ++point) mine.emplace_back();
@@ -65,10 +72,16 @@ CudaLanes::~CudaLanes() {
   watcher_.reset();
 }
 
-/// Calls every built-in function once, with results that go nowhere. CUDA loads a kernel when it is first
-/// launched, and may wait for all streams to do so: if one of them waits for a peer which waits for what this
-/// rank has not enqueued yet, for ever. Workspaces are made here too, so that none is in a run.
+/// Launches the kernel of carries and calls every built-in function once, with results that go nowhere. CUDA
+/// loads a kernel when it is first launched, and may wait for all streams to do so: if one of them waits for
+/// a peer which waits for what this rank has not enqueued yet, for ever. Workspaces are made here too, so
+/// that none is in a run.
 void CudaLanes::load_functions() {
+  if (carries_.any()) {
+    const OwnedStream stream;
+    enqueue_carry({}, {}, stream.get());
+    cuda::check(cudaStreamSynchronize(stream.get()), "the first kernel that carries");
+  }
   std::set<std::string> done;
   for (const Action& action : tape_.actions) {
     if (!action.function) continue;

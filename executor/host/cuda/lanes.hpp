@@ -19,7 +19,8 @@ namespace chorale::hostrun {
 /// A stream, or an event, of the device that was current when it was made.
 class OwnedStream {
  public:
-  OwnedStream();
+  /// \param first  its thread blocks come before those of other streams, where the GPU has room for some only
+  explicit OwnedStream(bool first = false);
   OwnedStream(OwnedStream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
   ~OwnedStream();
   cudaStream_t get() const { return stream_; }

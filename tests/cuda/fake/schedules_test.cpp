@@ -14,6 +14,7 @@
 #include "executor/host/cuda/kernels.hpp"
 #include "streams.hpp"
 #include "tests/cuda/schedule_work.hpp"
+#include "tests/unit/schedule_run/exchange.hpp"
 
 namespace chorale::hostrun {
 
@@ -57,6 +58,7 @@ namespace {
 using host::Mover;
 
 constexpr int runs = 5;
+constexpr Mover movers[] = {Mover::ce_put, Mover::ce_get, Mover::kernel, Mover::staged, Mover::port};
 
 /// Memory as cudaMalloc() gives it, which the host reaches here.
 template <class T>
@@ -127,8 +129,8 @@ std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, b
   for (uint64_t at = 0; at < all * runs; ++at) {
     const int32_t expected = value_at(int(at / all), int(at % all / n), at % n);
     if (kept.data()[at] != expected)
-      return fmt::format("{}, n = {}: run {}, element {} is {}, not {}", form.text(), n, at / all, at % all,
-                         kept.data()[at], expected);
+      return fmt::format("{} via {}, n = {}: run {}, element {} is {}, not {}", form.text(),
+                         host::mover_names[size_t(mover)], n, at / all, at % all, kept.data()[at], expected);
   }
   return "good";
 }
@@ -208,6 +210,28 @@ std::string launches(World& world, bool replayed) {
   return "good";
 }
 
+/// Boxes that thread blocks carry on two lanes, `times` times.
+std::string exchanged(World& world, const Exchange& of, Mover mover, int times, bool replayed) {
+  const uint64_t rank = uint64_t(world.rank()), ranks = uint64_t(world.ranks());
+  Array<uint8_t> x(of.in_bytes(ranks)), y(of.out_bytes(ranks));
+  ScheduleRun schedule(world, exchange(uint32_t(ranks), of.dtype, {mover}),
+                       {.buffers = {{"X", x.data()}, {"Y", y.data()}}, .params = of.params()}, on_cuda());
+  const Enqueued enqueued(schedule, replayed);
+  for (int run = 0; run < times; ++run) {
+    const std::vector<uint8_t> in = exchange_input(of, run, rank, ranks);
+    std::copy(in.begin(), in.end(), x.data());
+    enqueued.run();
+    schedule.synchronize(enqueued.stream());
+    const std::vector<uint8_t> expected = exchange_output(of, run, rank, ranks);
+    const auto [wrong, right] = std::mismatch(y.data(), y.data() + expected.size(), expected.begin());
+    if (right != expected.end())
+      return fmt::format("exchange of {} via {}: run {}, byte {} is {}, not {}", dtype_name(of.dtype),
+                         host::mover_names[size_t(mover)], run, wrong - y.data(), *wrong, *right);
+  }
+  world.barrier();  // peers may still read what is ours
+  return "good";
+}
+
 /// The schedules of bench/overlap, in memory of their own.
 template <class Expected>
 std::string multiply(World& world, const Plan& plan, const std::string& form, uint64_t m, uint64_t k,
@@ -269,7 +293,7 @@ TEST_P(FakeSchedules, EveryFormOverStreams) {
   // Ranks as threads that share a GPU would share its default stream, too.
   CHORALE_NEEDS_GPUS(GetParam());
   const RankBody body = [](World& world) {
-    for (const Mover mover : {Mover::ce_put, Mover::ce_get}) {
+    for (const Mover mover : movers) {
       for (const Form& form : forms()) {
         for (const uint64_t n : {uint64_t(3), uint64_t(5000)})
           for (const bool replayed : {false, true})
@@ -278,6 +302,22 @@ TEST_P(FakeSchedules, EveryFormOverStreams) {
         if (const std::string said = ag_matmul(world, form, mover); said != "good") return said;
       }
     }
+    return std::string("good");
+  };
+  expect_good(on_processes(GetParam(), body));
+  expect_good(on_threads(GetParam(), body));
+}
+
+TEST_P(FakeSchedules, BoxesOfAnyForm) {
+  CHORALE_NEEDS_GPUS(GetParam());
+  const RankBody body = [](World& world) {
+    for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port})
+      for (const Exchange& of :
+           {Exchange{DType::i32, 5, 6, 7}, Exchange{DType::u8, 4, 5, 131}, Exchange{DType::bf16, 35, 64, 66}})
+        for (const bool replayed : {false, true})
+          if (const std::string said = exchanged(world, of, mover, replayed ? 20 : 3, replayed);
+              said != "good")
+            return said;
     return std::string("good");
   };
   expect_good(on_processes(GetParam(), body));
@@ -300,7 +340,17 @@ TEST_P(FakeSchedules, LaunchesBesideAMatmul) {
 }
 
 TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheWait) {
-  expect_good(on_processes(2, wait_for_who_never_runs));
+  expect_good(on_processes(2, [](World& world) {
+    return wait_for_who_never_runs(world, Mover::ce_put, "take of 'credit of t1");
+  }));
+}
+
+TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheCarry) {
+  for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port}) {
+    const std::string what =
+        fmt::format("carry via {}: recv t1[1:2, 0:1000]", host::mover_names[size_t(mover)]);
+    expect_good(on_processes(2, [&](World& world) { return wait_for_who_never_runs(world, mover, what); }));
+  }
 }
 
 }  // namespace

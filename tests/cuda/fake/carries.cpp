@@ -1,0 +1,45 @@
+// Carries of host schedules on the CUDA without GPUs: their thread blocks are fibers on the stream's thread.
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "executor/host/carry.hpp"
+#include "executor/host/cpu/carry_fibers.hpp"
+#include "executor/host/cuda/kernels.hpp"
+#include "state.hpp"
+#include "streams.hpp"
+
+namespace chorale::hostrun {
+namespace {
+
+/// Nobody rings a stream.
+class StreamHost final : public CarryHost {
+ public:
+  void wait(bool (*ready)(const void*), const void* state) override {
+    if (!ready(state)) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+  void step() override {}
+};
+
+}  // namespace
+
+void enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStream_t stream) {
+  test::fake::enqueue(stream, [work, launch] {
+    StreamHost host;
+    CarryFibers().run(
+        work.blocks,
+        [&](const Group& block) {
+          carry(block, work, launch);
+          return Stop::none;
+        },
+        launch.deadline.shared, host, [](const std::exception& error) { test::fake::die(error.what()); });
+  });
+}
+
+cudaError_t resident_carry_blocks(uint64_t& blocks) {
+  blocks = 264;
+  return cudaSuccess;
+}
+
+}  // namespace chorale::hostrun
