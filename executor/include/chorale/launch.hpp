@@ -4,8 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <type_traits>
 
 #include "chorale/device/kernels.hpp"
+#include "chorale/error.hpp"
 #include "chorale/transport.hpp"
 
 namespace chorale {
@@ -34,14 +37,23 @@ inline void check_message(const Transport& transport, const Leg& message, uint64
   if (message.elem != 1) element_bytes = message.elem;
   check_transfer(transport, message.bytes / element_bytes, element_bytes, config.blocks);
 }
+
+/// Hooks of one's own may need no buffer; copies do.
+template <class Hook, class Copy>
+void check_buffer(const char* what, const void* data, uint64_t bytes) {
+  if (std::is_same_v<Hook, Copy> && !data && bytes)
+    throw UsageError(std::string(what) + ": the buffer of " + std::to_string(bytes) + " bytes is null");
+}
 }  // namespace detail
 
 /// Sends n elements of type T to `peer`, which receives as many with as many blocks. T is what travels.
-/// \throws UsageError as check_transfer(); otherwise as launch()
+/// \throws UsageError as check_transfer(), or if copies are to be made and `data` is null; otherwise as
+/// launch()
 template <class T, class Produce = CopyProduce>
 void send(Transport& transport, const Leg& message, int peer, const Produce& produce = {},
           const LaunchConfig& config = {}, Lane lane = {}) {
   detail::check_message(transport, message, sizeof(T), peer, config);
+  detail::check_buffer<Produce, CopyProduce>("send", message.in, message.bytes);
   launch(transport, SendKernel<T, Produce>{transport.table(), detail::typed<T>(message), peer, produce},
          config, lane, {"send", peer, -1});
 }
@@ -58,6 +70,7 @@ template <class T, class Consume = CopyConsume>
 void recv(Transport& transport, const Leg& message, int peer, const Consume& consume = {},
           const LaunchConfig& config = {}, Lane lane = {}) {
   detail::check_message(transport, message, sizeof(T), peer, config);
+  detail::check_buffer<Consume, CopyConsume>("recv", message.out, message.bytes);
   launch(transport, RecvKernel<T, Consume>{transport.table(), detail::typed<T>(message), peer, consume},
          config, lane, {"recv", -1, peer});
 }
@@ -79,6 +92,8 @@ void sendrecv(Transport& transport, const T* in, T* out, uint64_t n, int to, int
   transport.endpoint(to);
   transport.endpoint(from);
   check_transfer(transport, n, sizeof(T), config.blocks, Form::interleaved);
+  detail::check_buffer<Produce, CopyProduce>("sendrecv", in, n * sizeof(T));
+  detail::check_buffer<Consume, CopyConsume>("sendrecv", out, n * sizeof(T));
   Leg message;
   message.in = in;
   message.out = out;

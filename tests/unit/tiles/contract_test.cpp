@@ -251,6 +251,11 @@ TEST(Contract, LaunchersRefuseBeforeAnythingIsSent) {
     EXPECT_THROW(send(*transport, &byte, 1, 1, {}, {1}), UsageError);
     EXPECT_THROW(recv(*transport, &byte, 1, -1, {}, {1}), UsageError);
     EXPECT_THROW(send(*transport, &byte, 1, 0, {}, {3}), UsageError);
+    char* const nothing = nullptr;
+    EXPECT_EQ(message_of_error<UsageError>([&] { send(*transport, nothing, 5, 0, {}, {1}); }),
+              "send: the buffer of 5 bytes is null");
+    EXPECT_EQ(message_of_error<UsageError>([&] { recv(*transport, nothing, 5, 0, {}, {1}); }),
+              "recv: the buffer of 5 bytes is null");
     EXPECT_THROW(send(*transport, &byte, 1, 0, {}, {0}), UsageError);
     EXPECT_THROW(transport->endpoint(0, 2), UsageError);
     EXPECT_THROW(transport->endpoint(1, 0), UsageError);

@@ -175,6 +175,25 @@ struct AddByRow {
   }
 };
 
+/// As in docs/fused-kernels.md.
+template <class T>
+struct MaxConsume {
+  template <class X>
+  CHORALE_FN void consume(const Ctx<X>& ctx, const Pack<T, 16 / sizeof(T)>& pack) const {
+    T* const out = static_cast<T*>(ctx.out) + ctx.index;
+    for (uint32_t at = 0; at < ctx.count; ++at) out[at] = out[at] < pack.item[at] ? pack.item[at] : out[at];
+  }
+};
+
+TEST(Hooks, OfAUserByElements) {
+  const uint64_t n = 333;
+  const auto in = message_of<float>(1, n);
+  auto out = message_of<float>(2, n), expected = out;
+  for (uint64_t at = 0; at < n; ++at) expected[at] = std::max(in[at], out[at]);
+  move<float>({}, n, in, out, CopyProduce{}, MaxConsume<float>{});
+  EXPECT_MESSAGE(out, expected);
+}
+
 TEST(Hooks, OfAUserByTiles) {
   const uint32_t rows = 23, cols = 12;
   const auto in = message_of<int32_t>(6, rows * cols);
