@@ -52,7 +52,8 @@ double combine(ReduceOp op, double left, double right) {
 std::optional<double> from_post(const Plan& plan, const Oracle::Case& of, uint32_t rank, uint64_t index,
                                 const InputElement& input) {
   const Segmentation parts = segmentation(plan);
-  const uint64_t in = of.input_elements / parts.input, out = of.output_elements / parts.output;
+  const uint64_t in = of.input_elements / std::max<uint64_t>(parts.input, 1),
+                 out = of.output_elements / std::max<uint64_t>(parts.output, 1);
   if (rank >= plan.extension.post.size()) return {};
   const auto& segments = plan.extension.post[rank];
   if (index / out >= segments.size() || segments[index / out].empty()) return {};

@@ -40,6 +40,32 @@ bool is_shipped(const std::string& name) {
                      [&](const dsl::RegisteredProgram& one) { return one.name == name; });
 }
 
+uint64_t elements(const host::Concrete& made, const host::Box& box) {
+  return box.bytes / dtype_size(made.tensors[box.tensor].dtype);
+}
+
+/// Whether input and output are cut into as many parts as the collective says, all of one size.
+void look_at_sizes(const host::Concrete& made, const BlockPlans& plans) {
+  for (uint32_t rank = 0; rank < made.ranks; ++rank) {
+    for (const host::Step& step : made.steps[rank]) {
+      if (step.kind != host::StepKind::launch) continue;
+      const Plan& plan = plans.at(step.name);
+      Segmentation parts = segmentation(plan);
+      parts = {std::max<uint64_t>(parts.input, 1), std::max<uint64_t>(parts.output, 1)};
+      const uint64_t in = elements(made, step.reads[0]), out = elements(made, step.writes[0]);
+      const bool whole = in % parts.input == 0 && out % parts.output == 0;
+      if (whole && in / parts.input == out / parts.output) continue;
+      throw Failure(
+          Exit::command_wrong,
+          fmt::format("launch of '{}', {}: {} has {} elements and {} {}, but plan '{}' ({}) takes {} to {}",
+                      step.name, where(rank, step), host::text(made, step.reads[0]), in,
+                      host::text(made, step.writes[0]), out, plan.name, plan.collective,
+                      count(parts.input, "part"), count(parts.output, "part")),
+          "launch it with views of these sizes, or give another --plan");
+    }
+  }
+}
+
 }  // namespace
 
 BlockPlans launched_plans(const Plan& schedule, const host::Concrete& made,
@@ -70,6 +96,7 @@ BlockPlans launched_plans(const Plan& schedule, const host::Concrete& made,
                                 plan.name));
     plans.emplace(name, std::move(plan));
   }
+  look_at_sizes(made, plans);
   return plans;
 }
 

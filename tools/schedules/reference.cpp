@@ -182,23 +182,13 @@ void Reference::launch() {
     inputs.push_back(read(rank, steps[rank]->reads[0]));
   }
   const Plan& plan = plans_->at(steps[0]->name);
-  const Segmentation parts = segmentation(plan);
   for (uint32_t rank = 0; rank < all_.ranks; ++rank) {
-    const Box &to = steps[rank]->writes[0], &from = steps[rank]->reads[0];
+    const Box& to = steps[rank]->writes[0];
     Values result = read(rank, to);
     const Oracle::Case of{.dtype = all_.tensors[to.tensor].dtype,
                           .op = reduce_op_of(plan),
                           .input_elements = inputs[rank].size(),
                           .output_elements = result.size()};
-    const bool whole = of.input_elements % parts.input == 0 && of.output_elements % parts.output == 0;
-    if (!whole || of.input_elements / parts.input != of.output_elements / parts.output)
-      throw Failure(
-          Exit::command_wrong,
-          fmt::format("launch of '{}', {}: {} has {} elements and {} {}, but plan '{}' ({}) takes {} to {}",
-                      steps[rank]->name, where(rank, *steps[rank]), host::text(all_, from), of.input_elements,
-                      host::text(all_, to), of.output_elements, plan.name, plan.collective,
-                      count(parts.input, "part"), count(parts.output, "part")),
-          "launch it with views of these sizes, or give another --plan");
     for (uint64_t at = 0; at < result.size(); ++at) {
       const auto input = [&](uint32_t rank_of, uint64_t element) { return inputs[rank_of][element]; };
       if (const auto made = promised(plan, of, rank, at, input)) result[at] = *made;
