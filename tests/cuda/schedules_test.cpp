@@ -274,9 +274,9 @@ TEST_P(Schedules, BoxesOfAnyForm) {
          {std::vector{Mover::kernel}, std::vector{Mover::staged}, std::vector{Mover::port},
           std::vector{Mover::port, Mover::kernel, Mover::ce_put, Mover::staged, Mover::ce_get}}) {
       for (const Exchange& of :
-           {Exchange{DType::i32, 5, 6, 7}, Exchange{DType::u8, 3, 2, 3}, Exchange{DType::u8, 4, 5, 131},
+           {Exchange{DType::i32, 5, 6, 7}, Exchange{DType::u8, 4, 2, 3}, Exchange{DType::u8, 4, 5, 131},
             Exchange{DType::f64, 9, 3, 514}, Exchange{DType::bf16, 35, 64, 66},
-            Exchange{DType::i32, 12, 130, 258}, Exchange{DType::u8, 3, 2, 3000003}}) {
+            Exchange{DType::i32, 12, 130, 258}, Exchange{DType::u8, 4, 2, 3000003}}) {
         for (const bool graph : {false, true})
           if (const std::string said = exchanged(world, of, via, runs, graph); said != "good") return said;
       }

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 
 #include "../../cpu/scheduler.hpp"
 #include "../../interpreter/report.hpp"
@@ -20,8 +22,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds between_looks{20};  ///< at what nobody rings for: the world, dead peers
 
-constexpr std::chrono::microseconds without_bell{50};
-constexpr unsigned looks_between_peers = unsigned(between_looks / without_bell);
+constexpr std::chrono::microseconds without_bell{50};  ///< at first; who has waited for long looks less often
+constexpr unsigned most_doublings = 4;
+constexpr unsigned looks_between_peers = unsigned(between_looks / (without_bell * (1u << most_doublings)));
 
 std::atomic<uint32_t>& word(uint32_t* flag) { return *reinterpret_cast<std::atomic<uint32_t>*>(flag); }
 static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t) &&
@@ -106,7 +109,7 @@ class ThreadHost final : public LaneHost {
         world::sleep_on(*bell, seen, between_looks);
       } else {
         if (looks % looks_between_peers == 0) group.check_peers();
-        std::this_thread::sleep_for(without_bell);
+        std::this_thread::sleep_for(without_bell * (1u << std::min(looks / 32 - 1, most_doublings)));
       }
     }
   }

@@ -15,6 +15,7 @@
 #include "streams.hpp"
 #include "tests/cuda/schedule_work.hpp"
 #include "tests/unit/schedule_run/exchange.hpp"
+#include "tests/unit/schedule_run/thrown.hpp"
 
 namespace chorale::hostrun {
 
@@ -351,6 +352,24 @@ TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheCarry) {
         fmt::format("carry via {}: recv t1[1:2, 0:1000]", host::mover_names[size_t(mover)]);
     expect_good(on_processes(2, [&](World& world) { return wait_for_who_never_runs(world, mover, what); }));
   }
+}
+
+/// This GPU holds 264 blocks at a time.
+TEST(FakeScheduleFaults, BlocksThatAreNotThereTogetherAreRefused) {
+  const Exchange large{DType::u8, 6, 2, (16 << 20) + 2};  // 48 and 16 MiB a transfer: 64 blocks each
+  expect_good(on_processes(4, [&](World& world) {
+    Config config = on_cuda();
+    config.mover_blocks = 64;
+    const std::string said = thrown([&] {
+      ScheduleRun schedule(world, exchange(4, large.dtype, {Mover::kernel}), {.params = large.params()},
+                           config);
+    });
+    for (const char* const part :
+         {"resources: ", "transfers of schedule 'exchange' have 768 thread blocks at a time on rank ",
+          "(lane 'top' 384, 'rest' 384)", "GPU 0 holds 264 of them", "CHORALE_MOVER_BLOCKS"})
+      if (said.find(part) == std::string::npos) return said;
+    return std::string("good");
+  }));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
-// An exchange of boxes between all ranks: strided, on two lanes, several transfers in a group.
+// An exchange of boxes between all ranks: strided, several transfers in a group, and two lanes between each
+// two ranks.
 
 #include <cstdint>
 #include <vector>
@@ -10,7 +11,7 @@ namespace chorale::test {
 
 struct Exchange {
   DType dtype = DType::i32;
-  uint64_t h = 5, w = 6, c = 7;  ///< of X, at least 3, 2 and 3
+  uint64_t h = 5, w = 6, c = 7;  ///< of X, at least 4, 2 and 3
 
   uint64_t width() const { return dtype_size(dtype); }
   uint64_t in_bytes(uint64_t ranks) const { return ranks * h * w * c * width(); }
@@ -27,22 +28,23 @@ inline Plan exchange(uint32_t ranks, DType dtype, const std::vector<host::Mover>
   const Index h = schedule.param("H", 5), w = schedule.param("W", 6), c = schedule.param("C", 7);
   const Tensor x = schedule.input("X", dtype, {all, h, w, c});
   const Tensor y = schedule.output("Y", dtype, {all, h + 1, w + 2, c + 3});
-  const auto from = [&](const Index& to) {
-    return x[to].slice(1, 1, h - 2).slice(2, 1, w - 1).slice(3, 1, c - 2);
+  const auto from = [&](const Index& to, const Index& first, const Index& rows) {
+    return x[to].slice(1, first + 1, rows).slice(2, 1, w - 1).slice(3, 1, c - 2);
   };
-  const auto into = [&](const Index& of) {
-    return y[of].slice(1, 2, h - 2).slice(2, 0, w - 1).slice(3, 3, c - 2);
+  const auto into = [&](const Index& of, const Index& first, const Index& rows) {
+    return y[of].slice(1, first + 2, rows).slice(2, 0, w - 1).slice(3, 3, c - 2);
   };
-  const Lane lanes[] = {schedule.lane("odd"), schedule.lane("even")};
+  const Lane lanes[] = {schedule.lane("top"), schedule.lane("rest")};
   schedule.main().call("zero", {y}, {});
-  schedule.main().copy(into(rank), from(rank));
+  schedule.main().copy(into(rank, 0, h - 2), from(rank, 0, h - 2));
   schedule.main().fork({lanes[0], lanes[1]});
-  for (uint32_t parity = 0; parity < 2 && parity + 1 < ranks; ++parity) {
-    lanes[parity].wait(lanes[parity].group([&](dsl::Group& group) {
-      for (uint32_t distance = parity + 1; distance < ranks; distance += 2) {
+  for (int rest = 0; rest < 2 && ranks > 1; ++rest) {
+    const Index first = rest, rows = rest ? h - 3 : Index(1);
+    lanes[rest].wait(lanes[rest].group([&](dsl::Group& group) {
+      for (uint32_t distance = 1; distance < ranks; ++distance) {
         const Index to = (rank + int(distance)) % all, of = (rank - int(distance)) % all;
-        group.send(from(to), to, {.via = via[distance % via.size()]});
-        group.recv(into(of), of, {.via = via[distance % via.size()]});
+        group.send(from(to, first, rows), to, {.via = via[distance % via.size()]});
+        group.recv(into(of, first, rows), of, {.via = via[distance % via.size()]});
       }
     }));
   }
