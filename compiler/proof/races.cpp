@@ -7,7 +7,7 @@
 // readers wait for, so that reading them needs no order, unless a slot is written twice in a launch.
 //
 // The application owns a rank's input and output between launches: it writes the one before, and reads the
-// other and overwrites the first after. So a peer that comes too early or too late races with it.
+// other and overwrites both after. So a peer that comes too early or too late races with it.
 //
 // Replay: scratch is used again by the next launch, or the one after it where there are two banks. Order is
 // the same from launch to launch, and the accesses of two launches that far apart are ordered if all are that
@@ -56,7 +56,7 @@ void Races::end(uint32_t rank, uint32_t launch) {
   }
   ended_[rank] = launch + 1;
   ++agent(application(rank)).segment;
-  own(rank, BufferKind::output, false);
+  own(rank, BufferKind::output, false, true);
   own(rank, BufferKind::input, true);
 }
 
@@ -220,8 +220,10 @@ void Races::note_visit(uint32_t id, const Access& access, uint32_t host) {
   if (!access.packets) visits_[access.rank][id] = agent(id).segment + 1;
 }
 
-/// The application touches a buffer of its rank.
-void Races::own(uint32_t rank, BufferKind kind, bool write_it) {
+/// The application touches a buffer of its rank. `overwritten`: when it has read it, it uses it for something
+/// else, so that peers must have read it, too. That is no write: what peers write there need not be behind
+/// it.
+void Races::own(uint32_t rank, BufferKind kind, bool write_it, bool overwritten) {
   Access access{rank, kind, write_it, false, false, 0, player_.plan().gpus[rank].chunks[size_t(kind)]};
   const Range range = player_.memory().buffer(rank, kind);
   if (range.begin == range.end) return;
@@ -229,8 +231,10 @@ void Races::own(uint32_t rank, BufferKind kind, bool write_it) {
   position_ = nobody;
   const uint32_t first = player_.memory().cell(range, 0);
   over_ = agent(application(rank)).over;
-  for (uint32_t at = first; at < first + player_.memory().count(range); ++at)
+  for (uint32_t at = first; at < first + player_.memory().count(range); ++at) {
+    if (overwritten) check_readers(application(rank), at);
     write_it ? write(application(rank), at) : read(application(rank), at);
+  }
 }
 
 bool Races::visible(uint32_t id, const Epoch& to) {

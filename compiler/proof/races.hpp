@@ -73,7 +73,7 @@ class Races : public Order {
   void tell(uint32_t id);
   void touch_all(uint32_t id, const Touch&, bool by_proxy);
   void note_visit(uint32_t id, const Access&, uint32_t host);
-  void own(uint32_t rank, BufferKind, bool write_it);
+  void own(uint32_t rank, BufferKind, bool write_it, bool overwritten = false);
   PacketCell& packet(uint32_t cell) { return packets_[cell]; }
 
   bool visible(uint32_t id, const Epoch& to);

@@ -322,6 +322,20 @@ TEST(Races, SwitchReadsWhatWasReleased) {
   }
 }
 
+TEST(Races, OutputThatAPeerReadsBehindTheLaunch) {
+  for (const bool late : {false, true}) {
+    Plan plan = two_ranks();
+    hand_over(plan, 0);
+    put(plan, in(0), 1, 0, 1);
+    nop(plan, 1);
+    if (late) hand_over(plan, 1);
+    add(block(plan, 1), Opcode::get, {at(1, 0)}, {scratch(0)}, {0}, ChannelType::memory);
+    if (!late) hand_over(plan, 1);
+    EXPECT_EQ(has(races(plan), "this reads output[0:1] of rank 0, and nothing tells the rank when"), late)
+        << races(plan);
+  }
+}
+
 TEST(Races, OutputThatIsStillRead) {
   // What the application does with a peer's last output is over only when the peer has begun.
   Plan plan = two_ranks();
