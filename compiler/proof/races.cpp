@@ -30,7 +30,8 @@ Races::Races(const Player& player, const Shares& shares, Findings& findings, boo
       cells_(player.memory().cells()),
       packets_(player.memory().any_packets() ? player.memory().cells() : 0),
       visits_(player.plan().ranks()),
-      ended_(player.plan().ranks()) {
+      ended_(player.plan().ranks()),
+      used_(player.plan().ranks()) {
   told_.emplace_back();
 }
 
@@ -231,6 +232,7 @@ void Races::own(uint32_t rank, BufferKind kind, bool write_it, bool overwritten)
   position_ = nobody;
   const uint32_t first = player_.memory().cell(range, 0);
   over_ = agent(application(rank)).over;
+  if (overwritten) used_[rank] = here(application(rank));
   for (uint32_t at = first; at < first + player_.memory().count(range); ++at) {
     if (overwritten) check_readers(application(rank), at);
     write_it ? write(application(rank), at) : read(application(rank), at);
@@ -254,6 +256,10 @@ bool Races::same(uint32_t id, const Epoch& to) {
 
 void Races::read(uint32_t id, uint32_t at) {
   Cell& cell = cells_[at];
+  if (what_->buffer == BufferKind::output && agent(id).kind != Agent::Kind::application) {
+    const Epoch& used = used_[what_->rank];
+    if (used.agent != nobody && !over(id, used)) conflict(id, at, used, false, true);
+  }
   if (cell.write.agent != nobody && !visible(id, cell.write) && !same(id, cell.write))
     conflict(id, at, cell.write, false, true);
   add_reader(cell, here(id));

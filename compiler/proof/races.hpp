@@ -116,6 +116,7 @@ class Races : public Order {
   std::vector<Sent> sent_;
   std::vector<std::map<uint32_t, uint32_t>> visits_;  // by rank and agent of others: after its last access
   std::vector<uint32_t> ended_;                       // by rank: launches
+  std::vector<Epoch> used_;                           // by rank: the application overwrites its output
   std::span<const Touch> sources_;                    // of the move that is looked at
   uint32_t position_ = 0;                             // in each of its operands
   Clock base_;                                        // what the agent that acts knows to be over

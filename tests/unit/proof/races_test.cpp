@@ -334,6 +334,11 @@ TEST(Races, OutputThatAPeerReadsBehindTheLaunch) {
     EXPECT_EQ(has(races(plan), "this reads output[0:1] of rank 0, and nothing tells the rank when"), late)
         << races(plan);
   }
+  // Whichever of the two is looked at first.
+  Plan plan = two_ranks();
+  hand_over(plan, 0);
+  add(block(plan, 1), Opcode::get, {at(1, 0)}, {scratch(0)}, {0}, ChannelType::memory);
+  EXPECT_TRUE(has(races(plan), "this reads output[0:1] of rank 0, and nothing tells the rank when"));
 }
 
 TEST(Races, OutputThatIsStillRead) {
