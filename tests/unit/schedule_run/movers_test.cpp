@@ -74,8 +74,8 @@ TEST_P(Exchanges, MoversSideBySide) {
 
 TEST(Movers, OneBlockOrMany) {
   run_local(3, [](World& world) {
-    // Of 1.5 MB each: rings are used again and again.
-    const Exchange large{DType::i32, 12, 130, 258};
+    // Up to 590 KB in a transfer: a ring is used again and again.
+    const Exchange large{DType::i32, 12, 65, 258};
     for (const Mover mover : carried)
       for (const unsigned blocks : {1u, 3u, 64u})
         EXPECT_EQ(exchanged(world, large, {mover}, 3, blocks), "good");
@@ -259,6 +259,29 @@ TEST(MoverFaults, WhatCannotBeIsRefused) {
                    ScheduleRun schedule(world, allgather_p2p(rotated), arguments(8, Mover::kernel), config);
                  }),
                  {"mismatch: ranks 0 and 1 disagree", "mover_blocks = 8", "mover_blocks = 4"});
+  });
+}
+
+TEST(MoverFaults, TooManyChannelsAreRefused) {
+  std::string transfers;
+  for (int tag = 0; tag < 17; ++tag) {
+    transfers += fmt::format(
+        R"({0}{{"op":"send","src":["s",[0,{1},4194304]],"peer":["-",1,"rank"],"tag":{2}}},
+              {{"op":"recv","dst":["t",[0,{1},4194304]],"peer":["-",1,"rank"],"tag":{2}}})",
+        tag ? "," : "", tag * 4194304, tag);
+  }
+  const Plan plan = plan_of(rotated, "{}",
+                            R"({"name":"s","dtype":"u8","shape":[71303168],"role":"in"},
+                               {"name":"t","dtype":"u8","shape":[71303168],"role":"out"})",
+                            R"({"op":"group","token":1,"do":[)" + transfers + R"(],"at":0},
+                               {"op":"wait","token":1})",
+                            "");
+  run_local(2, [&](World& world) {
+    Config config = Config::load();
+    config.mover_blocks = 64;
+    expect_parts(thrown([&] { ScheduleRun schedule(world, plan, {.mover = Mover::staged}, config); }),
+                 {"usage: ",
+                  "transfers via 'staged' need 1088 channels between two ranks, and there are at most 1024"});
   });
 }
 
