@@ -27,7 +27,7 @@ void Memory::begin(bool calm, uint32_t stale_one_in) {
   arrived.clear();
 }
 
-void Memory::perform(uint32_t cell, Value value, uint32_t flag, uint32_t writer) {
+void Memory::perform(uint32_t cell, Value value, uint32_t flag, uint32_t writer, uint32_t passed) {
   Cell& of = cells_[cell];
   of.before = of.value;
   of.taint_before = of.taint;
@@ -36,6 +36,7 @@ void Memory::perform(uint32_t cell, Value value, uint32_t flag, uint32_t writer)
   of.time = ++now_;
   of.flag = flag;
   of.writer = writer;
+  of.passed = passed;
   if (program_.is_packet[cell]) arrived.push_back(cell);
 }
 
@@ -57,7 +58,11 @@ const Memory::Entry* Memory::own(const Thread& thread, Ref ref) const {
 Value Memory::load(const Thread& thread, Ref ref, Draw& draw) const {
   if (const Entry* const entry = own(thread, ref)) return entry->value;
   const Cell& cell = cells_[cell_of(ref)];
-  const bool may_be_stale = cell.time > thread.view && cell.writer != thread.block && stale_one_in_ != 0;
+  // What a barrier has shown to the rank's blocks stays seen, whenever it is performed for others.
+  const bool passed = cell.passed && cell.passed <= thread.view &&
+                      program_.blocks[cell.writer].rank == program_.blocks[thread.block].rank;
+  const bool may_be_stale =
+      cell.time > thread.view && !passed && cell.writer != thread.block && stale_one_in_ != 0;
   if (may_be_stale && draw.one_in(stale_one_in_)) return {cell.before, cell.taint_before};
   return {cell.value, cell.taint};
 }
@@ -127,6 +132,7 @@ void Memory::release(const Thread& thread, bool system) {
       buffer[kept++] = entry;
     } else if (!system && program_.rank_of[cell_of(entry.ref)] != rank) {
       shared.push_back(entry);
+      shared.back().passed = ++now_;
     } else {
       perform(entry);
     }

@@ -70,16 +70,20 @@ class Memory {
   struct Cell {
     uint64_t value = 0, before = 0;
     uint32_t time = 0, flag = 0, writer = outsider;
+    uint32_t passed = 0;  ///< when it was passed on to the writer's rank; 0: not before
     uint8_t taint = clean, taint_before = clean;
   };
   struct Entry {
     Ref ref;
     uint32_t flag, lane, segment, block;
     Value value;
+    uint32_t passed = 0;  ///< see Cell
   };
 
-  void perform(uint32_t cell, Value value, uint32_t flag, uint32_t writer);
-  void perform(const Entry& entry) { perform(cell_of(entry.ref), entry.value, entry.flag, entry.block); }
+  void perform(uint32_t cell, Value value, uint32_t flag, uint32_t writer, uint32_t passed = 0);
+  void perform(const Entry& entry) {
+    perform(cell_of(entry.ref), entry.value, entry.flag, entry.block, entry.passed);
+  }
   bool perform_older(const Entry& entry);
   const Entry* own(const Thread& thread, Ref ref) const;
   std::vector<Entry>& of_rank(uint32_t block) {

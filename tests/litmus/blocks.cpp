@@ -65,6 +65,17 @@ TEST(Litmus, barrier_publishes_within_its_rank_only) {
   expect_not_promised(signalled_by_the_other_block(true));
 }
 
+/// A block puts, and another one of its rank reads it back from the peer.
+TEST(Litmus, barrier_shows_puts_within_its_rank) {
+  Program program = program_of(2, {{0, 0, 0, 0}});
+  const Buffer scratch(program, 1, 1);
+  const MemoryChannel there(program, 1, 0);
+  there.put(scratch[0], input(program, 0), 1);
+  program.rank(0).barrier({0, 1});
+  there.get(output(program, 0), scratch[0], 0);
+  expect_promised(program);
+}
+
 /// A block writes what is then read through a switch channel by the same block.
 Program switched(bool published) {
   Program program = program_of(2, {{0, 0, 0, 0}, {0, 0, 1, 0}});
