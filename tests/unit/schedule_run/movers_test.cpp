@@ -74,8 +74,8 @@ TEST_P(Exchanges, MoversSideBySide) {
 
 TEST(Movers, OneBlockOrMany) {
   run_local(3, [](World& world) {
-    // Up to 590 KB in a transfer: a ring is used again and again.
-    const Exchange large{DType::i32, 12, 65, 258};
+    // Up to 570 KB in a transfer: a ring is used again and again. Blocks and tiles end within rows.
+    const Exchange large{DType::i32, 12, 65, 251};
     for (const Mover mover : carried)
       for (const unsigned blocks : {1u, 3u, 64u})
         EXPECT_EQ(exchanged(world, large, {mover}, 3, blocks), "good");
