@@ -49,7 +49,6 @@ struct CarryLaunch {
 // -- Strips
 // ------------------------------------------------------------------------------------------------------
 
-#if defined(__CUDACC__)
 template <uint32_t Bytes>
 struct WordOf;
 template <>
@@ -73,6 +72,27 @@ struct WordOf<16> {
   using type = Unit;
 };
 
+/// Of a thread: its place among the words of rows, without a division a word.
+struct WordPlace {
+  uint64_t row, column, words, rows_on, columns_on;
+
+  CHORALE_FN WordPlace(const Group& group, uint64_t words)
+      : row(group.rank / words),
+        column(group.rank % words),
+        words(words),
+        rows_on(group.size / words),
+        columns_on(group.size % words) {}
+
+  CHORALE_FN void next() {
+    row += rows_on;
+    column += columns_on;
+    if (column >= words) {
+      column -= words;
+      ++row;
+    }
+  }
+};
+
 /// Whole words of rows, word w of all by thread w % size: neighbouring threads have neighbouring words,
 /// whatever the rows' length. Everything is aligned to words.
 template <uint32_t Width>
@@ -81,34 +101,25 @@ CHORALE_FN void copy_words(const Group& group, const Strip& strip) {
   constexpr uint32_t at_once = 8;
   const uint64_t words = strip.bytes / Width;
   if (words == 0) return;
-  // The place of the thread's next word, and how far it moves: without a division a word.
-  uint64_t row = group.rank / words, column = group.rank % words;
-  const uint64_t rows_on = group.size / words, columns_on = group.size % words;
-  while (row < strip.rows) {
+  WordPlace read(group, words), write = read;
+  while (read.row < strip.rows) {
     Word held[at_once];
-    uint64_t to[at_once];
-#pragma unroll
     for (uint32_t index = 0; index < at_once; ++index) {
-      to[index] = 0;
-      if (row < strip.rows) {
-        to[index] = strip.to + row * strip.to_pitch + column * Width;
-        held[index] = *reinterpret_cast<const Word*>(strip.from + row * strip.from_pitch + column * Width);
-      }
-      row += rows_on;
-      column += columns_on;
-      if (column >= words) {
-        column -= words;
-        ++row;
-      }
+      if (read.row < strip.rows)
+        held[index] =
+            *reinterpret_cast<const Word*>(strip.from + read.row * strip.from_pitch + read.column * Width);
+      read.next();
     }
-#pragma unroll
-    for (uint32_t index = 0; index < at_once; ++index)
-      if (to[index] != 0) *reinterpret_cast<Word*>(to[index]) = held[index];
+    for (uint32_t index = 0; index < at_once; ++index) {
+      if (write.row < strip.rows)
+        *reinterpret_cast<Word*>(strip.to + write.row * strip.to_pitch + write.column * Width) = held[index];
+      write.next();
+    }
   }
 }
 
 /// Of the group: copies all rows, in the widest words that the addresses allow, and bytes behind them.
-CHORALE_FN void copy_rows(const Group& group, const Strip& strip) {
+CHORALE_FN void copy_by_words(const Group& group, const Strip& strip) {
   uint64_t places = strip.to | strip.from;
   if (strip.rows > 1) places |= strip.to_pitch | strip.from_pitch;
   uint32_t width = unit_bytes;
@@ -136,6 +147,13 @@ CHORALE_FN void copy_rows(const Group& group, const Strip& strip) {
   rest.from += whole;
   rest.bytes -= whole;
   copy_words<1>(group, rest);
+}
+
+/// Of the group: copies all rows.
+#if defined(__CUDACC__)
+/// Not inlined: it would be there for every kind of link, and take the registers of all.
+__device__ __noinline__ inline void copy_rows(const Group& group, const Strip& strip) {
+  copy_by_words(group, strip);
 }
 #else
 inline void copy_rows(const Group& group, const Strip& strip) {

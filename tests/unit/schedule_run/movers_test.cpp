@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "chorale/schedule.hpp"
+#include "executor/host/carry.hpp"
 #include "tests/unit/schedule_run/exchange.hpp"
 #include "tests/unit/schedule_run/schedules.hpp"
 #include "tests/unit/schedule_run/thrown.hpp"
@@ -106,6 +107,41 @@ TEST(Movers, EveryOrderOfFibersGivesTheSame) {
                     EXPECT_EQ(exchanged(world, of, {mover}, 3), "good");
               },
               {.seed = seed});
+  }
+}
+
+/// What GPUs copy with: by as many threads, rows of any length at any place.
+TEST(Movers, RowsByWords) {
+  for (const uint32_t threads : {1u, 7u, 32u, 96u}) {
+    for (const uint64_t bytes : {1, 2, 15, 16, 48, 129, 1040}) {
+      for (const uint64_t rows : {1, 2, 5, 40}) {
+        for (const uint64_t shift : {0, 1, 2, 4, 8}) {
+          for (const uint64_t gap : {0, 3, 8, 16}) {
+            const uint64_t to_pitch = bytes + gap, from_pitch = bytes + 2 * gap;
+            std::vector<uint64_t> from((rows * from_pitch + 64) / 8), to((rows * to_pitch + 64) / 8);
+            uint8_t* const source = reinterpret_cast<uint8_t*>(from.data());
+            for (uint64_t at = 0; at < from.size() * 8; ++at) source[at] = exchange_byte(0, 1, at);
+            std::vector<uint8_t> expected(to.size() * 8);
+            for (uint64_t row = 0; row < rows; ++row)
+              std::memcpy(expected.data() + shift + row * to_pitch, source + shift + row * from_pitch, bytes);
+            const hostrun::Strip strip{.to = reinterpret_cast<uint64_t>(to.data()) + shift,
+                                       .from = reinterpret_cast<uint64_t>(from.data()) + shift,
+                                       .bytes = bytes,
+                                       .rows = rows,
+                                       .to_pitch = to_pitch,
+                                       .from_pitch = from_pitch};
+            for (uint32_t thread = 0; thread < threads; ++thread) {
+              Group group;
+              group.rank = thread;
+              group.size = threads;
+              hostrun::copy_by_words(group, strip);
+            }
+            ASSERT_EQ(std::memcmp(to.data(), expected.data(), expected.size()), 0)
+                << threads << " threads, " << rows << " rows of " << bytes << ", " << shift << " and " << gap;
+          }
+        }
+      }
+    }
   }
 }
 
