@@ -19,6 +19,20 @@ using host::Mover;
 constexpr int runs = 5;
 constexpr Mover movers[] = {Mover::ce_put, Mover::ce_get, Mover::kernel, Mover::staged, Mover::port};
 
+/// Calls with(mover, form): all forms via copy engines, and via each of the others some, since to bind takes
+/// long. \return what is not "good"
+template <class With>
+std::string each_form(const With& with) {
+  const std::vector<Form> all = forms();
+  for (size_t mover = 0; mover < std::size(movers); ++mover) {
+    for (size_t form = 0; form < all.size(); ++form) {
+      if (mover >= 2 && form % 3 != mover % 3) continue;
+      if (const std::string said = with(movers[mover], all[form]); said != "good") return said;
+    }
+  }
+  return "good";
+}
+
 template <class T>
 class Array {
  public:
@@ -244,12 +258,12 @@ INSTANTIATE_TEST_SUITE_P(Gpus, Schedules, testing::Values(1, 2, 4, 8), testing::
 TEST_P(Schedules, AllgatherP2p) {
   CHORALE_NEEDS_GPUS(GetParam());
   const RankBody body = [](World& world) {
-    for (const Mover mover : movers)
-      for (const Form& form : forms())
-        for (const uint64_t n : {uint64_t(4), uint64_t(1) << 21})
-          for (const bool graph : {false, true})
-            if (const std::string said = allgather(world, form, mover, n, graph); said != "good") return said;
-    return std::string("good");
+    return each_form([&world](Mover mover, const Form& form) {
+      for (const uint64_t n : {uint64_t(4), uint64_t(1) << 21})
+        for (const bool graph : {false, true})
+          if (const std::string said = allgather(world, form, mover, n, graph); said != "good") return said;
+      return std::string("good");
+    });
   };
   expect_good(on_processes(GetParam(), body));
   expect_good(on_threads(GetParam(), body));
@@ -258,11 +272,11 @@ TEST_P(Schedules, AllgatherP2p) {
 TEST_P(Schedules, AgMatmulP2p) {
   CHORALE_NEEDS_GPUS(GetParam());
   expect_good(on_processes(GetParam(), [](World& world) {
-    for (const Mover mover : movers)
-      for (const Form& form : forms())
-        for (const bool graph : {false, true})
-          if (const std::string said = ag_matmul(world, form, mover, 1024, 512, 256, graph); said != "good")
-            return said;
+    const std::string said = each_form([&world](Mover mover, const Form& form) {
+      const std::string eager = ag_matmul(world, form, mover, 1024, 512, 256, false);
+      return eager == "good" ? ag_matmul(world, form, mover, 1024, 512, 256, true) : eager;
+    });
+    if (said != "good") return said;
     return ag_matmul(world, {Order::rotated, Style::two, 1}, Mover::ce_put, 4096, 4096, 1024, false);
   }));
 }
@@ -277,11 +291,11 @@ TEST_P(Schedules, BoxesOfAnyForm) {
            {Exchange{DType::i32, 5, 6, 7}, Exchange{DType::u8, 4, 2, 3}, Exchange{DType::u8, 4, 5, 131},
             Exchange{DType::f64, 9, 3, 514}, Exchange{DType::bf16, 35, 64, 66},
             Exchange{DType::i32, 12, 130, 251}, Exchange{DType::u8, 4, 2, 300003}}) {
-        for (const bool graph : {false, true})
-          if (const std::string said = exchanged(world, of, via, runs, graph); said != "good") return said;
+        const bool graph = of.h % 2 == 0;
+        if (const std::string said = exchanged(world, of, via, runs, graph); said != "good") return said;
       }
     }
-    for (const unsigned blocks : {1u, 3u, 16u})
+    for (const unsigned blocks : {1u, 16u})
       for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port})
         if (const std::string said =
                 exchanged(world, {DType::i32, 12, 130, 251}, {mover}, runs, false, blocks);
