@@ -33,8 +33,8 @@ TEST_P(Mismatches, of_first_calls_are_told_to_all) {
              [](Arguments& of, const Plan*&) { of.dtype = DType::i32; });
       differ(me, caller, call, "op: the plan's and max",
              [](Arguments& of, const Plan*&) { of.op = ReduceOp::max; });
-      differ(me, caller, call, "packet: ll8 and ll16",
-             [](Arguments& of, const Plan*&) { of.packet = PacketForm::ll16; });
+      differ(me, caller, call, "packet: ll16 and ll8",
+             [](Arguments& of, const Plan*&) { of.packet = PacketForm::ll8; });
       differ(me, caller, call, "the plan: 'allreduce_all_pairs'",
              [&](Arguments&, const Plan*& plan) { plan = &by_packets(me); });
     };
