@@ -22,6 +22,7 @@ struct Options {
   int ranks = 2;
   std::string only, form, json, torch, torch_script = CHORALE_TORCH_FUSED;
   std::vector<size_t> shapes;
+  std::vector<uint64_t> own_shape;  ///< M, K, N; empty: those of the workloads
   std::vector<TorchTime> torch_times;
   Timing timing;
   bool eager = false;
@@ -67,7 +68,12 @@ const std::vector<Kind>& kinds() {
 /// Calls f(kind, which of its shapes) for what is wanted.
 template <class F>
 void each_wanted(const Options& options, const F& f) {
-  for (const Kind& kind : kinds()) {
+  for (Kind kind : kinds()) {
+    if (!options.own_shape.empty()) {
+      kind.shapes = {{options.own_shape[0], options.own_shape[1], options.own_shape[2]}};
+      kind.held = 0;
+      kind.least_beside_torch = 0;
+    }
     if (std::string(kind.name).find(options.only) == std::string::npos) continue;
     for (size_t which = 0; which < kind.shapes.size(); ++which) {
       const auto& shapes = options.shapes;
@@ -201,6 +207,10 @@ int main(int argc, char** argv) {
   app.add_option("ranks", options.ranks, "GPUs, a process each")->check(CLI::Range(2, 8));
   app.add_option("--only", options.only, "a part of the name of a workload: all-gather, reduce-scatter");
   app.add_option("--shapes", options.shapes, "which shapes of a workload, counted from 0; default all");
+  app.add_option("--shape", options.own_shape, "M,K,N: this one instead, which has no bar of its own")
+      ->delimiter(',')
+      ->expected(3)
+      ->check(CLI::PositiveNumber);
   app.add_option("--form", options.form, "a part of the names of forms: rotated, pool, ce_get");
   app.add_option("--calls", options.timing.calls, "in a round; default 10")->check(CLI::Range(1, 1000));
   app.add_option("--rounds", options.timing.rounds, "default 5")->check(CLI::Range(1, 1000));

@@ -189,7 +189,12 @@ std::string Form::name() const {
 }
 
 std::vector<Form> allgather_matmul_forms() { return forms({Order::linear, Order::rotated, Order::ring}); }
-std::vector<Form> matmul_reduce_scatter_forms() { return forms({Order::linear, Order::rotated}); }
+std::vector<Form> matmul_reduce_scatter_forms() {
+  std::vector<Form> all = forms({Order::linear, Order::rotated});
+  for (const Form& form : forms({Order::ring}))
+    if (form.style == Style::two) all.push_back(form);
+  return all;
+}
 
 Plan allgather_matmul(uint32_t ranks, const Form& form, Halves halves) {
   Schedule schedule(options("allgather_matmul", ranks));
@@ -240,7 +245,46 @@ Plan allgather_matmul(uint32_t ranks, const Form& form, Halves halves) {
   return plan_of(schedule, halves);
 }
 
+namespace {
+
+/// Around a ring a sum travels: each rank adds its product to what it has received. A product is made while
+/// the sum that it is added to is on its way.
+Plan ring_matmul_reduce_scatter(uint32_t ranks, const Form& form) {
+  Schedule schedule(options("ring_matmul_reduce_scatter", ranks));
+  const Index rank = schedule.rank(), all = schedule.ranks();
+  const Index m = schedule.param("M", 64 * ranks), k = schedule.param("K", 64 * ranks),
+              n = schedule.param("N", 32);
+  const Tensor a = schedule.input("A", DType::bf16, {over_ranks(all), all, m / all, k / all});
+  const Tensor b = schedule.input("B", DType::bf16, {over_ranks(all), k / all, n});
+  const Tensor c = schedule.output("C", DType::bf16, {over_ranks(all), m / all, n});
+  const Tensor sums = schedule.temporary("P", DType::bf16, {all, m / all, n}, true);
+  const Tensor received = schedule.temporary("R", DType::bf16, {all, m / all, n}, true);
+  const Lane comm = schedule.lane("comm"), comp = schedule.lane("comp"), main = schedule.main();
+
+  main.fork({comm, comp});
+  for (int turn = 0; turn < int(ranks); ++turn) {
+    const Index slice = (rank - 1 - turn) % all;
+    const bool first = turn == 0, last = turn + 1 == int(ranks);
+    comp.call("matmul", {first && last ? c[0] : sums[slice]}, {a[0].select(1, slice), b[0]});
+    if (!first) {
+      comp.after({comm});
+      comp.call("add", {last ? c[0] : sums[slice]}, {sums[slice], received[slice]});
+    }
+    if (last) break;
+    comm.after({comp});
+    comm.wait(comm.group([&](Group& group) {
+      group.recv(received[(rank - 2 - turn) % all], (rank - 1) % all, {.via = form.mover});
+      group.send(sums[slice], (rank + 1) % all, {.via = form.mover});
+    }));
+  }
+  main.join({comm, comp});
+  return plan_of(schedule);
+}
+
+}  // namespace
+
 Plan matmul_reduce_scatter(uint32_t ranks, const Form& form, Halves halves) {
+  if (form.order == Order::ring) return ring_matmul_reduce_scatter(ranks, form);
   Schedule schedule(options("matmul_reduce_scatter", ranks));
   const Index rank = schedule.rank(), all = schedule.ranks();
   const Index m = schedule.param("M", 64 * ranks), k = schedule.param("K", 64 * ranks),

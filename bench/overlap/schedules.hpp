@@ -42,6 +42,7 @@ std::vector<Form> allgather_matmul_forms();
 
 /// C[M/ranks, N] of this rank = the sum over the ranks of A B, with A[ranks, M/ranks, K/ranks] and
 /// B[K/ranks, N] of each: inputs A and B, output C, parameters M, K and N. Without compute nothing is summed.
+/// Around a ring the sums travel, in the style `two` only, and `halves` are not left out.
 Plan matmul_reduce_scatter(uint32_t ranks, const Form& form, Halves halves = {});
 std::vector<Form> matmul_reduce_scatter_forms();
 

@@ -110,44 +110,29 @@ struct AsPackets {
   }
 };
 
-/// Straight to where the peer wants it, in its window: no ring, and nothing is copied there. The sender waits
-/// until the receiver's block is there.
-struct IntoWindow {
+/// Straight between a rank's buffer and its peer's window: no ring, and nothing is copied there. Who offers
+/// the window arrives when its block is there, who moves the share when that has been written or read.
+struct ThroughWindow {
   WindowView window;
   Leg message;
-  bool sends, receives;
+  bool offers, moves;
+  bool gets;
   CHORALE_FN Stop operator()(const Group& group, const Deadline& deadline) const {
     const int32_t peer = 1 - window.self;
-    const uint32_t ready = 2 * group.id, written = ready + 1;
-    if (receives) arrive_at(group, window, peer, ready);
-    if (sends) {
+    const uint32_t ready = 2 * group.id, moved = ready + 1;
+    if (offers) arrive_at(group, window, peer, ready);
+    if (moves) {
       const Stop stop = wait_all(group, window, ready, deadline);
       if (stop != Stop::none) return stop;
       const Leg share = share_of(message, group.id, group.count);
-      put(group, window, peer, share.begin, static_cast<const char*>(share.in) + share.begin, share.bytes);
-      arrive_at(group, window, peer, written);
+      if (gets) {
+        get(group, window, peer, share.begin, static_cast<char*>(share.out) + share.begin, share.bytes);
+      } else {
+        put(group, window, peer, share.begin, static_cast<const char*>(share.in) + share.begin, share.bytes);
+      }
+      arrive_at(group, window, peer, moved);
     }
-    return receives ? wait_all(group, window, written, deadline) : Stop::none;
-  }
-};
-
-/// Straight from where the sender has it, in its window. The sender's block waits until that has been read.
-struct OutOfWindow {
-  WindowView window;
-  Leg message;
-  bool sends, receives;
-  CHORALE_FN Stop operator()(const Group& group, const Deadline& deadline) const {
-    const int32_t peer = 1 - window.self;
-    const uint32_t ready = 2 * group.id, read = ready + 1;
-    if (sends) arrive_at(group, window, peer, ready);
-    if (receives) {
-      const Stop stop = wait_all(group, window, ready, deadline);
-      if (stop != Stop::none) return stop;
-      const Leg share = share_of(message, group.id, group.count);
-      get(group, window, peer, share.begin, static_cast<char*>(share.out) + share.begin, share.bytes);
-      arrive_at(group, window, peer, read);
-    }
-    return sends ? wait_all(group, window, read, deadline) : Stop::none;
+    return offers ? wait_all(group, window, moved, deadline) : Stop::none;
   }
 };
 
@@ -238,56 +223,33 @@ class Bench {
   }
 
   double tiles(Way way, uint64_t bytes, Transport& transport, uint32_t blocks, const Form& form) {
-    Leg leg;
-    leg.in = in_;
-    leg.out = out_;
-    leg.bytes = bytes;
-    leg.elem = 4;
-    return form.bulk ? tiles_by<bench_tiles::BulkCopyProduce<uint32_t>>(way, leg, transport, blocks, form)
-                     : tiles_by<CopyProduce>(way, leg, transport, blocks, form);
+    return form.bulk
+               ? tiles_by<bench_tiles::BulkCopyProduce<uint32_t>>(way, leg(bytes), transport, blocks, form)
+               : tiles_by<CopyProduce>(way, leg(bytes), transport, blocks, form);
   }
 
   double packets(Way way, uint64_t bytes, Transport& transport, uint32_t blocks) {
-    Leg leg;
-    leg.in = in_;
-    leg.out = out_;
-    leg.bytes = bytes;
-    leg.elem = 4;
-    const AsPackets kernel{transport.table(), leg, way == Way::both || !receives_,
+    const AsPackets kernel{transport.table(), leg(bytes), way == Way::both || !receives_,
                            way == Way::both || receives_};
     return time(way, bytes, [&] { launch(transport, kernel, {blocks, 512}, Lane{stream_}); });
   }
 
-  double into_window(Way way, uint64_t bytes, Transport& transport, uint32_t blocks) {
-    const IntoWindow kernel{window_.view(), through(bytes, in_, nullptr), way == Way::both || !receives_,
-                            way == Way::both || receives_};
-    return time(way, bytes,
-                [&] {
-                  launch(transport, kernel, {blocks, 512}, Lane{stream_});
-                },
-                {in_, words_of(window_)});
-  }
-
-  double out_of_window(Way way, uint64_t bytes, Transport& transport, uint32_t blocks) {
-    const OutOfWindow kernel{window_.view(), through(bytes, nullptr, out_), way == Way::both || !receives_,
-                             way == Way::both || receives_};
-    return time(way, bytes,
-                [&] {
-                  launch(transport, kernel, {blocks, 512}, Lane{stream_});
-                },
-                {words_of(window_), out_});
+  double through_window(Way way, uint64_t bytes, Transport& transport, uint32_t blocks, bool gets) {
+    const bool sends = way == Way::both || !receives_, receives = way == Way::both || receives_;
+    const ThroughWindow kernel{window_.view(), leg(bytes), gets ? sends : receives, gets ? receives : sends,
+                               gets};
+    const auto in_window = reinterpret_cast<uint32_t*>(window_.local());
+    const auto call = [&] { launch(transport, kernel, {blocks, 512}, Lane{stream_}); };
+    return time(way, bytes, call, gets ? Ends{in_window, out_} : Ends{in_, in_window});
   }
 
   const std::string& why_no_nccl() const { return why_no_nccl_; }
 
  private:
-  static uint32_t* words_of(const OneSidedWindow& window) {
-    return reinterpret_cast<uint32_t*>(window.local());
-  }
-  static Leg through(uint64_t bytes, const void* in, void* out) {
+  Leg leg(uint64_t bytes) const {
     Leg leg;
-    leg.in = in;
-    leg.out = out;
+    leg.in = in_;
+    leg.out = out_;
     leg.bytes = bytes;
     leg.elem = 4;
     return leg;
@@ -383,8 +345,9 @@ bool time_size(World& world, Bench& bench, const Options& options, Way way, uint
     if (bytes > most_as_packets && blocks <= most_blocks_of_windows) {
       const auto transport = direct_rendezvous(
           world, {.per_peer_bytes = 64, .max_channels = 1, .depth = 2, .space = Space::device});
-      note("put", uint32_t(blocks), {}, bench.into_window(way, bytes, *transport, uint32_t(blocks)));
-      note("get", uint32_t(blocks), {}, bench.out_of_window(way, bytes, *transport, uint32_t(blocks)));
+      note("put", uint32_t(blocks), {},
+           bench.through_window(way, bytes, *transport, uint32_t(blocks), false));
+      note("get", uint32_t(blocks), {}, bench.through_window(way, bytes, *transport, uint32_t(blocks), true));
     }
     if (bytes > most_as_packets || (way == Way::both && blocks < 2)) continue;
     RendezvousOptions packets;

@@ -205,8 +205,12 @@ std::string content(const std::string& path) {
     return text;
   }
   std::error_code no_file;
-  if (std::filesystem::is_directory(path, no_file))
+  const std::filesystem::file_status status = std::filesystem::status(path, no_file);
+  if (std::filesystem::is_directory(status))
     throw std::runtime_error("cannot read " + path + ": it is a folder");
+  // Some of them have no end.
+  if (std::filesystem::is_character_file(status) || std::filesystem::is_block_file(status))
+    throw std::runtime_error("cannot read " + path + ": it is a device, expected a file or a pipe");
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (file) {

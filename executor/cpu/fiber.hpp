@@ -5,7 +5,16 @@
 #include <cstddef>
 #include <memory>
 
+#include "sanitizers.hpp"
+
 namespace chorale::cpu {
+
+/// Of a fiber on which a thread block runs.
+#if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
+inline constexpr size_t block_stack_bytes = 256 << 10;  // redzones make frames several times larger
+#else
+inline constexpr size_t block_stack_bytes = 96 << 10;
+#endif
 
 /// Base of what runs on a fiber. The stack is kept between runs: resume() after an end calls run() anew. That
 /// of a fiber which has ended goes to the next one that is made, of whatever world: making a stack costs more

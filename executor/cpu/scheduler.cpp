@@ -4,19 +4,9 @@
 
 #include "../interpreter/report.hpp"
 #include "chorale/error.hpp"
-#include "sanitizers.hpp"
 #include "scheduler_impl.hpp"
 
 namespace chorale::cpu {
-namespace {
-
-#if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
-constexpr size_t block_stack_bytes = 256 << 10;  // redzones make frames several times larger
-#else
-constexpr size_t block_stack_bytes = 96 << 10;
-#endif
-
-}  // namespace
 
 void SchedulerImpl::run_seeded(std::vector<std::function<void()>>) {
   throw UsageError("run_seeded() needs a scheduler with a seed");

@@ -49,29 +49,6 @@ struct CarryLaunch {
 // -- Strips
 // ------------------------------------------------------------------------------------------------------
 
-template <uint32_t Bytes>
-struct WordOf;
-template <>
-struct WordOf<1> {
-  using type = uint8_t;
-};
-template <>
-struct WordOf<2> {
-  using type = uint16_t;
-};
-template <>
-struct WordOf<4> {
-  using type = uint32_t;
-};
-template <>
-struct WordOf<8> {
-  using type = uint64_t;
-};
-template <>
-struct WordOf<16> {
-  using type = Unit;
-};
-
 /// Of a thread: its place among the words of rows, without a division a word.
 struct WordPlace {
   uint64_t row, column, words, rows_on, columns_on;
@@ -95,11 +72,11 @@ struct WordPlace {
 
 /// Whole words of rows, word w of all by thread w % size: neighbouring threads have neighbouring words,
 /// whatever the rows' length. Everything is aligned to words.
-template <uint32_t Width>
+template <class Word>
 CHORALE_FN void copy_words(const Group& group, const Strip& strip) {
-  using Word = typename WordOf<Width>::type;
   constexpr uint32_t at_once = 8;
-  const uint64_t words = strip.bytes / Width;
+  constexpr uint64_t width = sizeof(Word);
+  const uint64_t words = strip.bytes / width;
   if (words == 0) return;
   WordPlace read(group, words), write = read;
   while (read.row < strip.rows) {
@@ -107,12 +84,12 @@ CHORALE_FN void copy_words(const Group& group, const Strip& strip) {
     for (uint32_t index = 0; index < at_once; ++index) {
       if (read.row < strip.rows)
         held[index] =
-            *reinterpret_cast<const Word*>(strip.from + read.row * strip.from_pitch + read.column * Width);
+            *reinterpret_cast<const Word*>(strip.from + read.row * strip.from_pitch + read.column * width);
       read.next();
     }
     for (uint32_t index = 0; index < at_once; ++index) {
       if (write.row < strip.rows)
-        *reinterpret_cast<Word*>(strip.to + write.row * strip.to_pitch + write.column * Width) = held[index];
+        *reinterpret_cast<Word*>(strip.to + write.row * strip.to_pitch + write.column * width) = held[index];
       write.next();
     }
   }
@@ -126,19 +103,19 @@ CHORALE_FN void copy_by_words(const Group& group, const Strip& strip) {
   while (places % width != 0) width /= 2;
   switch (width) {
     case 16:
-      copy_words<16>(group, strip);
+      copy_words<Unit>(group, strip);
       break;
     case 8:
-      copy_words<8>(group, strip);
+      copy_words<uint64_t>(group, strip);
       break;
     case 4:
-      copy_words<4>(group, strip);
+      copy_words<uint32_t>(group, strip);
       break;
     case 2:
-      copy_words<2>(group, strip);
+      copy_words<uint16_t>(group, strip);
       break;
     default:
-      copy_words<1>(group, strip);
+      copy_words<uint8_t>(group, strip);
   }
   const uint64_t whole = strip.bytes / width * width;
   if (whole == strip.bytes) return;
@@ -146,7 +123,7 @@ CHORALE_FN void copy_by_words(const Group& group, const Strip& strip) {
   rest.to += whole;
   rest.from += whole;
   rest.bytes -= whole;
-  copy_words<1>(group, rest);
+  copy_words<uint8_t>(group, rest);
 }
 
 /// Of the group: copies all rows.

@@ -40,15 +40,7 @@ class Ahead {
   bool puts() const { return options_.via == Mover::ce_put; }
   bool arrives(const Move& move) const { return &move - moves_.data() < long(region_.arriving.size()); }
 
-  Op loop() const {
-    Op op;
-    op.kind = OpKind::for_;
-    op.at = region_.at;
-    op.name = loop_variable;
-    op.lo = s_.exprs.constant(0);
-    op.hi = region_.turns;
-    return op;
-  }
+  Op loop() const { return loop_over(s_.exprs, region_.turns, region_.at); }
   /// Where the slice of the turn is not this rank's own.
   std::vector<Op>& unless_own(Op& turn, const Move& move, std::vector<Op> own = {}) const {
     Op& op = add(turn.body, OpKind::if_, {}, move.item->op.at);

@@ -122,15 +122,6 @@ class Lowerer {
   static void add(std::vector<Op>& body, OpKind kind, Lane lane, std::vector<Lane> others, uint32_t at) {
     host::add(body, kind, lane, at).lanes = std::move(others);
   }
-  Op turns(const Region& region) {
-    Op op;
-    op.kind = OpKind::for_;
-    op.at = region.at;
-    op.name = loop_variable;
-    op.lo = s_.exprs.constant(0);
-    op.hi = region.turns;
-    return op;
-  }
 
   /// One lane transfers in order, the other computes.
   void split(const Region& region, const Slices& slices) {
@@ -141,7 +132,7 @@ class Lowerer {
     if (transfers) lanes.push_back(comm);
     if (!region.computing.empty()) lanes.push_back(comp);
     add(s_.body, OpKind::fork, {}, lanes, region.at);
-    Op turn = turns(region);
+    Op turn = loop_over(s_.exprs, region.turns, region.at);
     for (const Item& item : region.arriving) maker_.item(turn.body, item, slices, comm, options_);
     if (!region.arriving.empty() && !region.computing.empty())
       add(turn.body, OpKind::after, comp, {comm}, region.computing[0].op.at);
@@ -170,13 +161,13 @@ class Lowerer {
       return Lane{.kind = Lane::Kind::pool, .index = exprs.binary(ExprKind::mod, turn, lanes), .name = 0};
     };
     const Lane lane = lane_of(turn_index);
-    Op forks = turns(region);
+    Op forks = loop_over(s_.exprs, region.turns, region.at);
     add(forks.body, OpKind::after, lane, {Lane{}}, region.at);
     s_.body.push_back(std::move(forks));
 
     // In a ring a turn sends what the one before it has received.
     const bool in_order = options_.style == LaneStyle::chained || slices.order == Order::ring;
-    Op turn = turns(region);
+    Op turn = loop_over(s_.exprs, region.turns, region.at);
     const auto when = [&](Expr condition, Lane waits, Lane on, uint32_t at) {
       Op op;
       op.kind = OpKind::if_;

@@ -34,6 +34,16 @@ Op& add(std::vector<Op>& body, OpKind kind, Lane lane, uint32_t at) {
   return op;
 }
 
+Op loop_over(Exprs& exprs, Expr turns, uint32_t at) {
+  Op op;
+  op.kind = OpKind::for_;
+  op.at = at;
+  op.name = loop_variable;
+  op.lo = exprs.constant(0);
+  op.hi = turns;
+  return op;
+}
+
 Lane named_lane(Schedule& schedule, std::string_view name) {
   std::vector<std::string>& lanes = schedule.lanes;
   uint32_t position = 0;

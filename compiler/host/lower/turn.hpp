@@ -27,6 +27,8 @@ class Slices {
 
 /// Adds an operation on a lane.
 Op& add(std::vector<Op>& body, OpKind, Lane, uint32_t at);
+/// An empty loop of so many turns.
+Op loop_over(Exprs&, Expr turns, uint32_t at);
 /// The lane of that name, made if there is none.
 Lane named_lane(Schedule&, std::string_view name);
 

@@ -3,22 +3,12 @@
 #include <algorithm>
 
 #include "../../cpu/fiber.hpp"
-#include "../../cpu/sanitizers.hpp"
 
 namespace chorale::hostrun {
-namespace {
-
-#if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
-constexpr size_t stack_bytes = 256 << 10;  // redzones make frames several times larger
-#else
-constexpr size_t stack_bytes = 96 << 10;
-#endif
-
-}  // namespace
 
 class CarryFibers::Block final : public cpu::Fiber, public HostBlock {
  public:
-  Block() : Fiber(stack_bytes) {}
+  Block() : Fiber(cpu::block_stack_bytes) {}
 
   void begin(const std::function<Stop(const Group&)>& body, uint32_t id, uint32_t blocks, AbortWord* abort) {
     body_ = &body;

@@ -1,6 +1,8 @@
 // Plans as text: round trips, the canonical form, and what the reader refuses.
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "chorale/proof.hpp"
 #include "helpers.hpp"
@@ -161,10 +163,19 @@ TEST(Json, LoadNamesTheFile) {
   try {
     load("/dev/null");
     FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "cannot read /dev/null: it is a device, expected a file or a pipe");
+  }
+  const std::string empty = testing::TempDir() + "chorale_empty.json";
+  std::ofstream(empty).close();
+  try {
+    load(empty);
+    FAIL();
   } catch (const PlanError& error) {
-    EXPECT_EQ(std::string(error.what()).rfind("/dev/null: /: no JSON at line 1", 0), 0u) << error.what();
+    EXPECT_EQ(std::string(error.what()).rfind(empty + ": /: no JSON at line 1", 0), 0u) << error.what();
     EXPECT_EQ(error.json_path, "/");
   }
+  std::filesystem::remove(empty);
 }
 
 }  // namespace
