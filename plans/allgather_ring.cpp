@@ -3,9 +3,10 @@
 // A rank first tells its left neighbour that it has been launched: from then on its output may be written.
 // Every part is written to a rank's output once, by its left neighbour, and passed on from there after the
 // signal that follows it. A rank returns when the last part has come: nothing else is ever written to it, and
-// nobody reads from it.
+// nobody reads from it. Its own part it copies in thread blocks that do nothing else, beside the ring's.
 //
-// Cost: ranks hops of latency; ranks - 1 parts leave each rank, over one link.
+// Cost: ranks hops of latency; ranks - 1 parts leave each rank, over one link at a time. Every link carries
+// one stream, which is faster than streams to and from all peers where messages are long.
 
 #include <chorale/dsl.hpp>
 
@@ -22,7 +23,8 @@ CHORALE_PROGRAM(allgather_ring, Parameters& with) {
   for (int rank = 0; rank < ranks; ++rank) {
     Rank me(program, rank);
     BaseBuffer out = me.get_output_buffer(), next_out = Rank(program, around(rank + 1)).get_output_buffer();
-    me.copy(out[rank], me.get_input_buffer()[0], 0);
+    const Chunk mine = me.get_input_buffer()[0];
+    me.copy(out[rank], mine, ranks == 1 ? 0 : 1);
     if (ranks == 1) break;
 
     MemoryChannel right(program, around(rank + 1), rank);
@@ -32,7 +34,7 @@ CHORALE_PROGRAM(allgather_ring, Parameters& with) {
     right.wait(0);
     for (int step = 0; step < ranks - 1; ++step) {
       const int part = around(rank - step);
-      right.put(next_out[part], out[part], 0);
+      right.put(next_out[part], step == 0 ? mine : out[part], 0);
       right.signal(0);
       left.wait(0);
     }

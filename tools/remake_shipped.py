@@ -20,10 +20,13 @@ BLOCKS_OF = {
     "allreduce_one_shot": (4, 16),
     "allreduce_two_shot": (16, 32),
     "allreduce_all_pairs": (16, 64, 128),
+    "allreduce_ring": (64,),
     "allgather_packets": (4, 16),
     "allgather_direct": (16, 64),
+    "allgather_ring": (64,),
     "reducescatter_packets": (4, 16, 32),
     "reducescatter_direct": (16, 64),
+    "reducescatter_ring": (64,),
     "alltoall_packets": (4, 16),
     "alltoall_direct": (16, 64),
     "broadcast_direct": (16, 64),
@@ -33,7 +36,9 @@ BLOCKS_OF = {
 # The same for some numbers of ranks: packets carry longer messages where there is one peer to send them to.
 BLOCKS_FOR = {
     ("allreduce_two_shot", 2): (128,),
+    ("allreduce_two_shot", 4): (128,),
     ("reducescatter_packets", 2): (128,),
+    ("reducescatter_packets", 4): (128,),
 }
 PER_RANK = ("allgather_by_peer", "alltoall_by_peer")  # their `instances` are of each peer, and of the rank itself
 

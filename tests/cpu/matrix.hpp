@@ -46,6 +46,7 @@ inline const std::vector<Algorithm>& algorithms() {
       {"allgather_packets", "allgather", true},
       {"reducescatter_direct", "reducescatter"},
       {"reducescatter_packets", "reducescatter"},
+      {"reducescatter_ring", "reducescatter"},
       {"alltoall_direct", "alltoall"},
       {"alltoall_by_peer", "alltoall"},
       {"alltoall_packets", "alltoall"},

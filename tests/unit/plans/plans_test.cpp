@@ -77,6 +77,9 @@ TEST(Model, FindsWhatIsMissing) {
   }
   EXPECT_NE(first_failure(without("allgather_ring", "3", Opcode::wait, 0), 100), "");
   EXPECT_NE(first_failure(without("allreduce_ring", "3", Opcode::wait, 1), 100), "");
+  EXPECT_NE(first_failure(without("reducescatter_ring", "3", Opcode::wait, 1), 100), "");
+  EXPECT_NE(first_failure(without("reducescatter_ring", "3", Opcode::wait, 2), 100), "")
+      << "without what the right neighbour says at the end";
   EXPECT_NE(first_failure(without("broadcast_ring", "3", Opcode::wait, 0), 100), "");
   EXPECT_NE(first_failure(without("broadcast_direct", "3", Opcode::wait, 0), 100), "");
   EXPECT_NE(first_failure(without("allreduce_two_level", "4", Opcode::flush, 0), 100), "");
