@@ -90,7 +90,7 @@ inline const Built& build(const Algorithm& algorithm, int ranks, int instances =
                                " does not compile: " + chorale::render(compiled.plan, compiled.diagnostics));
     }
     setting.instances =
-        int(compiled.plan.gpus[0].threadblocks.size());  // all shipped algorithms have one block each
+        int(compiled.plan.gpus[0].threadblocks.size());  // shipped algorithms that reduce have one block each
     built = std::make_unique<Built>(Built{std::move(compiled.plan), setting, algorithm.inplace});
   }
   return *built;

@@ -174,8 +174,10 @@ std::vector<Case> cases_of(const Algorithm& algorithm, int ranks, bool quick) {
     }
   }
   uint64_t turn = 0;
-  for (size_t size : {size_t{0}, size_t{1}, size_t{15}, size_t{16}, size_t{65536}, size_t{(1 << 20) + 12},
-                      size_t{(8 << 20) + 4}}) {
+  // Sizes are of one rank's part: of more ranks smaller ones, or the oracle would take minutes.
+  const size_t largest = (16 << 20) / size_t(ranks) + 4;
+  for (size_t size :
+       {size_t{0}, size_t{1}, size_t{15}, size_t{16}, size_t{65536}, size_t{(1 << 20) + 12}, largest}) {
     const std::vector<DType> types = types_of(size);
     if (types.empty()) continue;
     for (const bool other : {false, true}) {
