@@ -112,18 +112,15 @@ class RmsNorm final : public Workload {
                      }});
     };
     const uint64_t row_bytes = cols_ * sizeof(bf16), slots = 2 * links().packet_bytes;
-    const auto fit = [&](uint64_t turns, uint32_t blocks, uint64_t messages) {
-      return (turns + blocks - 1) / blocks * messages * packet_bytes<LL16>(row_bytes) <= slots;
+    const auto fit = [&](uint32_t blocks) {
+      return (rows_ + blocks - 1) / blocks * packet_bytes<LL16>(row_bytes) <= slots;
     };
     const uint32_t a_row = uint32_t(std::max<uint64_t>(32, (row_bytes / unit_bytes + 31) / 32 * 32));
-    for (const uint32_t blocks : {1u, 2u, 4u, 8u, 16u, 32u, 64u, 128u}) {
-      if (blocks > rows_ || blocks * 4 < rows_ || !fit(rows_, blocks, 1)) continue;
-      with("one-shot LL16", RmsNormOneShot<bf16>{packets}, blocks, a_row);
-    }
     const uint32_t sets = (rows_ + ranks_ - 1) / ranks_;
     for (const uint32_t blocks : {1u, 2u, 4u, 8u, 16u, 32u, 64u, 128u}) {
-      if (rows_ < ranks_ || blocks > sets || blocks * 4 < sets || !fit(sets, blocks, 2)) continue;
-      with("two-shot LL16", RmsNormTwoShot<bf16>{packets}, blocks, a_row);
+      if (blocks > rows_ || blocks * 4 < rows_ || !fit(blocks)) continue;
+      with("one-shot LL16", RmsNormOneShot<bf16>{packets}, blocks, a_row);
+      if (rows_ >= ranks_) with("two-shot LL16", RmsNormTwoShot<bf16>{packets}, blocks, a_row);
     }
     if (elements_ * sizeof(bf16) < 256 << 10) return all;
     for (const uint32_t blocks : {16u, 32u, 64u, 128u, 256u}) {

@@ -171,7 +171,6 @@ inline Order order_of(const std::string& algorithm, int ranks, int gpus_per_node
     return list;
   };
   if (algorithm == "allreduce_ring") return {{rotated(0, ranks, chunk)}, true};
-  if (algorithm == "reducescatter_ring") return {{rotated(0, ranks, chunk + 1)}, true};
   if (algorithm == "allreduce_two_shot" || algorithm == "allreduce_all_pairs" ||
       algorithm == "reducescatter_direct" || algorithm == "reducescatter_packets") {
     return {{rotated(0, ranks, chunk)}};

@@ -62,46 +62,39 @@ struct RmsNormOneShot : RmsNormPackets<T> {
   }
 };
 
-/// In two exchanges, with a `ranks`-th of the data: of each `ranks` rows side by side a rank adds up its own
-/// and sends the sum.
+/// In two exchanges, with a `ranks`-th of the data: each row is added up by one rank, to which the others send
+/// theirs, and which sends them the sum. A row has a group of its own wherever there are groups for all.
 template <class T, class P = chorale::LL16>
 struct RmsNormTwoShot : RmsNormPackets<T> {
   CHORALE_FN chorale::Stop operator()(const chorale::Group& group, const chorale::Deadline& deadline) const {
     using namespace chorale;
     const int32_t ranks = this->table.ranks, self = this->table.self;
     const uint64_t units = this->cols / this->in_unit, slot = packet_bytes<P>(units * unit_bytes);
-    const uint64_t mine = this->turns_of(group, (this->rows + uint32_t(ranks) - 1) / uint32_t(ranks));
+    const uint64_t mine = this->turns_of(group, this->rows);
     if (mine == 0) return Stop::none;
     PacketExchange<P> exchange(group, this->table, deadline);
-    Stop stop = exchange.begin(mine * 2 * slot);
+    // Between two ranks each row is sent one way or not at all: as a part of a sum, or as the sum.
+    Stop stop = exchange.begin(mine * slot);
     if (stop != Stop::none) return stop;
-    const auto row_of = [&](uint64_t index, int32_t rank) {
-      return (group.id + index * group.count) * uint32_t(ranks) + uint32_t(rank);
-    };
+    const auto row_of = [&](uint64_t index) { return group.id + index * group.count; };
+    const auto owner_of = [&](uint64_t index) { return int32_t(row_of(index) % uint32_t(ranks)); };
     const auto push = [&](uint64_t index) {
-      for (int32_t step = 1; step < ranks; ++step) {
-        const int32_t peer = (self + step) % ranks;
-        const uint64_t row = row_of(index, peer);
-        for (uint64_t unit = group.rank; unit < units && row < this->rows; unit += group.size) {
-          exchange.send_to(peer, index * 2 * slot, unit, this->own(row, unit));
-        }
-      }
+      const int32_t owner = owner_of(index);
+      for (uint64_t unit = group.rank; unit < units && owner != self; unit += group.size)
+        exchange.send_to(owner, index * slot, unit, this->own(row_of(index), unit));
     };
     push(0);
     for (uint64_t index = 0; index < mine; ++index) {
-      if (index + 1 < mine) push(index + 1);
-      for (int32_t step = 0; step < ranks; ++step) {
-        const int32_t peer = (self + ranks - step) % ranks;  // this rank's row first: the others wait for it
-        const uint64_t row = row_of(index, peer), at = index * 2 * slot;
-        if (row >= this->rows) continue;
-        stop = rms_norm_row(group, this->norm, this->out, row, this->cols, [&](uint64_t unit, Unit& sum) {
-          if (peer != self) return exchange.receive(peer, at + slot, unit, sum);
-          const Stop got = exchange.template sum<ReduceOp::sum, T>(at, unit, this->own(row, unit), sum);
-          if (got == Stop::none) exchange.send(at + slot, unit, sum);
-          return got;
-        });
-        if (stop != Stop::none) return stop;
-      }
+      if (index + 1 < mine) push(index + 1);  // on its way while we wait
+      const uint64_t row = row_of(index), at = index * slot;
+      const int32_t owner = owner_of(index);
+      stop = rms_norm_row(group, this->norm, this->out, row, this->cols, [&](uint64_t unit, Unit& sum) {
+        if (owner != self) return exchange.receive(owner, at, unit, sum);
+        const Stop got = exchange.template sum<ReduceOp::sum, T>(at, unit, this->own(row, unit), sum);
+        if (got == Stop::none) exchange.send(at, unit, sum);
+        return got;
+      });
+      if (stop != Stop::none) return stop;
     }
     exchange.end();
     return Stop::none;

@@ -1,0 +1,46 @@
+// All-to-all in which every rank gets from one rank at a time: in turn d rank r writes to rank r + d, and gets
+// from rank r - d.
+//
+// Two that write to one rank share its link, and with long messages ranks drift apart until they do. So a rank
+// says whose turn it is: to rank r - 1 when it is launched, since from then on its output may be written, and
+// to the next one when the one before it has said that it has written all. What two ranks say to each other
+// comes over one channel, and they count on its order: "your turn" of turn d, and "all is written" of turn
+// ranks - d, are said and awaited in one order by both.
+//
+// Chunk r of any output is written by rank r alone. A rank returns when the last one has written: nothing else
+// is ever written to it, and nobody reads from it. Its own part it copies in thread blocks that do nothing
+// else.
+//
+// Cost: two signals a turn, one after the other; (ranks - 1) / ranks S bytes leave each rank, over one link at
+// a time. For long messages.
+
+#include <chorale/dsl.hpp>
+
+using namespace chorale::dsl;
+
+CHORALE_PROGRAM(alltoall_in_turns, Parameters& with) {
+  with.summary("All-to-all of large messages: everybody gets from one rank at a time.");
+  const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
+  Program program({.name = "alltoall_in_turns",
+                   .collective = AllToAll{.ranks = ranks, .chunk_factor = 1},
+                   .instances = with("instances", 4, "thread blocks that split every chunk", {.min = 1})});
+
+  for (int rank = 0; rank < ranks; ++rank) {
+    Rank me(program, rank);
+    BaseBuffer in = me.get_input_buffer();
+    me.copy(me.get_output_buffer()[rank], in[rank], ranks == 1 ? 0 : 1);
+    std::vector<MemoryChannel> ahead;  // of rank + 1, rank + 2, ...
+    for (int i = 1; i < ranks; ++i) ahead.push_back({program, (rank + i) % ranks, rank});
+    const auto behind = [&](int turn) -> MemoryChannel& { return ahead[size_t(ranks - turn - 1)]; };
+
+    for (int turn = 1; turn < ranks; ++turn) {
+      MemoryChannel& to = ahead[size_t(turn - 1)];
+      behind(turn).signal(0);
+      to.wait(0);
+      to.put(Rank(program, to.dst_rank()).get_output_buffer()[rank], in[to.dst_rank()], 0);
+      to.signal(0);
+      behind(turn).wait(0);
+    }
+  }
+  return program;
+}
