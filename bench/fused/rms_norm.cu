@@ -116,7 +116,6 @@ class RmsNorm final : public Workload {
       return (rows_ + blocks - 1) / blocks * packet_bytes<LL16>(row_bytes) <= slots;
     };
     const uint32_t a_row = uint32_t(std::max<uint64_t>(32, (row_bytes / unit_bytes + 31) / 32 * 32));
-    const uint32_t sets = (rows_ + ranks_ - 1) / ranks_;
     for (const uint32_t blocks : {1u, 2u, 4u, 8u, 16u, 32u, 64u, 128u}) {
       if (blocks > rows_ || blocks * 4 < rows_ || !fit(blocks)) continue;
       with("one-shot LL16", RmsNormOneShot<bf16>{packets}, blocks, a_row);
@@ -124,7 +123,7 @@ class RmsNorm final : public Workload {
     }
     if (elements_ * sizeof(bf16) < 256 << 10) return all;
     for (const uint32_t blocks : {16u, 32u, 64u, 128u, 256u}) {
-      if (blocks > sets) continue;
+      if (blocks > rows_) continue;
       for (const uint32_t of_threads : {256u, 512u}) {
         if (blocks * of_threads > 128 * 512) continue;  // not resident
         with("window", RmsNormWindow<bf16>{window_->view(), rows_, cols_, norm}, blocks, of_threads);

@@ -148,6 +148,7 @@ inline void test_fused(const Rank& rank) {
   test_transpose_window(rank, 64, 64, 1);
   test_rms_norm_window(rank, 1, 32, 1);
   test_rms_norm_window(rank, 23, 200, 3);
+  test_rms_norm_window(rank, 7, 200, 8);
   test_quantised_all_gather(rank);
 }
 

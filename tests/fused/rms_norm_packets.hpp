@@ -62,8 +62,8 @@ struct RmsNormOneShot : RmsNormPackets<T> {
   }
 };
 
-/// In two exchanges, with a `ranks`-th of the data: each row is added up by one rank, to which the others send
-/// theirs, and which sends them the sum. A row has a group of its own wherever there are groups for all.
+/// In two exchanges, with a `ranks`-th of the data: each row is added up by one rank, to which the others
+/// send theirs, and which sends them the sum. A row has a group of its own wherever there are groups for all.
 template <class T, class P = chorale::LL16>
 struct RmsNormTwoShot : RmsNormPackets<T> {
   CHORALE_FN chorale::Stop operator()(const chorale::Group& group, const chorale::Deadline& deadline) const {

@@ -29,13 +29,15 @@ struct RmsNormWindow {
     return stop;
   }
 
-  /// The rows that the group adds up at a rank.
+  /// The rows that the group adds up at a rank. Each rank's begin with another group: where there are fewer
+  /// rows than groups, none has rows of several ranks while another has none.
   CHORALE_FN chorale::Leg part_of(const chorale::Group& group, int32_t rank) const {
     chorale::Leg all;
     all.bytes = uint64_t(rows) * cols * sizeof(T);
     const uint64_t row_bytes = cols * sizeof(T);
-    return share_of(share_of(all, uint32_t(rank), uint32_t(window.ranks), row_bytes), group.id, group.count,
-                    row_bytes);
+    const uint32_t ranks = uint32_t(window.ranks),
+                   at = (group.id + uint32_t(rank) * (group.count / ranks)) % group.count;
+    return share_of(share_of(all, uint32_t(rank), ranks, row_bytes), at, group.count, row_bytes);
   }
 
   CHORALE_FN chorale::Stop normalise(const chorale::Group& group, const chorale::Leg& part) const {

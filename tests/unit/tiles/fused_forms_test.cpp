@@ -184,6 +184,7 @@ TEST(FusedForms, RmsNormTwoShot) {
 TEST(FusedForms, RmsNormWindow) {
   for (const int ranks : {1, 2, 4, 9}) {
     for (const uint32_t threads : {1u, 8u}) test_rms_norm_window(ranks, threads, 2, 23, 48);
+    test_rms_norm_window(ranks, 1, 8, 7, 48);  // not a row of each rank for each block
   }
 }
 
