@@ -330,7 +330,7 @@ TEST_P(Schedules, LaunchesBesideAMatmul) {
 
 TEST_P(Schedules, AgMatmulP2pAsLargeAsTheOriginal) {
   CHORALE_NEEDS_GPUS(GetParam());
-  if (GetParam() < 8) GTEST_SKIP() << "its input is for 8 ranks, of 512 MiB each";
+  if (GetParam() == 1) GTEST_SKIP() << "one rank has nothing to gather";
   expect_good(on_processes(GetParam(), [](World& world) {
     return ag_matmul(world, {Order::rotated, Style::two, 1}, Mover::ce_put, 32768, 32768, 1024, false);
   }));
