@@ -15,8 +15,9 @@ using namespace chorale::dsl;
 CHORALE_PROGRAM(allgather_ring, Parameters& with) {
   with.summary("All-gather of large messages around a ring.");
   const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
+  const bool inplace = with("inplace", false, "the input is the rank's part of the output");
   Program program({.name = "allgather_ring",
-                   .collective = AllGather{.ranks = ranks, .chunk_factor = 1},
+                   .collective = AllGather{.ranks = ranks, .chunk_factor = 1, .inplace = inplace},
                    .instances = with("instances", 4, "rings that split every part", {.min = 1})});
   const auto around = [&](int rank) { return (rank % ranks + ranks) % ranks; };
 
@@ -24,7 +25,7 @@ CHORALE_PROGRAM(allgather_ring, Parameters& with) {
     Rank me(program, rank);
     BaseBuffer out = me.get_output_buffer(), next_out = Rank(program, around(rank + 1)).get_output_buffer();
     const Chunk mine = me.get_input_buffer()[0];
-    me.copy(out[rank], mine, ranks == 1 ? 0 : 1);
+    if (!inplace) me.copy(out[rank], mine, ranks == 1 ? 0 : 1);
     if (ranks == 1) break;
 
     MemoryChannel right(program, around(rank + 1), rank);

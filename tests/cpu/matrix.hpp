@@ -42,6 +42,7 @@ inline const std::vector<Algorithm>& algorithms() {
       {"allgather_by_peer", "allgather"},
       {"allgather_by_peer", "allgather", true},
       {"allgather_ring", "allgather"},
+      {"allgather_ring", "allgather", true},
       {"allgather_packets", "allgather"},
       {"allgather_packets", "allgather", true},
       {"reducescatter_direct", "reducescatter"},

@@ -6,11 +6,12 @@ clang=$1 build=$2 seconds=$3
 here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$build/corpus"
 sources=$(find "$root/compiler" -name '*.cpp')
-flags="-std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -I$root/compiler/include -I$root"
+flags="-std=c++20 -O1 -g1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -I$root/compiler/include -I$root"
 if [ ! -x "$build/read_plan" ] || [ -n "$(find "$root/compiler" "$here/read_plan.cpp" -newer "$build/read_plan" -type f)" ]; then
   # shellcheck disable=SC2086
   "$clang" $flags "$here/read_plan.cpp" $sources -lfmt -o "$build/read_plan"
 fi
 find "$root/plans/shipped" "$here" \( -name '*.json' -o -name '*.cbor' \) -size -40k -exec cp -u {} "$build/corpus/" \;
 cd "$build" && exec ./read_plan -max_total_time="$seconds" -max_len=16384 -timeout=60 -rss_limit_mb=2048 \
+  -error_exitcode=1 \
   -print_final_stats=1 -verbosity=0 corpus
