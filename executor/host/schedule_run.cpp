@@ -11,6 +11,7 @@
 #include "carries.hpp"
 #include "chorale/proof.hpp"
 #include "functions.hpp"
+#include "groups.hpp"
 #include "resources.hpp"
 
 namespace chorale {
@@ -24,9 +25,9 @@ void* hostrun::Bound::given(const host::ConcreteTensor& tensor) const {
 
 namespace {
 
-/// What a schedule becomes on `ranks` ranks.
-Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t ranks,
-                  uint32_t most_blocks) {
+/// What a schedule becomes on `ranks` ranks. `plans` gets those that it launches for itself.
+Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t ranks, uint32_t most_blocks,
+                  BlockPlans& plans) {
   if (!plan.extension.host)
     throw UsageError(fmt::format("plan '{}' has no host schedule: run it with Executor", plan.name));
   const host::Schedule& schedule = *plan.extension.host;
@@ -50,7 +51,9 @@ Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t
   const host::Concrete made = host::concretise(
       schedule, {.ranks = ranks, .params = arguments.params, .automatic = arguments.mover}, findings);
   if (!findings.empty()) throw UsageError(render(plan, findings));
-  return unroll(schedule, host::expand_movers(made), most_blocks);
+  host::Concrete expanded = host::expand_movers(made);
+  groups_as_launches(schedule, expanded, plans, most_blocks);
+  return unroll(schedule, std::move(expanded), most_blocks);
 }
 
 void look_at_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
@@ -133,16 +136,17 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
   std::string error;
   Unrolled made;
   HostFunctions functions = arguments.functions;
+  BlockPlans plans = arguments.plans;
   try {
     if (backend != "cpu" && backend != "cuda")
       throw UsageError(fmt::format("backend '{}': neither 'cpu' nor 'cuda'", backend));
-    made = unrolled(plan, arguments, uint32_t(world.ranks()), config.mover_blocks.value);
+    made = unrolled(plan, arguments, uint32_t(world.ranks()), config.mover_blocks.value, plans);
     look_at_links(made.ways);
     look_at_buffers(made, arguments);
     HostFunctions built_in =
         backend == "cpu" ? cpu_functions() : cuda_functions(uint32_t(made.concrete.lanes.size()));
     look_at_calls(made, functions, built_in, backend == "cuda");
-    look_at_launches(*plan.extension.host, made, arguments.plans);
+    look_at_launches(*plan.extension.host, made, plans);
     functions.merge(built_in);
   } catch (const UsageError& wrong) {
     error = wrong.what();
@@ -161,7 +165,7 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
               .functions = std::move(functions),
               .applications = std::move(applications),
               .buffers = arguments.buffers,
-              .plans = arguments.plans,
+              .plans = std::move(plans),
               .config = config,
               .timeout = backend == "cpu" ? world.timeout() : config.timeout.value};
   world::together(world,

@@ -14,24 +14,8 @@ using host::StepKind;
 
 namespace {
 
-/// The place of a step, for errors of binding: "launch, rank 0, i = 1 (ag.cpp:12)".
-std::string place(const host::Schedule& schedule, uint32_t rank, const Step& step) {
-  const SourceLine line = schedule.line_of(step.at);
-  return fmt::format("{}, {}{}", host::step_names[size_t(step.kind)], where(rank, step),
-                     line.line ? fmt::format(" ({}:{})", line.file, line.line) : "");
-}
-
-/// Steps that nothing here does.
-void refuse_unknown(const host::Schedule& schedule, const Concrete& made) {
-  for (uint32_t rank = 0; rank < made.ranks; ++rank) {
-    for (const Step& step : made.steps[rank]) {
-      if (step.kind == StepKind::carry && step.transfers.at(0).mover == host::Mover::plan) {
-        throw UsageError(fmt::format(
-            "{}: transfers via 'plan' cannot be bound; use ce_put, ce_get, kernel, staged or port",
-            place(schedule, rank, step)));
-      }
-    }
-  }
+/// Flags that nothing here does.
+void refuse_counters(const host::Schedule& schedule, const Concrete& made) {
   for (const host::ConcreteFlag& flag : made.flags) {
     if (flag.kind == host::Flag::Kind::binary) continue;
     const SourceLine line = schedule.line_of(flag.at);
@@ -111,7 +95,7 @@ class Barriers {
 }  // namespace
 
 Unrolled unroll(const host::Schedule& schedule, Concrete expanded, uint32_t most_blocks) {
-  refuse_unknown(schedule, expanded);
+  refuse_counters(schedule, expanded);
   Barriers(expanded).expand();
   Unrolled all;
   all.ways = find_ways(expanded, most_blocks);

@@ -284,9 +284,10 @@ TEST_P(Schedules, AgMatmulP2p) {
 TEST_P(Schedules, BoxesOfAnyForm) {
   CHORALE_NEEDS_GPUS(GetParam());
   const RankBody body = [](World& world) {
-    for (const std::vector<Mover>& via :
-         {std::vector{Mover::kernel}, std::vector{Mover::staged}, std::vector{Mover::port},
-          std::vector{Mover::port, Mover::kernel, Mover::ce_put, Mover::staged, Mover::ce_get}}) {
+    for (const std::vector<Mover>& via : {std::vector{Mover::kernel}, std::vector{Mover::staged},
+                                          std::vector{Mover::port}, std::vector{Mover::plan},
+                                          std::vector{Mover::port, Mover::kernel, Mover::ce_put,
+                                                      Mover::staged, Mover::plan, Mover::ce_get}}) {
       for (const Exchange& of :
            {Exchange{DType::i32, 5, 6, 7}, Exchange{DType::u8, 4, 2, 3}, Exchange{DType::u8, 4, 5, 131},
             Exchange{DType::f64, 9, 3, 514}, Exchange{DType::bf16, 35, 64, 66},

@@ -312,7 +312,7 @@ TEST_P(FakeSchedules, EveryFormOverStreams) {
 TEST_P(FakeSchedules, BoxesOfAnyForm) {
   CHORALE_NEEDS_GPUS(GetParam());
   const RankBody body = [](World& world) {
-    for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port})
+    for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port, Mover::plan})
       for (const Exchange& of :
            {Exchange{DType::i32, 5, 6, 7}, Exchange{DType::u8, 4, 5, 131}, Exchange{DType::bf16, 35, 64, 66}})
         for (const bool replayed : {false, true})

@@ -129,8 +129,6 @@ TEST(ScheduleFaults, WrongCallsAreRefusedOnAllRanks) {
   expect_parts(said(plan, [](World&, auto& given) { given.functions.erase("produce"); }),
                {"function 'produce' is neither built in"});
   expect_parts(said(plan, [](World&, auto& given) { given.buffers["t2"] = nullptr; }), {"no tensor 't2'"});
-  expect_parts(said(plan, [](World&, auto& given) { given.mover = host::Mover::plan; }),
-               {"transfers via 'plan' cannot be bound", "ag.cpp:10"});
   expect_parts(said(plan, [](World& world, auto& given) { given.params["n"] = world.rank() + 1; }),
                {"mismatch: ranks 0 and 1 disagree on the schedule", "n = 1", "n = 2"});
   // Only one rank has the function.

@@ -19,6 +19,7 @@ namespace {
 using host::Mover;
 
 constexpr Mover carried[] = {Mover::kernel, Mover::staged, Mover::port};
+constexpr Mover by_blocks[] = {Mover::kernel, Mover::staged, Mover::port, Mover::plan};
 
 const Exchange exchanges[] = {
     {DType::i32, 5, 6, 7},    // short rows
@@ -58,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Exchanges, testing::Values(1, 2, 3, 4, 8), testi
 
 TEST_P(Exchanges, BoxesOfAnyForm) {
   run_local(GetParam(), [](World& world) {
-    for (const Mover mover : carried)
+    for (const Mover mover : by_blocks)
       for (const Exchange& of : exchanges) EXPECT_EQ(exchanged(world, of, {mover}, 10), "good");
   });
 }
@@ -67,8 +68,9 @@ TEST_P(Exchanges, MoversSideBySide) {
   run_local(GetParam(), [](World& world) {
     for (const Exchange& of : exchanges) {
       EXPECT_EQ(exchanged(world, of, {Mover::kernel, Mover::staged, Mover::port}, 10), "good");
-      EXPECT_EQ(exchanged(world, of, {Mover::ce_put, Mover::staged, Mover::ce_get, Mover::kernel}, 10),
-                "good");
+      EXPECT_EQ(
+          exchanged(world, of, {Mover::ce_put, Mover::staged, Mover::ce_get, Mover::plan, Mover::kernel}, 10),
+          "good");
     }
   });
 }
@@ -77,7 +79,7 @@ TEST(Movers, OneBlockOrMany) {
   run_local(3, [](World& world) {
     // Up to 570 KB in a transfer: a ring is used again and again. Blocks and tiles end within rows.
     const Exchange large{DType::i32, 12, 65, 251};
-    for (const Mover mover : carried)
+    for (const Mover mover : by_blocks)
       for (const unsigned blocks : {1u, 3u, 64u})
         EXPECT_EQ(exchanged(world, large, {mover}, 3, blocks), "good");
   });
@@ -87,7 +89,7 @@ TEST(Movers, RanksAsProcesses) {
   const std::string address = fresh_address();
   Processes all(4, [&](int rank) {
     World world = World::join(address, rank, 4);
-    for (const Mover mover : carried) {
+    for (const Mover mover : by_blocks) {
       for (const Exchange& of : exchanges) {
         std::string said = exchanged(world, of, {mover}, 10);
         if (said != "good") return said;
@@ -102,7 +104,7 @@ TEST(Movers, EveryOrderOfFibersGivesTheSame) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     run_local(3,
               [](World& world) {
-                for (const Mover mover : carried)
+                for (const Mover mover : by_blocks)
                   for (const Exchange& of : {exchanges[0], exchanges[2]})
                     EXPECT_EQ(exchanged(world, of, {mover}, 3), "good");
               },
@@ -185,8 +187,28 @@ TEST(MoverFaults, APeerThatNeverRunsIsNamedWithTheLine) {
   }
 }
 
+TEST(MoverFaults, APeerThatNeverLaunchesIsNamedWithTheLine) {
+  std::string said[3];
+  run_local(3,
+            [&](World& world) {
+              ScheduleRun schedule(world, allgather_p2p(rotated), arguments(100, Mover::plan));
+              if (world.rank() != 2) schedule.run();
+              said[world.rank()] = thrown([&] {
+                while (world.rank() == 2) {
+                  schedule.check();
+                  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                }
+                schedule.synchronize();
+              });
+            },
+            {.timeout = std::chrono::milliseconds(200)});
+  for (const std::string& one : said)
+    expect_parts(one,
+                 {"timed_out: ", "rank 0 block 0 op 1 (ag.cpp:12) wait on memory channel 0 from rank 2"});
+}
+
 TEST(MoverFaults, WhatAFunctionThrowsEndsEveryCarry) {
-  for (const Mover mover : carried) {
+  for (const Mover mover : by_blocks) {
     std::string said[3];
     run_local(3, [&](World& world) {
       ScheduleArguments given = arguments(10000, mover);
@@ -284,11 +306,28 @@ TEST(MoverFaults, TheCheckKnowsWhatMoversTransfersGet) {
   });
 }
 
+TEST(MoverFaults, GroupsThatAreNoLaunchAreRefused) {
+  run_local(3, [](World& world) {
+    expect_parts(thrown([&] {
+                   ScheduleRun schedule(world, allgather_p2p({Order::linear, Style::two, 1}),
+                                        arguments(8, Mover::plan));
+                 }),
+                 {"usage: ", "group 1 of transfers via 'plan' of rank", "not in group 1 there", "ag.cpp:1"});
+    const Plan alone = plan_of(
+        rotated, "{}",
+        R"({"name":"s","dtype":"u8","shape":[4],"role":"in"},{"name":"t","dtype":"u8","shape":[4],"role":"out"})",
+        R"({"op":"if","p":["==","rank",0],"then":[{"op":"fill","dst":["t"],"value":0},
+                                                  {"op":"send","src":["s"],"peer":1,"via":"plan","at":1}],
+            "else":[{"op":"if","p":["==","rank",1],"then":[{"op":"recv","dst":["t"],"peer":0,"via":"plan"}],
+                     "else":[{"op":"fill","dst":["t"],"value":0}]}]})",
+        "");
+    expect_parts(thrown([&] { ScheduleRun schedule(world, alone, {}); }),
+                 {"usage: ", "rank 0 has 1 groups of transfers via 'plan', but rank 2 has 0"});
+  });
+}
+
 TEST(MoverFaults, WhatCannotBeIsRefused) {
   run_local(2, [](World& world) {
-    expect_parts(
-        thrown([&] { ScheduleRun schedule(world, allgather_p2p(rotated), arguments(8, Mover::plan)); }),
-        {"usage: ", "transfers via 'plan' cannot be bound; use ce_put", "ag.cpp:10"});
     Config config = Config::load();
     config.mover_blocks = world.rank() ? 4u : 8u;
     expect_parts(thrown([&] {

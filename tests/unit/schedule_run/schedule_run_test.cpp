@@ -82,6 +82,18 @@ TEST_P(Ranks, AllgatherP2p) {
   });
 }
 
+/// Groups of these orders have their other ends in one group of each peer.
+TEST_P(Ranks, AllgatherP2pByLaunches) {
+  run_local(GetParam(), [](World& world) {
+    for (const Form& form : forms({1, 2, 4})) {
+      if (form.order == Order::linear) continue;
+      for (const uint64_t n : {1, 1001})
+        EXPECT_EQ(allgather(world, form, Mover::plan, n, n == 1), "good") << form.text();
+      EXPECT_EQ(allgather(world, form, Mover::plan, 70001, true, true), "good") << form.text();
+    }
+  });
+}
+
 TEST_P(Ranks, AllgatherP2pWithALateRank) {
   run_local(GetParam(), [](World& world) {
     for (const Mover mover : movers)

@@ -1,0 +1,309 @@
+#include "groups.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "chorale/compile.hpp"
+#include "chorale/device/packet.hpp"
+
+namespace chorale::hostrun {
+
+using host::Box;
+using host::Concrete;
+using host::ConcreteTensor;
+using host::ConcreteTransfer;
+using host::Step;
+using host::StepKind;
+
+namespace {
+
+constexpr uint64_t bytes_of_a_block = 64 * 1024;  ///< less is not worth another block
+constexpr uint32_t most_blocks_of_a_rank = 64;    ///< they wait for each other: all have to be there together
+
+/// From a chunk of the input of a rank to one of the output of another, or of its own.
+struct Route {
+  uint32_t from = 0, to = 0, sent = 0, received = 0;
+  uint32_t at = 0;  ///< the author's line, as Op::at
+};
+
+/// What the n-th groups of all ranks do.
+struct Exchange {
+  std::vector<Route> routes;
+  std::vector<SourceLine> lines;
+  std::vector<uint32_t> sends, receives;  ///< by rank: how many
+  uint64_t slot = 0;                      ///< bytes of a chunk: those of the longest transfer
+  /// Every rank sends and receives one run of bytes, of one length: no room is needed.
+  bool direct = true;
+};
+
+bool goes_by_plan(const Step& step) {
+  return step.kind == StepKind::carry && step.transfers.at(0).mover == host::Mover::plan;
+}
+
+// -- The plan
+// -------------------------------------------------------------------------------------------------------------
+
+/// A channel between two ranks, as one of them numbers it.
+uint32_t add_channel(Gpu& gpu, uint32_t peer) {
+  if (gpu.channels.empty()) gpu.channels.emplace_back();
+  gpu.channels[0].connected_to.push_back(peer);
+  return uint32_t(gpu.channels[0].connected_to.size() - 1);
+}
+
+uint32_t output_of(Gpu& gpu, uint32_t peer) {
+  for (uint32_t at = 0; at < gpu.remote_buffers.size(); ++at)
+    if (gpu.remote_buffers[at].rank == peer) return at;
+  gpu.remote_buffers.push_back({.rank = peer, .buffer = BufferKind::output, .access = {ChannelType::memory}});
+  return uint32_t(gpu.remote_buffers.size() - 1);
+}
+
+ThreadBlock& add_block(Gpu& gpu) {
+  ThreadBlock& block = gpu.threadblocks.emplace_back();
+  block.id = uint32_t(gpu.threadblocks.size() - 1);
+  return block;
+}
+
+void control(ThreadBlock& block, Opcode code, uint32_t at) {
+  const uint32_t channel = 0;
+  Op& op = append(block, code, {}, {}, {&channel, 1});
+  op.via = ChannelType::memory;
+  op.sync = SyncType::both;
+  op.at = at;
+}
+
+/// Thread blocks of their own send and receive each chunk, so that none waits for another.
+void add_route(Plan& plan, const Route& route) {
+  Gpu &sender = plan.gpus[route.from], &receiver = plan.gpus[route.to];
+  const Operand from{.index = route.sent, .size = 1, .ref = uint32_t(BufferKind::input)};
+  if (route.from == route.to) {
+    const Operand to{.index = route.received, .size = 1, .ref = uint32_t(BufferKind::output)};
+    append(add_block(sender), Opcode::copy, {&from, 1}, {&to, 1}).at = route.at;
+    return;
+  }
+  ThreadBlock& sends = add_block(sender);
+  sends.channels = {{ChannelType::memory, {add_channel(sender, route.to)}}};
+  sends.remote_buffers = {{ChannelType::memory, {output_of(sender, route.to)}}};
+  control(sends, Opcode::wait, route.at);
+  const Operand to{.index = route.received, .size = 1, .ref = 0};
+  Op& put = append(sends, Opcode::put, {&from, 1}, {&to, 1});
+  put.via = ChannelType::memory;
+  put.at = route.at;
+  control(sends, Opcode::signal, route.at);
+
+  ThreadBlock& receives = add_block(receiver);
+  receives.channels = {{ChannelType::memory, {add_channel(receiver, route.from)}}};
+  control(receives, Opcode::signal, route.at);  // its output may be written
+  control(receives, Opcode::wait, route.at);
+}
+
+/// Proved, as whatever compile() makes.
+Plan plan_of(const std::string& name, const Exchange& exchange, uint32_t most_blocks) {
+  const uint32_t ranks = uint32_t(exchange.sends.size());
+  Plan plan;
+  plan.name = name;
+  plan.collective = "custom";
+  plan.source = exchange.lines;
+  plan.gpus.resize(ranks);
+  plan.extension.post.resize(ranks);
+  const uint32_t sends = *std::max_element(exchange.sends.begin(), exchange.sends.end()),
+                 receives = *std::max_element(exchange.receives.begin(), exchange.receives.end());
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    plan.gpus[rank].id = rank;
+    plan.gpus[rank].chunks[size_t(BufferKind::input)] = sends;
+    plan.gpus[rank].chunks[size_t(BufferKind::output)] = receives;
+    plan.extension.post[rank].resize(receives);
+  }
+  for (const Route& route : exchange.routes) {
+    add_route(plan, route);
+    plan.extension.post[route.to][route.received] = {{route.from, route.sent}};
+  }
+  const uint64_t of_slot = std::clamp<uint64_t>(exchange.slot / bytes_of_a_block, 1, most_blocks);
+  const uint32_t instances =
+      uint32_t(std::min<uint64_t>(of_slot, std::max(1u, most_blocks_of_a_rank / (sends + receives))));
+  const Diagnostics findings = compile(plan, {.instances = instances});
+  if (!findings.empty()) throw std::logic_error(render(plan, findings));
+  return plan;
+}
+
+// -- The schedule
+// -------------------------------------------------------------------------------------------------------------
+
+/// Where this end of a transfer is among those of its group.
+struct Place {
+  bool here = false;
+  uint32_t rank = 0, slot = 0;
+};
+
+class Groups {
+ public:
+  Groups(const host::Schedule& schedule, Concrete& made, BlockPlans& plans, uint32_t blocks)
+      : schedule_(schedule), made_(made), plans_(plans), blocks_(blocks) {}
+
+  void all() {
+    for (uint32_t rank = 0; rank < made_.ranks; ++rank) {
+      std::vector<const Step*>& mine = groups_.emplace_back();
+      for (const Step& step : made_.steps[rank])
+        if (goes_by_plan(step)) mine.push_back(&step);
+      if (mine.size() == groups_[0].size()) continue;
+      throw UsageError(fmt::format(
+          "rank 0 has {} groups of transfers via 'plan', but rank {} has {}: every rank takes part in "
+          "every launch; use another mover",
+          groups_[0].size(), rank, mine.size()));
+    }
+    if (groups_.empty() || groups_[0].empty()) return;
+    for (size_t round = 0; round < groups_[0].size(); ++round) exchanges_.push_back(exchange_of(round));
+    for (size_t round = 0; round < exchanges_.size(); ++round) add_rooms(round);
+    for (uint32_t rank = 0; rank < made_.ranks; ++rank) replace(rank);
+  }
+
+ private:
+  std::string name_of(size_t round) const { return fmt::format("group {} via 'plan'", round + 1); }
+
+  Exchange exchange_of(size_t round) const {
+    Exchange all;
+    std::vector<Place> sent(made_.pairs.size()), received(made_.pairs.size());
+    for (uint32_t rank = 0; rank < made_.ranks; ++rank) {
+      uint32_t sends = 0, receives = 0;
+      for (const ConcreteTransfer& one : groups_[rank][round]->transfers) {
+        (one.is_send ? sent : received)[one.pair] = {true, rank, one.is_send ? sends++ : receives++};
+        all.slot = std::max(all.slot, one.box.bytes);
+        const ConcreteTransfer& first = groups_[0][round]->transfers[0];
+        all.direct = all.direct && one.box.contiguous && one.box.bytes == first.box.bytes &&
+                     made_.tensors[one.box.tensor].dtype == made_.tensors[first.box.tensor].dtype;
+      }
+      all.direct = all.direct && sends == 1 && receives == 1;
+      all.sends.push_back(sends);
+      all.receives.push_back(receives);
+    }
+    if (!all.direct) all.slot = units_of(all.slot) * unit_bytes;
+    for (uint32_t rank = 0; rank < made_.ranks; ++rank) {
+      const Step& step = *groups_[rank][round];
+      for (const ConcreteTransfer& one : step.transfers) {
+        if (!(one.is_send ? received : sent)[one.pair].here) refuse(rank, step, one, round);
+        if (!one.is_send) continue;
+        const Place &from = sent[one.pair], &to = received[one.pair];
+        all.routes.push_back({from.rank, to.rank, from.slot, to.slot, line_in(all, one.at)});
+      }
+    }
+    return all;
+  }
+
+  uint32_t line_in(Exchange& all, uint32_t at) const {
+    const SourceLine line = schedule_.line_of(at);
+    if (line.line == 0) return 0;
+    const auto found = std::find(all.lines.begin(), all.lines.end(), line);
+    const uint32_t position = uint32_t(found - all.lines.begin());
+    if (found == all.lines.end()) all.lines.push_back(line);
+    return position + 1;
+  }
+
+  [[noreturn]] void refuse(uint32_t rank, const Step& step, const ConcreteTransfer& one, size_t round) const {
+    const SourceLine line = schedule_.line_of(step.at);
+    throw UsageError(fmt::format(
+        "group {} of transfers via 'plan' of {}{} has a {} rank {}, but that end is not in group {} there: "
+        "all ranks take part in one launch, so these groups have to exchange with each other alone; "
+        "use the order 'rotated' or 'ring', or another mover",
+        round + 1, where(rank, step), line.line ? fmt::format(" ({}:{})", line.file, line.line) : "",
+        one.is_send ? "send to" : "recv from", one.peer, round + 1));
+  }
+
+  uint32_t add_room(const std::string& name, uint64_t bytes) {
+    ConcreteTensor& room = made_.tensors.emplace_back();
+    room.name = name;
+    room.dtype = DType::u8;
+    room.shape = {bytes};
+    room.bytes = bytes;
+    return uint32_t(made_.tensors.size() - 1);
+  }
+
+  void add_rooms(size_t round) {
+    const Exchange& of = exchanges_[round];
+    const std::string name = name_of(round);
+    plans_.insert_or_assign(name, plan_of(name, of, blocks_));
+    if (of.direct) {
+      sent_.push_back(0);
+      received_.push_back(0);
+      return;
+    }
+    sent_.push_back(add_room(name + ", sent", *std::max_element(of.sends.begin(), of.sends.end()) * of.slot));
+    received_.push_back(
+        add_room(name + ", received", *std::max_element(of.receives.begin(), of.receives.end()) * of.slot));
+  }
+
+  static Box part(uint32_t room, uint64_t begin, uint64_t bytes) {
+    Box box;
+    box.tensor = room;
+    box.lo = {begin};
+    box.extent = box.shape = {bytes};
+    box.strides = {1};
+    box.offset_bytes = begin;
+    box.bytes = bytes;
+    return box;
+  }
+
+  static Step like(const Step& group, StepKind kind, Box to, Box from) {
+    Step step;
+    step.kind = kind;
+    step.lane = group.lane;
+    step.at = group.at;
+    step.turn = group.turn;
+    step.writes = {std::move(to)};
+    step.reads = {std::move(from)};
+    return step;
+  }
+
+  void through_rooms(const Step& step, size_t round, std::vector<Step>& steps) const {
+    const uint64_t slot = exchanges_[round].slot;
+    const uint32_t sent = sent_[round], received = received_[round];
+    uint64_t sends = 0, receives = 0;
+    for (const ConcreteTransfer& one : step.transfers)
+      if (one.is_send)
+        steps.push_back(like(step, StepKind::copy, part(sent, sends++ * slot, one.box.bytes), one.box));
+    steps.push_back(like(step, StepKind::launch, part(received, 0, made_.tensors[received].bytes),
+                         part(sent, 0, made_.tensors[sent].bytes)));
+    steps.back().name = name_of(round);
+    for (const ConcreteTransfer& one : step.transfers)
+      if (!one.is_send)
+        steps.push_back(
+            like(step, StepKind::copy, one.box, part(received, receives++ * slot, one.box.bytes)));
+  }
+
+  void replace(uint32_t rank) {
+    std::vector<Step> steps;
+    size_t round = 0;
+    for (Step& step : made_.steps[rank]) {
+      if (!goes_by_plan(step)) {
+        steps.push_back(std::move(step));
+        continue;
+      }
+      if (exchanges_[round].direct) {
+        const bool first_sends = step.transfers[0].is_send;
+        steps.push_back(
+            like(step, StepKind::launch, step.transfers[first_sends].box, step.transfers[!first_sends].box));
+        steps.back().name = name_of(round);
+      } else {
+        through_rooms(step, round, steps);
+      }
+      ++round;
+    }
+    made_.steps[rank] = std::move(steps);
+  }
+
+  const host::Schedule& schedule_;
+  Concrete& made_;
+  BlockPlans& plans_;
+  const uint32_t blocks_;
+  std::vector<std::vector<const Step*>> groups_;  // by rank
+  std::vector<Exchange> exchanges_;
+  std::vector<uint32_t> sent_, received_;  // the rooms
+};
+
+}  // namespace
+
+void groups_as_launches(const host::Schedule& schedule, Concrete& made, BlockPlans& plans, uint32_t blocks) {
+  Groups(schedule, made, plans, blocks).all();
+}
+
+}  // namespace chorale::hostrun
