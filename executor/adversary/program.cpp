@@ -71,7 +71,7 @@ void Program::add_memory(const Plan& plan, const std::vector<BoundPlan>& bound, 
   memory.resize(plan.ranks());
   std::vector<char*> placed_in, placed_out;
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
-    const auto [in_bytes, out_bytes] = layout.sizes;
+    const uint64_t in_bytes = layout.sizes.input, out_bytes = layout.sizes.output;
     const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(plan, rank, layout);
     const auto plain = [&](Area::Kind kind, uint64_t bytes) -> Area {
       return arena.add(kind, rank, bytes, bytes);
