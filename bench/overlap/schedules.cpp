@@ -247,44 +247,39 @@ Plan allgather_matmul(uint32_t ranks, const Form& form, Halves halves) {
 
 namespace {
 
+/// Of a product that is reduced and scattered.
+struct Sums {
+  Tensor a, b, c;
+  Tensor partial, addends;  ///< of each slice: this rank's product, and what comes
+};
+
 /// Around a ring a sum travels: each rank adds its product to what it has received. A product is made while
 /// the sum that it is added to is on its way.
-Plan ring_matmul_reduce_scatter(uint32_t ranks, const Form& form) {
-  Schedule schedule(options("ring_matmul_reduce_scatter", ranks));
+void sum_around_ring(Schedule& schedule, const Sums& of, int ranks, Mover mover) {
   const Index rank = schedule.rank(), all = schedule.ranks();
-  const Index m = schedule.param("M", 64 * ranks), k = schedule.param("K", 64 * ranks),
-              n = schedule.param("N", 32);
-  const Tensor a = schedule.input("A", DType::bf16, {over_ranks(all), all, m / all, k / all});
-  const Tensor b = schedule.input("B", DType::bf16, {over_ranks(all), k / all, n});
-  const Tensor c = schedule.output("C", DType::bf16, {over_ranks(all), m / all, n});
-  const Tensor sums = schedule.temporary("P", DType::bf16, {all, m / all, n}, true);
-  const Tensor received = schedule.temporary("R", DType::bf16, {all, m / all, n}, true);
   const Lane comm = schedule.lane("comm"), comp = schedule.lane("comp"), main = schedule.main();
-
   main.fork({comm, comp});
-  for (int turn = 0; turn < int(ranks); ++turn) {
+  for (int turn = 0; turn < ranks; ++turn) {
     const Index slice = (rank - 1 - turn) % all;
-    const bool first = turn == 0, last = turn + 1 == int(ranks);
-    comp.call("matmul", {first && last ? c[0] : sums[slice]}, {a[0].select(1, slice), b[0]});
+    const bool first = turn == 0, last = turn + 1 == ranks;
+    comp.call("matmul", {first && last ? of.c[0] : of.partial[slice]}, {of.a[0].select(1, slice), of.b[0]});
     if (!first) {
       comp.after({comm});
-      comp.call("add", {last ? c[0] : sums[slice]}, {sums[slice], received[slice]});
+      comp.call("add", {last ? of.c[0] : of.partial[slice]}, {of.partial[slice], of.addends[slice]});
     }
     if (last) break;
     comm.after({comp});
     comm.wait(comm.group([&](Group& group) {
-      group.recv(received[(rank - 2 - turn) % all], (rank - 1) % all, {.via = form.mover});
-      group.send(sums[slice], (rank + 1) % all, {.via = form.mover});
+      group.recv(of.addends[(rank - 2 - turn) % all], (rank - 1) % all, {.via = mover});
+      group.send(of.partial[slice], (rank + 1) % all, {.via = mover});
     }));
   }
   main.join({comm, comp});
-  return plan_of(schedule);
 }
 
 }  // namespace
 
 Plan matmul_reduce_scatter(uint32_t ranks, const Form& form, Halves halves) {
-  if (form.order == Order::ring) return ring_matmul_reduce_scatter(ranks, form);
   Schedule schedule(options("matmul_reduce_scatter", ranks));
   const Index rank = schedule.rank(), all = schedule.ranks();
   const Index m = schedule.param("M", 64 * ranks), k = schedule.param("K", 64 * ranks),
@@ -294,6 +289,10 @@ Plan matmul_reduce_scatter(uint32_t ranks, const Form& form, Halves halves) {
   const Tensor c = schedule.output("C", DType::bf16, {over_ranks(all), m / all, n});
   const Tensor partial = schedule.temporary("P", DType::bf16, {all, m / all, n}, true);
   const Tensor addends = schedule.temporary("R", DType::bf16, {all, m / all, n}, true);
+  if (form.order == Order::ring) {
+    sum_around_ring(schedule, {a, b, c, partial, addends}, int(ranks), form.mover);
+    return plan_of(schedule);
+  }
 
   std::vector<Turns::Turn> turns;
   const bool linear = form.order == Order::linear;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -163,37 +164,14 @@ ScheduleArguments arguments(int64_t n, Mover mover) {
   return arguments;
 }
 
-TEST(MoverFaults, APeerThatNeverRunsIsNamedWithTheLine) {
-  for (const Mover mover : carried) {
-    const std::string via = "carry via " + std::string(host::mover_names[size_t(mover)]);
-    std::string said[3];
-    run_local(3,
-              [&](World& world) {
-                ScheduleRun schedule(world, allgather_p2p(rotated), arguments(100, mover));
-                if (world.rank() != 2) schedule.run();
-                said[world.rank()] = thrown([&] {
-                  while (world.rank() == 2) {
-                    schedule.check();
-                    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-                  }
-                  schedule.synchronize();
-                });
-              },
-              {.timeout = std::chrono::milliseconds(200)});
-    for (const std::string& one : said) expect_parts(one, {"timed_out: ", "waited 0.2 s", via});
-    // Rank 0 sends to rank 2 at i = 1, and rank 1 receives from it.
-    expect_parts(said[0], {"rank 0, lane comm, i = 1: " + via, "send t0[0:1, 0:100] to rank 2 (ag.cpp:1"});
-    expect_parts(said[1], {"rank 1, lane comm, i = 1: " + via, "recv t1[2:3, 0:100] from rank 2"});
-  }
-}
-
-TEST(MoverFaults, APeerThatNeverLaunchesIsNamedWithTheLine) {
-  std::string said[3];
+/// What ranks 0 to 2 say when rank 2 never runs.
+std::array<std::string, 3> without_rank_2(Mover mover) {
+  std::array<std::string, 3> said;
   run_local(3,
             [&](World& world) {
-              ScheduleRun schedule(world, allgather_p2p(rotated), arguments(100, Mover::plan));
+              ScheduleRun schedule(world, allgather_p2p(rotated), arguments(100, mover));
               if (world.rank() != 2) schedule.run();
-              said[world.rank()] = thrown([&] {
+              said[size_t(world.rank())] = thrown([&] {
                 while (world.rank() == 2) {
                   schedule.check();
                   std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -202,7 +180,22 @@ TEST(MoverFaults, APeerThatNeverLaunchesIsNamedWithTheLine) {
               });
             },
             {.timeout = std::chrono::milliseconds(200)});
-  for (const std::string& one : said)
+  return said;
+}
+
+TEST(MoverFaults, APeerThatNeverRunsIsNamedWithTheLine) {
+  for (const Mover mover : carried) {
+    const std::string via = "carry via " + std::string(host::mover_names[size_t(mover)]);
+    const auto said = without_rank_2(mover);
+    for (const std::string& one : said) expect_parts(one, {"timed_out: ", "waited 0.2 s", via});
+    // Rank 0 sends to rank 2 at i = 1, and rank 1 receives from it.
+    expect_parts(said[0], {"rank 0, lane comm, i = 1: " + via, "send t0[0:1, 0:100] to rank 2 (ag.cpp:1"});
+    expect_parts(said[1], {"rank 1, lane comm, i = 1: " + via, "recv t1[2:3, 0:100] from rank 2"});
+  }
+}
+
+TEST(MoverFaults, APeerThatNeverLaunchesIsNamedWithTheLine) {
+  for (const std::string& one : without_rank_2(Mover::plan))
     expect_parts(one,
                  {"timed_out: ", "rank 0 block 0 op 1 (ag.cpp:12) wait on memory channel 0 from rank 2"});
 }
