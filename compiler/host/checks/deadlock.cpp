@@ -40,7 +40,7 @@ bool ends(const Schedule& schedule, const Concrete& made, Queues queues, const c
     const Step& step = made.steps[event.rank][event.step];
     if (step.kind == StepKind::group && step.transfers.size() == 1)
       help = "put the send and the receive of an exchange into one group, so that they go on together";
-    if (step.kind == StepKind::launch && help.empty())
+    if (is_launch(step) && help.empty())
       help = "every rank takes part in every launch, in the same order";
     if (step.kind == StepKind::take && help.empty())
       help = "post before you take: what the peer waits for may stand behind the take";

@@ -14,11 +14,16 @@ void join(std::vector<uint32_t>& clock, const std::vector<uint32_t>& other) {
 enum : size_t { barriers, launches, kinds_together };
 std::optional<size_t> kind_together(const Step& step) {
   if (step.kind == StepKind::barrier) return barriers;
-  if (step.kind == StepKind::launch) return launches;
+  if (is_launch(step)) return launches;
   return {};
 }
 
 }  // namespace
+
+bool is_launch(const Step& step) {
+  return step.kind == StepKind::launch ||
+         (step.kind == StepKind::carry && step.transfers.at(0).mover == Mover::plan);
+}
 
 Execution::Execution(const Concrete& made, Queues queues, uint32_t runs)
     : made_(made), queues_(queues), runs_(runs), lanes_(made.lanes.size()), posts_(made.flags.size()) {

@@ -20,6 +20,9 @@ enum class Queues : uint8_t {
   one_each,  ///< all lanes of a rank are one queue in the order of enqueueing, as CUDA may do with streams
 };
 
+/// Whether all ranks have to come to it, each in its turn: groups of transfers via `plan` are launches, too.
+bool is_launch(const Step&);
+
 class Execution {
  public:
   /// Groups are a rendezvous where there are any; else flags are what orders.
