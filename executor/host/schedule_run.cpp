@@ -11,7 +11,7 @@
 #include "carries.hpp"
 #include "chorale/proof.hpp"
 #include "functions.hpp"
-#include "groups.hpp"
+#include "groups_as_launches.hpp"
 #include "resources.hpp"
 
 namespace chorale {

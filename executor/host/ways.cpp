@@ -15,12 +15,6 @@ using host::StepKind;
 
 namespace {
 
-constexpr uint64_t bytes_of_a_block = 64 * 1024;  ///< less is not worth another block
-
-uint32_t blocks_for(uint64_t bytes, uint32_t most) {
-  return uint32_t(std::clamp<uint64_t>(bytes / bytes_of_a_block, 1, most));
-}
-
 /// Where an end of a transfer is.
 struct End {
   uint32_t rank = 0, lane = 0;
@@ -36,6 +30,11 @@ struct Chain {
 };
 
 }  // namespace
+
+uint32_t blocks_for(uint64_t bytes, uint32_t most) {
+  constexpr uint64_t of_a_block = 64 * 1024;  // less is not worth another block
+  return uint32_t(std::clamp<uint64_t>(bytes / of_a_block, 1, most));
+}
 
 Ways find_ways(const Concrete& all, uint32_t most_blocks) {
   Ways ways;

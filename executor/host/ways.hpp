@@ -30,6 +30,9 @@ struct Ways {
   std::vector<uint64_t> blocks_by_lane(const host::Concrete&, uint32_t rank) const;
 };
 
+/// Thread blocks for a transfer: one for each 64 KiB, at least one, at most `most`.
+uint32_t blocks_for(uint64_t bytes, uint32_t most);
+
 /// Transfers share channels only where both ends come to them one after the other in the same order, since
 /// they are on one lane on either side.
 /// \param most_blocks  of a transfer

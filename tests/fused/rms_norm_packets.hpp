@@ -73,7 +73,7 @@ struct RmsNormTwoShot : RmsNormPackets<T> {
     const uint64_t mine = this->turns_of(group, this->rows);
     if (mine == 0) return Stop::none;
     PacketExchange<P> exchange(group, this->table, deadline);
-    // Between two ranks each row is sent one way or not at all: as a part of a sum, or as the sum.
+    // From one rank to another a row goes once or not at all: as a part of a sum, or as the sum.
     Stop stop = exchange.begin(mine * slot);
     if (stop != Stop::none) return stop;
     const auto row_of = [&](uint64_t index) { return group.id + index * group.count; };

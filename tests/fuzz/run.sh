@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the fuzz target of the plan reader with clang and its sanitizers and runs it over the shipped plans and
-# the inputs kept in tests/fuzz/corpus: run.sh CLANG++ BUILD_DIR SECONDS
+# the inputs kept in tests/fuzz: run.sh CLANG++ BUILD_DIR SECONDS
 set -eu
 clang=$1 build=$2 seconds=$3
 here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -12,6 +12,6 @@ if [ ! -x "$build/read_plan" ] || [ -n "$(find "$root/compiler" "$here/read_plan
   "$clang" $flags "$here/read_plan.cpp" $sources -lfmt -o "$build/read_plan"
 fi
 find "$root/plans/shipped" "$here" \( -name '*.json' -o -name '*.cbor' \) -size -40k -exec cp -u {} "$build/corpus/" \;
+# What is found ends with 1: the code that libFuzzer would take, 77, says that a test was skipped.
 cd "$build" && exec ./read_plan -max_total_time="$seconds" -max_len=16384 -timeout=60 -rss_limit_mb=2048 \
-  -error_exitcode=1 \
-  -print_final_stats=1 -verbosity=0 corpus
+  -error_exitcode=1 -print_final_stats=1 -verbosity=0 corpus

@@ -16,7 +16,8 @@ void ScheduleOptions::declare(CLI::App& app) {
       ->type_name("NAME=PLAN")
       ->allow_extra_args(false);
   app.add_option("--mover", mover, "Host schedules: what moves transfers that leave it open; default ce_put")
-      ->check(CLI::IsMember({"ce_put", "ce_get", "kernel", "staged", "port", "plan"}))
+      ->check(CLI::IsMember(
+          std::vector<std::string>(std::begin(host::mover_names) + 1, std::end(host::mover_names))))
       ->type_name("MOVER");
 }
 

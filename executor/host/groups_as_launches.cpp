@@ -1,4 +1,4 @@
-#include "groups.hpp"
+#include "groups_as_launches.hpp"
 
 #include <fmt/format.h>
 
@@ -19,8 +19,7 @@ using host::StepKind;
 
 namespace {
 
-constexpr uint64_t bytes_of_a_block = 64 * 1024;  ///< less is not worth another block
-constexpr uint32_t most_blocks_of_a_rank = 64;    ///< they wait for each other: all have to be there together
+constexpr uint32_t most_blocks_of_a_rank = 64;  ///< they wait for each other: all have to be there together
 
 /// From a chunk of the input of a rank to one of the output of another, or of its own.
 struct Route {
@@ -30,12 +29,14 @@ struct Route {
 
 /// What the n-th groups of all ranks do.
 struct Exchange {
+  std::string name;  ///< of its plan
   std::vector<Route> routes;
   std::vector<SourceLine> lines;
-  std::vector<uint32_t> sends, receives;  ///< by rank: how many
-  uint64_t slot = 0;                      ///< bytes of a chunk: those of the longest transfer
+  uint32_t sends = 0, receives = 0;  ///< the most of a rank
+  uint64_t slot = 0;                 ///< bytes of a chunk: those of the longest transfer
   /// Every rank sends and receives one run of bytes, of one length: no room is needed.
   bool direct = true;
+  uint32_t sent = 0, received = 0;  ///< else: the rooms, among the tensors
 };
 
 bool goes_by_plan(const Step& step) {
@@ -99,29 +100,25 @@ void add_route(Plan& plan, const Route& route) {
 }
 
 /// Proved, as whatever compile() makes.
-Plan plan_of(const std::string& name, const Exchange& exchange, uint32_t most_blocks) {
-  const uint32_t ranks = uint32_t(exchange.sends.size());
+Plan plan_of(const Exchange& exchange, uint32_t ranks, uint32_t most_blocks) {
   Plan plan;
-  plan.name = name;
+  plan.name = exchange.name;
   plan.collective = "custom";
   plan.source = exchange.lines;
   plan.gpus.resize(ranks);
   plan.extension.post.resize(ranks);
-  const uint32_t sends = *std::max_element(exchange.sends.begin(), exchange.sends.end()),
-                 receives = *std::max_element(exchange.receives.begin(), exchange.receives.end());
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     plan.gpus[rank].id = rank;
-    plan.gpus[rank].chunks[size_t(BufferKind::input)] = sends;
-    plan.gpus[rank].chunks[size_t(BufferKind::output)] = receives;
-    plan.extension.post[rank].resize(receives);
+    plan.gpus[rank].chunks[size_t(BufferKind::input)] = exchange.sends;
+    plan.gpus[rank].chunks[size_t(BufferKind::output)] = exchange.receives;
+    plan.extension.post[rank].resize(exchange.receives);
   }
   for (const Route& route : exchange.routes) {
     add_route(plan, route);
     plan.extension.post[route.to][route.received] = {{route.from, route.sent}};
   }
-  const uint64_t of_slot = std::clamp<uint64_t>(exchange.slot / bytes_of_a_block, 1, most_blocks);
-  const uint32_t instances =
-      uint32_t(std::min<uint64_t>(of_slot, std::max(1u, most_blocks_of_a_rank / (sends + receives))));
+  const uint32_t fit = std::max(1u, most_blocks_of_a_rank / (exchange.sends + exchange.receives));
+  const uint32_t instances = std::min(fit, blocks_for(exchange.slot, most_blocks));
   const Diagnostics findings = compile(plan, {.instances = instances});
   if (!findings.empty()) throw std::logic_error(render(plan, findings));
   return plan;
@@ -154,15 +151,17 @@ class Groups {
     }
     if (groups_.empty() || groups_[0].empty()) return;
     for (size_t round = 0; round < groups_[0].size(); ++round) exchanges_.push_back(exchange_of(round));
-    for (size_t round = 0; round < exchanges_.size(); ++round) add_rooms(round);
+    for (Exchange& exchange : exchanges_) {
+      plans_.insert_or_assign(exchange.name, plan_of(exchange, made_.ranks, blocks_));
+      if (!exchange.direct) add_rooms(exchange);
+    }
     for (uint32_t rank = 0; rank < made_.ranks; ++rank) replace(rank);
   }
 
  private:
-  std::string name_of(size_t round) const { return fmt::format("group {} via 'plan'", round + 1); }
-
   Exchange exchange_of(size_t round) const {
     Exchange all;
+    all.name = fmt::format("group {} via 'plan'", round + 1);
     std::vector<Place> sent(made_.pairs.size()), received(made_.pairs.size());
     for (uint32_t rank = 0; rank < made_.ranks; ++rank) {
       uint32_t sends = 0, receives = 0;
@@ -174,8 +173,8 @@ class Groups {
                      made_.tensors[one.box.tensor].dtype == made_.tensors[first.box.tensor].dtype;
       }
       all.direct = all.direct && sends == 1 && receives == 1;
-      all.sends.push_back(sends);
-      all.receives.push_back(receives);
+      all.sends = std::max(all.sends, sends);
+      all.receives = std::max(all.receives, receives);
     }
     if (!all.direct) all.slot = units_of(all.slot) * unit_bytes;
     for (uint32_t rank = 0; rank < made_.ranks; ++rank) {
@@ -218,18 +217,9 @@ class Groups {
     return uint32_t(made_.tensors.size() - 1);
   }
 
-  void add_rooms(size_t round) {
-    const Exchange& of = exchanges_[round];
-    const std::string name = name_of(round);
-    plans_.insert_or_assign(name, plan_of(name, of, blocks_));
-    if (of.direct) {
-      sent_.push_back(0);
-      received_.push_back(0);
-      return;
-    }
-    sent_.push_back(add_room(name + ", sent", *std::max_element(of.sends.begin(), of.sends.end()) * of.slot));
-    received_.push_back(
-        add_room(name + ", received", *std::max_element(of.receives.begin(), of.receives.end()) * of.slot));
+  void add_rooms(Exchange& of) {
+    of.sent = add_room(of.name + ", sent", of.sends * of.slot);
+    of.received = add_room(of.name + ", received", of.receives * of.slot);
   }
 
   static Box part(uint32_t room, uint64_t begin, uint64_t bytes) {
@@ -254,20 +244,28 @@ class Groups {
     return step;
   }
 
-  void through_rooms(const Step& step, size_t round, std::vector<Step>& steps) const {
-    const uint64_t slot = exchanges_[round].slot;
-    const uint32_t sent = sent_[round], received = received_[round];
+  static void directly(const Step& group, const Exchange& by, std::vector<Step>& steps) {
+    const bool first_sends = group.transfers[0].is_send;
+    launch(group, by, group.transfers[first_sends].box, group.transfers[!first_sends].box, steps);
+  }
+
+  void through_rooms(const Step& group, const Exchange& by, std::vector<Step>& steps) const {
     uint64_t sends = 0, receives = 0;
-    for (const ConcreteTransfer& one : step.transfers)
+    for (const ConcreteTransfer& one : group.transfers)
       if (one.is_send)
-        steps.push_back(like(step, StepKind::copy, part(sent, sends++ * slot, one.box.bytes), one.box));
-    steps.push_back(like(step, StepKind::launch, part(received, 0, made_.tensors[received].bytes),
-                         part(sent, 0, made_.tensors[sent].bytes)));
-    steps.back().name = name_of(round);
-    for (const ConcreteTransfer& one : step.transfers)
+        steps.push_back(
+            like(group, StepKind::copy, part(by.sent, sends++ * by.slot, one.box.bytes), one.box));
+    launch(group, by, part(by.received, 0, made_.tensors[by.received].bytes),
+           part(by.sent, 0, made_.tensors[by.sent].bytes), steps);
+    for (const ConcreteTransfer& one : group.transfers)
       if (!one.is_send)
         steps.push_back(
-            like(step, StepKind::copy, one.box, part(received, receives++ * slot, one.box.bytes)));
+            like(group, StepKind::copy, one.box, part(by.received, receives++ * by.slot, one.box.bytes)));
+  }
+
+  static void launch(const Step& group, const Exchange& by, Box to, Box from, std::vector<Step>& steps) {
+    steps.push_back(like(group, StepKind::launch, std::move(to), std::move(from)));
+    steps.back().name = by.name;
   }
 
   void replace(uint32_t rank) {
@@ -278,15 +276,8 @@ class Groups {
         steps.push_back(std::move(step));
         continue;
       }
-      if (exchanges_[round].direct) {
-        const bool first_sends = step.transfers[0].is_send;
-        steps.push_back(
-            like(step, StepKind::launch, step.transfers[first_sends].box, step.transfers[!first_sends].box));
-        steps.back().name = name_of(round);
-      } else {
-        through_rooms(step, round, steps);
-      }
-      ++round;
+      const Exchange& by = exchanges_[round++];
+      by.direct ? directly(step, by, steps) : through_rooms(step, by, steps);
     }
     made_.steps[rank] = std::move(steps);
   }
@@ -297,7 +288,6 @@ class Groups {
   const uint32_t blocks_;
   std::vector<std::vector<const Step*>> groups_;  // by rank
   std::vector<Exchange> exchanges_;
-  std::vector<uint32_t> sent_, received_;  // the rooms
 };
 
 }  // namespace
