@@ -171,7 +171,10 @@ std::vector<Form> forms(std::initializer_list<Order> orders) {
     for (const Style style : {Style::two, Style::ahead, Style::pool, Style::chained}) {
       // Around a ring each turn needs the transfer of the one before it.
       if (order == Order::ring && (style == Style::ahead || style == Style::pool)) continue;
-      for (const Mover mover : {Mover::ce_put, Mover::ce_get, Mover::kernel, Mover::staged, Mover::port}) {
+      for (const Mover mover :
+           {Mover::ce_put, Mover::ce_get, Mover::kernel, Mover::staged, Mover::port, Mover::plan}) {
+        // In linear order a turn's transfers are no exchange of all ranks, as a launch needs it.
+        if (mover == Mover::plan && order == Order::linear) continue;
         // What is carried begins with both halves of an exchange: nothing of it can be said ahead.
         const bool carried = mover != Mover::ce_put && mover != Mover::ce_get;
         if (!(carried && style == Style::ahead)) all.push_back({order, style, mover});
