@@ -14,7 +14,7 @@
 #include "chorale/device/group.hpp"
 #include "chorale/device/link.hpp"
 #include "chorale/device/tiles.hpp"
-#include "strip.hpp"
+#include "copy_strips.hpp"
 
 namespace chorale::hostrun {
 
@@ -45,134 +45,6 @@ struct CarryLaunch {
   uint32_t* stopped_at = nullptr;  ///< set to `at` if the kernel stops, unless it is set
   uint32_t at = 0;
 };
-
-// -- Strips
-// ------------------------------------------------------------------------------------------------------
-
-/// Of a thread: its place among the words of rows, without a division a word.
-struct WordPlace {
-  uint64_t row, column, words, rows_on, columns_on;
-
-  CHORALE_FN WordPlace(const Group& group, uint64_t words)
-      : row(group.rank / words),
-        column(group.rank % words),
-        words(words),
-        rows_on(group.size / words),
-        columns_on(group.size % words) {}
-
-  CHORALE_FN void next() {
-    row += rows_on;
-    column += columns_on;
-    if (column >= words) {
-      column -= words;
-      ++row;
-    }
-  }
-};
-
-/// Whole words of rows, word w of all by thread w % size: neighbouring threads have neighbouring words,
-/// whatever the rows' length. Everything is aligned to words.
-template <class Word>
-CHORALE_FN void copy_words(const Group& group, const Strip& strip) {
-  constexpr uint32_t at_once = 8;
-  constexpr uint64_t width = sizeof(Word);
-  const uint64_t words = strip.bytes / width;
-  if (words == 0) return;
-  WordPlace read(group, words), write = read;
-  while (read.row < strip.rows) {
-    Word held[at_once];
-    for (uint32_t index = 0; index < at_once; ++index) {
-      if (read.row < strip.rows)
-        held[index] =
-            *reinterpret_cast<const Word*>(strip.from + read.row * strip.from_pitch + read.column * width);
-      read.next();
-    }
-    for (uint32_t index = 0; index < at_once; ++index) {
-      if (write.row < strip.rows)
-        *reinterpret_cast<Word*>(strip.to + write.row * strip.to_pitch + write.column * width) = held[index];
-      write.next();
-    }
-  }
-}
-
-/// Of the group: copies all rows, in the widest words that the addresses allow, and bytes behind them.
-CHORALE_FN void copy_by_words(const Group& group, const Strip& strip) {
-  uint64_t places = strip.to | strip.from;
-  if (strip.rows > 1) places |= strip.to_pitch | strip.from_pitch;
-  uint32_t width = unit_bytes;
-  while (places % width != 0) width /= 2;
-  switch (width) {
-    case 16:
-      copy_words<Unit>(group, strip);
-      break;
-    case 8:
-      copy_words<uint64_t>(group, strip);
-      break;
-    case 4:
-      copy_words<uint32_t>(group, strip);
-      break;
-    case 2:
-      copy_words<uint16_t>(group, strip);
-      break;
-    default:
-      copy_words<uint8_t>(group, strip);
-  }
-  const uint64_t whole = strip.bytes / width * width;
-  if (whole == strip.bytes) return;
-  Strip rest = strip;
-  rest.to += whole;
-  rest.from += whole;
-  rest.bytes -= whole;
-  copy_words<uint8_t>(group, rest);
-}
-
-/// Of the group: copies all rows.
-#if defined(__CUDACC__)
-/// Not inlined: it would be there for every kind of link, and take the registers of all.
-__device__ __noinline__ inline void copy_rows(const Group& group, const Strip& strip) {
-  copy_by_words(group, strip);
-}
-#else
-inline void copy_rows(const Group& group, const Strip& strip) {
-  for (uint64_t row = 0; row < strip.rows; ++row) {
-    transfer(group, strip.bytes, Mem(reinterpret_cast<const void*>(strip.from + row * strip.from_pitch)),
-             Mem(reinterpret_cast<void*>(strip.to + row * strip.to_pitch)));
-  }
-}
-#endif
-
-/// Of the group: copies bytes begin .. end-1 of a message. `to` and `from` are added to the strips' places.
-CHORALE_FN void copy_strips(const Group& group, const Strip* strips, uint32_t count, uint64_t begin,
-                            uint64_t end, uint64_t to, uint64_t from) {
-  // The last strip that begins at or before `begin`.
-  uint32_t at = 0;
-  for (uint32_t above = count; at + 1 < above;) {
-    const uint32_t middle = at + (above - at) / 2;
-    (strips[middle].begin <= begin ? at : above) = middle;
-  }
-  for (; at < count && strips[at].begin < end; ++at) {
-    const Strip strip = strips[at];
-    const uint64_t bytes = strip.bytes * strip.rows;
-    uint64_t first = begin > strip.begin ? begin - strip.begin : 0;
-    const uint64_t last = end - strip.begin < bytes ? end - strip.begin : bytes;
-    // A part of a row, whole rows, a part of a row.
-    while (first < last) {
-      const uint64_t row = first / strip.bytes, column = first % strip.bytes, left = last - first;
-      Strip part = strip;
-      part.to += to + row * strip.to_pitch + column;
-      part.from += from + row * strip.from_pitch + column;
-      part.rows = 1;
-      if (column == 0 && left >= strip.bytes) {
-        part.rows = left / strip.bytes;
-      } else {
-        const uint64_t here = strip.bytes - column;
-        part.bytes = here < left ? here : left;
-      }
-      copy_rows(group, part);
-      first += part.bytes * part.rows;
-    }
-  }
-}
 
 // -- Straight into the peer's tensor
 // ------------------------------------------------------------------------------------------------------

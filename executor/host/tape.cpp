@@ -213,9 +213,11 @@ class TapeMaker {
         break;
       case StepKind::put:
         action.copies = copies(step.writes[0], step.peer, step.reads[0], rank_);
+        action.peer = int(step.peer);
         break;
       case StepKind::get:
         action.copies = copies(step.writes[0], rank_, step.reads[0], step.peer);
+        action.peer = int(step.peer);
         break;
       case StepKind::launch:
         action.writes.push_back(view(step.writes[0]));

@@ -50,7 +50,7 @@ struct Action {
   std::vector<TensorView> writes = {}, reads = {};  ///< call, fill, launch
   const HostFunction* function = nullptr;
   uint32_t* flag = nullptr;
-  int peer = -1;  ///< post, take; carry: one of them
+  int peer = -1;  ///< put, get, post, take; carry: one of them
   /// carry: a transfer, with addresses in its strips.
   struct Carried {
     bool sends = false;

@@ -27,7 +27,14 @@ std::string each_form(const With& with) {
   for (size_t mover = 0; mover < std::size(movers); ++mover) {
     for (size_t form = 0; form < all.size(); ++form) {
       if (mover >= 2 && form % 3 != mover % 3) continue;
-      if (const std::string said = with(movers[mover], all[form]); said != "good") return said;
+      std::string said;
+      try {
+        said = with(movers[mover], all[form]);
+      } catch (const std::exception& error) {
+        said = error.what();
+      }
+      if (said != "good")
+        return fmt::format("{} via {}: {}", all[form].text(), host::mover_names[size_t(movers[mover])], said);
     }
   }
   return "good";

@@ -12,6 +12,7 @@ namespace chorale::hostrun {
 
 struct Carry;
 struct CarryLaunch;
+struct Strip;
 
 inline constexpr uint32_t most_axes = 6;
 
@@ -41,6 +42,9 @@ void enqueue_fill(const Elementwise& work, cudaStream_t stream);
 void enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStream_t stream);
 /// \param blocks  of that kernel that the current device holds at a time
 cudaError_t resident_carry_blocks(uint64_t& blocks);
+
+/// A copy by threads; `strip` has addresses.
+void enqueue_copy(const Strip& strip, cudaStream_t stream);
 
 /// Adds one to `count`, which only this stream writes.
 void enqueue_count(uint64_t* count, cudaStream_t stream);

@@ -12,6 +12,7 @@
 #include "../../world/group.hpp"
 #include "../../world/together.hpp"
 #include "../resources.hpp"
+#include "../strip.hpp"
 #include "kernels.hpp"
 
 namespace chorale::hostrun {
@@ -72,7 +73,7 @@ CudaLanes::~CudaLanes() {
   watcher_.reset();
 }
 
-/// Launches the kernel of carries and calls every built-in function once, with results that go nowhere. CUDA
+/// Launches the kernels of carries and copies, and calls every built-in function once, with results that go nowhere. CUDA
 /// loads a kernel when it is first launched, and may wait for all streams to do so: if one of them waits for
 /// a peer which waits for what this rank has not enqueued yet, for ever. Workspaces are made here too, so
 /// that none is in a run.
@@ -81,6 +82,12 @@ void CudaLanes::load_functions() {
     const OwnedStream stream;
     enqueue_carry({}, {}, stream.get());
     cuda::check(cudaStreamSynchronize(stream.get()), "the first kernel that carries");
+  }
+  if (std::any_of(tape_.actions.begin(), tape_.actions.end(),
+                  [this](const Action& action) { return gets_by_threads(action); })) {
+    const OwnedStream stream;
+    enqueue_copy({}, stream.get());
+    cuda::check(cudaStreamSynchronize(stream.get()), "the first copy by threads");
   }
   std::set<std::string> done;
   for (const Action& action : tape_.actions) {
@@ -140,14 +147,7 @@ void CudaLanes::enqueue(uint32_t index, cudaStream_t main) {
     case StepKind::copy:
     case StepKind::put:
     case StepKind::get:
-      for (const Copy& copy : action.copies) {
-        const cudaError_t result =
-            copy.rows == 1 ? cudaMemcpyAsync(copy.to, copy.from, copy.bytes, cudaMemcpyDefault, stream)
-                           : cudaMemcpy2DAsync(copy.to, copy.to_pitch, copy.from, copy.from_pitch, copy.bytes,
-                                               copy.rows, cudaMemcpyDefault, stream);
-        if (result != cudaSuccess)
-          cuda::check(result, describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action));
-      }
+      copy(action, stream);
       break;
     case StepKind::fill:
     case StepKind::call:
@@ -180,6 +180,41 @@ void CudaLanes::enqueue(uint32_t index, cudaStream_t main) {
     default:
       break;
   }
+}
+
+void CudaLanes::copy(const Action& action, cudaStream_t stream) {
+  const bool by_threads = gets_by_threads(action);
+  for (const Copy& copy : action.copies) {
+    cudaError_t result = cudaSuccess;
+    if (by_threads) {
+      enqueue_copy({.to = reinterpret_cast<uint64_t>(copy.to),
+                    .from = reinterpret_cast<uint64_t>(copy.from),
+                    .bytes = copy.bytes,
+                    .rows = copy.rows,
+                    .to_pitch = copy.to_pitch,
+                    .from_pitch = copy.from_pitch},
+                   stream);
+      result = cudaGetLastError();
+    } else if (copy.rows == 1) {
+      result = cudaMemcpyAsync(copy.to, copy.from, copy.bytes, cudaMemcpyDefault, stream);
+    } else {
+      result = cudaMemcpy2DAsync(copy.to, copy.to_pitch, copy.from, copy.from_pitch, copy.bytes, copy.rows,
+                                 cudaMemcpyDefault, stream);
+    }
+    if (result != cudaSuccess)
+      cuda::check(result, describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action));
+  }
+}
+
+/// Within a process CUDA gives copies out of another GPU's memory to that GPU, which does those of all streams
+/// and ranks in the order in which they were enqueued: one that is behind a wait holds up all others, and if
+/// the wait is for one of these, for ever. Out of the memory of another process the reader's own copy engine
+/// copies.
+bool CudaLanes::gets_by_threads(const Action& action) const {
+  if (action.kind != StepKind::get) return false;
+  const cuda::RankDevice &mine = imports_.devices()[bound_.rank()],
+                         &theirs = imports_.devices()[size_t(action.peer)];
+  return mine.process == theirs.process && !mine.same_device(theirs);
 }
 
 /// Cleared by its owner: the same commands are right in every replay of a graph.

@@ -97,6 +97,8 @@ class CudaLanes final : public Lanes {
  private:
   void load_functions();
   void enqueue(uint32_t index, cudaStream_t main);
+  void copy(const Action& action, cudaStream_t stream);
+  bool gets_by_threads(const Action& action) const;
   void call(const Action& action, cudaStream_t stream);
   void launch(const Action& action, cudaStream_t stream);
   void take(uint32_t index, cudaStream_t stream);

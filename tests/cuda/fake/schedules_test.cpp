@@ -12,6 +12,7 @@
 #include "chorale/schedule.hpp"
 #include "executor/host/backend.hpp"
 #include "executor/host/cuda/kernels.hpp"
+#include "executor/host/strip.hpp"
 #include "streams.hpp"
 #include "tests/cuda/schedule_work.hpp"
 #include "tests/unit/schedule_run/exchange.hpp"
@@ -49,6 +50,13 @@ HostFunctions cuda_functions(uint32_t) {
 std::string cuda_misfit(const HostCall&) { return ""; }
 void enqueue_count(uint64_t* count, cudaStream_t stream) {
   test::fake::enqueue(stream, [count] { ++*count; });
+}
+void enqueue_copy(const Strip& strip, cudaStream_t stream) {
+  test::fake::enqueue(stream, [strip] {
+    for (uint64_t row = 0; row < strip.rows; ++row)
+      std::memcpy(reinterpret_cast<void*>(strip.to + row * strip.to_pitch),
+                  reinterpret_cast<const void*>(strip.from + row * strip.from_pitch), strip.bytes);
+  });
 }
 
 }  // namespace chorale::hostrun

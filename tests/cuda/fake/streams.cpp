@@ -94,6 +94,44 @@ struct Streams {
   }
 };
 
+/// What reads a GPU's memory for the streams of others in its process: one after the other, in the order in
+/// which they were enqueued, whatever each of them is behind.
+class Reads {
+ public:
+  static Reads& of(int device) {
+    static std::map<int, Reads>* const all = new std::map<int, Reads>;
+    static std::mutex* const mutex = new std::mutex;
+    const std::lock_guard lock(*mutex);
+    return (*all)[device];
+  }
+
+  std::function<void()> enqueued(std::function<void()> work) {
+    const std::lock_guard lock(mutex_);
+    return [this, turn = next_++, work = std::move(work)] {
+      std::unique_lock waiting(mutex_);
+      changed_.wait(waiting, [&] { return done_ == turn; });
+      work();
+      ++done_;
+      changed_.notify_all();
+    };
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t next_ = 0, done_ = 0;
+};
+
+/// The device that memory is of, if it was allocated in this process, else -1.
+int device_of(const void* memory) {
+  const std::lock_guard lock(state().mutex);
+  const auto range = state().around(reinterpret_cast<uint64_t>(memory));
+  if (range == state().ranges.end() || range->second.kind == Kind::host) return -1;
+  if (range->second.kind != Kind::mapped) return range->second.device;
+  const Handle& handle = state().handles.at(range->second.handle);
+  return handle.created ? handle.device : -1;
+}
+
 /// Where a stream has come to.
 struct Point {
   std::mutex mutex;
@@ -123,6 +161,7 @@ struct Graph {
   struct Node {
     Stream* stream;
     std::function<void(const Points&)> work;
+    Reads* reads = nullptr;  ///< it takes its turn there
   };
   Stream* origin = nullptr;
   std::vector<Node> nodes;
@@ -141,6 +180,14 @@ void enqueue(cudaStream_t stream, std::function<void()> work) {
   Stream& on = Streams::get().of(stream);
   if (!on.capture) return on.enqueue(std::move(work));
   on.capture->nodes.push_back({&on, [work = std::move(work)](const Points&) { work(); }});
+}
+
+void enqueue_copy(cudaStream_t stream, const void* from, std::function<void()> work) {
+  Stream& on = Streams::get().of(stream);
+  const int device = device_of(from);
+  Reads* const reads = device < 0 || device == on.device ? nullptr : &Reads::of(device);
+  if (!on.capture) return on.enqueue(reads ? reads->enqueued(std::move(work)) : std::move(work));
+  on.capture->nodes.push_back({&on, [work = std::move(work)](const Points&) { work(); }, reads});
 }
 
 }  // namespace chorale::test::fake
@@ -254,7 +301,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   for (const Graph::Node& node : all.graph.nodes) {
     const auto own = all.own.find(node.stream);
     Stream& on = own == all.own.end() ? Streams::get().of(stream) : *own->second;
-    on.enqueue([work = node.work, points] { work(*points); });
+    const std::function<void()> work = [work = node.work, points] { work(*points); };
+    on.enqueue(node.reads ? node.reads->enqueued(work) : work);
   }
   return cudaSuccess;
 }
@@ -264,13 +312,13 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
-  enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  enqueue_copy(stream, from, [=] { std::memcpy(to, from, bytes); });
   return cudaSuccess;
 }
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
                               size_t height, cudaMemcpyKind, cudaStream_t stream) {
   if (width > to_pitch || width > from_pitch) return cudaErrorInvalidPitchValue;
-  enqueue(stream, [=] {
+  enqueue_copy(stream, from, [=] {
     for (size_t row = 0; row < height; ++row)
       std::memcpy(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch,
                   width);

@@ -1,0 +1,27 @@
+// Copies by thread blocks, on the lane's stream.
+
+#include "chorale/device/context.hpp"
+#include "../copy_strips.hpp"
+#include "../ways.hpp"
+#include "kernels.hpp"
+
+namespace chorale::hostrun {
+namespace {
+
+constexpr unsigned threads = 512, most_blocks = 32;
+
+__global__ void __launch_bounds__(threads) run_copy(Strip strip) {
+  const Group group = block_group();
+  Leg message;
+  message.bytes = strip.bytes * strip.rows;
+  const Leg share = share_of(message, group.id, group.count);
+  copy_strips(group, &strip, 1, share.begin, share.begin + share.bytes, 0, 0);
+}
+
+}  // namespace
+
+void enqueue_copy(const Strip& strip, cudaStream_t stream) {
+  run_copy<<<blocks_for(strip.bytes * strip.rows, most_blocks), threads, 0, stream>>>(strip);
+}
+
+}  // namespace chorale::hostrun
