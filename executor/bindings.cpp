@@ -8,7 +8,7 @@ Binding* Bindings::find(const Call& call, const Arguments& arguments) {
   const auto fits = [&](Binding& binding) { return binding.call() == call && binding.serves(arguments); };
   if (last_ && fits(*last_)) return last_;
   for (Kept& kept : kept_) {
-    if (!fits(*kept.binding)) continue;
+    if (kept.retired || !fits(*kept.binding)) continue;
     kept.last_use = ++uses_;
     return last_ = kept.binding.get();
   }
@@ -20,18 +20,25 @@ Binding* Bindings::add(std::unique_ptr<Binding> binding) {
   return last_ = kept_.back().binding.get();
 }
 
-void Bindings::clear() {
-  kept_.clear();
+void Bindings::retire() {
+  for (Kept& kept : kept_) kept.retired = true;
   last_ = nullptr;
 }
 
-std::vector<uint64_t> Bindings::evictable() const {
+size_t Bindings::surplus() const {
+  const auto ready = size_t(
+      std::count_if(kept_.begin(), kept_.end(), [](const Kept& kept) { return !kept.retired; }));
+  return limit_ != 0 && ready >= limit_ ? ready - limit_ + 1 : 0;
+}
+
+std::vector<uint64_t> Bindings::evictable(bool others) const {
   std::vector<const Kept*> order;
   for (const Kept& kept : kept_) {
-    if (!kept.binding->held()) order.push_back(&kept);
+    if (!kept.binding->held() && (kept.retired || others)) order.push_back(&kept);
   }
-  std::sort(order.begin(), order.end(),
-            [](auto* one, auto* other) { return one->last_use < other->last_use; });
+  std::sort(order.begin(), order.end(), [](auto* one, auto* other) {
+    return one->retired != other->retired ? one->retired : one->last_use < other->last_use;
+  });
   std::vector<uint64_t> numbers;
   for (const Kept* const kept : order) numbers.push_back(kept->number);
   return numbers;
@@ -40,7 +47,9 @@ std::vector<uint64_t> Bindings::evictable() const {
 void Bindings::evict(std::span<const uint64_t> numbers) {
   last_ = nullptr;
   for (const uint64_t number : numbers) {
-    std::erase_if(kept_, [number](const Kept& kept) { return kept.number == number; });
+    const auto found = std::find_if(kept_.begin(), kept_.end(),
+                                    [number](const Kept& kept) { return kept.number == number; });
+    if (found != kept_.end() && (found->retired || surplus() != 0)) kept_.erase(found);
   }
 }
 

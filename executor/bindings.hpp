@@ -22,15 +22,20 @@ class Bindings {
   Binding* find(const Call& call, const Arguments& arguments);
 
   Binding* add(std::unique_ptr<Binding> binding);
-  void clear();
 
-  /// How many have to go before one more is made.
-  size_t surplus() const { return limit_ != 0 && kept_.size() >= limit_ ? kept_.size() - limit_ + 1 : 0; }
+  /// After a reset: none of those there are is found any more. They go when all ranks can do without them, since
+  /// graphs may hold them.
+  void retire();
 
-  /// The numbers of those that this rank could do without, the longest unused first.
-  std::vector<uint64_t> evictable() const;
+  /// How many have to go before one more is made, beside those that have retired.
+  size_t surplus() const;
 
-  /// Their launches have ended on all ranks.
+  /// The numbers of those that this rank could do without: the retired ones, then, if `others` may go as well,
+  /// these, the longest unused first.
+  std::vector<uint64_t> evictable(bool others) const;
+
+  /// Lets go of the retired ones of `numbers`, and of others until there is no surplus. Their launches have ended
+  /// on all ranks.
   void evict(std::span<const uint64_t> numbers);
 
   size_t size() const { return kept_.size(); }
@@ -41,6 +46,7 @@ class Bindings {
     uint64_t number;
     uint64_t last_use;  ///< when it became the one used last
     std::unique_ptr<Binding> binding;
+    bool retired = false;
   };
 
   const unsigned limit_;

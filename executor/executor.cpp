@@ -82,7 +82,7 @@ struct Executor::State {
   Binding* bind(const Plan& plan, const Arguments& arguments, void* stream) {
     backend->check();
     if (resets != world.resets()) {
-      bindings.clear();
+      bindings.retire();
       launches.restart();
       failed = false;
       resets = world.resets();
@@ -97,15 +97,13 @@ struct Executor::State {
                     arguments.op ? int32_t(*arguments.op) : -1, arguments.packet.value_or(packet)};
     if (Binding* const known = bindings.find(call, arguments)) return known;
     backend->require_bindable(stream);
-    const size_t surplus = bindings.surplus();
-    const bool may_evict = surplus != 0 && backend->drain();
-    std::vector<uint64_t> evictable = agree_on_binding(
-        world, plan, call, launches, may_evict ? bindings.evictable() : std::vector<uint64_t>());
+    const bool may_evict = bindings.surplus() != 0 && backend->drain();
+    const std::vector<uint64_t> evictable =
+        agree_on_binding(world, plan, call, launches, bindings.evictable(may_evict));
     if (call.bytes == 0) {
       interpreter::layout_of(plan, 0, call.dtype, call.packet);
       return nullptr;
     }
-    evictable.resize(std::min(evictable.size(), surplus));
     bindings.evict(evictable);
     return bindings.add(backend->bind(plan, call, arguments));
   }
@@ -135,8 +133,10 @@ void Executor::execute(const Plan& plan, const Arguments& arguments, void* strea
   } catch (const UsageError&) {
     if (!capturing) state_->launches.take_back();  // nothing was launched
     throw;
-  } catch (const RunError&) {
+  } catch (const std::exception& error) {
+    // Peers would wait for what this rank has not launched. In a world that has stopped already it says nothing new.
     state_->failed = true;
+    state_->world.abort(error.what());
     throw;
   }
 }

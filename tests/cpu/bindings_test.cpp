@@ -59,7 +59,7 @@ TEST_F(BindingsTest, GoInTheOrderOfTheirLastUse) {
   find(bindings, 4);
   find(bindings, 16);
   find(bindings, 4);
-  EXPECT_EQ(bindings.evictable(), (std::vector<uint64_t>{2, 3, 1}));
+  EXPECT_EQ(bindings.evictable(true), (std::vector<uint64_t>{2, 3, 1}));
   bindings.evict(std::vector<uint64_t>{2});
   EXPECT_EQ(alive_, 2);
   EXPECT_EQ(find(bindings, 8), nullptr);
@@ -70,10 +70,28 @@ TEST_F(BindingsTest, GoInTheOrderOfTheirLastUse) {
 TEST_F(BindingsTest, StayWhileAGraphHoldsThem) {
   Bindings bindings(1);
   add(bindings, 4, true);
-  EXPECT_TRUE(bindings.evictable().empty());
+  EXPECT_TRUE(bindings.evictable(true).empty());
   add(bindings, 8);
-  EXPECT_EQ(bindings.evictable(), std::vector<uint64_t>{2});
+  EXPECT_EQ(bindings.evictable(true), std::vector<uint64_t>{2});
   EXPECT_EQ(bindings.surplus(), 2u);
+}
+
+TEST_F(BindingsTest, RetireAtAResetAndGoWhenNoGraphHoldsThem) {
+  Bindings bindings(2);
+  add(bindings, 4, true);
+  add(bindings, 8);
+  EXPECT_TRUE(bindings.evictable(false).empty());
+  bindings.retire();
+  EXPECT_EQ(find(bindings, 4), nullptr);
+  EXPECT_EQ(find(bindings, 8), nullptr);
+  EXPECT_EQ(bindings.surplus(), 0u);
+  EXPECT_EQ(bindings.evictable(false), std::vector<uint64_t>{2});
+  Binding* const later = add(bindings, 8);
+  EXPECT_EQ(find(bindings, 8), later);
+  EXPECT_EQ(bindings.evictable(true), (std::vector<uint64_t>{2, 3}));
+  bindings.evict(std::vector<uint64_t>{2, 3});  // there is room for the last
+  EXPECT_EQ(alive_, 2);
+  EXPECT_EQ(find(bindings, 8), later);
 }
 
 TEST_F(BindingsTest, NumbersAreNotGivenTwice) {
@@ -81,11 +99,12 @@ TEST_F(BindingsTest, NumbersAreNotGivenTwice) {
   add(bindings, 4);
   bindings.evict(std::vector<uint64_t>{1});
   add(bindings, 8);
-  EXPECT_EQ(bindings.evictable(), std::vector<uint64_t>{2});
-  bindings.clear();
+  EXPECT_EQ(bindings.evictable(true), std::vector<uint64_t>{2});
+  bindings.retire();
+  bindings.evict(std::vector<uint64_t>{2});
   EXPECT_EQ(alive_, 0);
   add(bindings, 8);
-  EXPECT_EQ(bindings.evictable(), std::vector<uint64_t>{3});
+  EXPECT_EQ(bindings.evictable(true), std::vector<uint64_t>{3});
 }
 
 /// What each of three ranks is told that all could do without.

@@ -55,7 +55,11 @@ struct TraceSpan {
 
 /// One rank's executor. Calls on all ranks of the world must come in the same
 /// order with the same plan, bytes, dtype and op; a difference is an error on
-/// every rank. Not to be used by two threads at once.
+/// every rank. Not to be used by two threads at once. Two launches of one plan with the same arguments must not
+/// be under way at once: they share counters and scratch, so on two streams the second is ordered behind the first
+/// (cudaStreamWaitEvent). Other plans and arguments may run beside them.
+///
+/// Peers write into its memory: it is destroyed when the launches of all ranks have ended (World::barrier()).
 class Executor {
  public:
   explicit Executor(World& world, const Config& config = Config::load());
@@ -80,7 +84,8 @@ class Executor {
   ///
   /// Config::bindings calls are kept ready; beyond that the one longest unused is bound anew when it is next
   /// made, once what runs has ended. What a CUDA graph has captured stays until that graph and all that was
-  /// instantiated from it are destroyed.
+  /// instantiated from it are destroyed. A graph of before a World::reset() is not to be replayed: it is captured
+  /// anew.
   void prepare(const Plan& plan, const Arguments& arguments);
 
   /// Throws what an earlier run has failed with; otherwise does nothing. Never blocks.
