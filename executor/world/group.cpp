@@ -143,7 +143,16 @@ std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const s
 
 /// The ranks of a stopped world are anywhere in their barriers: all start again from none.
 void Group::reset(int rank) {
-  for (const auto& [who, what] : before_reset_[size_t(rank)]) what();
+  std::exception_ptr failed;
+  std::string why;
+  for (const auto& [who, what] : before_reset_[size_t(rank)]) {
+    try {
+      what();
+    } catch (const std::exception& error) {
+      if (!failed) why = error.what();
+      failed = std::current_exception();
+    }
+  }
   meet(control_->reset, &Seat::resets, rank, false, collective_names[size_t(Collective::reset)], [this] {
     for (int peer = 0; peer < ranks(); ++peer) control_->seats()[peer].arrived = 0;
     control_->barrier.arrived = 0;
@@ -159,6 +168,10 @@ void Group::reset(int rank) {
     // Nobody may stop the world again while a peer's scheduler still holds the report of the last stop.
     barrier(rank, Collective::reset);
   }
+  if (!failed) return;
+  // Only now: peers are in the reset as well, and would wait there.
+  raise(Stop::aborted, rank, fmt::format("rank {} could not be reset: {}", rank, why));
+  std::rethrow_exception(failed);
 }
 
 void Group::meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop,

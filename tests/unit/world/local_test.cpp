@@ -295,6 +295,28 @@ TEST(LocalWorld, ResetFirstAsksAllWhoWantToKnow) {
   EXPECT_EQ(other, 2);
 }
 
+/// Peers are in the reset by then, and hear of it.
+TEST(LocalWorld, AResetThatFailsOnOneRankEndsOnAll) {
+  std::string said[2];
+  run_local(2, [&](World& world) {
+    int who = 0;
+    const int rank = world.rank();
+    if (rank == 1)
+      world.group().before_reset(1, &who, [] { throw RunError(RunError::Reason::other, "no device"); });
+    try {
+      world.reset();
+      world.barrier();
+    } catch (const RunError& error) {
+      said[rank] = error.what();
+    }
+    if (rank == 1) world.group().before_reset(1, &who, {});
+    world.reset();
+    world.barrier();
+  });
+  EXPECT_NE(said[0].find("rank 1 could not be reset: no device"), std::string::npos) << said[0];
+  EXPECT_EQ(said[1], "no device");
+}
+
 TEST(LocalWorld, WindowsAreSharedAndOutliveTheirOwnersHandle) {
   for (const LocalOptions& options : both_kinds()) {
     run_local(
