@@ -117,12 +117,15 @@ CHORALE_FN T Group::broadcast(T value) const {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 16);
   if (scope == Scope::thread) return value;
   if (scope == Scope::warp) {
+    // Shuffles and votes meet, but order no memory: __syncwarp() does.
+    __syncwarp();
     uint32_t words[(sizeof(T) + 3) / 4] = {};
     std::memcpy(words, &value, sizeof(T));
 #pragma unroll
     for (uint32_t word = 0; word < sizeof words / 4; ++word)
       words[word] = __shfl_sync(0xffffffffu, words[word], 0);
     std::memcpy(&value, words, sizeof(T));
+    __syncwarp();
     return value;
   }
   if (scope == Scope::cluster) return detail::cluster_broadcast(value, leader());
@@ -140,7 +143,10 @@ CHORALE_FN bool Group::all(bool yes) const {
     case Scope::thread:
       return yes;
     case Scope::warp:
-      return __all_sync(0xffffffffu, yes);
+      __syncwarp();
+      yes = __all_sync(0xffffffffu, yes);
+      __syncwarp();
+      return yes;
     case Scope::multiwarp:
       return detail::named_all(barrier, size, yes);
     case Scope::block:
