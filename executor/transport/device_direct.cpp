@@ -1,7 +1,9 @@
 // Links between GPUs that map each other's memory.
 
+#include "../cuda/device.hpp"
 #include "../cuda/error.hpp"
 #include "../cuda/host_words.hpp"
+#include "../world/together.hpp"
 #include "in_device_memory.hpp"
 #include "rings.hpp"
 
@@ -14,12 +16,14 @@ class DeviceDirect final : public Rings {
  public:
   DeviceDirect(World& world, const Geometry& geometry)
       : Rings(world, Space::device, geometry),
-        abort_(world.abort_word(), sizeof(AbortWord)),
         memory_(device_window(world, geometry.bytes(world.ranks()))) {
-    std::vector<char*> all;
-    for (int rank = 0; rank < world.ranks(); ++rank) all.push_back(memory_->at(rank));
-    make_direct_endpoints(all);
-    table_ = device_copy(endpoints_.data(), endpoints_.size() * sizeof(Endpoint));
+    world::together(world, [&] {
+      abort_ = cuda::HostMapping(world.abort_word(), sizeof(AbortWord));
+      std::vector<char*> all;
+      for (int rank = 0; rank < world.ranks(); ++rank) all.push_back(memory_->at(rank));
+      make_direct_endpoints(all);
+      table_ = device_copy(endpoints_.data(), endpoints_.size() * sizeof(Endpoint));
+    });
   }
 
   EndpointTable table() const override {
@@ -28,13 +32,16 @@ class DeviceDirect final : public Rings {
 
   AbortWord* device_abort_word() const override { return abort_.device(world().abort_word()); }
 
+  int device() const override { return memory_->device(); }
+
   void reset() override {
-    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-    world().barrier();
-    clear(0, geometry_.state_at(world_size(), 0));
-    const uint64_t packets = geometry_.packets_at(world_size(), 0, 0);
-    clear(packets, geometry_.bytes(world_size()) - packets);
-    world().barrier();
+    const cuda::CurrentDevice on(device());
+    world::together(world(), [] { check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); });
+    world::together(world(), [&] {
+      clear(0, geometry_.state_at(world_size(), 0));
+      const uint64_t packets = geometry_.packets_at(world_size(), 0, 0);
+      clear(packets, geometry_.bytes(world_size()) - packets);
+    });
     set_mended();
   }
 

@@ -1,9 +1,13 @@
 // Links between GPUs over a proxy: kernels stage in a copy of the peer's ring, a thread of the host has the
 // copy engine move it and then raise the peer's word, in the order of a stream.
 
+#include "../cuda/device.hpp"
+#include "../cuda/device_memory.hpp"
 #include "../cuda/driver.hpp"
 #include "../cuda/error.hpp"
+#include "../cuda/host_words.hpp"
 #include "../cuda/orders.hpp"
+#include "../world/together.hpp"
 #include "chorale/device/port.hpp"
 #include "in_device_memory.hpp"
 #include "rings.hpp"
@@ -17,48 +21,13 @@ class DevicePort final : public Rings {
  public:
   DevicePort(World& world, const Geometry& geometry)
       : Rings(world, Space::device, geometry),
-        abort_(world.abort_word(), sizeof(AbortWord)),
-        memory_(device_window(world, geometry.bytes(world.ranks()))),
-        stages_(uint64_t(world.ranks()) * geometry.channels * geometry.window(),
-                "copies of the peers' rings"),
-        done_(sizeof(uint64_t), "the progress of a proxy"),
-        orders_(
-            cuda::current_device(), [this](const PortOrder& order) { carry_out(order); },
-            [this](const RunError& failed) {
-              this->world().abort(std::string("the proxy of a transport: ") + failed.what());
-            }) {
-    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream for a proxy");
-    PortQueue queue;
-    queue.orders = orders_.ring();
-    queue.slots = orders_.slots;
-    queue.head = orders_.head();
-    queue.tail = orders_.tail();
-    queue.done = reinterpret_cast<const uint64_t*>(done_.data());
-    queue_ = device_copy(&queue, sizeof queue);
-    const int ranks = world.ranks(), self = world.rank();
-    make_endpoints(LinkKind::port);
-    char* const mine = memory_->at(self);
-    for (int peer = 0; peer < ranks; ++peer) {
-      for (uint32_t channel = 0; channel < geometry.channels; ++channel) {
-        Endpoint& e = at(peer, channel);
-        e.packet_bytes = 0;
-        e.local = reinterpret_cast<LinkState*>(mine + geometry.state_at(peer, channel));
-        e.recv_src = mine + geometry.ring_at(ranks, peer, channel);
-        if (peer == self) {  // own links need no proxy
-          e.remote = e.local;
-          e.send_dst = const_cast<char*>(e.recv_src);
-        } else {
-          e.send_dst = stages_.data() + (uint64_t(peer) * geometry.channels + channel) * geometry.window();
-          e.port = static_cast<PortQueue*>(const_cast<void*>(queue_.get()));
-        }
-      }
-    }
-    table_ = device_copy(endpoints_.data(), endpoints_.size() * sizeof(Endpoint));
-    orders_.start();
+        memory_(device_window(world, geometry.bytes(world.ranks()))) {
+    world::together(world, [&] { connect(); });
   }
 
   ~DevicePort() override {
-    orders_.stop();
+    if (orders_) orders_->stop();
+    if (!stream_) return;
     cuda::check_quietly(cudaStreamSynchronize(stream_), "the last copies of a proxy");
     cuda::check_quietly(cudaStreamDestroy(stream_), "cudaStreamDestroy");
   }
@@ -68,26 +37,68 @@ class DevicePort final : public Rings {
   }
 
   AbortWord* device_abort_word() const override { return abort_.device(world().abort_word()); }
+  int device() const override { return memory_->device(); }
 
   void reset() override {
-    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-    {
-      const std::lock_guard lock(orders_.lock());
-      const uint64_t given = orders_.drop();
+    const cuda::CurrentDevice on(device());
+    world::together(world(), [&] {
+      check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+      const std::lock_guard lock(orders_->lock());
+      const uint64_t given = orders_->drop();
       // What had been taken is under way, to the peers as well.
       check(cudaStreamSynchronize(stream_), "the last copies of a proxy");
       check(cudaMemcpy(done_.data(), &given, sizeof given, cudaMemcpyHostToDevice),
             "the progress of a proxy");
       done_orders_ = given;
-    }
-    world().barrier();
-    check(cudaMemset(memory_->at(rank()), 0, geometry_.state_at(world_size(), 0)), "cudaMemset");
-    check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
-    world().barrier();
+    });
+    world::together(world(), [&] {
+      check(cudaMemset(memory_->at(rank()), 0, geometry_.state_at(world_size(), 0)), "cudaMemset");
+      check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+    });
     set_mended();
   }
 
  private:
+  void connect() {
+    const int ranks = world().ranks(), self = world().rank();
+    abort_ = cuda::HostMapping(world().abort_word(), sizeof(AbortWord));
+    stages_ = cuda::DeviceMemory(uint64_t(ranks) * geometry_.channels * geometry_.window(),
+                                 "copies of the peers' rings");
+    done_ = cuda::DeviceMemory(sizeof(uint64_t), "the progress of a proxy");
+    orders_ = std::make_unique<cuda::Orders<PortOrder>>(
+        device(), [this](const PortOrder& order) { carry_out(order); },
+        [this](const RunError& failed) {
+          world().abort(std::string("the proxy of a transport: ") + failed.what());
+        });
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream for a proxy");
+    PortQueue queue;
+    queue.orders = orders_->ring();
+    queue.slots = orders_->slots;
+    queue.head = orders_->head();
+    queue.tail = orders_->tail();
+    queue.done = reinterpret_cast<const uint64_t*>(done_.data());
+    queue_ = device_copy(&queue, sizeof queue);
+    make_endpoints(LinkKind::port);
+    char* const mine = memory_->at(self);
+    for (int peer = 0; peer < ranks; ++peer) {
+      for (uint32_t channel = 0; channel < geometry_.channels; ++channel) {
+        Endpoint& e = at(peer, channel);
+        e.packet_bytes = 0;
+        e.local = reinterpret_cast<LinkState*>(mine + geometry_.state_at(peer, channel));
+        e.recv_src = mine + geometry_.ring_at(ranks, peer, channel);
+        if (peer == self) {  // own links need no proxy
+          e.remote = e.local;
+          e.send_dst = const_cast<char*>(e.recv_src);
+        } else {
+          e.send_dst = stages_.data() + (uint64_t(peer) * geometry_.channels + channel) * geometry_.window();
+          e.port = static_cast<PortQueue*>(const_cast<void*>(queue_.get()));
+        }
+      }
+    }
+    table_ = device_copy(endpoints_.data(), endpoints_.size() * sizeof(Endpoint));
+    orders_->start();
+  }
+
   /// In the order of the stream: the data, the peer's word, and that it is done.
   void carry_out(const PortOrder& order) {
     const cuda::OutsideCapture outside;
@@ -119,7 +130,7 @@ class DevicePort final : public Rings {
   uint64_t done_orders_ = 0;
   cudaStream_t stream_ = nullptr;
   std::shared_ptr<const void> queue_, table_;
-  cuda::Orders<PortOrder> orders_;
+  std::unique_ptr<cuda::Orders<PortOrder>> orders_;
 };
 
 }  // namespace

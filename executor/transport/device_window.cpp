@@ -3,6 +3,8 @@
 #include "../cuda/allocation.hpp"
 #include "../cuda/device_memory.hpp"
 #include "../cuda/peer_memory.hpp"
+#include "../world/group.hpp"
+#include "../world/together.hpp"
 #include "in_device_memory.hpp"
 
 namespace chorale::transport {
@@ -12,23 +14,34 @@ using cuda::check;
 
 class Mapped final : public DeviceWindow {
  public:
-  Mapped(World& world, uint64_t bytes) : imports_(world), self_(world.rank()), bytes_(bytes) {
-    if (bytes != 0) {
+  Mapped(World& world, uint64_t bytes)
+      : world_(world), imports_(world), self_(world.rank()), bytes_(bytes) {
+    world::together(world, [&] {
+      if (bytes == 0) return;
       memory_ = cuda::Allocation(bytes);
       check(cudaMemset(memory_.data(), 0, bytes), "a window");
       check(cudaStreamSynchronize(nullptr), "a window");
-    }
+    });
     peers_ = cuda::PeerMemory::exchange(world, imports_, bytes != 0 ? memory_.data() : nullptr, bytes);
     world.barrier();  // all have cleared theirs
+    // Kernels that wait here must have seen the stop before the world runs on: they look seldom, and would else
+    // stop its next life.
+    world.group().before_reset(self_, this, [this] {
+      const cuda::CurrentDevice on(device());
+      cuda::check_quietly(cudaDeviceSynchronize(), "the end of what still runs");
+    });
   }
+  ~Mapped() override { world_.group().before_reset(self_, this, {}); }
 
   char* at(int rank) const override {
     if (rank != self_) return peers_.at(rank);
     return bytes_ != 0 ? memory_.data() : nullptr;
   }
   uint64_t bytes(int rank) const override { return rank == self_ ? bytes_ : peers_.bytes(rank); }
+  int device() const override { return imports_.devices()[size_t(self_)].ordinal; }
 
  private:
+  World& world_;
   cuda::Imports imports_;
   cuda::Allocation memory_;
   cuda::PeerMemory peers_;

@@ -18,12 +18,13 @@ std::unique_ptr<Transport> port_in_device_memory(World& world, const Geometry& g
 /// A copy that kernels read.
 std::shared_ptr<const void> device_copy(const void* data, uint64_t bytes);
 
-/// Zeroed memory of every rank, mapped in all.
+/// Zeroed memory of every rank, mapped in all. World::reset() waits until what runs on its GPU has ended.
 class DeviceWindow {
  public:
   virtual ~DeviceWindow() = default;
   virtual char* at(int rank) const = 0;  ///< null where bytes(rank) is 0
   virtual uint64_t bytes(int rank) const = 0;
+  virtual int device() const = 0;  ///< the GPU of this rank
 };
 
 /// Collective. `bytes` may differ by rank. \throws RunError as PeerMemory::exchange()

@@ -44,6 +44,7 @@ class Mesh final : public Transport {
     return {endpoints, world_size(), rank(), channels_};
   }
   AbortWord* device_abort_word() const override { return intra_->device_abort_word(); }
+  int device() const override { return intra_->device(); }
 
   void reset() override {
     intra_->reset();

@@ -64,10 +64,18 @@ void Rings::make_direct_endpoints(const std::vector<char*>& memory) {
 
 }  // namespace transport
 
+void Transport::set_mended() {
+  broken_ = used_ = false;
+  resets_ = world_->resets();
+}
+
 Transport::Use::Use(Transport& transport, const void* lane) : transport_(transport) {
-  if (transport.broken_) {
+  // Of launches on a GPU the host does not hear whether they were stopped.
+  const bool forgotten = transport.space() == Space::device && transport.used_ &&
+                         transport.resets_ != transport.world().resets();
+  if (transport.broken_ || forgotten) {
     throw UsageError(
-        "a launch on this transport was stopped: what it left in the links would be taken for data; call "
+        "a launch on this transport was stopped, or may have been: what it left in the links would be taken for data; call "
         "World::reset() and then Transport::reset() on all ranks");
   }
   if (transport.in_use_) throw UsageError("a transport takes one launch at a time, and one is running");
@@ -76,7 +84,7 @@ Transport::Use::Use(Transport& transport, const void* lane) : transport_(transpo
         "a transport belongs to one lane, and another has used it: synchronise with that one, then call "
         "Transport::hand_over()");
   }
-  transport.has_lane_ = transport.in_use_ = true;
+  transport.has_lane_ = transport.in_use_ = transport.used_ = true;
   transport.lane_ = lane;
 }
 

@@ -47,6 +47,15 @@ uint64_t resident_blocks(uint32_t threads) {
   return resident;
 }
 
+/// A kernel on another GPU would not reach the memory of its links, or slowly.
+inline void check_device(const Transport& transport) {
+  int device = -1;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  if (device == transport.device()) return;
+  throw UsageError("this transport is on GPU " + std::to_string(transport.device()) + ", and the current one is GPU " +
+                   std::to_string(device) + ": cudaSetDevice() before the launch");
+}
+
 /// Blocks of a launch wait for each other and for those of peers, so all must be on the GPU at a time.
 template <class Kernel>
 void check_resident(const LaunchConfig& config, uint32_t threads) {
@@ -61,7 +70,7 @@ void check_resident(const LaunchConfig& config, uint32_t threads) {
 /// Enqueues kernel(group, deadline) for every thread of every block; the group is the block. May be captured:
 /// nothing that it passes changes from launch to launch. What goes wrong while it runs is thrown by the next
 /// launch on this transport, or World::check().
-/// \throws UsageError as Transport::Use; if the blocks are not resident together
+/// \throws UsageError as Transport::Use; if the transport's GPU is not the current one; if the blocks are not resident together
 /// \throws RunError of an earlier launch
 template <class Kernel>
 void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& config = {}, Lane lane = {},
@@ -74,6 +83,7 @@ void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& conf
   world.check();
   const uint32_t threads = config.threads == 0 ? 256 : config.threads;
   if (config.blocks == 0) throw UsageError("a launch of 0 blocks");
+  detail::check_device(transport);
   detail::check_resident<Kernel>(config, threads);
   const Transport::Use use(transport, lane.stream);
   const Deadline deadline{transport.device_abort_word(), uint64_t(world.timeout().count()), 0};

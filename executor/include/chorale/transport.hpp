@@ -81,7 +81,8 @@ class Transport {
 
   /// One launch in `lane`: held while it runs on the CPU, while it is enqueued on CUDA.
   /// \throws UsageError if another lane has used the transport and hand_over() was not called since, if a
-  ///         launch runs, or if an earlier one was stopped and reset() was not called since
+  ///         launch runs, or if an earlier one was stopped, or may have been, as World::reset() was called, and
+  ///         reset() was not called since
   class Use {
    public:
     Use(Transport& transport, const void* lane);
@@ -96,6 +97,9 @@ class Transport {
   /// The next launch may be in another lane; the application has synchronised with the last.
   void hand_over();
 
+  /// The GPU that kernels on this transport run on, as cudaSetDevice() counts; -1: it is in host memory.
+  virtual int device() const { return -1; }
+
   /// The world's abort word, as kernels of this space see it; null in host memory.
   virtual AbortWord* device_abort_word() const { return nullptr; }
 
@@ -106,13 +110,14 @@ class Transport {
   virtual std::vector<Proxied*> proxies() const { return {}; }
 
  protected:
-  explicit Transport(World& world) : world_(&world) {}
-  void set_mended() { broken_ = false; }
+  explicit Transport(World& world) : world_(&world), resets_(world.resets()) {}
+  void set_mended();
 
  private:
   World* world_;
+  uint64_t resets_;  ///< of the world, when the links were new
   const void* lane_ = nullptr;
-  bool has_lane_ = false, broken_ = false, in_use_ = false;
+  bool has_lane_ = false, broken_ = false, in_use_ = false, used_ = false;
 };
 
 /// Collective: links over memory that is mapped at the peers. On the CPU ranks may be threads or processes.

@@ -236,6 +236,27 @@ TEST(WindowsInDeviceMemory, AreOfOneSpace) {
   }
 }
 
+/// The host does not hear whether a launch was stopped.
+TEST(LinksInDeviceMemory, AreNotUsedAfterAResetOfTheWorldUntilTheyAreNew) {
+  const auto said = on_processes(2, [](World& world) {
+    for (const bool proxied : {false, true}) {
+      const RendezvousOptions options = on_device(1, 2, 256);
+      const std::shared_ptr<Transport> made =
+          proxied ? by_copy_engine(world, options)
+                  : std::shared_ptr<Transport>(direct_rendezvous(world, options));
+      const auto use = [&] { const Transport::Use one(*made, nullptr); };
+      world.reset();
+      use();  // nothing had been launched
+      world.reset();
+      if (message_of_error<UsageError>(use).find("Transport::reset()") == std::string::npos) return "used";
+      made->reset();
+      use();
+    }
+    return "good";
+  });
+  EXPECT_EQ(said, std::vector<std::string>(2, "good"));
+}
+
 TEST(LinksInDeviceMemory, ThatCannotBeAreRefused) {
   const auto said = on_processes(2, [](World& world) {
     const auto refused = [](const auto& call) {
