@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../world/group.hpp"
+#include "../world/together.hpp"
 #include "binding.hpp"
 #include "device.hpp"
 #include "device_memory.hpp"
@@ -20,11 +21,11 @@ class CudaBackend final : public Backend {
  public:
   CudaBackend(World& world, const Config& config)
       : world_(world),
-        device_(current_device()),
-        abort_(world.abort_word(), sizeof(AbortWord)),
         imports_(world),
+        device_(imports_.devices()[size_t(world.rank())].ordinal),
         pool_(world, imports_),
         monitor_(world) {
+    world::together(world, [&] { abort_ = HostMapping(world.abort_word(), sizeof(AbortWord)); });
     common_.world = &world_;
     common_.device = device_;
     common_.imports = &imports_;
@@ -116,9 +117,9 @@ class CudaBackend final : public Backend {
   }
 
   World& world_;
-  int device_;
   HostMapping abort_;
   Imports imports_;
+  const int device_;
   Pool pool_;
   std::vector<DeviceMemory> allocated_;
   std::unique_ptr<Proxy> proxy_;

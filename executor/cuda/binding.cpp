@@ -18,15 +18,36 @@ namespace {
 
 using interpreter::packet_kind;
 
-/// Which allocation an address lies in; 0 for what is no memory of a device.
-uint64_t buffer_id(const void* at) {
+/// Which allocation, or row of them, a buffer lies in; 0 for what is no memory of a device. CUDA's number tells one
+/// cudaMalloc from the next. Of cuMemMap it may stay while other memory is mapped anywhere in the buffer.
+uint64_t allocation_of(const void* at, uint64_t bytes) {
   if (!at) return 0;
   unsigned long long id = 0;
-  CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_BUFFER_ID};
-  void* to[] = {&id};
-  if (driver().cuPointerGetAttributes(1, what, to, reinterpret_cast<CUdeviceptr>(at)) != CUDA_SUCCESS)
+  unsigned of_malloc = 0;
+  CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
+  void* to[] = {&id, &of_malloc};
+  if (driver().cuPointerGetAttributes(2, what, to, reinterpret_cast<CUdeviceptr>(at)) != CUDA_SUCCESS)
     return 0;
-  return id;
+  if (of_malloc || id == 0) return id;
+  const std::optional<Identity> identity = identity_of(at, bytes);
+  return identity ? identity->buffer_id : id;
+}
+
+/// \throws UsageError for memory that kernels on `device` cannot read: a fault there ends the process's CUDA
+void require_readable(const void* at, const char* name, int device) {
+  unsigned type = 0;
+  CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE};
+  void* to[] = {&type};
+  if (!at || driver().cuPointerGetAttributes(1, what, to, reinterpret_cast<CUdeviceptr>(at)) != CUDA_SUCCESS ||
+      type != 0)
+    return;
+  int pageable = 0;
+  check(cudaDeviceGetAttribute(&pageable, cudaDevAttrPageableMemoryAccess, device), "what a GPU reads");
+  if (pageable) return;
+  throw UsageError(fmt::format(
+      "the {} at {} is no memory that CUDA knows: it is pageable memory of the host, or was freed; pass memory of "
+      "GPU {}",
+      name, at, device));
 }
 
 /// Whether any rank says yes. Collective.
@@ -114,8 +135,9 @@ void Binding::require_whole_lines() const {
 // -- The caller's memory
 // ------------------------------------------------------------------------------------------------------
 
-Binding::Passed Binding::passed(const Arguments& arguments) {
-  return {arguments.in, arguments.out, buffer_id(arguments.in), buffer_id(arguments.out)};
+Binding::Passed Binding::passed(const Arguments& arguments) const {
+  return {arguments.in, arguments.out, allocation_of(arguments.in, bound_.layout.sizes.input),
+          allocation_of(arguments.out, bound_.layout.sizes.output)};
 }
 
 bool Binding::serves(const Arguments& arguments) {
@@ -123,13 +145,27 @@ bool Binding::serves(const Arguments& arguments) {
          (arguments.in == bound_to_.in && arguments.out == bound_to_.out && passed(arguments) == bound_to_);
 }
 
-interpreter::Rooms Binding::rooms() {
+/// Where no peer reaches: a launch takes whatever the caller passes. \throws UsageError for memory that it cannot
+/// take, and if it needs a room while `stream` is captured
+void Binding::place_here(const Arguments& arguments, cudaStream_t stream) {
+  if (arguments.in != bound_to_.in) require_readable(arguments.in, "input", common_.device);
+  if (arguments.out != bound_to_.out) require_readable(arguments.out, "output", common_.device);
   interpreter::Rooms rooms;
-  rooms.own = [this] {
-    if (!own_staging_.data()) own_staging_ = DeviceMemory(bound_.layout.sizes.input, "a copy of the input");
+  rooms.own = [&] {
+    if (own_staging_.data()) return own_staging_.data();
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    check(cudaStreamIsCapturing(stream, &status), "the state of a stream");
+    if (status != cudaStreamCaptureStatusNone) {
+      throw UsageError(
+          "in place this plan needs a copy of its input, which cannot be made while the stream is captured: call "
+          "Executor::prepare() with the same arguments on all ranks before the capture");
+    }
+    own_staging_ = DeviceMemory(bound_.layout.sizes.input, "a copy of the input");
     return own_staging_.data();
   };
-  return rooms;
+  placed_ = placement_->place(arguments.in, arguments.out, rooms);
+  bound_to_.in = arguments.in;
+  bound_to_.out = arguments.out;
 }
 
 /// Collective. What peers cannot map goes through memory that they can.
@@ -200,13 +236,13 @@ void Binding::make_control() {
 
 void Binding::prepare(const Arguments& arguments) {
   const CurrentDevice on(common_.device);
-  if (!reached_) placed_ = placement_->place(arguments.in, arguments.out, rooms());
+  if (!reached_) place_here(arguments, nullptr);
 }
 
 void Binding::run(const Plan&, const Arguments& arguments, void* run_on) {
   const CurrentDevice on(common_.device);
   const cudaStream_t stream = static_cast<cudaStream_t>(run_on);
-  if (!reached_) placed_ = placement_->place(arguments.in, arguments.out, rooms());
+  if (!reached_) place_here(arguments, stream);
   const auto move = [stream](const interpreter::Move& of) {
     if (!of.needed()) return;
     check(cudaMemcpyAsync(of.to, of.from, of.bytes, cudaMemcpyDefault, stream), "a copy around a run");

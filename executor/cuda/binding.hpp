@@ -47,12 +47,12 @@ class Binding final : public chorale::Binding {
     uint64_t in_id = 0, out_id = 0;
     bool operator==(const Passed&) const = default;
   };
-  static Passed passed(const Arguments& arguments);
+  Passed passed(const Arguments& arguments) const;
 
   void require_whole_lines() const;
   void place_for_peers(const Arguments& arguments);
   void make_control();
-  interpreter::Rooms rooms();
+  void place_here(const Arguments& arguments, cudaStream_t stream);
 
   const Common& common_;
   World& world_;
@@ -62,7 +62,7 @@ class Binding final : public chorale::Binding {
   std::unique_ptr<interpreter::Placement> placement_;
 
   bool reached_ = false;  ///< peers touch the input or output of some rank
-  Passed bound_to_;       ///< if so
+  Passed bound_to_;       ///< if so; else the addresses that the last launch took
   interpreter::Placed placed_;
   Pool::Block staging_;
   DeviceMemory own_staging_;

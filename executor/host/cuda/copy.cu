@@ -1,14 +1,13 @@
 // Copies by thread blocks, on the lane's stream.
 
-#include "chorale/device/context.hpp"
 #include "../copy_strips.hpp"
-#include "../ways.hpp"
+#include "chorale/device/context.hpp"
 #include "kernels.hpp"
 
 namespace chorale::hostrun {
 namespace {
 
-constexpr unsigned threads = 512, most_blocks = 32;
+constexpr unsigned threads = 512;
 
 __global__ void __launch_bounds__(threads) run_copy(Strip strip) {
   const Group group = block_group();
@@ -20,8 +19,8 @@ __global__ void __launch_bounds__(threads) run_copy(Strip strip) {
 
 }  // namespace
 
-void enqueue_copy(const Strip& strip, cudaStream_t stream) {
-  run_copy<<<blocks_for(strip.bytes * strip.rows, most_blocks), threads, 0, stream>>>(strip);
+void enqueue_copy(const Strip& strip, uint32_t blocks, cudaStream_t stream) {
+  run_copy<<<blocks, threads, 0, stream>>>(strip);
 }
 
 }  // namespace chorale::hostrun

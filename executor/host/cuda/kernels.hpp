@@ -44,7 +44,7 @@ void enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStream_t st
 cudaError_t resident_carry_blocks(uint64_t& blocks);
 
 /// A copy by threads; `strip` has addresses.
-void enqueue_copy(const Strip& strip, cudaStream_t stream);
+void enqueue_copy(const Strip& strip, uint32_t blocks, cudaStream_t stream);
 
 /// Adds one to `count`, which only this stream writes.
 void enqueue_count(uint64_t* count, cudaStream_t stream);

@@ -19,6 +19,10 @@ namespace chorale::hostrun {
 
 using host::StepKind;
 
+namespace {
+constexpr uint32_t most_copy_blocks = 32;  ///< fill a link, and leave most of the GPU to compute
+}
+
 OwnedStream::OwnedStream(bool first) {
   int least = 0, greatest = 0;
   cuda::check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "the priorities of streams");
@@ -38,8 +42,8 @@ OwnedEvent::~OwnedEvent() {
 CudaLanes::CudaLanes(Bound bound)
     : bound_(std::move(bound)),
       world_(bound_.world),
-      device_(cuda::current_device()),
       imports_(world_),
+      device_(imports_.devices()[bound_.rank()].ordinal),
       pool_(world_, imports_),
       memory_(bound_, imports_, pool_),
       tape_(make_tape(bound_.unrolled, bound_.rank(), memory_.places(), bound_.functions, {}, {})),
@@ -86,7 +90,7 @@ void CudaLanes::load_functions() {
   if (std::any_of(tape_.actions.begin(), tape_.actions.end(),
                   [this](const Action& action) { return gets_by_threads(action); })) {
     const OwnedStream stream;
-    enqueue_copy({}, stream.get());
+    enqueue_copy({}, 1, stream.get());
     cuda::check(cudaStreamSynchronize(stream.get()), "the first copy by threads");
   }
   std::set<std::string> done;
@@ -193,7 +197,7 @@ void CudaLanes::copy(const Action& action, cudaStream_t stream) {
                     .rows = copy.rows,
                     .to_pitch = copy.to_pitch,
                     .from_pitch = copy.from_pitch},
-                   stream);
+                   blocks_for(copy.bytes * copy.rows, most_copy_blocks), stream);
       result = cudaGetLastError();
     } else if (copy.rows == 1) {
       result = cudaMemcpyAsync(copy.to, copy.from, copy.bytes, cudaMemcpyDefault, stream);

@@ -111,8 +111,8 @@ class CudaLanes final : public Lanes {
 
   Bound bound_;
   World& world_;
-  const int device_;
   cuda::Imports imports_;
+  const int device_;
   cuda::Pool pool_;
   CudaMemory memory_;
   Tape tape_;

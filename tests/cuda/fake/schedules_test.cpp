@@ -51,7 +51,7 @@ std::string cuda_misfit(const HostCall&) { return ""; }
 void enqueue_count(uint64_t* count, cudaStream_t stream) {
   test::fake::enqueue(stream, [count] { ++*count; });
 }
-void enqueue_copy(const Strip& strip, cudaStream_t stream) {
+void enqueue_copy(const Strip& strip, uint32_t, cudaStream_t stream) {
   test::fake::enqueue(stream, [strip] {
     for (uint64_t row = 0; row < strip.rows; ++row)
       std::memcpy(reinterpret_cast<void*>(strip.to + row * strip.to_pitch),
