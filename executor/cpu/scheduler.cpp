@@ -29,6 +29,10 @@ void SchedulerImpl::deadlock(int rank, const std::string& why, std::vector<Stuck
   options_.raise(Stop::deadlock, rank, why + interpreter::describe(seen));
 }
 
+void SchedulerImpl::cannot_launch(int rank, int blocks, const std::exception& error) {
+  options_.raise(Stop::aborted, rank, fmt::format("a launch of {} blocks failed: {}", blocks, error.what()));
+}
+
 BlockTask::BlockTask(SchedulerImpl& scheduler) : Task(block_stack_bytes), scheduler_(scheduler) {}
 
 void BlockTask::begin(Launch& launch, int block) {
