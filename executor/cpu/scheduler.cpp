@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "../interpreter/report.hpp"
+#include "../world/thrown.hpp"
 #include "chorale/error.hpp"
 #include "scheduler_impl.hpp"
 
@@ -56,14 +57,8 @@ void BlockTask::run() {
     (*launch_->body)(block_, *this);
   } catch (...) {
     std::call_once(launch_->failed, [&] { launch_->error = std::current_exception(); });
-    std::string why = "an exception";
-    try {
-      throw;
-    } catch (const std::exception& error) {
-      why = error.what();
-    } catch (...) {
-    }
-    scheduler_.options().raise(Stop::aborted, launch_->rank, fmt::format("block {} failed: {}", block_, why));
+    scheduler_.options().raise(Stop::aborted, launch_->rank,
+                               fmt::format("block {} failed: {}", block_, world::thrown_text()));
   }
 }
 
