@@ -1,4 +1,4 @@
-// Connections of proxies: callers that are no peers, and peers that do not read.
+// Connections of proxies: callers that are no peers, peers that do not read, and memory that one rank lacks.
 
 #include "executor/transport/connections.hpp"
 
@@ -9,7 +9,9 @@
 
 #include <thread>
 
+#include "executor/cpu/sanitizers.hpp"
 #include "support.hpp"
+#include "tests/unit/scarce_memory.hpp"
 #include "tests/unit/world/processes.hpp"
 
 namespace chorale {
@@ -124,6 +126,37 @@ TEST(Connections, APeerThatDoesNotReadEndsALaunchAtItsDeadline) {
   });
   EXPECT_EQ(all.said(0), "timed_out, then good");
   EXPECT_EQ(all.said(1), "timed_out, then good");
+}
+
+TEST(Connections, MemoryThatOneRankLacksIsAnErrorOfAll) {
+#if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
+  GTEST_SKIP() << "shadows of the sanitizers are address space";
+#endif
+  const struct {
+    ProxyKind proxy;
+    long megabytes;
+  } cases[] = {
+      {ProxyKind::shared_memory, 160},  // enough for the windows of both ranks, not for what is to be sent
+      {ProxyKind::tcp, 40},             // not enough for the rings
+      {ProxyKind::tcp, 110}             // nor for what is to be sent
+  };
+  for (const auto& one : cases) {
+    const std::string address = fresh_address();
+    Processes all(2, [&](int rank) -> std::string {
+      World world = World::join(address, rank, 2, {.timeout = 10s});
+      std::string said;
+      {
+        std::optional<ScarceMemory> scarce;
+        if (rank == 1) scarce.emplace(one.megabytes);
+        said = message_of_error<RunError>(
+            [&] { port_rendezvous(world, rings(1, 2, uint64_t{16} << 20), one.proxy); });
+      }
+      port_rendezvous(world, rings(1, 2, 256), one.proxy);  // the ranks are still in step
+      return said;
+    });
+    EXPECT_EQ(all.said(0), "rank 1: out of memory") << one.megabytes;
+    EXPECT_EQ(all.said(1), "rank 1: out of memory") << one.megabytes;
+  }
 }
 
 }  // namespace
