@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "../world/thrown.hpp"
 #include "chorale/error.hpp"
 #include "chorale/tuner.hpp"
 
@@ -35,13 +36,15 @@ bool decode(const std::string& text, Measurement& measured) {
   try {
     measured = trial(candidate);
     if (!measured.correct && measured.why.empty()) measured.why = "the result is wrong";
-  } catch (const std::exception& error) {
-    measured = {false, 0, error.what()};
+  } catch (...) {
+    // Whatever it is: beyond here is the application, which is not to run a second time in a child.
+    measured = {false, 0, world::thrown_text()};
   }
   const std::string text = encode(measured);
   const char* at = text.data();
   for (size_t left = text.size(); left != 0;) {
     const ssize_t written = ::write(out, at, left);
+    if (written < 0 && errno == EINTR) continue;
     if (written <= 0) break;
     at += written;
     left -= size_t(written);

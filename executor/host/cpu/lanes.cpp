@@ -12,6 +12,7 @@
 #include "../../interpreter/report.hpp"
 #include "../../transport/proxied.hpp"
 #include "../../world/group.hpp"
+#include "../../world/thrown.hpp"
 #include "chorale/device/group_cpu.hpp"
 
 namespace chorale::hostrun {
@@ -155,13 +156,28 @@ Stop CpuLanes::play(uint32_t lane, uint64_t run, LaneHost& host) {
   for (const uint32_t index : tape_.lanes[lane]) {
     const Action& action = tape_.actions[index];
     Stop stop = Stop(load_acquire(&world_.abort_word()->stop));
-    if (stop == Stop::none) stop = act(action, run, host);
+    if (stop == Stop::none) stop = attempt(action, run, host);
     if (stop != Stop::none) return stop;
     mine.done.fetch_add(1, std::memory_order_release);
     mine.bell.fetch_add(1, std::memory_order_release);
     ring(mine.bell);
   }
   return Stop::none;
+}
+
+/// What an action throws stops the world: nobody calls a lane who could catch it.
+Stop CpuLanes::attempt(const Action& action, uint64_t run, LaneHost& host) {
+  std::optional<AtWork> at_work;
+  if (action.kind == StepKind::launch) at_work.emplace(world_.scheduler());
+  try {
+    return act(action, run, host);
+  } catch (...) {
+    // Of no effect in a world that has stopped, which is why a launch ends early.
+    world_.abort(fmt::format("{}: {}", text(action), world::thrown_text()));
+  }
+  const std::lock_guard lock(mutex_);
+  progress_[action.lane].stopped_at = text(action);
+  return Stop(load_acquire(&world_.abort_word()->stop));
 }
 
 Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
@@ -177,12 +193,7 @@ Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
       return Stop::none;
     case StepKind::fill:
     case StepKind::call:
-      try {
-        call_function(action, world_);
-      } catch (const std::exception& error) {
-        world_.abort(fmt::format("{}: {}", text(action), error.what()));
-        return Stop::aborted;
-      }
+      call_function(action, world_);
       return Stop::none;
     case StepKind::launch:
       return launch(action, host);
@@ -217,18 +228,9 @@ Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
 }
 
 Stop CpuLanes::launch(const Action& action, LaneHost& host) {
-  const AtWork at_work(world_.scheduler());
   host.wait_in(action);
-  try {
-    launches_.execute(action, nullptr);
-    return Stop::none;
-  } catch (const std::exception& error) {
-    // Of no effect in a world that has stopped, which is why a launch ends early.
-    world_.abort(fmt::format("{}: {}", text(action), error.what()));
-  }
-  const std::lock_guard lock(mutex_);
-  progress_[action.lane].stopped_at = text(action);
-  return Stop(load_acquire(&world_.abort_word()->stop));
+  launches_.execute(action, nullptr);
+  return Stop::none;
 }
 
 Stop CpuLanes::carry(const Action& action, LaneHost& host) {
@@ -251,7 +253,7 @@ Stop CpuLanes::carry(const Action& action, LaneHost& host) {
   return fibers_[action.lane].run(
       work.blocks, [&](const Group& block) { return hostrun::carry(block, work, deadline); },
       world_.abort_word(), of_lane,
-      [&](const std::exception& error) { world_.abort(fmt::format("{}: {}", text(action), error.what())); });
+      [&](const std::string& why) { world_.abort(fmt::format("{}: {}", text(action), why)); });
 }
 
 void CpuLanes::serve(uint32_t lane) {

@@ -58,6 +58,7 @@ class CpuLanes final : public Lanes {
   void serve(uint32_t lane);
   void run_as_fibers();
   Stop play(uint32_t lane, uint64_t run, LaneHost& host);
+  Stop attempt(const Action& action, uint64_t run, LaneHost& host);
   Stop act(const Action& action, uint64_t run, LaneHost& host);
   Stop launch(const Action& action, LaneHost& host);
   Stop carry(const Action& action, LaneHost& host);

@@ -50,13 +50,13 @@ TEST(ScheduleFaults, APeerThatNeverRunsIsNamedWithTheLine) {
   expect_parts(said[1], {"rank 1, lane comm, i = 1: take of 'data of t1", "from rank 2 (ag.cpp:1"});
 }
 
-TEST(ScheduleFaults, WhatAFunctionThrowsEndsEveryRank) {
+void expect_end_of_every_rank(const std::function<void()>& failing, const char* why) {
   std::string said[2];
   run_local(2, [&](World& world) {
     ScheduleArguments given = arguments(10);
     int calls = 0;
     given.functions["consume"] = [&](const HostCall& call) {
-      if (call.rank == 1 && ++calls == 2) throw std::runtime_error("the disk is full");
+      if (call.rank == 1 && ++calls == 2) failing();
     };
     ScheduleRun schedule(world, allgather_p2p(rotated), given);
     said[world.rank()] = thrown([&] {
@@ -74,7 +74,12 @@ TEST(ScheduleFaults, WhatAFunctionThrowsEndsEveryRank) {
     world.barrier();
   });
   for (const std::string& one : said)
-    expect_parts(one, {"aborted by rank 1", "lane main", "call 'consume'", "the disk is full"});
+    expect_parts(one, {"aborted by rank 1", "lane main", "call 'consume'", why});
+}
+
+TEST(ScheduleFaults, WhatAFunctionThrowsEndsEveryRank) {
+  expect_end_of_every_rank([] { throw std::runtime_error("the disk is full"); }, "the disk is full");
+  expect_end_of_every_rank([] { throw 1; }, "an exception that is no std::exception");
 }
 
 TEST(ScheduleFaults, APeerThatDiesIsNamed) {

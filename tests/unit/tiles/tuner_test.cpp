@@ -67,6 +67,16 @@ TEST(Tuner, TablesThatAreNoneSayWhere) {
             "/entries/0/key: 'nodes' is unknown");
 }
 
+TEST(Tuner, ATrialThatThrowsAnythingEndsInItsChild) {
+  TuneTable table;
+  const pid_t self = getpid();
+  const auto all = tune(
+      table, key_of(1), {{.blocks = 1}}, [](const TuneConfig&) -> Measurement { throw 1; },
+      std::chrono::seconds(20));
+  if (getpid() != self) std::_Exit(1);  // the child has got here
+  EXPECT_EQ(all.at(0).why, "an exception that is no std::exception");
+}
+
 TEST(Tuner, LooksUpTheKeyThenTheNextSmallerSizeThenTheDefault) {
   TuneTable table;
   table.set(key_of(1024), {.blocks = 1}, 1);
