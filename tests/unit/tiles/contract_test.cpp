@@ -263,6 +263,47 @@ TEST(Contract, LaunchersRefuseBeforeAnythingIsSent) {
   });
 }
 
+TEST(Contract, LaunchersRefuseMessagesThatCannotBe) {
+  run_local(1, [](World& world) {
+    const auto transport = direct_rendezvous(world, rings(2, 2, 256));
+    std::vector<char> data(1024);
+    const auto said = [&](uint64_t bytes, uint32_t elem, uint64_t tile_bytes) {
+      Leg message;
+      message.in = message.out = data.data();
+      message.bytes = bytes;
+      message.elem = elem;
+      message.tile_bytes = tile_bytes;
+      const std::string sent =
+          message_of_error<UsageError>([&] { send<float>(*transport, message, 0, CopyProduce{}, {1}); });
+      EXPECT_EQ(
+          message_of_error<UsageError>([&] { recv<float>(*transport, message, 0, CopyConsume{}, {1}); }),
+          sent);
+      return sent;
+    };
+    EXPECT_EQ(said(64, 0, 0),
+              "Leg::elem is 0: it is the bytes of an element, or 1 for those of the launcher's type");
+    EXPECT_EQ(
+        said(66, 4, 0),
+        "a message of 66 bytes is no whole number of elements of 4 bytes: make Leg::bytes a multiple of "
+        "Leg::elem");
+    EXPECT_EQ(
+        said(66, 1, 0),
+        "a message of 66 bytes is no whole number of elements of 4 bytes: make Leg::bytes a multiple of "
+        "Leg::elem");
+    EXPECT_EQ(
+        said(1024, 4, 272),
+        "Leg::tile_bytes is 272, and a slot holds 256: use smaller tiles, 0 for one a slot, or give the "
+        "transport more per_peer_bytes, or fewer channels or slots");
+    EXPECT_EQ(load_relaxed(&transport->endpoint(0, 0).local->cursor.sent), 0u);
+    Leg message;
+    message.in = message.out = data.data();
+    message.bytes = 512;
+    message.tile_bytes = 256;
+    send<float>(*transport, message, 0, CopyProduce{}, {1});
+    recv<float>(*transport, message, 0, CopyConsume{}, {1});
+  });
+}
+
 TEST(Contract, ATransportBelongsToOneLane) {
   run_local(1, [](World& world) {
     const auto transport = direct_rendezvous(world, rings(1, 1, 16));
