@@ -105,6 +105,11 @@ void detail::run_kernel(Transport& transport, const LaunchConfig& config, const 
   const uint32_t threads = config.threads == 0 ? 1 : config.threads;
   if (config.blocks == 0) throw UsageError("a launch of 0 blocks");
   if (threads > 1024) throw UsageError(fmt::format("{} threads: a block has at most 1024", threads));
+  constexpr uint64_t most_fibers = uint64_t{1} << 30;
+  if (uint64_t(config.blocks) * threads > most_fibers) {
+    throw UsageError(fmt::format("{} blocks of {} threads: a launch has at most {} threads; use fewer blocks",
+                                 config.blocks, threads, most_fibers));
+  }
   const Transport::Use use(transport, nullptr);
   World& world = transport.world();
   cpu::Scheduler& scheduler = world.scheduler();

@@ -133,6 +133,15 @@ TEST(Contract, OptionsThatCannotBeAreRefusedOnAllRanks) {
       {{.per_peer_bytes = 1 << 20, .max_channels = 1025}, "max_channels is 1025"},
       {{.per_peer_bytes = 1 << 20, .depth = 0}, "depth is 0: it is from 1 to 256"},
       {{.per_peer_bytes = 1 << 20, .depth = 257}, "depth is 257"},
+      // A sum or product of these wraps round.
+      {{.per_peer_bytes = uint64_t{1} << 63, .max_channels = 1, .depth = 1},
+       "per_peer_bytes is 9223372036854775808 and packet_bytes 0, the latter on each of 1 channels: with 2 "
+       "ranks that is more than can be addressed; use less"},
+      {{.per_peer_bytes = ~uint64_t{0}}, "per_peer_bytes is 18446744073709551615"},
+      {{.per_peer_bytes = 1 << 20, .packet_bytes = uint64_t{1} << 63}, "packet_bytes 9223372036854775808"},
+      {{.per_peer_bytes = 1 << 20, .packet_bytes = ~uint64_t{0}}, "packet_bytes 18446744073709551615"},
+      {{.per_peer_bytes = 1 << 20, .max_channels = 1024, .packet_bytes = uint64_t{1} << 52},
+       "packet_bytes 4503599627370496, the latter on each of 1024 channels"},
   };
   for (const auto& one : cases) {
     run_local(2, [&](World& world) {
@@ -301,6 +310,24 @@ TEST(Contract, LaunchersRefuseMessagesThatCannotBe) {
     message.tile_bytes = 256;
     send<float>(*transport, message, 0, CopyProduce{}, {1});
     recv<float>(*transport, message, 0, CopyConsume{}, {1});
+  });
+}
+
+TEST(Contract, LaunchesOfMoreThreadsThanCanBeCountedAreRefused) {
+  run_local(1, [](World& world) {
+    const auto transport = direct_rendezvous(world, rings(1, 1, 16));
+    std::atomic<int> runs{0};
+    const auto kernel = [&](const Group&, const Deadline&) {
+      ++runs;
+      return Stop::none;
+    };
+    EXPECT_EQ(message_of_error<UsageError>([&] {
+                launch(*transport, kernel, {1u << 22, 1024});
+              }),
+              "4194304 blocks of 1024 threads: a launch has at most 1073741824 threads; use fewer blocks");
+    EXPECT_THROW(launch(*transport, kernel, {3u << 30, 1}), UsageError);
+    launch(*transport, kernel, {3, 2});
+    EXPECT_EQ(runs, 6);
   });
 }
 
