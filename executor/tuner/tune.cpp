@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 
 #include "../world/thrown.hpp"
@@ -95,6 +96,8 @@ Measurement measure(const TuneConfig& candidate, const Trial& trial, std::chrono
   if (WIFSIGNALED(status)) return {false, 0, fmt::format("it died of signal {}", WTERMSIG(status))};
   Measurement measured;
   if (!decode(text, measured)) return {false, 0, "it ended without a result"};
+  if (measured.correct && !std::isfinite(measured.ns))
+    return {false, 0, fmt::format("it says that a call takes {} ns", measured.ns)};
   return measured;
 }
 
