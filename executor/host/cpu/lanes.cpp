@@ -12,7 +12,9 @@
 #include "../../interpreter/report.hpp"
 #include "../../transport/proxied.hpp"
 #include "../../world/group.hpp"
+#include "../../world/thread.hpp"
 #include "../../world/thrown.hpp"
+#include "../../world/together.hpp"
 #include "chorale/device/group_cpu.hpp"
 
 namespace chorale::hostrun {
@@ -130,16 +132,31 @@ CpuLanes::CpuLanes(Bound bound)
       carries_(world_, bound_.unrolled, Space::host, tape_),
       fibers_(tape_.lanes.size()),
       progress_(tape_.lanes.size()) {
-  world_.group().before_reset(world_.rank(), this, [this] { drain(); });
-  if (world_.scheduler().seeded()) return;
-  for (uint32_t lane = 0; lane < tape_.lanes.size(); ++lane)
-    threads_.emplace_back([this, lane] { serve(lane); });
+  try {
+    world::together(world_, [this] { start(); });
+  } catch (...) {
+    quit();
+    throw;
+  }
 }
 
 /// Runs that are under way end, as all waits do: peers may count on them.
 CpuLanes::~CpuLanes() {
-  world_.group().before_reset(world_.rank(), this, {});
   drain();
+  quit();
+}
+
+void CpuLanes::start() {
+  world_.group().before_reset(world_.rank(), this, [this] { drain(); });
+  if (world_.scheduler().seeded()) return;
+  threads_.reserve(tape_.lanes.size());
+  for (uint32_t lane = 0; lane < tape_.lanes.size(); ++lane)
+    threads_.push_back(world::start_thread("a lane", [this, lane] { serve(lane); }));
+}
+
+/// Also when only some of the threads could be had.
+void CpuLanes::quit() {
+  world_.group().before_reset(world_.rank(), this, {});
   {
     const std::lock_guard lock(mutex_);
     quit_ = true;
