@@ -179,8 +179,13 @@ LaunchResult Binding::launch() {
   blocks_left_.store(int(blocks), std::memory_order_relaxed);
   const bool fiber = proxy_ && world_.scheduler().seeded();
   if (proxy_) proxy_->begin();
-  LaunchResult result =
-      world_.scheduler().launch(int(rank_), int(blocks + (fiber ? 1 : 0)), body_, describe_);
+  LaunchResult result;
+  try {
+    result = world_.scheduler().launch(int(rank_), int(blocks + (fiber ? 1 : 0)), body_, describe_);
+  } catch (...) {
+    if (proxy_) proxy_->end(true);  // it is the next binding's as well
+    throw;
+  }
   if (proxy_) proxy_->end(result.stop != Stop::none);
   if (result.stop == Stop::none || epoch_ == run_.epoch) {
     if (blocks == 0) finish();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "../interpreter/report.hpp"
+#include "../world/thrown.hpp"
 #include "chorale/error.hpp"
 #include "scheduler_impl.hpp"
 
@@ -29,6 +30,10 @@ void SchedulerImpl::deadlock(int rank, const std::string& why, std::vector<Stuck
   options_.raise(Stop::deadlock, rank, why + interpreter::describe(seen));
 }
 
+void SchedulerImpl::cannot_launch(int rank, int blocks, const std::exception& error) {
+  options_.raise(Stop::aborted, rank, fmt::format("a launch of {} blocks failed: {}", blocks, error.what()));
+}
+
 BlockTask::BlockTask(SchedulerImpl& scheduler) : Task(block_stack_bytes), scheduler_(scheduler) {}
 
 void BlockTask::begin(Launch& launch, int block) {
@@ -52,14 +57,8 @@ void BlockTask::run() {
     (*launch_->body)(block_, *this);
   } catch (...) {
     std::call_once(launch_->failed, [&] { launch_->error = std::current_exception(); });
-    std::string why = "an exception";
-    try {
-      throw;
-    } catch (const std::exception& error) {
-      why = error.what();
-    } catch (...) {
-    }
-    scheduler_.options().raise(Stop::aborted, launch_->rank, fmt::format("block {} failed: {}", block_, why));
+    scheduler_.options().raise(Stop::aborted, launch_->rank,
+                               fmt::format("block {} failed: {}", block_, world::thrown_text()));
   }
 }
 

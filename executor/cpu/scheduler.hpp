@@ -70,8 +70,9 @@ class Scheduler {
 
   /// Runs body(block, host) for block = 0 ... blocks-1 of `rank`; returns when all have ended. Launches of
   /// one rank are made one after the other; with a seed also by a block of an earlier one, for which that
-  /// block then waits. In a stopped world nothing runs. \throws what a body threw first
-  /// (the world is then stopped: aborted)
+  /// block then waits. In a stopped world nothing runs.
+  /// \throws what a body threw first, or RunError resources if there is no memory for the blocks, of which
+  ///         then none runs (the world is then stopped: aborted)
   LaunchResult launch(int rank, int blocks, const std::function<void(int block, BlockHost& host)>& body,
                       const Describe& describe = {});
 

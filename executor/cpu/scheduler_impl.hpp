@@ -42,6 +42,10 @@ class SchedulerImpl {
   void time_out(int rank, std::vector<Stuck> seen);
   void deadlock(int rank, const std::string& why, std::vector<Stuck> seen);
 
+  /// What a launch needs was not to be had: its peers wait for blocks that will never run, so the world
+  /// stops.
+  void cannot_launch(int rank, int blocks, const std::exception& error);
+
   Scheduler::Options options_;
   std::atomic<int> busy_{0};
 };
@@ -106,9 +110,23 @@ class BlockTask : public Task, public BlockHost {
 template <class T>
 class TaskPool {
  public:
+  /// Sees to it that `count` can be taken. If one of them cannot be made, those made for it are gone again.
   template <class... Arguments>
-  std::unique_ptr<T> take(Arguments&&... arguments) {
-    if (free_.empty()) return std::make_unique<T>(std::forward<Arguments>(arguments)...);
+  void reserve(size_t count, Arguments&&... arguments) {
+    const size_t before = free_.size();
+    if (before >= count) return;
+    free_.reserve(all_ + count - before);  // so that give() finds room for all that there are
+    try {
+      while (free_.size() < count) free_.push_back(std::make_unique<T>(arguments...));
+    } catch (...) {
+      free_.resize(before);
+      throw;
+    }
+    all_ += count - before;
+  }
+
+  /// One of those that were reserved.
+  std::unique_ptr<T> take() {
     std::unique_ptr<T> task = std::move(free_.back());
     free_.pop_back();
     return task;
@@ -117,6 +135,7 @@ class TaskPool {
 
  private:
   std::vector<std::unique_ptr<T>> free_;
+  size_t all_ = 0;  ///< free or taken
 };
 
 inline void sort_by_rank(std::vector<Stuck>& stuck) {

@@ -65,10 +65,9 @@ class SeededScheduler : public SchedulerImpl {
 
   void run_seeded(std::vector<std::function<void()>> bodies) override {
     std::vector<std::unique_ptr<RankTask>> ranks;
-    for (auto& body : bodies) {
-      ranks.push_back(std::make_unique<RankTask>(std::move(body)));
-      tasks_.push_back({ranks.back().get(), ranks.back().get(), nullptr});
-    }
+    for (auto& body : bodies) ranks.push_back(std::make_unique<RankTask>(std::move(body)));
+    tasks_.reserve(ranks.size());
+    for (auto& rank : ranks) tasks_.push_back({rank.get(), rank.get(), nullptr});
     while (!tasks_.empty()) run_one();
   }
 
@@ -80,8 +79,14 @@ class SeededScheduler : public SchedulerImpl {
     launch.describe = &describe;
     launch.remaining = blocks;
     launch.deadline = deadline();
+    try {
+      make_room(size_t(blocks));
+    } catch (const std::exception& error) {
+      cannot_launch(rank, blocks, error);
+      throw;
+    }
     for (int block = 0; block < blocks; ++block) {
-      std::unique_ptr<SeededBlock> task = pool_.take(*this);
+      std::unique_ptr<SeededBlock> task = pool_.take();
       task->begin(launch, block);
       tasks_.push_back({task.get(), nullptr, std::move(task)});
     }
@@ -119,6 +124,13 @@ class SeededScheduler : public SchedulerImpl {
     RankTask* rank;                      // if it is one
     std::unique_ptr<SeededBlock> block;  // if it is one
   };
+
+  /// All of a launch that may fail, before anything of it is among the tasks.
+  void make_room(size_t blocks) {
+    pool_.reserve(blocks, *this);
+    tasks_.reserve(tasks_.size() + blocks);
+    launches_.reserve(launches_.size() + 1);
+  }
 
   void run_one() {
     if (++picks_ % 4096 == 0) check_deadlines();

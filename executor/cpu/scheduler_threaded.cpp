@@ -43,7 +43,6 @@ LaunchResult ThreadedScheduler::launch(int rank, int blocks, const Body& body, c
   call.deadline = deadline();
 
   std::unique_lock guard(mutex_);
-  calls_.push_back(&call);
   // The seat that the rank's blocks had the last time, if it is free, then any; else the blocks go to that
   // seat and the caller sleeps.
   Seat* const usual = &seats_[size_t(rank) % seats_.size()];
@@ -51,15 +50,23 @@ LaunchResult ThreadedScheduler::launch(int rank, int blocks, const Body& body, c
   for (Seat& other : seats_) {
     if (!seat && !other.owner) seat = &other;
   }
+  Seat& to = seat ? *seat : *usual;
+  try {
+    make_room(to, size_t(blocks));
+  } catch (const std::exception& error) {
+    guard.unlock();
+    cannot_launch(rank, blocks, error);
+    throw;
+  }
+  calls_.push_back(&call);
   if (seat) {
     seat->owner = &call;
     call.seat = seat;
   } else {
     sleepers_.push_back(&call);
   }
-  Seat& to = seat ? *seat : *usual;
   for (int block = 0; block < blocks; ++block) {
-    std::unique_ptr<BlockTask> task = pool_.take(*this);
+    std::unique_ptr<BlockTask> task = pool_.take();
     task->begin(call, block);
     post(to, std::move(task));
   }
@@ -96,6 +103,14 @@ LaunchResult ThreadedScheduler::launch(int rank, int blocks, const Body& body, c
   guard.unlock();
   if (call.error) std::rethrow_exception(call.error);
   return result;
+}
+
+/// Under mutex_: all of a launch that may fail, before others see any of it.
+void ThreadedScheduler::make_room(Seat& seat, size_t blocks) {
+  pool_.reserve(blocks, *this);
+  seat.inbox.reserve(seat.inbox.size() + blocks);
+  calls_.reserve(calls_.size() + 1);
+  sleepers_.reserve(sleepers_.size() + 1);
 }
 
 void ThreadedScheduler::end_rank(int) { ended_ranks_.fetch_add(1, std::memory_order_acq_rel); }

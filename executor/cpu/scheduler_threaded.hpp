@@ -49,6 +49,7 @@ class ThreadedScheduler : public SchedulerImpl {
     std::condition_variable rung;
   };
 
+  void make_room(Seat& seat, size_t blocks);
   void work(Call& call);
   bool round(Seat& seat, const Call& call);
   void idle(Seat& seat, Call& call, unsigned times);

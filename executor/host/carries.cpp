@@ -7,6 +7,7 @@
 
 #include "../transport/in_device_memory.hpp"
 #include "../transport/proxied.hpp"
+#include "../world/together.hpp"
 
 namespace chorale::hostrun {
 
@@ -70,6 +71,10 @@ Carries::Carries(World& world, const Unrolled& all, Space space, const Tape& tap
     tables[size_t(links.mover)] = transports_.back()->table();
     for (Proxied* const proxy : transports_.back()->proxies()) proxies_.push_back(proxy);
   }
+  world::together(world, [&] { place(tape, tables); });
+}
+
+void Carries::place(const Tape& tape, const std::vector<EndpointTable>& tables) {
   for (size_t at = 0; at < tape.actions.size(); ++at) {
     const Action& action = tape.actions[at];
     if (action.kind != StepKind::carry) continue;

@@ -47,6 +47,7 @@ class Carries {
   const std::vector<Proxied*>& proxies() const { return proxies_; }
 
  private:
+  void place(const Tape& tape, const std::vector<EndpointTable>& tables);
   const void* place(const void* data, uint64_t bytes);
 
   World& world_;

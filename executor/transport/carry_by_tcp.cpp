@@ -1,49 +1,25 @@
 // A proxy that sends over a connection to each peer; a thread puts in place what arrives.
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
-#include <system_error>
 #include <thread>
 
 #include "../cpu/scheduler.hpp"
+#include "../world/group.hpp"
+#include "../world/thread.hpp"
 #include "../world/together.hpp"
 #include "carrier.hpp"
+#include "connections.hpp"
 
 namespace chorale::transport {
 namespace {
-
-class Socket {
- public:
-  Socket() = default;
-  explicit Socket(int fd) : fd_(fd) {}
-  Socket(Socket&& other) noexcept { *this = std::move(other); }
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Socket() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_ = -1;
-};
-
-[[noreturn]] void fail(const char* what) {
-  throw RunError(RunError::Reason::resources,
-                 fmt::format("{}: {}", what, std::generic_category().message(errno)));
-}
 
 /// On the wire, in this machine's byte order: all ranks are on one host.
 struct Header {
@@ -53,129 +29,43 @@ struct Header {
   uint64_t free, offset, bytes, value, note;
 };
 
-bool send_all(int fd, const void* data, uint64_t bytes) {
-  const char* at = static_cast<const char*>(data);
-  while (bytes != 0) {
-    const ssize_t sent = ::send(fd, at, bytes, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return false;
-    at += sent;
-    bytes -= uint64_t(sent);
-  }
-  return true;
-}
+/// Bytes that are for nobody are sent and read in parts of this length.
+constexpr uint64_t nobodys_bytes = 64 << 10;
 
-class ByTcp final : public Carrier {
+/// A thread that puts in place what arrives.
+class Receiver {
  public:
-  ByTcp(World& world, const Geometry& geometry)
-      : world_(world),
-        geometry_(geometry),
-        memory_(new (std::align_val_t{128}) char[geometry.bytes(world.ranks())]()),
-        peers_(size_t(world.ranks())) {
-    connect();
-    thread_ = std::thread([this] { receive(); });
+  /// \param memory  laid out as `geometry` has it
+  Receiver(World& world, const Geometry& geometry, char* memory, const std::vector<Socket>& sockets)
+      : world_(world), geometry_(geometry), memory_(memory), quit_(::eventfd(0, EFD_CLOEXEC)) {
+    if (!quit_) throw_errno("no eventfd for a proxy");
+    for (const Socket& socket : sockets) peers_.push_back({socket.get(), {}, 0});
+    dropped_.resize(nobodys_bytes);
+    thread_ = world::start_thread("a proxy", [this] { receive(); });
   }
 
-  ~ByTcp() override {
+  ~Receiver() {
     const uint64_t one = 1;
     if (::write(quit_.get(), &one, sizeof one) != sizeof one) std::terminate();  // an eventfd takes it
     thread_.join();
   }
 
-  char* memory() override { return memory_.get(); }
+  uint64_t generation() const { return generation_; }
 
-  void carry(const Parcel& parcel) override {
-    const Header header{generation_,   world_.rank(), parcel.channel, parcel.free,
-                        parcel.offset, parcel.bytes,  parcel.value,   parcel.note};
-    const int fd = peers_[size_t(parcel.peer)].socket.get();
-    // Under way it is nobody's but the connection's. Where the receiver is in this process it says that it
-    // has come; elsewhere nobody looks for deadlocks.
-    if (world_.local()) world_.scheduler().busy(1);
-    // Who has closed its end has no use for it any more, as for a credit behind its last launch; or it died,
-    // which its world says.
-    if (send_all(fd, &header, sizeof header) && send_all(fd, parcel.data, parcel.bytes)) return;
-    if (world_.local()) world_.scheduler().busy(-1);
-  }
-
-  void forget() override {
-    // What is of an older generation is dropped when it comes.
-    generation_.fetch_add(1);
-  }
+  /// What is of an older generation is dropped when it comes.
+  void begin_generation() { generation_.fetch_add(1); }
 
  private:
-  struct FreeAligned {
-    void operator()(char* memory) const { ::operator delete[](memory, std::align_val_t{128}); }
-  };
-
   /// A connection, and how much of a frame has come.
   struct Peer {
-    Socket socket;
-    Header header{};
-    uint64_t come = 0;  ///< bytes of the frame
+    int socket;
+    Header header;
+    uint64_t come;  ///< bytes of the frame
   };
-
-  void connect() {
-    const int self = world_.rank(), ranks = world_.ranks();
-    Socket listener;
-    uint16_t port = 0;
-    world::together(world_, [&] {
-      quit_ = Socket(::eventfd(0, EFD_CLOEXEC));
-      listener = Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      if (quit_.get() < 0 || listener.get() < 0) fail("no socket for a proxy");
-      sockaddr_in here = loopback(0);
-      socklen_t length = sizeof here;
-      if (::bind(listener.get(), reinterpret_cast<sockaddr*>(&here), sizeof here) != 0 ||
-          ::listen(listener.get(), ranks) != 0 ||
-          ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&here), &length) != 0) {
-        fail("a proxy cannot listen");
-      }
-      port = ntohs(here.sin_port);
-    });
-    const auto ports = world_.allgather(world::bytes_of(port));
-    // The connection is there once the listener's queue has it, so this ends before anybody accepts.
-    world::together(world_, [&] {
-      for (int peer = 0; peer < self; ++peer) {
-        Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-        if (socket.get() < 0) fail("no socket for a proxy");
-        const sockaddr_in there = loopback(world::read_as<uint16_t>(ports[size_t(peer)]));
-        if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&there), sizeof there) != 0) {
-          fail("a proxy cannot connect to a peer's");
-        }
-        const int32_t rank = self;
-        if (!send_all(socket.get(), &rank, sizeof rank)) fail("a proxy cannot reach a peer's");
-        peers_[size_t(peer)].socket = std::move(socket);
-      }
-    });
-    world::together(world_, [&] {
-      for (int others = self + 1; others < ranks; ++others) {
-        Socket socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-        int32_t rank = -1;
-        if (socket.get() < 0 || ::recv(socket.get(), &rank, sizeof rank, MSG_WAITALL) != sizeof rank) {
-          fail("a proxy cannot accept a peer's");
-        }
-        if (rank <= self || rank >= ranks || peers_[size_t(rank)].socket.get() >= 0) {
-          throw RunError(RunError::Reason::mismatch, "a proxy was called by somebody who is no peer");
-        }
-        peers_[size_t(rank)].socket = std::move(socket);
-      }
-      for (const Peer& peer : peers_) {
-        const int on = 1;
-        if (peer.socket.get() >= 0) ::setsockopt(peer.socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-      }
-    });
-  }
-
-  static sockaddr_in loopback(uint16_t port) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(port);
-    return address;
-  }
 
   void receive() {
     std::vector<pollfd> polled;
-    for (const Peer& peer : peers_) polled.push_back({peer.socket.get(), POLLIN, 0});
+    for (const Peer& peer : peers_) polled.push_back({peer.socket, POLLIN, 0});
     polled.push_back({quit_.get(), POLLIN, 0});
     for (;;) {
       if (::poll(polled.data(), polled.size(), -1) < 0) continue;  // interrupted
@@ -197,21 +87,21 @@ class ByTcp final : public Carrier {
     } else {
       const uint64_t done = peer.come - sizeof(Header);
       wanted = peer.header.bytes - done;
-      to = memory() + geometry_.ring_at(world_.ranks(), peer.header.rank, peer.header.channel) +
+      to = memory_ + geometry_.ring_at(world_.ranks(), peer.header.rank, peer.header.channel) +
            peer.header.offset + done;
       if (stale(peer)) {
-        dropped_.resize(wanted);
+        wanted = std::min(wanted, nobodys_bytes);
         to = dropped_.data();
       }
     }
-    const ssize_t got = ::recv(peer.socket.get(), to, wanted, MSG_DONTWAIT);
+    const ssize_t got = ::recv(peer.socket, to, wanted, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
     if (got <= 0) return false;
     peer.come += uint64_t(got);
     if (peer.come < sizeof(Header) || peer.come < sizeof(Header) + peer.header.bytes) return true;
     if (!stale(peer)) {
       auto& link =
-          *reinterpret_cast<LinkState*>(memory() + geometry_.state_at(peer.header.rank, peer.header.channel));
+          *reinterpret_cast<LinkState*>(memory_ + geometry_.state_at(peer.header.rank, peer.header.channel));
       post(link, peer.header.free != 0, peer.header.value, peer.header.note);
     }
     peer.come = 0;
@@ -223,12 +113,108 @@ class ByTcp final : public Carrier {
 
   World& world_;
   const Geometry geometry_;
-  std::unique_ptr<char[], FreeAligned> memory_;
+  char* const memory_;
   std::vector<Peer> peers_;  ///< by rank
-  Socket quit_;
+  const Socket quit_;
   std::atomic<uint64_t> generation_{0};
   std::vector<char> dropped_;
   std::thread thread_;
+};
+
+class ByTcp final : public Carrier {
+ public:
+  ByTcp(World& world, const Geometry& geometry) : world_(world) {
+    world::together(world, [&] {
+      memory_.reset(new (std::align_val_t{128}) char[geometry.bytes(world.ranks())]());
+      frames_.resize(size_t(world.ranks()));
+      nothing_.resize(nobodys_bytes);
+    });
+    sockets_ = connect_ranks(world);
+    world::together(world, [&] { receiver_.emplace(world, geometry, memory_.get(), sockets_); });
+  }
+
+  char* memory() override { return memory_.get(); }
+
+  void carry(const Parcel& parcel) override {
+    Frame& frame = frames_[size_t(parcel.peer)];
+    if (frame.left != 0 && !send(parcel.peer, nullptr)) return;
+    frame.header = {receiver_->generation(), world_.rank(), parcel.channel, parcel.free,
+                    parcel.offset,           parcel.bytes,  parcel.value,   parcel.note};
+    frame.left = frame.bytes();
+    send(parcel.peer, parcel.data);
+  }
+
+  void forget() override { receiver_->begin_generation(); }
+
+ private:
+  struct FreeAligned {
+    void operator()(char* memory) const { ::operator delete[](memory, std::align_val_t{128}); }
+  };
+
+  /// The last one to a peer. A stop may leave it half sent. The peer still counts its bytes, so the rest
+  /// comes before the next frame; but by then the transport was reset, so that it does not matter what they
+  /// are.
+  struct Frame {
+    Header header{};
+    uint64_t left = 0;  ///< bytes that are not sent
+
+    uint64_t bytes() const { return sizeof(Header) + header.bytes; }
+  };
+
+  /// Sends the rest of the frame to `peer`. \param data  of the frame; null: no matter what.
+  /// \returns false if the frame could not be sent: the world has stopped, or the peer is gone
+  bool send(int peer, const char* data) {
+    Frame& frame = frames_[size_t(peer)];
+    // Under way it is nobody's but the connection's. Where the receiver is in this process it says that it
+    // has come; elsewhere nobody looks for deadlocks.
+    if (world_.local()) world_.scheduler().busy(1);
+    Clock::time_point until = deadline_of(world_);
+    while (frame.left != 0) {
+      const uint64_t done = frame.bytes() - frame.left;
+      const char* from = reinterpret_cast<const char*>(&frame.header) + done;
+      uint64_t bytes = sizeof(Header) - done;
+      if (done >= sizeof(Header)) {
+        from = data ? data + (done - sizeof(Header)) : nothing_.data();
+        bytes = data ? frame.left : std::min(frame.left, nobodys_bytes);
+      }
+      const ssize_t sent = ::send(sockets_[size_t(peer)].get(), from, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent > 0) {
+        frame.left -= uint64_t(sent);
+        until = deadline_of(world_);
+      } else if (errno == EAGAIN) {
+        if (!wait(peer, until)) break;
+      } else if (errno != EINTR) {
+        // Who has closed its end has no use for it any more, as for a credit behind its last launch; or it
+        // died, which its world says.
+        frame.left = 0;
+        if (world_.local()) world_.scheduler().busy(-1);
+        return false;
+      }
+    }
+    if (frame.left == 0) return true;
+    if (frame.left == frame.bytes()) frame.left = 0;  // the peer has seen nothing of it
+    if (world_.local()) world_.scheduler().busy(-1);
+    return false;
+  }
+
+  /// Until the connection takes more; false if it did not in time, which stops the world, or another stop.
+  bool wait(int peer, Clock::time_point until) {
+    pollfd polled{sockets_[size_t(peer)].get(), POLLOUT, 0};
+    const Waited waited = wait_on(world_, {&polled, 1}, until);
+    if (waited == Waited::late) {
+      world_.group().raise(Stop::timed_out, world_.rank(),
+                           fmt::format("the proxy of rank {} waited {} for rank {} to read what it sends",
+                                       world_.rank(), world::seconds_text(world_.timeout()), peer));
+    }
+    return waited == Waited::ready;
+  }
+
+  World& world_;
+  std::unique_ptr<char[], FreeAligned> memory_;
+  std::vector<Socket> sockets_;  ///< by rank
+  std::vector<Frame> frames_;    ///< by rank
+  std::vector<char> nothing_;
+  std::optional<Receiver> receiver_;
 };
 
 }  // namespace

@@ -19,8 +19,24 @@ std::string text_of(const RendezvousOptions& options, const std::string& what) {
       options.ring_at == RingAt::sender ? ", rings at the sender" : "");
 }
 
+/// As many slots as the longest form of packets takes; the next message begins on a line.
+uint64_t bytes_of_packets(uint64_t payload) {
+  if (payload == 0) return 0;
+  const uint64_t longest = std::max(packet_bytes<LL16>(payload), packet_bytes<LL128>(payload));
+  return (longest + 127) / 128 * 128;
+}
+
+/// Whether the memory of a rank's links has fewer than 2^62 bytes: nothing that is computed of it wraps then.
+bool addressable(const RendezvousOptions& options, int ranks) {
+  constexpr int bits = 62;
+  if (options.packet_bytes >> (bits - 2) != 0) return false;  // packets are at most twice as long
+  using Wide = unsigned __int128;
+  const Wide channel = sizeof(LinkState) + 2 * Wide(bytes_of_packets(options.packet_bytes));
+  return ((options.per_peer_bytes + options.max_channels * channel) * unsigned(ranks)) >> bits == 0;
+}
+
 /// Why these options cannot be; "" if they can.
-std::string wrong(const RendezvousOptions& options) {
+std::string wrong(const RendezvousOptions& options, int ranks) {
   if (options.max_channels == 0 || options.max_channels > 1024) {
     return fmt::format("max_channels is {}: it is from 1 to 1024", options.max_channels);
   }
@@ -32,6 +48,12 @@ std::string wrong(const RendezvousOptions& options) {
     return fmt::format("per_peer_bytes is {}: {} channels of {} slots of at least {} bytes need {}",
                        options.per_peer_bytes, options.max_channels, options.depth, unit_bytes,
                        slots * unit_bytes);
+  }
+  if (!addressable(options, ranks)) {
+    return fmt::format(
+        "per_peer_bytes is {} and packet_bytes {}, the latter on each of {} channels: with {} ranks that is "
+        "more than can be addressed; use less",
+        options.per_peer_bytes, options.packet_bytes, options.max_channels, ranks);
   }
   return "";
 }
@@ -65,7 +87,7 @@ Geometry agree_on_geometry(World& world, const RendezvousOptions& options, const
                       text(0), rank, text(rank)));
     }
   }
-  if (const std::string why = wrong(options); !why.empty())
+  if (const std::string why = wrong(options, world.ranks()); !why.empty())
     throw UsageError(fmt::format("{}: {}", what, why));
   Geometry geometry;
   geometry.channels = options.max_channels;
@@ -73,12 +95,7 @@ Geometry agree_on_geometry(World& world, const RendezvousOptions& options, const
   geometry.ring = options.ring_at;
   geometry.slot =
       options.per_peer_bytes / (uint64_t(options.max_channels) * options.depth) / unit_bytes * unit_bytes;
-  if (options.packet_bytes != 0) {
-    // As many slots as the longest form of packets takes; the next message begins on a line.
-    geometry.packet_bytes =
-        std::max(packet_bytes<LL16>(options.packet_bytes), packet_bytes<LL128>(options.packet_bytes));
-    geometry.packet_bytes = (geometry.packet_bytes + 127) / 128 * 128;
-  }
+  geometry.packet_bytes = bytes_of_packets(options.packet_bytes);
   return geometry;
 }
 

@@ -105,6 +105,11 @@ void detail::run_kernel(Transport& transport, const LaunchConfig& config, const 
   const uint32_t threads = config.threads == 0 ? 1 : config.threads;
   if (config.blocks == 0) throw UsageError("a launch of 0 blocks");
   if (threads > 1024) throw UsageError(fmt::format("{} threads: a block has at most 1024", threads));
+  constexpr uint64_t most_fibers = uint64_t{1} << 30;
+  if (uint64_t(config.blocks) * threads > most_fibers) {
+    throw UsageError(fmt::format("{} blocks of {} threads: a launch has at most {} threads; use fewer blocks",
+                                 config.blocks, threads, most_fibers));
+  }
   const Transport::Use use(transport, nullptr);
   World& world = transport.world();
   cpu::Scheduler& scheduler = world.scheduler();
@@ -146,24 +151,24 @@ void detail::run_kernel(Transport& transport, const LaunchConfig& config, const 
     run_thread(uint32_t(at), host);
   };
 
+  const auto end_proxies = [&proxies](bool stopped) {
+    for (Proxied* proxy : proxies) proxy->end(stopped);
+  };
   for (Proxied* proxy : proxies) proxy->begin();
-  struct EndProxies {
-    const std::vector<Proxied*>& proxies;
-    bool stopped = true;  // as long as nobody knows better
-    ~EndProxies() {
-      for (Proxied* proxy : proxies) proxy->end(stopped);
-    }
-  } end_proxies{proxies};
+  bool stopped = true;
   try {
     const cpu::LaunchResult result = scheduler.launch(
         world.rank(), fibers + beside, body,
         [&](const cpu::Stuck& stuck) { return describe(transport, name, stuck, threads, config.blocks); });
-    end_proxies.stopped = result.stop != Stop::none;
+    stopped = result.stop != Stop::none;
   } catch (...) {
     transport.set_broken();
+    end_proxies(true);
     throw;
   }
-  if (end_proxies.stopped) {
+  end_proxies(stopped);
+  // What blocks that have ended left to a proxy may have got lost in a stop.
+  if (stopped || (!proxies.empty() && load_acquire(&world.abort_word()->stop) != 0)) {
     transport.set_broken();
     world.check();
   }

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "../world/thread.hpp"
+
 namespace chorale::transport {
 
 OrderProxy::OrderProxy(cpu::Scheduler& scheduler, std::function<void(const PortOrder&)> carry_out)
@@ -19,7 +21,7 @@ OrderProxy::OrderProxy(cpu::Scheduler& scheduler, std::function<void(const PortO
     self.unfinished_.fetch_add(1, std::memory_order_relaxed);
     self.scheduler_.busy(1);
   };
-  if (!scheduler_.seeded()) thread_ = std::thread([this] { serve(); });
+  if (!scheduler_.seeded()) thread_ = world::start_thread("a proxy", [this] { serve(); });
 }
 
 OrderProxy::~OrderProxy() {

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "../world/together.hpp"
 #include "carrier.hpp"
 #include "in_device_memory.hpp"
 #include "orders.hpp"
@@ -29,10 +30,25 @@ const char* name(ProxyKind proxy) {
 class PortTransport final : public Rings {
  public:
   PortTransport(World& world, const Geometry& geometry, std::unique_ptr<Carrier> carrier)
-      : Rings(world, Space::host, geometry),
-        carrier_(std::move(carrier)),
-        stages_(std::make_unique<char[]>(room(world, geometry))),
-        proxy_(world.scheduler(), [this](const PortOrder& order) { carry_out(order); }) {
+      : Rings(world, Space::host, geometry), carrier_(std::move(carrier)) {
+    world::together(world, [&] { connect(world, geometry); });
+  }
+
+  void reset() override {
+    world().barrier();  // no kernel runs, so no proxy does
+    carrier_->forget();
+    std::memset(carrier_->memory(), 0, geometry_.state_at(world_size(), 0));
+    world().barrier();
+    set_mended();
+  }
+
+  std::vector<Proxied*> proxies() const override { return {proxy_.get()}; }
+
+ private:
+  void connect(World& world, const Geometry& geometry) {
+    stages_ = std::make_unique<char[]>(room(world, geometry));
+    proxy_ =
+        std::make_unique<OrderProxy>(world.scheduler(), [this](const PortOrder& order) { carry_out(order); });
     make_endpoints(LinkKind::port);
     // Rings begin on a unit; new[] of char may not.
     const uint64_t base = (reinterpret_cast<uint64_t>(stages_.get()) + 127) / 128 * 128;
@@ -50,23 +66,12 @@ class PortTransport final : public Rings {
         } else {
           e.send_dst = reinterpret_cast<char*>(base + (uint64_t(peer) * geometry.channels + channel) *
                                                           geometry.window());
-          e.port = proxy_.queue();
+          e.port = proxy_->queue();
         }
       }
     }
   }
 
-  void reset() override {
-    world().barrier();  // no kernel runs, so no proxy does
-    carrier_->forget();
-    std::memset(carrier_->memory(), 0, geometry_.state_at(world_size(), 0));
-    world().barrier();
-    set_mended();
-  }
-
-  std::vector<Proxied*> proxies() const override { return {&proxy_}; }
-
- private:
   static uint64_t room(World& world, const Geometry& geometry) {
     return 128 + uint64_t(world.ranks()) * geometry.channels * geometry.window();
   }
@@ -89,7 +94,7 @@ class PortTransport final : public Rings {
 
   std::unique_ptr<Carrier> carrier_;
   std::unique_ptr<char[]> stages_;
-  mutable OrderProxy proxy_;
+  std::unique_ptr<OrderProxy> proxy_;
 };
 
 }  // namespace

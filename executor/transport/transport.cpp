@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "chorale/device.hpp"
+#include "chorale/launch.hpp"
 #include "rings.hpp"
 
 namespace chorale {
@@ -156,6 +157,28 @@ void check_transfer(const Transport& transport, uint64_t elements, uint64_t elem
 
 void check_transfer(const Transport& transport, uint64_t elements, DType type, uint32_t groups, Form form) {
   check_transfer(transport, elements, uint64_t(dtype_size(type)), groups, form);
+}
+
+void detail::check_message(const Transport& transport, const Leg& message, uint64_t element_bytes, int peer,
+                           const LaunchConfig& config) {
+  transport.endpoint(peer);
+  if (message.elem != 1) element_bytes = message.elem;
+  if (element_bytes == 0) {
+    throw UsageError("Leg::elem is 0: it is the bytes of an element, or 1 for those of the launcher's type");
+  }
+  if (message.bytes % element_bytes != 0) {
+    throw UsageError(
+        fmt::format("a message of {} bytes is no whole number of elements of {} bytes: make Leg::bytes a "
+                    "multiple of Leg::elem",
+                    message.bytes, element_bytes));
+  }
+  if (message.tile_bytes > transport.slot_bytes()) {
+    throw UsageError(fmt::format(
+        "Leg::tile_bytes is {}, and a slot holds {}: use smaller tiles, 0 for one a slot, or give "
+        "the transport more per_peer_bytes, or fewer channels or slots",
+        message.tile_bytes, transport.slot_bytes()));
+  }
+  check_transfer(transport, message.bytes / element_bytes, element_bytes, config.blocks);
 }
 
 }  // namespace chorale

@@ -1,9 +1,16 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <system_error>
 #include <tuple>
 
 #include "chorale/error.hpp"
@@ -67,6 +74,12 @@ class Reader {
                       : std::is_same_v<T, double>    ? at->is_number()
                                                      : at->is_number_unsigned();
     if (!fits) throw UsageError(fmt::format("{}: '{}' is {}", where_, name, at->dump()));
+    if constexpr (std::is_integral_v<T>) {
+      constexpr uint64_t most = std::numeric_limits<T>::max();
+      if (at->get<uint64_t>() > most) {
+        throw UsageError(fmt::format("{}: '{}' is {}: it is at most {}", where_, name, at->dump(), most));
+      }
+    }
     value = at->get<T>();
   }
 
@@ -75,6 +88,12 @@ class Reader {
     const auto at = object_.find(name);
     if (at == object_.end()) throw UsageError(fmt::format("{}: '{}' is missing", where_, name));
     return *at;
+  }
+
+  const Json& array(const char* name) {
+    const Json& found = child(name);
+    if (found.is_array()) return found;
+    throw UsageError(fmt::format("{}: '{}' is {}: an array is expected", where_, name, found.dump()));
   }
 
   /// A member that nobody has read is a word that nobody knows.
@@ -96,9 +115,8 @@ TuneKey key_of(const Json& json, const std::string& where) {
   TuneKey key;
   Reader reader(json, where);
   std::string dtype;
-  uint64_t world = 0;
   reader.read("kind", key.kind, true);
-  reader.read("world", world, true);
+  reader.read("world", key.world, true);
   reader.read("dtype", dtype, true);
   reader.read("bytes", key.bytes, true);
   reader.read("rows", key.rows);
@@ -107,7 +125,7 @@ TuneKey key_of(const Json& json, const std::string& where) {
   reader.read("backend", key.backend, true);
   reader.read("variant", key.variant);
   reader.end();
-  key.world = int(world);
+  if (key.world < 1) throw UsageError(fmt::format("{}: 'world' is {}: it is at least 1", where, key.world));
   const auto at = std::find_if(std::begin(all_dtypes), std::end(all_dtypes),
                                [&](DType type) { return dtype == dtype_name(type); });
   if (at == std::end(all_dtypes)) throw UsageError(fmt::format("{}: 'dtype' is {}", where, dtype));
@@ -178,18 +196,20 @@ TuneTable TuneTable::parse(const std::string& text) {
   top.read("version", version, true);
   if (version != 1) throw UsageError(fmt::format("the table: 'version' is {}, and 1 is known", version));
   TuneTable table;
-  for (size_t at = 0; at < top.child("entries").size(); ++at) {
+  const Json& entries = top.array("entries");
+  for (size_t at = 0; at < entries.size(); ++at) {
     const std::string where = fmt::format("/entries/{}", at);
-    Reader reader(json["entries"][at], where);
+    Reader reader(entries[at], where);
     double ns = 0;
     reader.read("ns", ns, true);
     const TuneKey key = key_of(reader.child("key"), where + "/key");
     table.set(key, config_of(reader.child("config"), where + "/config"), ns);
     reader.end();
   }
-  for (size_t at = 0; at < top.child("failures").size(); ++at) {
+  const Json& failures = top.array("failures");
+  for (size_t at = 0; at < failures.size(); ++at) {
     const std::string where = fmt::format("/failures/{}", at);
-    Reader reader(json["failures"][at], where);
+    Reader reader(failures[at], where);
     std::string why;
     reader.read("why", why, true);
     const TuneKey key = key_of(reader.child("key"), where + "/key");
@@ -221,14 +241,30 @@ std::string TuneTable::text() const {
 }
 
 void TuneTable::save(const std::string& path) const {
-  std::ofstream file(path, std::ios::trunc);
-  if (!(file << text()) || !file.flush()) {
-    throw RunError(RunError::Reason::resources, fmt::format("{}: cannot be written", path));
-  }
+  // Renamed when it is whole, so that whoever reads meanwhile, or after a disk was full, finds a table. A
+  // link stays one.
+  std::error_code none;
+  const std::filesystem::path canonical = std::filesystem::canonical(path, none);
+  const std::string target = none ? path : canonical.string(),
+                    fresh = fmt::format("{}.{}", target, ::getpid());
+  std::ofstream file(fresh, std::ios::trunc);
+  file << text();
+  file.close();
+  if (file && std::rename(fresh.c_str(), target.c_str()) == 0) return;
+  const int error = errno;
+  std::remove(fresh.c_str());
+  throw RunError(RunError::Reason::resources,
+                 fmt::format("{}: cannot be written: {}", path, std::generic_category().message(error)));
 }
 
 void TuneTable::set(const TuneKey& key, const TuneConfig& config, double ns) {
   key.check();
+  if (!std::isfinite(ns)) {
+    throw UsageError(
+        fmt::format("{} ns for a {} of {} bytes: a time is a number; note what did not end with "
+                    "set_failure()",
+                    ns, key.kind, key.bytes));
+  }
   const auto at =
       std::lower_bound(entries_.begin(), entries_.end(), key,
                        [](const Entry& entry, const TuneKey& of) { return before(entry.key, of); });

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 
+#include "../world/thrown.hpp"
 #include "chorale/error.hpp"
 #include "chorale/tuner.hpp"
 
@@ -35,13 +37,15 @@ bool decode(const std::string& text, Measurement& measured) {
   try {
     measured = trial(candidate);
     if (!measured.correct && measured.why.empty()) measured.why = "the result is wrong";
-  } catch (const std::exception& error) {
-    measured = {false, 0, error.what()};
+  } catch (...) {
+    // Whatever it is: beyond here is the application, which is not to run a second time in a child.
+    measured = {false, 0, world::thrown_text()};
   }
   const std::string text = encode(measured);
   const char* at = text.data();
   for (size_t left = text.size(); left != 0;) {
     const ssize_t written = ::write(out, at, left);
+    if (written < 0 && errno == EINTR) continue;
     if (written <= 0) break;
     at += written;
     left -= size_t(written);
@@ -92,6 +96,8 @@ Measurement measure(const TuneConfig& candidate, const Trial& trial, std::chrono
   if (WIFSIGNALED(status)) return {false, 0, fmt::format("it died of signal {}", WTERMSIG(status))};
   Measurement measured;
   if (!decode(text, measured)) return {false, 0, "it ended without a result"};
+  if (measured.correct && !std::isfinite(measured.ns))
+    return {false, 0, fmt::format("it says that a call takes {} ns", measured.ns)};
   return measured;
 }
 

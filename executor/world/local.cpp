@@ -7,6 +7,7 @@
 
 #include "chorale/world.hpp"
 #include "group.hpp"
+#include "thrown.hpp"
 
 namespace chorale {
 namespace {
@@ -18,16 +19,6 @@ void check_ranks(int ranks) {
 std::shared_ptr<world::Group> make_group(int ranks, const LocalOptions& options) {
   return std::make_shared<world::Group>(
       ranks, world::Group::Options{options.workers, options.seed, options.timeout});
-}
-
-std::string text_of(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& known) {
-    return known.what();
-  } catch (...) {
-    return "an exception";
-  }
 }
 
 /// Whether it only says that another rank stopped the world.
@@ -63,7 +54,7 @@ void run_local(int ranks, const std::function<void(World&)>& body, LocalOptions 
       body(world);
     } catch (...) {
       errors[world.rank()] = std::current_exception();
-      world.abort(text_of(errors[world.rank()]));
+      world.abort(world::thrown_text());
     }
   };
   // All handles exist before the first body runs: a rank that ends early has left, it is not missing.

@@ -11,13 +11,16 @@
 
 #include "chorale/error.hpp"
 #include "chorale/world.hpp"
+#include "thrown.hpp"
 
 namespace chorale::world {
 
 /// Collective. Runs `step`; throws on all ranks, with the lowest failing rank's reason, if it throws on one.
+/// What is no RunError has the reason `resources` if memory ran out, else `other`; but a UsageError stays one
+/// on the ranks that threw it.
 template <class Step>
 void together(World& world, const Step& step) {
-  std::optional<std::string> error;
+  std::optional<std::string> error, usage;
   RunError::Reason reason = RunError::Reason::other;
   try {
     step();
@@ -27,8 +30,17 @@ void together(World& world, const Step& step) {
   } catch (const std::bad_alloc&) {
     error = "out of memory";
     reason = RunError::Reason::resources;
+  } catch (const UsageError& wrong) {
+    error = usage = wrong.what();
+  } catch (...) {
+    error = thrown_text();
   }
-  world.agree(error, reason);
+  try {
+    world.agree(error, reason);
+  } catch (const RunError&) {
+    if (usage) throw UsageError(*usage);
+    throw;
+  }
 }
 
 template <class T>

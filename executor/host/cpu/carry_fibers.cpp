@@ -1,8 +1,10 @@
 #include "carry_fibers.hpp"
 
 #include <algorithm>
+#include <exception>
 
 #include "../../cpu/fiber.hpp"
+#include "../../world/thrown.hpp"
 
 namespace chorale::hostrun {
 
@@ -59,7 +61,7 @@ CarryFibers::~CarryFibers() = default;
 CarryFibers::CarryFibers(CarryFibers&&) noexcept = default;
 
 Stop CarryFibers::run(uint32_t blocks, const std::function<Stop(const Group&)>& body, AbortWord* abort,
-                      CarryHost& host, const std::function<void(const std::exception&)>& failed) {
+                      CarryHost& host, const std::function<void(const std::string& why)>& failed) {
   while (blocks_.size() < blocks) blocks_.push_back(std::make_unique<Block>());
   std::vector<Block*> mine;
   for (uint32_t id = 0; id < blocks; ++id) {
@@ -83,8 +85,8 @@ Stop CarryFibers::run(uint32_t blocks, const std::function<Stop(const Group&)>& 
       if (!one->failure()) continue;
       try {
         std::rethrow_exception(one->failure());
-      } catch (const std::exception& error) {
-        failed(error);
+      } catch (...) {
+        failed(world::thrown_text());
       }
     }
     if (!left) break;

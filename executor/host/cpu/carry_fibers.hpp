@@ -2,9 +2,9 @@
 /// The thread blocks of a carry on the CPU: fibers that take turns on their lane's thread.
 #pragma once
 
-#include <exception>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "chorale/device/deadline.hpp"
@@ -33,7 +33,7 @@ class CarryFibers {
   /// what they return. \param abort   of the world \param failed  told what a block threw; stops the world,
   /// so that the others end
   Stop run(uint32_t blocks, const std::function<Stop(const Group&)>& body, AbortWord* abort, CarryHost& host,
-           const std::function<void(const std::exception&)>& failed);
+           const std::function<void(const std::string& why)>& failed);
 
  private:
   class Block;

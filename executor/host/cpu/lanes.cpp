@@ -12,6 +12,9 @@
 #include "../../interpreter/report.hpp"
 #include "../../transport/proxied.hpp"
 #include "../../world/group.hpp"
+#include "../../world/thread.hpp"
+#include "../../world/thrown.hpp"
+#include "../../world/together.hpp"
 #include "chorale/device/group_cpu.hpp"
 
 namespace chorale::hostrun {
@@ -129,16 +132,31 @@ CpuLanes::CpuLanes(Bound bound)
       carries_(world_, bound_.unrolled, Space::host, tape_),
       fibers_(tape_.lanes.size()),
       progress_(tape_.lanes.size()) {
-  world_.group().before_reset(world_.rank(), this, [this] { drain(); });
-  if (world_.scheduler().seeded()) return;
-  for (uint32_t lane = 0; lane < tape_.lanes.size(); ++lane)
-    threads_.emplace_back([this, lane] { serve(lane); });
+  try {
+    world::together(world_, [this] { start(); });
+  } catch (...) {
+    quit();
+    throw;
+  }
 }
 
 /// Runs that are under way end, as all waits do: peers may count on them.
 CpuLanes::~CpuLanes() {
-  world_.group().before_reset(world_.rank(), this, {});
   drain();
+  quit();
+}
+
+void CpuLanes::start() {
+  world_.group().before_reset(world_.rank(), this, [this] { drain(); });
+  if (world_.scheduler().seeded()) return;
+  threads_.reserve(tape_.lanes.size());
+  for (uint32_t lane = 0; lane < tape_.lanes.size(); ++lane)
+    threads_.push_back(world::start_thread("a lane", [this, lane] { serve(lane); }));
+}
+
+/// Also when only some of the threads could be had.
+void CpuLanes::quit() {
+  world_.group().before_reset(world_.rank(), this, {});
   {
     const std::lock_guard lock(mutex_);
     quit_ = true;
@@ -155,13 +173,28 @@ Stop CpuLanes::play(uint32_t lane, uint64_t run, LaneHost& host) {
   for (const uint32_t index : tape_.lanes[lane]) {
     const Action& action = tape_.actions[index];
     Stop stop = Stop(load_acquire(&world_.abort_word()->stop));
-    if (stop == Stop::none) stop = act(action, run, host);
+    if (stop == Stop::none) stop = attempt(action, run, host);
     if (stop != Stop::none) return stop;
     mine.done.fetch_add(1, std::memory_order_release);
     mine.bell.fetch_add(1, std::memory_order_release);
     ring(mine.bell);
   }
   return Stop::none;
+}
+
+/// What an action throws stops the world: nobody calls a lane who could catch it.
+Stop CpuLanes::attempt(const Action& action, uint64_t run, LaneHost& host) {
+  std::optional<AtWork> at_work;
+  if (action.kind == StepKind::launch) at_work.emplace(world_.scheduler());
+  try {
+    return act(action, run, host);
+  } catch (...) {
+    // Of no effect in a world that has stopped, which is why a launch ends early.
+    world_.abort(fmt::format("{}: {}", text(action), world::thrown_text()));
+  }
+  const std::lock_guard lock(mutex_);
+  progress_[action.lane].stopped_at = text(action);
+  return Stop(load_acquire(&world_.abort_word()->stop));
 }
 
 Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
@@ -177,12 +210,7 @@ Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
       return Stop::none;
     case StepKind::fill:
     case StepKind::call:
-      try {
-        call_function(action, world_);
-      } catch (const std::exception& error) {
-        world_.abort(fmt::format("{}: {}", text(action), error.what()));
-        return Stop::aborted;
-      }
+      call_function(action, world_);
       return Stop::none;
     case StepKind::launch:
       return launch(action, host);
@@ -217,18 +245,9 @@ Stop CpuLanes::act(const Action& action, uint64_t run, LaneHost& host) {
 }
 
 Stop CpuLanes::launch(const Action& action, LaneHost& host) {
-  const AtWork at_work(world_.scheduler());
   host.wait_in(action);
-  try {
-    launches_.execute(action, nullptr);
-    return Stop::none;
-  } catch (const std::exception& error) {
-    // Of no effect in a world that has stopped, which is why a launch ends early.
-    world_.abort(fmt::format("{}: {}", text(action), error.what()));
-  }
-  const std::lock_guard lock(mutex_);
-  progress_[action.lane].stopped_at = text(action);
-  return Stop(load_acquire(&world_.abort_word()->stop));
+  launches_.execute(action, nullptr);
+  return Stop::none;
 }
 
 Stop CpuLanes::carry(const Action& action, LaneHost& host) {
@@ -251,7 +270,7 @@ Stop CpuLanes::carry(const Action& action, LaneHost& host) {
   return fibers_[action.lane].run(
       work.blocks, [&](const Group& block) { return hostrun::carry(block, work, deadline); },
       world_.abort_word(), of_lane,
-      [&](const std::exception& error) { world_.abort(fmt::format("{}: {}", text(action), error.what())); });
+      [&](const std::string& why) { world_.abort(fmt::format("{}: {}", text(action), why)); });
 }
 
 void CpuLanes::serve(uint32_t lane) {

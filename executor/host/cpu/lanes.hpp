@@ -55,9 +55,12 @@ class CpuLanes final : public Lanes {
     std::string stopped_at;  // guarded by mutex_: what it waited for when the world stopped
   };
 
+  void start();
+  void quit();
   void serve(uint32_t lane);
   void run_as_fibers();
   Stop play(uint32_t lane, uint64_t run, LaneHost& host);
+  Stop attempt(const Action& action, uint64_t run, LaneHost& host);
   Stop act(const Action& action, uint64_t run, LaneHost& host);
   Stop launch(const Action& action, LaneHost& host);
   Stop carry(const Action& action, LaneHost& host);

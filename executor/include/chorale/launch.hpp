@@ -31,12 +31,12 @@ struct LaunchName {
 };
 
 namespace detail {
-inline void check_message(const Transport& transport, const Leg& message, uint64_t element_bytes, int peer,
-                          const LaunchConfig& config) {
-  transport.endpoint(peer);
-  if (message.elem != 1) element_bytes = message.elem;
-  check_transfer(transport, message.bytes / element_bytes, element_bytes, config.blocks);
-}
+/// Of what is sent or received in elements of `element_bytes`, if the message does not say otherwise.
+/// \throws UsageError as check_transfer(); if there is no such peer; if elements have no bytes or one would
+/// be
+///         cut, or a tile is longer than a slot
+void check_message(const Transport& transport, const Leg& message, uint64_t element_bytes, int peer,
+                   const LaunchConfig& config);
 
 /// Hooks of one's own may need no buffer; copies do.
 template <class Hook, class Copy>
@@ -47,8 +47,10 @@ void check_buffer(const char* what, const void* data, uint64_t bytes) {
 }  // namespace detail
 
 /// Sends n elements of type T to `peer`, which receives as many with as many blocks. T is what travels.
-/// \throws UsageError as check_transfer(), or if copies are to be made and `data` is null; otherwise as
-/// launch()
+/// \throws UsageError as check_transfer(); for a message whose elements have no bytes or do not come out
+/// even,
+///         or whose tiles are longer than a slot; if copies are to be made and `data` is null; otherwise as
+///         launch()
 template <class T, class Produce = CopyProduce>
 void send(Transport& transport, const Leg& message, int peer, const Produce& produce = {},
           const LaunchConfig& config = {}, Lane lane = {}) {

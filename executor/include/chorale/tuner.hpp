@@ -68,10 +68,12 @@ class TuneTable {
   /// \throws UsageError if there is no such file or it is no table; the message names the place
   static TuneTable load(const std::string& path);
   static TuneTable parse(const std::string& text);
+
+  /// Readers of the file find the old table or the new one, whole. \throws RunError resources
   void save(const std::string& path) const;
   std::string text() const;
 
-  /// Replaces what the key has.
+  /// Replaces what the key has. \throws as TuneKey::check(); UsageError if `ns` is no finite number
   void set(const TuneKey& key, const TuneConfig& config, double ns);
   void set_failure(const TuneKey& key, const TuneConfig& config, const std::string& why);
 

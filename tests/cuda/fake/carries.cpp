@@ -33,7 +33,7 @@ void enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStream_t st
           carry(block, work, launch);
           return Stop::none;
         },
-        launch.deadline.shared, host, [](const std::exception& error) { test::fake::die(error.what()); });
+        launch.deadline.shared, host, [](const std::string& why) { test::fake::die(why.c_str()); });
   });
 }
 

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "chorale/schedule.hpp"
+#include "executor/cpu/sanitizers.hpp"
+#include "tests/unit/scarce_memory.hpp"
 #include "tests/unit/schedule_run/schedules.hpp"
 #include "tests/unit/schedule_run/thrown.hpp"
 #include "tests/unit/world/processes.hpp"
@@ -50,13 +53,13 @@ TEST(ScheduleFaults, APeerThatNeverRunsIsNamedWithTheLine) {
   expect_parts(said[1], {"rank 1, lane comm, i = 1: take of 'data of t1", "from rank 2 (ag.cpp:1"});
 }
 
-TEST(ScheduleFaults, WhatAFunctionThrowsEndsEveryRank) {
+void expect_end_of_every_rank(const std::function<void()>& failing, const char* why) {
   std::string said[2];
   run_local(2, [&](World& world) {
     ScheduleArguments given = arguments(10);
     int calls = 0;
     given.functions["consume"] = [&](const HostCall& call) {
-      if (call.rank == 1 && ++calls == 2) throw std::runtime_error("the disk is full");
+      if (call.rank == 1 && ++calls == 2) failing();
     };
     ScheduleRun schedule(world, allgather_p2p(rotated), given);
     said[world.rank()] = thrown([&] {
@@ -74,7 +77,12 @@ TEST(ScheduleFaults, WhatAFunctionThrowsEndsEveryRank) {
     world.barrier();
   });
   for (const std::string& one : said)
-    expect_parts(one, {"aborted by rank 1", "lane main", "call 'consume'", "the disk is full"});
+    expect_parts(one, {"aborted by rank 1", "lane main", "call 'consume'", why});
+}
+
+TEST(ScheduleFaults, WhatAFunctionThrowsEndsEveryRank) {
+  expect_end_of_every_rank([] { throw std::runtime_error("the disk is full"); }, "the disk is full");
+  expect_end_of_every_rank([] { throw 1; }, "an exception that is no std::exception");
 }
 
 TEST(ScheduleFaults, APeerThatDiesIsNamed) {
@@ -170,6 +178,30 @@ TEST(ScheduleFaults, WhatThereIsNoRoomForIsNamed) {
                  {"resources: ", "schedule 'test' needs 1125899906842656 bytes on rank ",
                   "('huge' 1125899906842624, 'x' 16, 'y' 16), but this host has "});
   });
+}
+
+/// In a process, where the address space for threads' stacks is one rank's alone.
+TEST(ScheduleFaults, ThreadsThatOneRankCannotHaveAreAnErrorOfAll) {
+#if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
+  GTEST_SKIP() << "shadows of the sanitizers are address space";
+#endif
+  const std::string address = fresh_address();
+  Processes all(2, [&](int rank) {
+    World world = World::join(address, rank, 2);
+    const std::string said = thrown([&] {
+      std::optional<ScarceMemory> scarce;
+      if (rank == 1) scarce.emplace(200);
+      ScheduleRun schedule(world, allgather_p2p({Order::rotated, Style::pool, 300}), arguments(10));
+    });
+    // Nothing of it is left behind for a reset to meet, and there are threads again.
+    world.reset();
+    ScheduleRun schedule(world, allgather_p2p(rotated), arguments(10));
+    schedule.run();
+    schedule.synchronize();
+    return said;
+  });
+  for (int rank = 0; rank < 2; ++rank)
+    expect_parts(all.said(rank), {"resources: rank 1: no thread for a lane: ", "; use fewer, or raise"});
 }
 
 }  // namespace

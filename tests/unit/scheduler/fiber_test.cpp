@@ -5,10 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <memory>
-#include <string>
 #include <vector>
+
+#include "../scarce_memory.hpp"
 
 namespace chorale::test {
 namespace {
@@ -25,15 +25,6 @@ struct Counting : cpu::Fiber {
   }
   int& count;
 };
-
-/// Kilobytes of address space of this process.
-long address_space() {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;) {
-    if (word == "VmSize:" && status >> word) return std::stol(word);
-  }
-  return 0;
-}
 
 void run_many(int fibers) {
   for (int at = 0; at < fibers; ++at) {

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "../../../executor/cpu/sanitizers.hpp"
+#include "../scarce_memory.hpp"
 #include "chorale/error.hpp"
 #include "scheduler_under_test.hpp"
 
@@ -195,6 +196,44 @@ TEST(Scheduler, AnExceptionOfABlockEndsTheLaunchAndTheOthers) {
     });
     EXPECT_EQ(seen, (std::vector<std::string>{"aborted", "bad block"}));
     EXPECT_EQ(under_test.why, "block 1 failed: bad block");
+  }
+}
+
+TEST(Scheduler, ALaunchWithoutMemoryForItsBlocksEndsTheOthersAndLeavesNothing) {
+#if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
+  GTEST_SKIP() << "shadows of the sanitizers are address space";
+#endif
+  for (const std::optional<uint64_t> seed : {std::optional<uint64_t>(), std::optional<uint64_t>(3)}) {
+    SchedulerUnderTest under_test(2, 2, seed);
+    const uint64_t never = 0;
+    std::atomic<int> runs{0};
+    std::vector<std::string> seen(2);
+    under_test.run([&](int rank) {
+      const auto body = [&](int, BlockHost& host) {
+        if (rank == 1) ++runs;
+        await(host, &never, 1);
+      };
+      try {
+        std::optional<ScarceMemory> scarce;
+        if (rank == 1) scarce.emplace(64);
+        const LaunchResult result = under_test.scheduler.launch(rank, rank == 1 ? 4096 : 1, body);
+        seen[rank] = result.stop == Stop::aborted ? "aborted" : "?";
+      } catch (const RunError& error) {
+        seen[rank] = name(error.reason);
+      }
+    });
+    EXPECT_EQ(seen, (std::vector<std::string>{"aborted", "resources"}));
+    EXPECT_EQ(runs, 0);
+    EXPECT_EQ(under_test.why.find("a launch of 4096 blocks failed: no memory for a block's stack"), 0u)
+        << under_test.why;
+
+    under_test.word = {};
+    under_test.scheduler.rearm();
+    under_test.run([&](int rank) {
+      const LaunchResult result = under_test.scheduler.launch(rank, 100, [&](int, BlockHost&) { ++runs; });
+      EXPECT_EQ(result.stop, Stop::none);
+    });
+    EXPECT_EQ(runs, 200);
   }
 }
 

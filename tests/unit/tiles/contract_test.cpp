@@ -133,6 +133,15 @@ TEST(Contract, OptionsThatCannotBeAreRefusedOnAllRanks) {
       {{.per_peer_bytes = 1 << 20, .max_channels = 1025}, "max_channels is 1025"},
       {{.per_peer_bytes = 1 << 20, .depth = 0}, "depth is 0: it is from 1 to 256"},
       {{.per_peer_bytes = 1 << 20, .depth = 257}, "depth is 257"},
+      // A sum or product of these wraps round.
+      {{.per_peer_bytes = uint64_t{1} << 63, .max_channels = 1, .depth = 1},
+       "per_peer_bytes is 9223372036854775808 and packet_bytes 0, the latter on each of 1 channels: with 2 "
+       "ranks that is more than can be addressed; use less"},
+      {{.per_peer_bytes = ~uint64_t{0}}, "per_peer_bytes is 18446744073709551615"},
+      {{.per_peer_bytes = 1 << 20, .packet_bytes = uint64_t{1} << 63}, "packet_bytes 9223372036854775808"},
+      {{.per_peer_bytes = 1 << 20, .packet_bytes = ~uint64_t{0}}, "packet_bytes 18446744073709551615"},
+      {{.per_peer_bytes = 1 << 20, .max_channels = 1024, .packet_bytes = uint64_t{1} << 52},
+       "packet_bytes 4503599627370496, the latter on each of 1024 channels"},
   };
   for (const auto& one : cases) {
     run_local(2, [&](World& world) {
@@ -260,6 +269,65 @@ TEST(Contract, LaunchersRefuseBeforeAnythingIsSent) {
     EXPECT_THROW(transport->endpoint(0, 2), UsageError);
     EXPECT_THROW(transport->endpoint(1, 0), UsageError);
     EXPECT_EQ(load_relaxed(&transport->endpoint(0, 0).local->cursor.sent), 0u);
+  });
+}
+
+TEST(Contract, LaunchersRefuseMessagesThatCannotBe) {
+  run_local(1, [](World& world) {
+    const auto transport = direct_rendezvous(world, rings(2, 2, 256));
+    std::vector<char> data(1024);
+    const auto said = [&](uint64_t bytes, uint32_t elem, uint64_t tile_bytes) {
+      Leg message;
+      message.in = message.out = data.data();
+      message.bytes = bytes;
+      message.elem = elem;
+      message.tile_bytes = tile_bytes;
+      const std::string sent =
+          message_of_error<UsageError>([&] { send<float>(*transport, message, 0, CopyProduce{}, {1}); });
+      EXPECT_EQ(
+          message_of_error<UsageError>([&] { recv<float>(*transport, message, 0, CopyConsume{}, {1}); }),
+          sent);
+      return sent;
+    };
+    EXPECT_EQ(said(64, 0, 0),
+              "Leg::elem is 0: it is the bytes of an element, or 1 for those of the launcher's type");
+    EXPECT_EQ(
+        said(66, 4, 0),
+        "a message of 66 bytes is no whole number of elements of 4 bytes: make Leg::bytes a multiple of "
+        "Leg::elem");
+    EXPECT_EQ(
+        said(66, 1, 0),
+        "a message of 66 bytes is no whole number of elements of 4 bytes: make Leg::bytes a multiple of "
+        "Leg::elem");
+    EXPECT_EQ(
+        said(1024, 4, 272),
+        "Leg::tile_bytes is 272, and a slot holds 256: use smaller tiles, 0 for one a slot, or give the "
+        "transport more per_peer_bytes, or fewer channels or slots");
+    EXPECT_EQ(load_relaxed(&transport->endpoint(0, 0).local->cursor.sent), 0u);
+    Leg message;
+    message.in = message.out = data.data();
+    message.bytes = 512;
+    message.tile_bytes = 256;
+    send<float>(*transport, message, 0, CopyProduce{}, {1});
+    recv<float>(*transport, message, 0, CopyConsume{}, {1});
+  });
+}
+
+TEST(Contract, LaunchesOfMoreThreadsThanCanBeCountedAreRefused) {
+  run_local(1, [](World& world) {
+    const auto transport = direct_rendezvous(world, rings(1, 1, 16));
+    std::atomic<int> runs{0};
+    const auto kernel = [&](const Group&, const Deadline&) {
+      ++runs;
+      return Stop::none;
+    };
+    EXPECT_EQ(message_of_error<UsageError>([&] {
+                launch(*transport, kernel, {1u << 22, 1024});
+              }),
+              "4194304 blocks of 1024 threads: a launch has at most 1073741824 threads; use fewer blocks");
+    EXPECT_THROW(launch(*transport, kernel, {3u << 30, 1}), UsageError);
+    launch(*transport, kernel, {3, 2});
+    EXPECT_EQ(runs, 6);
   });
 }
 

@@ -1,10 +1,14 @@
 #include "chorale/tuner.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <thread>
 
 #include "support.hpp"
@@ -62,9 +66,89 @@ TEST(Tuner, TablesThatAreNoneSayWhere) {
       "/entries/0/config: 'blocks' is -1");
   EXPECT_EQ(said(R"({"version":1,"entries":[{"ns":1,)" + key + R"(},"config":{"block":1}}],"failures":[]})"),
             "/entries/0/config: 'block' is unknown");
+  EXPECT_EQ(said(R"({"version":1,"entries":7,"failures":[]})"),
+            "the table: 'entries' is 7: an array is expected");
+  EXPECT_EQ(said(R"({"version":1,"entries":[],"failures":{"a":1}})"),
+            "the table: 'failures' is {\"a\":1}: an array is expected");
+  EXPECT_EQ(said(R"({"version":1,"entries":[7],"failures":[]})"), "/entries/0: an object is expected");
+  // Numbers that wrap round into others.
+  EXPECT_EQ(said(R"({"version":1,"entries":[{"ns":1,)" + key +
+                 R"(},"config":{"blocks":4294967297}}],"failures":[]})"),
+            "/entries/0/config: 'blocks' is 4294967297: it is at most 4294967295");
+  const auto of_world = [&](const std::string& ranks) {
+    return said(R"({"version":1,"entries":[],"failures":[{"why":"","key":{"kind":"k","world":)" + ranks +
+                R"(,"dtype":"f32","bytes":1,"transport":"direct","backend":"cpu"},"config":{}}]})");
+  };
+  EXPECT_EQ(of_world("4294967298"), "/failures/0/key: 'world' is 4294967298: it is at most 2147483647");
+  EXPECT_EQ(of_world("0"), "/failures/0/key: 'world' is 0: it is at least 1");
   // A key that a later version has more of is not read as if it were the same.
   EXPECT_EQ(said(R"({"version":1,"entries":[{"ns":1,)" + key + R"(,"nodes":2},"config":{}}],"failures":[]})"),
             "/entries/0/key: 'nodes' is unknown");
+}
+
+TEST(Tuner, ATableIsReplacedWholeOrNotAtAll) {
+  const std::filesystem::path folder =
+      testing::TempDir() + "chorale_tuner_" + std::to_string(getpid()) + "_folder";
+  std::filesystem::create_directory(folder);
+  const std::string path = folder / "table.json", link = folder / "link.json";
+  TuneTable old, fresh;
+  old.set(key_of(1), {.blocks = 1}, 1);
+  for (uint64_t bytes = 1; bytes < 1000; ++bytes) fresh.set(key_of(bytes), {.blocks = 2}, 2);
+  old.save(path);
+  std::filesystem::create_symlink(path, link);
+  {
+    // As on a full disk: no file gets longer than the old one.
+    struct sigaction before {
+    }, ignore{};
+    ignore.sa_handler = SIG_IGN;
+    sigaction(SIGXFSZ, &ignore, &before);
+    rlimit unlimited{};
+    getrlimit(RLIMIT_FSIZE, &unlimited);
+    rlimit full = unlimited;
+    full.rlim_cur = 1024;
+    setrlimit(RLIMIT_FSIZE, &full);
+    EXPECT_THROW(fresh.save(path), RunError);
+    setrlimit(RLIMIT_FSIZE, &unlimited);
+    sigaction(SIGXFSZ, &before, nullptr);
+  }
+  EXPECT_EQ(TuneTable::load(path).text(), old.text());
+  fresh.save(link);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(TuneTable::load(path).text(), fresh.text());
+  const auto entries = std::filesystem::directory_iterator(folder);
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 2) << "nothing else is left";
+  EXPECT_THROW(fresh.save(folder / "none" / "table.json"), RunError);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Tuner, TimesThatAreNoNumbersAreRefused) {
+  TuneTable table;
+  for (const double ns : {std::nan(""), double(INFINITY), -double(INFINITY)}) {
+    EXPECT_THROW(table.set(key_of(1), {}, ns), UsageError);
+    const auto all = tune(
+        table, key_of(1), {{.blocks = 1}},
+        [ns](const TuneConfig&) {
+          return Measurement{true, ns, ""};
+        },
+        std::chrono::seconds(20));
+    EXPECT_FALSE(all.at(0).correct);
+    EXPECT_EQ(all.at(0).why, "it says that a call takes " +
+                                 std::string(std::isnan(ns) ? "nan"
+                                             : ns > 0       ? "inf"
+                                                            : "-inf") +
+                                 " ns");
+  }
+  EXPECT_EQ(table.size(), 0u);
+}
+
+TEST(Tuner, ATrialThatThrowsAnythingEndsInItsChild) {
+  TuneTable table;
+  const pid_t self = getpid();
+  const auto all = tune(
+      table, key_of(1), {{.blocks = 1}}, [](const TuneConfig&) -> Measurement { throw 1; },
+      std::chrono::seconds(20));
+  if (getpid() != self) std::_Exit(1);  // the child has got here
+  EXPECT_EQ(all.at(0).why, "an exception that is no std::exception");
 }
 
 TEST(Tuner, LooksUpTheKeyThenTheNextSmallerSizeThenTheDefault) {

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <new>
+#include <system_error>
 #include <thread>
 
 #include "../../../executor/cpu/sanitizers.hpp"
 #include "../../../executor/world/group.hpp"
+#include "../../../executor/world/together.hpp"
 #include "../scheduler/scheduler_under_test.hpp"
 #include "chorale/window.hpp"
 
@@ -109,6 +112,40 @@ TEST(LocalWorld, AgreeThrowsTheLowestRanksMessageEverywhere) {
           EXPECT_EQ(failure([&] { world.agree(error, Reason::resources); }),
                     "resources: rank 2: no memory 2");
           world.agree(std::nullopt);
+        },
+        options);
+  }
+}
+
+TEST(LocalWorld, WhateverAStepThrowsIsHeardEverywhere) {
+  const struct {
+    std::function<void()> step;
+    const char *of_it, *of_others;
+  } cases[] = {
+      {[] { throw RunError(Reason::peer_lost, "gone"); }, "peer_lost: rank 1: gone",
+       "peer_lost: rank 1: gone"},
+      {[] { throw std::bad_alloc(); }, "resources: rank 1: out of memory",
+       "resources: rank 1: out of memory"},
+      {[] { throw std::system_error(EAGAIN, std::generic_category()); },
+       "other: rank 1: Resource temporarily unavailable", "other: rank 1: Resource temporarily unavailable"},
+      {[] { throw 1; }, "other: rank 1: an exception that is no std::exception",
+       "other: rank 1: an exception that is no std::exception"},
+      {[] { throw UsageError("7 is too much"); }, "7 is too much", "other: rank 1: 7 is too much"},
+  };
+  for (const LocalOptions& options : both_kinds()) {
+    run_local(
+        2,
+        [&](World& world) {
+          for (const auto& one : cases) {
+            const bool mine = world.rank() == 1;
+            EXPECT_EQ(failure([&] {
+                        world::together(world, [&] {
+                          if (mine) one.step();
+                        });
+                      }),
+                      mine ? one.of_it : one.of_others);
+          }
+          world::together(world, [] {});
         },
         options);
   }

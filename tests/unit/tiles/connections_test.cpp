@@ -1,0 +1,163 @@
+// Connections of proxies: callers that are no peers, peers that do not read, and memory that one rank lacks.
+
+#include "executor/transport/connections.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <thread>
+
+#include "executor/cpu/sanitizers.hpp"
+#include "support.hpp"
+#include "tests/unit/scarce_memory.hpp"
+#include "tests/unit/world/processes.hpp"
+
+namespace chorale {
+namespace {
+
+using namespace test;
+using namespace std::chrono_literals;
+
+/// A client that knows the port alone.
+transport::Socket stranger(uint16_t port, const std::string& says) {
+  transport::Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in there{};
+  there.sin_family = AF_INET;
+  there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  there.sin_port = htons(port);
+  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&there), sizeof there), 0);
+  EXPECT_EQ(::send(socket.get(), says.data(), says.size(), MSG_NOSIGNAL), ssize_t(says.size()));
+  return socket;
+}
+
+TEST(Connections, StrangersDoNotKeepPeersOut) {
+  std::vector<World> worlds = World::local(3, {.timeout = 20s});
+  transport::Listener listener;
+  const transport::Invitation invitation = listener.invitation();
+  const transport::Socket silent = stranger(invitation.port, ""),
+                          short_of_words = stranger(invitation.port, "x"),
+                          other = stranger(invitation.port, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  { const transport::Socket gone = stranger(invitation.port, ""); }
+  // Who knows the secret and is not behind the listener is a stranger, too.
+  const transport::Socket before = transport::call(worlds[0], 1, invitation);
+  transport::Socket peer;
+  std::thread caller([&] {
+    std::this_thread::sleep_for(50ms);
+    peer = transport::call(worlds[2], 1, invitation);
+  });
+  const std::vector<transport::Socket> peers = listener.accept_peers(worlds[1]);
+  caller.join();
+  ASSERT_EQ(peers.size(), 3u);
+  EXPECT_FALSE(peers[0]);
+  EXPECT_FALSE(peers[1]);
+  ASSERT_TRUE(peers[2]);
+  char came = 0;
+  EXPECT_EQ(::send(peer.get(), "y", 1, MSG_NOSIGNAL), 1);
+  pollfd polled{peers[2].get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&polled, 1, 10000), 1);
+  EXPECT_EQ(::recv(peers[2].get(), &came, 1, 0), 1);
+  EXPECT_EQ(came, 'y');
+}
+
+TEST(Connections, WaitsForPeersEnd) {
+  {
+    std::vector<World> worlds = World::local(3, {.timeout = 200ms});
+    transport::Listener listener;
+    const transport::Socket silent = stranger(listener.invitation().port, "");
+    EXPECT_EQ(message_of_error<RunError>([&] { listener.accept_peers(worlds[0]); }),
+              "timed out: a proxy of rank 0 waited 0.2 s for a connection to ranks 1, 2");
+  }
+  std::vector<World> worlds = World::local(2, {.timeout = 0s});
+  transport::Listener listener;
+  std::thread aborter([&] {
+    std::this_thread::sleep_for(50ms);
+    worlds[1].abort("enough");
+  });
+  EXPECT_EQ(message_of_error<RunError>([&] { listener.accept_peers(worlds[0]); }),
+            "aborted by rank 1: enough");
+  aborter.join();
+}
+
+/// Rank 1 stops in the middle of a message, and goes on when rank 0's launch has reached its deadline.
+TEST(Connections, APeerThatDoesNotReadEndsALaunchAtItsDeadline) {
+  const std::string address = fresh_address();
+  const uint64_t n = uint64_t{32} << 20;  // more than the kernel keeps for a connection
+  Processes all(2, [&](int rank) -> std::string {
+    World world = World::join(address, rank, 2, {.timeout = 2s});
+    const auto transport = port_rendezvous(world, rings(1, 1, n), ProxyKind::tcp);
+    const pid_t self = getpid();
+    const auto pids = world.allgather(std::as_bytes(std::span(&self, 1)));
+    std::vector<char> data(n);
+    std::string said;
+    try {
+      if (rank == 1) {
+        raise(SIGSTOP);
+        recv(*transport, data.data(), n, 0, {}, {1});
+      } else {
+        std::this_thread::sleep_for(300ms);
+        send(*transport, data.data(), n, 1, {}, {1});
+      }
+      said = "nothing";
+    } catch (const RunError& error) {
+      said = name(error.reason);
+    }
+    if (rank == 0) {
+      pid_t other = 0;
+      std::memcpy(&other, pids[1].data(), sizeof other);
+      kill(other, SIGCONT);
+    }
+    // What was half sent is not taken for anything.
+    world.reset();
+    transport->reset();
+    for (uint64_t call = 0; call < 3; ++call) {
+      const auto sent = message_of<char>(call * 2 + uint64_t(rank), 5000),
+                 expected = message_of<char>(call * 2 + 1 - uint64_t(rank), 5000);
+      std::vector<char> got(5000);
+      rank == 0 ? send(*transport, sent.data(), 5000, 1, {}, {1})
+                : recv(*transport, got.data(), 5000, 0, {}, {1});
+      rank == 1 ? send(*transport, sent.data(), 5000, 0, {}, {1})
+                : recv(*transport, got.data(), 5000, 1, {}, {1});
+      if (got != expected) return said + ", then wrong";
+    }
+    world.barrier();
+    return said + ", then good";
+  });
+  EXPECT_EQ(all.said(0), "timed_out, then good");
+  EXPECT_EQ(all.said(1), "timed_out, then good");
+}
+
+TEST(Connections, MemoryThatOneRankLacksIsAnErrorOfAll) {
+#if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
+  GTEST_SKIP() << "shadows of the sanitizers are address space";
+#endif
+  const struct {
+    ProxyKind proxy;
+    long megabytes;
+  } cases[] = {
+      {ProxyKind::shared_memory, 160},  // enough for the windows of both ranks, not for what is to be sent
+      {ProxyKind::tcp, 40},             // not enough for the rings
+      {ProxyKind::tcp, 110}             // nor for what is to be sent
+  };
+  for (const auto& one : cases) {
+    const std::string address = fresh_address();
+    Processes all(2, [&](int rank) -> std::string {
+      World world = World::join(address, rank, 2, {.timeout = 10s});
+      std::string said;
+      {
+        std::optional<ScarceMemory> scarce;
+        if (rank == 1) scarce.emplace(one.megabytes);
+        said = message_of_error<RunError>(
+            [&] { port_rendezvous(world, rings(1, 2, uint64_t{16} << 20), one.proxy); });
+      }
+      port_rendezvous(world, rings(1, 2, 256), one.proxy);  // the ranks are still in step
+      return said;
+    });
+    EXPECT_EQ(all.said(0), "rank 1: out of memory") << one.megabytes;
+    EXPECT_EQ(all.said(1), "rank 1: out of memory") << one.megabytes;
+  }
+}
+
+}  // namespace
+}  // namespace chorale
