@@ -26,8 +26,8 @@ void Bindings::retire() {
 }
 
 size_t Bindings::surplus() const {
-  const auto ready = size_t(
-      std::count_if(kept_.begin(), kept_.end(), [](const Kept& kept) { return !kept.retired; }));
+  const auto ready =
+      size_t(std::count_if(kept_.begin(), kept_.end(), [](const Kept& kept) { return !kept.retired; }));
   return limit_ != 0 && ready >= limit_ ? ready - limit_ + 1 : 0;
 }
 

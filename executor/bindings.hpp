@@ -23,19 +23,19 @@ class Bindings {
 
   Binding* add(std::unique_ptr<Binding> binding);
 
-  /// After a reset: none of those there are is found any more. They go when all ranks can do without them, since
-  /// graphs may hold them.
+  /// After a reset: none of those there are is found any more. They go when all ranks can do without them,
+  /// since graphs may hold them.
   void retire();
 
   /// How many have to go before one more is made, beside those that have retired.
   size_t surplus() const;
 
-  /// The numbers of those that this rank could do without: the retired ones, then, if `others` may go as well,
-  /// these, the longest unused first.
+  /// The numbers of those that this rank could do without: the retired ones, then, if `others` may go as
+  /// well, these, the longest unused first.
   std::vector<uint64_t> evictable(bool others) const;
 
-  /// Lets go of the retired ones of `numbers`, and of others until there is no surplus. Their launches have ended
-  /// on all ranks.
+  /// Lets go of the retired ones of `numbers`, and of others until there is no surplus. Their launches have
+  /// ended on all ranks.
   void evict(std::span<const uint64_t> numbers);
 
   size_t size() const { return kept_.size(); }

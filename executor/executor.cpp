@@ -134,7 +134,8 @@ void Executor::execute(const Plan& plan, const Arguments& arguments, void* strea
     if (!capturing) state_->launches.take_back();  // nothing was launched
     throw;
   } catch (const std::exception& error) {
-    // Peers would wait for what this rank has not launched. In a world that has stopped already it says nothing new.
+    // Peers would wait for what this rank has not launched. In a world that has stopped already it says
+    // nothing new.
     state_->failed = true;
     state_->world.abort(error.what());
     throw;

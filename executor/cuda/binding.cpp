@@ -18,13 +18,15 @@ namespace {
 
 using interpreter::packet_kind;
 
-/// Which allocation, or row of them, a buffer lies in; 0 for what is no memory of a device. CUDA's number tells one
-/// cudaMalloc from the next. Of cuMemMap it may stay while other memory is mapped anywhere in the buffer.
+/// Which allocation, or row of them, a buffer lies in; 0 for what is no memory of a device. CUDA's number
+/// tells one cudaMalloc from the next. Of cuMemMap it may stay while other memory is mapped anywhere in the
+/// buffer.
 uint64_t allocation_of(const void* at, uint64_t bytes) {
   if (!at) return 0;
   unsigned long long id = 0;
   unsigned of_malloc = 0;
-  CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
+  CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_BUFFER_ID,
+                                CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
   void* to[] = {&id, &of_malloc};
   if (driver().cuPointerGetAttributes(2, what, to, reinterpret_cast<CUdeviceptr>(at)) != CUDA_SUCCESS)
     return 0;
@@ -38,16 +40,18 @@ void require_readable(const void* at, const char* name, int device) {
   unsigned type = 0;
   CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE};
   void* to[] = {&type};
-  if (!at || driver().cuPointerGetAttributes(1, what, to, reinterpret_cast<CUdeviceptr>(at)) != CUDA_SUCCESS ||
+  if (!at ||
+      driver().cuPointerGetAttributes(1, what, to, reinterpret_cast<CUdeviceptr>(at)) != CUDA_SUCCESS ||
       type != 0)
     return;
   int pageable = 0;
   check(cudaDeviceGetAttribute(&pageable, cudaDevAttrPageableMemoryAccess, device), "what a GPU reads");
   if (pageable) return;
-  throw UsageError(fmt::format(
-      "the {} at {} is no memory that CUDA knows: it is pageable memory of the host, or was freed; pass memory of "
-      "GPU {}",
-      name, at, device));
+  throw UsageError(
+      fmt::format("the {} at {} is no memory that CUDA knows: it is pageable memory of the host, or was "
+                  "freed; pass memory of "
+                  "GPU {}",
+                  name, at, device));
 }
 
 /// Whether any rank says yes. Collective.
@@ -145,8 +149,8 @@ bool Binding::serves(const Arguments& arguments) {
          (arguments.in == bound_to_.in && arguments.out == bound_to_.out && passed(arguments) == bound_to_);
 }
 
-/// Where no peer reaches: a launch takes whatever the caller passes. \throws UsageError for memory that it cannot
-/// take, and if it needs a room while `stream` is captured
+/// Where no peer reaches: a launch takes whatever the caller passes. \throws UsageError for memory that it
+/// cannot take, and if it needs a room while `stream` is captured
 void Binding::place_here(const Arguments& arguments, cudaStream_t stream) {
   if (arguments.in != bound_to_.in) require_readable(arguments.in, "input", common_.device);
   if (arguments.out != bound_to_.out) require_readable(arguments.out, "output", common_.device);
@@ -157,7 +161,8 @@ void Binding::place_here(const Arguments& arguments, cudaStream_t stream) {
     check(cudaStreamIsCapturing(stream, &status), "the state of a stream");
     if (status != cudaStreamCaptureStatusNone) {
       throw UsageError(
-          "in place this plan needs a copy of its input, which cannot be made while the stream is captured: call "
+          "in place this plan needs a copy of its input, which cannot be made while the stream is captured: "
+          "call "
           "Executor::prepare() with the same arguments on all ranks before the capture");
     }
     own_staging_ = DeviceMemory(bound_.layout.sizes.input, "a copy of the input");

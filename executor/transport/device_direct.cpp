@@ -15,8 +15,7 @@ using cuda::check;
 class DeviceDirect final : public Rings {
  public:
   DeviceDirect(World& world, const Geometry& geometry)
-      : Rings(world, Space::device, geometry),
-        memory_(device_window(world, geometry.bytes(world.ranks()))) {
+      : Rings(world, Space::device, geometry), memory_(device_window(world, geometry.bytes(world.ranks()))) {
     world::together(world, [&] {
       abort_ = cuda::HostMapping(world.abort_word(), sizeof(AbortWord));
       std::vector<char*> all;

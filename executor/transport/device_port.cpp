@@ -20,8 +20,7 @@ using cuda::check;
 class DevicePort final : public Rings {
  public:
   DevicePort(World& world, const Geometry& geometry)
-      : Rings(world, Space::device, geometry),
-        memory_(device_window(world, geometry.bytes(world.ranks()))) {
+      : Rings(world, Space::device, geometry), memory_(device_window(world, geometry.bytes(world.ranks()))) {
     world::together(world, [&] { connect(); });
   }
 

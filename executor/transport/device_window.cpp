@@ -14,8 +14,7 @@ using cuda::check;
 
 class Mapped final : public DeviceWindow {
  public:
-  Mapped(World& world, uint64_t bytes)
-      : world_(world), imports_(world), self_(world.rank()), bytes_(bytes) {
+  Mapped(World& world, uint64_t bytes) : world_(world), imports_(world), self_(world.rank()), bytes_(bytes) {
     world::together(world, [&] {
       if (bytes == 0) return;
       memory_ = cuda::Allocation(bytes);
@@ -24,8 +23,8 @@ class Mapped final : public DeviceWindow {
     });
     peers_ = cuda::PeerMemory::exchange(world, imports_, bytes != 0 ? memory_.data() : nullptr, bytes);
     world.barrier();  // all have cleared theirs
-    // Kernels that wait here must have seen the stop before the world runs on: they look seldom, and would else
-    // stop its next life.
+    // Kernels that wait here must have seen the stop before the world runs on: they look seldom, and would
+    // else stop its next life.
     world.group().before_reset(self_, this, [this] {
       const cuda::CurrentDevice on(device());
       cuda::check_quietly(cudaDeviceSynchronize(), "the end of what still runs");

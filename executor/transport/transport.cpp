@@ -76,7 +76,8 @@ Transport::Use::Use(Transport& transport, const void* lane) : transport_(transpo
                          transport.resets_ != transport.world().resets();
   if (transport.broken_ || forgotten) {
     throw UsageError(
-        "a launch on this transport was stopped, or may have been: what it left in the links would be taken for data; call "
+        "a launch on this transport was stopped, or may have been: what it left in the links would be taken "
+        "for data; call "
         "World::reset() and then Transport::reset() on all ranks");
   }
   if (transport.in_use_) throw UsageError("a transport takes one launch at a time, and one is running");

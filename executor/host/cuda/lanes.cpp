@@ -77,10 +77,10 @@ CudaLanes::~CudaLanes() {
   watcher_.reset();
 }
 
-/// Launches the kernels of carries and copies, and calls every built-in function once, with results that go nowhere. CUDA
-/// loads a kernel when it is first launched, and may wait for all streams to do so: if one of them waits for
-/// a peer which waits for what this rank has not enqueued yet, for ever. Workspaces are made here too, so
-/// that none is in a run.
+/// Launches the kernels of carries and copies, and calls every built-in function once, with results that go
+/// nowhere. CUDA loads a kernel when it is first launched, and may wait for all streams to do so: if one of
+/// them waits for a peer which waits for what this rank has not enqueued yet, for ever. Workspaces are made
+/// here too, so that none is in a run.
 void CudaLanes::load_functions() {
   if (carries_.any()) {
     const OwnedStream stream;
@@ -210,10 +210,10 @@ void CudaLanes::copy(const Action& action, cudaStream_t stream) {
   }
 }
 
-/// Within a process CUDA gives copies out of another GPU's memory to that GPU, which does those of all streams
-/// and ranks in the order in which they were enqueued: one that is behind a wait holds up all others, and if
-/// the wait is for one of these, for ever. Out of the memory of another process the reader's own copy engine
-/// copies.
+/// Within a process CUDA gives copies out of another GPU's memory to that GPU, which does those of all
+/// streams and ranks in the order in which they were enqueued: one that is behind a wait holds up all others,
+/// and if the wait is for one of these, for ever. Out of the memory of another process the reader's own copy
+/// engine copies.
 bool CudaLanes::gets_by_threads(const Action& action) const {
   if (action.kind != StepKind::get) return false;
   const cuda::RankDevice &mine = imports_.devices()[bound_.rank()],

@@ -24,8 +24,9 @@ inline constexpr std::string_view packet_form_names[] = {"ll8", "ll16", "ll128"}
 
 /// One call of a collective on one rank.
 struct Arguments {
-  const void* in = nullptr;  ///< this rank's input; may be `out` as in place, a plan that is not copies it then
-  void* out = nullptr;       ///< this rank's output
+  const void* in =
+      nullptr;          ///< this rank's input; may be `out` as in place, a plan that is not copies it then
+  void* out = nullptr;  ///< this rank's output
   /// Bytes of the message: of the input, but of the output for all-gather (as
   /// MSCCL++ and nccl-tests count). Any whole number of elements; for
   /// all-gather, reduce-scatter and all-to-all a multiple of ranks elements.
@@ -55,9 +56,9 @@ struct TraceSpan {
 
 /// One rank's executor. Calls on all ranks of the world must come in the same
 /// order with the same plan, bytes, dtype and op; a difference is an error on
-/// every rank. Not to be used by two threads at once. Two launches of one plan with the same arguments must not
-/// be under way at once: they share counters and scratch, so on two streams the second is ordered behind the first
-/// (cudaStreamWaitEvent). Other plans and arguments may run beside them.
+/// every rank. Not to be used by two threads at once. Two launches of one plan with the same arguments must
+/// not be under way at once: they share counters and scratch, so on two streams the second is ordered behind
+/// the first (cudaStreamWaitEvent). Other plans and arguments may run beside them.
 ///
 /// Peers write into its memory: it is destroyed when the launches of all ranks have ended (World::barrier()).
 class Executor {
@@ -72,8 +73,8 @@ class Executor {
   /// call of any function here, synchronize() and check() included.
   ///
   /// The first call with these arguments binds: it allocates and exchanges what
-  /// the run needs; later calls with the same arguments allocate nothing. A plan is known by Plan::identity and
-  /// not looked at again: what is changed in it after its first call has no effect, so change a copy.
+  /// the run needs; later calls with the same arguments allocate nothing. A plan is known by Plan::identity
+  /// and not looked at again: what is changed in it after its first call has no effect, so change a copy.
   /// \throws UsageError for arguments the plan does not take
   /// \throws RunError if a wait timed out, a peer died, the world was aborted, or
   ///   ranks disagree; what() names rank, thread block, operation, channel and
@@ -84,8 +85,8 @@ class Executor {
   ///
   /// Config::bindings calls are kept ready; beyond that the one longest unused is bound anew when it is next
   /// made, once what runs has ended. What a CUDA graph has captured stays until that graph and all that was
-  /// instantiated from it are destroyed. A graph of before a World::reset() is not to be replayed: it is captured
-  /// anew.
+  /// instantiated from it are destroyed. A graph of before a World::reset() is not to be replayed: it is
+  /// captured anew.
   void prepare(const Plan& plan, const Arguments& arguments);
 
   /// Throws what an earlier run has failed with; otherwise does nothing. Never blocks.

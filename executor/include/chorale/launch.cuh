@@ -52,8 +52,9 @@ inline void check_device(const Transport& transport) {
   int device = -1;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
   if (device == transport.device()) return;
-  throw UsageError("this transport is on GPU " + std::to_string(transport.device()) + ", and the current one is GPU " +
-                   std::to_string(device) + ": cudaSetDevice() before the launch");
+  throw UsageError("this transport is on GPU " + std::to_string(transport.device()) +
+                   ", and the current one is GPU " + std::to_string(device) +
+                   ": cudaSetDevice() before the launch");
 }
 
 /// Blocks of a launch wait for each other and for those of peers, so all must be on the GPU at a time.
@@ -70,8 +71,8 @@ void check_resident(const LaunchConfig& config, uint32_t threads) {
 /// Enqueues kernel(group, deadline) for every thread of every block; the group is the block. May be captured:
 /// nothing that it passes changes from launch to launch. What goes wrong while it runs is thrown by the next
 /// launch on this transport, or World::check().
-/// \throws UsageError as Transport::Use; if the transport's GPU is not the current one; if the blocks are not resident together
-/// \throws RunError of an earlier launch
+/// \throws UsageError as Transport::Use; if the transport's GPU is not the current one; if the blocks are not
+/// resident together \throws RunError of an earlier launch
 template <class Kernel>
 void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& config = {}, Lane lane = {},
             const LaunchName& = {}) {

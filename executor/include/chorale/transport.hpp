@@ -81,8 +81,8 @@ class Transport {
 
   /// One launch in `lane`: held while it runs on the CPU, while it is enqueued on CUDA.
   /// \throws UsageError if another lane has used the transport and hand_over() was not called since, if a
-  ///         launch runs, or if an earlier one was stopped, or may have been, as World::reset() was called, and
-  ///         reset() was not called since
+  ///         launch runs, or if an earlier one was stopped, or may have been, as World::reset() was called,
+  ///         and reset() was not called since
   class Use {
    public:
     Use(Transport& transport, const void* lane);
