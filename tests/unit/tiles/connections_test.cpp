@@ -80,12 +80,26 @@ TEST(Connections, WaitsForPeersEnd) {
   aborter.join();
 }
 
+/// Ends before the proxy has sent the message.
+struct SendAndLeave {
+  EndpointTable table;
+  Leg message;
+
+  Stop operator()(const Group& group, const Deadline& deadline) const {
+    const Endpoint& e = table.at(1, group.id);
+    return with_link(e, [&](auto fabric) {
+      return send_tiles<char, decltype(fabric)>(group, e, message, CopyProduce{}, deadline);
+    });
+  }
+};
+
 /// Rank 1 stops in the middle of a message, and goes on when rank 0's launch has reached its deadline.
-TEST(Connections, APeerThatDoesNotReadEndsALaunchAtItsDeadline) {
+/// \param leaves  the proxy alone still waits then
+void expect_end_at_deadline(bool leaves) {
   const std::string address = fresh_address();
   const uint64_t n = uint64_t{32} << 20;  // more than the kernel keeps for a connection
   Processes all(2, [&](int rank) -> std::string {
-    World world = World::join(address, rank, 2, {.timeout = 2s});
+    World world = World::join(address, rank, 2, {.timeout = 3s});
     const auto transport = port_rendezvous(world, rings(1, 1, n), ProxyKind::tcp);
     const pid_t self = getpid();
     const auto pids = world.allgather(std::as_bytes(std::span(&self, 1)));
@@ -97,7 +111,14 @@ TEST(Connections, APeerThatDoesNotReadEndsALaunchAtItsDeadline) {
         recv(*transport, data.data(), n, 0, {}, {1});
       } else {
         std::this_thread::sleep_for(300ms);
-        send(*transport, data.data(), n, 1, {}, {1});
+        Leg message;
+        message.in = data.data();
+        message.bytes = n;
+        if (leaves) {
+          launch(*transport, SendAndLeave{transport->table(), message}, {1});
+        } else {
+          send<char>(*transport, message, 1, CopyProduce{}, {1});
+        }
       }
       said = "nothing";
     } catch (const RunError& error) {
@@ -127,6 +148,9 @@ TEST(Connections, APeerThatDoesNotReadEndsALaunchAtItsDeadline) {
   EXPECT_EQ(all.said(0), "timed_out, then good");
   EXPECT_EQ(all.said(1), "timed_out, then good");
 }
+
+TEST(Connections, APeerThatDoesNotReadEndsALaunchAtItsDeadline) { expect_end_at_deadline(false); }
+TEST(Connections, APeerThatDoesNotReadEndsAProxyThatIsLeftAlone) { expect_end_at_deadline(true); }
 
 TEST(Connections, MemoryThatOneRankLacksIsAnErrorOfAll) {
 #if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
