@@ -17,6 +17,7 @@
 #include "../world/together.hpp"
 #include "carrier.hpp"
 #include "connections.hpp"
+#include "host_memory.hpp"
 
 namespace chorale::transport {
 namespace {
@@ -125,7 +126,7 @@ class ByTcp final : public Carrier {
  public:
   ByTcp(World& world, const Geometry& geometry) : world_(world) {
     world::together(world, [&] {
-      memory_.reset(new (std::align_val_t{128}) char[geometry.bytes(world.ranks())]());
+      memory_ = host_memory(geometry.bytes(world.ranks()), "rings");
       frames_.resize(size_t(world.ranks()));
       nothing_.resize(nobodys_bytes);
     });
@@ -147,10 +148,6 @@ class ByTcp final : public Carrier {
   void forget() override { receiver_->begin_generation(); }
 
  private:
-  struct FreeAligned {
-    void operator()(char* memory) const { ::operator delete[](memory, std::align_val_t{128}); }
-  };
-
   /// The last one to a peer. A stop may leave it half sent. The peer still counts its bytes, so the rest
   /// comes before the next frame; but by then the transport was reset, so that it does not matter what they
   /// are.
@@ -210,7 +207,7 @@ class ByTcp final : public Carrier {
   }
 
   World& world_;
-  std::unique_ptr<char[], FreeAligned> memory_;
+  HostMemory memory_;
   std::vector<Socket> sockets_;  ///< by rank
   std::vector<Frame> frames_;    ///< by rank
   std::vector<char> nothing_;

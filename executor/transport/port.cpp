@@ -6,6 +6,7 @@
 
 #include "../world/together.hpp"
 #include "carrier.hpp"
+#include "host_memory.hpp"
 #include "in_device_memory.hpp"
 #include "orders.hpp"
 #include "rings.hpp"
@@ -46,13 +47,11 @@ class PortTransport final : public Rings {
 
  private:
   void connect(World& world, const Geometry& geometry) {
-    stages_ = std::make_unique<char[]>(room(world, geometry));
+    const int ranks = world.ranks(), self = world.rank();
+    stages_ = host_memory(uint64_t(ranks) * geometry.channels * geometry.window(), "what a proxy is to send");
     proxy_ =
         std::make_unique<OrderProxy>(world.scheduler(), [this](const PortOrder& order) { carry_out(order); });
     make_endpoints(LinkKind::port);
-    // Rings begin on a unit; new[] of char may not.
-    const uint64_t base = (reinterpret_cast<uint64_t>(stages_.get()) + 127) / 128 * 128;
-    const int ranks = world.ranks(), self = world.rank();
     char* const mine = carrier_->memory();
     for (int peer = 0; peer < ranks; ++peer) {
       for (uint32_t channel = 0; channel < geometry.channels; ++channel) {
@@ -64,16 +63,11 @@ class PortTransport final : public Rings {
           e.remote = e.local;
           e.send_dst = const_cast<char*>(e.recv_src);
         } else {
-          e.send_dst = reinterpret_cast<char*>(base + (uint64_t(peer) * geometry.channels + channel) *
-                                                          geometry.window());
+          e.send_dst = stages_.get() + (uint64_t(peer) * geometry.channels + channel) * geometry.window();
           e.port = proxy_->queue();
         }
       }
     }
-  }
-
-  static uint64_t room(World& world, const Geometry& geometry) {
-    return 128 + uint64_t(world.ranks()) * geometry.channels * geometry.window();
   }
 
   void carry_out(const PortOrder& order) {
@@ -93,7 +87,7 @@ class PortTransport final : public Rings {
   }
 
   std::unique_ptr<Carrier> carrier_;
-  std::unique_ptr<char[]> stages_;
+  HostMemory stages_;
   std::unique_ptr<OrderProxy> proxy_;
 };
 

@@ -80,12 +80,29 @@ TEST(Connections, WaitsForPeersEnd) {
   aborter.join();
 }
 
+/// Ends before the proxy has sent the message.
+struct SendAndLeave {
+  EndpointTable table;
+  Leg message;
+
+  Stop operator()(const Group& group, const Deadline& deadline) const {
+    const Endpoint& e = table.at(1, group.id);
+    return with_link(e, [&](auto fabric) {
+      return send_tiles<char, decltype(fabric)>(group, e, message, CopyProduce{}, deadline);
+    });
+  }
+};
+
 /// Rank 1 stops in the middle of a message, and goes on when rank 0's launch has reached its deadline.
-TEST(Connections, APeerThatDoesNotReadEndsALaunchAtItsDeadline) {
+/// \param leaves  the proxy alone still waits then
+void expect_end_at_deadline(bool leaves) {
+#if defined(CHORALE_TSAN)
+  GTEST_SKIP() << "in a forked process the sanitizer takes fibers of earlier tests for racing with its own";
+#endif
   const std::string address = fresh_address();
   const uint64_t n = uint64_t{32} << 20;  // more than the kernel keeps for a connection
   Processes all(2, [&](int rank) -> std::string {
-    World world = World::join(address, rank, 2, {.timeout = 2s});
+    World world = World::join(address, rank, 2, {.timeout = 3s});
     const auto transport = port_rendezvous(world, rings(1, 1, n), ProxyKind::tcp);
     const pid_t self = getpid();
     const auto pids = world.allgather(std::as_bytes(std::span(&self, 1)));
@@ -97,7 +114,14 @@ TEST(Connections, APeerThatDoesNotReadEndsALaunchAtItsDeadline) {
         recv(*transport, data.data(), n, 0, {}, {1});
       } else {
         std::this_thread::sleep_for(300ms);
-        send(*transport, data.data(), n, 1, {}, {1});
+        Leg message;
+        message.in = data.data();
+        message.bytes = n;
+        if (leaves) {
+          launch(*transport, SendAndLeave{transport->table(), message}, {1});
+        } else {
+          send<char>(*transport, message, 1, CopyProduce{}, {1});
+        }
       }
       said = "nothing";
     } catch (const RunError& error) {
@@ -128,6 +152,9 @@ TEST(Connections, APeerThatDoesNotReadEndsALaunchAtItsDeadline) {
   EXPECT_EQ(all.said(1), "timed_out, then good");
 }
 
+TEST(Connections, APeerThatDoesNotReadEndsALaunchAtItsDeadline) { expect_end_at_deadline(false); }
+TEST(Connections, APeerThatDoesNotReadEndsAProxyThatIsLeftAlone) { expect_end_at_deadline(true); }
+
 TEST(Connections, MemoryThatOneRankLacksIsAnErrorOfAll) {
 #if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
   GTEST_SKIP() << "shadows of the sanitizers are address space";
@@ -135,10 +162,11 @@ TEST(Connections, MemoryThatOneRankLacksIsAnErrorOfAll) {
   const struct {
     ProxyKind proxy;
     long megabytes;
+    const char* what;
   } cases[] = {
-      {ProxyKind::shared_memory, 160},  // enough for the windows of both ranks, not for what is to be sent
-      {ProxyKind::tcp, 40},             // not enough for the rings
-      {ProxyKind::tcp, 110}             // nor for what is to be sent
+      {ProxyKind::shared_memory, 160, "what a proxy is to send"},  // and enough for the windows of both ranks
+      {ProxyKind::tcp, 40, "rings"},
+      {ProxyKind::tcp, 110, "what a proxy is to send"},
   };
   for (const auto& one : cases) {
     const std::string address = fresh_address();
@@ -154,8 +182,13 @@ TEST(Connections, MemoryThatOneRankLacksIsAnErrorOfAll) {
       port_rendezvous(world, rings(1, 2, 256), one.proxy);  // the ranks are still in step
       return said;
     });
-    EXPECT_EQ(all.said(0), "rank 1: out of memory") << one.megabytes;
-    EXPECT_EQ(all.said(1), "rank 1: out of memory") << one.megabytes;
+    for (int rank = 0; rank < 2; ++rank) {
+      const std::string said = all.said(rank);
+      EXPECT_EQ(said.find("rank 1: 671"), 0u) << said;
+      EXPECT_NE(said.find(std::string(" bytes of memory for ") + one.what + " cannot be had; give"),
+                std::string::npos)
+          << said;
+    }
   }
 }
 
