@@ -48,6 +48,8 @@ struct Range {
   uint64_t begin = 0, end = 0;  ///< atoms
 };
 
+  bool operator==(const Range&) const = default;
+
 /// Scratch has two banks, taken in turns by launches: as the executor does, or to see whether the other would
 /// do.
 enum class Banks : uint8_t { as_planned, one, two };

@@ -64,6 +64,7 @@ void Races::end(uint32_t rank, uint32_t launch) {
 void Races::move(uint32_t chain, const Step& step, std::span<const Touch> touches) {
   op_ = player_.chains()[chain].op;
   launch_ = player_.chains()[chain].launch;
+  number_move(chain, touches);
   uint32_t reads = block_id(chain), writes = reads;
   if (step.kind == Step::Kind::push) std::tie(reads, writes) = hand_over(chain, step);
   inside(block_id(chain), touches);
@@ -84,6 +85,25 @@ void Races::move(uint32_t chain, const Step& step, std::span<const Touch> touche
     if (step.combines || !forwards_to_itself(touch)) touch_all(writes, touch, false);
   }
   if (step.kind == Step::Kind::push) complete(reads, writes);
+}
+
+/// A number of its own, but pairs of an operation with the very same operands have one: each thread does both
+/// at the same place, in order.
+void Races::number_move(uint32_t chain, std::span<const Touch> touches) {
+  move_ = ++moves_;
+  const Chain& of = player_.chains()[chain];
+  if (of.steps.steps.size() < 2 || touches.size() != 2) return;
+  const std::tuple here(chain, of.op, of.launch, of.turn.first);
+  if (here != pairs_of_) pairs_.clear();
+  pairs_of_ = here;
+  const Pair pair{move_, touches[0].range, touches[1].range};
+  for (const Pair& other : pairs_) {
+    if (other.source == pair.source && other.dest == pair.dest) {
+      move_ = other.move;
+      return;
+    }
+  }
+  pairs_.push_back(pair);
 }
 
 /// An operation whose operands overlap at different places: one of its threads overwrites what another
@@ -134,8 +154,7 @@ bool Races::told(uint32_t cell, const Epoch& reader) const {
 bool Races::told_by(uint32_t sent, uint32_t position, uint32_t cell, const Epoch& reader, int depth) const {
   if (sent == nobody || !depth) return false;
   const Sent& of = sent_[sent];
-  const bool mine =
-      of.epoch.agent == reader.agent && of.epoch.segment == reader.segment && of.epoch.op == reader.op;
+  const bool mine = of.epoch.agent == reader.agent && of.epoch.move == reader.move;
   for (const Sent::Source& source : of.sources) {
     if (mine && source.cell + position == cell) return true;
     if (position >= source.sent.size()) continue;
@@ -311,7 +330,7 @@ void Races::add_reader(Cell& cell, const Epoch& epoch) {
     Epoch& known = pool_[at].epoch;
     if (known.agent != epoch.agent) continue;
     // Who is known to have come to a segment has ended those before; not what else is in the same.
-    if (known.segment == epoch.segment && known.op != epoch.op) continue;
+    if (known.segment == epoch.segment && known.move != epoch.move) continue;
     known = epoch;
     return;
   }

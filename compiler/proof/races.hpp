@@ -31,6 +31,7 @@ class Races : public Order {
   struct Epoch {
     uint32_t agent = nobody, segment = 0;
     uint32_t op = 0;
+    uint32_t move : 31 = 0;  ///< which of all that are done: pairs and turns of an operation are told apart
     uint32_t switched : 1 = 0;
   };
 
@@ -63,6 +64,7 @@ class Races : public Order {
     uint32_t next;
   };
 
+  void number_move(uint32_t chain, std::span<const Touch>);
   void inside(uint32_t id, std::span<const Touch>);
   bool forwards_to_itself(const Touch& dest) const;
   void note_sent(uint32_t id);
@@ -79,7 +81,7 @@ class Races : public Order {
   bool visible(uint32_t id, const Epoch& to);
   bool over(uint32_t id, const Epoch& to);
   bool same(uint32_t id, const Epoch& to);
-  Epoch here(uint32_t id) { return {id, agent(id).segment, op_, what_->switched}; }
+  Epoch here(uint32_t id) { return {id, agent(id).segment, op_, move_, what_->switched}; }
 
   void read(uint32_t id, uint32_t at);
   void write(uint32_t id, uint32_t at);
@@ -124,7 +126,14 @@ class Races : public Order {
   bool hears_ = false;                        // whether it reads packets
   std::vector<uint32_t> heard_, heard_here_;  // in told_: what over_ has
   const Access* what_ = nullptr;
-  uint32_t op_ = 0, launch_ = 0;
+  uint32_t op_ = 0, launch_ = 0, move_ = 0, moves_ = 0;
+  /// Pairs of one operation: the numbers of their moves, and their operands.
+  struct Pair {
+    uint32_t move;
+    Range source, dest;
+  };
+  std::vector<Pair> pairs_;
+  std::tuple<uint32_t, uint32_t, uint32_t, uint64_t> pairs_of_;  // chain, op, launch and turn
 };
 
 }  // namespace chorale::proof
