@@ -268,10 +268,9 @@ bool Races::visible(uint32_t id, const Epoch& to) {
 bool Races::over(uint32_t id, const Epoch& to) {
   return id == to.agent ? to.segment < agent(id).segment : to.segment < over_[to.agent];
 }
-/// The same operation: its threads touch the same place of each operand, in order.
-bool Races::same(uint32_t id, const Epoch& to) {
-  return id == to.agent && to.segment == agent(id).segment && to.op == op_;
-}
+/// The same move: each of its threads touches one place of every operand, in order. Another pair of the
+/// operation, or another turn of its pipeline, may have the cell at another place, thus with another thread.
+bool Races::same(uint32_t id, const Epoch& to) { return id == to.agent && to.move == move_; }
 
 void Races::read(uint32_t id, uint32_t at) {
   Cell& cell = cells_[at];
