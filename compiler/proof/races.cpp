@@ -305,7 +305,7 @@ void Races::write_packets(uint32_t id, uint32_t at) {
   Cell& cell = cells_[at];
   const bool before = cell.write.agent != nobody;
   // Whoever has read a packet knows that it was written.
-  if (before && cell.readers == nobody && !over(id, cell.write)) conflict(id, at, cell.write, true, true);
+  if (before && cell.readers == nobody && !visible(id, cell.write)) conflict(id, at, cell.write, true, true);
   check_readers(id, at);
   packet(at) = {uint32_t(told_.size() - 1), uint32_t(sent_.size() - 1), position_,
                 before && agent(cell.write.agent).launch_of(cell.write.segment) == launch_};

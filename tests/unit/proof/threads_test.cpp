@@ -65,5 +65,17 @@ TEST(Threads, PacketsTellOfTheirOwnPairOnly) {
   EXPECT_EQ(races(plan), "");
 }
 
+TEST(Threads, PacketsOverPacketsThatAreNotVisible) {
+  // A relaxed signal says that the first ones are on their way, not that they have arrived.
+  for (const bool relaxed : {false, true}) {
+    Plan plan = two_ranks();
+    add(block(plan), Opcode::put_packets, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
+    nop(plan);
+    hand_over(plan, 0, 0, relaxed);
+    add(block(plan, 1), Opcode::copy_packets, {in(0)}, {scratch(0)});
+    EXPECT_EQ(has(races(plan), "overwrites packets of scratch[0:1] of rank 1"), relaxed) << races(plan);
+  }
+}
+
 }  // namespace
 }  // namespace chorale
