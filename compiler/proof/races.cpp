@@ -115,7 +115,6 @@ void Races::inside(uint32_t id, std::span<const Touch> touches) {
       if (one.range.space != two.range.space || one.range.begin == two.range.begin) continue;
       if (!one.access->write && !two.access->write) continue;
       if (one.range.begin >= two.range.end || two.range.begin >= one.range.end) continue;
-      if (one.access->packets) continue;
       what_ = two.access;
       overlap_inside(here(id));
     }

@@ -65,6 +65,16 @@ TEST(Threads, PacketsTellOfTheirOwnPairOnly) {
   EXPECT_EQ(races(plan), "");
 }
 
+TEST(Threads, PacketsOverPacketsFurtherOn) {
+  for (const uint64_t to : {1u, 2u}) {
+    Plan plan = two_ranks();
+    add(block(plan), Opcode::put_packets, {in(0, 2)}, {at(2, 0, 2)}, {}, ChannelType::memory);
+    add(block(plan, 1), Opcode::reduce_copy_packets, {in(0, 2), scratch(0, 2)}, {out(0, 2), scratch(to, 2)});
+    EXPECT_EQ(has(races(plan), "operands of this overlap in packets of scratch[1:3] of rank 1"), to == 1)
+        << races(plan);
+  }
+}
+
 TEST(Threads, PacketsOverPacketsThatAreNotVisible) {
   // A relaxed signal says that the first ones are on their way, not that they have arrived.
   for (const bool relaxed : {false, true}) {
