@@ -259,10 +259,16 @@ void Races::own(uint32_t rank, BufferKind kind, bool write_it, bool overwritten)
 
 bool Races::visible(uint32_t id, const Epoch& to) {
   const Agent& by = agent(id);
-  if (id != to.agent) return to.segment < by.visible[to.agent];
-  if (to.segment == by.segment) return false;
-  // Memory that a switch reaches by another address is seen there only after an operation that releases.
-  return to.switched || !what_->switched || to.segment < by.released;
+  const bool own = id == to.agent;
+  if (own ? to.segment == by.segment : to.segment >= by.visible[to.agent]) return false;
+  // Memory that a switch reaches by another address is seen there, and what a switch wrote at the plain
+  // address, only after an operation that releases: to the device in its own memory, else to all ranks.
+  if (bool(to.switched) == what_->switched) return true;
+  if (to.segment < by.reached[to.agent]) return true;
+  const Agent& writer = agent(to.agent);
+  const bool at_home =
+      writer.kind == Agent::Kind::application || player_.chains()[writer.chain].rank == what_->rank;
+  return at_home && (!own || to.segment < by.released);
 }
 bool Races::over(uint32_t id, const Epoch& to) {
   return id == to.agent ? to.segment < agent(id).segment : to.segment < over_[to.agent];

@@ -313,10 +313,8 @@ TEST(Races, SwitchReadsWhatWasReleased) {
     Plan plan = two_ranks();
     for (uint32_t rank = 0; rank < 2; ++rank) copy(plan, in(0), scratch(0), 0, rank);
     hand_over(plan, 1);
-    if (released)
-      hand_over(plan, 0);
-    else
-      nop(plan);
+    if (released) hand_over(plan, 0);
+    nop(plan);
     add(block(plan), Opcode::switch_reduce, {at(1, 0)}, {out(0)}, {}, ChannelType::switched);
     EXPECT_EQ(races(plan).empty(), released) << races(plan);
   }
