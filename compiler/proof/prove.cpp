@@ -27,16 +27,10 @@ constexpr uint32_t max_executions = 1024;
 /// Whether input and output of a rank are one memory: what the executor may make of the plan.
 std::vector<bool> list_storages(const Plan& plan) {
   if (!plan.inplace) return {false};
-  bool touched[2] = {false, false};
-  for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace) {
-    for_each_place(plan, gpu, block, op, [&](const Field&, const Operand&, uint32_t, BufferKind buffer) {
-      if (buffer != BufferKind::scratch) touched[size_t(buffer)] = true;
-    });
-  });
-  const bool always =
-      plan.collective == "allreduce" || plan.collective == "allgather" || plan.collective == "reducescatter";
-  if (always || !touched[0] || !touched[1]) return {true};
-  return {true, false};
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
+    if (!is_one_storage(plan, rank)) return {true, false};
+  }
+  return {true};
 }
 
 /// Several observers of one execution.

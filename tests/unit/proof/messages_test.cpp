@@ -85,5 +85,23 @@ TEST(Messages, BlocksThatRunAhead) {
   EXPECT_NE(found("races", plan), "");
 }
 
+TEST(Messages, TwoMemoriesWhereTheExecutorHasTwo) {
+  // It makes one of the two only where they are equally large: with two the first chunk of output stays as it
+  // is.
+  for (const uint64_t chunks : {1u, 2u}) {
+    Plan plan = spread();
+    block(plan).ops.clear();
+    plan.inplace = true;
+    plan.gpus[0].chunks[0] = plan.gpus[0].chunks[1] = chunks;
+    plan.gpus[0].chunks[0] = 1;
+    plan.extension.post = {{{{0, 0}}}};
+    if (chunks == 2) {
+      plan.extension.post[0].push_back({{0, 0}});
+      copy(plan, out(0), out(1));
+    }
+    EXPECT_EQ(found("values", plan).empty(), chunks == 1) << found("values", plan);
+  }
+}
+
 }  // namespace
 }  // namespace chorale
