@@ -103,5 +103,18 @@ TEST(Messages, TwoMemoriesWhereTheExecutorHasTwo) {
   }
 }
 
+TEST(Messages, InputOfPlansOutOfPlace) {
+  Plan plan = spread();
+  copy(plan, out(0), in(0));
+  plan.min_message_size = 4096;
+  EXPECT_EQ(
+      found("values", plan),
+      "this overwrites input[0:1] of rank 0, but the plan is not in place: the application's input must "
+      "stay as it is at 0.0.7\n");
+  // Nothing is promised of a test.
+  plan.collective = "test";
+  EXPECT_EQ(found("values", plan), "");
+}
+
 }  // namespace
 }  // namespace chorale
