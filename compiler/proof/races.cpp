@@ -200,8 +200,16 @@ void Races::touch_all(uint32_t id, const Touch& touch, bool by_proxy) {
   uint32_t cell = touch.cell, cells = touch.cells;
   position_ = 0;
   if (!touch.access->packets && cells) {
-    if (const Range* whole = shares_.whole(range)) {
-      range = *whole;
+    if (const Shares::Loose* loose = shares_.find(range)) {
+      const Chain& chain = player_.chains()[agent(id).chain];
+      const Op& op = player_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
+      const Range whole = player_.memory().whole(*touch.access, chain.turn);
+      // Who touches the same by chance, or shares more of it, is no member.
+      if (op.group_size == loose->members && whole == loose->whole) {
+        set_ = loose->set;
+        member_ = op.group_index;
+      }
+      range = op.group_size > 1 ? whole : loose->whole;
       cell = player_.memory().cell(range, launch_);
       cells = player_.memory().count(range);
       position_ = nobody;
@@ -217,6 +225,7 @@ void Races::touch_all(uint32_t id, const Touch& touch, bool by_proxy) {
       touch.access->write ? write(id, at) : read(id, at);
     if (position_ != nobody) ++position_;
   }
+  set_ = member_ = 0;
 }
 
 /// What the packets say that are written now: what is over for the block, and what those say that they are
@@ -277,23 +286,52 @@ bool Races::over(uint32_t id, const Epoch& to) {
 /// operation, or another turn of its pipeline, may have the cell at another place, thus with another thread.
 bool Races::same(uint32_t id, const Epoch& to) { return id == to.agent && to.move == move_; }
 
+/// Slices of one set do not overlap, wherever they end.
+bool Races::apart(const Epoch& one, const Epoch& other) {
+  return one.set && one.set == other.set && one.member != other.member;
+}
+
+void Races::check(uint32_t id, uint32_t at, const Epoch& before, bool writes) {
+  if (before.agent == nobody || apart(here(id), before)) return;
+  if (!visible(id, before) && !same(id, before)) conflict(id, at, before, writes, true);
+}
+
 void Races::read(uint32_t id, uint32_t at) {
   Cell& cell = cells_[at];
   if (what_->buffer == BufferKind::output && agent(id).kind != Agent::Kind::application) {
     const Epoch& used = used_[what_->rank];
     if (used.agent != nobody && !over(id, used)) conflict(id, at, used, false, true);
   }
-  if (cell.write.agent != nobody && !visible(id, cell.write) && !same(id, cell.write))
-    conflict(id, at, cell.write, false, true);
+  check(id, at, cell.write, false);
+  for (uint32_t writer = cell.writers; writer != nobody; writer = pool_[writer].next)
+    check(id, at, pool_[writer].epoch, false);
   add_reader(cell, here(id));
 }
 
 void Races::write(uint32_t id, uint32_t at) {
-  Cell& cell = cells_[at];
-  if (cell.write.agent != nobody && !visible(id, cell.write) && !same(id, cell.write))
-    conflict(id, at, cell.write, true, true);
+  check_writers(id, at);
   check_readers(id, at);
-  cell.write = here(id);
+  cells_[at].write = here(id);
+}
+
+/// Whoever writes all of a cell is behind all before it, and comes in their place; who writes a slice, in the
+/// place of those of this slice only.
+void Races::check_writers(uint32_t id, uint32_t at) {
+  Cell& cell = cells_[at];
+  const Epoch now = here(id);
+  check(id, at, cell.write, true);
+  const auto replaced = [&](const Epoch& before) {
+    return !now.set || (now.set == before.set && now.member == before.member);
+  };
+  for (uint32_t* slot = &cells_[at].writers; *slot != nobody;) {
+    const uint32_t writer = *slot;
+    check(id, at, pool_[writer].epoch, true);
+    if (replaced(pool_[writer].epoch))
+      drop(*slot);
+    else
+      slot = &pool_[writer].next;
+  }
+  if (cell.write.agent != nobody && !replaced(cell.write)) push(cell.writers, Epoch(cell.write));
 }
 
 void Races::read_packets(uint32_t id, uint32_t at, bool by_proxy) {
@@ -318,14 +356,16 @@ void Races::write_packets(uint32_t id, uint32_t at) {
 }
 
 void Races::check_readers(uint32_t id, uint32_t at) {
-  uint32_t* slot = &cells_[at].readers;
-  while (*slot != nobody) {
+  const Epoch now = here(id);
+  for (uint32_t* slot = &cells_[at].readers; *slot != nobody;) {
     const uint32_t reader = *slot;
     const Epoch& epoch = pool_[reader].epoch;
-    if (!over(id, epoch) && !same(id, epoch) && !told(at, epoch)) conflict(id, at, epoch, true, false);
-    *slot = pool_[reader].next;
-    pool_[reader].next = free_;
-    free_ = reader;
+    if (!apart(now, epoch) && !over(id, epoch) && !same(id, epoch) && !told(at, epoch))
+      conflict(id, at, epoch, true, false);
+    if (!now.set || (now.set == epoch.set && now.member == epoch.member))
+      drop(*slot);
+    else
+      slot = &pool_[reader].next;
   }
 }
 
@@ -335,18 +375,30 @@ void Races::add_reader(Cell& cell, const Epoch& epoch) {
     if (known.agent != epoch.agent) continue;
     // Who is known to have come to a segment has ended those before; not what else is in the same.
     if (known.segment == epoch.segment && known.move != epoch.move) continue;
+    if (epoch.set && (epoch.set != known.set || epoch.member != known.member)) continue;
     known = epoch;
     return;
   }
+  push(cell.readers, epoch);
+}
+
+void Races::push(uint32_t& list, const Epoch& epoch) {
   if (free_ == nobody) {
-    pool_.push_back({epoch, cell.readers});
-    cell.readers = uint32_t(pool_.size() - 1);
+    pool_.push_back({epoch, list});
+    list = uint32_t(pool_.size() - 1);
     return;
   }
   const uint32_t at = free_;
   free_ = pool_[at].next;
-  pool_[at] = {epoch, cell.readers};
-  cell.readers = at;
+  pool_[at] = {epoch, list};
+  list = at;
+}
+
+void Races::drop(uint32_t& slot) {
+  const uint32_t at = slot;
+  slot = pool_[at].next;
+  pool_[at].next = free_;
+  free_ = at;
 }
 
 }  // namespace chorale::proof
