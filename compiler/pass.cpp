@@ -8,6 +8,7 @@
 #include "chorale/host/concrete.hpp"
 #include "chorale/proof.hpp"
 #include "limits.hpp"
+#include "resolve.hpp"
 #include "roles.hpp"
 
 namespace chorale {
@@ -90,6 +91,33 @@ const Rewrite* find_culprit(const Plan& recorded, const CompileOptions& options,
   return nullptr;
 }
 
+/// Chunks of the operand with which an event of a finding touches what the last one touches; 0 if unknown.
+uint64_t chunks_of(const Plan& plan, const ProofEvent& event, const ProofEvent& last) {
+  if (event.who == ProofEvent::Who::application) return 0;
+  const Gpu& gpu = plan.gpus[event.at.rank];
+  const ThreadBlock& block = gpu.threadblocks[event.at.threadblock];
+  uint64_t chunks = 0;
+  for_each_place(plan, gpu, block, block.ops[event.at.op],
+                 [&](const Field&, const Operand& operand, uint32_t rank, BufferKind buffer) {
+                   if (rank == last.buffer_rank && buffer == last.buffer && operand.index < last.end &&
+                       last.begin < operand.index + operand.size)
+                     chunks = operand.size;
+                 });
+  return chunks;
+}
+
+/// What to do about operands that replicate shares among instances in different ways; empty if it is not
+/// that.
+std::string shared_apart(const Plan& plan, const Rewrite& culprit, const Finding& finding) {
+  if (culprit.run != pass::replicate || finding.events.size() != 2) return {};
+  const uint64_t first = chunks_of(plan, finding.events[0], finding.events[1]);
+  const uint64_t second = chunks_of(plan, finding.events[1], finding.events[1]);
+  if (!first || !second || first == second) return {};
+  return "the instances of a program share each operand in equal parts, and of these two one has " +
+         std::to_string(first) + " and one " + std::to_string(second) +
+         " chunks: name the chunks in both together, or in both one by one, so that an instance has its own";
+}
+
 }  // namespace
 
 Diagnostics check(const Plan& plan) {
@@ -145,10 +173,11 @@ Diagnostics compile(Plan& plan, const CompileOptions& options) {
   findings = proof.diagnostics();
   const Rewrite* const culprit =
       recorded && !findings.empty() ? find_culprit(*recorded, options, findings[0].check) : nullptr;
-  for (Diagnostic& finding : findings) {
-    if (!culprit) break;
-    finding.help = "without the rewrite " + std::string(culprit->name) +
-                   " this is not found: it is a bug in the rewrite, not in your program";
+  for (size_t at = 0; culprit && at < findings.size(); ++at) {
+    findings[at].help = shared_apart(plan, *culprit, proof.findings[at]);
+    if (!findings[at].help.empty()) continue;
+    findings[at].help = "without the rewrite " + std::string(culprit->name) +
+                        " this is not found: it is a bug in the rewrite, not in your program";
   }
   std::move(of_target.begin(), of_target.end(), std::back_inserter(findings));
   if (options.certify && options.target == Target::chorale && findings.empty())

@@ -96,7 +96,14 @@ bool Telling::tell(const Plan& plan, const std::string& path, const std::string&
 void Telling::tell_seed(const Plan& plan, const std::string& run, const std::vector<Explained>& all) const {
   const auto first = std::find_if(all.begin(), all.end(), [](const Explained& of) { return of.finding; });
   if (first == all.end() || first->finding->kind == Finding::Kind::undecided || !schedules_) return;
-  const Reproduction found = reproduce(plan, *first->finding, schedules_);
+  Reproduction found;
+  try {
+    found = reproduce(plan, *first->finding, schedules_);
+  } catch (const std::exception& error) {
+    // The finding stands, also where the plan is none that the machine can run.
+    std::cerr << "note: the adversarial machine cannot run this plan: " << error.what() << '\n';
+    return;
+  }
   if (found.verdict.ok()) {
     std::cerr << "note: none of " << count(found.schedules, "schedule")
               << " of the adversarial machine shows it\n";

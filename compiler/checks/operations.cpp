@@ -31,6 +31,12 @@ class OpCheck {
           "dst_buff");
     }
     via();
+    // The parts of a plan's sum do not know how many addends there are, which the executor does.
+    if (row_.has(Role::Reduce) && op_.reduce_op == ReduceOp::avg) {
+      report_.add(
+          at_, name() + " reduces by avg, which no plan does: plans add, and the executor divides at the end",
+          "let it reduce by sum, and ask for avg where the plan is executed", "reduce_op");
+    }
     for_each_operand(block_, op_,
                      [&](const Field& field, const Operand& operand) { target(field, operand); });
     ids();

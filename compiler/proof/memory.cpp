@@ -1,8 +1,12 @@
 #include "memory.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <set>
+#include <tuple>
 
+#include "../channel_ends.hpp"
 #include "../resolve.hpp"
 
 namespace chorale::proof {
@@ -49,6 +53,101 @@ uint64_t full_chunk(const Plan& plan) {
   return units;
 }
 
+/// How far a block may run ahead of another one, in turns: the largest initial value of a semaphore, and what
+/// is posted and taken outside of pipelines where they post and take, too.
+uint64_t run_ahead(const Plan& plan) {
+  struct Uses {
+    uint64_t outside = 0;
+    bool inside = false;
+  };
+  std::map<std::tuple<uint32_t, ChannelType, uint32_t>, Uses> counters;
+  const std::vector<ChannelEnds> ends = list_channel_ends(plan);
+  uint64_t ahead = 0;
+  for (const Gpu& gpu : plan.gpus) {
+    for (const int64_t initial : gpu.semaphores)
+      ahead = std::max(ahead, uint64_t(std::max<int64_t>(initial, 0)));
+  }
+  Steps steps;
+  for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op* loop, OpPlace at) {
+    if (!op.ids) return;
+    list_steps(plan, gpu, block, op, steps);
+    for (const Step& step : steps.steps) {
+      const bool posts = step.kind == Step::Kind::post || (step.kind == Step::Kind::push && step.posts);
+      const bool takes = step.kind == Step::Kind::await;
+      if (!posts && !takes && step.kind != Step::Kind::acquire && step.kind != Step::Kind::release) continue;
+      uint32_t rank = at.rank, id = step.id;
+      if (posts) {
+        const size_t type = step.via == two_ended_types[0] ? 0 : 1;
+        id = ends[rank].mates[type][step.id];
+        rank = ends[rank].peers[type][step.id];
+        if (id == ChannelEnds::none) continue;
+      }
+      Uses& uses = counters[{rank, step.via, id}];
+      if (loop)
+        uses.inside = true;
+      else
+        ++uses.outside;
+    }
+  });
+  uint64_t outside = 0;
+  for (const auto& [counter, uses] : counters) outside = std::max(outside, uses.inside ? uses.outside : 0);
+  return ahead + outside;
+}
+
+/// The least bytes of a chunk of any message that the plan takes: see layout_of() of the executor.
+uint64_t least_chunk(const Plan& plan) {
+  const Segmentation segments = segmentation(plan);
+  uint64_t inputs = 0, outputs = 0;
+  for (const Gpu& gpu : plan.gpus) {
+    inputs = std::max(inputs, gpu.chunks[size_t(BufferKind::input)]);
+    outputs = std::max(outputs, gpu.chunks[size_t(BufferKind::output)]);
+  }
+  const bool named = plan.collective != "custom" && plan.collective != "test";
+  const bool by_output = plan.collective == "allgather" || (!named && inputs == 0);
+  const uint64_t parts = by_output ? segments.output : segments.input;
+  const uint64_t chunks = std::max({uint64_t(1), inputs / segments.input, outputs / segments.output});
+  const uint64_t step = std::max<uint64_t>(plan.buffer_alignment, 1);
+  return std::max(plan.min_message_size / parts / chunks / step, uint64_t(1)) * step;
+}
+
+/// Messages up to twice the longest unit. The numbers of turns that pipelines take together change where a
+/// chunk is a multiple of a unit divided by the chunks of its pipeline. Of the sizes between two such one is
+/// listed, where turns do not end where chunks do, and the longest of them. Of many, the shortest.
+/// \return false if positions would be too large
+bool add_short(const Plan& plan, uint64_t even, uint64_t common, uint64_t longest,
+               std::vector<Message>& messages) {
+  constexpr size_t most = 16;
+  constexpr uint64_t finest = uint64_t(1) << 16;
+  uint64_t parts = 1;  // of a common unit
+  for_each_pipeline(plan, [&](const Op& op) {
+    if (op.chunks && parts <= finest) parts = std::lcm(parts, uint64_t(op.chunks));
+  });
+  if (parts > finest || 2 * longest / common * parts > max_atoms / even) return false;
+  std::set<uint64_t> ends;  // in parts
+  for_each_pipeline(plan, [&](const Op& op) {
+    const uint64_t turn =
+        std::max<uint64_t>(1, op.unit_bytes / common * parts / std::max<uint64_t>(op.chunks, 1));
+    for (uint64_t turns = 1; turns <= most && turns * turn <= 2 * longest / common * parts; ++turns)
+      ends.insert(turns * turn);
+  });
+  const uint64_t least = least_chunk(plan), step = std::max<uint64_t>(plan.buffer_alignment, 1);
+  const auto add = [&](uint64_t chunk, uint64_t of) {
+    const uint64_t divisor = std::gcd(chunk, of);
+    messages.push_back({even * (chunk / divisor), even * (of / divisor), common});
+  };
+  uint64_t before = 0;
+  size_t listed = 0;
+  for (const uint64_t end : ends) {
+    // Chunks are multiples of the alignment.
+    const uint64_t first = std::max(before * common / parts / step * step + step, least);
+    if (first * parts < end * common) add(before + end, 2 * parts);
+    if (end * common % (parts * step) == 0 && end * common >= least * parts) add(end, parts);
+    before = end;
+    if (++listed == most) break;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<Message> list_messages(const Plan& plan) {
@@ -65,14 +164,18 @@ std::vector<Message> list_messages(const Plan& plan) {
     messages.push_back({even, 1, 1});
     longest = common = 1;
   } else {
-    uint64_t ahead = 0;
-    for (const Gpu& gpu : plan.gpus) {
-      for (const int64_t initial : gpu.semaphores) ahead = std::max(ahead, uint64_t(initial));
-    }
-    for (const uint64_t turns : {uint64_t(1), uint64_t(2), ahead + 2}) {
+    for (const uint64_t turns : {uint64_t(1), uint64_t(2), run_ahead(plan) + 2}) {
       if (longest / common > max_atoms / even / turns) return {};
       const Message message{longest / common * turns * even, even, common};
       if (messages.empty() || messages.back().chunk != message.chunk) messages.push_back(message);
+    }
+    std::vector<Message> shorter;
+    if (!add_short(plan, even, common, longest, shorter)) return {};
+    for (const Message& message : shorter) {
+      const bool known = std::any_of(messages.begin(), messages.end(), [&](const Message& other) {
+        return other.chunk == message.chunk && other.unit == message.unit;
+      });
+      if (!known) messages.push_back(message);
     }
   }
   const uint64_t full = full_chunk(plan);

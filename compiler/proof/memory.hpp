@@ -32,9 +32,10 @@ struct Message {
   }
 };
 
-/// The messages for which a plan is looked at: one, or with pipelines those of one and two turns, and of more
-/// turns than any semaphore lets a block run ahead. Then the short ones in which members of groups have
-/// empty slices of packets: they neither send any nor wait for any.
+/// The messages for which a plan is looked at: one, or with pipelines those of one and two turns of the
+/// longest unit, of more turns than a block can run ahead, and those up to two turns in which the pipelines
+/// take other numbers of turns, down to one for all chunks. Then the short ones in which members of groups
+/// have empty slices of packets: they neither send any nor wait for any.
 std::vector<Message> list_messages(const Plan&);
 
 /// Where in a pipeline an operation is; turn_atoms 0: in none.
@@ -46,6 +47,8 @@ struct Turn {
 struct Range {
   uint32_t space = 0;
   uint64_t begin = 0, end = 0;  ///< atoms
+
+  bool operator==(const Range&) const = default;
 };
 
 /// Scratch has two banks, taken in turns by launches: as the executor does, or to see whether the other would

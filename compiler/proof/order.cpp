@@ -18,7 +18,7 @@ Order::Order(const Player& player) : player_(player) {
   room_ = std::make_unique<Clock::Room>(uint32_t(agents_.size()));
   uint32_t writer = 0;
   for (Agent& agent : agents_) {
-    agent.visible = agent.over = agent.pending = Clock(*room_);
+    agent.visible = agent.over = agent.pending = agent.reached = agent.reaching = Clock(*room_);
     agent.visible.name(++writer);
     agent.over.name(++writer);
   }
@@ -26,6 +26,10 @@ Order::Order(const Player& player) : player_(player) {
   tokens_.resize(player.counters().size());
   rounds_.resize(player.meetings().size());
   round_of_.resize(player.chains().size());
+  for_each_op(player.plan(), [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace) {
+    any_switched_ |= op.via == ChannelType::switched;
+    any_relaxed_ |= shape(op.code).has(Role::PostRelaxed);
+  });
 }
 
 void Order::add_agents() {
@@ -93,6 +97,7 @@ void Order::begin(uint32_t rank, uint32_t) {
     Agent& agent = block(player_.chain_of(rank, position));
     agent.visible = owner.visible;
     agent.over = owner.over;
+    if (any_switched_) agent.reached = owner.visible;
     agent.launches.push_back(agent.segment);
   }
   for (auto& [key, reads] : proxies_) {
@@ -110,6 +115,7 @@ void Order::end(uint32_t rank, uint32_t) {
     publish(block(chain), block_id(chain));
     join(owner, block(chain).visible, block(chain).over);
   }
+  if (any_switched_) owner.reached = owner.visible;
   // A launch ends when its proxies have read all that they were handed.
   for (const auto& [key, reads] : proxies_) {
     if (player_.chains()[key.first].rank != rank) continue;
@@ -123,19 +129,63 @@ void Order::sync(uint32_t chain) {
   ++agent.segment;
   agent.over.join(agent.pending);
   agent.pending = Clock(*room_);
+  agent.released = agent.releasing;
+  if (any_switched_) agent.reached.join(agent.reaching);
 }
 
 void Order::post(uint32_t chain, const Step& step, uint32_t counter) {
   const uint32_t rank = player_.chains()[chain].rank;
   if (step.kind == Step::Kind::push) {
     const auto [reads, writes] = hand_over(chain, step);
-    tokens_[counter].list.push_back({agents_[writes].visible, agents_[writes].over, starts_[rank]});
+    tokens_[counter].list.push_back(
+        {agents_[writes].visible, agents_[writes].over, starts_[rank], agents_[writes].visible});
     return;
   }
   Agent& agent = block(chain);
   publish(agent, block_id(chain));
-  if (!step.relaxed) agent.released = agent.segment;
-  tokens_[counter].list.push_back({step.relaxed ? starts_[rank] : agent.visible, agent.over, starts_[rank]});
+  const bool to_device = step.kind == Step::Kind::release;
+  if (!step.relaxed) agent.releasing = agent.segment;
+  if (!step.relaxed && !to_device && any_switched_) agent.reaching = agent.visible;
+  const bool publishes = !step.relaxed && !overtaken(chain, step);
+  const Clock& visible = publishes ? agent.visible : starts_[rank];
+  tokens_[counter].list.push_back({visible, agent.over, starts_[rank], to_device ? agent.reached : visible});
+}
+
+/// Whether a relaxed post of the same counter may come before this one, as nothing synchronises the threads
+/// between the two: then whoever waits for one post may have got the other.
+bool Order::overtaken(uint32_t chain, const Step& post) {
+  if (!any_relaxed_ || post.kind != Step::Kind::post) return false;
+  const Chain& of = player_.chains()[chain];
+  const Gpu& gpu = player_.plan().gpus[of.rank];
+  const ThreadBlock& block = gpu.threadblocks[of.block];
+  const uint32_t counter = player_.counter_of(of.rank, post);
+  const auto [known, added] = overtaken_.try_emplace({chain, of.op, counter}, false);
+  if (!added) return known->second;
+  Steps steps;
+  const auto look = [&](size_t at, size_t end) {  // true: known, whichever
+    for (; at < end; ++at) {
+      list_steps(player_.plan(), gpu, block, block.ops[at], steps);
+      for (const Step& step : steps.steps) {
+        if (step.kind == Step::Kind::sync) return true;
+        if (step.kind != Step::Kind::post || player_.counter_of(of.rank, step) != counter) continue;
+        known->second = true;
+        return true;
+      }
+    }
+    return false;
+  };
+  // What follows in the turn; then in the next one, and behind the pipeline.
+  size_t first = 0, end = 0;
+  for (size_t at = 0; at < block.ops.size(); ++at) {
+    if (block.ops[at].body && at < of.op && of.op <= at + block.ops[at].body) {
+      first = at + 1;
+      end = first + block.ops[at].body;
+    }
+  }
+  if (end && look(of.op + 1, end)) return known->second;
+  if (end) look(first, of.op);
+  if (!known->second) look(end ? end : of.op + 1, block.ops.size());
+  return known->second;
 }
 
 void Order::take(uint32_t chain, const Step& step, uint32_t counter, uint64_t first, uint64_t n) {
@@ -144,6 +194,7 @@ void Order::take(uint32_t chain, const Step& step, uint32_t counter, uint64_t fi
   for (uint64_t at = first; at < first + n; ++at) {
     const Token& token = tokens.list[at - tokens.first];
     join(agent, step.relaxed ? token.start : token.visible, token.over);
+    if (any_switched_) agent.reached.join(step.relaxed ? token.start : token.reached);
   }
   if (!n || player_.counters()[counter].competes()) return;
   tokens.list[tokens.taken++] = {};
@@ -157,7 +208,10 @@ std::pair<uint32_t, uint32_t> Order::hand_over(uint32_t chain, const Step& push)
   const uint32_t reads = proxies_.at({chain, push.id});
   Agent& from = block(chain);
   publish(from, block_id(chain));
-  for (const uint32_t id : {reads, reads + 1}) join(agents_[id], from.visible, from.over);
+  for (const uint32_t id : {reads, reads + 1}) {
+    join(agents_[id], from.visible, from.over);
+    if (any_switched_) agents_[id].reached.join(from.visible);
+  }
   return {reads, reads + 1};
 }
 
@@ -186,12 +240,14 @@ void Order::arrive(uint32_t chain, uint32_t meeting) {
   std::vector<Token>& rounds = rounds_[meeting];
   if (rounds.size() == round) {
     // Who comes later has seen all that came before, in this round or in an earlier one.
-    rounds.push_back(round ? rounds[round - 1] : Token{Clock(*room_), Clock(*room_), Clock(*room_)});
+    rounds.push_back(round ? rounds[round - 1]
+                           : Token{Clock(*room_), Clock(*room_), Clock(*room_), Clock(*room_)});
   }
   Agent& agent = block(chain);
   publish(agent, block_id(chain));
-  agent.released = agent.segment;
+  agent.releasing = agent.segment;
   rounds[round].visible.join(agent.visible);
+  if (any_switched_) rounds[round].reached.join(agent.reached);
   rounds[round].over.join(agent.over);
   round_of_[chain] = round;
 }
@@ -199,6 +255,7 @@ void Order::arrive(uint32_t chain, uint32_t meeting) {
 void Order::leave(uint32_t chain, uint32_t meeting) {
   const Token& round = rounds_[meeting][round_of_[chain]];
   join(block(chain), round.visible, round.over);
+  if (any_switched_) block(chain).reached.join(round.reached);
 }
 
 Clock Order::told_by_packet(uint32_t id) {

@@ -11,6 +11,7 @@
 
 #include <map>
 #include <memory>
+#include <tuple>
 
 #include "clock.hpp"
 #include "player.hpp"
@@ -22,11 +23,15 @@ namespace chorale::proof {
 struct Agent {
   enum class Kind : uint8_t { block, proxy_reads, proxy_writes, application };
   Kind kind = Kind::block;
-  uint32_t chain = 0;     ///< of the block
-  uint32_t rank = 0;      ///< of the application
-  uint32_t segment = 0;   ///< the present one; synchronisation ends it
-  uint32_t released = 0;  ///< segments before this have been published by an operation that releases
+  uint32_t chain = 0;    ///< of the block
+  uint32_t rank = 0;     ///< of the application
+  uint32_t segment = 0;  ///< the present one; synchronisation ends it
+  /// Segments before this have been published by an operation that releases, for all threads of the block;
+  /// and from the next synchronisation on. One thread releases: the others may be ahead of it.
+  uint32_t released = 0, releasing = 0;
   Clock visible, over;
+  /// What of `visible` all ranks see, not only this one: by any address. Kept if there are switch operands.
+  Clock reached, reaching;
   Clock pending;  ///< what packets said: known to all threads from the next synchronisation on
   std::vector<uint32_t> launches;  ///< the segment in which each began
 
@@ -66,6 +71,7 @@ class Order : public Observer {
  private:
   struct Token {
     Clock visible, over, start;  ///< start: what was visible when the launch began
+    Clock reached;               ///< of a release and a barrier: see Agent
   };
   /// The posts of a counter from `first` on: where one chain takes them, those before are not needed any
   /// more.
@@ -80,7 +86,11 @@ class Order : public Observer {
   void publish(Agent&, uint32_t id);
   static void join(Agent&, const Clock& visible, const Clock& over);
 
+  bool overtaken(uint32_t chain, const Step& post);
+
   std::unique_ptr<Clock::Room> room_;
+  bool any_switched_ = false, any_relaxed_ = false;
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, bool> overtaken_;  // by chain, operation and counter
   std::vector<Agent> agents_;
   std::vector<uint32_t> blocks_;  // by chain
   std::map<std::pair<uint32_t, uint32_t>, uint32_t>

@@ -27,16 +27,10 @@ constexpr uint32_t max_executions = 1024;
 /// Whether input and output of a rank are one memory: what the executor may make of the plan.
 std::vector<bool> list_storages(const Plan& plan) {
   if (!plan.inplace) return {false};
-  bool touched[2] = {false, false};
-  for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace) {
-    for_each_place(plan, gpu, block, op, [&](const Field&, const Operand&, uint32_t, BufferKind buffer) {
-      if (buffer != BufferKind::scratch) touched[size_t(buffer)] = true;
-    });
-  });
-  const bool always =
-      plan.collective == "allreduce" || plan.collective == "allgather" || plan.collective == "reducescatter";
-  if (always || !touched[0] || !touched[1]) return {true};
-  return {true, false};
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
+    if (!is_one_storage(plan, rank)) return {true, false};
+  }
+  return {true};
 }
 
 /// Several observers of one execution.
@@ -108,6 +102,32 @@ class Prover {
         return;
       }
     }
+    findings_.setting = {};
+    if (findings_.wanted(ProofName::values) && !plan_.inplace && plan_.collective != "test") keep_inputs();
+  }
+
+  /// Out of place the application has its input back as it was. (A "test" promises nothing.)
+  void keep_inputs() {
+    for_each_op(plan_, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
+      for_each_place(plan_, gpu, block, op,
+                     [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
+                       if (!is_write(field.role) || buffer != BufferKind::input) return;
+                       if (!findings_.news(ProofName::values, at, {}, "input")) return;
+                       Finding& finding = findings_.add(
+                           ProofName::values, Kind::value, at,
+                           "this overwrites input[" + number(operand.index) + ":" +
+                               number(operand.index + operand.size) + "] of " + rank_name(rank) +
+                               ", but the plan is not in place: the application's input must stay as it is",
+                           "use scratch, or the output, or make the plan one in place");
+                       ProofEvent& event = finding.events.emplace_back();
+                       event.at = at;
+                       event.accesses = event.writes = true;
+                       event.buffer_rank = rank;
+                       event.buffer = buffer;
+                       event.begin = operand.index;
+                       event.end = operand.index + operand.size;
+                     });
+    });
   }
 
   void too_large(const std::string& what) {

@@ -64,6 +64,7 @@ void Races::end(uint32_t rank, uint32_t launch) {
 void Races::move(uint32_t chain, const Step& step, std::span<const Touch> touches) {
   op_ = player_.chains()[chain].op;
   launch_ = player_.chains()[chain].launch;
+  number_move(chain, touches);
   uint32_t reads = block_id(chain), writes = reads;
   if (step.kind == Step::Kind::push) std::tie(reads, writes) = hand_over(chain, step);
   inside(block_id(chain), touches);
@@ -86,6 +87,25 @@ void Races::move(uint32_t chain, const Step& step, std::span<const Touch> touche
   if (step.kind == Step::Kind::push) complete(reads, writes);
 }
 
+/// A number of its own, but pairs of an operation with the very same operands have one: each thread does both
+/// at the same place, in order.
+void Races::number_move(uint32_t chain, std::span<const Touch> touches) {
+  move_ = ++moves_;
+  const Chain& of = player_.chains()[chain];
+  if (of.steps.steps.size() < 2 || touches.size() != 2) return;
+  const std::tuple here(chain, of.op, of.launch, of.turn.first);
+  if (here != pairs_of_) pairs_.clear();
+  pairs_of_ = here;
+  const Pair pair{move_, touches[0].range, touches[1].range};
+  for (const Pair& other : pairs_) {
+    if (other.source == pair.source && other.dest == pair.dest) {
+      move_ = other.move;
+      return;
+    }
+  }
+  pairs_.push_back(pair);
+}
+
 /// An operation whose operands overlap at different places: one of its threads overwrites what another
 /// reads.
 void Races::inside(uint32_t id, std::span<const Touch> touches) {
@@ -95,7 +115,6 @@ void Races::inside(uint32_t id, std::span<const Touch> touches) {
       if (one.range.space != two.range.space || one.range.begin == two.range.begin) continue;
       if (!one.access->write && !two.access->write) continue;
       if (one.range.begin >= two.range.end || two.range.begin >= one.range.end) continue;
-      if (one.access->packets) continue;
       what_ = two.access;
       overlap_inside(here(id));
     }
@@ -134,8 +153,7 @@ bool Races::told(uint32_t cell, const Epoch& reader) const {
 bool Races::told_by(uint32_t sent, uint32_t position, uint32_t cell, const Epoch& reader, int depth) const {
   if (sent == nobody || !depth) return false;
   const Sent& of = sent_[sent];
-  const bool mine =
-      of.epoch.agent == reader.agent && of.epoch.segment == reader.segment && of.epoch.op == reader.op;
+  const bool mine = of.epoch.agent == reader.agent && of.epoch.move == reader.move;
   for (const Sent::Source& source : of.sources) {
     if (mine && source.cell + position == cell) return true;
     if (position >= source.sent.size()) continue;
@@ -182,8 +200,16 @@ void Races::touch_all(uint32_t id, const Touch& touch, bool by_proxy) {
   uint32_t cell = touch.cell, cells = touch.cells;
   position_ = 0;
   if (!touch.access->packets && cells) {
-    if (const Range* whole = shares_.whole(range)) {
-      range = *whole;
+    if (const Shares::Loose* loose = shares_.find(range)) {
+      const Chain& chain = player_.chains()[agent(id).chain];
+      const Op& op = player_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
+      const Range whole = player_.memory().whole(*touch.access, chain.turn);
+      // Who touches the same by chance, or shares more of it, is no member.
+      if (op.group_size == loose->members && whole == loose->whole) {
+        set_ = loose->set;
+        member_ = op.group_index;
+      }
+      range = op.group_size > 1 ? whole : loose->whole;
       cell = player_.memory().cell(range, launch_);
       cells = player_.memory().count(range);
       position_ = nobody;
@@ -199,6 +225,7 @@ void Races::touch_all(uint32_t id, const Touch& touch, bool by_proxy) {
       touch.access->write ? write(id, at) : read(id, at);
     if (position_ != nobody) ++position_;
   }
+  set_ = member_ = 0;
 }
 
 /// What the packets say that are written now: what is over for the block, and what those say that they are
@@ -241,17 +268,32 @@ void Races::own(uint32_t rank, BufferKind kind, bool write_it, bool overwritten)
 
 bool Races::visible(uint32_t id, const Epoch& to) {
   const Agent& by = agent(id);
-  if (id != to.agent) return to.segment < by.visible[to.agent];
-  if (to.segment == by.segment) return false;
-  // Memory that a switch reaches by another address is seen there only after an operation that releases.
-  return to.switched || !what_->switched || to.segment < by.released;
+  const bool own = id == to.agent;
+  if (own ? to.segment == by.segment : to.segment >= by.visible[to.agent]) return false;
+  // Memory that a switch reaches by another address is seen there, and what a switch wrote at the plain
+  // address, only after an operation that releases: to the device in its own memory, else to all ranks.
+  if (bool(to.switched) == what_->switched) return true;
+  if (to.segment < by.reached[to.agent]) return true;
+  const Agent& writer = agent(to.agent);
+  const bool at_home =
+      writer.kind == Agent::Kind::application || player_.chains()[writer.chain].rank == what_->rank;
+  return at_home && (!own || to.segment < by.released);
 }
 bool Races::over(uint32_t id, const Epoch& to) {
   return id == to.agent ? to.segment < agent(id).segment : to.segment < over_[to.agent];
 }
-/// The same operation: its threads touch the same place of each operand, in order.
-bool Races::same(uint32_t id, const Epoch& to) {
-  return id == to.agent && to.segment == agent(id).segment && to.op == op_;
+/// The same move: each of its threads touches one place of every operand, in order. Another pair of the
+/// operation, or another turn of its pipeline, may have the cell at another place, thus with another thread.
+bool Races::same(uint32_t id, const Epoch& to) { return id == to.agent && to.move == move_; }
+
+/// Slices of one set do not overlap, wherever they end.
+bool Races::apart(const Epoch& one, const Epoch& other) {
+  return one.set && one.set == other.set && one.member != other.member;
+}
+
+void Races::check(uint32_t id, uint32_t at, const Epoch& before, bool writes) {
+  if (before.agent == nobody || apart(here(id), before)) return;
+  if (!visible(id, before) && !same(id, before)) conflict(id, at, before, writes, true);
 }
 
 void Races::read(uint32_t id, uint32_t at) {
@@ -260,17 +302,36 @@ void Races::read(uint32_t id, uint32_t at) {
     const Epoch& used = used_[what_->rank];
     if (used.agent != nobody && !over(id, used)) conflict(id, at, used, false, true);
   }
-  if (cell.write.agent != nobody && !visible(id, cell.write) && !same(id, cell.write))
-    conflict(id, at, cell.write, false, true);
+  check(id, at, cell.write, false);
+  for (uint32_t writer = cell.writers; writer != nobody; writer = pool_[writer].next)
+    check(id, at, pool_[writer].epoch, false);
   add_reader(cell, here(id));
 }
 
 void Races::write(uint32_t id, uint32_t at) {
-  Cell& cell = cells_[at];
-  if (cell.write.agent != nobody && !visible(id, cell.write) && !same(id, cell.write))
-    conflict(id, at, cell.write, true, true);
+  check_writers(id, at);
   check_readers(id, at);
-  cell.write = here(id);
+  cells_[at].write = here(id);
+}
+
+/// Whoever writes all of a cell is behind all before it, and comes in their place; who writes a slice, in the
+/// place of those of this slice only.
+void Races::check_writers(uint32_t id, uint32_t at) {
+  Cell& cell = cells_[at];
+  const Epoch now = here(id);
+  check(id, at, cell.write, true);
+  const auto replaced = [&](const Epoch& before) {
+    return !now.set || (now.set == before.set && now.member == before.member);
+  };
+  for (uint32_t* slot = &cells_[at].writers; *slot != nobody;) {
+    const uint32_t writer = *slot;
+    check(id, at, pool_[writer].epoch, true);
+    if (replaced(pool_[writer].epoch))
+      drop(*slot);
+    else
+      slot = &pool_[writer].next;
+  }
+  if (cell.write.agent != nobody && !replaced(cell.write)) push(cell.writers, Epoch(cell.write));
 }
 
 void Races::read_packets(uint32_t id, uint32_t at, bool by_proxy) {
@@ -287,7 +348,7 @@ void Races::write_packets(uint32_t id, uint32_t at) {
   Cell& cell = cells_[at];
   const bool before = cell.write.agent != nobody;
   // Whoever has read a packet knows that it was written.
-  if (before && cell.readers == nobody && !over(id, cell.write)) conflict(id, at, cell.write, true, true);
+  if (before && cell.readers == nobody && !visible(id, cell.write)) conflict(id, at, cell.write, true, true);
   check_readers(id, at);
   packet(at) = {uint32_t(told_.size() - 1), uint32_t(sent_.size() - 1), position_,
                 before && agent(cell.write.agent).launch_of(cell.write.segment) == launch_};
@@ -295,14 +356,16 @@ void Races::write_packets(uint32_t id, uint32_t at) {
 }
 
 void Races::check_readers(uint32_t id, uint32_t at) {
-  uint32_t* slot = &cells_[at].readers;
-  while (*slot != nobody) {
+  const Epoch now = here(id);
+  for (uint32_t* slot = &cells_[at].readers; *slot != nobody;) {
     const uint32_t reader = *slot;
     const Epoch& epoch = pool_[reader].epoch;
-    if (!over(id, epoch) && !same(id, epoch) && !told(at, epoch)) conflict(id, at, epoch, true, false);
-    *slot = pool_[reader].next;
-    pool_[reader].next = free_;
-    free_ = reader;
+    if (!apart(now, epoch) && !over(id, epoch) && !same(id, epoch) && !told(at, epoch))
+      conflict(id, at, epoch, true, false);
+    if (!now.set || (now.set == epoch.set && now.member == epoch.member))
+      drop(*slot);
+    else
+      slot = &pool_[reader].next;
   }
 }
 
@@ -311,19 +374,31 @@ void Races::add_reader(Cell& cell, const Epoch& epoch) {
     Epoch& known = pool_[at].epoch;
     if (known.agent != epoch.agent) continue;
     // Who is known to have come to a segment has ended those before; not what else is in the same.
-    if (known.segment == epoch.segment && known.op != epoch.op) continue;
+    if (known.segment == epoch.segment && known.move != epoch.move) continue;
+    if (epoch.set && (epoch.set != known.set || epoch.member != known.member)) continue;
     known = epoch;
     return;
   }
+  push(cell.readers, epoch);
+}
+
+void Races::push(uint32_t& list, const Epoch& epoch) {
   if (free_ == nobody) {
-    pool_.push_back({epoch, cell.readers});
-    cell.readers = uint32_t(pool_.size() - 1);
+    pool_.push_back({epoch, list});
+    list = uint32_t(pool_.size() - 1);
     return;
   }
   const uint32_t at = free_;
   free_ = pool_[at].next;
-  pool_[at] = {epoch, cell.readers};
-  cell.readers = at;
+  pool_[at] = {epoch, list};
+  list = at;
+}
+
+void Races::drop(uint32_t& slot) {
+  const uint32_t at = slot;
+  slot = pool_[at].next;
+  pool_[at].next = free_;
+  free_ = at;
 }
 
 }  // namespace chorale::proof

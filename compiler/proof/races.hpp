@@ -31,7 +31,10 @@ class Races : public Order {
   struct Epoch {
     uint32_t agent = nobody, segment = 0;
     uint32_t op = 0;
+    uint32_t move : 31 = 0;  ///< which of all that are done: pairs and turns of an operation are told apart
     uint32_t switched : 1 = 0;
+    uint32_t set = 0,
+             member = 0;  ///< of Shares: of the cell, no more than a slice is touched; set 0: all of it
   };
 
   /// An operation that wrote packets: what it had read, by operand and position. Its packets tell whoever
@@ -49,6 +52,7 @@ class Races : public Order {
   struct Cell {
     Epoch write;
     uint32_t readers = nobody;  ///< in pool_
+    uint32_t writers = nobody;  ///< in pool_: before `write`, where that wrote a slice
   };
 
   struct PacketCell {
@@ -63,6 +67,7 @@ class Races : public Order {
     uint32_t next;
   };
 
+  void number_move(uint32_t chain, std::span<const Touch>);
   void inside(uint32_t id, std::span<const Touch>);
   bool forwards_to_itself(const Touch& dest) const;
   void note_sent(uint32_t id);
@@ -79,13 +84,18 @@ class Races : public Order {
   bool visible(uint32_t id, const Epoch& to);
   bool over(uint32_t id, const Epoch& to);
   bool same(uint32_t id, const Epoch& to);
-  Epoch here(uint32_t id) { return {id, agent(id).segment, op_, what_->switched}; }
+  Epoch here(uint32_t id) { return {id, agent(id).segment, op_, move_, what_->switched, set_, member_}; }
 
   void read(uint32_t id, uint32_t at);
   void write(uint32_t id, uint32_t at);
   void read_packets(uint32_t id, uint32_t at, bool by_proxy);
   void write_packets(uint32_t id, uint32_t at);
+  static bool apart(const Epoch&, const Epoch&);
+  void check(uint32_t id, uint32_t at, const Epoch& before, bool writes);
+  void check_writers(uint32_t id, uint32_t at);
   void check_readers(uint32_t id, uint32_t at);
+  void push(uint32_t& list, const Epoch&);
+  void drop(uint32_t& slot);
   void add_reader(Cell&, const Epoch&);
 
   // -- What is said: races_text.cpp
@@ -124,7 +134,15 @@ class Races : public Order {
   bool hears_ = false;                        // whether it reads packets
   std::vector<uint32_t> heard_, heard_here_;  // in told_: what over_ has
   const Access* what_ = nullptr;
-  uint32_t op_ = 0, launch_ = 0;
+  uint32_t op_ = 0, launch_ = 0, move_ = 0, moves_ = 0;
+  uint32_t set_ = 0, member_ = 0;  // of the touch that is looked at: see Epoch
+  /// Pairs of one operation: the numbers of their moves, and their operands.
+  struct Pair {
+    uint32_t move;
+    Range source, dest;
+  };
+  std::vector<Pair> pairs_;
+  std::tuple<uint32_t, uint32_t, uint32_t, uint64_t> pairs_of_;  // chain, op, launch and turn
 };
 
 }  // namespace chorale::proof

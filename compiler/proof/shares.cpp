@@ -45,6 +45,7 @@ Shares::Shares(const Plan& plan, const Memory& memory) {
       });
     }
   }
+  uint32_t sets = 0;
   for (uint32_t space = 0; space < parts.size(); ++space) {
     for (const auto& [begin, end, members] : parts[space]) {
       if (members == 1) continue;
@@ -59,9 +60,10 @@ Shares::Shares(const Plan& plan, const Memory& memory) {
       if (alone) continue;
       if (space % spaces_per_rank == packet_space && !packets_) packets_ = places.at({space, begin, end});
       const uint64_t share = (end - begin) / members;
+      ++sets;
       for (uint32_t member = 0; member < members; ++member) {
         const uint64_t first = begin + member * share;
-        loose_[{space, first, first + share}] = {space, begin, end};
+        loose_[{space, first, first + share}] = {{space, begin, end}, sets, members};
       }
     }
   }

@@ -17,8 +17,13 @@ class Shares {
  public:
   Shares(const Plan&, const Memory&);
 
-  /// All that the group shares, if a slice of it cannot be told from what other operations touch; else null.
-  const Range* whole(const Range& slice) const {
+  /// A slice of what a group shares that cannot be told from what operations touch that share it otherwise.
+  struct Loose {
+    Range whole;            ///< all that the group shares
+    uint32_t set, members;  ///< slices of one set do not overlap; sets are numbered from 1 on
+  };
+  /// Null if the slice can be told from all others.
+  const Loose* find(const Range& slice) const {
     if (loose_.empty()) return nullptr;
     const auto found = loose_.find({slice.space, slice.begin, slice.end});
     return found == loose_.end() ? nullptr : &found->second;
@@ -30,7 +35,7 @@ class Shares {
 
  private:
   using Key = std::tuple<uint32_t, uint64_t, uint64_t>;
-  std::map<Key, Range> loose_;
+  std::map<Key, Loose> loose_;
   std::optional<OpPlace> packets_;
 };
 

@@ -2,8 +2,9 @@
 
 namespace chorale::proof {
 
-Storage::Storage(const Plan& plan, bool one)
-    : plan_(plan), one_(one && plan.inplace), segments_(segmentation(plan)) {
+Storage::Storage(const Plan& plan, bool one) : plan_(plan), segments_(segmentation(plan)) {
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
+    one_.push_back(plan.inplace && (one || is_one_storage(plan, rank)));
   if (plan.collective == "allgather") shifted_ = BufferKind::input;
   if (plan.collective == "reducescatter") shifted_ = BufferKind::output;
 }
@@ -17,7 +18,7 @@ uint64_t Storage::chunks(uint32_t rank, BufferKind kind) const {
 Storage::Place Storage::place(uint32_t rank, BufferKind kind, bool packets) const {
   const uint32_t first = rank * spaces_per_rank;
   if (packets) return {first + packet_space, 0};
-  if (!one_ || kind == BufferKind::scratch) return {first + uint32_t(kind), 0};
+  if (!one_[rank] || kind == BufferKind::scratch) return {first + uint32_t(kind), 0};
   return {first + uint32_t(BufferKind::output), kind == shifted_ ? rank * chunks(rank, kind) : 0};
 }
 

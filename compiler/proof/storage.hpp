@@ -2,7 +2,9 @@
 /// \file
 /// Which memory a buffer of a rank is: input and output may be one.
 
-#include "chorale/plan.hpp"
+#include <vector>
+
+#include "chorale/storage.hpp"
 
 namespace chorale::proof {
 
@@ -11,7 +13,8 @@ inline constexpr uint32_t spaces_per_rank = 4, packet_space = 3;
 
 class Storage {
  public:
-  /// `one`: input and output are one memory wherever the plan is in place.
+  /// `one`: input and output are one memory wherever the plan is in place; else where the executor makes one
+  /// of them.
   Storage(const Plan&, bool one);
 
   /// Of a buffer; of an output that is left out, as it is the input, those that it would have.
@@ -28,7 +31,7 @@ class Storage {
 
  private:
   const Plan& plan_;
-  bool one_;
+  std::vector<bool> one_;  // by rank
   Segmentation segments_;
   BufferKind shifted_ = BufferKind::scratch;  ///< that begins at the rank's segment of the other; or none
 };

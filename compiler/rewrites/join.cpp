@@ -83,9 +83,7 @@ bool Joiner::matches(const Rule& rule, const Op& left, const Op& right, Parts& p
       add(parts.dests, right_dests);
       return left.via == right.via && left_sources[0] == right_sources[0] && unite_ids(left, right, parts);
     case Join::chain:
-      // An average is divided once for each operation.
-      if (left.reduce_op != right.reduce_op || left.reduce_op == ReduceOp::avg || left.via != right.via)
-        return false;
+      if (left.reduce_op != right.reduce_op || left.via != right.via) return false;
       add(parts.sources, right_sources.subspan(1));
       return left_dests[0] == right_sources[0] && left_dests[0] == right_dests[0] &&
              (bounds_.moving_chains || left_sources[0] == left_dests[0]) && !reads_again(right);

@@ -53,8 +53,7 @@ class Lowering {
     const bool combines = op.code == Opcode::combine_packets;
     const bool splits = row.has(Role::Reduce) && row.sources.size() == 2 && row.dests.size() == 1;
     if (op.extra || (!combines && (!splits || op.sources <= most_))) return false;
-    // An average is divided once for each operation.
-    if (op.reduce_op == ReduceOp::avg || touched_again(op)) return false;
+    if (touched_again(op)) return false;
     const std::span<const Operand> sources = block_.sources(op);
     const Operand into = block_.dests(op)[0];
     const Opcode link = combines ? Opcode::reduce_packets : op.code;

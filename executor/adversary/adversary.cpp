@@ -1,5 +1,7 @@
 #include "chorale/adversary.hpp"
 
+#include <algorithm>
+
 #include "engine.hpp"
 
 namespace chorale {
@@ -24,22 +26,58 @@ const char* name(Verdict::Kind kind) {
   return "?";
 }
 
+namespace {
+
+/// The plan on a message; the last two only for plans with pipelines whose message is ours to choose.
+struct Machine {
+  enum Turns : uint8_t { as_chosen, longer_than_a_chunk, one, kinds };
+  Plan plan;
+  std::optional<adversary::Program> program;
+  std::optional<adversary::Engine> engine;
+};
+
+}  // namespace
+
 struct Adversary::Parts {
   Plan plan;
   AdversaryOptions options;
   Verdict refusal;
-  std::optional<adversary::Program> program;
-  std::optional<adversary::Engine> engine;
+  bool chosen = false, pipelines = false;
+  std::unique_ptr<Machine> machines[Machine::kinds];
 
   Parts(const Plan& of, const AdversaryOptions& with) : plan(of), options(with) {
     try {
-      if (options.bytes == 0) options.bytes = adversary::choose_size(plan, options.dtype, options.packet);
-      program.emplace(plan, options);
-      engine.emplace(plan, *program, options);
+      chosen = options.bytes == 0;
+      if (chosen) options.bytes = adversary::choose_size(plan, options.dtype, options.packet);
+      machine(Machine::as_chosen);
     } catch (const UsageError& wrong) {
       refusal.kind = Verdict::Kind::refused;
       refusal.text = wrong.what();
     }
+    for (const Gpu& gpu : plan.gpus) {
+      for (const ThreadBlock& block : gpu.threadblocks)
+        pipelines |=
+            std::any_of(block.ops.begin(), block.ops.end(), [](const Op& op) { return op.body != 0; });
+    }
+  }
+
+  Machine& machine(Machine::Turns turns) {
+    if (machines[turns]) return *machines[turns];
+    auto made = std::make_unique<Machine>();
+    made->plan = plan;
+    if (turns != Machine::as_chosen)
+      adversary::lengthen_turns(made->plan, options.bytes, options.dtype, options.packet,
+                                turns == Machine::one);
+    made->program.emplace(made->plan, options);
+    made->engine.emplace(made->plan, *made->program, options);
+    machines[turns] = std::move(made);
+    return *machines[turns];
+  }
+
+  /// Half of the schedules have several turns a chunk, the others several chunks a turn.
+  Machine& machine_of(uint64_t seed) {
+    if (!chosen || !pipelines || seed % 4 < 2) return machine(Machine::as_chosen);
+    return machine(seed % 4 == 2 ? Machine::longer_than_a_chunk : Machine::one);
   }
 };
 
@@ -50,7 +88,7 @@ Adversary::Adversary(Adversary&&) noexcept = default;
 Adversary& Adversary::operator=(Adversary&&) noexcept = default;
 
 Verdict Adversary::run(uint64_t seed) {
-  if (parts_->engine) return parts_->engine->run(seed);
+  if (parts_->refusal.ok()) return parts_->machine_of(seed).engine->run(seed);
   Verdict verdict = parts_->refusal;
   verdict.seed = seed;
   return verdict;

@@ -211,4 +211,24 @@ uint64_t choose_size(Plan& plan, DType dtype, PacketForm packet) {
   return segment * (by_output ? segments.output : segments.input);
 }
 
+void lengthen_turns(Plan& plan, uint64_t bytes, DType dtype, PacketForm packet, bool all_chunks) {
+  const interpreter::Layout layout = interpreter::layout_of(plan, bytes, dtype, packet);
+  std::vector<Op*> pipelines;
+  uint64_t least = UINT32_MAX, chunks = 1;
+  for (Gpu& gpu : plan.gpus) {
+    for (ThreadBlock& block : gpu.threadblocks) {
+      for (Op& op : block.ops) {
+        if (!op.body) continue;
+        pipelines.push_back(&op);
+        least = std::min<uint64_t>(least, std::max(op.unit_bytes, 1u));
+        chunks = std::max<uint64_t>(chunks, op.chunks);
+      }
+    }
+  }
+  const uint64_t turn = all_chunks ? chunks * layout.chunk_bytes : layout.chunk_bytes + layout.alignment;
+  const uint64_t times = (turn + least - 1) / least;
+  for (Op* const op : pipelines)
+    op->unit_bytes = uint32_t(std::min<uint64_t>(op->unit_bytes * times, UINT32_MAX / 16 * 16));
+}
+
 }  // namespace chorale::adversary

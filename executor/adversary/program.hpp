@@ -105,4 +105,8 @@ struct Program {
 /// A plan with small pipelines, and a message for it that has a few units in each chunk.
 uint64_t choose_size(Plan&, DType, PacketForm);
 
+/// Makes the turns of all pipelines longer, in proportion, so that the shortest is longer than a chunk of the
+/// message, or as long as all chunks of a pipeline.
+void lengthen_turns(Plan&, uint64_t bytes, DType, PacketForm, bool all_chunks);
+
 }  // namespace chorale::adversary

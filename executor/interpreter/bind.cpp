@@ -390,19 +390,6 @@ ScratchBytes scratch_bytes(const Plan& plan, uint32_t rank, const Layout& layout
   return {lines(bytes), lines(2 * bytes), plan.use_double_scratch_buffer ? 2u : 1u};
 }
 
-bool reached_by_peers(const Plan& plan, uint32_t rank, BufferKind kind) {
-  for (const Gpu& gpu : plan.gpus) {
-    for (const RemoteBuffer& remote : gpu.remote_buffers) {
-      if (remote.rank == rank && remote.buffer == kind) return true;
-    }
-    for (uint32_t id = 0; id < gpu.channel_count(ChannelType::switched); ++id) {
-      const SwitchGroup group = gpu.switch_group(id);
-      if (group.buffer == kind && std::count(group.ranks->begin(), group.ranks->end(), rank)) return true;
-    }
-  }
-  return false;
-}
-
 std::optional<ReduceOp> only_operator(const Plan& plan, const std::string& what_for) {
   std::optional<ReduceOp> only;
   for (const Gpu& gpu : plan.gpus) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "chorale/storage.hpp"
 #include "image.hpp"
 #include "layout.hpp"
 
@@ -40,8 +41,7 @@ struct ScratchBytes {
 };
 ScratchBytes scratch_bytes(const Plan&, uint32_t rank, const Layout&);
 
-/// Whether peers touch a rank's own input (output): by a remote buffer or a switch channel of any rank.
-bool reached_by_peers(const Plan&, uint32_t rank, BufferKind);
+using chorale::reached_by_peers;
 
 /// The one operator of the plan's reductions; none if it has no reduction.
 /// \throws UsageError if there are several: "replaces" says what wanted to know

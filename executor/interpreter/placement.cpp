@@ -3,48 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 
 #include "bind.hpp"
 #include "chorale/error.hpp"
 
 namespace chorale::interpreter {
-namespace {
-
-/// Whether operations read or write a buffer of this kind anywhere.
-bool touches(const Plan& plan, BufferKind kind) {
-  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
-    if (reached_by_peers(plan, rank, kind)) return true;
-    for (const ThreadBlock& block : plan.gpus[rank].threadblocks) {
-      for (const Op& op : block.ops) {
-        for (const bool dests : {false, true}) {
-          const std::span<const Operand> operands = dests ? block.dests(op) : block.sources(op);
-          size_t at = 0;
-          for (const Field& field : info(op.code).fields) {
-            if (!is_operand(field.role) || field.in_dst != dests) continue;
-            for (const size_t end = field.many ? operands.size() : at + 1; at < end && at < operands.size();
-                 ++at) {
-              const bool here = !is_remote(field.role) && !is_switched(field.role);
-              if (here && operands[at].ref == uint32_t(kind)) return true;
-            }
-          }
-        }
-      }
-    }
-  }
-  return false;
-}
-
-}  // namespace
 
 Placement::Placement(const Plan& plan, uint32_t rank, const Layout& layout)
     : sizes_(layout.sizes), rank_(rank), plan_in_place_(plan.inplace) {
-  const bool both = touches(plan, BufferKind::input) && touches(plan, BufferKind::output);
-  one_storage_ = plan.inplace && (!both || plan.collective == "allreduce" || plan.collective == "allgather" ||
-                                  plan.collective == "reducescatter");
-  if (sizes_.input != sizes_.output && plan.collective != "allgather" && plan.collective != "reducescatter") {
-    one_storage_ = false;
-  }
+  one_storage_ = is_one_storage(plan, rank);
   output_is_complete_ =
       plan.collective != "sendrecv" && plan.collective != "custom" && plan.collective != "test";
   needs_input_ = plan.collective != "broadcast" || plan.extension.root == rank;

@@ -96,6 +96,58 @@ Program switched(bool published) {
   return program;
 }
 
+/// The same with one thread that signals, while the others may go on.
+Program switched_behind_a_signal(bool met) {
+  Program program = program_of(2, {{0, 0, 0, 0}, {0, 0, 1, 0}});
+  const Buffer first(program, 0, 1), second(program, 1, 1);
+  const SwitchChannel all(program, {0, 1}, BufferKind::scratch);
+  const MemoryChannel there(program, 1, 0), back(program, 0, 1);
+  program.rank(1).copy(second[0], input(program, 1), 0);
+  back.signal(0, SyncType::none);
+  program.rank(0).copy(first[0], input(program, 0), 0);
+  there.wait(0, SyncType::none);
+  there.signal(0, SyncType::none);
+  if (met) program.rank(0).barrier({0});
+  all.at_rank(0).reduce(0, 1, output(program, 0), 0);
+  back.wait(0, SyncType::none);
+  return program;
+}
+
+TEST(Litmus, signal_shows_a_switch_when_the_threads_met) { expect_promised(switched_behind_a_signal(true)); }
+TEST(Litmus, signal_shows_a_switch_nothing_before) { expect_not_promised(switched_behind_a_signal(false)); }
+
+/// A block puts to a peer, and another one of its rank reads that through the switch.
+Program switched_behind_a_barrier(bool signalled) {
+  Program program = program_of(2, {{0, 0, 0, 0}, {0, 0, 0, 0}});
+  const Buffer first(program, 0, 1), second(program, 1, 1);
+  const SwitchChannel all(program, {0, 1}, BufferKind::scratch);
+  const MemoryChannel there(program, 1, 0), back(program, 0, 1);
+  program.rank(0).copy(first[0], input(program, 0), 0);
+  there.put(second[0], input(program, 0), 0);
+  if (signalled) there.signal(0, SyncType::none);
+  program.rank(0).barrier({0, 1});
+  all.at_rank(0).reduce(0, 1, output(program, 0), 1);
+  if (signalled) back.wait(0, SyncType::none);
+  return program;
+}
+
+TEST(Litmus, barrier_shows_a_switch_what_was_signalled) { expect_promised(switched_behind_a_barrier(true)); }
+TEST(Litmus, barrier_shows_a_switch_no_puts) { expect_not_promised(switched_behind_a_barrier(false)); }
+
+/// A block stores through a switch channel, and reads its own rank's part.
+Program stored_by_a_switch(bool released) {
+  Program program = program_of(2, {{0, 0, 0, 0}});
+  const Buffer first(program, 0, 1), second(program, 1, 1);
+  const SwitchChannel all(program, {0, 1}, BufferKind::scratch);
+  all.at_rank(0).broadcast(input(program, 0), 0, 1, 0);
+  program.rank(0).barrier(released ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0});
+  program.rank(0).copy(output(program, 0), first[0], 0);
+  return program;
+}
+
+TEST(Litmus, barrier_shows_what_a_switch_stored_here) { expect_promised(stored_by_a_switch(true)); }
+TEST(Litmus, nop_shows_nothing_that_a_switch_stored) { expect_not_promised(stored_by_a_switch(false)); }
+
 TEST(Litmus, switch_reads_what_was_published) { expect_promised(switched(true)); }
 TEST(Litmus, nop_shows_a_switch_nothing) { expect_not_promised(switched(false)); }
 

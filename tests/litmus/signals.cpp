@@ -54,6 +54,24 @@ Program told_by_another(bool relaxed_second) {
 TEST(Litmus, signals_are_cumulative) { expect_promised(told_by_another(false)); }
 TEST(Litmus, a_relaxed_link_breaks_the_chain) { expect_not_promised(told_by_another(relaxed)); }
 
+/// A signal, and a relaxed one behind it on the same channel, by another thread.
+Program signalled_twice(bool met) {
+  Program program = program_of(2, sent);
+  const Buffer scratch(program, 1, 1);
+  const MemoryChannel there(program, 1, 0), back(program, 0, 1);
+  there.put(scratch[0], input(program, 0), 0);
+  there.signal(0, SyncType::none);
+  if (met) program.rank(0).barrier({0});
+  there.signal(0, SyncType::none, relaxed);
+  back.wait(0, SyncType::none);
+  program.rank(1).copy(output(program, 1), scratch[0], 0);
+  back.wait(0, SyncType::none, relaxed);
+  return program;
+}
+
+TEST(Litmus, relaxed_signal_stays_behind_where_threads_met) { expect_promised(signalled_twice(true)); }
+TEST(Litmus, relaxed_signal_overtakes_a_signal) { expect_not_promised(signalled_twice(false)); }
+
 /// What is put behind a post is not shown by it.
 TEST(Litmus, wait_sees_nothing_behind_its_post) {
   Program program = program_of(2, sent);

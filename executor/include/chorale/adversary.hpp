@@ -14,7 +14,7 @@ namespace chorale {
 
 struct AdversaryOptions {
   /// Of the message. 0: a few units a chunk, which shows any order that a large message shows; the units of
-  /// pipelines are then made small as well, in proportion.
+  /// pipelines are then made small as well, in proportion, or in half of the schedules longer than a chunk.
   uint64_t bytes = 0;
   DType dtype = DType::u8;  ///< what `bytes` must be a multiple of; the data are integers all the same
   PacketForm packet = PacketForm::ll8;

@@ -95,6 +95,15 @@ TEST(Structure, ListsOfAnOperation) {
             "[structure] 'signal' has no channels, expected at least 1\n");
 }
 
+TEST(Structure, NoOperationDivides) {
+  EXPECT_EQ(
+      findings([](Plan& plan) {
+        add(block(plan), Opcode::reduce, {in(0), in(1)}, {out(0)}).reduce_op = ReduceOp::avg;
+      }),
+      "[structure] 'reduce' reduces by avg, which no plan does: plans add, and the executor divides at the "
+      "end\n");
+}
+
 TEST(Structure, IdsOfAnOperation) {
   EXPECT_EQ(finding(signal, {}, {}, {2}, memory),
             "[structure] 'signal' names channel 2 of its thread block, which has no such memory channel\n");

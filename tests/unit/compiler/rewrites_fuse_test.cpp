@@ -125,11 +125,6 @@ TEST(Fuse, D2ChainsOnlyWhatItAccumulates) {
   add(block(twice), Opcode::reduce, {in(0), in(1)}, {in(0)});  // x += a; x += x
   add(block(twice), Opcode::reduce, {in(0), in(0)}, {in(0)});
   EXPECT_EQ(after(pass::fuse, twice), "re re");
-
-  Plan average = two_ranks();
-  for (const uint64_t k : {1, 2})
-    add(block(average), Opcode::reduce, {in(0), in(k)}, {in(0)}).reduce_op = ReduceOp::avg;
-  EXPECT_EQ(after(pass::fuse, average), "re re");
 }
 
 TEST(Fuse, SendsWhatItReduces) {

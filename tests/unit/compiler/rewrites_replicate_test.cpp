@@ -47,5 +47,24 @@ TEST(Replicate, NoneIsOneInstance) {
   EXPECT_EQ(write(plan), before);
 }
 
+TEST(Replicate, ChunksTogetherAndOneByOne) {
+  // Rank 0 puts two chunks together, and rank 1 takes them one by one: instances cut that in different
+  // places.
+  Plan plan = two_ranks();
+  add(block(plan), Opcode::put, {in(0, 2)}, {at(2, 0, 2)}, {}, ChannelType::memory);
+  add(block(plan), Opcode::signal, {}, {}, {0}, ChannelType::memory);
+  add(block(plan, 1), Opcode::wait, {}, {}, {0}, ChannelType::memory);
+  for (uint64_t chunk = 0; chunk < 2; ++chunk)
+    add(block(plan, 1), Opcode::copy, {scratch(chunk)}, {out(chunk)});
+  Plan two = plan;
+  const Diagnostics findings = compile(two, {.instances = 2, .allow = {"replay"}});
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(
+      findings[0].help,
+      "the instances of a program share each operand in equal parts, and of these two one has 2 and one 1 "
+      "chunks: name the chunks in both together, or in both one by one, so that an instance has its own");
+  EXPECT_EQ(all_texts(compile(plan, {.allow = {"replay"}})), "");
+}
+
 }  // namespace
 }  // namespace chorale

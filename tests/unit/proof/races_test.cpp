@@ -299,6 +299,54 @@ TEST(Races, GroupsShareAnOperand) {
   EXPECT_NE(races(plan), "");
 }
 
+/// Two blocks fill a chunk of scratch together, and then all three take a third each, or they do so before a
+/// barrier has told them of each other.
+Plan halves_and_thirds(bool told) {
+  Plan plan = two_ranks();
+  std::vector<ThreadBlock>& blocks = plan.gpus[0].threadblocks;
+  blocks.push_back(blocks[1]);
+  blocks[2].id = 2;
+  for (const uint32_t group : {2u, 3u}) {
+    for (uint32_t on = 0; on < 3; ++on) {
+      if (on < group) {
+        Op& op = add(block(plan, 0, on), Opcode::copy, {group == 2 ? in(0) : scratch(0)},
+                     {group == 2 ? scratch(0) : out(0)});
+        op.group_index = on;
+        op.group_size = group;
+      }
+      if (group == 2 && (told || on == 2))
+        control(plan, Opcode::barrier, 0, 0, on).participants = told ? 3 : 1;
+    }
+  }
+  return plan;
+}
+
+TEST(Races, MembersOfAGroupHaveTheirOwn) {
+  EXPECT_EQ(races(halves_and_thirds(true)), "");
+  EXPECT_TRUE(has(races(halves_and_thirds(false)), "reads scratch[0:1] of rank 0, which another"));
+  // Both halves come before a third that is taken.
+  for (const uint32_t silent : {0u, 1u}) {
+    Plan plan = halves_and_thirds(false);
+    for (uint32_t on = 0; on < 3; ++on) {
+      ThreadBlock& of = block(plan, 0, on);
+      if (on < 2) of.ops.pop_back();
+      if (on != silent) control(plan, on < 2 ? Opcode::sem_release : Opcode::sem_acquire, 0, 0, on);
+    }
+    std::swap(block(plan, 0, 2).ops[1], block(plan, 0, 2).ops[2]);
+    EXPECT_TRUE(has(races(plan), "reads scratch[0:1] of rank 0, which another operation overwrites"));
+  }
+  // Overwritten by all, when only one of the readers has said that it is through.
+  Plan plan = halves_and_thirds(true);
+  control(plan, Opcode::sem_release, 0, 0, 1);
+  control(plan, Opcode::sem_acquire, 0, 0, 0);
+  copy(plan, in(1), scratch(0), 0);
+  EXPECT_TRUE(has(races(plan), "overwrites scratch[0:1] of rank 0, which another operation reads"));
+  Plan all = halves_and_thirds(true);
+  for (uint32_t on = 0; on < 3; ++on) control(all, Opcode::barrier, 1, 0, on).participants = 3;
+  copy(all, in(1), scratch(0), 0);
+  EXPECT_EQ(races(all), "");
+}
+
 TEST(Races, OperandsThatOverlap) {
   Plan plan = two_ranks();
   copy(plan, scratch(0, 2), scratch(1, 2));
@@ -313,10 +361,8 @@ TEST(Races, SwitchReadsWhatWasReleased) {
     Plan plan = two_ranks();
     for (uint32_t rank = 0; rank < 2; ++rank) copy(plan, in(0), scratch(0), 0, rank);
     hand_over(plan, 1);
-    if (released)
-      hand_over(plan, 0);
-    else
-      nop(plan);
+    if (released) hand_over(plan, 0);
+    nop(plan);
     add(block(plan), Opcode::switch_reduce, {at(1, 0)}, {out(0)}, {}, ChannelType::switched);
     EXPECT_EQ(races(plan).empty(), released) << races(plan);
   }

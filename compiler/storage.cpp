@@ -1,0 +1,43 @@
+#include "chorale/storage.hpp"
+
+#include "resolve.hpp"
+
+namespace chorale {
+
+bool reached_by_peers(const Plan& plan, uint32_t rank, BufferKind kind) {
+  for (const Gpu& gpu : plan.gpus) {
+    for (const RemoteBuffer& remote : gpu.remote_buffers) {
+      if (remote.rank == rank && remote.buffer == kind) return true;
+    }
+    for (uint32_t id = 0; id < gpu.channel_count(ChannelType::switched); ++id) {
+      const SwitchGroup group = gpu.switch_group(id);
+      if (group.buffer == kind && std::count(group.ranks->begin(), group.ranks->end(), rank)) return true;
+    }
+  }
+  return false;
+}
+
+// Follows from what a rank knows that was given no other rank's thread blocks.
+bool is_one_storage(const Plan& plan, uint32_t rank) {
+  if (!plan.inplace) return false;
+  if (plan.collective == "allreduce" || plan.collective == "allgather" || plan.collective == "reducescatter")
+    return true;
+  const Segmentation segments = segmentation(plan);
+  if (segments.input != segments.output) return false;
+  bool touched[2], any[2] = {false, false};
+  for (const BufferKind kind : {BufferKind::input, BufferKind::output}) {
+    touched[size_t(kind)] = reached_by_peers(plan, rank, kind);
+    for (const Gpu& gpu : plan.gpus) any[size_t(kind)] |= gpu.chunks[size_t(kind)] != 0;
+  }
+  // What a collective of no name has no chunks of is empty, and so is not as large as the other one.
+  if (!contains(standard_collectives, plan.collective) && any[0] != any[1]) return false;
+  for_each_op(plan, rank, [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op*, OpPlace) {
+    for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
+      if (!is_remote(field.role) && !is_switched(field.role) && operand.ref < std::size(touched))
+        touched[operand.ref] = true;
+    });
+  });
+  return !touched[0] || !touched[1];
+}
+
+}  // namespace chorale

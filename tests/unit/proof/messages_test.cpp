@@ -1,0 +1,120 @@
+// Sizes of messages that have to be looked at, and whose memory it is.
+
+#include "tests/unit/proof/findings.hpp"
+
+namespace chorale {
+namespace {
+
+void copy(Plan& plan, const Operand& from, const Operand& to, uint32_t on = 0) {
+  add(block(plan, 0, on), Opcode::copy, {from}, {to});
+}
+void nop(Plan& plan) { add(block(plan), Opcode::nop); }
+
+/// A pipeline of a block of rank 0.
+void turns(Plan& plan, uint32_t on, uint32_t unit, uint64_t chunks, uint32_t body) {
+  Op& op = append(block(plan, 0, on), Opcode::pipeline, {}, {});
+  op.unit_bytes = unit;
+  op.chunks = chunks;
+  op.body = body;
+}
+
+/// Output 0 is copied to the two chunks behind it: that takes a turn for each.
+Plan spread() {
+  Plan plan = two_ranks();
+  plan.gpus.pop_back();
+  plan.gpus[0].channels.clear();
+  plan.gpus[0].remote_buffers.clear();
+  for (ThreadBlock& block : plan.gpus[0].threadblocks) {
+    block.channels.clear();
+    block.remote_buffers.clear();
+  }
+  plan.gpus[0].chunks[0] = 1;
+  plan.gpus[0].chunks[1] = 3;
+  plan.collective = "custom";
+  plan.extension.post = {{{{0, 0}}, {{0, 0}}, {{0, 0}}}};
+  copy(plan, in(0), out(0));
+  nop(plan);
+  turns(plan, 0, 4096, 2, 4);
+  copy(plan, out(0, 2), scratch(0, 2));
+  nop(plan);
+  copy(plan, scratch(0, 2), out(1, 2));
+  nop(plan);
+  return plan;
+}
+
+TEST(Messages, ChunksShorterThanAUnit) {
+  // A short message's chunks are all in the first turn, which reads what the second one would.
+  EXPECT_NE(found("values", spread()), "");
+  // Unless the plan takes none.
+  Plan plan = spread();
+  plan.min_message_size = 4096;
+  EXPECT_EQ(found("values", plan), "");
+}
+
+TEST(Messages, ChunksBetweenUnits) {
+  // One block takes a turn where the other takes two: but in the shortest messages, and in those of two
+  // turns.
+  const auto plan_of = [](uint32_t first, uint32_t second) {
+    Plan plan = two_ranks();
+    for (uint32_t on = 0; on < 2; ++on) {
+      turns(plan, on, on ? second : first, 1, 1);
+      control(plan, on ? Opcode::sem_acquire : Opcode::sem_release, 0, 0, on);
+    }
+    return plan;
+  };
+  EXPECT_EQ(found("deadlock", plan_of(64, 64)), "");
+  EXPECT_NE(found("deadlock", plan_of(128, 64)), "");
+}
+
+TEST(Messages, BlocksThatRunAhead) {
+  // Credits outside of the pipelines let the writer be two turns ahead of the reader, and meet it one chunk
+  // on.
+  Plan plan = two_ranks();
+  copy(plan, in(0, 3), scratch(0, 3));
+  nop(plan);
+  control(plan, Opcode::sem_release, 1, 0, 0);
+  turns(plan, 0, 1024, 2, 2);
+  copy(plan, scratch(0, 2), out(0, 2));
+  control(plan, Opcode::sem_release, 0, 0, 0);
+  for (int credit = 0; credit < 2; ++credit) control(plan, Opcode::sem_release, 0, 0, 0);
+  control(plan, Opcode::sem_acquire, 1, 0, 1);
+  for (int credit = 0; credit < 2; ++credit) control(plan, Opcode::sem_acquire, 0, 0, 1);
+  turns(plan, 1, 1024, 2, 2);
+  control(plan, Opcode::sem_acquire, 0, 0, 1);
+  copy(plan, in(3, 2), scratch(1, 2), 1);
+  EXPECT_NE(found("races", plan), "");
+}
+
+TEST(Messages, TwoMemoriesWhereTheExecutorHasTwo) {
+  // It makes one of the two only where they are equally large: with two the first chunk of output stays as it
+  // is.
+  for (const uint64_t chunks : {1u, 2u}) {
+    Plan plan = spread();
+    block(plan).ops.clear();
+    plan.inplace = true;
+    plan.gpus[0].chunks[0] = plan.gpus[0].chunks[1] = chunks;
+    plan.gpus[0].chunks[0] = 1;
+    plan.extension.post = {{{{0, 0}}}};
+    if (chunks == 2) {
+      plan.extension.post[0].push_back({{0, 0}});
+      copy(plan, out(0), out(1));
+    }
+    EXPECT_EQ(found("values", plan).empty(), chunks == 1) << found("values", plan);
+  }
+}
+
+TEST(Messages, InputOfPlansOutOfPlace) {
+  Plan plan = spread();
+  copy(plan, out(0), in(0));
+  plan.min_message_size = 4096;
+  EXPECT_EQ(
+      found("values", plan),
+      "this overwrites input[0:1] of rank 0, but the plan is not in place: the application's input must "
+      "stay as it is at 0.0.7\n");
+  // Nothing is promised of a test.
+  plan.collective = "test";
+  EXPECT_EQ(found("values", plan), "");
+}
+
+}  // namespace
+}  // namespace chorale
