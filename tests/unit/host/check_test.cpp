@@ -76,6 +76,25 @@ TEST(HostChecks, MistakesAreFound) {
            "}",
        "ready[0] is posted on rank 0 while it may still be set by the run before: one of the two posts is "
        "lost [replay]"},
+      // a receive that a copy engine of the peer serves posts a credit, and the lane goes on: no rendezvous
+      {R"({"op":"if","p":["==","rank",0],"then":[
+            {"op":"post","flag":"ready","peer":1},
+            {"op":"group","token":1,"do":[{"op":"recv","dst":["y"],"peer":1}]},
+            {"op":"post","flag":"ready","peer":1},{"op":"wait","token":1},
+            {"op":"take","flag":"ready","index":1,"peer":1}],
+          "else":[{"op":"take","flag":"ready","peer":0},{"op":"group","token":1,"do":[{"op":"send","src":["x"],"peer":0}]},
+            {"op":"take","flag":"ready","peer":0},{"op":"wait","token":1},
+            {"op":"post","flag":"ready","index":1,"peer":0}]})",
+       "ready[0] is posted on rank 0 while it may still be set: one of the two posts is lost [replay]"},
+      // two lanes take one flag
+      {R"({"op":"fork","lanes":["a","b"]},{"op":"if","p":["==","rank",0],"then":[
+            {"op":"post","flag":"ready","peer":1},{"op":"take","flag":"ready","index":1,"peer":1},
+            {"op":"post","flag":"ready","peer":1},{"op":"take","flag":"ready","index":2,"peer":1}],
+          "else":[{"op":"take","lane":"a","flag":"ready","peer":0},{"op":"post","lane":"a","flag":"ready","index":1,"peer":0},
+            {"op":"take","lane":"b","flag":"ready","peer":0},{"op":"post","lane":"b","flag":"ready","index":2,"peer":0}]},
+          {"op":"join","lanes":["a","b"]})",
+       "ready[0] is taken on rank 1 while another take of it may still wait: which of the two gets a post is "
+       "by chance [replay]"},
       // races
       {R"({"op":"fork","lanes":["a","b"]},{"op":"fill","lane":"a","dst":["t"],"value":1},
           {"op":"copy","lane":"b","dst":["y"],"src":["t"]},{"op":"join","lanes":["a","b"]})",
