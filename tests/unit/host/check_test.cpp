@@ -37,9 +37,12 @@ TEST(HostChecks, MistakesAreFound) {
       {R"({"op":"call","fn":"mine","writes":[["y"]],"reads":[]})",
        "'mine' is called with 1 written and 0 read views, but is declared with 1 and 1, on rank 0 [shapes]"},
       {R"({"op":"call","fn":"matmul","writes":[["y"]],"reads":[["x"],["x"]]})",
-       "is not the matmul of x[0:4]"},
+       "matmul of x[0:4] (f32[4]) and x[0:4] (f32[4]) to y[0:4] (f32[4]): matrices have two axes or more, on "
+       "rank 0 [shapes]"},
+      {R"({"op":"call","fn":"add","writes":[["y"]],"reads":[["x"],["x"],["x"]]})",
+       "add writes 1 and reads 2 views, but is given 1 and 3, on rank 0 [shapes]"},
       {R"({"op":"call","fn":"sum","writes":[["y"]],"reads":[["x"]],"attrs":{"axis":1}})",
-       "'sum' needs the attribute axis"},
+       "sum over axis 1 of x[0:4] (f32[4]), on rank 0 [shapes]"},
       // collectives
       {R"({"op":"collective","token":1,"kind":"allreduce","dst":["y"],"src":["x"],"reduce":"max"},{"op":"wait","token":1})",
        "allreduce with max: addends can only be summed, on rank 0 [shapes]"},
@@ -117,6 +120,38 @@ TEST(HostChecks, MistakesAreFound) {
   for (const auto& [body, expected] : cases) {
     const std::string text = found(with(body), {2});
     EXPECT_NE(text.find(expected), std::string::npos) << body << "\n" << text;
+  }
+}
+
+/// Operands of products: batches of matrices, and what looks like them once its axes are made one.
+std::string of_matrices(const std::string& body) {
+  return R"({"tensors":[{"name":"a","dtype":"f32","shape":[3,4,6],"role":"in"},
+    {"name":"b","dtype":"f32","shape":[3,6,5],"role":"in"},{"name":"w","dtype":"f32","shape":[3,2,5],"role":"in"},
+    {"name":"d","dtype":"f32","shape":[2,3,3,4,6],"role":"in"},{"name":"s","dtype":"f32","shape":[4,4],"role":"in"},
+    {"name":"c","dtype":"f32","shape":[3,4,5],"role":"out"},{"name":"e","dtype":"f32","shape":[2,3,4,5],"role":"temp"},
+    {"name":"t","dtype":"f32","shape":[4,4],"role":"temp"}],
+    "body":[{"op":"call","fn":"matmul","writes":[["c"]],"reads":[["a"],["b"]]})" +
+         (body.empty() ? std::string() : "," + body) + "]}";
+}
+
+TEST(HostChecks, OperandsOfFunctions) {
+  EXPECT_EQ(found(of_matrices(""), {1, 2}), "") << "a batch of products";
+  const std::pair<std::string, std::string> cases[] = {
+      {R"({"op":"call","fn":"matmul","writes":[["c"]],"reads":[["a"],["w"]]})",
+       "matmul of a[0:3, 0:4, 0:6] (f32[3, 4, 6]) and w[0:3, 0:2, 0:5] (f32[3, 2, 5]) to c[0:3, 0:4, 0:5] "
+       "(f32[3, 4, 5]): the extents do not fit"},
+      {R"({"op":"call","fn":"matmul","writes":[["e"]],"reads":[["d",[1,0]],["b",[0,0]]]})",
+       "batches of several axes are not regular"},
+      {R"({"op":"call","fn":"add","writes":[["t",[0,0,1]]],"reads":[["s",[0,0]],["s",[0,0]]]})",
+       "add of s[0:1, 0:4] (f32[4]) to t[0:1, 0:4] (f32[1, 4]): the extents differ"},
+  };
+  for (const auto& [body, expected] : cases) {
+    const std::string text = found(of_matrices(body), {2});
+    if (expected.empty()) {
+      EXPECT_EQ(text, "") << body;
+    } else {
+      EXPECT_NE(text.find(expected), std::string::npos) << body << "\n" << text;
+    }
   }
 }
 
