@@ -123,19 +123,22 @@ TEST(HostChecks, MistakesAreFound) {
   }
 }
 
-/// Operands of products: batches of matrices, and what looks like them once its axes are made one.
+/// Operands of products: batches of matrices, and what looks like them once its axes are made one. z is a
+/// temporary that is zero when the schedule is bound.
 std::string of_matrices(const std::string& body) {
   return R"({"tensors":[{"name":"a","dtype":"f32","shape":[3,4,6],"role":"in"},
     {"name":"b","dtype":"f32","shape":[3,6,5],"role":"in"},{"name":"w","dtype":"f32","shape":[3,2,5],"role":"in"},
     {"name":"d","dtype":"f32","shape":[2,3,3,4,6],"role":"in"},{"name":"s","dtype":"f32","shape":[4,4],"role":"in"},
     {"name":"c","dtype":"f32","shape":[3,4,5],"role":"out"},{"name":"e","dtype":"f32","shape":[2,3,4,5],"role":"temp"},
-    {"name":"t","dtype":"f32","shape":[4,4],"role":"temp"}],
+    {"name":"t","dtype":"f32","shape":[4,4],"role":"temp"},{"name":"z","dtype":"f32","shape":[4],"role":"temp","zero":true}],
     "body":[{"op":"call","fn":"matmul","writes":[["c"]],"reads":[["a"],["b"]]})" +
          (body.empty() ? std::string() : "," + body) + "]}";
 }
 
 TEST(HostChecks, OperandsOfFunctions) {
   EXPECT_EQ(found(of_matrices(""), {1, 2}), "") << "a batch of products";
+  const std::string zero_read = R"({"op":"copy","dst":["t",[0,0]],"src":["z"]})";
+  const std::string z_overwritten = R"({"op":"copy","dst":["z"],"src":["s",[0,0]]})";
   const std::pair<std::string, std::string> cases[] = {
       {R"({"op":"call","fn":"matmul","writes":[["c"]],"reads":[["a"],["w"]]})",
        "matmul of a[0:3, 0:4, 0:6] (f32[3, 4, 6]) and w[0:3, 0:2, 0:5] (f32[3, 2, 5]) to c[0:3, 0:4, 0:5] "
@@ -144,6 +147,16 @@ TEST(HostChecks, OperandsOfFunctions) {
        "batches of several axes are not regular"},
       {R"({"op":"call","fn":"add","writes":[["t",[0,0,1]]],"reads":[["s",[0,0]],["s",[0,0]]]})",
        "add of s[0:1, 0:4] (f32[4]) to t[0:1, 0:4] (f32[1, 4]): the extents differ"},
+      // zero in the first run only
+      {zero_read, ""},
+      {z_overwritten + "," + zero_read, ""},
+      {zero_read + "," + z_overwritten,
+       "this reads z[0:4] of rank 0 on rank 0, of which z[0:4] is zero in the first run only [contents]"},
+      {zero_read + "," + z_overwritten + R"(,{"op":"fill","dst":["z"],"value":0})", ""},
+      {R"({"op":"call","fn":"add","writes":[["z"]],"reads":[["z"],["s",[0,0]]]})",
+       "zero in the first run only [contents]"},
+      {R"({"op":"copy","dst":["t",[0,0],[1,0,2]],"src":["z",[0,0,2]]},{"op":"fill","dst":["z",[0,2,2]],"value":1})",
+       ""},
   };
   for (const auto& [body, expected] : cases) {
     const std::string text = found(of_matrices(body), {2});
