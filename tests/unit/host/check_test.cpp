@@ -99,6 +99,12 @@ TEST(HostChecks, MistakesAreFound) {
        "ready[0] is taken on rank 1 while another take of it may still wait: which of the two gets a post is "
        "by chance [replay]"},
       // races
+      {R"({"op":"copy","dst":["y"],"src":["x"]},{"op":"copy","dst":["y",[0,1,3]],"src":["y",[0,0,3]]})",
+       "the copy on rank 0 writes y[1:4] and reads y[0:3], which overlap [races]"},
+      {R"({"op":"launch","plan":"any","dst":["y",[0,1,3]],"src":["y",[0,0,3]]})",
+       "the launch on rank 0 writes y[1:4] and reads y[0:3], which overlap [races]"},
+      {R"({"op":"call","fn":"mine","writes":[["y",[0,0,2]]],"reads":[["y",[0,1,2]]]})",
+       "the call of mine on rank 0 writes y[0:2] and reads y[1:3], which overlap [races]"},
       {R"({"op":"fork","lanes":["a","b"]},{"op":"fill","lane":"a","dst":["t"],"value":1},
           {"op":"copy","lane":"b","dst":["y"],"src":["t"]},{"op":"join","lanes":["a","b"]})",
        "this overwrites t[0:4] of rank 0 on rank 0, and nothing orders it with the copy on rank 0"},
@@ -137,6 +143,7 @@ std::string of_matrices(const std::string& body) {
 
 TEST(HostChecks, OperandsOfFunctions) {
   EXPECT_EQ(found(of_matrices(""), {1, 2}), "") << "a batch of products";
+  const std::string copy = R"({"op":"copy","dst":["t"],"src":["s"]},)";
   const std::string zero_read = R"({"op":"copy","dst":["t",[0,0]],"src":["z"]})";
   const std::string z_overwritten = R"({"op":"copy","dst":["z"],"src":["s",[0,0]]})";
   const std::pair<std::string, std::string> cases[] = {
@@ -147,6 +154,14 @@ TEST(HostChecks, OperandsOfFunctions) {
        "batches of several axes are not regular"},
       {R"({"op":"call","fn":"add","writes":[["t",[0,0,1]]],"reads":[["s",[0,0]],["s",[0,0]]]})",
        "add of s[0:1, 0:4] (f32[4]) to t[0:1, 0:4] (f32[1, 4]): the extents differ"},
+      // a result over its operands
+      {copy + R"({"op":"call","fn":"matmul","writes":[["t"]],"reads":[["s"],["t"]]})",
+       "the call of matmul on rank 0 writes t[0:4, 0:4] and reads t[0:4, 0:4], which overlap [races]"},
+      {copy + R"({"op":"call","fn":"sum","writes":[["t",[0,3]]],"reads":[["t"]],"attrs":{"axis":1}})",
+       "the call of sum on rank 0 writes t[3:4, 0:4] and reads t[0:4, 0:4], which overlap [races]"},
+      {copy + R"({"op":"call","fn":"add","writes":[["t"]],"reads":[["t"],["s"]]})", ""},
+      {copy + R"({"op":"call","fn":"add","writes":[["t",[0,0,2]]],"reads":[["t",[0,1,2]],["t",[0,0,2]]]})",
+       "the call of add on rank 0 writes t[0:2, 0:4] and reads t[1:3, 0:4], which overlap [races]"},
       // zero in the first run only
       {zero_read, ""},
       {z_overwritten + "," + zero_read, ""},
@@ -166,6 +181,19 @@ TEST(HostChecks, OperandsOfFunctions) {
       EXPECT_NE(text.find(expected), std::string::npos) << body << "\n" << text;
     }
   }
+}
+
+TEST(HostChecks, LaunchesMayBeInPlace) {
+  const auto launch = [](const std::string& src) {
+    return R"({"tensors":[{"name":"x","dtype":"f32","shape":[4],"role":"in"},{"name":"y","dtype":"f32","shape":["ranks",4],"role":"out"}],
+      "body":[{"op":"copy","dst":["y",[0,"rank"]],"src":["x"]},{"op":"launch","plan":"any","dst":["y"],"src":)" +
+           src + "}]}";
+  };
+  EXPECT_EQ(found(launch(R"(["y",[0,"rank"]])"), {2}), "");
+  const std::string text = found(launch(R"(["y",[0,0]])"), {2});
+  EXPECT_NE(text.find("the launch on rank 1 writes y[0:2, 0:4] and reads y[0:1, 0:4], which overlap"),
+            std::string::npos)
+      << text;
 }
 
 /// A turn exchanges a slice and then works on it.
