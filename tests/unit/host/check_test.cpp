@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "chorale/host/concrete.hpp"
+#include "chorale/host/lint.hpp"
 #include "chorale/json.hpp"
 #include "tests/unit/host/text.hpp"
 
@@ -214,11 +214,32 @@ std::string overlapped(bool both_in_one_body) {
 }
 
 TEST(HostChecks, ForkAndJoinInOneBodySerialise) {
-  EXPECT_EQ(found(overlapped(false), {2}), "");
-  const std::string text = found(overlapped(true), {2});
+  const auto warnings = [](const std::string& text) {
+    Schedule read = *chorale::read(plan_with(text)).extension.host;
+    read.ranks = {2};
+    EXPECT_EQ(render(Plan{}, check(read)), "");
+    return render_warnings(Plan{}, lint(read));
+  };
+  EXPECT_EQ(warnings(overlapped(false)), "");
+  const std::string text = warnings(overlapped(true));
   EXPECT_NE(text.find("serialised: the transfer on rank 0, i = 1 waits for the mine on rank 0, i = 0"),
             std::string::npos)
       << text;
+  EXPECT_EQ(text.find("error"), std::string::npos) << text;
+  // Sums of collectives are no compute, and what is in no loop has no turn before it.
+  const std::string of_tensors =
+      R"({"lanes":["comm"],"tensors":[{"name":"x","dtype":"f32","shape":[3,4],"role":"in"},
+      {"name":"y","dtype":"f32","shape":[3,4],"role":"out"},{"name":"t","dtype":"f32","shape":[3,4],"role":"temp"}],"body":[)";
+  const std::string sums = R"({"op":"fork","lanes":["comm"]},{"op":"for","i":"i","lo":0,"hi":3,"body":[
+      {"op":"collective","lane":"comm","token":1,"kind":"allreduce","dst":["y",[0,"i"]],"src":["x",[0,"i"]]},
+      {"op":"wait","lane":"comm","token":1}]},{"op":"join","lanes":["comm"]}]})";
+  EXPECT_EQ(warnings(of_tensors + sums), "");
+  const std::string one_sum =
+      R"({"op":"call","fn":"add","writes":[["t"]],"reads":[["x"],["x"]]},{"op":"fork","lanes":["comm"]},
+      {"op":"collective","lane":"comm","token":1,"kind":"allreduce","dst":["y"],"src":["t"]},
+      {"op":"wait","lane":"comm","token":1},{"op":"join","lanes":["comm"]},
+      {"op":"call","fn":"add","writes":[["y"]],"reads":[["y"],["y"]]}]})";
+  EXPECT_EQ(warnings(of_tensors + one_sum), "");
 }
 
 }  // namespace
