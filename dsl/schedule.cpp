@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "chorale/host/names.hpp"
 #include "chorale/host/place.hpp"
 #include "dsl/recording.hpp"
 
@@ -21,6 +22,7 @@ class ScheduleRecording {
   std::vector<std::vector<host::Op>*> open = {&s.body};
   Diagnostics findings;
   uint32_t tokens = 0;
+  bool has_foreign = false;  ///< something was given handles of another schedule
 
   uint32_t place(Here at) {
     const SourceLine line{base_name(at.file), at.line};
@@ -30,17 +32,45 @@ class ScheduleRecording {
     return position + 1;
   }
   void find(Here at, std::string text) {
-    findings.push_back({"dsl", {base_name(at.file), at.line}, {}, std::move(text), {}, {}});
+    const SourceLine line{base_name(at.file), at.line};
+    const auto same = [&](const Diagnostic& known) { return known.line == line && known.text == text; };
+    if (std::none_of(findings.begin(), findings.end(), same))
+      findings.push_back({"dsl", line, {}, std::move(text), {}, {}});
+  }
+
+  /// A name that plan files and expressions can have.
+  void name_of(std::string_view what, std::string_view name, Here at) {
+    if (!host::is_word(name)) find(at, say(what, " '", name, "', expected ", host::a_word));
+  }
+  template <class List>
+  void unique(const List& known, std::string_view what, std::string_view name, Here at) {
+    for (const auto& one : known)
+      if (one.name == name) find(at, say("there is a ", what, " '", name, "' already"));
   }
 
   Index index(host::Expr expr) { return {this, expr}; }
-  host::Expr expr(const Index& index) {
-    return index.recording_ ? index.expr_ : s.exprs.constant(index.value_);
+  host::Expr expr(const Index& index, Here at) {
+    if (!index.recording_) return s.exprs.constant(index.value_);
+    if (index.mixed_) find(at, "an index made of parts of two schedules");
+    if (index.mixed_ || !is_own(index, "an index", at)) return {};
+    const Size size = size_of(index.expr_);
+    if (size.nested > host::most_nested || size.operators > host::most_operators) {
+      find(at,
+           say("an expression of ", size.operators, " operators, ", size.nested,
+               " within each other, expected at most ", host::most_operators, " and ", host::most_nested));
+      return {};
+    }
+    return index.expr_;
   }
   static Index apply(host::ExprKind kind, const Index& left, const Index& right) {
     ScheduleRecording* const recording = left.recording_ ? left.recording_ : right.recording_;
-    if (recording)
-      return recording->index(recording->s.exprs.binary(kind, recording->expr(left), recording->expr(right)));
+    if (recording) {
+      // Operators do not know the author's line: who uses the result reports it.
+      Index result = recording->index({});
+      result.mixed_ = left.mixed_ || right.mixed_ || (right.recording_ && right.recording_ != recording);
+      if (!result.mixed_) result.expr_ = recording->binary(kind, left, right);
+      return result;
+    }
     host::Exprs numbers;  // of two numbers
     const host::Evaluated value = host::evaluate(
         numbers, numbers.binary(kind, numbers.constant(left.value_), numbers.constant(right.value_)), {});
@@ -59,8 +89,8 @@ class ScheduleRecording {
     } else if (behind != selects.end() && behind->axis == axis) {
       find(at, say("axis ", int(axis), " of '", tensor.name, "' is selected twice"));
     } else {
-      host::Select select{.axis = axis, .lo = expr(first), .len = {}};
-      if (length) select.len = expr(*length);
+      host::Select select{.axis = axis, .lo = expr(first, at), .len = {}};
+      if (length) select.len = expr(*length, at);
       selects.insert(behind, select);
     }
     return view;
@@ -68,7 +98,8 @@ class ScheduleRecording {
 
   Tensor tensor(std::string_view name, DType dtype, const std::vector<Extent>& axes, host::Role role,
                 bool zero, Here at) {
-    if (s.find_tensor(name) < s.tensors.size()) find(at, say("there is a tensor '", name, "' already"));
+    name_of("a tensor", name, at);
+    unique(s.tensors, "tensor", name, at);
     host::Tensor made{.name = std::string(name),
                       .dtype = dtype,
                       .axes = {},
@@ -76,7 +107,7 @@ class ScheduleRecording {
                       .space = host::Space::local,
                       .zero = zero,
                       .at = place(at)};
-    for (const Extent& axis : axes) made.axes.push_back({expr(axis.extent), axis.tag});
+    for (const Extent& axis : axes) made.axes.push_back({expr(axis.extent, at), axis.tag});
     s.tensors.push_back(std::move(made));
     return {this, host::View{uint32_t(s.tensors.size() - 1), {}}};
   }
@@ -88,7 +119,7 @@ class ScheduleRecording {
     op.at = place(at);
     return op;
   }
-  host::Op& op(host::OpKind kind, const Lane& lane, Here at) { return op(kind, lane.lane_, at); }
+  host::Op& op(host::OpKind kind, const Lane& lane, Here at) { return op(kind, raw(lane, at), at); }
 
   /// An operation of the layout form.
   host::Op& compute(std::string_view function, const Tensor& out, const std::vector<Tensor>& in, Here at) {
@@ -97,40 +128,101 @@ class ScheduleRecording {
     host::Op& op = s.layout.emplace_back();
     op.kind = host::OpKind::compute;
     op.name = function;
-    op.writes = {raw(out)};
-    for (const Tensor& one : in) op.reads.push_back(raw(one));
+    op.writes = {raw(out, at)};
+    for (const Tensor& one : in) op.reads.push_back(raw(one, at));
     op.at = place(at);
     return op;
   }
 
-  void within(std::vector<host::Op>& body, const std::function<void()>& record) {
+  void within(std::vector<host::Op>& body, const std::function<void()>& record, Here at) {
+    if (open.size() == host::most_bodies + 1)
+      find(at, say("more than ", host::most_bodies, " loops and conditions within each other"));
     open.push_back(&body);
     record();
     open.pop_back();
   }
 
+  /// What the body of a group records besides its transfers would be in front of it, or around nothing.
+  void transfers_alone(Group& group, const std::function<void(Group&)>& record) {
+    std::vector<host::Op> others;
+    open.push_back(&others);
+    record(group);
+    open.pop_back();
+    for (host::Op& other : others) {
+      if (other.kind == host::OpKind::alloc) {
+        open.back()->push_back(std::move(other));  // made once, wherever it stands
+        continue;
+      }
+      const SourceLine line = s.line_of(other.at);
+      findings.push_back({"dsl",
+                          line,
+                          {},
+                          say("a group has sends and receives alone, but in its body is a '",
+                              host::info(other.kind).name, "'"),
+                          {},
+                          "put it in front of the group or behind it, and loops and conditions around it"});
+    }
+  }
+
   host::Transfer transfer(bool is_send, const View& view, const Index& peer, const TransferOptions& options,
                           Here at) {
-    return {is_send, view.view_, expr(peer), options.tag, options.via, place(at)};
+    if (options.tag > host::most_tag)
+      find(at, say("tag ", options.tag, ", expected at most ", host::most_tag));
+    return {is_send, raw(view, at), expr(peer, at), options.tag, options.via, place(at)};
   }
   Group group() { return Group(this); }
   static std::vector<host::Transfer>& transfers(Group& group) { return group.transfers_; }
-  Token token() { return Token(++tokens); }
-  static uint32_t id(Token token) { return token.id_; }
-  static uint32_t id(Flag flag) { return flag.id_; }
-  static const host::View& raw(const View& view) { return view.view_; }
-  static std::vector<host::View> raw(const std::vector<View>& views) {
-    std::vector<host::View> list;
-    for (const View& view : views) list.push_back(view.view_);
-    return list;
+  Token token() { return Token(this, ++tokens); }
+  void token(host::Op& op, const Token& token, Here at) {
+    is_own(token, "a token", at);
+    op.token = token.id_;
+    op.index = expr(token.index_, at);
   }
-  static std::vector<host::Lane> raw(const std::vector<Lane>& lanes) {
-    std::vector<host::Lane> list;
-    for (const Lane& lane : lanes) list.push_back(lane.lane_);
+  uint32_t raw(Flag flag, Here at) { return is_own(flag, "a flag", at) ? flag.id_ : 0; }
+  const host::Lane& raw(const Lane& lane, Here at) {
+    static const host::Lane none;
+    return is_own(lane, "a lane", at) ? lane.lane_ : none;
+  }
+  const host::View& raw(const View& view, Here at) {
+    static const host::View none;
+    return is_own(view, "a view", at) ? view.view_ : none;
+  }
+  template <class Handle>
+  auto raw(const std::vector<Handle>& handles, Here at) {
+    std::vector<std::decay_t<decltype(raw(handles[0], at))>> list;
+    for (const Handle& one : handles) list.push_back(raw(one, at));
     return list;
   }
   Lane lane(host::Lane lane) { return {this, lane}; }
-  Flag flag(uint32_t id) { return Flag(id); }
+  Flag flag(uint32_t id) { return Flag(this, id); }
+
+ private:
+  struct Size {
+    unsigned nested = 0, operators = 0;
+  };
+  Size size_of(host::Expr expr) const {
+    const auto known = sizes_.find(expr.id);
+    return known == sizes_.end() ? Size{} : known->second;
+  }
+  host::Expr binary(host::ExprKind kind, const Index& left, const Index& right) {
+    const auto operand = [&](const Index& index) {
+      return index.recording_ ? index.expr_ : s.exprs.constant(index.value_);
+    };
+    const host::Expr one = operand(left), other = operand(right), made = s.exprs.binary(kind, one, other);
+    const Size a = size_of(one), b = size_of(other);
+    constexpr unsigned enough = 1u << 30;  // parts are shared, so that numbers grow quickly
+    sizes_[made.id] = {std::max(a.nested, b.nested) + 1, std::min(enough, a.operators + b.operators + 1)};
+    return made;
+  }
+  template <class Handle>
+  bool is_own(const Handle& handle, std::string_view what, Here at) {
+    if (handle.recording_ == this) return true;
+    has_foreign = true;
+    find(at, say(what, " of another schedule, '", handle.recording_->name, "'"));
+    return false;
+  }
+
+  std::map<uint32_t, Size> sizes_;  // by id of an expression: of those with operators
 };
 
 using host::OpKind;
@@ -139,11 +231,11 @@ Index Index::apply(host::ExprKind kind, const Index& left, const Index& right) {
   return ScheduleRecording::apply(kind, left, right);
 }
 
-View View::select(uint8_t axis, Index index) const {
-  return recording_->part(*this, axis, index, nullptr, Here::current());
+View View::select(uint8_t axis, Index index, Here at) const {
+  return recording_->part(*this, axis, index, nullptr, at);
 }
-View View::slice(uint8_t axis, Index first, Index length) const {
-  return recording_->part(*this, axis, first, &length, Here::current());
+View View::slice(uint8_t axis, Index first, Index length, Here at) const {
+  return recording_->part(*this, axis, first, &length, at);
 }
 
 void Group::send(const View& src, Index peer, TransferOptions options, Here at) {
@@ -155,13 +247,13 @@ void Group::recv(const View& dst, Index peer, TransferOptions options, Here at) 
 
 void Lane::copy(const View& dst, const View& src, Here at) const {
   host::Op& op = recording_->op(OpKind::copy, *this, at);
-  op.writes = {ScheduleRecording::raw(dst)};
-  op.reads = {ScheduleRecording::raw(src)};
+  op.writes = {recording_->raw(dst, at)};
+  op.reads = {recording_->raw(src, at)};
 }
 void Lane::fill(const View& dst, Index value, Here at) const {
   host::Op& op = recording_->op(OpKind::fill, *this, at);
-  op.writes = {ScheduleRecording::raw(dst)};
-  op.value = recording_->expr(value);
+  op.writes = {recording_->raw(dst, at)};
+  op.value = recording_->expr(value, at);
 }
 void Lane::send(const View& src, Index peer, TransferOptions options, Here at) const {
   recording_->op(OpKind::send, *this, at).transfers = {recording_->transfer(true, src, peer, options, at)};
@@ -170,73 +262,83 @@ void Lane::recv(const View& dst, Index peer, TransferOptions options, Here at) c
   recording_->op(OpKind::recv, *this, at).transfers = {recording_->transfer(false, dst, peer, options, at)};
 }
 Token Lane::group(const std::function<void(Group&)>& body, Here at) const {
+  return group(recording_->token(), body, at);
+}
+Token Lane::group(Token token, const std::function<void(Group&)>& body, Here at) const {
   Group group = recording_->group();
-  body(group);
-  const Token token = recording_->token();
+  recording_->transfers_alone(group, body);
   host::Op& op = recording_->op(OpKind::group, *this, at);
   op.transfers = std::move(ScheduleRecording::transfers(group));
-  op.token = ScheduleRecording::id(token);
+  recording_->token(op, token, at);
   return token;
 }
 void Lane::wait(Token token, Here at) const {
-  recording_->op(OpKind::wait, *this, at).token = ScheduleRecording::id(token);
+  recording_->token(recording_->op(OpKind::wait, *this, at), token, at);
 }
 Token Lane::collective(std::string_view kind, const View& dst, const View& src, CollectiveOptions options,
                        Here at) const {
   const auto& known = host::collective_names;
   if (std::find(std::begin(known), std::end(known), kind) == std::end(known))
     recording_->find(at, say("there is no collective '", kind, "'"));
-  const Token token = recording_->token();
+  const Token token = options.token ? *options.token : recording_->token();
   host::Op& op = recording_->op(OpKind::collective, *this, at);
   op.name = kind;
-  op.writes = {ScheduleRecording::raw(dst)};
-  op.reads = {ScheduleRecording::raw(src)};
-  op.peer = recording_->expr(options.root);
+  op.writes = {recording_->raw(dst, at)};
+  op.reads = {recording_->raw(src, at)};
+  op.peer = recording_->expr(options.root, at);
   op.reduce = options.reduce;
-  op.token = ScheduleRecording::id(token);
+  recording_->token(op, token, at);
   return token;
 }
 void Lane::launch(std::string_view plan, const View& dst, const View& src, Here at) const {
   host::Op& op = recording_->op(OpKind::launch, *this, at);
   op.name = plan;
-  op.writes = {ScheduleRecording::raw(dst)};
-  op.reads = {ScheduleRecording::raw(src)};
+  op.writes = {recording_->raw(dst, at)};
+  op.reads = {recording_->raw(src, at)};
 }
 void Lane::call(std::string_view function, std::vector<View> writes, std::vector<View> reads,
                 std::map<std::string, Index> attributes, Here at) const {
+  recording_->name_of("a function", function, at);
   host::Op& op = recording_->op(OpKind::call, *this, at);
   op.name = function;
-  op.writes = ScheduleRecording::raw(writes);
-  op.reads = ScheduleRecording::raw(reads);
-  for (const auto& [name, value] : attributes) op.attributes[name] = recording_->expr(value);
+  op.writes = recording_->raw(writes, at);
+  op.reads = recording_->raw(reads, at);
+  for (const auto& [name, value] : attributes) op.attributes[name] = recording_->expr(value, at);
 }
 void Lane::after(const std::vector<Lane>& lanes, Here at) const {
-  recording_->op(OpKind::after, *this, at).lanes = ScheduleRecording::raw(lanes);
+  recording_->op(OpKind::after, *this, at).lanes = recording_->raw(lanes, at);
 }
 void Lane::fork(const std::vector<Lane>& lanes, Here at) const {
-  recording_->op(OpKind::fork, *this, at).lanes = ScheduleRecording::raw(lanes);
+  recording_->op(OpKind::fork, *this, at).lanes = recording_->raw(lanes, at);
 }
 void Lane::join(const std::vector<Lane>& lanes, Here at) const {
-  recording_->op(OpKind::join, *this, at).lanes = ScheduleRecording::raw(lanes);
+  recording_->op(OpKind::join, *this, at).lanes = recording_->raw(lanes, at);
 }
 void Lane::barrier(Here at) const { recording_->op(OpKind::barrier, *this, at); }
 void Lane::post(Flag flag, Index peer, Index index, Here at) const {
   host::Op& op = recording_->op(OpKind::post, *this, at);
-  op.flag = ScheduleRecording::id(flag);
-  op.peer = recording_->expr(peer);
-  op.index = recording_->expr(index);
+  op.flag = recording_->raw(flag, at);
+  op.peer = recording_->expr(peer, at);
+  op.index = recording_->expr(index, at);
 }
 void Lane::take(Flag flag, Index peer, Index index, Here at) const {
   host::Op& op = recording_->op(OpKind::take, *this, at);
-  op.flag = ScheduleRecording::id(flag);
-  op.peer = recording_->expr(peer);
-  op.index = recording_->expr(index);
+  op.flag = recording_->raw(flag, at);
+  op.peer = recording_->expr(peer, at);
+  op.index = recording_->expr(index, at);
 }
 void Lane::mark(std::string_view text, Here at) const { recording_->op(OpKind::mark, *this, at).name = text; }
 
 Schedule::Schedule(ScheduleOptions options, Here at)
     : recording_(std::make_unique<ScheduleRecording>(std::move(options))) {
   if (recording_->name.empty()) recording_->find(at, "the schedule has no name");
+  std::vector<uint32_t> ranks = recording_->s.ranks;
+  std::sort(ranks.begin(), ranks.end());
+  for (size_t k = 0; k < ranks.size(); ++k) {
+    if (ranks[k] == 0 || ranks[k] > host::most_ranks)
+      recording_->find(at, say(ranks[k], " ranks, expected 1 to ", host::most_ranks));
+    if (k && ranks[k] == ranks[k - 1]) recording_->find(at, say(ranks[k], " ranks are listed twice"));
+  }
 }
 Schedule::Schedule(Schedule&&) noexcept = default;
 Schedule::~Schedule() = default;
@@ -246,8 +348,10 @@ Index Schedule::ranks() const { return recording_->index(recording_->s.exprs.sym
 Index Schedule::lanes() const { return recording_->index(recording_->s.exprs.symbol("lanes")); }
 Index Schedule::param(std::string_view name, int64_t value, Here at) {
   std::vector<host::Param>& params = recording_->s.params;
-  for (const host::Param& known : params)
-    if (known.name == name) recording_->find(at, say("there is a parameter '", name, "' already"));
+  recording_->name_of("a parameter", name, at);
+  recording_->unique(params, "parameter", name, at);
+  if (host::is_own_symbol(name))
+    recording_->find(at, say("a parameter '", name, "', which is what expressions call one of their own"));
   params.push_back({std::string(name), value});
   return recording_->index(recording_->s.exprs.symbol(name));
 }
@@ -260,28 +364,34 @@ Tensor Schedule::output(std::string_view name, DType dtype, std::vector<Extent> 
 }
 Tensor Schedule::temporary(std::string_view name, DType dtype, std::vector<Extent> axes, bool zero, Here at) {
   const Tensor tensor = recording_->tensor(name, dtype, axes, host::Role::temp, zero, at);
-  recording_->op(OpKind::alloc, host::Lane{}, at).writes = {ScheduleRecording::raw(tensor)};
+  recording_->op(OpKind::alloc, host::Lane{}, at).writes = {recording_->raw(tensor, at)};
   return tensor;
 }
 
 Lane Schedule::main() const { return recording_->lane({}); }
-Lane Schedule::lane(std::string_view name) {
+Lane Schedule::lane(std::string_view name, Here at) {
+  recording_->name_of("a lane", name, at);
+  if (host::is_own_lane(name))
+    recording_->find(at, say("a lane '", name, "': take ", name == "main" ? "main()" : "pool(index)"));
   std::vector<std::string>& lanes = recording_->s.lanes;
   const auto known = std::find(lanes.begin(), lanes.end(), name);
   const uint32_t position = uint32_t(known - lanes.begin());
   if (known == lanes.end()) lanes.emplace_back(name);
   return recording_->lane({.kind = host::Lane::Kind::named, .index = {}, .name = position});
 }
-Lane Schedule::pool(Index index) const {
-  return recording_->lane({.kind = host::Lane::Kind::pool, .index = recording_->expr(index), .name = 0});
+Token Schedule::token() { return recording_->token(); }
+Lane Schedule::pool(Index index, Here at) const {
+  return recording_->lane({.kind = host::Lane::Kind::pool, .index = recording_->expr(index, at), .name = 0});
 }
 Flag Schedule::flag(std::string_view name, host::Flag::Kind kind, Here at) {
+  recording_->name_of("a flag", name, at);
+  recording_->unique(recording_->s.flags, "flag", name, at);
   recording_->s.flags.push_back({std::string(name), kind, recording_->place(at)});
   return recording_->flag(uint32_t(recording_->s.flags.size() - 1));
 }
 void Schedule::function(std::string_view name, uint32_t writes, uint32_t reads, Here at) {
-  for (const host::Function& known : recording_->s.functions)
-    if (known.name == name) recording_->find(at, say("there is a function '", name, "' already"));
+  recording_->name_of("a function", name, at);
+  recording_->unique(recording_->s.functions, "function", name, at);
   recording_->s.functions.push_back({std::string(name), writes, reads});
 }
 
@@ -291,9 +401,11 @@ void Schedule::loop(std::string_view variable, Index lo, Index hi, const std::fu
   op.kind = OpKind::for_;
   op.at = recording_->place(at);
   op.name = variable;
-  op.lo = recording_->expr(lo);
-  op.hi = recording_->expr(hi);
-  recording_->within(op.body, [&] { body(recording_->index(recording_->s.exprs.symbol(variable))); });
+  op.lo = recording_->expr(lo, at);
+  op.hi = recording_->expr(hi, at);
+  recording_->name_of("a variable", variable, at);
+  recording_->within(
+      op.body, [&] { body(recording_->index(recording_->s.exprs.symbol(variable))); }, at);
   recording_->open.back()->push_back(std::move(op));
 }
 void Schedule::when(Index condition, const std::function<void()>& then,
@@ -301,9 +413,9 @@ void Schedule::when(Index condition, const std::function<void()>& then,
   host::Op op;
   op.kind = OpKind::if_;
   op.at = recording_->place(at);
-  op.value = recording_->expr(condition);
-  recording_->within(op.body, then);
-  if (otherwise) recording_->within(op.orelse, otherwise);
+  op.value = recording_->expr(condition, at);
+  recording_->within(op.body, then, at);
+  if (otherwise) recording_->within(op.orelse, otherwise, at);
   recording_->open.back()->push_back(std::move(op));
 }
 
@@ -333,8 +445,11 @@ Schedule::operator Program() const {
   plan.collective = "custom";
   const auto schedule = std::make_shared<host::Schedule>(recording_->s);
   Diagnostics findings = recording_->findings;
-  host::lower(*schedule, recording_->lowering, findings);
-  host::place(*schedule);
+  // Operations on views of another schedule have none.
+  if (!recording_->has_foreign) {
+    host::lower(*schedule, recording_->lowering, findings);
+    host::place(*schedule);
+  }
   plan.extension.host = schedule;
   return Program(std::move(plan), std::move(findings));
 }

@@ -10,9 +10,6 @@
 namespace chorale::host {
 namespace {
 
-/// Of no author's transfer: collectives match among themselves.
-constexpr uint32_t collective_tag = UINT32_MAX;
-
 /// The outermost axis along which there is something to divide.
 size_t outermost(const std::vector<uint64_t>& extents) {
   const auto wide = std::find_if(extents.begin(), extents.end(), [](uint64_t extent) { return extent != 1; });

@@ -1,8 +1,12 @@
 #pragma once
 
 #include "chorale/host/concrete.hpp"
+#include "chorale/host/names.hpp"
 
 namespace chorale::host {
+
+/// Of no author's transfer: collectives match among themselves.
+inline constexpr uint32_t collective_tag = most_tag + 1;
 
 /// A collective while a schedule is unrolled; nothing of it is left behind expand_collectives().
 struct Collective {

@@ -41,6 +41,8 @@ class Unroller {
   void token(const Op&, uint32_t position);
   void wait(const Op&);
   void flag(const Op&);
+  void storage(const Op&);
+  void uses(uint32_t tensor, uint32_t at);
   Step& step(StepKind, const Op&);
   void say(const char* check, uint32_t at, std::string text, std::string help = {}) {
     report(out_, s_, check, at, std::move(text), std::move(help));
@@ -57,6 +59,7 @@ class Unroller {
   std::map<std::pair<uint32_t, int64_t>, uint32_t> tokens_;  // outstanding: the step that made it
   std::map<std::tuple<uint32_t, int64_t, uint32_t, uint32_t>, uint32_t> flags_;
   std::vector<Collective> collectives_;
+  std::vector<bool> used_, allocated_, alive_;  // by tensor, on this rank so far; alive: not freed
   size_t steps_ = 0;
 };
 
@@ -132,7 +135,37 @@ void Unroller::lanes() {
   for (uint32_t k = 0; k < pool_; ++k) made_.lanes.push_back(fmt::format("pool[{}]", k));
 }
 
+/// Temporaries are made when the schedule is bound, and so are there in each turn; but a schedule says that
+/// they are before it uses them, and not after it has said that they are not.
+void Unroller::storage(const Op& op) {
+  const uint32_t tensor = op.writes[0].tensor;
+  if (op.kind == OpKind::free_) {
+    alive_[tensor] = false;
+    return;
+  }
+  if (op.kind != OpKind::alloc) return;
+  alive_[tensor] = true;
+  if (!used_[tensor] || allocated_[tensor]) {
+    allocated_[tensor] = true;
+    return;
+  }
+  say("contents", op.at,
+      fmt::format("'{}' is used on {} before it is made here", made_.tensors[tensor].name, here()),
+      "make it in front of its first use");
+  throw Stop{};
+}
+
+void Unroller::uses(uint32_t tensor, uint32_t at) {
+  used_[tensor] = true;
+  if (alive_[tensor]) return;
+  say("contents", at,
+      fmt::format("'{}' is used on {} after it was freed", made_.tensors[tensor].name, here()),
+      "free it behind its last use");
+  throw Stop{};
+}
+
 Box Unroller::box(const View& view, uint32_t at) {
+  uses(view.tensor, at);
   const ConcreteTensor& tensor = made_.tensors[view.tensor];
   Box box{.tensor = view.tensor,
           .lo = std::vector<uint64_t>(tensor.shape.size()),
@@ -291,6 +324,7 @@ void Unroller::op(const Op& op) {
   switch (op.kind) {
     case OpKind::alloc:
     case OpKind::free_:
+      return storage(op);
     case OpKind::share:
     case OpKind::compute:
       return;  // what is done once, when the schedule is bound
@@ -369,6 +403,9 @@ Concrete Unroller::all() {
   for (rank_ = 0; rank_ < settings_.ranks; ++rank_) {
     values_["rank"] = rank_;
     tokens_.clear();
+    used_.assign(s_.tensors.size(), false);
+    allocated_.assign(s_.tensors.size(), false);
+    alive_.assign(s_.tensors.size(), true);
     ops(s_.body);
     for (const auto& [key, position] : tokens_) {
       const Step& made = made_.steps[rank_][position];

@@ -3,8 +3,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "compiler/json/json.hpp"
+
 namespace chorale::host {
 namespace {
+
+/// An author's text on one line.
+std::string quoted(std::string_view text) {
+  std::string out;
+  json::quote(out, text);
+  return out;
+}
 
 class Dump {
  public:
@@ -222,7 +231,7 @@ class Dump {
         return line(fmt::format("{}({}[{}], peer={})", op.kind == OpKind::post ? "Post" : "Take",
                                 s_.flags[op.flag].name, expr(op.index), expr(op.peer)));
       case OpKind::mark:
-        return line(fmt::format("Mark(\"{}\")", op.name));
+        return line(fmt::format("Mark({})", quoted(op.name)));
     }
   }
 
@@ -294,7 +303,7 @@ std::string dump(std::string_view name, const Concrete& made, uint32_t rank) {
   for (size_t k = 0; k < steps.size(); ++k)
     out += fmt::format("  {:>4} {:<8} {}\n", k, made.lanes[steps[k].lane],
                        steps[k].kind == StepKind::barrier ? "barrier"
-                       : steps[k].kind == StepKind::mark  ? "mark " + steps[k].name
+                       : steps[k].kind == StepKind::mark  ? "mark " + quoted(steps[k].name)
                                                           : what(made, steps[k]));
   return out;
 }

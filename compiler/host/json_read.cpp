@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "chorale/did_you_mean.hpp"
+#include "chorale/host/names.hpp"
 #include "chorale/json.hpp"
 #include "json.hpp"
 
@@ -55,13 +56,9 @@ int64_t integer(const Node& node) {
   return int64_t(node.number(INT64_MAX));
 }
 
-/// Names are words of dumps and of expressions: letters, digits and underscores.
 std::string Reader::word(const Node& node) const {
   const std::string& name = node.text();
-  const auto fits = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) ||
-      !std::all_of(name.begin(), name.end(), fits))
-    node.refuse("a name of letters, digits and underscores");
+  if (!is_word(name)) node.refuse(std::string(a_word));
   return name;
 }
 
@@ -96,6 +93,11 @@ std::vector<std::string_view> names_of(const List& list) {
   std::vector<std::string_view> names;
   for (const auto& one : list) names.push_back(one.name);
   return names;
+}
+
+void unique(const Node& name, const std::vector<std::string_view>& known, const char* what) {
+  if (std::find(known.begin(), known.end(), name.text()) != known.end())
+    name.refuse("a name that no other " + std::string(what) + " has");
 }
 
 uint32_t Reader::tensor(const Node& node) const { return position(node, names_of(s_.tensors), "tensor"); }
@@ -155,7 +157,7 @@ Transfer Reader::transfer(const Node&, Fields& fields, bool is_send) {
   one.is_send = is_send;
   one.view = view(fields.at(is_send ? "src" : "dst"));
   one.peer = expr(fields.at("peer"));
-  if (const std::optional<Node> tag = fields.find("tag")) one.tag = tag->number32();
+  if (const std::optional<Node> tag = fields.find("tag")) one.tag = uint32_t(tag->number(most_tag));
   if (const std::optional<Node> via = fields.find("via")) one.mover = Mover(via->choice(mover_names));
   return one;
 }
@@ -295,6 +297,10 @@ void Reader::params(const Node& node) {
     const Node value{node.value.items[k], &node, node.value.keys[k]};
     Param& param = s_.params.emplace_back();
     param.name = node.value.keys[k];
+    if (!is_word(param.name)) node.refuse("parameters with " + std::string(a_word));
+    if (is_own_symbol(param.name))
+      node.refuse("parameters with names other than " + param.name +
+                  ", which is what expressions call one of their own");
     if (value.value.kind != Kind::null) param.value = integer(value);
   }
 }
@@ -311,7 +317,7 @@ void Reader::tensors(const Node& list) {
     Tensor tensor;
     const Node name = fields.at("name");
     tensor.name = word(name);
-    if (s_.find_tensor(tensor.name) < s_.tensors.size()) name.refuse("a name that no other tensor has");
+    unique(name, names_of(s_.tensors), "tensor");
     tensor.dtype = all_dtypes[fields.at("dtype").choice(dtypes)];
     const Node shape = fields.at("shape");
     if (shape.items() > 16) shape.refuse("at most 16 axes");
@@ -340,8 +346,9 @@ void Reader::functions(const Node& list) {
   for (size_t k = 0; k < list.items(); ++k) {
     const Node node = list.item(k);
     Fields fields(node);
-    s_.functions.push_back(
-        {word(fields.at("name")), fields.at("writes").number32(), fields.at("reads").number32()});
+    const Node name = fields.at("name");
+    unique(name, names_of(s_.functions), "function");
+    s_.functions.push_back({word(name), fields.at("writes").number32(), fields.at("reads").number32()});
     fields.none(known);
   }
 }
@@ -351,7 +358,9 @@ void Reader::flags(const Node& list) {
   for (size_t k = 0; k < list.items(); ++k) {
     const Node node = list.item(k);
     Fields fields(node);
-    Flag flag{.name = word(fields.at("name")), .kind = Flag::Kind::binary, .at = 0};
+    const Node name = fields.at("name");
+    unique(name, names_of(s_.flags), "flag");
+    Flag flag{.name = word(name), .kind = Flag::Kind::binary, .at = 0};
     if (const std::optional<Node> kind = fields.find("kind"))
       flag.kind = Flag::Kind(kind->choice(flag_kind_names));
     flag.at = at(fields);
@@ -374,13 +383,20 @@ void Reader::whole(const Node& node) {
   optional("ranks", [&](const Node& found) {
     for (size_t k = 0; k < found.items(); ++k) {
       const Node ranks = found.item(k);
-      if (ranks.number(1024) == 0) ranks.refuse("1 to 1024 ranks");
+      if (ranks.number(most_ranks) == 0) ranks.refuse("1 to " + std::to_string(most_ranks) + " ranks");
+      if (std::find(s_.ranks.begin(), s_.ranks.end(), ranks.number32()) != s_.ranks.end())
+        ranks.refuse("each number of ranks once");
       s_.ranks.push_back(ranks.number32());
     }
   });
   optional("params", [&](const Node& found) { params(found); });
   optional("lanes", [&](const Node& list) {
-    for (size_t k = 0; k < list.items(); ++k) s_.lanes.push_back(word(list.item(k)));
+    for (size_t k = 0; k < list.items(); ++k) {
+      const Node name = list.item(k);
+      if (is_own_lane(name.text())) name.refuse("a name other than main and pool");
+      unique(name, {s_.lanes.begin(), s_.lanes.end()}, "lane");
+      s_.lanes.push_back(word(name));
+    }
   });
   optional("pool", [&](const Node& found) { s_.pool = expr(found); });
   optional("made_with", [&](const Node& found) {

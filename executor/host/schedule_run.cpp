@@ -9,6 +9,7 @@
 #include "../world/together.hpp"
 #include "backend.hpp"
 #include "carries.hpp"
+#include "chorale/host/lint.hpp"
 #include "chorale/proof.hpp"
 #include "functions.hpp"
 #include "groups_as_launches.hpp"
@@ -41,12 +42,10 @@ Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t
     host::Schedule of_these_ranks = schedule;
     of_these_ranks.ranks = {ranks};
     findings = host::check(of_these_ranks, arguments.params, arguments.mover);
-    // What overlaps less than it could runs right.
-    const auto slow = std::stable_partition(findings.begin(), findings.end(),
-                                            [](const Diagnostic& one) { return one.check != "overlap"; });
-    if (slow != findings.end()) spdlog::debug(render(plan, Diagnostics(slow, findings.end())));
-    findings.erase(slow, findings.end());
     if (!findings.empty()) throw UsageError(render(plan, findings));
+    if (spdlog::should_log(spdlog::level::debug))
+      spdlog::debug(
+          host::render_warnings(plan, host::lint(of_these_ranks, arguments.params, arguments.mover)));
   }
   const host::Concrete made = host::concretise(
       schedule, {.ranks = ranks, .params = arguments.params, .automatic = arguments.mover}, findings);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "chorale/compile.hpp"
+#include "chorale/host/lint.hpp"
 #include "chorale/proof.hpp"
 #include "tools/command.hpp"
 #include "tools/findings.hpp"
@@ -75,6 +76,7 @@ Action command::check(CLI::App& app) {
         const std::string name = path == "-" ? "standard input" : path;
         if (plan.extension.host) {
           if (options->aim.certify) refuse_schedule(plan, "--certify");
+          std::cerr << host::render_warnings(plan, host::lint(*plan.extension.host));
           std::cout << name << ": ok, " << schedule_words(*plan.extension.host) << '\n';
           if (plan.gpus.empty()) continue;
         }

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 
+#include "chorale/host/lint.hpp"
 #include "tools/command.hpp"
 #include "tools/findings.hpp"
 #include "tools/programs.hpp"
@@ -94,6 +95,8 @@ Action command::compile(CLI::App& app) {
         options->telling.tell(built.plan, wanted.what, words_of(wanted, settings), built.diagnostics);
     options->telling.finish();
     if (wrong) return Exit::plan_wrong;
+    if (built.plan.extension.host)
+      std::cerr << host::render_warnings(built.plan, host::lint(*built.plan.extension.host));
     write_plan(options->output, built.plan);
     return Exit::well;
   };

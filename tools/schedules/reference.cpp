@@ -65,6 +65,7 @@ Reference::Reference(const host::Schedule& schedule, host::Concrete unrolled, co
 
 void Reference::fill_inputs(uint64_t turn) {
   values_.assign(all_.ranks, {});
+  given_.clear();
   for (uint32_t rank = 0; rank < all_.ranks; ++rank) {
     for (uint32_t tensor = 0; tensor < all_.tensors.size(); ++tensor) {
       const host::ConcreteTensor& of = all_.tensors[tensor];
@@ -253,6 +254,8 @@ Reference::Values Reference::read(uint32_t rank, const Box& box) const {
 }
 
 void Reference::write(uint32_t rank, const Box& box, const Values& values) {
+  if (all_.tensors[box.tensor].role == host::Role::in)
+    given_.try_emplace({rank, box.tensor}, values_[rank][box.tensor]);
   const host::ConcreteTensor& tensor = all_.tensors[box.tensor];
   const double most = format(tensor.dtype).exact;
   size_t at = 0;
@@ -268,9 +271,17 @@ void Reference::write(uint32_t rank, const Box& box, const Values& values) {
 }
 
 std::vector<std::byte> Reference::bytes(uint32_t rank, uint32_t tensor) const {
+  return encoded(tensor, values_[rank][tensor]);
+}
+
+std::vector<std::byte> Reference::input_bytes(uint32_t rank, uint32_t tensor) const {
+  const auto given = given_.find({rank, tensor});
+  return encoded(tensor, given == given_.end() ? values_[rank][tensor] : given->second);
+}
+
+std::vector<std::byte> Reference::encoded(uint32_t tensor, const Values& values) const {
   const DType dtype = all_.tensors[tensor].dtype;
   std::vector<std::byte> bytes(all_.tensors[tensor].bytes);
-  const Values& values = values_[rank][tensor];
   for (size_t at = 0; at < values.size(); ++at)
     encode(dtype, std::isnan(values[at]) ? 0 : values[at], bytes.data() + at * dtype_size(dtype));
   return bytes;
@@ -315,7 +326,7 @@ std::optional<std::string> no_allgather(const host::Schedule& schedule, const Re
   if (gathered != all.tensors[*out].shape || from.dtype != to.dtype) return {};
   std::vector<std::byte> expected;
   for (uint32_t rank = 0; rank < all.ranks; ++rank) {
-    const std::vector<std::byte> slice = after_run.bytes(rank, *in);
+    const std::vector<std::byte> slice = after_run.input_bytes(rank, *in);
     expected.insert(expected.end(), slice.begin(), slice.end());
   }
   for (uint32_t rank = 0; rank < all.ranks; ++rank)

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "chorale/host/concrete.hpp"
@@ -31,6 +33,9 @@ class Reference {
   /// A tensor of a rank as it is now: of elements that nothing has written, zeros.
   std::vector<std::byte> bytes(uint32_t rank, uint32_t tensor) const;
 
+  /// An input as the application gave it, whether or not the schedule has written there.
+  std::vector<std::byte> input_bytes(uint32_t rank, uint32_t tensor) const;
+
   /// The first element that differs, as words.
   std::optional<std::string> differs(uint32_t rank, uint32_t tensor, const std::byte* found) const;
 
@@ -45,17 +50,20 @@ class Reference {
   void launch();
   void multiply(uint32_t rank, const host::Step& step);
   Values read(uint32_t rank, const host::Box& box) const;
+  std::vector<std::byte> encoded(uint32_t tensor, const Values& values) const;
   void write(uint32_t rank, const host::Box& box, const Values& values);
 
   const host::Schedule& schedule_;
   host::Concrete all_;
   const BlockPlans* plans_;
   std::vector<std::vector<Values>> values_;  // [rank][tensor]; NaN: nothing has written it
-  std::vector<size_t> next_;                 // by rank
-  std::vector<uint32_t> ends_;               // by pair: how many have come
-  std::vector<int64_t> posts_;               // by flag
-  std::vector<size_t> launched_;             // by rank: launches that it has passed
-  size_t launches_ = 0;                      // that have been done, for all ranks at once
+  std::map<std::pair<uint32_t, uint32_t>, Values>
+      given_;                     // by rank and tensor: inputs before the first write
+  std::vector<size_t> next_;      // by rank
+  std::vector<uint32_t> ends_;    // by pair: how many have come
+  std::vector<int64_t> posts_;    // by flag
+  std::vector<size_t> launched_;  // by rank: launches that it has passed
+  size_t launches_ = 0;           // that have been done, for all ranks at once
 };
 
 /// If the schedule has one input, a slice a rank, one output of the same extents that is whole on every rank,

@@ -39,7 +39,7 @@ class Rank {
   void fill(const Reference& reference) {
     for (uint32_t tensor = 0; tensor < memory_.size(); ++tensor) {
       if (made_.tensors[tensor].role == host::Role::in) {
-        const std::vector<std::byte> data = reference.bytes(uint32_t(world_.rank()), tensor);
+        const std::vector<std::byte> data = reference.input_bytes(uint32_t(world_.rank()), tensor);
         device_->fill(memory_[tensor], data.size(), [&](std::byte* piece, uint64_t offset, uint64_t bytes) {
           std::memcpy(piece, data.data() + offset, bytes);
         });

@@ -7,6 +7,7 @@
 namespace chorale::host {
 
 #define HOST_CHECK(name, summary) void check_##name(const Schedule&, const Concrete&, Diagnostics&);
+#define HOST_LINT HOST_CHECK
 #include "chorale/host/checks.def"
 
 }  // namespace chorale::host

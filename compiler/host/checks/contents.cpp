@@ -42,9 +42,16 @@ class Contents {
     for (size_t memory = 0; memory < lists.size(); ++memory) {
       const uint32_t tensor = uint32_t(memory % made_.tensors.size());
       const ConcreteTensor& of = made_.tensors[tensor];
-      if (of.role == Role::in || of.zero || of.bytes == 0) continue;
-      for (const Access& access : lists[memory])
-        if (!access.writes) read(access, lists[memory]);
+      if (of.role == Role::in || of.bytes == 0) continue;
+      for (const Access& access : lists[memory]) {
+        if (access.writes) continue;
+        const std::vector<Box> rest = unwritten(access, lists[memory]);
+        if (rest.empty()) continue;
+        if (of.role == Role::temp && of.zero)
+          stays_zero(access, rest, lists[memory]);
+        else
+          read(access, rest[0]);
+      }
       if (of.role == Role::out) end(uint32_t(memory / made_.tensors.size()), tensor, lists[memory]);
     }
   }
@@ -64,16 +71,54 @@ class Contents {
     return rest;
   }
 
-  void read(const Access& access, const std::vector<Access>& list) {
-    const std::vector<Box> rest = missing(
-        *access.box, list, [&](const Access& write) { return order_.before(write.event, access.event); });
-    if (rest.empty()) return;
-    const Step& step = made_.steps[access.event.rank][access.event.step];
+  /// What of a box that is read nothing has written before.
+  std::vector<Box> unwritten(const Access& access, const std::vector<Access>& list) const {
+    return missing(*access.box, list,
+                   [&](const Access& write) { return order_.before(write.event, access.event); });
+  }
+
+  std::string place(const Access& access) const {
+    return where(access.event.rank, made_.steps[access.event.rank][access.event.step]);
+  }
+
+  void read(const Access& access, const Box& rest) {
     report(out_, s_, "contents", access.at,
            fmt::format("this reads {} of rank {} on {}, of which nothing has written {} before",
-                       text(made_, *access.box), access.rank, where(access.event.rank, step),
-                       text(made_, rest[0])),
+                       text(made_, *access.box), access.rank, place(access), text(made_, rest)),
            "write it in the same run, or let the temporary be zero when the schedule is bound");
+  }
+
+  bool makes_zero(const Access& write) const {
+    const Step& step = made_.steps[write.event.rank][write.event.step];
+    if (step.kind == StepKind::fill) return step.value == 0;
+    const auto value = step.attributes.find("value");
+    return step.kind == StepKind::call && (step.name == "zero" || step.name == "fill") &&
+           (value == step.attributes.end() || value->second == 0) &&
+           std::none_of(s_.functions.begin(), s_.functions.end(),
+                        [&](const Function& own) { return own.name == step.name; });
+  }
+
+  /// A temporary is made zero when the schedule is bound, not in each run: what a run writes there and does
+  /// not make zero again is what the next one reads.
+  void stays_zero(const Access& access, const std::vector<Box>& rest, const std::vector<Access>& list) {
+    for (const Access& write : list) {
+      if (!write.writes || makes_zero(write)) continue;
+      const std::vector<Box> left = missing(*write.box, list, [&](const Access& other) {
+        return makes_zero(other) && order_.before(write.event, other.event);
+      });
+      for (const Box& one : left) {
+        const auto meets =
+            std::find_if(rest.begin(), rest.end(), [&](const Box& of) { return of.overlaps(one); });
+        if (meets == rest.end()) continue;
+        Diagnostic* finding =
+            report(out_, s_, "contents", access.at,
+                   fmt::format("this reads {} of rank {} on {}, of which {} is zero in the first run only",
+                               text(made_, *access.box), access.rank, place(access), text(made_, *meets)),
+                   "make it zero in the same run, before it is read or behind what overwrites it");
+        note(finding, s_, write.at, fmt::format("what the next run reads, from {}", place(write)));
+        return;
+      }
+    }
   }
 
   void end(uint32_t rank, uint32_t tensor, const std::vector<Access>& list) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "checks.hpp"
+#include "compiler/host/collectives.hpp"
 #include "compiler/host/report.hpp"
 #include "execution.hpp"
 
@@ -40,8 +41,7 @@ bool ends(const Schedule& schedule, const Concrete& made, Queues queues, const c
     const Step& step = made.steps[event.rank][event.step];
     if (step.kind == StepKind::group && step.transfers.size() == 1)
       help = "put the send and the receive of an exchange into one group, so that they go on together";
-    if (is_launch(step) && help.empty())
-      help = "every rank takes part in every launch, in the same order";
+    if (is_launch(step) && help.empty()) help = "every rank takes part in every launch, in the same order";
     if (step.kind == StepKind::take && help.empty())
       help = "post before you take: what the peer waits for may stand behind the take";
   }
@@ -55,16 +55,26 @@ bool ends(const Schedule& schedule, const Concrete& made, Queues queues, const c
   return false;
 }
 
-/// Whether every transfer says that a copy engine moves it.
+/// Whether every transfer of the author says that a copy engine moves it; those of collectives cannot.
 bool only_copy_engines(const std::vector<Op>& ops) {
   return std::all_of(ops.begin(), ops.end(), [](const Op& op) {
     const auto by_engine = [](const Transfer& one) {
       return one.mover == Mover::ce_put || one.mover == Mover::ce_get;
     };
-    return op.kind != OpKind::collective &&
-           std::all_of(op.transfers.begin(), op.transfers.end(), by_engine) && only_copy_engines(op.body) &&
+    return std::all_of(op.transfers.begin(), op.transfers.end(), by_engine) && only_copy_engines(op.body) &&
            only_copy_engines(op.orelse);
   });
+}
+
+/// The same with the transfers of collectives as a rendezvous, which they may be made.
+Concrete with_rendezvous(Concrete made) {
+  for (std::vector<Step>& steps : made.steps) {
+    for (Step& step : steps) {
+      for (ConcreteTransfer& one : step.transfers)
+        if (one.tag == collective_tag) one.mover = made.pairs[one.pair].mover = Mover::kernel;
+    }
+  }
+  return expand_movers(made);
 }
 
 }  // namespace
@@ -77,7 +87,8 @@ void check_deadlock(const Schedule& schedule, const Concrete& made, Diagnostics&
 /// A rendezvous would hold up everything in its queue, but an author who asks for a copy engine has none.
 void check_one_queue(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
   const char* const how = " if all lanes of a rank are one queue, which CUDA may make of them";
-  if (!only_copy_engines(schedule.body) && !ends(schedule, made, Queues::one_each, "one_queue", how, out))
+  if (!ends(schedule, only_copy_engines(schedule.body) ? with_rendezvous(made) : made, Queues::one_each,
+            "one_queue", how, out))
     return;
   ends(schedule, expand_movers(made), Queues::one_each, "one_queue", how, out);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "checks.hpp"
 #include "compiler/host/report.hpp"
@@ -39,43 +40,79 @@ bool adds_to(const std::vector<Box>& arrived, const Step& call) {
   return std::any_of(arrived.begin(), arrived.end(), is_written);
 }
 
+/// The compute of a rank: not the sums of collectives, which are part of their transfer.
+bool computes(const Schedule& schedule, const Step& step) {
+  const auto is_made = [&](const Box& box) { return box.tensor >= schedule.tensors.size(); };
+  return step.kind == StepKind::call && std::none_of(step.reads.begin(), step.reads.end(), is_made);
+}
+
+/// One of the loops around a step: which one of all that are gone through, and its turn.
+struct Turn {
+  uint32_t loop = 0;
+  int64_t value = 0;
+};
+
+/// By step, the loops around it, the outermost first. Loops of one variable follow each other where its value
+/// goes down.
+std::vector<std::vector<Turn>> loops_around(const std::vector<Step>& steps) {
+  std::vector<std::vector<Turn>> all;
+  uint32_t loops = 0;
+  for (size_t k = 0; k < steps.size(); ++k) {
+    std::vector<Turn>& mine = all.emplace_back();
+    bool same = k > 0;
+    for (size_t level = 0; level < steps[k].turn.size(); ++level) {
+      const auto& [variable, value] = steps[k].turn[level];
+      same = same && level < all[k - 1].size() && steps[k - 1].turn[level].first == variable &&
+             steps[k - 1].turn[level].second <= value;
+      mine.push_back({same ? all[k - 1][level].loop : ++loops, value});
+      same = same && all[k - 1][level].value == value;
+    }
+  }
+  return all;
+}
+
+bool in_different_turns(const std::vector<Turn>& one, const std::vector<Turn>& other) {
+  for (size_t level = 0; level < std::min(one.size(), other.size()); ++level) {
+    if (one[level].loop != other[level].loop) return false;
+    if (one[level].value != other[level].value) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void check_overlap(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
   const Concrete all = expand_movers(made);
   const std::vector<std::vector<Box>> arrived = arrivals(all);
   const Execution order(all, Queues::by_lane, 1);
-  bool several_lanes = false, could = false;
-  std::optional<std::pair<uint32_t, uint32_t>> last_call, last_move;  // with the chain that serialises them
-  uint32_t of_rank = 0;
+  bool several_lanes = false;
+  std::optional<std::pair<Event, Event>> serialised;  // a call, and a transfer of a later turn
   for (uint32_t rank = 0; rank < all.ranks; ++rank) {
     const std::vector<Step>& steps = all.steps[rank];
+    const std::vector<std::vector<Turn>> loops = loops_around(steps);
     std::vector<uint32_t> calls, transfers;
     for (uint32_t k = 0; k < steps.size(); ++k) {
       several_lanes |= steps[k].lane != 0;
-      if (steps[k].kind == StepKind::call && !adds_to(arrived[rank], steps[k])) calls.push_back(k);
+      if (computes(schedule, steps[k]) && !adds_to(arrived[rank], steps[k])) calls.push_back(k);
       if (moves(steps[k])) transfers.push_back(k);
     }
-    if (calls.size() < 2 || transfers.empty()) continue;
-    could = true;
+    if (calls.size() < 2) continue;
     for (const uint32_t call : calls) {
       for (const uint32_t move : transfers) {
         const Event one{rank, call, 0}, other{rank, move, 0};
         if (!order.before(one, other) && !order.before(other, one)) return;
-        if (!last_call && order.before(one, other)) {
-          last_call = {rank, call};
-          last_move = {rank, move};
-          of_rank = rank;
-        }
+        if (!serialised && order.before(one, other) && in_different_turns(loops[call], loops[move]))
+          serialised = {one, other};
       }
     }
   }
-  if (!several_lanes || !could || !last_call) return;
-  const Step &call = all.steps[of_rank][last_call->second], &move = all.steps[of_rank][last_move->second];
+  if (!several_lanes || !serialised) return;
+  const auto& [one, other] = *serialised;
+  const Step &call = all.steps[one.rank][one.step], &move = all.steps[other.rank][other.step];
   Diagnostic* finding =
       report(out, schedule, "overlap", move.at,
              fmt::format("serialised: the transfer on {} waits for the {} on {}, and so does every other",
-                         where(of_rank, move), call.name, where(of_rank, call)),
+                         where(other.rank, move), call.name, where(one.rank, call)),
              "fork the lanes in a loop in front and join them in the body, or the other way round: with both "
              "in one body a turn waits "
              "for the one before it");

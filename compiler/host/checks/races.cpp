@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "accesses.hpp"
 #include "checks.hpp"
 #include "compiler/host/report.hpp"
@@ -86,14 +88,44 @@ class Races {
     return where(access.event.rank, made_.steps[access.event.rank][access.event.step]);
   }
 
-  /// A function may update in place, but two transfers of a group are at the same time.
   void within_one(const Access& one, const Access& other) {
     const Step& step = made_.steps[one.event.rank][one.event.step];
-    if (step.transfers.empty() || !one.box->overlaps(*other.box)) return;
+    if (!one.box->overlaps(*other.box)) return;
+    if (step.transfers.empty()) return within_call(step, one, other);
     Diagnostic* finding =
         report(out_, s_, "races", one.at,
                fmt::format("two transfers of one group use {} on {}", text(made_, *one.box), place(one)));
     note(finding, s_, other.at, "the other one");
+  }
+
+  /// In which order the elements of one operation are read and written nobody knows.
+  void within_call(const Step& step, const Access& one, const Access& other) {
+    if (is_application(one)) return;
+    const bool both = one.writes && other.writes;
+    const Box &written = one.writes ? *one.box : *other.box, &second = one.writes ? *other.box : *one.box;
+    if (!both && in_place(step, one.event.rank, written, second)) return;
+    report(out_, s_, "races", step.at,
+           fmt::format("the {} writes {} and {} {}, which overlap", what(one), text(made_, written),
+                       both ? "writes" : "reads", text(made_, second)),
+           both ? "" : "give the result memory of its own, and copy it then");
+  }
+
+  /// Whether each element of the result is over the element that it is made of, or else where plans expect
+  /// it.
+  bool in_place(const Step& step, uint32_t rank, const Box& written, const Box& read) const {
+    const bool same = written.lo == read.lo && written.extent == read.extent;
+    if (step.kind == StepKind::launch) {
+      // That the elements of both follow each other is for [shapes].
+      const auto is_part = [&](const Box& part, const Box& whole) {
+        return part.bytes * made_.ranks == whole.bytes &&
+               part.offset_bytes == whole.offset_bytes + rank * part.bytes;
+      };
+      return same || is_part(read, written) || is_part(written, read);
+    }
+    const bool own = std::any_of(s_.functions.begin(), s_.functions.end(),
+                                 [&](const Function& function) { return function.name == step.name; });
+    const bool mixes = step.name == "matmul" || step.name == "linear" || step.name == "sum";
+    return same && (step.kind == StepKind::copy || own || !mixes);
   }
 
   void with_application(const Access& inside, const Access& application) {

@@ -10,37 +10,80 @@ namespace chorale::host {
 
 namespace {
 
-/// A flag is posted again only when who posts knows that it was taken, over two runs: a post of a flag that
-/// is set would be lost.
-void in_turns(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
-  const Execution order(made, Queues::by_lane, 2);
-  std::vector<std::vector<Event>> posts(made.flags.size()), takes(made.flags.size());
-  for (uint32_t run = 0; run < 2; ++run) {
-    for (uint32_t rank = 0; rank < made.ranks; ++rank) {
-      for (uint32_t k = 0; k < made.steps[rank].size(); ++k) {
-        const Step& step = made.steps[rank][k];
-        if (step.kind == StepKind::post) posts[step.flag].push_back({rank, k, run});
-        if (step.kind == StepKind::take) takes[step.flag].push_back({rank, k, run});
+/// By flag, in the order in which the host enqueues: who posts or takes it, in two runs.
+struct Turns {
+  explicit Turns(const Concrete& made) : posts(made.flags.size()), takes(made.flags.size()) {
+    for (uint32_t run = 0; run < 2; ++run) {
+      for (uint32_t rank = 0; rank < made.ranks; ++rank) {
+        for (uint32_t k = 0; k < made.steps[rank].size(); ++k) {
+          const Step& step = made.steps[rank][k];
+          if (step.kind == StepKind::post) posts[step.flag].push_back({rank, k, run});
+          if (step.kind == StepKind::take) takes[step.flag].push_back({rank, k, run});
+        }
       }
     }
   }
-  for (size_t flag = 0; flag < posts.size(); ++flag) {
-    for (size_t k = 0; k + 1 < posts[flag].size(); ++k) {
-      const Event &take = takes[flag][k], &again = posts[flag][k + 1];
-      if (order.before(take, again)) continue;
-      const Step &post = made.steps[again.rank][again.step], &taken = made.steps[take.rank][take.step];
+  std::vector<std::vector<Event>> posts, takes;
+};
+
+class Flags {
+ public:
+  /// \param made  with movers: a group orders less than a rendezvous of its transfers would
+  Flags(const Schedule& schedule, const Concrete& made, Diagnostics& out)
+      : s_(schedule), made_(made), order_(made, Queues::by_lane, 2), turns_(made), out_(out) {}
+
+  /// Those of movers are posted and taken once in a run, and runs of a rank follow each other.
+  void all() {
+    for (size_t flag = 0; flag < made_.flags.size(); ++flag)
+      if (made_.flags[flag].use == ConcreteFlag::Use::author && takes_in_turns(flag)) posts_in_turns(flag);
+  }
+
+ private:
+  const Step& step(const Event& event) const { return made_.steps[event.rank][event.step]; }
+
+  /// Of two takes that wait at the same time either may get the post. Takes of two runs never do.
+  bool takes_in_turns(size_t flag) {
+    const std::vector<Event>& takes = turns_.takes[flag];
+    for (size_t k = 0; k + 1 < takes.size(); ++k) {
+      const Event &first = takes[k], &second = takes[k + 1];
+      if (first.run != second.run || order_.before(first, second)) continue;
       Diagnostic* finding =
-          report(out, schedule, "replay", post.at,
+          report(out_, s_, "replay", step(second).at,
+                 fmt::format("{} is taken on {} while another take of it may still wait: which of the two "
+                             "gets a post is by chance",
+                             made_.flags[flag].name, where(second.rank, step(second))),
+                 "order the lanes with after, or give each its own flag");
+      note(finding, s_, step(first).at, fmt::format("the other take, on {}", where(first.rank, step(first))));
+      return false;
+    }
+    return true;
+  }
+
+  /// A flag is posted again only when who posts knows that it was taken, over two runs: a post of a flag that
+  /// is set would be lost.
+  void posts_in_turns(size_t flag) {
+    const std::vector<Event>& posts = turns_.posts[flag];
+    for (size_t k = 0; k + 1 < posts.size(); ++k) {
+      const Event &take = turns_.takes[flag][k], &again = posts[k + 1];
+      if (order_.before(take, again)) continue;
+      Diagnostic* finding =
+          report(out_, s_, "replay", step(again).at,
                  fmt::format("{} is posted on {} while it may still be set{}: one of the two posts is lost",
-                             made.flags[flag].name, where(again.rank, post),
+                             made_.flags[flag].name, where(again.rank, step(again)),
                              again.run != take.run ? " by the run before" : ""),
                  "post it again only after the taker has answered");
-      note(finding, schedule, taken.at,
-           fmt::format("the take that may come later, on {}", where(take.rank, taken)));
-      break;
+      note(finding, s_, step(take).at,
+           fmt::format("the take that may come later, on {}", where(take.rank, step(take))));
+      return;
     }
   }
-}
+
+  const Schedule& s_;
+  const Concrete& made_;
+  const Execution order_;
+  const Turns turns_;
+  Diagnostics& out_;
+};
 
 }  // namespace
 
@@ -70,7 +113,8 @@ void check_replay(const Schedule& schedule, const Concrete& made, Diagnostics& o
                one.poster, one.name, one.taker, balance[flag] > 0 ? "more often" : "less often"));
   }
   if (!out.empty()) return;
-  in_turns(schedule, made, out);
+  const Concrete all = expand_movers(made);
+  Flags(schedule, all, out).all();
 }
 
 }  // namespace chorale::host

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "checks.hpp"
+#include "chorale/host/builtins.hpp"
 #include "compiler/host/report.hpp"
 
 namespace chorale::host {
@@ -20,25 +21,6 @@ Shape squeezed(const Box& box) {
     if (extent != 1) shape.push_back(extent);
   return shape;
 }
-
-uint64_t elements(const Box& box) {
-  uint64_t count = 1;
-  for (const uint64_t extent : box.shape) count *= extent;
-  return count;
-}
-
-/// The last axis, and all before it as one: what a product takes a view for.
-std::pair<uint64_t, uint64_t> matrix(const Box& box) {
-  const uint64_t columns = box.shape.empty() ? 1 : box.shape.back();
-  return {columns ? elements(box) / columns : 0, columns};
-}
-
-struct Builtin {
-  const char* name;
-  size_t writes, least_reads, most_reads;
-};
-constexpr Builtin builtins[] = {{"matmul", 1, 2, 2}, {"linear", 1, 2, 3}, {"add", 1, 2, 64},
-                                {"sum", 1, 1, 1},    {"cast", 1, 1, 1},   {"zero", 1, 0, 0}};
 
 class Shapes {
  public:
@@ -99,56 +81,18 @@ class Shapes {
                          step.name, step.writes.size(), step.reads.size(), own->writes, own->reads));
       return;
     }
-    const auto known = std::find_if(std::begin(builtins), std::end(builtins),
-                                    [&](const Builtin& one) { return one.name == step.name; });
-    if (known == std::end(builtins))
+    if (!is_builtin(step.name))
       return fail(rank, step, fmt::format("'{}' is neither declared nor built in", step.name));
-    if (step.writes.size() != known->writes || step.reads.size() < known->least_reads ||
-        step.reads.size() > known->most_reads)
-      return fail(rank, step,
-                  fmt::format("'{}' takes {} written and {} to {} read views, not {} and {}", step.name,
-                              known->writes, known->least_reads, known->most_reads, step.writes.size(),
-                              step.reads.size()));
-    const Box& to = step.writes[0];
-    if (step.name == "cast") return same_shape(rank, step, to, step.reads[0]);
-    if (step.name == "zero") return;
-    for (const Box& from : step.reads) same_type(rank, step, to, from);
-    if (step.name == "add") {
-      for (const Box& from : step.reads) same_shape(rank, step, to, from);
-    } else if (step.name == "sum") {
-      sum(rank, step);
-    } else {
-      product(rank, step);
-    }
-  }
-
-  void sum(uint32_t rank, const Step& step) {
-    const auto axis = step.attributes.find("axis");
-    const Box& from = step.reads[0];
-    if (axis == step.attributes.end() || axis->second < 0 || uint64_t(axis->second) >= from.shape.size())
-      return fail(rank, step,
-                  fmt::format("'sum' needs the attribute axis, one of the {} of {}", from.shape.size(),
-                              text(made_, from)));
-    Box rest = from;
-    rest.shape.erase(rest.shape.begin() + axis->second);
-    if (squeezed(rest) != squeezed(step.writes[0]))
-      fail(rank, step,
-           fmt::format("{} is not the sum over axis {} of {}", shape(step.writes[0]), axis->second,
-                       shape(from)));
-  }
-
-  /// matmul: [m, k] by [k, n]. linear: [m, k] by [n, k], and [n] added to every row.
-  void product(uint32_t rank, const Step& step) {
-    const auto [m, n] = matrix(step.writes[0]);
-    const auto [left_m, left_k] = matrix(step.reads[0]);
-    auto [right_k, right_n] = matrix(step.reads[1]);
-    if (step.name == "linear") std::swap(right_k, right_n);
-    if (m != left_m || n != right_n || left_k != right_k)
-      fail(rank, step,
-           fmt::format("{} is not the {} of {} and {}", shape(step.writes[0]), step.name,
-                       shape(step.reads[0]), shape(step.reads[1])));
-    if (step.reads.size() == 3 && elements(step.reads[2]) != n)
-      fail(rank, step, fmt::format("the bias {} does not have {} elements", shape(step.reads[2]), n));
+    const auto operands = [&](const std::vector<Box>& boxes) {
+      std::vector<Operand> list;
+      for (const Box& box : boxes)
+        list.push_back({type(box), box.shape, box.strides,
+                        fmt::format("{} ({}[{}])", text(made_, box), dtype_name(type(box)),
+                                    fmt::join(box.shape, ", "))});
+      return list;
+    };
+    const std::string wrong = misfit(step.name, operands(step.writes), operands(step.reads), step.attributes);
+    if (!wrong.empty()) fail(rank, step, wrong);
   }
 
   const Schedule& s_;

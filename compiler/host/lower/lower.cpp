@@ -107,6 +107,14 @@ class Lowerer {
     return travels ? wanted : Order::linear;
   }
 
+  /// Where all ranks take part in something in each turn they go through the slices together: between pairs,
+  /// of which one end comes to its transfer in another turn, they would wait for each other.
+  Lowering of(const Region& region) const {
+    Lowering options = options_;
+    if (region.has(Action::collective) && !gathers_by_broadcast(options.form)) options.form = Form::broadcast;
+    return options;
+  }
+
   void loop(const Region& region) {
     const Slices slices(s_.exprs, order_of(region), !region.leaving.empty(), region.turns);
     const bool transfers = !region.arriving.empty() || !region.leaving.empty();
@@ -125,6 +133,7 @@ class Lowerer {
 
   /// One lane transfers in order, the other computes.
   void split(const Region& region, const Slices& slices) {
+    const Lowering options = of(region);
     std::vector<Lane> lanes;
     const bool transfers = !region.arriving.empty() || !region.leaving.empty();
     const Lane comm = transfers ? named_lane(s_, "comm") : Lane{},
@@ -133,18 +142,18 @@ class Lowerer {
     if (!region.computing.empty()) lanes.push_back(comp);
     add(s_.body, OpKind::fork, {}, lanes, region.at);
     Op turn = loop_over(s_.exprs, region.turns, region.at);
-    for (const Item& item : region.arriving) maker_.item(turn.body, item, slices, comm, options_);
+    for (const Item& item : region.arriving) maker_.item(turn.body, item, slices, comm, options);
     if (!region.arriving.empty() && !region.computing.empty())
       add(turn.body, OpKind::after, comp, {comm}, region.computing[0].op.at);
-    for (const Item& item : region.computing) maker_.item(turn.body, item, slices, comp, options_);
+    for (const Item& item : region.computing) maker_.item(turn.body, item, slices, comp, options);
     const bool rings = region.has(Action::ring_sum);  // what travels there is of the turn before
     if (!region.leaving.empty() && !region.computing.empty() && !rings)
       add(turn.body, OpKind::after, comm, {comp}, region.leaving[0].op.at);
     for (const Item& item : region.leaving) {
       if (item.action == Action::ring_sum && !region.computing.empty()) {
-        maker_.ring_sum(turn.body, item, slices, {comm, comm, comp}, options_);
+        maker_.ring_sum(turn.body, item, slices, {comm, comm, comp}, options);
       } else {
-        maker_.item(turn.body, item, slices, comm, options_);
+        maker_.item(turn.body, item, slices, comm, options);
       }
     }
     s_.body.push_back(std::move(turn));
@@ -154,6 +163,7 @@ class Lowerer {
   /// Turn i is on pool lane i % lanes. The fork is a loop of its own: with fork and join in one body each
   /// turn would wait for the one before it.
   void pool(const Region& region, const Slices& slices) {
+    const Lowering options = of(region);
     Exprs& exprs = s_.exprs;
     const Expr turn_index = exprs.symbol(loop_variable), lanes = exprs.symbol("lanes"),
                one = exprs.constant(1);
@@ -176,22 +186,22 @@ class Lowerer {
       add(op.body, OpKind::after, waits, {on}, at);
       turn.body.push_back(std::move(op));
     };
-    for (const Item& item : region.arriving) maker_.item(turn.body, item, slices, lane, options_);
+    for (const Item& item : region.arriving) maker_.item(turn.body, item, slices, lane, options);
     // Enqueued in front of the compute, so that the next turn's transfers do not wait for that.
     if (in_order && !region.arriving.empty()) {
       const Expr next = exprs.binary(ExprKind::add, turn_index, one);
       when(exprs.binary(ExprKind::less, next, region.turns), lane_of(next), lane,
            region.arriving.back().op.at);
     }
-    for (const Item& item : region.computing) maker_.item(turn.body, item, slices, lane, options_);
+    for (const Item& item : region.computing) maker_.item(turn.body, item, slices, lane, options);
     const Lane last = lane_of(exprs.binary(ExprKind::sub, turn_index, one));
     if (in_order && !region.leaving.empty() && !region.has(Action::ring_sum))
       when(exprs.binary(ExprKind::less, exprs.constant(0), turn_index), lane, last, region.leaving[0].op.at);
     for (const Item& item : region.leaving) {
       if (item.action == Action::ring_sum) {
-        maker_.ring_sum(turn.body, item, slices, {last, lane, lane}, options_);
+        maker_.ring_sum(turn.body, item, slices, {last, lane, lane}, options);
       } else {
-        maker_.item(turn.body, item, slices, lane, options_);
+        maker_.item(turn.body, item, slices, lane, options);
       }
     }
     add(turn.body, OpKind::after, {}, {lane}, region.at);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "chorale/host/concrete.hpp"
+#include "chorale/host/lint.hpp"
 #include "chorale/json.hpp"
 #include "tests/unit/host/text.hpp"
 
@@ -37,9 +37,12 @@ TEST(HostChecks, MistakesAreFound) {
       {R"({"op":"call","fn":"mine","writes":[["y"]],"reads":[]})",
        "'mine' is called with 1 written and 0 read views, but is declared with 1 and 1, on rank 0 [shapes]"},
       {R"({"op":"call","fn":"matmul","writes":[["y"]],"reads":[["x"],["x"]]})",
-       "is not the matmul of x[0:4]"},
+       "matmul of x[0:4] (f32[4]) and x[0:4] (f32[4]) to y[0:4] (f32[4]): matrices have two axes or more, on "
+       "rank 0 [shapes]"},
+      {R"({"op":"call","fn":"add","writes":[["y"]],"reads":[["x"],["x"],["x"]]})",
+       "add writes 1 and reads 2 views, but is given 1 and 3, on rank 0 [shapes]"},
       {R"({"op":"call","fn":"sum","writes":[["y"]],"reads":[["x"]],"attrs":{"axis":1}})",
-       "'sum' needs the attribute axis"},
+       "sum over axis 1 of x[0:4] (f32[4]), on rank 0 [shapes]"},
       // collectives
       {R"({"op":"collective","token":1,"kind":"allreduce","dst":["y"],"src":["x"],"reduce":"max"},{"op":"wait","token":1})",
        "allreduce with max: addends can only be summed, on rank 0 [shapes]"},
@@ -76,7 +79,32 @@ TEST(HostChecks, MistakesAreFound) {
            "}",
        "ready[0] is posted on rank 0 while it may still be set by the run before: one of the two posts is "
        "lost [replay]"},
+      // a receive that a copy engine of the peer serves posts a credit, and the lane goes on: no rendezvous
+      {R"({"op":"if","p":["==","rank",0],"then":[
+            {"op":"post","flag":"ready","peer":1},
+            {"op":"group","token":1,"do":[{"op":"recv","dst":["y"],"peer":1}]},
+            {"op":"post","flag":"ready","peer":1},{"op":"wait","token":1},
+            {"op":"take","flag":"ready","index":1,"peer":1}],
+          "else":[{"op":"take","flag":"ready","peer":0},{"op":"group","token":1,"do":[{"op":"send","src":["x"],"peer":0}]},
+            {"op":"take","flag":"ready","peer":0},{"op":"wait","token":1},
+            {"op":"post","flag":"ready","index":1,"peer":0}]})",
+       "ready[0] is posted on rank 0 while it may still be set: one of the two posts is lost [replay]"},
+      // two lanes take one flag
+      {R"({"op":"fork","lanes":["a","b"]},{"op":"if","p":["==","rank",0],"then":[
+            {"op":"post","flag":"ready","peer":1},{"op":"take","flag":"ready","index":1,"peer":1},
+            {"op":"post","flag":"ready","peer":1},{"op":"take","flag":"ready","index":2,"peer":1}],
+          "else":[{"op":"take","lane":"a","flag":"ready","peer":0},{"op":"post","lane":"a","flag":"ready","index":1,"peer":0},
+            {"op":"take","lane":"b","flag":"ready","peer":0},{"op":"post","lane":"b","flag":"ready","index":2,"peer":0}]},
+          {"op":"join","lanes":["a","b"]})",
+       "ready[0] is taken on rank 1 while another take of it may still wait: which of the two gets a post is "
+       "by chance [replay]"},
       // races
+      {R"({"op":"copy","dst":["y"],"src":["x"]},{"op":"copy","dst":["y",[0,1,3]],"src":["y",[0,0,3]]})",
+       "the copy on rank 0 writes y[1:4] and reads y[0:3], which overlap [races]"},
+      {R"({"op":"launch","plan":"any","dst":["y",[0,1,3]],"src":["y",[0,0,3]]})",
+       "the launch on rank 0 writes y[1:4] and reads y[0:3], which overlap [races]"},
+      {R"({"op":"call","fn":"mine","writes":[["y",[0,0,2]]],"reads":[["y",[0,1,2]]]})",
+       "the call of mine on rank 0 writes y[0:2] and reads y[1:3], which overlap [races]"},
       {R"({"op":"fork","lanes":["a","b"]},{"op":"fill","lane":"a","dst":["t"],"value":1},
           {"op":"copy","lane":"b","dst":["y"],"src":["t"]},{"op":"join","lanes":["a","b"]})",
        "this overwrites t[0:4] of rank 0 on rank 0, and nothing orders it with the copy on rank 0"},
@@ -101,6 +129,73 @@ TEST(HostChecks, MistakesAreFound) {
   }
 }
 
+/// Operands of products: batches of matrices, and what looks like them once its axes are made one. z is a
+/// temporary that is zero when the schedule is bound.
+std::string of_matrices(const std::string& body) {
+  return R"({"tensors":[{"name":"a","dtype":"f32","shape":[3,4,6],"role":"in"},
+    {"name":"b","dtype":"f32","shape":[3,6,5],"role":"in"},{"name":"w","dtype":"f32","shape":[3,2,5],"role":"in"},
+    {"name":"d","dtype":"f32","shape":[2,3,3,4,6],"role":"in"},{"name":"s","dtype":"f32","shape":[4,4],"role":"in"},
+    {"name":"c","dtype":"f32","shape":[3,4,5],"role":"out"},{"name":"e","dtype":"f32","shape":[2,3,4,5],"role":"temp"},
+    {"name":"t","dtype":"f32","shape":[4,4],"role":"temp"},{"name":"z","dtype":"f32","shape":[4],"role":"temp","zero":true}],
+    "body":[{"op":"call","fn":"matmul","writes":[["c"]],"reads":[["a"],["b"]]})" +
+         (body.empty() ? std::string() : "," + body) + "]}";
+}
+
+TEST(HostChecks, OperandsOfFunctions) {
+  EXPECT_EQ(found(of_matrices(""), {1, 2}), "") << "a batch of products";
+  const std::string copy = R"({"op":"copy","dst":["t"],"src":["s"]},)";
+  const std::string zero_read = R"({"op":"copy","dst":["t",[0,0]],"src":["z"]})";
+  const std::string z_overwritten = R"({"op":"copy","dst":["z"],"src":["s",[0,0]]})";
+  const std::pair<std::string, std::string> cases[] = {
+      {R"({"op":"call","fn":"matmul","writes":[["c"]],"reads":[["a"],["w"]]})",
+       "matmul of a[0:3, 0:4, 0:6] (f32[3, 4, 6]) and w[0:3, 0:2, 0:5] (f32[3, 2, 5]) to c[0:3, 0:4, 0:5] "
+       "(f32[3, 4, 5]): the extents do not fit"},
+      {R"({"op":"call","fn":"matmul","writes":[["e"]],"reads":[["d",[1,0]],["b",[0,0]]]})",
+       "batches of several axes are not regular"},
+      {R"({"op":"call","fn":"add","writes":[["t",[0,0,1]]],"reads":[["s",[0,0]],["s",[0,0]]]})",
+       "add of s[0:1, 0:4] (f32[4]) to t[0:1, 0:4] (f32[1, 4]): the extents differ"},
+      // a result over its operands
+      {copy + R"({"op":"call","fn":"matmul","writes":[["t"]],"reads":[["s"],["t"]]})",
+       "the call of matmul on rank 0 writes t[0:4, 0:4] and reads t[0:4, 0:4], which overlap [races]"},
+      {copy + R"({"op":"call","fn":"sum","writes":[["t",[0,3]]],"reads":[["t"]],"attrs":{"axis":1}})",
+       "the call of sum on rank 0 writes t[3:4, 0:4] and reads t[0:4, 0:4], which overlap [races]"},
+      {copy + R"({"op":"call","fn":"add","writes":[["t"]],"reads":[["t"],["s"]]})", ""},
+      {copy + R"({"op":"call","fn":"add","writes":[["t",[0,0,2]]],"reads":[["t",[0,1,2]],["t",[0,0,2]]]})",
+       "the call of add on rank 0 writes t[0:2, 0:4] and reads t[1:3, 0:4], which overlap [races]"},
+      // zero in the first run only
+      {zero_read, ""},
+      {z_overwritten + "," + zero_read, ""},
+      {zero_read + "," + z_overwritten,
+       "this reads z[0:4] of rank 0 on rank 0, of which z[0:4] is zero in the first run only [contents]"},
+      {zero_read + "," + z_overwritten + R"(,{"op":"fill","dst":["z"],"value":0})", ""},
+      {R"({"op":"call","fn":"add","writes":[["z"]],"reads":[["z"],["s",[0,0]]]})",
+       "zero in the first run only [contents]"},
+      {R"({"op":"copy","dst":["t",[0,0],[1,0,2]],"src":["z",[0,0,2]]},{"op":"fill","dst":["z",[0,2,2]],"value":1})",
+       ""},
+  };
+  for (const auto& [body, expected] : cases) {
+    const std::string text = found(of_matrices(body), {2});
+    if (expected.empty()) {
+      EXPECT_EQ(text, "") << body;
+    } else {
+      EXPECT_NE(text.find(expected), std::string::npos) << body << "\n" << text;
+    }
+  }
+}
+
+TEST(HostChecks, LaunchesMayBeInPlace) {
+  const auto launch = [](const std::string& src) {
+    return R"({"tensors":[{"name":"x","dtype":"f32","shape":[4],"role":"in"},{"name":"y","dtype":"f32","shape":["ranks",4],"role":"out"}],
+      "body":[{"op":"copy","dst":["y",[0,"rank"]],"src":["x"]},{"op":"launch","plan":"any","dst":["y"],"src":)" +
+           src + "}]}";
+  };
+  EXPECT_EQ(found(launch(R"(["y",[0,"rank"]])"), {2}), "");
+  const std::string text = found(launch(R"(["y",[0,0]])"), {2});
+  EXPECT_NE(text.find("the launch on rank 1 writes y[0:2, 0:4] and reads y[0:1, 0:4], which overlap"),
+            std::string::npos)
+      << text;
+}
+
 /// A turn exchanges a slice and then works on it.
 std::string overlapped(bool both_in_one_body) {
   const std::string fork = R"({"op":"fork","lanes":[["pool",["%","i","lanes"]]]})";
@@ -119,11 +214,32 @@ std::string overlapped(bool both_in_one_body) {
 }
 
 TEST(HostChecks, ForkAndJoinInOneBodySerialise) {
-  EXPECT_EQ(found(overlapped(false), {2}), "");
-  const std::string text = found(overlapped(true), {2});
+  const auto warnings = [](const std::string& text) {
+    Schedule read = *chorale::read(plan_with(text)).extension.host;
+    read.ranks = {2};
+    EXPECT_EQ(render(Plan{}, check(read)), "");
+    return render_warnings(Plan{}, lint(read));
+  };
+  EXPECT_EQ(warnings(overlapped(false)), "");
+  const std::string text = warnings(overlapped(true));
   EXPECT_NE(text.find("serialised: the transfer on rank 0, i = 1 waits for the mine on rank 0, i = 0"),
             std::string::npos)
       << text;
+  EXPECT_EQ(text.find("error"), std::string::npos) << text;
+  // Sums of collectives are no compute, and what is in no loop has no turn before it.
+  const std::string of_tensors =
+      R"({"lanes":["comm"],"tensors":[{"name":"x","dtype":"f32","shape":[3,4],"role":"in"},
+      {"name":"y","dtype":"f32","shape":[3,4],"role":"out"},{"name":"t","dtype":"f32","shape":[3,4],"role":"temp"}],"body":[)";
+  const std::string sums = R"({"op":"fork","lanes":["comm"]},{"op":"for","i":"i","lo":0,"hi":3,"body":[
+      {"op":"collective","lane":"comm","token":1,"kind":"allreduce","dst":["y",[0,"i"]],"src":["x",[0,"i"]]},
+      {"op":"wait","lane":"comm","token":1}]},{"op":"join","lanes":["comm"]}]})";
+  EXPECT_EQ(warnings(of_tensors + sums), "");
+  const std::string one_sum =
+      R"({"op":"call","fn":"add","writes":[["t"]],"reads":[["x"],["x"]]},{"op":"fork","lanes":["comm"]},
+      {"op":"collective","lane":"comm","token":1,"kind":"allreduce","dst":["y"],"src":["t"]},
+      {"op":"wait","lane":"comm","token":1},{"op":"join","lanes":["comm"]},
+      {"op":"call","fn":"add","writes":[["y"]],"reads":[["y"],["y"]]}]})";
+  EXPECT_EQ(warnings(of_tensors + one_sum), "");
 }
 
 }  // namespace

@@ -121,11 +121,20 @@ TEST(Concretise, MistakesAreFindings) {
        "token 1 is made again on rank 0, i = 1 before it was waited for [tokens]"},
       {R"({"op":"mark","lane":["pool",0],"text":"a"})", "pool lane 0 on rank 0, but there are 0 [bounds]"},
       {R"({"op":"for","i":"i","lo":0,"hi":1000000000,"body":[]})", "a loop of 1000000000 turns"},
+      {R"({"op":"free","t":"a"},{"op":"fill","dst":["a"],"value":0})",
+       "'a' is used on rank 0 after it was freed"},
+      {R"({"op":"fill","dst":["a"],"value":0},{"op":"alloc","t":"a"})",
+       "'a' is used on rank 0 before it is made here [contents]"},
   };
   for (const auto& [body, expected] : cases) {
     const std::string found = findings(head + body + "]}", 2);
     EXPECT_NE(found.find(expected), std::string::npos) << body << "\n" << found;
   }
+  // Made once, wherever it stands in a loop.
+  EXPECT_EQ(findings(head + R"({"op":"for","i":"i","lo":0,"hi":2,"body":[{"op":"alloc","t":"a"},
+      {"op":"fill","dst":["a"],"value":0}]}]})",
+                     2),
+            "");
 }
 
 }  // namespace

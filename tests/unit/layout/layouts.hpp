@@ -125,6 +125,36 @@ inline std::vector<Layout> layouts() {
          s.add(sum, a, b);
          s.sum(s.output("y", f32, {3}), sum, 0);
        }},
+      {"a slice of one rank and of every rank in each turn",
+       [](Schedule& s) {
+         const Index d = s.ranks();
+         const Tensor a = s.input("a", f32, {over_ranks(d), d, 3}),
+                      b = s.input("b", f32, {d, over_ranks(d), 3});
+         s.add(s.output("c", f32, {over_lanes(d), d, 3}), a, b);
+       }},
+      {"the same, and then each rank its own",
+       [](Schedule& s) {
+         const Index d = s.ranks();
+         const Tensor a = s.input("a", f32, {over_ranks(d), d, 3}),
+                      b = s.input("b", f32, {d, over_ranks(d), 3});
+         const Tensor sum = s.temporary("sum", f32, {over_lanes(d), d, 3});
+         s.add(sum, a, b);
+         s.set(s.output("c", f32, {over_ranks(d), d, 3}), sum);
+       }},
+      {"all-to-all, and then a gather without turns",
+       [](Schedule& s) {
+         const Index d = s.ranks();
+         const Tensor x = s.input("x", f32, {over_ranks(d), d, 3}),
+                      b = s.input("b", f32, {over_ranks(d), d, 3});
+         const Tensor t = s.temporary("t", f32, {over_lanes(d), over_ranks(d), 3});
+         s.set(t, x);
+         s.add(s.output("c", f32, {d, over_ranks(d), 3}), t, b);
+       }},
+      {"batches of products",
+       [](Schedule& s) {
+         const Tensor a = s.input("a", f32, {2, 4, 3}), b = s.input("b", f32, {2, 3, 5});
+         s.matmul(s.output("c", f32, {2, 4, 5}), a, b);
+       }},
       {"gather, two products and reduce-scatter",
        [](Schedule& s) {
          const Index d = s.ranks();

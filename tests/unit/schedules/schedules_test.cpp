@@ -7,6 +7,7 @@
 
 #include "chorale/dsl.hpp"
 #include "chorale/host/dump.hpp"
+#include "chorale/host/lint.hpp"
 #include "chorale/json.hpp"
 
 namespace chorale::dsl {
@@ -16,6 +17,8 @@ TEST(Schedules, PassTheirChecksAndSurviveARoundTrip) {
   for (const RegisteredProgram& one : programs()) {
     const Compiled compiled = build(one.name).compile();
     EXPECT_EQ(render(compiled.plan, compiled.diagnostics), "") << one.name;
+    const host::Schedule& schedule = *compiled.plan.extension.host;
+    EXPECT_EQ(host::render_warnings(compiled.plan, host::lint(schedule)), "") << one.name;
     const std::string text = write(compiled.plan);
     EXPECT_EQ(write(read(text)), text) << one.name;
   }
@@ -148,6 +151,146 @@ TEST(Schedules, FindingsNameTheAuthorsLine) {
   ASSERT_FALSE(compiled.ok());
   EXPECT_EQ(compiled.diagnostics[0].line.line, line);
   EXPECT_EQ(compiled.diagnostics[0].line.file, "schedules_test.cpp");
+}
+
+/// Two ranks, x [2, 4] of which each has a row, y [2, 4], t [4].
+struct Pair {
+  Schedule schedule{{.name = "pair", .ranks = {2}}};
+  Index rank = schedule.rank(), other = 1 - rank;
+  Tensor x = schedule.input("x", DType::f32, {over_ranks(schedule.ranks()), 4});
+  Tensor y = schedule.output("y", DType::f32, {schedule.ranks(), 4});
+  Tensor t = schedule.temporary("t", DType::f32, {4});
+  Lane main = schedule.main();
+};
+
+/// What is found when the schedule is recorded, at a line of this file.
+std::string found_at(const Schedule& schedule, uint32_t line, const std::string& text) {
+  const Program program = schedule;
+  for (const Diagnostic& finding : program.diagnostics())
+    if (finding.line == SourceLine{"schedules_test.cpp", line} &&
+        finding.text.find(text) != std::string::npos)
+      return "";
+  return render(Plan{}, program.diagnostics()) + "but not line " + std::to_string(line) + ": " + text;
+}
+
+TEST(Schedules, AGroupHasTransfersAlone) {
+  Pair of;
+  uint32_t condition = 0, fill = 0, nested = 0;
+  of.main.wait(of.main.group([&](Group& group) {
+    condition = __LINE__ + 1;
+    of.schedule.when(of.rank == 0, [&] { group.send(of.x, of.other); });
+    fill = __LINE__ + 1;
+    of.main.fill(of.t, 0);
+    nested = __LINE__ + 1;
+    of.main.group([&](Group& inner) { inner.recv(of.t, of.other); });
+  }));
+  EXPECT_EQ(
+      found_at(of.schedule, condition, "a group has sends and receives alone, but in its body is a 'if'"),
+      "");
+  EXPECT_EQ(found_at(of.schedule, fill, "in its body is a 'fill'"), "");
+  EXPECT_EQ(found_at(of.schedule, nested, "in its body is a 'group'"), "");
+}
+
+TEST(Schedules, ViewsKnowTheirLine) {
+  Pair of;
+  of.main.copy(of.y, of.x.select(3, 1));
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "axis 3 of 'x', which has 2 axes"), "");
+  of.main.copy(of.y, of.x[0][0]);
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "axis 0 of 'x' is selected twice"), "");
+}
+
+TEST(Schedules, WhatIsOfAnotherScheduleIsNoticed) {
+  Pair of, from;
+  const Flag flag = from.schedule.flag("f");
+  const Index mixed = of.rank + from.schedule.param("k", 3);
+  of.main.fill(of.t, from.rank);
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "an index of another schedule, 'pair'"), "");
+  of.main.fill(of.t, mixed);
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "an index made of parts of two schedules"), "");
+  of.main.copy(of.t, from.x[0]);
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a view of another schedule"), "");
+  of.main.after({from.schedule.lane("a")});
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a lane of another schedule"), "");
+  of.main.post(flag, of.other);
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a flag of another schedule"), "");
+  of.main.wait(from.schedule.token());
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a token of another schedule"), "");
+}
+
+TEST(Schedules, NamesAreThoseThatAPlanFileCanHave) {
+  Pair of;
+  of.schedule.lane("comm lane");
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a lane 'comm lane', expected a name of letters"), "");
+  of.schedule.lane("main");
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a lane 'main': take main()"), "");
+  of.schedule.param("block-size", 1);
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a parameter 'block-size'"), "");
+  of.schedule.param("ranks", 1);
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a parameter 'ranks', which"), "");
+  of.schedule.flag("f"), of.schedule.flag("f");
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "there is a flag 'f' already"), "");
+  of.schedule.loop("2i", 0, 1, [](Index) {});
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a variable '2i'"), "");
+  Index deep = of.rank, wide = of.rank;
+  for (int k = 0; k < 20000; ++k) deep = deep + k;
+  for (int k = 0; k < 30; ++k) wide = wide * wide;
+  of.main.fill(of.t, deep);
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "an expression of 20000 operators"), "");
+  of.main.fill(of.t, wide);
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "an expression of 1073741823 operators, 30 within"), "");
+}
+
+TEST(Schedules, WhatIsAsDeepAsItMayBeCanBeReadAgain) {
+  Schedule schedule({.name = "deep", .ranks = {1, 2}});
+  const Tensor x = schedule.input("x", DType::f32, {4}), y = schedule.output("y", DType::f32, {4});
+  schedule.main().copy(y, x);
+  Index first = 0;
+  for (int k = 0; k < 34; ++k) first = first + (schedule.rank() - schedule.rank()) * k;
+  const std::function<void(int)> nest = [&](int loops) {
+    if (loops == 0) return schedule.main().fill(y.slice(0, first, 1), 3);
+    schedule.loop("i" + std::to_string(loops), 0, 1, [&](Index) { nest(loops - 1); });
+  };
+  nest(8);
+  const Compiled compiled = Program(schedule).compile();
+  EXPECT_EQ(render(compiled.plan, compiled.diagnostics), "");
+  const std::string text = write(compiled.plan);
+  EXPECT_EQ(write(read(text)), text);
+}
+
+/// Each turn has a token of its own, for which another loop waits.
+TEST(Schedules, TokensMayHaveAnIndex) {
+  Pair of;
+  const Lane comm = of.schedule.lane("comm");
+  of.main.fork({comm});
+  const Token arrived = of.schedule.token(), gathered = of.schedule.token();
+  of.schedule.loop("i", 0, 2, [&](Index i) {
+    comm.group(arrived[i], [&](Group& group) {
+      group.recv(of.y[of.other].slice(1, i * 2, 2), of.other);
+      group.send(of.x[0].slice(1, i * 2, 2), of.other);
+    });
+  });
+  of.main.copy(of.y[of.rank], of.x[0]);
+  of.schedule.loop("j", 0, 2, [&](Index j) { of.main.wait(arrived[j]); });
+  of.schedule.loop("k", 0, 1,
+                   [&](Index k) { comm.collective("broadcast", of.t, of.x[0], {.token = gathered[k]}); });
+  of.schedule.loop("l", 0, 1, [&](Index l) { comm.wait(gathered[l]); });
+  of.main.join({comm});
+  const Compiled compiled = Program(of.schedule).compile();
+  EXPECT_EQ(render(compiled.plan, compiled.diagnostics), "");
+}
+
+/// Numbers of any integer type; one that does not fit in 32 bits is not cut.
+TEST(Schedules, ExtentsAreWhole) {
+  Schedule schedule({.name = "wide", .ranks = {1}});
+  const int64_t rows = (int64_t{1} << 32) + 8;
+  const uint32_t columns = 1;
+  const Tensor x = schedule.input("x", DType::u8, {rows, columns}),
+               y = schedule.output("y", DType::u8, {rows, columns});
+  schedule.main().copy(y, x);
+  const Compiled compiled = Program(schedule).compile();
+  EXPECT_EQ(render(compiled.plan, compiled.diagnostics), "");
+  const host::Schedule& made = *compiled.plan.extension.host;
+  EXPECT_EQ(text(made.exprs, made.tensors[0].axes[0].extent), "4294967304");
 }
 
 }  // namespace

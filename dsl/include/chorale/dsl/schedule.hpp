@@ -25,9 +25,11 @@
 ///
 /// Every call records the author's line, and every finding shows it.
 
+#include <concepts>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +71,7 @@ class Index {
   ScheduleRecording* recording_ = nullptr;  // null: a number
   host::Expr expr_;
   int64_t value_ = 0;
+  bool mixed_ = false;  // of the parts of two schedules
 };
 
 inline Index operator+(const Index& left, const Index& right) { return Index::add(left, right); }
@@ -88,7 +91,8 @@ inline Index operator||(const Index& left, const Index& right) { return Index::e
 /// One axis of a tensor: an extent, and how it is spread.
 struct Extent {
   Extent(Index extent, host::Tag tag = host::Tag::whole) : extent(extent), tag(tag) {}
-  Extent(int extent) : extent(extent) {}
+  template <std::integral Number>
+  Extent(Number extent) : extent(int64_t(extent)) {}
   Index extent;
   host::Tag tag = host::Tag::whole;
 };
@@ -97,14 +101,22 @@ inline Extent over_ranks(Index extent) { return {extent, host::Tag::ranks}; }
 /// Whole on every rank; a slice for each turn of the loop that works on it.
 inline Extent over_lanes(Index extent) { return {extent, host::Tag::lanes}; }
 
+/// An index, and the author's line, which an operator cannot take as an argument of its own.
+struct Subscript {
+  template <std::convertible_to<Index> Number>
+  Subscript(const Number& index, Here at = Here::current()) : index(index), at(at) {}
+  Index index;
+  Here at;
+};
+
 /// A box of a tensor. Axes are counted as in the tensor, also behind a select.
 class View {
  public:
   /// Element `index` of axis 0, which is gone then.
-  View operator[](Index index) const { return select(0, index); }
-  View select(uint8_t axis, Index index) const;
+  View operator[](Subscript subscript) const { return select(0, subscript.index, subscript.at); }
+  View select(uint8_t axis, Index index, Here at = Here::current()) const;
   /// Elements [first, first + length) of an axis.
-  View slice(uint8_t axis, Index first, Index length) const;
+  View slice(uint8_t axis, Index first, Index length, Here at = Here::current()) const;
 
  protected:
   friend class ScheduleRecording;
@@ -127,13 +139,23 @@ struct TransferOptions {
 
 /// What is waited for.
 class Token {
+ public:
+  /// One of many, such as that of a turn: groups make them, and other loops wait for them.
+  Token operator[](Index index) const {
+    Token one = *this;
+    one.index_ = index;
+    return one;
+  }
+
  private:
   friend class ScheduleRecording;
-  explicit Token(uint32_t id) : id_(id) {}
+  Token(ScheduleRecording* recording, uint32_t id) : recording_(recording), id_(id) {}
+  ScheduleRecording* recording_;
   uint32_t id_;
+  Index index_ = 0;
 };
 
-/// Sends and receives that go on together.
+/// Sends and receives that go on together. Loops and conditions stand around a group, not in it.
 class Group {
  public:
   void send(const View& src, Index peer, TransferOptions options = {}, Here at = Here::current());
@@ -150,13 +172,15 @@ class Group {
 class Flag {
  private:
   friend class ScheduleRecording;
-  explicit Flag(uint32_t id) : id_(id) {}
+  Flag(ScheduleRecording* recording, uint32_t id) : recording_(recording), id_(id) {}
+  ScheduleRecording* recording_;
   uint32_t id_;
 };
 
 struct CollectiveOptions {
   Index root = 0;
   ReduceOp reduce = ReduceOp::sum;
+  std::optional<Token> token = {};  ///< which it makes; none: one of its own
 };
 
 /// A CUDA stream, or a thread of the CPU: what is on it runs in order. Each method is an operation of
@@ -169,6 +193,8 @@ class Lane {
   void send(const View& src, Index peer, TransferOptions options = {}, Here at = Here::current()) const;
   void recv(const View& dst, Index peer, TransferOptions options = {}, Here at = Here::current()) const;
   Token group(const std::function<void(Group&)>& body, Here at = Here::current()) const;
+  /// Makes a token of Schedule::token().
+  Token group(Token, const std::function<void(Group&)>& body, Here at = Here::current()) const;
   void wait(Token, Here at = Here::current()) const;
   Token collective(std::string_view kind, const View& dst, const View& src, CollectiveOptions options = {},
                    Here at = Here::current()) const;
@@ -222,8 +248,11 @@ class Schedule {
                    Here at = Here::current());
 
   Lane main() const;
-  Lane lane(std::string_view name);
-  Lane pool(Index index) const;
+  Lane lane(std::string_view name, Here at = Here::current());
+  Lane pool(Index index, Here at = Here::current()) const;
+  /// For groups and collectives to make, as in `lane.group(token[i], ..)` in one loop and `wait(token[i])` in
+  /// another.
+  Token token();
   Flag flag(std::string_view name, host::Flag::Kind = host::Flag::Kind::binary, Here at = Here::current());
   /// Declares a function of the application.
   void function(std::string_view name, uint32_t writes, uint32_t reads, Here at = Here::current());

@@ -1,0 +1,44 @@
+#include "chorale/host/lint.hpp"
+
+#include <fmt/format.h>
+
+#include "checks/checks.hpp"
+
+namespace chorale::host {
+namespace {
+
+void add_ranks(Diagnostics& findings, uint32_t ranks) {
+  for (Diagnostic& finding : findings) finding.notes.push_back({{}, {}, fmt::format("with {} ranks", ranks)});
+}
+
+std::string place(const Plan& plan, const SourceLine& line) {
+  return line.line ? fmt::format("{}:{}", line.file, line.line) : plan.name;
+}
+
+}  // namespace
+
+Diagnostics lint(const Schedule& schedule, const Values& params, Mover automatic) {
+  Diagnostics findings;
+  for (const uint32_t ranks : schedule.ranks) {
+    Diagnostics wrong;
+    const Concrete made =
+        concretise(schedule, {.ranks = ranks, .params = params, .automatic = automatic}, wrong);
+    if (wrong.empty()) check_overlap(schedule, made, findings);
+    add_ranks(findings, ranks);
+    if (!findings.empty()) break;
+  }
+  return findings;
+}
+
+std::string render_warnings(const Plan& plan, const Diagnostics& findings) {
+  std::string text;
+  for (const Diagnostic& finding : findings) {
+    text += fmt::format("{}: warning: {} [{}]\n", place(plan, finding.line), finding.text, finding.check);
+    for (const Note& note : finding.notes)
+      text += fmt::format("{}: note: {}\n", place(plan, note.line), note.text);
+    if (!finding.help.empty()) text += fmt::format("help: {}\n", finding.help);
+  }
+  return text;
+}
+
+}  // namespace chorale::host
