@@ -145,9 +145,9 @@ class Groups {
         if (goes_by_plan(step)) mine.push_back(&step);
       if (mine.size() == groups_[0].size()) continue;
       throw UsageError(fmt::format(
-          "rank 0 has {} groups of transfers via 'plan', but rank {} has {}: every rank takes part in "
-          "every launch; use another mover",
-          groups_[0].size(), rank, mine.size()));
+          "via 'plan' rank 0 moves {} group{}, but rank {} moves {}: every rank takes part in every launch; "
+          "use another mover",
+          groups_[0].size(), groups_[0].size() == 1 ? "" : "s", rank, mine.size()));
     }
     if (groups_.empty() || groups_[0].empty()) return;
     for (size_t round = 0; round < groups_[0].size(); ++round) exchanges_.push_back(exchange_of(round));

@@ -10,6 +10,7 @@
 #include "../../cuda/driver.hpp"
 #include "../../cuda/error.hpp"
 #include "../../world/group.hpp"
+#include "../../world/thrown.hpp"
 #include "../../world/together.hpp"
 #include "../resources.hpp"
 #include "../strip.hpp"
@@ -265,20 +266,20 @@ void CudaLanes::tell(uint32_t lane, uint32_t at, cudaStream_t stream) {
 void CudaLanes::call(const Action& action, cudaStream_t stream) {
   try {
     call_function(action, world_, stream);
-  } catch (const std::exception& error) {
+  } catch (...) {
     throw RunError(RunError::Reason::aborted,
                    fmt::format("{}: {}", describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action),
-                               error.what()));
+                               world::thrown_text()));
   }
 }
 
 void CudaLanes::launch(const Action& action, cudaStream_t stream) {
   try {
     launches_.execute(action, stream);
-  } catch (const std::exception& error) {
+  } catch (...) {
     throw RunError(RunError::Reason::aborted,
                    fmt::format("{}: {}", describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action),
-                               error.what()));
+                               world::thrown_text()));
   }
 }
 

@@ -319,7 +319,7 @@ TEST(MoverFaults, GroupsThatAreNoLaunchAreRefused) {
         {"usage: ", "ag.cpp:11: error: the send to rank 1 on rank 0 never ends with its movers [deadlock]",
          "every rank takes part in every launch"});
     expect_parts(thrown([&] { ScheduleRun schedule(world, alone, {.check = false}); }),
-                 {"usage: ", "rank 0 has 1 groups of transfers via 'plan', but rank 2 has 0"});
+                 {"usage: ", "via 'plan' rank 0 moves 1 group, but rank 2 moves 0"});
   });
 }
 
