@@ -159,8 +159,9 @@ bool Order::overtaken(uint32_t chain, const Step& post) {
   const Gpu& gpu = player_.plan().gpus[of.rank];
   const ThreadBlock& block = gpu.threadblocks[of.block];
   const uint32_t counter = player_.counter_of(of.rank, post);
-  const auto [known, added] = overtaken_.try_emplace({chain, of.op, counter}, false);
-  if (!added) return known->second;
+  const auto known = overtaken_.try_emplace({chain, of.op, counter}, false);
+  bool& found = known.first->second;
+  if (!known.second) return found;
   Steps steps;
   const auto look = [&](size_t at, size_t end) {  // true: known, whichever
     for (; at < end; ++at) {
@@ -168,7 +169,7 @@ bool Order::overtaken(uint32_t chain, const Step& post) {
       for (const Step& step : steps.steps) {
         if (step.kind == Step::Kind::sync) return true;
         if (step.kind != Step::Kind::post || player_.counter_of(of.rank, step) != counter) continue;
-        known->second = true;
+        found = true;
         return true;
       }
     }
@@ -182,10 +183,10 @@ bool Order::overtaken(uint32_t chain, const Step& post) {
       end = first + block.ops[at].body;
     }
   }
-  if (end && look(of.op + 1, end)) return known->second;
+  if (end && look(of.op + 1, end)) return found;
   if (end) look(first, of.op);
-  if (!known->second) look(end ? end : of.op + 1, block.ops.size());
-  return known->second;
+  if (!found) look(end ? end : of.op + 1, block.ops.size());
+  return found;
 }
 
 void Order::take(uint32_t chain, const Step& step, uint32_t counter, uint64_t first, uint64_t n) {

@@ -54,7 +54,7 @@ TEST(Compile, instances_keep_local_numbers_and_share_every_chunk) {
             (Texts{"put i[3,4) > r0[3,4) memory", "put i[2,4) > r0[2,4) memory", "signal c1 memory"}));
 }
 
-TEST(Compile, a_rewrite_that_breaks_a_plan_is_named) {
+TEST(Compile, operands_that_instances_share_apart_are_named) {
   // The second instance of the one and the first of the other are in each other's way.
   for (const int instances : {1, 2}) {
     Program program({.name = "p",
@@ -67,8 +67,8 @@ TEST(Compile, a_rewrite_that_breaks_a_plan_is_named) {
     const std::string text = found(program.compile());
     EXPECT_EQ(text.empty(), instances == 1) << text;
     EXPECT_EQ(
-        text.find("help: without the rewrite replicate this is not found: it is a bug in the rewrite, not in "
-                  "your program") == std::string::npos,
+        text.find("help: the instances of a program share each operand in equal parts, and of these two one "
+                  "has 1 and one 2 chunks") == std::string::npos,
         instances == 1)
         << text;
   }
