@@ -249,7 +249,7 @@ void each_index(const Cells::Index& extents, const std::function<void(const Cell
 namespace {
 
 /// Axes that the operand does not have are the outermost; one cell is the same for all.
-Content at(const Operand& operand, const Cells::Index& index) {
+Content at(const ReadCells& operand, const Cells::Index& index) {
   const size_t missing = index.size() - operand.extents.size();
   Cells::Index own;
   for (size_t axis = 0; axis < operand.extents.size(); ++axis)
@@ -270,10 +270,10 @@ bool fits(const Cells::Index& extents, const Cells::Index& like) {
 }  // namespace
 
 bool alike(const std::string& function, int64_t axis, const Cells::Index& result,
-           const std::vector<Operand>& operands) {
+           const std::vector<ReadCells>& operands) {
   const bool linear = function == "linear";
   if (function != "matmul" && !linear) {
-    for (const Operand& one : operands) {
+    for (const ReadCells& one : operands) {
       Cells::Index rest = one.extents;
       if (function == "sum" && (axis < 0 || size_t(axis) >= rest.size())) return false;
       if (function == "sum") rest.erase(rest.begin() + axis);
@@ -293,7 +293,7 @@ bool alike(const std::string& function, int64_t axis, const Cells::Index& result
 }
 
 Content computed(Algebra& algebra, const std::string& function, int64_t axis, const Cells::Index& index,
-                 const std::vector<Operand>& operands) {
+                 const std::vector<ReadCells>& operands) {
   if (function == "set") return at(operands[0], index);
   if (function == "add") return algebra.sum({at(operands[0], index), at(operands[1], index)});
   std::vector<Content> addends;

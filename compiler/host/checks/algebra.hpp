@@ -86,15 +86,15 @@ std::vector<size_t> visible(const Concrete&, const Box&);
 void each_index(const Cells::Index& extents, const std::function<void(const Cells::Index&)>&);
 
 /// What a built-in function reads.
-struct Operand {
+struct ReadCells {
   Cells::Index extents;
   std::function<Content(const Cells::Index&)> at;
 };
 /// Whether the cells of the operands are those of the result, so that computed() has a meaning.
 bool alike(const std::string& function, int64_t axis, const Cells::Index& result,
-           const std::vector<Operand>&);
+           const std::vector<ReadCells>&);
 /// One cell of the result of set, add, sum, matmul or linear.
 Content computed(Algebra&, const std::string& function, int64_t axis, const Cells::Index& index,
-                 const std::vector<Operand>&);
+                 const std::vector<ReadCells>&);
 
 }  // namespace chorale::host

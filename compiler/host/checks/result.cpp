@@ -157,10 +157,10 @@ class Results {
   }
 
   /// The cells of a box along the axes that a function sees.
-  Operand operand(uint32_t rank, const Box& box) {
+  ReadCells operand(uint32_t rank, const Box& box) {
     const auto range = cells_.range(box);
     const std::vector<size_t> axes = visible(made_, box);
-    Operand made;
+    ReadCells made;
     for (const size_t axis : axes) made.extents.push_back(range[axis].second);
     made.at = [this, rank, &box, range, axes](const Cells::Index& index) {
       Cells::Index own;
@@ -172,9 +172,9 @@ class Results {
   }
 
   void call(uint32_t rank, const Step& step) {
-    std::vector<Operand> operands;
+    std::vector<ReadCells> operands;
     for (const Box& read : step.reads) operands.push_back(operand(rank, read));
-    const Operand result = operand(rank, step.writes[0]);
+    const ReadCells result = operand(rank, step.writes[0]);
     const auto found = step.attributes.find("axis");
     const int64_t axis = found == step.attributes.end() ? 0 : found->second;
     // Cells of operands that are cut in another way than those of the result are no cells of theirs.
@@ -238,7 +238,7 @@ class Results {
     std::vector<Whole> wholes;
     for (uint32_t tensor = 0; tensor < s_.tensors.size(); ++tensor) wholes.push_back(whole(tensor));
     for (const Op& op : s_.layout) {
-      std::vector<Operand> operands;
+      std::vector<ReadCells> operands;
       for (const View& read : op.reads) {
         Whole& from = wholes[read.tensor];
         operands.push_back({from.extents, [&from](const Cells::Index& index) { return from.at(index); }});
