@@ -62,8 +62,8 @@ std::string quote(const Plan& plan, const std::optional<OpPlace>& at) {
 
 }  // namespace
 
-std::string render(const Plan& plan, const Diagnostic& finding) {
-  std::string text = place(plan, finding.line, finding.at) + ": error: " + finding.text + " [" +
+std::string render(const Plan& plan, const Diagnostic& finding, const std::string& severity) {
+  std::string text = place(plan, finding.line, finding.at) + ": " + severity + ": " + finding.text + " [" +
                      finding.check + "]\n" + quote(plan, finding.at);
   if (const std::string path = json_path(plan, finding); !path.empty())
     text += "  in the plan: " + path + "\n";

@@ -119,26 +119,6 @@ std::string shared_apart(const Plan& plan, const Rewrite& culprit, const Finding
          " chunks: name the chunks in both together, or in both one by one, so that an instance has its own";
 }
 
-bool leaves_movers_open(const std::vector<host::Op>& ops) {
-  return std::any_of(ops.begin(), ops.end(), [](const host::Op& op) {
-    return op.kind == host::OpKind::collective ||
-           std::any_of(op.transfers.begin(), op.transfers.end(),
-                       [](const host::Transfer& one) { return one.mover == host::Mover::automatic; }) ||
-           leaves_movers_open(op.body) || leaves_movers_open(op.orelse);
-  });
-}
-
-/// Where a schedule leaves the movers open, with each of those that order less than a rendezvous: what is
-/// accepted here can be bound with any.
-Diagnostics check_schedule(const host::Schedule& schedule) {
-  Diagnostics findings = host::check(schedule);
-  if (!findings.empty() || !leaves_movers_open(schedule.body)) return findings;
-  findings = host::check(schedule, {}, host::Mover::ce_get);
-  for (Diagnostic& finding : findings)
-    finding.notes.push_back({{}, {}, "with ce_get as the mover of transfers that leave it open"});
-  return findings;
-}
-
 }  // namespace
 
 Diagnostics check(const Plan& plan) {
@@ -148,7 +128,7 @@ Diagnostics check(const Plan& plan) {
                                 " alone; to check it, load it for all ranks");
   }
   Diagnostics findings;
-  if (plan.extension.host) findings = check_schedule(*plan.extension.host);
+  if (plan.extension.host) findings = host::check_unbound(*plan.extension.host);
   if (plan.extension.host && plan.gpus.empty()) return findings;
   for (const Check& check : checks) {
     check.run(plan, findings);

@@ -1,5 +1,8 @@
 #include "chorale/storage.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "resolve.hpp"
 
 namespace chorale {

@@ -1,5 +1,6 @@
 // Running the table of checks.
 
+#include <algorithm>
 #include <iterator>
 
 #include "checks/checks.hpp"
@@ -16,6 +17,15 @@ constexpr Check checks[] = {
 #define HOST_CHECK(name, summary) {check_##name},
 #include "chorale/host/checks.def"
 };
+
+bool leaves_movers_open(const std::vector<Op>& ops) {
+  return std::any_of(ops.begin(), ops.end(), [](const Op& op) {
+    return op.kind == OpKind::collective ||
+           std::any_of(op.transfers.begin(), op.transfers.end(),
+                       [](const Transfer& one) { return one.mover == Mover::automatic; }) ||
+           leaves_movers_open(op.body) || leaves_movers_open(op.orelse);
+  });
+}
 
 }  // namespace
 
@@ -38,6 +48,15 @@ Diagnostics check(const Schedule& schedule, const Values& params, Mover automati
       finding.notes.push_back({{}, {}, "with " + std::to_string(ranks) + " ranks"});
     break;
   }
+  return findings;
+}
+
+Diagnostics check_unbound(const Schedule& schedule) {
+  Diagnostics findings = check(schedule);
+  if (!findings.empty() || !leaves_movers_open(schedule.body)) return findings;
+  findings = check(schedule, {}, Mover::ce_get);
+  for (Diagnostic& finding : findings)
+    finding.notes.push_back({{}, {}, "with ce_get as the mover of transfers that leave it open"});
   return findings;
 }
 

@@ -11,10 +11,6 @@ void add_ranks(Diagnostics& findings, uint32_t ranks) {
   for (Diagnostic& finding : findings) finding.notes.push_back({{}, {}, fmt::format("with {} ranks", ranks)});
 }
 
-std::string place(const Plan& plan, const SourceLine& line) {
-  return line.line ? fmt::format("{}:{}", line.file, line.line) : plan.name;
-}
-
 }  // namespace
 
 Diagnostics lint(const Schedule& schedule, const Values& params, Mover automatic) {
@@ -32,12 +28,7 @@ Diagnostics lint(const Schedule& schedule, const Values& params, Mover automatic
 
 std::string render_warnings(const Plan& plan, const Diagnostics& findings) {
   std::string text;
-  for (const Diagnostic& finding : findings) {
-    text += fmt::format("{}: warning: {} [{}]\n", place(plan, finding.line), finding.text, finding.check);
-    for (const Note& note : finding.notes)
-      text += fmt::format("{}: note: {}\n", place(plan, note.line), note.text);
-    if (!finding.help.empty()) text += fmt::format("help: {}\n", finding.help);
-  }
+  for (const Diagnostic& finding : findings) text += render(plan, finding, "warning");
   return text;
 }
 

@@ -33,8 +33,8 @@ class Races : public Order {
     uint32_t op = 0;
     uint32_t move : 31 = 0;  ///< which of all that are done: pairs and turns of an operation are told apart
     uint32_t switched : 1 = 0;
-    uint32_t set = 0,
-             member = 0;  ///< of Shares: of the cell, no more than a slice is touched; set 0: all of it
+    /// Of Shares: of the cell, no more than a slice is touched; set 0: all of it.
+    uint32_t set = 0, member = 0;
   };
 
   /// An operation that wrote packets: what it had read, by operand and position. Its packets tell whoever

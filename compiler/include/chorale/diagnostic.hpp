@@ -44,7 +44,9 @@ using Diagnostics = std::vector<Diagnostic>;
 ///
 /// What names a part of the plan file, or an operation without an author's line, has its JSON path below:
 ///     in the plan: /gpus/0/threadblocks/0/ops/0/channel_ids/0
-std::string render(const Plan&, const Diagnostic&);
+///
+/// \param severity  what it is called
+std::string render(const Plan&, const Diagnostic&, const std::string& severity = "error");
 
 /// All findings and the closing line "1 error" or "3 errors"; "" if there are none.
 std::string render(const Plan&, const Diagnostics&);

@@ -143,6 +143,10 @@ Concrete expand_movers(const Concrete&);
 /// \param automatic  what `automatic` stands for
 Diagnostics check(const Schedule&, const Values& params = {}, Mover automatic = Mover::ce_put);
 
+/// The same before anybody has chosen a mover: where the schedule leaves that open, with each of those that
+/// order less than a rendezvous. What is accepted here can be bound with any.
+Diagnostics check_unbound(const Schedule&);
+
 /// "rank 1, i = 2": of a step, for messages.
 std::string where(uint32_t rank, const Step&);
 /// A box as an author writes it: "G[1:2, 0:4]".

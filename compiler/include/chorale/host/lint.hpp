@@ -12,7 +12,7 @@ namespace chorale::host {
 /// ranks with warnings ends it.
 Diagnostics lint(const Schedule&, const Values& params = {}, Mover automatic = Mover::ce_put);
 
-/// As render() of findings, with "warning" in place of "error", and without a closing line.
+/// All of them as render() shows one, without a closing line.
 std::string render_warnings(const Plan&, const Diagnostics&);
 
 }  // namespace chorale::host

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What names of a host schedule may be: the same for the language and for plan files.
+/// What names and numbers of a host schedule may be: the same for the language and for plan files.
 
 #include <algorithm>
 #include <array>
