@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "../interpreter/report.hpp"
+#include "chorale/storage.hpp"
 
 namespace chorale::cpu {
 
@@ -56,8 +57,8 @@ Binding::~Binding() = default;
 /// Collective.
 void Binding::make_control(const Plan& plan) {
   const auto stages = [&](uint32_t rank) {
-    return !world_.local() && (interpreter::reached_by_peers(plan, rank, BufferKind::input) ||
-                               interpreter::reached_by_peers(plan, rank, BufferKind::output));
+    return !world_.local() && (reached_by_peers(plan, rank, BufferKind::input) ||
+                               reached_by_peers(plan, rank, BufferKind::output));
   };
   const Parts mine(plan, rank_, bound_.layout, stages(rank_));
   window_ = std::make_unique<Window>(Window::create(world_, mine.bytes));

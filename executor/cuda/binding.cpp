@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "../world/together.hpp"
+#include "chorale/storage.hpp"
 #include "device.hpp"
 #include "driver.hpp"
 #include "error.hpp"
@@ -98,7 +99,7 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
   agree_on_use(world_, error);
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
     for (const BufferKind kind : {BufferKind::input, BufferKind::output}) {
-      reached_ |= interpreter::reached_by_peers(plan, rank, kind);
+      reached_ |= reached_by_peers(plan, rank, kind);
     }
   }
   if (reached_) place_for_peers(arguments);

@@ -5,7 +5,6 @@
 #include <optional>
 #include <vector>
 
-#include "chorale/storage.hpp"
 #include "image.hpp"
 #include "layout.hpp"
 
@@ -40,8 +39,6 @@ struct ScratchBytes {
   uint32_t plain_banks = 1;
 };
 ScratchBytes scratch_bytes(const Plan&, uint32_t rank, const Layout&);
-
-using chorale::reached_by_peers;
 
 /// The one operator of the plan's reductions; none if it has no reduction.
 /// \throws UsageError if there are several: "replaces" says what wanted to know

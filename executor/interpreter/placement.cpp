@@ -6,6 +6,7 @@
 
 #include "bind.hpp"
 #include "chorale/error.hpp"
+#include "chorale/storage.hpp"
 
 namespace chorale::interpreter {
 

@@ -59,10 +59,8 @@ class DevicePort final : public Rings {
 
  private:
   void connect() {
-    const int ranks = world().ranks(), self = world().rank();
     abort_ = cuda::HostMapping(world().abort_word(), sizeof(AbortWord));
-    stages_ = cuda::DeviceMemory(uint64_t(ranks) * geometry_.channels * geometry_.window(),
-                                 "copies of the peers' rings");
+    stages_ = cuda::DeviceMemory(geometry_.stage_bytes(world_size()), "copies of the peers' rings");
     done_ = cuda::DeviceMemory(sizeof(uint64_t), "the progress of a proxy");
     orders_ = std::make_unique<cuda::Orders<PortOrder>>(
         device(), [this](const PortOrder& order) { carry_out(order); },
@@ -77,23 +75,8 @@ class DevicePort final : public Rings {
     queue.tail = orders_->tail();
     queue.done = reinterpret_cast<const uint64_t*>(done_.data());
     queue_ = device_copy(&queue, sizeof queue);
-    make_endpoints(LinkKind::port);
-    char* const mine = memory_->at(self);
-    for (int peer = 0; peer < ranks; ++peer) {
-      for (uint32_t channel = 0; channel < geometry_.channels; ++channel) {
-        Endpoint& e = at(peer, channel);
-        e.packet_bytes = 0;
-        e.local = reinterpret_cast<LinkState*>(mine + geometry_.state_at(peer, channel));
-        e.recv_src = mine + geometry_.ring_at(ranks, peer, channel);
-        if (peer == self) {  // own links need no proxy
-          e.remote = e.local;
-          e.send_dst = const_cast<char*>(e.recv_src);
-        } else {
-          e.send_dst = stages_.data() + (uint64_t(peer) * geometry_.channels + channel) * geometry_.window();
-          e.port = static_cast<PortQueue*>(const_cast<void*>(queue_.get()));
-        }
-      }
-    }
+    make_port_endpoints(memory_->at(world().rank()), stages_.data(),
+                        static_cast<PortQueue*>(const_cast<void*>(queue_.get())));
     table_ = device_copy(endpoints_.data(), endpoints_.size() * sizeof(Endpoint));
     orders_->start();
   }

@@ -23,6 +23,12 @@ struct Geometry {
   uint64_t ring_at(int ranks, int peer, uint32_t channel) const;
   uint64_t packets_at(int ranks, int peer, uint32_t channel) const;
   uint64_t bytes(int ranks) const;
+
+  /// The same in a copy of the peers' rings, where kernels leave what a proxy is to send.
+  uint64_t stage_at(int peer, uint32_t channel) const {
+    return (uint64_t(peer) * channels + channel) * window();
+  }
+  uint64_t stage_bytes(int ranks) const { return stage_at(ranks, 0); }
 };
 
 /// Collective. \param what  the function that asks, and all else that must be the same

@@ -32,7 +32,7 @@ class PortTransport final : public Rings {
  public:
   PortTransport(World& world, const Geometry& geometry, std::unique_ptr<Carrier> carrier)
       : Rings(world, Space::host, geometry), carrier_(std::move(carrier)) {
-    world::together(world, [&] { connect(world, geometry); });
+    world::together(world, [&] { connect(); });
   }
 
   void reset() override {
@@ -46,28 +46,11 @@ class PortTransport final : public Rings {
   std::vector<Proxied*> proxies() const override { return {proxy_.get()}; }
 
  private:
-  void connect(World& world, const Geometry& geometry) {
-    const int ranks = world.ranks(), self = world.rank();
-    stages_ = host_memory(uint64_t(ranks) * geometry.channels * geometry.window(), "what a proxy is to send");
-    proxy_ =
-        std::make_unique<OrderProxy>(world.scheduler(), [this](const PortOrder& order) { carry_out(order); });
-    make_endpoints(LinkKind::port);
-    char* const mine = carrier_->memory();
-    for (int peer = 0; peer < ranks; ++peer) {
-      for (uint32_t channel = 0; channel < geometry.channels; ++channel) {
-        Endpoint& e = at(peer, channel);
-        e.packet_bytes = 0;
-        e.local = reinterpret_cast<LinkState*>(mine + geometry.state_at(peer, channel));
-        e.recv_src = mine + geometry.ring_at(ranks, peer, channel);
-        if (peer == self) {
-          e.remote = e.local;
-          e.send_dst = const_cast<char*>(e.recv_src);
-        } else {
-          e.send_dst = stages_.get() + (uint64_t(peer) * geometry.channels + channel) * geometry.window();
-          e.port = proxy_->queue();
-        }
-      }
-    }
+  void connect() {
+    stages_ = host_memory(geometry_.stage_bytes(world_size()), "what a proxy is to send");
+    proxy_ = std::make_unique<OrderProxy>(world().scheduler(),
+                                          [this](const PortOrder& order) { carry_out(order); });
+    make_port_endpoints(carrier_->memory(), stages_.get(), proxy_->queue());
   }
 
   void carry_out(const PortOrder& order) {

@@ -63,6 +63,26 @@ void Rings::make_direct_endpoints(const std::vector<char*>& memory) {
   }
 }
 
+void Rings::make_port_endpoints(char* mine, char* stages, PortQueue* queue) {
+  make_endpoints(LinkKind::port);
+  const int ranks = world_size();
+  for (int peer = 0; peer < ranks; ++peer) {
+    for (uint32_t channel = 0; channel < geometry_.channels; ++channel) {
+      Endpoint& e = at(peer, channel);
+      e.packet_bytes = 0;
+      e.local = reinterpret_cast<LinkState*>(mine + geometry_.state_at(peer, channel));
+      e.recv_src = mine + geometry_.ring_at(ranks, peer, channel);
+      if (peer == rank()) {  // own links need no proxy
+        e.remote = e.local;
+        e.send_dst = const_cast<char*>(e.recv_src);
+      } else {
+        e.send_dst = stages + geometry_.stage_at(peer, channel);
+        e.port = queue;
+      }
+    }
+  }
+}
+
 }  // namespace transport
 
 void Transport::set_mended() {
@@ -77,8 +97,7 @@ Transport::Use::Use(Transport& transport, const void* lane) : transport_(transpo
   if (transport.broken_ || forgotten) {
     throw UsageError(
         "a launch on this transport was stopped, or may have been: what it left in the links would be taken "
-        "for data; call "
-        "World::reset() and then Transport::reset() on all ranks");
+        "for data; call World::reset() and then Transport::reset() on all ranks");
   }
   if (transport.in_use_) throw UsageError("a transport takes one launch at a time, and one is running");
   if (transport.has_lane_ && transport.lane_ != lane) {
