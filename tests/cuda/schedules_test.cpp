@@ -123,9 +123,8 @@ std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, b
   for (uint64_t at = 0; at < got.size(); ++at) {
     const int32_t expected = value_at(int(at / all), int(at % all / n), at % n);
     if (got[at] != expected)
-      return fmt::format("{} via {}, n = {}{}: run {}, element {} is {}, not {}", form.text(),
-                         host::mover_names[size_t(mover)], n, graph ? ", graph" : "", at / all, at % all,
-                         got[at], expected);
+      return fmt::format("n = {}{}: run {}, element {} is {}, not {}", n, graph ? ", graph" : "", at / all,
+                         at % all, got[at], expected);
   }
   return "good";
 }
@@ -167,7 +166,7 @@ std::string ag_matmul(World& world, const Form& form, Mover mover, uint64_t m, u
           expected[column] += a_at(run, row, i) * b_at(i, column);
       for (uint64_t column = 0; column < n; ++column) {
         if (got[row * n + column] != float(expected[column]))
-          return fmt::format("{}{}: run {}, row {}, column {} is {}, not {}", form.text(),
+          return fmt::format("{} x {} x {}{}: run {}, row {}, column {} is {}, not {}", m, k, n,
                              graph ? ", graph" : "", run, row, column, got[row * n + column],
                              expected[column]);
       }

@@ -76,11 +76,19 @@ TEST(Litmus, barrier_shows_puts_within_its_rank) {
   expect_promised(program);
 }
 
+/// Two ranks whose scratch a switch channel joins.
+struct Joined {
+  Program program;
+  const Buffer first{program, 0, 1}, second{program, 1, 1};
+  const SwitchChannel all{program, {0, 1}, BufferKind::scratch};
+
+  explicit Joined(const std::vector<Result>& results) : program(program_of(2, results)) {}
+};
+
 /// A block writes what is then read through a switch channel by the same block.
 Program switched(bool published) {
-  Program program = program_of(2, {{0, 0, 0, 0}, {0, 0, 1, 0}});
-  const Buffer first(program, 0, 1), second(program, 1, 1);
-  const SwitchChannel all(program, {0, 1}, BufferKind::scratch);
+  Joined joined({{0, 0, 0, 0}, {0, 0, 1, 0}});
+  auto& [program, first, second, all] = joined;
   const MemoryChannel there(program, 1, 0), back(program, 0, 1);
   program.rank(1).copy(second[0], input(program, 1), 0);
   back.signal(0, SyncType::none);
@@ -93,14 +101,16 @@ Program switched(bool published) {
     back.wait(0, SyncType::none);
   }
   all.at_rank(0).reduce(0, 1, output(program, 0), 0);
-  return program;
+  return std::move(program);
 }
+
+TEST(Litmus, switch_reads_what_was_published) { expect_promised(switched(true)); }
+TEST(Litmus, nop_shows_a_switch_nothing) { expect_not_promised(switched(false)); }
 
 /// The same with one thread that signals, while the others may go on.
 Program switched_behind_a_signal(bool met) {
-  Program program = program_of(2, {{0, 0, 0, 0}, {0, 0, 1, 0}});
-  const Buffer first(program, 0, 1), second(program, 1, 1);
-  const SwitchChannel all(program, {0, 1}, BufferKind::scratch);
+  Joined joined({{0, 0, 0, 0}, {0, 0, 1, 0}});
+  auto& [program, first, second, all] = joined;
   const MemoryChannel there(program, 1, 0), back(program, 0, 1);
   program.rank(1).copy(second[0], input(program, 1), 0);
   back.signal(0, SyncType::none);
@@ -110,7 +120,7 @@ Program switched_behind_a_signal(bool met) {
   if (met) program.rank(0).barrier({0});
   all.at_rank(0).reduce(0, 1, output(program, 0), 0);
   back.wait(0, SyncType::none);
-  return program;
+  return std::move(program);
 }
 
 TEST(Litmus, signal_shows_a_switch_when_the_threads_met) { expect_promised(switched_behind_a_signal(true)); }
@@ -118,9 +128,8 @@ TEST(Litmus, signal_shows_a_switch_nothing_before) { expect_not_promised(switche
 
 /// A block puts to a peer, and another one of its rank reads that through the switch.
 Program switched_behind_a_barrier(bool signalled) {
-  Program program = program_of(2, {{0, 0, 0, 0}, {0, 0, 0, 0}});
-  const Buffer first(program, 0, 1), second(program, 1, 1);
-  const SwitchChannel all(program, {0, 1}, BufferKind::scratch);
+  Joined joined({{0, 0, 0, 0}, {0, 0, 0, 0}});
+  auto& [program, first, second, all] = joined;
   const MemoryChannel there(program, 1, 0), back(program, 0, 1);
   program.rank(0).copy(first[0], input(program, 0), 0);
   there.put(second[0], input(program, 0), 0);
@@ -128,7 +137,7 @@ Program switched_behind_a_barrier(bool signalled) {
   program.rank(0).barrier({0, 1});
   all.at_rank(0).reduce(0, 1, output(program, 0), 1);
   if (signalled) back.wait(0, SyncType::none);
-  return program;
+  return std::move(program);
 }
 
 TEST(Litmus, barrier_shows_a_switch_what_was_signalled) { expect_promised(switched_behind_a_barrier(true)); }
@@ -136,20 +145,16 @@ TEST(Litmus, barrier_shows_a_switch_no_puts) { expect_not_promised(switched_behi
 
 /// A block stores through a switch channel, and reads its own rank's part.
 Program stored_by_a_switch(bool released) {
-  Program program = program_of(2, {{0, 0, 0, 0}});
-  const Buffer first(program, 0, 1), second(program, 1, 1);
-  const SwitchChannel all(program, {0, 1}, BufferKind::scratch);
+  Joined joined({{0, 0, 0, 0}});
+  auto& [program, first, second, all] = joined;
   all.at_rank(0).broadcast(input(program, 0), 0, 1, 0);
   program.rank(0).barrier(released ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0});
   program.rank(0).copy(output(program, 0), first[0], 0);
-  return program;
+  return std::move(program);
 }
 
 TEST(Litmus, barrier_shows_what_a_switch_stored_here) { expect_promised(stored_by_a_switch(true)); }
 TEST(Litmus, nop_shows_nothing_that_a_switch_stored) { expect_not_promised(stored_by_a_switch(false)); }
-
-TEST(Litmus, switch_reads_what_was_published) { expect_promised(switched(true)); }
-TEST(Litmus, nop_shows_a_switch_nothing) { expect_not_promised(switched(false)); }
 
 }  // namespace
 }  // namespace chorale::litmus
