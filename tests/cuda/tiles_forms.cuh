@@ -51,6 +51,7 @@ inline void test_alignments(const Rank& rank) {
   const auto transport = direct_rendezvous(rank.world, Rank::rings(2, 3, 1024));
   const uint64_t n = 10007, words = n / 4 + 8;
   const Buffer in(words), out(words);
+  rank.ready();
   in.fill(rank.stream, rank.self);
   const std::vector<uint32_t> theirs = words_of(rank.left, words);
   for (const uint64_t from : {0, 1, 4, 7, 8}) {
@@ -74,6 +75,7 @@ inline void test_granularities(const Rank& rank) {
   const auto transport = direct_rendezvous(rank.world, Rank::rings(2, 2, 1024));
   const uint64_t n = 1250;
   const Buffer in(n), out(n);
+  rank.ready();
   in.fill(rank.stream, rank.self);
   for (const uint64_t signal_bytes : {1, 16, 100, 256, 5000}) {
     for (const uint64_t tile_bytes : {0, 16, 48, 100, 1000, 1024}) {
@@ -100,6 +102,7 @@ inline void test_back_to_back(const Rank& rank) {
     out.push_back(std::make_unique<Buffer>(sizes[call]));
     in[call]->fill(rank.stream, call * 100 + rank.self);
   }
+  rank.ready();
   for (uint64_t call = 0; call < sizes.size(); ++call) {
     launch(*transport, Around<uint32_t>{{transport->table(), leg_of(*in[call], *out[call], sizes[call])}, {}},
            {3, 96}, {rank.stream});
@@ -117,6 +120,7 @@ inline void test_parts_of_blocks(const Rank& rank) {
   in.fill(rank.stream, rank.self);
   for (const uint32_t parts : {2u, 4u, 8u}) {
     const auto transport = direct_rendezvous(rank.world, Rank::rings(3 * parts, 2, 1024));
+    rank.ready();
     for (int call = 0; call < 3; ++call) {
       out.clear(rank.stream);
       launch(*transport, Around<uint32_t>{{transport->table(), leg_of(in, out, n)}, {}, parts}, {3, 256},
@@ -136,6 +140,7 @@ inline void test_gather(const Rank& rank) {
   std::vector<int32_t> numbers(rows);
   for (uint32_t row = 0; row < rows; ++row) numbers[row] = int32_t((row * 7 + 3) % there);
   const OnDevice<int32_t> index(numbers);
+  rank.ready();
   Leg leg = leg_of(in, out, rows * cols);
   leg.rows = rows;
   leg.cols = cols;
@@ -176,6 +181,7 @@ inline void test_chains(const Rank& rank) {
   const auto transport = direct_rendezvous(rank.world, Rank::rings(2, 2, 512));
   for (const uint64_t n : {1, 128, 1251, 30001}) {
     const Buffer in(n), out(n);
+    rank.ready();
     in.fill(rank.stream, n + rank.self);
     Leg leg = leg_of(in, out, n);
     leg.signal_bytes = n % 2 ? 128 : 0;

@@ -21,6 +21,7 @@ void test_transpose(const Rank& rank, const char* what, uint32_t rows, uint32_t 
   const uint64_t n = uint64_t(rows) * cols * rank.ranks;
   const auto transport = direct_rendezvous(rank.world, Rank::rings(4, 3, 16 << 10));
   Buffer in(n), out(n);
+  rank.ready();
   for (int call = 0; call < 3; ++call) {
     in.fill(rank.stream, call * 100 + rank.self);
     out.clear(rank.stream);
@@ -38,6 +39,7 @@ inline void test_transpose_window(const Rank& rank, uint32_t rows, uint32_t cols
   const auto transport = direct_rendezvous(rank.world, Rank::rings(1, 1, 16));
   const OneSidedWindow window = OneSidedWindow::create(rank.world, n * 4, 0, 2 * blocks, Space::device);
   Buffer in(n);
+  rank.ready();
   for (int call = 0; call < 5; ++call) {
     in.fill(rank.stream, call * 100 + rank.self);
     launch(*transport, TransposeIntoWindow<uint32_t>{window.view(), in.data(), rows, cols, 64, 16},
@@ -59,6 +61,7 @@ void check_rms_norm(const Rank& rank, const char* what, uint32_t rows, uint32_t 
     kept[at] = float(at % 41);
   }
   const OnDevice<float> in(input), residual(kept), weight(ones);
+  rank.ready();
   for (int call = 0; call < 3; ++call) {
     const float* const out = launch(in.data(), RmsNormConsume<float>{residual.data(), weight.data(), 1e-5f});
     rank.ended();
@@ -114,6 +117,7 @@ inline void test_quantised_all_gather(const Rank& rank) {
   };
   const auto transport = direct_rendezvous(rank.world, Rank::rings(2, 2, 288 * 4));
   const OnDevice<float> in(of(rank.self)), out(std::vector<float>(n * rank.ranks, -1.0f));
+  rank.ready();
   launch(*transport, QuantisedAllGather<float>{transport->table(), in.data(), out.data(), n}, {2, 128},
          {rank.stream});
   rank.ended();

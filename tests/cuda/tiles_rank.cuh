@@ -18,9 +18,13 @@ class Rank {
         right((self + 1) % ranks),
         left((self + ranks - 1) % ranks) {
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    room_of_findings();  // where ranks share a GPU, memory is made before anybody's kernel waits there
+    room_of_findings();
   }
   ~Rank() { cudaStreamDestroy(stream); }
+
+  /// What this rank makes before a launch, and freed before that, is made and freed on all ranks: CUDA may
+  /// wait for the kernels of a GPU to make or free memory there, and where ranks share it, those wait for us.
+  void ready() const { world.barrier(); }
 
   /// What was launched has ended, on all ranks: nobody's links go while a peer writes there.
   void ended() const {

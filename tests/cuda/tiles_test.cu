@@ -90,6 +90,7 @@ void test_replays(const Rank& rank, Transport& transport, const Buffer& in, cons
   launch(transport, kernel, config, {rank.stream});
   check(cudaStreamEndCapture(rank.stream, &graph));
   check(cudaGraphInstantiate(&replayed, graph, 0));
+  rank.ready();
   for (uint64_t replay = 0; replay < replays && failures == 0; ++replay) {
     in.fill(rank.stream, replay * 100 + rank.self);
     check(cudaGraphLaunch(replayed, rank.stream));
@@ -98,6 +99,7 @@ void test_replays(const Rank& rank, Transport& transport, const Buffer& in, cons
   }
   check(cudaGraphExecDestroy(replayed));
   check(cudaGraphDestroy(graph));
+  rank.ready();
 }
 
 /// \param packet_bytes  of the transport
@@ -106,6 +108,7 @@ void test_shape(const Rank& rank, Transport& links, uint64_t n, const LaunchConf
   const Lane lane{rank.stream};
   Transport* const transport = &links;
   Buffer in(n * rank.ranks), out(n * rank.ranks);
+  rank.ready();
 
   in.fill(rank.stream, rank.self);
   out.clear(rank.stream);
@@ -183,6 +186,7 @@ void test_windows(const Rank& rank) {
   const auto transport = direct_rendezvous(rank.world, Rank::rings(1, 2, 16));
   const OneSidedWindow window = OneSidedWindow::create(rank.world, 64 + n * 4, 2, 1, Space::device);
   Buffer in(n), got(n);
+  rank.ready();
   for (uint64_t round = 1; round <= 5; ++round) {
     in.fill(rank.stream, round * 100 + rank.self);
     launch(*transport, PutToTheRight{window.view(), in.data(), n * 4, round}, {1, 256}, {rank.stream});
@@ -202,6 +206,7 @@ void test_depths(const Rank& rank) {
   Buffer in(n), out(n);
   for (uint32_t depth = 1; depth <= 8; ++depth) {
     const auto transport = direct_rendezvous(rank.world, Rank::rings(4, depth, 4096));
+    rank.ready();
     in.fill(rank.stream, depth);
     out.clear(rank.stream);
     if (rank.self == 0) send(*transport, in.data(), n, 1, ScaleProduce<uint32_t>{3}, {4, 256}, {rank.stream});
@@ -220,6 +225,7 @@ void test_stalled_receiver(const Rank& rank) {
     data.push_back(std::make_unique<Buffer>(n));
     rank.self == 0 ? data.back()->fill(rank.stream, 1000 + call) : data.back()->clear(rank.stream);
   }
+  rank.ready();
   if (rank.self == 1) stall<<<1, 1, 0, rank.stream>>>(50'000'000);
   for (uint64_t call = 0; call < calls; ++call) {
     if (rank.self == 0) send(*transport, data[call]->data(), n, 1, CopyProduce{}, {2, 128}, {rank.stream});
@@ -236,6 +242,7 @@ void test_abort(const Rank& rank) {
   const uint64_t n = 1 << 20;
   const auto transport = direct_rendezvous(rank.world, Rank::rings(4, 2, 4096));
   Buffer in(n), out(n);
+  rank.ready();
   in.fill(rank.stream, rank.self);
   out.clear(rank.stream);
   if (rank.self == 1) send(*transport, in.data(), n, 0, CopyProduce{}, {4, 256}, {rank.stream});
