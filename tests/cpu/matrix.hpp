@@ -4,6 +4,7 @@
 
 #include <chorale/dsl.hpp>
 #include <chorale/executor.hpp>
+#include <future>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -133,15 +134,26 @@ inline Prepared prepare(const Case& of) {
   if (of.packet == chorale::PacketForm::ll128 && setting.algorithm == "allreduce_two_shot")
     setting.unit = 112;
   const bool parts = setting.collective == "reducescatter" || setting.collective == "alltoall";
-  for (int run = 0; run < of.runs; ++run) {
-    std::vector<Bytes> inputs;
+  all.inputs.resize(size_t(of.runs));
+  all.outputs.resize(size_t(of.runs));
+  const auto prepare_run = [&](size_t run) {
     for (int rank = 0; rank < setting.ranks; ++rank) {
-      const uint64_t seed = (of.seed * 1000 + uint64_t(run)) * 1000 + uint64_t(rank);
-      inputs.push_back(oracle::random_elements(of.type, of.size * size_t(parts ? setting.ranks : 1), seed));
+      const uint64_t seed = (of.seed * 1000 + run) * 1000 + uint64_t(rank);
+      all.inputs[run].push_back(
+          oracle::random_elements(of.type, of.size * size_t(parts ? setting.ranks : 1), seed));
     }
-    all.outputs.push_back(oracle::expected(setting, inputs));
-    all.inputs.push_back(std::move(inputs));
+    all.outputs[run] = oracle::expected(setting, all.inputs[run]);
+  };
+  // The oracle of long messages takes longer than all else; threads for short ones would.
+  constexpr size_t worth_a_thread = 32768;
+  std::vector<std::future<void>> others;
+  for (size_t run = 0; run < size_t(of.runs); ++run) {
+    if (of.size >= worth_a_thread)
+      others.push_back(std::async(std::launch::async, prepare_run, run));
+    else
+      prepare_run(run);
   }
+  for (std::future<void>& other : others) other.get();
   return all;
 }
 
