@@ -85,11 +85,19 @@ bool Telling::tell(const Plan& plan, const std::string& path, const std::string&
   if (shrinks()) tell_shrunk(plan, all);
   tell_seed(plan, run, all);
   std::cerr << count(diagnostics.size(), "error") << '\n';
-  if (!sarif_file_.empty()) sarif_.add(plan, path, all);
+  if (!sarif_file_.empty()) sarif_.add(plan, path, all, "error");
   const auto first =
       std::find_if(all.begin(), all.end(), [](const Explained& of) { return !of.witness.events.empty(); });
   if (!witness_file_.empty() && trace_.empty() && first != all.end()) trace_ = trace_of(first->witness);
   return true;
+}
+
+void Telling::warn(const Plan& plan, const std::string& path, const Diagnostics& warnings) {
+  for (const Diagnostic& warning : warnings) std::cerr << render(plan, warning, "warning");
+  if (sarif_file_.empty()) return;
+  std::vector<Explained> all;
+  for (const Diagnostic& warning : warnings) all.push_back({warning, {}, {}});
+  sarif_.add(plan, path, all, "warning");
 }
 
 /// One seed is enough: the findings of a plan are of one proof.

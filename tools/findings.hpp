@@ -33,6 +33,8 @@ class Telling {
   /// \param path  of the plan file or the program
   /// \param run   how `chorale run` is told of the plan: "plan.json", "mine.cpp --set ranks=4"
   bool tell(const Plan&, const std::string& path, const std::string& run, const Diagnostics&);
+  /// Tells what is right, but not what its author wants.
+  void warn(const Plan&, const std::string& path, const Diagnostics&);
   /// Writes what was told to files. \throws Failure command_wrong if one cannot be written
   void finish() const;
 

@@ -75,13 +75,14 @@ Json flow(const Plan& plan, const std::string& path, const Witness& witness) {
 
 }  // namespace
 
-void Sarif::add(const Plan& plan, const std::string& path, const std::vector<Explained>& all) {
+void Sarif::add(const Plan& plan, const std::string& path, const std::vector<Explained>& all,
+                const char* level) {
   for (const Explained& of : all) {
     const Diagnostic& found = of.diagnostic;
     std::string text = found.text;
     for (const std::string& sentence : of.witness.because) text += "\n" + sentence;
     if (!found.help.empty()) text += "\nhelp: " + found.help;
-    Json result{{"ruleId", found.check}, {"level", "error"}, {"message", message(text)}};
+    Json result{{"ruleId", found.check}, {"level", level}, {"message", message(text)}};
     result["locations"] = Json::array({location(plan, path, found.line, found.at)});
     Json related = Json::array();
     for (const Note& note : found.notes) {

@@ -14,8 +14,9 @@ struct Explained;
 /// Findings of several plans, one after the other.
 class Sarif {
  public:
-  /// \param path  of the plan file, where a finding has no line of the author
-  void add(const Plan&, const std::string& path, const std::vector<Explained>&);
+  /// \param path   of the plan file, where a finding has no line of the author
+  /// \param level  "error" or "warning"
+  void add(const Plan&, const std::string& path, const std::vector<Explained>&, const char* level);
   std::string text() const;
 
  private:

@@ -76,7 +76,7 @@ Action command::check(CLI::App& app) {
         const std::string name = path == "-" ? "standard input" : path;
         if (plan.extension.host) {
           if (options->aim.certify) refuse_schedule(plan, "--certify");
-          std::cerr << host::render_warnings(plan, host::lint(*plan.extension.host));
+          options->telling.warn(plan, path, host::lint(*plan.extension.host));
           std::cout << name << ": ok, " << schedule_words(*plan.extension.host) << '\n';
           if (plan.gpus.empty()) continue;
         }

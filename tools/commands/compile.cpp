@@ -93,10 +93,10 @@ Action command::compile(CLI::App& app) {
       take_fewer_ranks(name, settings, options->aim, built);
     const bool wrong =
         options->telling.tell(built.plan, wanted.what, words_of(wanted, settings), built.diagnostics);
+    if (!wrong && built.plan.extension.host)
+      options->telling.warn(built.plan, wanted.what, host::lint(*built.plan.extension.host));
     options->telling.finish();
     if (wrong) return Exit::plan_wrong;
-    if (built.plan.extension.host)
-      std::cerr << host::render_warnings(built.plan, host::lint(*built.plan.extension.host));
     write_plan(options->output, built.plan);
     return Exit::well;
   };
