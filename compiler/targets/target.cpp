@@ -7,6 +7,7 @@
 
 #include "bounds.hpp"
 #include "chorale/did_you_mean.hpp"
+#include "chorale/host/lint.hpp"
 #include "chorale/proof.hpp"
 #include "mscclpp/checks.hpp"
 
@@ -46,6 +47,8 @@ Diagnostics check(const Plan& plan, Target target, const std::vector<std::string
     std::vector<std::string_view> names;
     names.assign(std::begin(proof_names), std::end(proof_names));
     names.push_back(all_proofs);
+    if (plan.extension.host)
+      names.insert(names.end(), std::begin(host::warning_names), std::end(host::warning_names));
     for (const TargetCheck& check : checks) names.push_back(check.name);
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     throw std::invalid_argument("there is neither a proof nor a check of the target " +

@@ -76,7 +76,8 @@ Action command::check(CLI::App& app) {
         const std::string name = path == "-" ? "standard input" : path;
         if (plan.extension.host) {
           if (options->aim.certify) refuse_schedule(plan, "--certify");
-          options->telling.warn(plan, path, host::lint(*plan.extension.host));
+          options->telling.warn(
+              plan, path, host::lint(*plan.extension.host, {}, host::Mover::ce_put, options->aim.allow));
           std::cout << name << ": ok, " << schedule_words(*plan.extension.host) << '\n';
           if (plan.gpus.empty()) continue;
         }

@@ -94,7 +94,9 @@ Action command::compile(CLI::App& app) {
     const bool wrong =
         options->telling.tell(built.plan, wanted.what, words_of(wanted, settings), built.diagnostics);
     if (!wrong && built.plan.extension.host)
-      options->telling.warn(built.plan, wanted.what, host::lint(*built.plan.extension.host));
+      options->telling.warn(
+          built.plan, wanted.what,
+          host::lint(*built.plan.extension.host, {}, host::Mover::ce_put, options->aim.allow));
     options->telling.finish();
     if (wrong) return Exit::plan_wrong;
     write_plan(options->output, built.plan);

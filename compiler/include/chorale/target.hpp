@@ -28,7 +28,8 @@ std::span<const TargetCheck> target_checks(Target);
 
 /// Runs the checks of a target on a plan without other findings, except those named in `allow`.
 /// Unlike those of check(), they do not depend on each other: all findings are reported.
-/// \throws std::invalid_argument if `allow` names no check of this target and no proof
+/// \throws std::invalid_argument if `allow` names no check of this target, no proof, and no warning that the
+/// plan may have
 Diagnostics check(const Plan&, Target, const std::vector<std::string>& allow = {});
 
 }  // namespace chorale
