@@ -120,6 +120,15 @@ std::unique_ptr<Transport> ib_rendezvous(World&, const RendezvousOptions&) {
       "reaches other processes");
 }
 
+uint64_t detail::bytes_of(uint64_t elements, uint64_t element_bytes) {
+  // What is computed of a message goes a slot or so behind its end.
+  if (elements > (~uint64_t{0} >> 1) / element_bytes) {
+    throw UsageError(
+        fmt::format("{} elements of {} bytes are more than there is memory", elements, element_bytes));
+  }
+  return elements * element_bytes;
+}
+
 void check_transfer(const Transport& transport, uint64_t elements, uint64_t element_bytes, uint32_t groups,
                     Form form) {
   const uint64_t slot = transport.slot_bytes(), region = transport.per_peer_bytes();
@@ -129,11 +138,7 @@ void check_transfer(const Transport& transport, uint64_t elements, uint64_t elem
                     "per_peer_bytes, channels or depth",
                     slot, element_bytes));
   }
-  if (elements > ~uint64_t{0} / element_bytes) {
-    throw UsageError(
-        fmt::format("{} elements of {} bytes are more than there is memory", elements, element_bytes));
-  }
-  const uint64_t bytes = elements * element_bytes;
+  const uint64_t bytes = detail::bytes_of(elements, element_bytes);
   if (form == Form::whole && bytes > region) {
     throw UsageError(
         fmt::format("{} bytes do not fit in a region of {} bytes: give the transport more "

@@ -313,6 +313,26 @@ TEST(Contract, LaunchersRefuseMessagesThatCannotBe) {
   });
 }
 
+/// Their bytes would wrap round to a few, and these would be sent.
+TEST(Contract, MessagesLongerThanCanBeAddressedAreRefused) {
+  run_local(1, [](World& world) {
+    const auto transport = direct_rendezvous(world, rings(1, 2, 256));
+    float data[1] = {}, out[1] = {};
+    const uint64_t n = (uint64_t{1} << 62) + 1;
+    const char* const says = "4611686018427387905 elements of 4 bytes are more than there is memory";
+    EXPECT_EQ(message_of_error<UsageError>([&] { send(*transport, data, n, 0, CopyProduce{}, {1}); }), says);
+    EXPECT_EQ(message_of_error<UsageError>([&] { recv(*transport, data, n, 0, CopyConsume{}, {1}); }), says);
+    EXPECT_EQ(message_of_error<UsageError>([&] { sendrecv(*transport, data, out, n, 0, -1, {}, {}, {1}); }),
+              says);
+    Leg message;
+    message.in = data;
+    message.bytes = ~uint64_t{0};
+    EXPECT_EQ(message_of_error<UsageError>([&] { send<char>(*transport, message, 0, CopyProduce{}, {1}); }),
+              "18446744073709551615 elements of 1 bytes are more than there is memory");
+    EXPECT_EQ(load_relaxed(&transport->endpoint(0, 0).local->cursor.sent), 0u);
+  });
+}
+
 TEST(Contract, LaunchesOfMoreThreadsThanCanBeCountedAreRefused) {
   run_local(1, [](World& world) {
     const auto transport = direct_rendezvous(world, rings(1, 1, 16));
