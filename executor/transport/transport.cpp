@@ -197,6 +197,11 @@ void detail::check_message(const Transport& transport, const Leg& message, uint6
                     "multiple of Leg::elem",
                     message.bytes, element_bytes));
   }
+  if (message.tile_bytes % element_bytes != 0) {
+    throw UsageError(
+        fmt::format("Leg::tile_bytes is {}, which cuts elements of {} bytes: make it a multiple of Leg::elem",
+                    message.tile_bytes, element_bytes));
+  }
   if (message.tile_bytes > transport.slot_bytes()) {
     throw UsageError(fmt::format(
         "Leg::tile_bytes is {}, and a slot holds {}: use smaller tiles, 0 for one a slot, or give "
