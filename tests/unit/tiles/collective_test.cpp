@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+
 #include "support.hpp"
 
 namespace chorale {
@@ -153,6 +155,67 @@ TEST(Collectives, SumsAreMadeInRankOrder) {
     EXPECT_EQ(shard, std::vector<float>(n, in_order));
     EXPECT_EQ(out, std::vector<float>(n * 4, in_order));
   });
+}
+
+/// Whether hooks are told the tile's place in the stream: of every thread, whatever the others have done.
+struct Place {
+  uint64_t launch, tiles, slot;
+  char* ring;  ///< that of this rank's link to itself
+  std::atomic<int>* wrong;
+
+  void look(const Ctx<>& ctx) const {
+    const uint64_t step = launch * tiles + ctx.tile;
+    if (ctx.step != step || ctx.slot != step % 2 || ctx.slot_base != step * slot ||
+        ctx.region != ring + step % 2 * slot)
+      ++*wrong;
+  }
+};
+struct PlaceProduce {
+  Place place;
+  Vector<float> produce(const Ctx<>& ctx) const {
+    place.look(ctx);
+    return load_elements<float>(ctx.in, ctx.index, ctx.count);
+  }
+};
+struct PlaceConsume {
+  Place place;
+  void consume(const Ctx<>& ctx, const Vector<float>& values) const {
+    place.look(ctx);
+    store_elements<float>(ctx.out, ctx.index, values, ctx.count);
+  }
+};
+
+TEST(Collectives, HooksAreToldWhereTheyAreInAHundredOrders) {
+  constexpr uint64_t slot = 64, tiles = 3, n = tiles * slot / sizeof(float), ranks = 2;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    std::atomic<int> gathered{0}, scattered{0};
+    run_local(ranks,
+              [&](World& world) {
+                const std::vector<float> in(n * ranks, 1.0f);
+                std::vector<float> out(n * ranks);
+                for (const bool gathers : {true, false}) {
+                  const auto transport = direct_rendezvous(world, rings(1, 2, slot));
+                  const EndpointTable table = transport->table();
+                  Place place{0, tiles, slot, transport->endpoint(world.rank()).send_dst, nullptr};
+                  place.wrong = gathers ? &gathered : &scattered;
+                  const Leg leg = leg_of<float>(in.data(), out.data(), n);
+                  for (; place.launch < 2; ++place.launch) {
+                    launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
+                      if (gathers)
+                        return all_gather<float>(group, table, leg, {0, n * sizeof(float)},
+                                                 PlaceProduce{place}, CopyConsume{}, deadline);
+                      return reduce_scatter<ReduceOp::sum, float>(group, table, leg, {n * sizeof(float), 0},
+                                                                  CopyProduce{}, PlaceConsume{place},
+                                                                  deadline);
+                    }},
+                           {1, 4});
+                  }
+                }
+              },
+              {.seed = seed});
+    ASSERT_EQ(gathered, 0) << "seed " << seed;
+    ASSERT_EQ(scattered, 0) << "seed " << seed;
+  }
 }
 
 TEST(Mixed, EightRanksInTwoDomains) {
