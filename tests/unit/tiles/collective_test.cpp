@@ -248,6 +248,22 @@ TEST(Mixed, MeshesThatCannotBeAreRefused) {
   });
 }
 
+TEST(Mixed, CollectivesRefuseRingsOfOneSlotWhereverTheyAre) {
+  const std::string said = message_of_error<std::logic_error>([] {
+    run_local(2, [](World& world) {
+      const std::shared_ptr<Transport> near = direct_rendezvous(world, rings(1, 2, 256));
+      const auto both = mesh(near, direct_rendezvous(world, rings(1, 1, 256)), 1);
+      std::vector<float> in(300), out(600);
+      launch(*both, Call{[&](const Group& group, const Deadline& deadline) {
+        return all_gather<float>(group, both->table(), leg_of<float>(in.data(), out.data(), 300), {0, 1200},
+                                 CopyProduce{}, CopyConsume{}, deadline);
+      }},
+             {1});
+    });
+  });
+  EXPECT_NE(said.find("a collective needs rings of two slots at least"), std::string::npos) << said;
+}
+
 TEST(Port, WhatCannotBeIsRefused) {
   run_local(1,
             [](World& world) {

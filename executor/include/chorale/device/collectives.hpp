@@ -104,7 +104,10 @@ class Exchange {
     if (table.ranks > most_ranks) refuse("a collective of more ranks than there may be");
     const Endpoint& e = table.at(table.self, group.id);
     tiles_ = Progress(e, largest, 0, true).tiles;
-    if (e.depth < 2 && (tiles_ > 1 || stride > 1)) refuse("a collective needs rings of two slots at least");
+    // Links of a mesh differ in depth.
+    for (int32_t peer = 0; peer < table.ranks && (tiles_ > 1 || stride > 1); ++peer) {
+      if (table.at(peer, group.id).depth < 2) refuse("a collective needs rings of two slots at least");
+    }
   }
 
   CHORALE_FN uint64_t tiles() const { return tiles_; }
