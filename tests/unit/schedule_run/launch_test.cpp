@@ -182,6 +182,26 @@ TEST(LaunchFaults, ViewsThatDoNotFitEachOtherAreFound) {
             "other: copy them to a temporary");
 }
 
+TEST(LaunchFaults, BuffersThatOneRankCannotLaunchWithAreAnErrorOfAll) {
+  const Plan schedule = launching(tensor("A", R"("m","n")", "in") + "," + tensor("C", R"("m","n")", "out"),
+                                  R"({"op":"launch","plan":"reduce","dst":["C"],"src":["A"],"at":1})");
+  std::string said[2];
+  run_local(2,
+            [&](World& world) {
+              std::vector<float> room(2 * m * n);
+              float* const c = room.data() + (world.rank() == 1 ? 1 : m * n);
+              said[world.rank()] = thrown([&] {
+                ScheduleRun(world, schedule,
+                            {.buffers = {{"A", room.data()}, {"C", c}},
+                             .params = sizes,
+                             .plans = {{"reduce", block_plan("allreduce_one_shot", 2)}}});
+              });
+            },
+            {.timeout = std::chrono::seconds(5)});
+  EXPECT_EQ(said[0].find("other: rank 1: rank 1: input ["), 0u) << said[0];
+  EXPECT_EQ(said[1].find("usage: rank 1: input ["), 0u) << said[1];
+}
+
 /// Rank 0 alone, or in another order.
 TEST(LaunchFaults, RanksLaunchTheSameInTheSameOrder) {
   const auto either = [](const std::string& one, const std::string& other) {
