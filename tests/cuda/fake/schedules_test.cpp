@@ -9,6 +9,7 @@
 #include "bench/overlap/schedules.hpp"
 #include "chorale/device/numeric.hpp"
 #include "chorale/dsl/registry.hpp"
+#include "chorale/executor.hpp"
 #include "chorale/schedule.hpp"
 #include "executor/host/backend.hpp"
 #include "executor/host/cuda/kernels.hpp"
@@ -360,6 +361,25 @@ TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheCarry) {
         fmt::format("carry via {}: recv t1[1:2, 0:1000]", host::mover_names[size_t(mover)]);
     expect_good(on_processes(2, [&](World& world) { return wait_for_who_never_runs(world, mover, what); }));
   }
+}
+
+/// There is nothing to bind, whatever is captured.
+TEST(FakeExecutor, ACallWithoutBytesMayBeCaptured) {
+  expect_good(on_processes(2, [](World& world) {
+    const Plan plan = dsl::build("allreduce_one_shot", {{"ranks", "2"}}).compile().plan;
+    Executor executor(world, on_cuda());
+    cudaStream_t stream = nullptr;
+    cudaGraph_t graph = nullptr;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    const std::string said = thrown([&] { executor.execute(plan, {.bytes = 0}, stream); });
+    const std::string more = thrown([&] { executor.execute(plan, {.bytes = 64}, stream); });
+    cudaStreamEndCapture(stream, &graph);
+    cudaGraphDestroy(graph);
+    cudaStreamDestroy(stream);
+    if (said != "nothing") return said;
+    return more == "usage: a stream is captured" ? std::string("good") : more;
+  }));
 }
 
 /// This GPU holds 264 blocks at a time.

@@ -273,6 +273,10 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   on.capture->origin = &on;
   return cudaSuccess;
 }
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  *status = Streams::get().of(stream).capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   Graph* const captured = Streams::get().of(stream).capture;
   if (!captured) return cudaErrorIllegalState;
