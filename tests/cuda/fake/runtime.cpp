@@ -130,6 +130,12 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
 }
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSuccess; }
 
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) {
+  if (what != cudaDevAttrPageableMemoryAccess) return cudaErrorInvalidValue;
+  *value = 0;
+  return cudaSuccess;
+}
+
 // Errors
 
 cudaError_t cudaGetLastError() { return cudaSuccess; }

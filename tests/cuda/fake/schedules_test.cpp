@@ -382,6 +382,24 @@ TEST(FakeExecutor, ACallWithoutBytesMayBeCaptured) {
   }));
 }
 
+/// Kernels would fault there, and the process's CUDA would be over.
+TEST(FakeScheduleFaults, MemoryOfTheHostThatOneRankGivesIsAnErrorOfAll) {
+  const RankBody body = [](World& world) {
+    Array<int32_t> in(3);
+    std::vector<int32_t> pageable(3);
+    ScheduleArguments arguments{.buffers = {{"t0", world.rank() == 1 ? pageable.data() : in.data()}},
+                                .params = {{"n", 3}}};
+    arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
+    const std::string said = thrown([&] {
+      ScheduleRun(world, allgather_p2p({Order::rotated, Style::two, 1}), arguments, on_cuda());
+    });
+    const std::string what = "the buffer of 't0' at ";
+    return said.starts_with((world.rank() == 1 ? "usage: " : "other: rank 1: ") + what) ? std::string("good")
+                                                                                        : said;
+  };
+  expect_good(on_processes(2, body));
+}
+
 /// This GPU holds 264 blocks at a time.
 TEST(FakeScheduleFaults, BlocksThatAreNotThereTogetherAreRefused) {
   const Exchange large{DType::u8, 6, 2, (16 << 20) + 2};  // 48 and 16 MiB a transfer: 64 blocks each
