@@ -238,9 +238,9 @@ void Binding::run(const Plan&, const Arguments& arguments, void* run_on) {
   move(placed_.before[0]);
   launcher_->launch(placed_.in, placed_.out, stream);
   if (bound_.average_over > 1) {
-    enqueue_average(placed_.out, bound_.layout.sizes.output / dtype_size(call().dtype), call().dtype,
-                    bound_.average_over, stream);
-    check(cudaGetLastError(), "the division of an average");
+    check(enqueue_average(placed_.out, bound_.layout.sizes.output / dtype_size(call().dtype), call().dtype,
+                          bound_.average_over, stream),
+          "the division of an average");
   }
   move(placed_.after);
 }

@@ -96,6 +96,11 @@ bool is_registered(uint64_t first, uint64_t bytes) {
 
 int current_device() { return current; }
 
+cudaError_t& last_error() {
+  static thread_local cudaError_t last = cudaSuccess;
+  return last;
+}
+
 }  // namespace chorale::test::fake
 
 using namespace chorale::test::fake;
@@ -138,7 +143,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) {
 
 // Errors
 
-cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaGetLastError() { return std::exchange(last_error(), cudaSuccess); }
 const char* cudaGetErrorString(cudaError_t) { return "fake CUDA"; }
 const char* cudaGetErrorName(cudaError_t error) {
   static thread_local char text[32];

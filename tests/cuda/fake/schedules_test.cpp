@@ -14,6 +14,7 @@
 #include "executor/host/backend.hpp"
 #include "executor/host/cuda/kernels.hpp"
 #include "executor/host/strip.hpp"
+#include "state.hpp"
 #include "streams.hpp"
 #include "tests/cuda/schedule_work.hpp"
 #include "tests/unit/schedule_run/exchange.hpp"
@@ -49,15 +50,17 @@ HostFunctions cuda_functions(uint32_t) {
   return all;
 }
 std::string cuda_misfit(const HostCall&) { return ""; }
-void enqueue_count(uint64_t* count, cudaStream_t stream) {
+cudaError_t enqueue_count(uint64_t* count, cudaStream_t stream) {
   test::fake::enqueue(stream, [count] { ++*count; });
+  return cudaSuccess;
 }
-void enqueue_copy(const Strip& strip, uint32_t, cudaStream_t stream) {
+cudaError_t enqueue_copy(const Strip& strip, uint32_t, cudaStream_t stream) {
   test::fake::enqueue(stream, [strip] {
     for (uint64_t row = 0; row < strip.rows; ++row)
       std::memcpy(reinterpret_cast<void*>(strip.to + row * strip.to_pitch),
                   reinterpret_cast<const void*>(strip.from + row * strip.from_pitch), strip.bytes);
   });
+  return cudaSuccess;
 }
 
 }  // namespace chorale::hostrun
@@ -398,6 +401,26 @@ TEST(FakeScheduleFaults, MemoryOfTheHostThatOneRankGivesIsAnErrorOfAll) {
                                                                                         : said;
   };
   expect_good(on_processes(2, body));
+}
+
+/// The application may have dealt with it.
+TEST(FakeScheduleFaults, WhatAnEarlierCallHasLeftIsNoFailureOfARun) {
+  const Exchange of{DType::i32, 5, 6, 7};
+  const RankBody body = [&](World& world) {
+    for (const Mover mover : {Mover::ce_get, Mover::kernel}) {
+      ScheduleRun schedule(world, exchange(2, of.dtype, {mover}), {.params = of.params()}, on_cuda());
+      fake::last_error() = cudaErrorMemoryAllocation;
+      const std::string said = thrown([&] {
+        schedule.run();
+        schedule.synchronize();
+      });
+      if (said != "nothing") return said;
+      world.barrier();
+    }
+    return std::string("good");
+  };
+  expect_good(on_processes(2, body));
+  expect_good(on_threads(2, body));
 }
 
 /// This GPU holds 264 blocks at a time.

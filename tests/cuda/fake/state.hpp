@@ -70,6 +70,9 @@ int current_device();
 int make_file(uint64_t bytes);
 CUresult release(uint64_t handle);
 
+/// What cudaGetLastError() finds next on this thread: calls here leave nothing themselves.
+cudaError_t& last_error();
+
 /// The test shall see it.
 [[noreturn]] void die(const char* why);
 
