@@ -96,7 +96,11 @@ std::unique_ptr<Transport> mesh(std::shared_ptr<Transport> intra, std::shared_pt
         "depth and space",
         intra->slot_bytes(), inter->slot_bytes()));
   }
-  return std::make_unique<Mesh>(std::move(intra), std::move(inter), local_domain_size);
+  std::unique_ptr<Mesh> made;
+  // On GPUs it takes memory, which one rank may not have.
+  world::together(
+      world, [&] { made = std::make_unique<Mesh>(std::move(intra), std::move(inter), local_domain_size); });
+  return made;
 }
 
 }  // namespace chorale

@@ -31,7 +31,7 @@ struct IpcHandle {
 
 cudaError_t allocate(void** to, uint64_t bytes, Kind kind) {
   const Lock lock(state().mutex);
-  const int file = make_file(bytes);
+  const int file = state().mallocs_fail ? -1 : make_file(bytes);
   if (file < 0) return cudaErrorMemoryAllocation;
   *to = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   state().ranges[reinterpret_cast<uint64_t>(*to)] = {bytes, kind, state().next_buffer_id++, current, file, 0};

@@ -58,6 +58,7 @@ struct State {
   std::map<std::string, Opened> opened;     // by IPC handle
   uint64_t next_buffer_id = 1;
   uint64_t used_bytes = 0;
+  bool mallocs_fail = false;  ///< what cuMemCreate() makes is had all the same
 
   /// The range around `address`, or the end.
   std::map<uint64_t, Range>::iterator around(uint64_t address);
