@@ -8,6 +8,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -58,6 +59,7 @@ struct State {
   std::map<std::string, Opened> opened;     // by IPC handle
   uint64_t next_buffer_id = 1;
   uint64_t used_bytes = 0;
+  std::atomic<bool> copies_fail = false;
   bool mallocs_fail = false;  ///< what cuMemCreate() makes is had all the same
 
   /// The range around `address`, or the end.

@@ -316,6 +316,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  if (state().copies_fail) return cudaErrorInvalidValue;
   enqueue_copy(stream, from, [=] { std::memcpy(to, from, bytes); });
   return cudaSuccess;
 }
