@@ -90,6 +90,11 @@ void Transport::set_mended() {
   resets_ = world_->resets();
 }
 
+void Transport::set_broken() {
+  broken_ = true;
+  for (Transport* const part : parts()) part->set_broken();
+}
+
 Transport::Use::Use(Transport& transport, const void* lane) : transport_(transport) {
   // Of launches on a GPU the host does not hear whether they were stopped.
   const bool forgotten = transport.space() == Space::device && transport.used_ &&
@@ -105,13 +110,17 @@ Transport::Use::Use(Transport& transport, const void* lane) : transport_(transpo
         "a transport belongs to one lane, and another has used it: synchronise with that one, then call "
         "Transport::hand_over()");
   }
+  for (Transport* const part : transport.parts()) parts_.push_back(std::make_unique<Use>(*part, lane));
   transport.has_lane_ = transport.in_use_ = transport.used_ = true;
   transport.lane_ = lane;
 }
 
 Transport::Use::~Use() { transport_.in_use_ = false; }
 
-void Transport::hand_over() { has_lane_ = false; }
+void Transport::hand_over() {
+  has_lane_ = false;
+  for (Transport* const part : parts()) part->hand_over();
+}
 
 std::unique_ptr<Transport> ib_rendezvous(World&, const RendezvousOptions&) {
   throw Unsupported(

@@ -248,6 +248,33 @@ TEST(Mixed, MeshesThatCannotBeAreRefused) {
   });
 }
 
+/// Their links are the mesh's.
+TEST(Mixed, PartsAreNotUsedAfterAStopOfTheirMesh) {
+  run_local(2, [](World& world) {
+    const std::shared_ptr<Transport> near = direct_rendezvous(world, rings(1, 2, 256));
+    const std::shared_ptr<Transport> far = direct_rendezvous(world, rings(1, 2, 256));
+    const auto both = mesh(near, far, 1);
+    const int peer = 1 - world.rank();
+    char byte = 0;
+    EXPECT_THROW(launch(*both, Call{[&](const Group& group, const Deadline& deadline) {
+                   if (world.rank() == 0) world.abort("on purpose");
+                   return RecvKernel<char, CopyConsume>{
+                       both->table(), leg_of<char>(nullptr, &byte, 1), peer, {}}(group, deadline);
+                 }},
+                        {1}),
+                 RunError);
+    world.reset();
+    const auto exchange = [&](Transport& over) {
+      char in = 5, out = 0;
+      sendrecv(over, &in, &out, 1, peer, -1, {}, {}, {1});
+      return out;
+    };
+    for (Transport* const part : {near.get(), far.get()}) EXPECT_THROW(exchange(*part), UsageError);
+    both->reset();
+    for (Transport* const whole : {near.get(), far.get(), both.get()}) EXPECT_EQ(exchange(*whole), 5);
+  });
+}
+
 TEST(Mixed, CollectivesRefuseRingsOfOneSlotWhereverTheyAre) {
   const std::string said = message_of_error<std::logic_error>([] {
     run_local(2, [](World& world) {
