@@ -96,11 +96,13 @@ struct Executor::State {
     const Call call{hash_of(plan), arguments.bytes, arguments.dtype,
                     arguments.op ? int32_t(*arguments.op) : -1, arguments.packet.value_or(packet)};
     if (Binding* const known = bindings.find(call, arguments)) return known;
-    backend->require_bindable(stream);
-    const bool may_evict = bindings.surplus() != 0 && backend->drain();
+    // That there is nothing to do is agreed on each time, also while a graph is captured.
+    const bool binds = call.bytes != 0;
+    if (binds) backend->require_bindable(stream);
+    const bool may_evict = binds && bindings.surplus() != 0 && backend->drain();
     const std::vector<uint64_t> evictable =
         agree_on_binding(world, plan, call, launches, bindings.evictable(may_evict));
-    if (call.bytes == 0) {
+    if (!binds) {
       interpreter::layout_of(plan, 0, call.dtype, call.packet);
       return nullptr;
     }

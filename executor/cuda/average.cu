@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include "chorale/device/numeric.hpp"
+#include "enqueue.cuh"
 
 namespace chorale::cuda {
 namespace {
@@ -22,11 +23,11 @@ __global__ void divide(void* data, uint64_t n, DType dtype, uint32_t ranks) {
 
 }  // namespace
 
-void enqueue_average(void* elements, uint64_t n, DType dtype, uint32_t ranks, cudaStream_t stream) {
-  if (n == 0) return;
+cudaError_t enqueue_average(void* elements, uint64_t n, DType dtype, uint32_t ranks, cudaStream_t stream) {
+  if (n == 0) return cudaSuccess;
   const uint64_t wanted = (n + threads - 1) / threads;
   const unsigned blocks = unsigned(wanted < most_blocks ? wanted : most_blocks);
-  divide<<<blocks, threads, 0, stream>>>(elements, n, dtype, ranks);
+  return enqueue(divide, blocks, threads, stream, elements, n, dtype, ranks);
 }
 
 }  // namespace chorale::cuda

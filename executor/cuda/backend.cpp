@@ -35,7 +35,7 @@ class CudaBackend final : public Backend {
     common_.timeout_ns = uint64_t(std::max<int64_t>(0, config.timeout.value.count()));
     common_.trace_launches = config.trace;
     common_.proxy = [this]() -> Proxy& {
-      if (!proxy_) proxy_ = std::make_unique<Proxy>(device_);
+      if (!proxy_) proxy_ = std::make_unique<Proxy>(world_, device_);
       return *proxy_;
     };
     // Blocks that wait must have seen the stop before the world runs on.
@@ -93,9 +93,6 @@ class CudaBackend final : public Backend {
       if (mine.empty() || std::string(error.what()).find(mine) != std::string::npos) throw;
       throw RunError(error.reason,
                      std::string(error.what()) + "\nrank " + std::to_string(world_.rank()) + " in " + mine);
-    }
-    if (proxy_) {
-      if (const std::string why = proxy_->error(); !why.empty()) throw RunError(RunError::Reason::other, why);
     }
   }
 

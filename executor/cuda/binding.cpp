@@ -36,25 +36,6 @@ uint64_t allocation_of(const void* at, uint64_t bytes) {
   return identity ? identity->buffer_id : id;
 }
 
-/// \throws UsageError for memory that kernels on `device` cannot read: a fault there ends the process's CUDA
-void require_readable(const void* at, const char* name, int device) {
-  unsigned type = 0;
-  CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE};
-  void* to[] = {&type};
-  if (!at ||
-      driver().cuPointerGetAttributes(1, what, to, reinterpret_cast<CUdeviceptr>(at)) != CUDA_SUCCESS ||
-      type != 0)
-    return;
-  int pageable = 0;
-  check(cudaDeviceGetAttribute(&pageable, cudaDevAttrPageableMemoryAccess, device), "what a GPU reads");
-  if (pageable) return;
-  throw UsageError(
-      fmt::format("the {} at {} is no memory that CUDA knows: it is pageable memory of the host, or was "
-                  "freed; pass memory of "
-                  "GPU {}",
-                  name, at, device));
-}
-
 /// Whether any rank says yes. Collective.
 bool any(World& world, bool mine) {
   const std::byte said{mine};
@@ -257,9 +238,9 @@ void Binding::run(const Plan&, const Arguments& arguments, void* run_on) {
   move(placed_.before[0]);
   launcher_->launch(placed_.in, placed_.out, stream);
   if (bound_.average_over > 1) {
-    enqueue_average(placed_.out, bound_.layout.sizes.output / dtype_size(call().dtype), call().dtype,
-                    bound_.average_over, stream);
-    check(cudaGetLastError(), "the division of an average");
+    check(enqueue_average(placed_.out, bound_.layout.sizes.output / dtype_size(call().dtype), call().dtype,
+                          bound_.average_over, stream),
+          "the division of an average");
   }
   move(placed_.after);
 }

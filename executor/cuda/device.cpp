@@ -7,6 +7,7 @@
 
 #include "../world/process.hpp"
 #include "../world/together.hpp"
+#include "driver.hpp"
 #include "error.hpp"
 
 namespace chorale::cuda {
@@ -90,6 +91,23 @@ int current_device() {
   check(cudaSetDevice(device), fmt::format("cudaSetDevice({})", device));
   check(cudaFree(nullptr), fmt::format("making the context of device {}", device));
   return device;
+}
+
+void require_readable(const void* at, std::string_view name, int device) {
+  unsigned type = 0;
+  CUpointer_attribute what[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE};
+  void* to[] = {&type};
+  if (!at ||
+      driver().cuPointerGetAttributes(1, what, to, reinterpret_cast<CUdeviceptr>(at)) != CUDA_SUCCESS ||
+      type != 0)
+    return;
+  int pageable = 0;
+  check(cudaDeviceGetAttribute(&pageable, cudaDevAttrPageableMemoryAccess, device), "what a GPU reads");
+  if (pageable) return;
+  throw UsageError(
+      fmt::format("the {} at {} is no memory that CUDA knows: it is pageable memory of the host, or was "
+                  "freed; pass memory of GPU {}",
+                  name, at, device));
 }
 
 std::string RankDevice::text() const {

@@ -7,6 +7,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../world/control.hpp"
@@ -42,6 +43,10 @@ class OutsideCapture {
 /// The current device; its context is there afterwards.
 /// \throws RunError other if there is none
 int current_device();
+
+/// \throws UsageError for memory that kernels on `device` cannot read: a fault there ends the process's CUDA
+/// \param name  of what is said to be there
+void require_readable(const void* at, std::string_view name, int device);
 
 /// One rank's GPU. The same bytes in all processes of a host.
 struct RankDevice {

@@ -15,6 +15,6 @@ namespace chorale::cuda {
 Players players_of(DType dtype, PacketForm packet, bool reduces);
 
 /// Divides `n` elements by `ranks`, as the CPU does: the result of a sum becomes its average.
-void enqueue_average(void* elements, uint64_t n, DType dtype, uint32_t ranks, cudaStream_t stream);
+cudaError_t enqueue_average(void* elements, uint64_t n, DType dtype, uint32_t ranks, cudaStream_t stream);
 
 }  // namespace chorale::cuda

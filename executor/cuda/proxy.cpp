@@ -7,11 +7,11 @@
 
 namespace chorale::cuda {
 
-Proxy::Proxy(int device)
+Proxy::Proxy(World& world, int device)
     : orders_(
           device, [this](const PortTrigger& trigger) { handle(trigger); },
-          [this](const RunError& failed) {
-            if (error_.empty()) error_ = failed.what();
+          [&world](const RunError& failed) {
+            world.abort(std::string("the proxy of port channels: ") + failed.what());
           }) {
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream for port channels");
   orders_.start();
@@ -54,12 +54,6 @@ void Proxy::drop() {
   const std::lock_guard lock(orders_.lock());
   check(cudaStreamSynchronize(stream_), "the last copies of port channels");
   orders_.drop();
-  error_.clear();
-}
-
-std::string Proxy::error() const {
-  const std::lock_guard lock(orders_.lock());
-  return error_;
 }
 
 /// In the order of the stream: the bytes, then the signal, then that it is done.

@@ -5,9 +5,9 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
-#include <string>
 #include <vector>
 
+#include "chorale/world.hpp"
 #include "orders.hpp"
 #include "tape.hpp"
 
@@ -15,7 +15,8 @@ namespace chorale::cuda {
 
 class Proxy {
  public:
-  explicit Proxy(int device);
+  /// A copy that fails stops the world: blocks, here and at peers, wait for what would come behind it.
+  Proxy(World& world, int device);
   ~Proxy();
 
   /// A binding that uses the proxy. Registered while it lives.
@@ -41,16 +42,12 @@ class Proxy {
   /// Forgets what was pushed by blocks that have stopped; none may run.
   void drop();
 
-  /// "" or why copies no longer work.
-  std::string error() const;
-
  private:
   void handle(const PortTrigger& trigger);
 
   cudaStream_t stream_ = nullptr;
   // Under the lock of the orders.
   std::vector<Client*> clients_;
-  std::string error_;
   Orders<PortTrigger> orders_;
 };
 

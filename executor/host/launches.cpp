@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "../world/together.hpp"
+
 namespace chorale::hostrun {
 namespace {
 
@@ -129,7 +131,9 @@ Launches::Launches(World& world, const Config& config, const BlockPlans& plans, 
                 .out = to.data,
                 .bytes = message_bytes(plan, from.elements() * width, to.elements() * width),
                 .dtype = to.dtype}});
-    if (launch.arguments.bytes) executor_->prepare(plan, launch.arguments);
+    if (!launch.arguments.bytes) continue;
+    // Only its binding is collective: buffers that one rank cannot take are to be an error of all.
+    world::together(world, [&] { executor_->prepare(plan, launch.arguments); });
   }
 }
 

@@ -55,6 +55,30 @@ Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t
   return unroll(schedule, std::move(expanded), most_blocks);
 }
 
+/// Checks take tensors for different memory, and lanes work on them at once.
+void look_at_overlaps(const std::vector<host::ConcreteTensor>& tensors, const ScheduleArguments& arguments) {
+  struct Given {
+    const host::ConcreteTensor* tensor;
+    uint64_t first, end;
+  };
+  std::vector<Given> all;
+  for (const host::ConcreteTensor& tensor : tensors) {
+    const auto found = arguments.buffers.find(tensor.name);
+    if (found == arguments.buffers.end() || !found->second) continue;
+    const uint64_t first = reinterpret_cast<uint64_t>(found->second);
+    const Given mine{&tensor, first, first + tensor.bytes};
+    for (const Given& other : all) {
+      if (mine.first >= other.end || other.first >= mine.end) continue;
+      if (tensor.role == host::Role::in && other.tensor->role == host::Role::in) continue;
+      throw UsageError(
+          fmt::format("the buffers of '{}' and '{}' overlap: give each tensor memory of its own; only inputs "
+                      "may share it",
+                      other.tensor->name, tensor.name));
+    }
+    all.push_back(mine);
+  }
+}
+
 void look_at_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
   const auto& tensors = made.concrete.tensors;
   for (const auto& [name, memory] : arguments.buffers) {
@@ -64,6 +88,7 @@ void look_at_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
     if (found->role == host::Role::temp)
       throw UsageError(fmt::format("'{}' is a temporary of the schedule, which has memory of its own", name));
   }
+  look_at_overlaps(tensors, arguments);
 }
 
 /// What is called is there, and built-in functions have views that they can work on.

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <mutex>
 #include <thread>
 
 #include "../cpu/scheduler.hpp"
@@ -54,7 +55,10 @@ class Receiver {
   uint64_t generation() const { return generation_; }
 
   /// What is of an older generation is dropped when it comes.
-  void begin_generation() { generation_.fetch_add(1); }
+  void begin_generation() {
+    const std::lock_guard lock(posting_);
+    generation_.fetch_add(1);
+  }
 
  private:
   /// A connection, and how much of a frame has come.
@@ -100,7 +104,8 @@ class Receiver {
     if (got <= 0) return false;
     peer.come += uint64_t(got);
     if (peer.come < sizeof(Header) || peer.come < sizeof(Header) + peer.header.bytes) return true;
-    if (!stale(peer)) {
+    // Nothing of a generation comes once it is over, when its links are made new.
+    if (const std::lock_guard lock(posting_); !stale(peer)) {
       auto& link =
           *reinterpret_cast<LinkState*>(memory_ + geometry_.state_at(peer.header.rank, peer.header.channel));
       post(link, peer.header.free != 0, peer.header.value, peer.header.note);
@@ -118,6 +123,7 @@ class Receiver {
   std::vector<Peer> peers_;  ///< by rank
   const Socket quit_;
   std::atomic<uint64_t> generation_{0};
+  std::mutex posting_;
   std::vector<char> dropped_;
   std::thread thread_;
 };

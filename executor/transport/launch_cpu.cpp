@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "../cpu/scheduler.hpp"
+#include "../world/thrown.hpp"
 #include "proxied.hpp"
 
 namespace chorale {
@@ -27,6 +29,20 @@ struct Block {
   Meeting whole;
   std::vector<Meeting> parts;  // one size of them at a time
 };
+
+std::vector<std::unique_ptr<Block>> make_blocks(uint32_t blocks, uint32_t threads) {
+  try {
+    std::vector<std::unique_ptr<Block>> made;  // gone before the error's text needs memory
+    for (uint32_t block = 0; block < blocks; ++block) made.push_back(std::make_unique<Block>(threads));
+    return made;
+  } catch (const std::bad_alloc&) {
+    throw RunError(
+        RunError::Reason::resources,
+        fmt::format("a launch of {} blocks of {} threads failed: no memory for what the threads of a "
+                    "block share; use fewer",
+                    blocks, threads));
+  }
+}
 
 /// A thread of a block of several: a fiber of its own.
 class Thread final : public HostBlock {
@@ -114,11 +130,7 @@ void detail::run_kernel(Transport& transport, const LaunchConfig& config, const 
   World& world = transport.world();
   cpu::Scheduler& scheduler = world.scheduler();
 
-  std::vector<std::unique_ptr<Block>> blocks;
-  if (threads > 1) {
-    for (uint32_t block = 0; block < config.blocks; ++block)
-      blocks.push_back(std::make_unique<Block>(threads));
-  }
+  std::vector<std::unique_ptr<Block>> blocks;  // of several threads
   const std::vector<Proxied*> proxies = transport.proxies();
   const int fibers = int(config.blocks * threads);
   const int beside = scheduler.seeded() ? int(proxies.size()) : 0;
@@ -157,11 +169,15 @@ void detail::run_kernel(Transport& transport, const LaunchConfig& config, const 
   for (Proxied* proxy : proxies) proxy->begin();
   bool stopped = true;
   try {
+    if (threads > 1) blocks = make_blocks(config.blocks, threads);
     const cpu::LaunchResult result = scheduler.launch(
         world.rank(), fibers + beside, body,
         [&](const cpu::Stuck& stuck) { return describe(transport, name, stuck, threads, config.blocks); });
     stopped = result.stop != Stop::none;
   } catch (...) {
+    // Peers would wait for what this rank has not launched. In a world that has stopped already it says
+    // nothing new.
+    world.abort(world::thrown_text());
     transport.set_broken();
     end_proxies(true);
     throw;

@@ -47,16 +47,22 @@ class Mesh final : public Transport {
   int device() const override { return intra_->device(); }
 
   void reset() override {
-    intra_->reset();
-    inter_->reset();
+    for (Transport* const part : parts()) part->reset();
     set_mended();
   }
 
   std::vector<Proxied*> proxies() const override {
-    std::vector<Proxied*> all = intra_->proxies();
-    const std::vector<Proxied*> more = inter_->proxies();
-    all.insert(all.end(), more.begin(), more.end());
+    std::vector<Proxied*> all;
+    for (const Transport* const part : parts()) {
+      const std::vector<Proxied*> more = part->proxies();
+      all.insert(all.end(), more.begin(), more.end());
+    }
     return all;
+  }
+
+  std::vector<Transport*> parts() const override {
+    if (intra_ == inter_) return {intra_.get()};
+    return {intra_.get(), inter_.get()};
   }
 
  private:
@@ -96,7 +102,11 @@ std::unique_ptr<Transport> mesh(std::shared_ptr<Transport> intra, std::shared_pt
         "depth and space",
         intra->slot_bytes(), inter->slot_bytes()));
   }
-  return std::make_unique<Mesh>(std::move(intra), std::move(inter), local_domain_size);
+  std::unique_ptr<Mesh> made;
+  // On GPUs it takes memory, which one rank may not have.
+  world::together(
+      world, [&] { made = std::make_unique<Mesh>(std::move(intra), std::move(inter), local_domain_size); });
+  return made;
 }
 
 }  // namespace chorale

@@ -78,10 +78,12 @@ OneSidedWindow OneSidedWindow::create(World& world, uint64_t bytes, uint32_t sig
     state->barriers.push_back(at ? reinterpret_cast<Barrier*>(at + signal_bytes) : nullptr);
   }
   WindowView& view = state->view;
-  view.base = state->where_read(state->bases, space);
-  view.bytes = state->where_read(state->bytes, space);
-  view.signals = state->where_read(state->signals, space);
-  view.barriers = state->where_read(state->barriers, space);
+  world::together(world, [&] {
+    view.base = state->where_read(state->bases, space);
+    view.bytes = state->where_read(state->bytes, space);
+    view.signals = state->where_read(state->signals, space);
+    view.barriers = state->where_read(state->barriers, space);
+  });
   view.self = world.rank();
   view.ranks = ranks;
   view.signal_count = signals;

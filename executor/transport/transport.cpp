@@ -90,6 +90,11 @@ void Transport::set_mended() {
   resets_ = world_->resets();
 }
 
+void Transport::set_broken() {
+  broken_ = true;
+  for (Transport* const part : parts()) part->set_broken();
+}
+
 Transport::Use::Use(Transport& transport, const void* lane) : transport_(transport) {
   // Of launches on a GPU the host does not hear whether they were stopped.
   const bool forgotten = transport.space() == Space::device && transport.used_ &&
@@ -105,19 +110,32 @@ Transport::Use::Use(Transport& transport, const void* lane) : transport_(transpo
         "a transport belongs to one lane, and another has used it: synchronise with that one, then call "
         "Transport::hand_over()");
   }
+  for (Transport* const part : transport.parts()) parts_.push_back(std::make_unique<Use>(*part, lane));
   transport.has_lane_ = transport.in_use_ = transport.used_ = true;
   transport.lane_ = lane;
 }
 
 Transport::Use::~Use() { transport_.in_use_ = false; }
 
-void Transport::hand_over() { has_lane_ = false; }
+void Transport::hand_over() {
+  has_lane_ = false;
+  for (Transport* const part : parts()) part->hand_over();
+}
 
 std::unique_ptr<Transport> ib_rendezvous(World&, const RendezvousOptions&) {
   throw Unsupported(
       "ib_rendezvous: InfiniBand from the GPU is declared and not built; port_rendezvous() with "
       "ProxyKind::tcp "
       "reaches other processes");
+}
+
+uint64_t detail::bytes_of(uint64_t elements, uint64_t element_bytes) {
+  // What is computed of a message goes a slot or so behind its end.
+  if (elements > (~uint64_t{0} >> 1) / element_bytes) {
+    throw UsageError(
+        fmt::format("{} elements of {} bytes are more than there is memory", elements, element_bytes));
+  }
+  return elements * element_bytes;
 }
 
 void check_transfer(const Transport& transport, uint64_t elements, uint64_t element_bytes, uint32_t groups,
@@ -129,11 +147,7 @@ void check_transfer(const Transport& transport, uint64_t elements, uint64_t elem
                     "per_peer_bytes, channels or depth",
                     slot, element_bytes));
   }
-  if (elements > ~uint64_t{0} / element_bytes) {
-    throw UsageError(
-        fmt::format("{} elements of {} bytes are more than there is memory", elements, element_bytes));
-  }
-  const uint64_t bytes = elements * element_bytes;
+  const uint64_t bytes = detail::bytes_of(elements, element_bytes);
   if (form == Form::whole && bytes > region) {
     throw UsageError(
         fmt::format("{} bytes do not fit in a region of {} bytes: give the transport more "
@@ -191,6 +205,11 @@ void detail::check_message(const Transport& transport, const Leg& message, uint6
         fmt::format("a message of {} bytes is no whole number of elements of {} bytes: make Leg::bytes a "
                     "multiple of Leg::elem",
                     message.bytes, element_bytes));
+  }
+  if (message.tile_bytes % element_bytes != 0) {
+    throw UsageError(
+        fmt::format("Leg::tile_bytes is {}, which cuts elements of {} bytes: make it a multiple of Leg::elem",
+                    message.tile_bytes, element_bytes));
   }
   if (message.tile_bytes > transport.slot_bytes()) {
     throw UsageError(fmt::format(

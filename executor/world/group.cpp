@@ -77,6 +77,7 @@ Group::~Group() = default;
 void Group::start(bool complete) {
   before_reset_.resize(size_t(ranks()));
   executors_.resize(size_t(ranks()));
+  shown_.resize(size_t(ranks()));
   doubts_.resize(size_t(ranks()));
   cpu::Scheduler::Options options{
       .ranks = ranks(),
@@ -317,6 +318,16 @@ void Group::before_reset(int rank, const void* who, std::function<void()> what) 
   } else {
     before_reset_[size_t(rank)].erase(who);
   }
+}
+
+void Group::show(int rank, std::shared_ptr<const void> what) {
+  const std::lock_guard lock(shown_mutex_);
+  shown_[size_t(rank)].swap(what);
+}
+
+std::shared_ptr<const void> Group::shown(int rank) {
+  const std::lock_guard lock(shown_mutex_);
+  return shown_[size_t(rank)];
 }
 
 void Group::check_peers() {

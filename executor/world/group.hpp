@@ -64,6 +64,11 @@ class Group {
   /// What this rank's reset() does first, before any rank goes on, for `who`; empty: nothing more.
   void before_reset(int rank, const void* who, std::function<void()> what);
 
+  /// What `rank`, of this process, shows the others in a collective. Kept for it: who leaves the collective
+  /// as the world stops would else take it from those that still look. Null: nothing more.
+  void show(int rank, std::shared_ptr<const void> what);
+  std::shared_ptr<const void> shown(int rank);
+
   /// See LaunchCount: the rank's word that all ranks see, and the last number of an executor of it.
   std::atomic<uint64_t>& launches(int rank) { return control_->seats()[rank].launches; }
   uint32_t& executors(int rank) { return executors_[size_t(rank)]; }
@@ -96,6 +101,8 @@ class Group {
   std::atomic<int64_t> next_check_ns_{0};
   std::vector<std::map<const void*, std::function<void()>>> before_reset_;  ///< by rank
   std::vector<uint32_t> executors_;                                         ///< by rank
+  std::mutex shown_mutex_;
+  std::vector<std::shared_ptr<const void>> shown_;  ///< by rank
   std::mutex doubts_mutex_;
   std::vector<const Doubt*> doubts_;  ///< of the ranks of this process that wait, by rank; null: none
 };

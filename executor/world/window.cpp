@@ -62,13 +62,16 @@ Window Window::create(World& world, uint64_t bytes) {
       const uint64_t at = reinterpret_cast<uint64_t>(mine.keep.get());
       mine.data = reinterpret_cast<std::byte*>((at + uint64_t(alignment) - 1) & ~(uint64_t(alignment) - 1));
     });
-    const Maps::Share* const address = &mine;
-    const auto all = world.group().allgather(world.rank(), bytes_of(address), world::Collective::window);
+    world::Group& group = world.group();
+    group.show(world.rank(), std::make_shared<const Maps::Share>(mine));
+    group.barrier(world.rank(), world::Collective::window);
     for (int rank = 0; rank < world.ranks(); ++rank) {
-      if (rank != world.rank()) maps->shares[rank] = *read_as<const Maps::Share*>(all[rank]);
+      if (rank != world.rank())
+        maps->shares[rank] = *static_cast<const Maps::Share*>(group.shown(rank).get());
     }
-    // Until all have copied it, `mine` must stay.
-    world.group().barrier(world.rank(), world::Collective::window);
+    // Until all have copied it, it must be shown; in a world that stops, until this rank shows another.
+    group.barrier(world.rank(), world::Collective::window);
+    group.show(world.rank(), nullptr);
     return Window(std::move(maps), world.rank());
   }
 

@@ -1,5 +1,6 @@
 // Carries on GPUs: a kernel each, on the lane's stream.
 
+#include "../../cuda/enqueue.cuh"
 #include "../carry.hpp"
 #include "kernels.hpp"
 
@@ -14,8 +15,8 @@ __global__ void __launch_bounds__(threads) run_carry(Carry work, CarryLaunch lau
 
 }  // namespace
 
-void enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStream_t stream) {
-  run_carry<<<work.blocks ? work.blocks : 1, threads, 0, stream>>>(work, launch);
+cudaError_t enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStream_t stream) {
+  return cuda::enqueue(run_carry, work.blocks ? work.blocks : 1, threads, stream, work, launch);
 }
 
 cudaError_t resident_carry_blocks(uint64_t& blocks) {

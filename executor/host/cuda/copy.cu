@@ -1,5 +1,6 @@
 // Copies by thread blocks, on the lane's stream.
 
+#include "../../cuda/enqueue.cuh"
 #include "../copy_strips.hpp"
 #include "chorale/device/context.hpp"
 #include "kernels.hpp"
@@ -19,8 +20,8 @@ __global__ void __launch_bounds__(threads) run_copy(Strip strip) {
 
 }  // namespace
 
-void enqueue_copy(const Strip& strip, uint32_t blocks, cudaStream_t stream) {
-  run_copy<<<blocks, threads, 0, stream>>>(strip);
+cudaError_t enqueue_copy(const Strip& strip, uint32_t blocks, cudaStream_t stream) {
+  return cuda::enqueue(run_copy, blocks, threads, stream, strip);
 }
 
 }  // namespace chorale::hostrun

@@ -53,7 +53,7 @@ Elementwise work_of(const HostCall& call) {
   return work;
 }
 
-void sum(const HostCall& call) {
+cudaError_t sum(const HostCall& call) {
   const size_t axis = size_t(call.attribute("axis", 0));
   TensorView left = call.reads[0];
   left.strides.erase(left.strides.begin() + ptrdiff_t(axis));
@@ -63,7 +63,11 @@ void sum(const HostCall& call) {
   work.extent = call.reads[0].shape[axis];
   work.step = call.reads[0].strides[axis];
   merge_axes(work);
-  enqueue_sum(work, stream_of(call));
+  return enqueue_sum(work, stream_of(call));
+}
+
+void check_launch(cudaError_t result, const HostCall& call) {
+  if (result != cudaSuccess) cuda::check(result, fmt::format("the kernel of {}", call.name));
 }
 
 /// A bias is what the product is added to.
@@ -72,14 +76,11 @@ void spread_bias(const HostCall& call) {
       work_of({.name = call.name, .writes = call.writes, .reads = {}, .attributes = call.attributes});
   work.a = {call.reads[2].data, call.reads[2].dtype, {}};
   work.a.strides[work.axes - 1] = call.reads[2].strides[0];
-  enqueue_cast(work, stream_of(call));
+  check_launch(enqueue_cast(work, stream_of(call)), call);
 }
 
-HostFunction launched(void (*enqueue)(const HostCall&)) {
-  return [enqueue](const HostCall& call) {
-    enqueue(call);
-    cuda::check(cudaGetLastError(), fmt::format("the kernel of {}", call.name));
-  };
+HostFunction launched(cudaError_t (*enqueue)(const HostCall&)) {
+  return [enqueue](const HostCall& call) { check_launch(enqueue(call), call); };
 }
 
 }  // namespace
@@ -111,15 +112,15 @@ HostFunctions cuda_functions(uint32_t lanes) {
   all["add"] = launched([](const HostCall& call) {
     Elementwise work = work_of(call);
     merge_axes(work);
-    enqueue_add(work, stream_of(call));
+    return enqueue_add(work, stream_of(call));
   });
   all["sum"] = launched(sum);
   all["cast"] = all["copy"] =
-      launched([](const HostCall& call) { enqueue_cast(work_of(call), stream_of(call)); });
+      launched([](const HostCall& call) { return enqueue_cast(work_of(call), stream_of(call)); });
   all["zero"] = all["fill"] = launched([](const HostCall& call) {
     Elementwise work = work_of(call);
     work.value = call.attribute("value", 0);
-    enqueue_fill(work, stream_of(call));
+    return enqueue_fill(work, stream_of(call));
   });
   return all;
 }

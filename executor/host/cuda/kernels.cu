@@ -1,6 +1,7 @@
 // Elementwise work of host schedules. What is behind the last transfer cannot overlap: sums of contiguous
 // views go in packs of 16 bytes. The rest is not tuned.
 
+#include "../../cuda/enqueue.cuh"
 #include "chorale/device/numeric.hpp"
 #include "kernels.hpp"
 
@@ -183,35 +184,25 @@ unsigned blocks_for(const Elementwise& work) {
   return unsigned(wanted < most_blocks ? wanted : most_blocks);
 }
 
+cudaError_t enqueue(void (*kernel)(Elementwise), const Elementwise& work, cudaStream_t stream) {
+  if (!work.elements) return cudaSuccess;
+  return cuda::enqueue(kernel, blocks_for(work), threads, stream, work);
+}
+
 }  // namespace
 
-void enqueue_add(const Elementwise& work, cudaStream_t stream) {
-  if (!work.elements) return;
-  if (packs(work)) {
-    add_packs<<<blocks_for(work), threads, 0, stream>>>(work);
-  } else {
-    add<<<blocks_for(work), threads, 0, stream>>>(work);
-  }
+cudaError_t enqueue_add(const Elementwise& work, cudaStream_t stream) {
+  return enqueue(packs(work) ? add_packs : add, work, stream);
 }
-void enqueue_sum(const Elementwise& work, cudaStream_t stream) {
-  if (!work.elements) return;
-  if (packs(work)) {
-    sum_packs<<<blocks_for(work), threads, 0, stream>>>(work);
-  } else {
-    sum<<<blocks_for(work), threads, 0, stream>>>(work);
-  }
+cudaError_t enqueue_sum(const Elementwise& work, cudaStream_t stream) {
+  return enqueue(packs(work) ? sum_packs : sum, work, stream);
 }
-void enqueue_cast(const Elementwise& work, cudaStream_t stream) {
-  if (!work.elements) return;
-  if (work.out.dtype == work.a.dtype) {
-    copy<<<blocks_for(work), threads, 0, stream>>>(work);
-  } else {
-    cast<<<blocks_for(work), threads, 0, stream>>>(work);
-  }
+cudaError_t enqueue_cast(const Elementwise& work, cudaStream_t stream) {
+  return enqueue(work.out.dtype == work.a.dtype ? copy : cast, work, stream);
 }
-void enqueue_fill(const Elementwise& work, cudaStream_t stream) {
-  if (work.elements) fill<<<blocks_for(work), threads, 0, stream>>>(work);
+cudaError_t enqueue_fill(const Elementwise& work, cudaStream_t stream) { return enqueue(fill, work, stream); }
+cudaError_t enqueue_count(uint64_t* count, cudaStream_t stream) {
+  return cuda::enqueue(count_one, 1, 1, stream, count);
 }
-void enqueue_count(uint64_t* count, cudaStream_t stream) { count_one<<<1, 1, 0, stream>>>(count); }
 
 }  // namespace chorale::hostrun

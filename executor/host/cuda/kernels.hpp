@@ -33,20 +33,22 @@ struct Elementwise {
   int64_t value = 0;              ///< fill
 };
 
-void enqueue_add(const Elementwise& work, cudaStream_t stream);
-void enqueue_sum(const Elementwise& work, cudaStream_t stream);
-void enqueue_cast(const Elementwise& work, cudaStream_t stream);
-void enqueue_fill(const Elementwise& work, cudaStream_t stream);
+// All return whether they could be enqueued.
+
+cudaError_t enqueue_add(const Elementwise& work, cudaStream_t stream);
+cudaError_t enqueue_sum(const Elementwise& work, cudaStream_t stream);
+cudaError_t enqueue_cast(const Elementwise& work, cudaStream_t stream);
+cudaError_t enqueue_fill(const Elementwise& work, cudaStream_t stream);
 
 /// All blocks of a carry. One without blocks only loads the kernel.
-void enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStream_t stream);
+cudaError_t enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStream_t stream);
 /// \param blocks  of that kernel that the current device holds at a time
 cudaError_t resident_carry_blocks(uint64_t& blocks);
 
 /// A copy by threads; `strip` has addresses.
-void enqueue_copy(const Strip& strip, uint32_t blocks, cudaStream_t stream);
+cudaError_t enqueue_copy(const Strip& strip, uint32_t blocks, cudaStream_t stream);
 
 /// Adds one to `count`, which only this stream writes.
-void enqueue_count(uint64_t* count, cudaStream_t stream);
+cudaError_t enqueue_count(uint64_t* count, cudaStream_t stream);
 
 }  // namespace chorale::hostrun

@@ -85,13 +85,13 @@ CudaLanes::~CudaLanes() {
 void CudaLanes::load_functions() {
   if (carries_.any()) {
     const OwnedStream stream;
-    enqueue_carry({}, {}, stream.get());
+    cuda::check(enqueue_carry({}, {}, stream.get()), "the first kernel that carries");
     cuda::check(cudaStreamSynchronize(stream.get()), "the first kernel that carries");
   }
   if (std::any_of(tape_.actions.begin(), tape_.actions.end(),
                   [this](const Action& action) { return gets_by_threads(action); })) {
     const OwnedStream stream;
-    enqueue_copy({}, 1, stream.get());
+    cuda::check(enqueue_copy({}, 1, stream.get()), "the first copy by threads");
     cuda::check(cudaStreamSynchronize(stream.get()), "the first copy by threads");
   }
   std::set<std::string> done;
@@ -134,9 +134,8 @@ void CudaLanes::run(void* stream) {
   check();
   const cuda::CurrentDevice on(device_);
   const cudaStream_t main = static_cast<cudaStream_t>(stream);
-  enqueue_count(watcher_->runs(), main);
-  cuda::check(cudaGetLastError(), "the count of a schedule's runs");
   try {
+    cuda::check(enqueue_count(watcher_->runs(), main), "the count of a schedule's runs");
     for (uint32_t index = 0; index < tape_.actions.size(); ++index) enqueue(index, main);
   } catch (const std::exception& error) {
     // Peers would wait for what is not enqueued any more.
@@ -192,14 +191,13 @@ void CudaLanes::copy(const Action& action, cudaStream_t stream) {
   for (const Copy& copy : action.copies) {
     cudaError_t result = cudaSuccess;
     if (by_threads) {
-      enqueue_copy({.to = reinterpret_cast<uint64_t>(copy.to),
-                    .from = reinterpret_cast<uint64_t>(copy.from),
-                    .bytes = copy.bytes,
-                    .rows = copy.rows,
-                    .to_pitch = copy.to_pitch,
-                    .from_pitch = copy.from_pitch},
-                   blocks_for(copy.bytes * copy.rows, most_copy_blocks), stream);
-      result = cudaGetLastError();
+      result = enqueue_copy({.to = reinterpret_cast<uint64_t>(copy.to),
+                             .from = reinterpret_cast<uint64_t>(copy.from),
+                             .bytes = copy.bytes,
+                             .rows = copy.rows,
+                             .to_pitch = copy.to_pitch,
+                             .from_pitch = copy.from_pitch},
+                            blocks_for(copy.bytes * copy.rows, most_copy_blocks), stream);
     } else if (copy.rows == 1) {
       result = cudaMemcpyAsync(copy.to, copy.from, copy.bytes, cudaMemcpyDefault, stream);
     } else {
@@ -251,8 +249,9 @@ void CudaLanes::carry(uint32_t index, cudaStream_t stream) {
                            watcher_->stopped_at(action.lane),
                            index + 1};
   tell(action.lane, index + 1, stream);
-  enqueue_carry(carries_.work(action), launch, stream);
-  cuda::check(cudaGetLastError(), describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action));
+  const cudaError_t result = enqueue_carry(carries_.work(action), launch, stream);
+  if (result != cudaSuccess)
+    cuda::check(result, describe(*bound_.schedule, bound_.unrolled, bound_.rank(), action));
   tell(action.lane, 0, stream);
 }
 

@@ -64,6 +64,8 @@ void CudaMemory::place_tensors(const Bound& bound, cuda::Imports& imports, cuda:
     if (bytes == 0) continue;
     if (!of.reached[tensor]) {
       world::together(bound.world, [&] {
+        cuda::require_readable(mine, fmt::format("buffer of '{}'", tensors[tensor].name),
+                               imports.devices()[self].ordinal);
         if (!mine) own_.emplace_back(bytes, fmt::format("{} bytes of '{}'", bytes, tensors[tensor].name));
       });
       places_.tensors[self][tensor] = mine ? mine : own_.back().data();

@@ -24,6 +24,7 @@ __global__ void run_kernel(Kernel kernel, Deadline deadline, uint32_t rank) {
 
 inline void check_cuda(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;
+  cudaGetLastError();  // taken note of: it shall not turn up again at an unrelated call
   throw RunError(RunError::Reason::other, std::string(what) + ": " + cudaGetErrorString(result));
 }
 
@@ -72,7 +73,7 @@ void check_resident(const LaunchConfig& config, uint32_t threads) {
 /// nothing that it passes changes from launch to launch. What goes wrong while it runs is thrown by the next
 /// launch on this transport, or World::check().
 /// \throws UsageError as Transport::Use; if the transport's GPU is not the current one; if the blocks are not
-/// resident together \throws RunError of an earlier launch
+/// resident together \throws RunError of an earlier launch; if this one fails, which stops the world
 template <class Kernel>
 void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& config = {}, Lane lane = {},
             const LaunchName& = {}) {
@@ -88,9 +89,22 @@ void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& conf
   detail::check_resident<Kernel>(config, threads);
   const Transport::Use use(transport, lane.stream);
   const Deadline deadline{transport.device_abort_word(), uint64_t(world.timeout().count()), 0};
-  detail::run_kernel<<<config.blocks, threads, 0, static_cast<cudaStream_t>(lane.stream)>>>(
-      kernel, deadline, uint32_t(world.rank()));
-  detail::check_cuda(cudaGetLastError(), "a launch of a kernel of the device library");
+  // Not by <<<>>>, which leaves its error among those of all other calls: one that the application has dealt
+  // with would be taken for it.
+  cudaLaunchConfig_t shape{};
+  shape.gridDim = dim3(config.blocks);
+  shape.blockDim = dim3(threads);
+  shape.stream = static_cast<cudaStream_t>(lane.stream);
+  try {
+    detail::check_cuda(
+        cudaLaunchKernelEx(&shape, detail::run_kernel<Kernel>, kernel, deadline, uint32_t(world.rank())),
+        "a launch of a kernel of the device library");
+  } catch (const RunError& failed) {
+    // Peers would wait for what this rank has not launched.
+    transport.set_broken();
+    world.abort(failed.what());
+    throw;
+  }
 }
 
 }  // namespace chorale

@@ -38,6 +38,9 @@ namespace detail {
 void check_message(const Transport& transport, const Leg& message, uint64_t element_bytes, int peer,
                    const LaunchConfig& config);
 
+/// \throws UsageError if that is more than can be addressed
+uint64_t bytes_of(uint64_t elements, uint64_t element_bytes);
+
 /// Hooks of one's own may need no buffer; copies do.
 template <class Hook, class Copy>
 void check_buffer(const char* what, const void* data, uint64_t bytes) {
@@ -64,7 +67,7 @@ void send(Transport& transport, const T* data, uint64_t n, int peer, const Produ
           const LaunchConfig& config = {}, Lane lane = {}) {
   Leg message;
   message.in = data;
-  message.bytes = n * sizeof(T);
+  message.bytes = detail::bytes_of(n, sizeof(T));
   send<T>(transport, message, peer, produce, config, lane);
 }
 
@@ -81,7 +84,7 @@ void recv(Transport& transport, T* data, uint64_t n, int peer, const Consume& co
           const LaunchConfig& config = {}, Lane lane = {}) {
   Leg message;
   message.out = data;
-  message.bytes = n * sizeof(T);
+  message.bytes = detail::bytes_of(n, sizeof(T));
   recv<T>(transport, message, peer, consume, config, lane);
 }
 

@@ -56,8 +56,9 @@ using HostFunctions = std::map<std::string, HostFunction, std::less<>>;
 
 /// What a schedule is bound to; `params` and `mover` the same on all ranks.
 struct ScheduleArguments {
-  /// This rank's memory for inputs and outputs, by the tensors' names. What is left out is allocated: see
-  /// ScheduleRun::buffer(). On CUDA memory that peers reach has to be such as they can map (cudaMalloc).
+  /// This rank's memory for inputs and outputs, by the tensors' names; only inputs may share it. What is left
+  /// out is allocated: see ScheduleRun::buffer(). On CUDA memory that peers reach has to be such as they can
+  /// map (cudaMalloc).
   std::map<std::string, void*, std::less<>> buffers = {};
   host::Values params = {};      ///< over those of the schedule
   HostFunctions functions = {};  ///< beside the built-in ones

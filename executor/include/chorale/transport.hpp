@@ -92,6 +92,7 @@ class Transport {
 
    private:
     Transport& transport_;
+    std::vector<std::unique_ptr<Use>> parts_;
   };
 
   /// The next launch may be in another lane; the application has synchronised with the last.
@@ -104,10 +105,13 @@ class Transport {
   virtual AbortWord* device_abort_word() const { return nullptr; }
 
   /// A launch was stopped.
-  void set_broken() { broken_ = true; }
+  void set_broken();
 
   /// Those that have to run beside a launch.
   virtual std::vector<Proxied*> proxies() const { return {}; }
+
+  /// Those whose links are this one's: used, and stopped, with it.
+  virtual std::vector<Transport*> parts() const { return {}; }
 
  protected:
   explicit Transport(World& world) : world_(&world), resets_(world.resets()) {}

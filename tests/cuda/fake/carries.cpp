@@ -24,7 +24,7 @@ class StreamHost final : public CarryHost {
 
 }  // namespace
 
-void enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStream_t stream) {
+cudaError_t enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStream_t stream) {
   test::fake::enqueue(stream, [work, launch] {
     StreamHost host;
     CarryFibers().run(
@@ -35,6 +35,7 @@ void enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStream_t st
         },
         launch.deadline.shared, host, [](const std::string& why) { test::fake::die(why.c_str()); });
   });
+  return cudaSuccess;
 }
 
 cudaError_t resident_carry_blocks(uint64_t& blocks) {

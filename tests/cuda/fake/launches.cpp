@@ -55,6 +55,11 @@ class StreamsBackend final : public Backend {
   std::unique_ptr<Binding> bind(const Plan& plan, const Call& call, const Arguments& arguments) override {
     return std::make_unique<OnStreams>(cpu_->bind(plan, call, arguments), failures_);
   }
+  void require_bindable(void* stream) override {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status);
+    if (status != cudaStreamCaptureStatusNone) throw UsageError("a stream is captured");
+  }
   void* allocate(uint64_t bytes) override { return cpu_->allocate(bytes); }
   void check() override {
     failures_->raise();

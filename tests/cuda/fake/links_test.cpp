@@ -10,6 +10,7 @@
 
 #include "chorale/device.hpp"
 #include "chorale/one_sided_window.hpp"
+#include "state.hpp"
 #include "tests/cuda/ranks.hpp"
 #include "tests/unit/tiles/support.hpp"
 
@@ -251,6 +252,22 @@ TEST(LinksInDeviceMemory, AreNotUsedAfterAResetOfTheWorldUntilTheyAreNew) {
       if (message_of_error<UsageError>(use).find("Transport::reset()") == std::string::npos) return "used";
       made->reset();
       use();
+    }
+    return "good";
+  });
+  EXPECT_EQ(said, std::vector<std::string>(2, "good"));
+}
+
+/// Their tables are copies that only this rank has.
+TEST(LinksInDeviceMemory, TablesThatOneRankCannotHaveAreAnErrorOfAll) {
+  const auto said = on_processes(2, [](World& world) -> std::string {
+    const std::shared_ptr<Transport> links = direct_rendezvous(world, on_device(1, 2, 256));
+    fake::state().mallocs_fail = world.rank() == 1;
+    for (const bool window : {false, true}) {
+      const std::string failed = message_of_error<RunError>([&] {
+        window ? void(OneSidedWindow::create(world, 64, 2, 1, Space::device)) : void(mesh(links, links, 1));
+      });
+      if (!failed.starts_with("rank 1: ")) return "it was made, or said " + failed;
     }
     return "good";
   });

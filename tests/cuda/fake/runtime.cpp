@@ -31,7 +31,7 @@ struct IpcHandle {
 
 cudaError_t allocate(void** to, uint64_t bytes, Kind kind) {
   const Lock lock(state().mutex);
-  const int file = make_file(bytes);
+  const int file = state().mallocs_fail ? -1 : make_file(bytes);
   if (file < 0) return cudaErrorMemoryAllocation;
   *to = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   state().ranges[reinterpret_cast<uint64_t>(*to)] = {bytes, kind, state().next_buffer_id++, current, file, 0};
@@ -96,6 +96,11 @@ bool is_registered(uint64_t first, uint64_t bytes) {
 
 int current_device() { return current; }
 
+cudaError_t& last_error() {
+  static thread_local cudaError_t last = cudaSuccess;
+  return last;
+}
+
 }  // namespace chorale::test::fake
 
 using namespace chorale::test::fake;
@@ -130,9 +135,15 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
 }
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSuccess; }
 
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) {
+  if (what != cudaDevAttrPageableMemoryAccess) return cudaErrorInvalidValue;
+  *value = 0;
+  return cudaSuccess;
+}
+
 // Errors
 
-cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaGetLastError() { return std::exchange(last_error(), cudaSuccess); }
 const char* cudaGetErrorString(cudaError_t) { return "fake CUDA"; }
 const char* cudaGetErrorName(cudaError_t error) {
   static thread_local char text[32];

@@ -9,10 +9,12 @@
 #include "bench/overlap/schedules.hpp"
 #include "chorale/device/numeric.hpp"
 #include "chorale/dsl/registry.hpp"
+#include "chorale/executor.hpp"
 #include "chorale/schedule.hpp"
 #include "executor/host/backend.hpp"
 #include "executor/host/cuda/kernels.hpp"
 #include "executor/host/strip.hpp"
+#include "state.hpp"
 #include "streams.hpp"
 #include "tests/cuda/schedule_work.hpp"
 #include "tests/unit/schedule_run/exchange.hpp"
@@ -48,15 +50,17 @@ HostFunctions cuda_functions(uint32_t) {
   return all;
 }
 std::string cuda_misfit(const HostCall&) { return ""; }
-void enqueue_count(uint64_t* count, cudaStream_t stream) {
+cudaError_t enqueue_count(uint64_t* count, cudaStream_t stream) {
   test::fake::enqueue(stream, [count] { ++*count; });
+  return cudaSuccess;
 }
-void enqueue_copy(const Strip& strip, uint32_t, cudaStream_t stream) {
+cudaError_t enqueue_copy(const Strip& strip, uint32_t, cudaStream_t stream) {
   test::fake::enqueue(stream, [strip] {
     for (uint64_t row = 0; row < strip.rows; ++row)
       std::memcpy(reinterpret_cast<void*>(strip.to + row * strip.to_pitch),
                   reinterpret_cast<const void*>(strip.from + row * strip.from_pitch), strip.bytes);
   });
+  return cudaSuccess;
 }
 
 }  // namespace chorale::hostrun
@@ -360,6 +364,63 @@ TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheCarry) {
         fmt::format("carry via {}: recv t1[1:2, 0:1000]", host::mover_names[size_t(mover)]);
     expect_good(on_processes(2, [&](World& world) { return wait_for_who_never_runs(world, mover, what); }));
   }
+}
+
+/// There is nothing to bind, whatever is captured.
+TEST(FakeExecutor, ACallWithoutBytesMayBeCaptured) {
+  expect_good(on_processes(2, [](World& world) {
+    const Plan plan = dsl::build("allreduce_one_shot", {{"ranks", "2"}}).compile().plan;
+    Executor executor(world, on_cuda());
+    cudaStream_t stream = nullptr;
+    cudaGraph_t graph = nullptr;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    const std::string said = thrown([&] { executor.execute(plan, {.bytes = 0}, stream); });
+    const std::string more = thrown([&] { executor.execute(plan, {.bytes = 64}, stream); });
+    cudaStreamEndCapture(stream, &graph);
+    cudaGraphDestroy(graph);
+    cudaStreamDestroy(stream);
+    if (said != "nothing") return said;
+    return more == "usage: a stream is captured" ? std::string("good") : more;
+  }));
+}
+
+/// Kernels would fault there, and the process's CUDA would be over.
+TEST(FakeScheduleFaults, MemoryOfTheHostThatOneRankGivesIsAnErrorOfAll) {
+  const RankBody body = [](World& world) {
+    Array<int32_t> in(3);
+    std::vector<int32_t> pageable(3);
+    ScheduleArguments arguments{.buffers = {{"t0", world.rank() == 1 ? pageable.data() : in.data()}},
+                                .params = {{"n", 3}}};
+    arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
+    const std::string said = thrown([&] {
+      ScheduleRun(world, allgather_p2p({Order::rotated, Style::two, 1}), arguments, on_cuda());
+    });
+    const std::string what = "the buffer of 't0' at ";
+    return said.starts_with((world.rank() == 1 ? "usage: " : "other: rank 1: ") + what) ? std::string("good")
+                                                                                        : said;
+  };
+  expect_good(on_processes(2, body));
+}
+
+/// The application may have dealt with it.
+TEST(FakeScheduleFaults, WhatAnEarlierCallHasLeftIsNoFailureOfARun) {
+  const Exchange of{DType::i32, 5, 6, 7};
+  const RankBody body = [&](World& world) {
+    for (const Mover mover : {Mover::ce_get, Mover::kernel}) {
+      ScheduleRun schedule(world, exchange(2, of.dtype, {mover}), {.params = of.params()}, on_cuda());
+      fake::last_error() = cudaErrorMemoryAllocation;
+      const std::string said = thrown([&] {
+        schedule.run();
+        schedule.synchronize();
+      });
+      if (said != "nothing") return said;
+      world.barrier();
+    }
+    return std::string("good");
+  };
+  expect_good(on_processes(2, body));
+  expect_good(on_threads(2, body));
 }
 
 /// This GPU holds 264 blocks at a time.

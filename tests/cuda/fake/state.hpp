@@ -8,6 +8,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -58,6 +59,8 @@ struct State {
   std::map<std::string, Opened> opened;     // by IPC handle
   uint64_t next_buffer_id = 1;
   uint64_t used_bytes = 0;
+  std::atomic<bool> copies_fail = false;
+  bool mallocs_fail = false;  ///< what cuMemCreate() makes is had all the same
 
   /// The range around `address`, or the end.
   std::map<uint64_t, Range>::iterator around(uint64_t address);
@@ -69,6 +72,9 @@ int current_device();
 /// A file of `bytes`; -1 if there is no room.
 int make_file(uint64_t bytes);
 CUresult release(uint64_t handle);
+
+/// What cudaGetLastError() finds next on this thread: calls here leave nothing themselves.
+cudaError_t& last_error();
 
 /// The test shall see it.
 [[noreturn]] void die(const char* why);

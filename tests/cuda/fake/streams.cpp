@@ -273,6 +273,10 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   on.capture->origin = &on;
   return cudaSuccess;
 }
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  *status = Streams::get().of(stream).capture ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   Graph* const captured = Streams::get().of(stream).capture;
   if (!captured) return cudaErrorIllegalState;
@@ -312,6 +316,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  if (state().copies_fail) return cudaErrorInvalidValue;
   enqueue_copy(stream, from, [=] { std::memcpy(to, from, bytes); });
   return cudaSuccess;
 }

@@ -182,6 +182,42 @@ TEST(LaunchFaults, ViewsThatDoNotFitEachOtherAreFound) {
             "other: copy them to a temporary");
 }
 
+TEST(LaunchFaults, BuffersThatOneRankCannotLaunchWithAreAnErrorOfAll) {
+  // Rank 1 writes over what it reads.
+  const Plan schedule = launching(
+      tensor("C", R"(["*",2,"m"],"n")", "out"),
+      R"({"op":"launch","plan":"reduce","dst":["C",[0,["-","m",["*","rank",["-","m",1]]],"m"]],"src":["C",[0,0,"m"]],"at":1})");
+  std::string said[2];
+  run_local(
+      2,
+      [&](World& world) {
+        said[world.rank()] = thrown([&] {
+          ScheduleRun(
+              world, schedule,
+              {.params = sizes, .plans = {{"reduce", block_plan("allreduce_one_shot", 2)}}, .check = false});
+        });
+      },
+      {.timeout = std::chrono::seconds(5)});
+  EXPECT_EQ(said[0].find("other: rank 1: rank 1: input ["), 0u) << said[0];
+  EXPECT_EQ(said[1].find("usage: rank 1: input ["), 0u) << said[1];
+}
+
+TEST(LaunchFaults, BuffersThatOverlapAreRefused) {
+  const Plan schedule = matmul_allreduce();
+  std::vector<float> room(m * k + k * n + m * n);
+  float *const a = room.data(), *const b = a + m * k, *const c = b + k * n;
+  const auto bound = [&](float* to_b, float* to_c) {
+    return refused(schedule, {.buffers = {{"A", a}, {"B", to_b}, {"C", to_c}},
+                              .params = sizes,
+                              .plans = {{"reduce", block_plan("allreduce_one_shot", 2)}}});
+  };
+  const std::string what = "overlap: give each tensor memory of its own; only inputs may share it";
+  EXPECT_EQ(bound(b, c), "nothing");
+  EXPECT_EQ(bound(a, c), "nothing");
+  EXPECT_EQ(bound(b, a), "usage: the buffers of 'A' and 'C' " + what);
+  EXPECT_EQ(bound(b, c - 1), "usage: the buffers of 'B' and 'C' " + what);
+}
+
 /// Rank 0 alone, or in another order.
 TEST(LaunchFaults, RanksLaunchTheSameInTheSameOrder) {
   const auto either = [](const std::string& one, const std::string& other) {

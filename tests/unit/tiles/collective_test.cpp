@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+
 #include "support.hpp"
 
 namespace chorale {
@@ -155,6 +157,67 @@ TEST(Collectives, SumsAreMadeInRankOrder) {
   });
 }
 
+/// Whether hooks are told the tile's place in the stream: of every thread, whatever the others have done.
+struct Place {
+  uint64_t launch, tiles, slot;
+  char* ring;  ///< that of this rank's link to itself
+  std::atomic<int>* wrong;
+
+  void look(const Ctx<>& ctx) const {
+    const uint64_t step = launch * tiles + ctx.tile;
+    if (ctx.step != step || ctx.slot != step % 2 || ctx.slot_base != step * slot ||
+        ctx.region != ring + step % 2 * slot)
+      ++*wrong;
+  }
+};
+struct PlaceProduce {
+  Place place;
+  Vector<float> produce(const Ctx<>& ctx) const {
+    place.look(ctx);
+    return load_elements<float>(ctx.in, ctx.index, ctx.count);
+  }
+};
+struct PlaceConsume {
+  Place place;
+  void consume(const Ctx<>& ctx, const Vector<float>& values) const {
+    place.look(ctx);
+    store_elements<float>(ctx.out, ctx.index, values, ctx.count);
+  }
+};
+
+TEST(Collectives, HooksAreToldWhereTheyAreInAHundredOrders) {
+  constexpr uint64_t slot = 64, tiles = 3, n = tiles * slot / sizeof(float), ranks = 2;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    std::atomic<int> gathered{0}, scattered{0};
+    run_local(ranks,
+              [&](World& world) {
+                const std::vector<float> in(n * ranks, 1.0f);
+                std::vector<float> out(n * ranks);
+                for (const bool gathers : {true, false}) {
+                  const auto transport = direct_rendezvous(world, rings(1, 2, slot));
+                  const EndpointTable table = transport->table();
+                  Place place{0, tiles, slot, transport->endpoint(world.rank()).send_dst, nullptr};
+                  place.wrong = gathers ? &gathered : &scattered;
+                  const Leg leg = leg_of<float>(in.data(), out.data(), n);
+                  for (; place.launch < 2; ++place.launch) {
+                    launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
+                      if (gathers)
+                        return all_gather<float>(group, table, leg, {0, n * sizeof(float)},
+                                                 PlaceProduce{place}, CopyConsume{}, deadline);
+                      return reduce_scatter<ReduceOp::sum, float>(group, table, leg, {n * sizeof(float), 0},
+                                                                  CopyProduce{}, PlaceConsume{place},
+                                                                  deadline);
+                    }},
+                           {1, 4});
+                  }
+                }
+              },
+              {.seed = seed});
+    ASSERT_EQ(gathered, 0) << "seed " << seed;
+    ASSERT_EQ(scattered, 0) << "seed " << seed;
+  }
+}
+
 TEST(Mixed, EightRanksInTwoDomains) {
   run_local(8, [](World& world) {
     const auto transport = make(world, Kind::mixed, rings(2, 2, 512), 4);
@@ -183,6 +246,49 @@ TEST(Mixed, MeshesThatCannotBeAreRefused) {
     EXPECT_EQ(both->depth(), 2u);
     EXPECT_THROW(check_transfer(*both, 10, 1, 2), UsageError);
   });
+}
+
+/// Their links are the mesh's.
+TEST(Mixed, PartsAreNotUsedAfterAStopOfTheirMesh) {
+  run_local(2, [](World& world) {
+    const std::shared_ptr<Transport> near = direct_rendezvous(world, rings(1, 2, 256));
+    const std::shared_ptr<Transport> far = direct_rendezvous(world, rings(1, 2, 256));
+    const auto both = mesh(near, far, 1);
+    const int peer = 1 - world.rank();
+    char byte = 0;
+    EXPECT_THROW(launch(*both, Call{[&](const Group& group, const Deadline& deadline) {
+                   if (world.rank() == 0) world.abort("on purpose");
+                   return RecvKernel<char, CopyConsume>{
+                       both->table(), leg_of<char>(nullptr, &byte, 1), peer, {}}(group, deadline);
+                 }},
+                        {1}),
+                 RunError);
+    world.reset();
+    const auto exchange = [&](Transport& over) {
+      char in = 5, out = 0;
+      sendrecv(over, &in, &out, 1, peer, -1, {}, {}, {1});
+      return out;
+    };
+    for (Transport* const part : {near.get(), far.get()}) EXPECT_THROW(exchange(*part), UsageError);
+    both->reset();
+    for (Transport* const whole : {near.get(), far.get(), both.get()}) EXPECT_EQ(exchange(*whole), 5);
+  });
+}
+
+TEST(Mixed, CollectivesRefuseRingsOfOneSlotWhereverTheyAre) {
+  const std::string said = message_of_error<std::logic_error>([] {
+    run_local(2, [](World& world) {
+      const std::shared_ptr<Transport> near = direct_rendezvous(world, rings(1, 2, 256));
+      const auto both = mesh(near, direct_rendezvous(world, rings(1, 1, 256)), 1);
+      std::vector<float> in(300), out(600);
+      launch(*both, Call{[&](const Group& group, const Deadline& deadline) {
+        return all_gather<float>(group, both->table(), leg_of<float>(in.data(), out.data(), 300), {0, 1200},
+                                 CopyProduce{}, CopyConsume{}, deadline);
+      }},
+             {1});
+    });
+  });
+  EXPECT_NE(said.find("a collective needs rings of two slots at least"), std::string::npos) << said;
 }
 
 TEST(Port, WhatCannotBeIsRefused) {

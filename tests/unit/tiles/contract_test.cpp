@@ -303,6 +303,9 @@ TEST(Contract, LaunchersRefuseMessagesThatCannotBe) {
         said(1024, 4, 272),
         "Leg::tile_bytes is 272, and a slot holds 256: use smaller tiles, 0 for one a slot, or give the "
         "transport more per_peer_bytes, or fewer channels or slots");
+    // Hooks would get vectors that begin within an element.
+    EXPECT_EQ(said(64, 4, 10),
+              "Leg::tile_bytes is 10, which cuts elements of 4 bytes: make it a multiple of Leg::elem");
     EXPECT_EQ(load_relaxed(&transport->endpoint(0, 0).local->cursor.sent), 0u);
     Leg message;
     message.in = message.out = data.data();
@@ -310,6 +313,26 @@ TEST(Contract, LaunchersRefuseMessagesThatCannotBe) {
     message.tile_bytes = 256;
     send<float>(*transport, message, 0, CopyProduce{}, {1});
     recv<float>(*transport, message, 0, CopyConsume{}, {1});
+  });
+}
+
+/// Their bytes would wrap round to a few, and these would be sent.
+TEST(Contract, MessagesLongerThanCanBeAddressedAreRefused) {
+  run_local(1, [](World& world) {
+    const auto transport = direct_rendezvous(world, rings(1, 2, 256));
+    float data[1] = {}, out[1] = {};
+    const uint64_t n = (uint64_t{1} << 62) + 1;
+    const char* const says = "4611686018427387905 elements of 4 bytes are more than there is memory";
+    EXPECT_EQ(message_of_error<UsageError>([&] { send(*transport, data, n, 0, CopyProduce{}, {1}); }), says);
+    EXPECT_EQ(message_of_error<UsageError>([&] { recv(*transport, data, n, 0, CopyConsume{}, {1}); }), says);
+    EXPECT_EQ(message_of_error<UsageError>([&] { sendrecv(*transport, data, out, n, 0, -1, {}, {}, {1}); }),
+              says);
+    Leg message;
+    message.in = data;
+    message.bytes = ~uint64_t{0};
+    EXPECT_EQ(message_of_error<UsageError>([&] { send<char>(*transport, message, 0, CopyProduce{}, {1}); }),
+              "18446744073709551615 elements of 1 bytes are more than there is memory");
+    EXPECT_EQ(load_relaxed(&transport->endpoint(0, 0).local->cursor.sent), 0u);
   });
 }
 
@@ -361,6 +384,21 @@ TEST(Contract, MoreGroupsThanChannelsAreRefusedByTheKernelToo) {
     const std::string said = message_of_error<std::logic_error>(
         [&] { launch(*transport, TooManyGroups{transport->table()}, {3}); });
     EXPECT_NE(said.find("more groups than channels"), std::string::npos) << said;
+  });
+}
+
+TEST(Contract, TilesThatCutElementsAreRefusedByTheKernelToo) {
+  run_local(1, [](World& world) {
+    const auto transport = direct_rendezvous(world, rings(1, 2, 64));
+    float data[16] = {};
+    Leg message;
+    message.in = data;
+    message.bytes = sizeof data;
+    message.tile_bytes = 10;
+    const std::string said = message_of_error<std::logic_error>([&] {
+      launch(*transport, SendKernel<float, CopyProduce>{transport->table(), message, 0, {}}, {1});
+    });
+    EXPECT_NE(said.find("a tile cuts an element"), std::string::npos) << said;
   });
 }
 

@@ -117,7 +117,8 @@ TEST(Tiles, EveryDepth) {
 }
 
 TEST(Tiles, SignalsAndTilesOfAnySize) {
-  for (const uint64_t signal_bytes : {1, 16, 100, 256, 5000}) {
+  for (const uint64_t signal_bytes :
+       {uint64_t{1}, uint64_t{16}, uint64_t{100}, uint64_t{256}, uint64_t{5000}, ~uint64_t{0}}) {
     for (const uint64_t tile_bytes : {0, 16, 48, 100, 1000, 1024}) {
       one_way(
           {.bytes = 5000, .blocks = 2, .slot = 1024, .signal_bytes = signal_bytes, .tile_bytes = tile_bytes},

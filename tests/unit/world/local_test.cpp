@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cstring>
@@ -370,6 +371,30 @@ TEST(LocalWorld, WindowsAreSharedAndOutliveTheirOwnersHandle) {
           window.at(2)[world.rank()] = std::byte(1);
         },
         options);
+  }
+}
+
+/// Some ranks leave a creation that others are still in. Memory that is freed does not stay as it was here.
+TEST(LocalWorld, AStopWhileWindowsAreMadeLeavesNobodyWithFreedMemory) {
+  const struct Perturbed {
+    Perturbed() { mallopt(M_PERTURB, 0xa5); }
+    ~Perturbed() { mallopt(M_PERTURB, 0); }
+  } perturbed;
+  for (int pause = 0; pause < 200; ++pause) {
+    run_local(8, [&](World& world) {
+      std::jthread stopper;
+      if (world.rank() == 0) {
+        stopper = std::jthread([&] {
+          std::this_thread::sleep_for(pause * 10us);
+          world.abort("enough");
+        });
+      }
+      EXPECT_THROW(
+          {
+            for (;;) *Window::create(world, 64).local() = std::byte{1};
+          },
+          RunError);
+    });
   }
 }
 

@@ -104,7 +104,10 @@ class Exchange {
     if (table.ranks > most_ranks) refuse("a collective of more ranks than there may be");
     const Endpoint& e = table.at(table.self, group.id);
     tiles_ = Progress(e, largest, 0, true).tiles;
-    if (e.depth < 2 && (tiles_ > 1 || stride > 1)) refuse("a collective needs rings of two slots at least");
+    // Links of a mesh differ in depth.
+    for (int32_t peer = 0; peer < table.ranks && (tiles_ > 1 || stride > 1); ++peer) {
+      if (table.at(peer, group.id).depth < 2) refuse("a collective needs rings of two slots at least");
+    }
   }
 
   CHORALE_FN uint64_t tiles() const { return tiles_; }
@@ -135,9 +138,11 @@ class Exchange {
     return there.signal(deadline_);
   }
 
-  /// Makes a tile of `leg` once and sends it to everybody: what a source gives, or a hook.
+  /// Makes a tile of `leg` once and sends it to everybody: what a source gives, or a hook. Who fills is told
+  /// of this rank's own end as it was before the waits: the leader advances it as soon as it has filled.
   template <class Fill>
   CHORALE_FN Stop send_all(const Leg& leg, uint64_t tile, uint32_t phase, const Fill& fill) const {
+    const TileEnd<X> own = to(self(), leg, tile, phase);
     Mem sinks[most_ranks];
     for (int32_t step = 0; step < ranks(); ++step) {
       const TileEnd<X> there = to(next(step), leg, tile, phase);
@@ -145,7 +150,7 @@ class Exchange {
       if (stop != Stop::none) return stop;
       sinks[step] = Mem(there.stage());  // this rank's own first
     }
-    fill(to(self(), leg, tile, phase), sinks);
+    fill(own, sinks);
     for (int32_t step = 0; step < ranks(); ++step) {
       const Stop stop = to(next(step), leg, tile, phase).signal(deadline_);
       if (stop != Stop::none) return stop;
@@ -166,9 +171,11 @@ class Exchange {
     return here.signal_free(deadline_);
   }
 
-  /// Waits for a tile of `leg` from everybody, and gives use() the sum of them, in rank order.
+  /// Waits for a tile of `leg` from everybody, and gives use() the sum of them, in rank order, and this
+  /// rank's own end, as send_all() does.
   template <ReduceOp Op, class Use>
   CHORALE_FN Stop reduce(const Leg& leg, uint64_t tile, uint32_t phase, const Use& use) const {
+    const TileEnd<X> own = from(self(), leg, tile, phase);
     Mem regions[most_ranks];
     for (int32_t rank = 0; rank < ranks(); ++rank) {
       const TileEnd<X> here = from(rank, leg, tile, phase);
@@ -177,7 +184,7 @@ class Exchange {
       regions[rank] = Mem(here.land());
     }
     const uint32_t n = uint32_t(ranks());
-    const Stop used = use(Reduced<Op, T>{regions[0], regions + 1, n - 1, Op == ReduceOp::avg ? n : 0});
+    const Stop used = use(Reduced<Op, T>{regions[0], regions + 1, n - 1, Op == ReduceOp::avg ? n : 0}, own);
     if (used != Stop::none) return used;
     for (int32_t rank = 0; rank < ranks(); ++rank) {
       const Stop stop = from(rank, leg, tile, phase).signal_free(deadline_);
@@ -326,8 +333,8 @@ CHORALE_FN Stop reduce_scatter(const Group& group, const EndpointTable& table, c
       if (stop != Stop::none) return stop;
     }
     if (tile == 0) continue;
-    const Stop stop = exchange.template reduce<Op>(own, tile - 1, 0, [&](const auto& sum) {
-      return detail::consume_source<T>(group, own, exchange.from(table.self, own, tile - 1), sum, consume);
+    const Stop stop = exchange.template reduce<Op>(own, tile - 1, 0, [&](const auto& sum, const auto& end) {
+      return detail::consume_source<T>(group, own, end, sum, consume);
     });
     if (stop != Stop::none) return stop;
   }
@@ -363,7 +370,7 @@ CHORALE_FN Stop all_reduce(const Group& group, const EndpointTable& table, const
     }
     if (tile > 0 && stop == Stop::none) gather(tile - 1);
     if (stop != Stop::none) return stop;
-    stop = exchange.template reduce<Op>(own, tile, 0, [&](const auto& sum) {
+    stop = exchange.template reduce<Op>(own, tile, 0, [&](const auto& sum, const auto&) {
       return exchange.send_all(own, tile, 1, [&](const detail::TileEnd<X>& end, const Mem* sinks) {
         transfer(group, end.bytes(), sum, Many<Mem>{sinks, uint32_t(table.ranks)});
       });

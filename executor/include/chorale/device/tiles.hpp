@@ -51,8 +51,11 @@ struct Progress {
     start = position;
     tile_bytes = leg.tile_bytes != 0 ? leg.tile_bytes : slot / leg.elem * leg.elem;
     if (tile_bytes == 0 || tile_bytes > slot) refuse("a slot of the ring does not hold a tile");
+    if (leg.tile_bytes % leg.elem != 0) refuse("a tile cuts an element");
     part_bytes = tile_bytes;
-    if (leg.signal_bytes != 0 && !whole_tiles) part_bytes = whole_units(leg.elem, leg.signal_bytes);
+    if (leg.signal_bytes != 0 && leg.signal_bytes < tile_bytes && !whole_tiles) {
+      part_bytes = whole_units(leg.elem, leg.signal_bytes);
+    }
     tiles = leg.bytes / tile_bytes + (leg.bytes % tile_bytes != 0 ? 1 : 0);
   }
 
