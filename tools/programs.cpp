@@ -41,6 +41,12 @@ std::vector<std::string> load(const std::string& what) {
   return added;
 }
 
+/// Where a program is named for a plan: what makes a plan of it.
+[[noreturn]] void refuse_program(const std::string& program) {
+  throw Failure(Exit::command_wrong, program + " is a program, not a plan",
+                "chorale compile " + program + " -o plan.json makes its plan");
+}
+
 }  // namespace
 
 void declare_wanted(CLI::App& app, Wanted& wanted, const std::string& what_it_is) {
@@ -143,10 +149,13 @@ Plan load_plan(const std::string& path) {
   try {
     return chorale::load(path);
   } catch (const PlanError& error) {
+    if (is_source(path) || is_plugin(path)) refuse_program(path);
     throw Failure(Exit::plan_wrong, error.what());
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::runtime_error& error) {
+    const std::vector<std::string> shipped = names(dsl::programs());
+    if (std::find(shipped.begin(), shipped.end(), path) != shipped.end()) refuse_program(path);
     throw Failure(Exit::command_wrong, error.what());
   }
 }

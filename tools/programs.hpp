@@ -62,7 +62,7 @@ struct Built {
 Built build_program(const std::string& name, const dsl::Parameters::Settings&, const Aim& = {});
 
 /// Reads a plan file, "-" being standard input.
-/// \throws Failure plan_wrong if the text is no plan, command_wrong if it cannot be read
+/// \throws Failure plan_wrong if the text is no plan, command_wrong if it cannot be read or is a program
 Plan load_plan(const std::string& path);
 
 /// What the checks find, and if they find nothing the proofs and the checks of the target (ours if `aim`

@@ -98,6 +98,7 @@ Action command::check(CLI::App& app) {
         if (paths.size() == 1) throw;
         std::cout.flush();
         std::cerr << "error: " << failure.what() << '\n';
+        if (!failure.help.empty()) std::cerr << "help: " << failure.help << '\n';
         worst = std::max(worst, failure.exit);
       }
     }
