@@ -9,6 +9,7 @@
 #include "chorale/proof.hpp"
 #include "tools/command.hpp"
 #include "tools/findings.hpp"
+#include "tools/oracle.hpp"
 #include "tools/programs.hpp"
 #include "tools/schedules/options.hpp"
 
@@ -90,6 +91,8 @@ Action command::check(CLI::App& app) {
                           ? "; bounded: thread blocks compete, and only some of the orders were tried"
                           : "")
                   << '\n';
+        if (const std::string unknown = unknown_result(plan); !unknown.empty())
+          std::cerr << "note: its result is not proved: " << unknown << '\n';
         if (!options->aim.certify) continue;
         print_facts(facts);
         plan.extension.verified = certificate(plan, facts);
