@@ -9,6 +9,7 @@
 
 #include "chorale/json.hpp"
 #include "chorale/proof.hpp"
+#include "tools/authored.hpp"
 #include "tools/source.hpp"
 
 namespace chorale::tools {
@@ -127,7 +128,7 @@ dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words) 
 Built build_program(const std::string& name, const dsl::Parameters::Settings& settings, const Aim& aim) {
   Progress progress;
   progress("compiling " + name);
-  try {
+  return authored(name, [&]() -> Built {
     dsl::Program program = dsl::build(name, settings);
     CompileOptions options = program.compile_options();
     if (!aim.target.empty()) options.target = target_of(aim.target);
@@ -136,13 +137,11 @@ Built build_program(const std::string& name, const dsl::Parameters::Settings& se
     options.certify = aim.certify;
     dsl::Compiled compiled = std::move(program).compile(options);
     return {std::move(compiled.plan), std::move(compiled.diagnostics)};
-  } catch (const std::invalid_argument& error) {
-    throw Failure(Exit::command_wrong, error.what());
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw Failure(Exit::plan_wrong, "program '" + name + "' failed: " + error.what());
-  }
+  });
+}
+
+dsl::Description describe_program(const std::string& name) {
+  return authored(name, [&] { return dsl::describe(name); });
 }
 
 Plan load_plan(const std::string& path) {

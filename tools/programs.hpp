@@ -59,7 +59,12 @@ struct Built {
   Plan plan;
   Diagnostics diagnostics;
 };
+/// \throws Failure command_wrong if the program refuses its parameters, plan_wrong for all else that it
+/// throws
 Built build_program(const std::string& name, const dsl::Parameters::Settings&, const Aim& = {});
+
+/// dsl::describe(). \throws Failure as build_program()
+dsl::Description describe_program(const std::string& name);
 
 /// Reads a plan file, "-" being standard input.
 /// \throws Failure plan_wrong if the text is no plan, command_wrong if it cannot be read or is a program
