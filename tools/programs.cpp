@@ -111,15 +111,15 @@ std::string load_program(const Wanted& wanted) {
   return wanted.what;
 }
 
-dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words) {
+dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words, const std::string& option) {
   dsl::Parameters::Settings settings;
   for (const std::string& word : words) {
     const size_t equals = word.find('=');
     if (equals == 0 || equals == word.npos) {
-      throw Failure(Exit::command_wrong, "--set takes key=value, not '" + word + "'");
+      throw Failure(Exit::command_wrong, option + " takes key=value, not '" + word + "'");
     }
     if (!settings.emplace(word.substr(0, equals), word.substr(equals + 1)).second) {
-      throw Failure(Exit::command_wrong, "--set gives '" + word.substr(0, equals) + "' twice");
+      throw Failure(Exit::command_wrong, option + " gives '" + word.substr(0, equals) + "' twice");
     }
   }
   return settings;

@@ -35,8 +35,9 @@ bool names_program(const std::string& what);
 /// \throws Failure: "did you mean", or the list if there are several
 std::string load_program(const Wanted&);
 
-/// "key=value" words as settings.
-dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words);
+/// "key=value" words of an option as settings.
+dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words,
+                                         const std::string& option = "--set");
 
 /// --target and --allow: for whose executor, and which of its checks to leave out.
 struct Aim {
