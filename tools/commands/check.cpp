@@ -36,7 +36,9 @@ std::string schedule_words(const host::Schedule& schedule) {
     for (const host::Op& op : ops) all += count_ops(op.body) + count_ops(op.orelse);
     return all;
   };
-  return "host schedule for " + join(numbers) + " ranks, " + count(count_ops(schedule.body), "operation");
+  return "host schedule for " + join(numbers) +
+         (numbers == std::vector<std::string>{"1"} ? " rank, " : " ranks, ") +
+         count(count_ops(schedule.body), "operation");
 }
 
 }  // namespace
