@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "chorale/did_you_mean.hpp"
 #include "tools/command.hpp"
 
 namespace chorale::tools {
@@ -73,6 +74,14 @@ bool promises(const Plan& plan) {
          what == "broadcast";
 }
 
+std::string unknown_result(const Plan& plan) {
+  if (promises(plan) || plan.collective == "sendrecv") return "";
+  static constexpr std::string_view known[] = {"allreduce", "allgather", "reducescatter",
+                                               "alltoall",  "broadcast", "sendrecv"};
+  return "a plan of '" + plan.collective + "' does not say what its result is" +
+         did_you_mean(plan.collective, known);
+}
+
 std::optional<double> promised(const Plan& plan, const Oracle::Case& of, uint32_t rank, uint64_t index,
                                const InputElement& input) {
   if (!plan.extension.post.empty()) return from_post(plan, of, rank, index, input);
@@ -127,7 +136,7 @@ Oracle::Oracle(const Plan& plan, const Case& of) : plan_(plan), case_(of) {
              "use a wider --dtype, or --op max");
     }
   } else {
-    known_ = promises(plan) || plan.collective == "sendrecv";
+    known_ = unknown_result(plan).empty();
   }
 }
 

@@ -64,6 +64,9 @@ using InputElement = std::function<double(uint32_t rank, uint64_t index)>;
 
 /// Whether a plan says what its outputs are, element by element.
 bool promises(const Plan&);
+/// "a plan of 'test' does not say what its result is", with what may have been meant; "" for plans that do,
+/// or of which a run shows it ("sendrecv").
+std::string unknown_result(const Plan&);
 /// What element `index` of a rank's output is of these inputs; none: nothing is promised there.
 std::optional<double> promised(const Plan&, const Oracle::Case&, uint32_t rank, uint64_t index,
                                const InputElement&);

@@ -9,6 +9,7 @@
 
 #include "chorale/json.hpp"
 #include "chorale/proof.hpp"
+#include "tools/authored.hpp"
 #include "tools/source.hpp"
 
 namespace chorale::tools {
@@ -39,6 +40,12 @@ std::vector<std::string> load(const std::string& what) {
                   "write CHORALE_PROGRAM(name, Parameters& with) { ...; return program; }");
   }
   return added;
+}
+
+/// Where a program is named for a plan: what makes a plan of it.
+[[noreturn]] void refuse_program(const std::string& program) {
+  throw Failure(Exit::command_wrong, program + " is a program, not a plan",
+                "chorale compile " + program + " -o plan.json makes its plan");
 }
 
 }  // namespace
@@ -104,15 +111,15 @@ std::string load_program(const Wanted& wanted) {
   return wanted.what;
 }
 
-dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words) {
+dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words, const std::string& option) {
   dsl::Parameters::Settings settings;
   for (const std::string& word : words) {
     const size_t equals = word.find('=');
     if (equals == 0 || equals == word.npos) {
-      throw Failure(Exit::command_wrong, "--set takes key=value, not '" + word + "'");
+      throw Failure(Exit::command_wrong, option + " takes key=value, not '" + word + "'");
     }
     if (!settings.emplace(word.substr(0, equals), word.substr(equals + 1)).second) {
-      throw Failure(Exit::command_wrong, "--set gives '" + word.substr(0, equals) + "' twice");
+      throw Failure(Exit::command_wrong, option + " gives '" + word.substr(0, equals) + "' twice");
     }
   }
   return settings;
@@ -121,7 +128,7 @@ dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words) 
 Built build_program(const std::string& name, const dsl::Parameters::Settings& settings, const Aim& aim) {
   Progress progress;
   progress("compiling " + name);
-  try {
+  return authored(name, [&]() -> Built {
     dsl::Program program = dsl::build(name, settings);
     CompileOptions options = program.compile_options();
     if (!aim.target.empty()) options.target = target_of(aim.target);
@@ -130,23 +137,24 @@ Built build_program(const std::string& name, const dsl::Parameters::Settings& se
     options.certify = aim.certify;
     dsl::Compiled compiled = std::move(program).compile(options);
     return {std::move(compiled.plan), std::move(compiled.diagnostics)};
-  } catch (const std::invalid_argument& error) {
-    throw Failure(Exit::command_wrong, error.what());
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw Failure(Exit::plan_wrong, "program '" + name + "' failed: " + error.what());
-  }
+  });
+}
+
+dsl::Description describe_program(const std::string& name) {
+  return authored(name, [&] { return dsl::describe(name); });
 }
 
 Plan load_plan(const std::string& path) {
   try {
     return chorale::load(path);
   } catch (const PlanError& error) {
+    if (is_source(path) || is_plugin(path)) refuse_program(path);
     throw Failure(Exit::plan_wrong, error.what());
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::runtime_error& error) {
+    const std::vector<std::string> shipped = names(dsl::programs());
+    if (std::find(shipped.begin(), shipped.end(), path) != shipped.end()) refuse_program(path);
     throw Failure(Exit::command_wrong, error.what());
   }
 }

@@ -35,8 +35,9 @@ bool names_program(const std::string& what);
 /// \throws Failure: "did you mean", or the list if there are several
 std::string load_program(const Wanted&);
 
-/// "key=value" words as settings.
-dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words);
+/// "key=value" words of an option as settings.
+dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words,
+                                         const std::string& option = "--set");
 
 /// --target and --allow: for whose executor, and which of its checks to leave out.
 struct Aim {
@@ -59,10 +60,15 @@ struct Built {
   Plan plan;
   Diagnostics diagnostics;
 };
+/// \throws Failure command_wrong if the program refuses its parameters, plan_wrong for all else that it
+/// throws
 Built build_program(const std::string& name, const dsl::Parameters::Settings&, const Aim& = {});
 
+/// dsl::describe(). \throws Failure as build_program()
+dsl::Description describe_program(const std::string& name);
+
 /// Reads a plan file, "-" being standard input.
-/// \throws Failure plan_wrong if the text is no plan, command_wrong if it cannot be read
+/// \throws Failure plan_wrong if the text is no plan, command_wrong if it cannot be read or is a program
 Plan load_plan(const std::string& path);
 
 /// What the checks find, and if they find nothing the proofs and the checks of the target (ours if `aim`

@@ -93,7 +93,7 @@ Plan plan_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::strin
     dsl::Parameters::Settings settings = parse_settings(wanted.set);
     const std::string name = load_program(wanted);
     if (ranks && !settings.contains("ranks")) {
-      const std::vector<dsl::Parameter> declared = dsl::describe(name).parameters;
+      const std::vector<dsl::Parameter> declared = describe_program(name).parameters;
       const bool takes_ranks =
           std::any_of(declared.begin(), declared.end(),
                       [](const dsl::Parameter& parameter) { return parameter.name == "ranks"; });

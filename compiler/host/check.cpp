@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "../checks/report.hpp"
 #include "checks/checks.hpp"
 #include "lower/layout.hpp"
 
@@ -44,8 +45,7 @@ Diagnostics check(const Schedule& schedule, const Values& params, Mover automati
       check.run(schedule, made, findings);
     }
     if (findings.empty()) continue;
-    for (Diagnostic& finding : findings)
-      finding.notes.push_back({{}, {}, "with " + std::to_string(ranks) + " ranks"});
+    for (Diagnostic& finding : findings) finding.notes.push_back({{}, {}, "with " + count(ranks, "rank")});
     break;
   }
   return findings;

@@ -1,16 +1,15 @@
 #include "chorale/host/lint.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
+#include "../checks/report.hpp"
 #include "checks/checks.hpp"
 
 namespace chorale::host {
 namespace {
 
 void add_ranks(Diagnostics& findings, uint32_t ranks) {
-  for (Diagnostic& finding : findings) finding.notes.push_back({{}, {}, fmt::format("with {} ranks", ranks)});
+  for (Diagnostic& finding : findings) finding.notes.push_back({{}, {}, "with " + count(ranks, "rank")});
 }
 
 }  // namespace

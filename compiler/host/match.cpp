@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "../checks/report.hpp"
 #include "report.hpp"
 
 namespace chorale::host {
@@ -65,12 +66,13 @@ void match(Concrete& made, const Schedule& schedule, Diagnostics& out) {
     if (left.size() == both) continue;
     const auto [from, to, tag] = channel;
     const ConcreteTransfer& one = transfer_of(made, left[both]);
-    report(out, schedule, "matching", one.at,
-           fmt::format("this {} on {} has no {} at rank {}: with tag {}, rank {} sends {} times to rank {}, "
-                       "which receives {} times",
-                       sent ? "send" : "receive", where(left[both].rank, step_of(made, left[both])),
-                       sent ? "receive" : "send", one.peer, tag, from, queues.sends.size(), to,
-                       queues.recvs.size()));
+    report(
+        out, schedule, "matching", one.at,
+        fmt::format(
+            "this {} on {} has no {} at rank {}: with tag {}, rank {} sends {} to rank {}, which receives {}",
+            sent ? "send" : "receive", where(left[both].rank, step_of(made, left[both])),
+            sent ? "receive" : "send", one.peer, tag, from, count(queues.sends.size(), "time"), to,
+            count(queues.recvs.size(), "time")));
   }
 }
 

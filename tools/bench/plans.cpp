@@ -43,7 +43,7 @@ void add_in_place(std::vector<NamedPlan>& plans, const std::string& full_name, c
   };
   const std::string name = known(full_name) ? full_name : without_blocks(full_name, settings);
   if (plan.inplace || !known(name) || settings.contains("inplace")) return;
-  const std::vector<dsl::Parameter> declared = dsl::describe(name).parameters;
+  const std::vector<dsl::Parameter> declared = describe_program(name).parameters;
   const bool has_choice =
       std::any_of(declared.begin(), declared.end(), [](const auto& one) { return one.name == "inplace"; });
   if (!has_choice) return;

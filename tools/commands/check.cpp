@@ -9,6 +9,7 @@
 #include "chorale/proof.hpp"
 #include "tools/command.hpp"
 #include "tools/findings.hpp"
+#include "tools/oracle.hpp"
 #include "tools/programs.hpp"
 #include "tools/schedules/options.hpp"
 
@@ -35,7 +36,9 @@ std::string schedule_words(const host::Schedule& schedule) {
     for (const host::Op& op : ops) all += count_ops(op.body) + count_ops(op.orelse);
     return all;
   };
-  return "host schedule for " + join(numbers) + " ranks, " + count(count_ops(schedule.body), "operation");
+  return "host schedule for " + join(numbers) +
+         (numbers == std::vector<std::string>{"1"} ? " rank, " : " ranks, ") +
+         count(count_ops(schedule.body), "operation");
 }
 
 }  // namespace
@@ -91,6 +94,8 @@ Action command::check(CLI::App& app) {
                           ? "; bounded: thread blocks compete, and only some of the orders were tried"
                           : "")
                   << '\n';
+        if (const std::string unknown = unknown_result(plan); !unknown.empty())
+          std::cerr << "note: its result is not proved: " << unknown << '\n';
         if (!options->aim.certify) continue;
         print_facts(facts);
         plan.extension.verified = certificate(plan, facts);
@@ -99,6 +104,7 @@ Action command::check(CLI::App& app) {
         if (paths.size() == 1) throw;
         std::cout.flush();
         std::cerr << "error: " << failure.what() << '\n';
+        if (!failure.help.empty()) std::cerr << "help: " << failure.help << '\n';
         worst = std::max(worst, failure.exit);
       }
     }

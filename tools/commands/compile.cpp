@@ -30,7 +30,7 @@ SourceLine line_of(const Plan& plan, const Diagnostic& finding) {
 /// The same program for the least number of ranks for which the same is found.
 void take_fewer_ranks(const std::string& name, dsl::Parameters::Settings& settings, const Aim& aim,
                       Built& built) {
-  const std::vector<dsl::Parameter> parameters = dsl::describe(name).parameters;
+  const std::vector<dsl::Parameter> parameters = describe_program(name).parameters;
   const bool takes_ranks = std::any_of(parameters.begin(), parameters.end(),
                                        [](const dsl::Parameter& of) { return of.name == "ranks"; });
   if (!takes_ranks) return;
@@ -83,7 +83,7 @@ Action command::compile(CLI::App& app) {
     dsl::Parameters::Settings settings = parse_settings(wanted.set);
     const std::string name = load_program(wanted);
     if (options->help_program) {
-      const dsl::Description program = dsl::describe(name);
+      const dsl::Description program = describe_program(name);
       std::cout << program.name << (program.summary.empty() ? "" : ": " + program.summary) << '\n'
                 << parameters_help(program);
       return Exit::well;

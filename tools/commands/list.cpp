@@ -18,7 +18,7 @@ Action command::list(CLI::App& app) {
         std::cout << registered.name << '\n';
         continue;
       }
-      const dsl::Description program = dsl::describe(registered.name);
+      const dsl::Description program = describe_program(registered.name);
       std::cout << (first ? "" : "\n") << program.name << "  (" << program.file << ")\n";
       if (!program.summary.empty()) std::cout << "  " << program.summary << '\n';
       std::cout << parameters_help(program);

@@ -200,7 +200,7 @@ void run_one(const Options& options, const Config& config) {
   const bool any =
       std::any_of(outcome.sizes.begin(), outcome.sizes.end(), [](auto& size) { return size.finished; });
   if (any) print_table(plan, request, outcome, !options.no_times, checked);
-  if (!checked) std::cerr << "note: a '" << plan.collective << "' plan does not say what its result is\n";
+  if (!checked) std::cerr << "note: " << unknown_result(plan) << '\n';
   for (size_t which = 0; which < outcome.sizes.size(); ++which) {
     if (const auto& wrong = outcome.sizes[which].wrong) {
       throw Failure(Exit::run_failed,

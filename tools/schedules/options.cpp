@@ -9,29 +9,29 @@ namespace chorale::tools {
 
 void ScheduleOptions::declare(CLI::App& app) {
   app.add_option("--param", param, "Host schedules: a parameter, as NAME=VALUE; may be repeated")
-      ->type_name("NAME=VALUE");
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
   app.add_option("--plan", plan,
                  "Host schedules: the thread blocks of what it launches by that name, as NAME=PLAN, a plan "
                  "file or a shipped name; may be repeated. Default: the shipped plan of the name")
       ->type_name("NAME=PLAN")
       ->allow_extra_args(false);
   app.add_option("--mover", mover, "Host schedules: what moves transfers that leave it open; default ce_put")
-      ->check(CLI::IsMember(
-          std::vector<std::string>(std::begin(host::mover_names) + 1, std::end(host::mover_names))))
+      ->check(one_of("mover", {std::begin(host::mover_names) + 1, std::end(host::mover_names)}))
       ->type_name("MOVER");
 }
 
 host::Values ScheduleOptions::params(const Plan& plan) const {
   host::Values values;
-  for (const auto& [name, value] : parse_settings(param)) {
-    const auto& all = plan.extension.host->params;
-    const bool known = std::any_of(all.begin(), all.end(),
-                                   [&name = name](const host::Param& one) { return one.name == name; });
+  std::vector<std::string> known;
+  for (const host::Param& one : plan.extension.host->params) known.push_back(one.name);
+  for (const auto& [name, value] : parse_settings(param, "--param")) {
     const bool number = !value.empty() && value.size() < 19 && value != "-" &&
                         value.find_first_not_of("0123456789", value[0] == '-') == std::string::npos;
-    if (!known)
-      throw Failure(Exit::command_wrong, "schedule '" + plan.name + "' has no parameter '" + name + "'",
-                    "chorale show --stage schedule names those it has");
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      throw Failure(Exit::command_wrong, unknown("parameter", name, known),
+                    "schedule '" + plan.name + "' has " + (known.empty() ? "none" : join(known)));
+    }
     if (!number)
       throw Failure(Exit::command_wrong,
                     "parameter '" + name + "' is '" + value + "', but must be a whole number");

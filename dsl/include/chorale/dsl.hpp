@@ -10,9 +10,11 @@
 ///     const int chunks = with("chunks", 1, "chunks of the message");
 ///     Program program({.name = "send_once", .collective = SendRecv{.ranks = 2, .chunk_factor = chunks}});
 ///     MemoryChannel there(program, 1, 0), back(program, 0, 1);
+///     back.signal(0);  // rank 1 has begun: its output may be written
+///     there.wait(0);
 ///     there.put(program.rank(1).get_output_buffer()[{0, chunks}],
 ///               program.rank(0).get_input_buffer()[{0, chunks}], 0);
-///     there.signal(0);
+///     there.signal(0);  // the message is there
 ///     back.wait(0);
 ///     return program;
 ///   }

@@ -111,7 +111,7 @@ TEST(Concretise, MistakesAreFindings) {
        "peer 2 on rank 0, i = 1, but there are 2 ranks [peers]"},
       {R"({"op":"send","src":["a"],"peer":"rank"})", "rank 0 is its own peer [peers]"},
       {R"({"op":"if","p":["==","rank",0],"then":[{"op":"send","src":["a"],"peer":1}]})",
-       "this send on rank 0 has no receive at rank 1: with tag 0, rank 0 sends 1 times to rank 1, which "
+       "this send on rank 0 has no receive at rank 1: with tag 0, rank 0 sends 1 time to rank 1, which "
        "receives 0"},
       {R"({"op":"if","p":["==","rank",0],"then":[{"op":"send","src":["a"],"peer":1}],"else":[{"op":"recv","dst":["a",[0,0,3]],"peer":0}]})",
        "16 bytes of a[0:4] are sent on rank 0, but rank 1 receives 12 bytes in a[0:3] [matching]"},

@@ -41,9 +41,11 @@
 
 namespace chorale::dsl {
 
+using chorale::DType;
 using host::Form;
 using host::LaneStyle;
 using host::Lowering;
+using host::Mover;
 using host::Order;
 using host::Reshard;
 

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Programs and calls that the pages and <chorale/dsl.hpp> show are right: documented.py <chorale> <C++ compiler>
+
+Every program, from CHORALE_PROGRAM on, is compiled by `chorale compile`, which proves it. What README.md shows of the
+library is only read by the C++ compiler, with the headers that it names, and with the variables below.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# What a call in README.md takes for granted, by a word of it.
+GIVEN = {
+    "World::join": "const int rank = 0, ranks = 8; const uint64_t n = 0; float *x = nullptr, *y = nullptr;",
+    "TunedPlans": "const int ranks = 8; const uint64_t n = 0; float *x = nullptr, *y = nullptr; "
+                  "extern chorale::Executor& executor;",
+    "ScheduleRun": "const int64_t m = 1, k = 1, n = 1; void *a = nullptr, *b = nullptr, *c = nullptr, *stream = nullptr; "
+                   "extern chorale::World& world;",
+}
+
+
+def blocks(path):
+    """The C++ of a page, or of the comment at the head of a header; what leaves something out is left out."""
+    text = path.read_text()
+    if path.suffix == ".md":
+        found = re.findall(r"^```cpp\n(.*?)^```$", text, re.M | re.S)
+    else:
+        found = re.findall(r"(?:^/// {3}.*\n|^///\n(?=/// {3}))+", text, re.M)
+        found = [re.sub(r"^/// {0,3}", "", block, flags=re.M) for block in found]
+    return [block for block in found if not re.search(r"\.\.\.|\{ \.\. \}", block)]
+
+
+def run(command):
+    done = subprocess.run(command, text=True, capture_output=True, timeout=300)
+    return done.returncode == 0, done.stderr
+
+
+def main():
+    chorale, compiler = sys.argv[1:]
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "dsl/include/chorale/dsl.hpp"]
+    includes = [f"-I{ROOT / folder / 'include'}" for folder in ("compiler", "dsl", "executor")]
+    programs, wrong, missing, headers = 0, 0, set(GIVEN), ""
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / "documented.cpp"
+
+        def look(page, text, command):
+            nonlocal wrong
+            source.write_text(text)
+            well, words = run(command)
+            if not well:
+                wrong += 1
+                print(f"FAILED {page.relative_to(ROOT)}:\n{text}\n{words}")
+
+        for page in pages:
+            for block in blocks(page):
+                if "CHORALE_PROGRAM(" in block:
+                    programs += 1
+                    head = "" if "#include" in block else "#include <chorale/dsl.hpp>\nusing namespace chorale::dsl;\n"
+                    look(page, head + block, [chorale, "compile", str(source), "-o", f"{folder}/plan.json"])
+                elif page.name == "README.md":
+                    word = next((word for word in GIVEN if word in block), None)
+                    if not word:
+                        continue
+                    missing.discard(word)
+                    # A page is read from its beginning: headers of earlier calls are there.
+                    headers += "".join(re.findall(r"^#include.*\n", block, re.M))
+                    body = re.sub(r"^#include.*\n", "", block, flags=re.M)
+                    look(page, f"{headers}void shown() {{\n{GIVEN[word]}\n{body}}}\n",
+                         [compiler, "-std=c++20", "-fsyntax-only", *includes, str(source)])
+    if missing:
+        print("FAILED: README.md no longer shows", *missing)
+    print(f"{programs} programs, {len(GIVEN)} calls, {wrong} wrong")
+    sys.exit(bool(wrong or missing or not programs))
+
+
+if __name__ == "__main__":
+    main()

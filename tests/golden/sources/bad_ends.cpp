@@ -1,0 +1,10 @@
+#include <chorale/dsl.hpp>
+#include <cstdlib>
+
+using namespace chorale::dsl;
+
+CHORALE_PROGRAM(throws_a_number, Parameters&) { throw 3; }
+
+CHORALE_PROGRAM(throws_an_error, Parameters&) { throw std::length_error("too long"); }
+
+CHORALE_PROGRAM(aborts, Parameters&) { std::abort(); }
