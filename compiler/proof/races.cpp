@@ -196,22 +196,17 @@ bool Races::hear() {
 
 void Races::touch_all(uint32_t id, const Touch& touch, bool by_proxy) {
   what_ = touch.access;
-  Range range = touch.range;
   uint32_t cell = touch.cell, cells = touch.cells;
   position_ = 0;
   if (!touch.access->packets && cells) {
-    if (const Shares::Loose* loose = shares_.find(range)) {
-      const Chain& chain = player_.chains()[agent(id).chain];
-      const Op& op = player_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
+    const Chain& chain = player_.chains()[agent(id).chain];
+    const Op& op = player_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
+    set_ = shares_.loose(*touch.access, op, chain.turn);
+    if (set_) {
+      member_ = op.group_index;
       const Range whole = player_.memory().whole(*touch.access, chain.turn);
-      // Who touches the same by chance, or shares more of it, is no member.
-      if (op.group_size == loose->members && whole == loose->whole) {
-        set_ = loose->set;
-        member_ = op.group_index;
-      }
-      range = op.group_size > 1 ? whole : loose->whole;
-      cell = player_.memory().cell(range, launch_);
-      cells = player_.memory().count(range);
+      cell = player_.memory().cell(whole, launch_);
+      cells = player_.memory().count(whole);
       position_ = nobody;
     }
   }
