@@ -339,11 +339,18 @@ void Races::read_packets(uint32_t id, uint32_t at, bool by_proxy) {
   add_reader(cell, here(id));
 }
 
+/// Whoever has read a packet knows that it was written; but a block may see its own before others can.
+bool Races::arrived(const Cell& cell) const {
+  for (uint32_t at = cell.readers; at != nobody; at = pool_[at].next) {
+    if (pool_[at].epoch.agent != cell.write.agent) return true;
+  }
+  return false;
+}
+
 void Races::write_packets(uint32_t id, uint32_t at) {
   Cell& cell = cells_[at];
   const bool before = cell.write.agent != nobody;
-  // Whoever has read a packet knows that it was written.
-  if (before && cell.readers == nobody && !visible(id, cell.write)) conflict(id, at, cell.write, true, true);
+  if (before && !arrived(cell) && !visible(id, cell.write)) conflict(id, at, cell.write, true, true);
   check_readers(id, at);
   packet(at) = {uint32_t(told_.size() - 1), uint32_t(sent_.size() - 1), position_,
                 before && agent(cell.write.agent).launch_of(cell.write.segment) == launch_};

@@ -88,6 +88,7 @@ class Races : public Order {
 
   void read(uint32_t id, uint32_t at);
   void write(uint32_t id, uint32_t at);
+  bool arrived(const Cell&) const;
   void read_packets(uint32_t id, uint32_t at, bool by_proxy);
   void write_packets(uint32_t id, uint32_t at);
   static bool apart(const Epoch&, const Epoch&);
