@@ -1,19 +1,26 @@
 // What is posted in a turn is taken in the same turn, or some turns before or behind, by as many as more are
 // posted or taken outside of pipelines, or are there from the beginning. That is so if the pipelines in which
 // one block posts correspond to those in which the other one takes, in order: they cover the same chunks by
-// the same unit, and have as many posts a turn as takes. If all do, blocks are apart by the sum along the
-// counters that lead from one to the other, whatever the number of turns. None of them is passed twice: a
-// block's own turns come one after the other.
+// the same unit, and have as many posts a turn as takes. Packets that are written in a turn are read in it.
+//
+// If so for all, follow back what comes before what: from a turn of one block to one of another, which is
+// that many turns apart, and in that block to what it waited for before, in this turn or in the one before.
+// No block is passed twice: its own turns come one after the other. So the way back ends in a turn that is
+// apart by the sum for all blocks at most, whatever the number of turns: with more turns than that, those at
+// the beginning are told from those at the end. Of several ways the shortest counts, as it leads to the
+// latest turn; but where packets, relaxed signals or switches tell of less than others do, a longer one may
+// count.
 //
 // A barrier is posted and taken by all who come to it.
 //
-// Costs O(n log n) for n operations.
+// Costs O(n log n) for n operations, and O(p w) for p pipelines that wait w times together.
 
 #include "pace.hpp"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -62,21 +69,29 @@ class Paces {
     parents_.resize(blocks);
     std::iota(parents_.begin(), parents_.end(), 0);
     ahead_.resize(blocks);
+    waits_.resize(blocks);
   }
 
   Pace find() {
     Steps steps;
     for_each_op(plan_,
                 [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op* loop, OpPlace at) {
-                  if (!op.ids) return;
+                  tells_less_ |= loop && op.via == ChannelType::switched;
+                  if (!op.ids && !shape(op.code).has_any(packet_roles)) return;
                   list_steps(plan_, gpu, block, op, steps);
                   for (const Step& step : steps.steps) add(step, loop, at);
+                  for (const Access& access : steps.accesses) {
+                    if (loop && access.packets) add(access, at);
+                  }
                 });
     for (const auto& [key, uses] : counters_) compare(uses);
+    join_by_packets();
     // Blocks of which one can follow the other.
     std::map<uint32_t, uint64_t> sums;
-    for (uint32_t block = 0; block < ahead_.size(); ++block) sums[root(block)] += ahead_[block];
+    for (uint32_t block = 0; block < ahead_.size(); ++block)
+      sums[root(block)] += ahead_[block] + (tells_less_ && waits_[block] ? 1 : 0);
     for (const auto& [first, sum] : sums) pace_.ahead = std::max(pace_.ahead, sum);
+    if (!tells_less_) pace_.ahead += longest_way();
     return pace_;
   }
 
@@ -85,7 +100,10 @@ class Paces {
   using Key = std::tuple<uint32_t, Kind, ChannelType, uint32_t>;
 
   void add(const Step& step, const Op* loop, const OpPlace& at) {
-    const uint32_t block = first_block_[at.rank] + at.threadblock;
+    const uint32_t block = block_of(at);
+    const bool waits = step.kind == Kind::await || step.kind == Kind::acquire || step.kind == Kind::arrive;
+    if (loop && waits) waits_[block] = true;
+    tells_less_ |= loop && step.relaxed;
     switch (step.kind) {
       case Kind::post:
       case Kind::push: {
@@ -111,6 +129,28 @@ class Paces {
     }
   }
 
+  void add(const Access& packets, const OpPlace& at) {
+    packets_.push_back({packets.rank, packets.begin, packets.end, block_of(at)});
+    if (!packets.write) waits_[block_of(at)] = true;
+    tells_less_ = true;
+  }
+
+  /// Blocks that write or read the same ones.
+  void join_by_packets() {
+    std::sort(packets_.begin(), packets_.end());
+    uint64_t end = 0;
+    for (size_t k = 0; k < packets_.size(); ++k) {
+      const auto& [rank, first, last, block] = packets_[k];
+      if (k && std::get<0>(packets_[k - 1]) == rank && first < end)
+        join(std::get<3>(packets_[k - 1]), block);
+      else
+        end = 0;
+      end = std::max(end, last);
+    }
+  }
+
+  uint32_t block_of(const OpPlace& at) const { return first_block_[at.rank] + at.threadblock; }
+
   /// Operations come block by block.
   static void count(std::vector<End>& ends, uint32_t block, const Op* loop, const OpPlace& at) {
     if (ends.empty() || ends.back().block != block) ends.emplace_back().block = block;
@@ -129,6 +169,7 @@ class Paces {
     if (std::none_of(uses.posters.begin(), uses.posters.end(), inside) &&
         std::none_of(uses.takers.begin(), uses.takers.end(), inside))
       return;
+    note_gates(uses.posters.empty() ? uses.takers : uses.posters, uses.takers);
     // The first block of those who meet stands for what comes from any.
     const End& from = uses.posters.empty() ? uses.takers[0] : uses.posters[0];
     for (const End& to : uses.takers) {
@@ -136,6 +177,7 @@ class Paces {
       join(from.block, to.block);
       const bool competes = uses.posters.size() > 1 || (!uses.posters.empty() && uses.takers.size() > 1);
       if (competes) {
+        tells_less_ = true;
         uint64_t outside = uses.initial;
         for (const End& end : uses.posters) outside += end.outside;
         ahead_[to.block] = std::max(ahead_[to.block], outside);
@@ -159,6 +201,55 @@ class Paces {
     }
   }
 
+  /// What pipelines wait for, and in which pipelines it is posted.
+  void note_gates(const std::vector<End>& posters, const std::vector<End>& takers) {
+    for (size_t k = 0;; ++k) {
+      std::vector<uint32_t> posted;
+      for (const End& end : posters) {
+        if (k < end.loops.size()) posted.push_back(number_of(end.loops[k].pipeline));
+      }
+      if (posted.empty()) return;
+      for (const End& end : takers) {
+        if (k < end.loops.size())
+          waits_at_[number_of(end.loops[k].pipeline)].push_back(uint32_t(gates_.size()));
+      }
+      gates_.push_back(std::move(posted));
+    }
+  }
+
+  uint32_t number_of(const Op* pipeline) {
+    const auto [found, added] = pipelines_.try_emplace(pipeline, uint32_t(waits_at_.size()));
+    if (added) waits_at_.emplace_back();
+    return found->second;
+  }
+
+  /// The most pipelines that the shortest way from one to another has behind it.
+  uint64_t longest_way() const {
+    uint64_t longest = 0;
+    std::vector<uint32_t> now, next;
+    for (uint32_t first = 0; first < waits_at_.size(); ++first) {
+      std::vector<bool> passed(gates_.size()), seen(waits_at_.size());
+      seen[first] = true;
+      now = {first};
+      for (uint64_t way = 1; !now.empty(); ++way) {
+        next.clear();
+        for (const uint32_t pipeline : now) {
+          for (const uint32_t gate : waits_at_[pipeline]) {
+            if (passed[gate]) continue;
+            passed[gate] = true;
+            for (const uint32_t before : gates_[gate]) {
+              if (!seen[before]) next.push_back(before);
+              seen[before] = true;
+            }
+          }
+        }
+        if (!next.empty()) longest = std::max(longest, way);
+        std::swap(now, next);
+      }
+    }
+    return longest;
+  }
+
   uint32_t root(uint32_t block) {
     while (parents_[block] != block) block = parents_[block] = parents_[parents_[block]];
     return block;
@@ -170,7 +261,14 @@ class Paces {
   std::vector<uint32_t> first_block_;  // by rank
   std::vector<uint32_t> parents_;      // by block
   std::vector<uint64_t> ahead_;        // by block: of those that it takes from
+  std::vector<bool> waits_;            // by block: in a pipeline
+  std::vector<std::tuple<uint32_t, uint64_t, uint64_t, uint32_t>> packets_;  // rank, begin, end and block
   std::map<Key, Uses> counters_;
+  std::map<const Op*, uint32_t> pipelines_;      // their numbers
+  std::vector<std::vector<uint32_t>> gates_;     // the pipelines that post
+  std::vector<std::vector<uint32_t>> waits_at_;  // by pipeline: gates
+  /// Some wait shows less of what came before than another one would.
+  bool tells_less_ = false;
   Pace pace_;
 };
 

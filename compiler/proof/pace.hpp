@@ -10,7 +10,8 @@
 namespace chorale::proof {
 
 struct Pace {
-  /// How many turns blocks may be apart, each the sum of what those are that lead from one to the other.
+  /// How many turns apart may be what comes before what: the sum for all blocks that lead from one to the
+  /// other.
   uint64_t ahead = 0;
 
   /// Two ends of a counter whose pipelines do not correspond, so that how many turns they are apart depends

@@ -122,6 +122,32 @@ TEST(Messages, BlocksThatRunAheadOfThoseThatRunAhead) {
   }
 }
 
+TEST(Messages, BlocksThatWaitATurnLater) {
+  // Each block gives the next one what it has not got itself before the next turn, and the first one begins
+  // when the last one is through. So as many turns as blocks are too many.
+  for (const bool packets : {false, true}) {
+    for (const uint32_t blocks : {3u, 6u}) {
+      Plan plan = two_ranks();
+      Gpu& gpu = plan.gpus[0];
+      gpu.semaphores.assign(blocks, 0);
+      while (gpu.threadblocks.size() < blocks) {
+        gpu.threadblocks.push_back(gpu.threadblocks[1]);
+        gpu.threadblocks.back().id = uint32_t(gpu.threadblocks.size() - 1);
+      }
+      control(plan, Opcode::sem_acquire, blocks - 1, 0, 0);
+      for (uint32_t on = 0; on < blocks; ++on) {
+        turns(plan, on, 1024, 1, on && on + 1 < blocks ? 2 : 1);
+        if (on + 1 < blocks && packets) add(block(plan, 0, on), Opcode::copy_packets, {in(0)}, {scratch(on)});
+        if (on + 1 < blocks && !packets) control(plan, Opcode::sem_release, on, 0, on);
+        if (on && packets) add(block(plan, 0, on), Opcode::unpack_packets, {scratch(on - 1)}, {out(on)});
+        if (on && !packets) control(plan, Opcode::sem_acquire, on - 1, 0, on);
+      }
+      control(plan, Opcode::sem_release, blocks - 1, 0, blocks - 1);
+      EXPECT_NE(found("deadlock", plan), "") << blocks << packets;
+    }
+  }
+}
+
 TEST(Messages, PipelinesThatPostAndTakeInAnotherWay) {
   // One posts in each turn of two pipelines what the other one takes in one, twice a turn: so the second
   // pipeline's first post is for the first turn if there is one, and for the second if there are two.
