@@ -82,7 +82,10 @@ void Races::move(uint32_t chain, const Step& step, std::span<const Touch> touche
   if (std::any_of(dests.begin(), dests.end(), [](const Touch& touch) { return touch.access->packets; }))
     note_sent(reads);
   for (const Touch& touch : dests) {
-    if (step.combines || !forwards_to_itself(touch)) touch_all(writes, touch, false);
+    if (!step.combines && forwards_to_itself(touch))
+      note_forwarded(writes, touch);
+    else
+      touch_all(writes, touch, false);
   }
   if (step.kind == Step::Kind::push) complete(reads, writes);
 }
@@ -121,7 +124,13 @@ void Races::inside(uint32_t id, std::span<const Touch> touches) {
   }
 }
 
-/// Packets that are written where they were read are what they were.
+/// Packets that are written where they were read are what they were: whoever reads them gets the same from
+/// either. But they may arrive late, over others that are written there.
+void Races::note_forwarded(uint32_t id, const Touch& touch) {
+  what_ = touch.access;
+  for (uint32_t at = touch.cell; at < touch.cell + touch.cells; ++at) push(cells_[at].writers, here(id));
+}
+
 bool Races::forwards_to_itself(const Touch& dest) const {
   return dest.access->packets && std::any_of(sources_.begin(), sources_.end(), [&](const Touch& source) {
            return source.access->packets && source.cell == dest.cell;
@@ -347,10 +356,21 @@ bool Races::arrived(const Cell& cell) const {
   return false;
 }
 
+/// Whether the launch of an access is known to have ended: the next one has begun.
+bool Races::ended(const Epoch& epoch) {
+  const uint32_t rank = player_.chains()[agent(epoch.agent).chain].rank;
+  return over_[application(rank)] > 2 * launch_of(epoch) + 2;  // two segments a launch: see begin() and end()
+}
+
 void Races::write_packets(uint32_t id, uint32_t at) {
   Cell& cell = cells_[at];
   const bool before = cell.write.agent != nobody;
   if (before && !arrived(cell) && !visible(id, cell.write)) conflict(id, at, cell.write, true, true);
+  while (cell.writers != nobody) {
+    const Epoch forwarded = pool_[cell.writers].epoch;
+    if (!visible(id, forwarded) && !ended(forwarded)) conflict(id, at, forwarded, true, true);
+    drop(cell.writers);
+  }
   check_readers(id, at);
   packet(at) = {uint32_t(told_.size() - 1), uint32_t(sent_.size() - 1), position_,
                 before && agent(cell.write.agent).launch_of(cell.write.segment) == launch_};
