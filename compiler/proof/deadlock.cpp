@@ -124,7 +124,7 @@ class Stuck {
         const bool begun = at == chain.op || (chain.body_end && at < chain.op && chain.turns_left < 2);
         if (at < chain.op && begun) continue;
         for (size_t step = at == chain.op ? chain.step : 0; step < steps_.steps.size(); ++step) {
-          if (!answers(waiting, by, block.ops[at], steps_.steps[step], at == chain.op)) continue;
+          if (!answers(waiting, by, block.ops[at], steps_.steps[step])) continue;
           answer = {chain.rank, chain.block, at};
           return true;
         }
@@ -133,7 +133,7 @@ class Stuck {
     return false;
   }
 
-  bool answers(uint32_t waiting, uint32_t by, const Op& op, const Step& step, bool current) const {
+  bool answers(uint32_t waiting, uint32_t by, const Op& op, const Step& step) const {
     const Chain& wait = player_.chains()[waiting];
     const Chain& chain = player_.chains()[by];
     switch (wait.state) {
@@ -142,8 +142,9 @@ class Stuck {
                 (step.kind == Kind::push && step.posts)) &&
                player_.counter_of(chain.rank, step) == wait.waits_for;
       case State::meeting:
-        return step.kind == Kind::arrive && !(current && chain.arrived) &&
-               player_.meeting_of(chain.rank, step.id) == wait.waits_for;
+        // Who has come already comes again in the next round only.
+        return step.kind == Kind::arrive && player_.meeting_of(chain.rank, step.id) == wait.waits_for &&
+               !(chain.state == State::meeting && chain.waits_for == wait.waits_for);
       case State::packets: {
         const Range cell = player_.memory().range_of(wait.waits_for);
         for (uint32_t k = step.sources; k < step.sources + step.dests; ++k) {

@@ -1,13 +1,11 @@
 #include "memory.hpp"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <set>
-#include <tuple>
 
-#include "../channel_ends.hpp"
 #include "../resolve.hpp"
+#include "pace.hpp"
 
 namespace chorale::proof {
 namespace {
@@ -51,47 +49,6 @@ uint64_t full_chunk(const Plan& plan) {
     }
   });
   return units;
-}
-
-/// How far a block may run ahead of another one, in turns: the largest initial value of a semaphore, and what
-/// is posted and taken outside of pipelines where they post and take, too.
-uint64_t run_ahead(const Plan& plan) {
-  struct Uses {
-    uint64_t outside = 0;
-    bool inside = false;
-  };
-  std::map<std::tuple<uint32_t, ChannelType, uint32_t>, Uses> counters;
-  const std::vector<ChannelEnds> ends = list_channel_ends(plan);
-  uint64_t ahead = 0;
-  for (const Gpu& gpu : plan.gpus) {
-    for (const int64_t initial : gpu.semaphores)
-      ahead = std::max(ahead, uint64_t(std::max<int64_t>(initial, 0)));
-  }
-  Steps steps;
-  for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op* loop, OpPlace at) {
-    if (!op.ids) return;
-    list_steps(plan, gpu, block, op, steps);
-    for (const Step& step : steps.steps) {
-      const bool posts = step.kind == Step::Kind::post || (step.kind == Step::Kind::push && step.posts);
-      const bool takes = step.kind == Step::Kind::await;
-      if (!posts && !takes && step.kind != Step::Kind::acquire && step.kind != Step::Kind::release) continue;
-      uint32_t rank = at.rank, id = step.id;
-      if (posts) {
-        const size_t type = step.via == two_ended_types[0] ? 0 : 1;
-        id = ends[rank].mates[type][step.id];
-        rank = ends[rank].peers[type][step.id];
-        if (id == ChannelEnds::none) continue;
-      }
-      Uses& uses = counters[{rank, step.via, id}];
-      if (loop)
-        uses.inside = true;
-      else
-        ++uses.outside;
-    }
-  });
-  uint64_t outside = 0;
-  for (const auto& [counter, uses] : counters) outside = std::max(outside, uses.inside ? uses.outside : 0);
-  return ahead + outside;
 }
 
 /// The least bytes of a chunk of any message that the plan takes: see layout_of() of the executor.
@@ -164,7 +121,7 @@ std::vector<Message> list_messages(const Plan& plan) {
     messages.push_back({even, 1, 1});
     longest = common = 1;
   } else {
-    for (const uint64_t turns : {uint64_t(1), uint64_t(2), run_ahead(plan) + 2}) {
+    for (const uint64_t turns : {uint64_t(1), uint64_t(2), pace_of(plan).ahead + 2}) {
       if (longest / common > max_atoms / even / turns) return {};
       const Message message{longest / common * turns * even, even, common};
       if (messages.empty() || messages.back().chunk != message.chunk) messages.push_back(message);

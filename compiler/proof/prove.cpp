@@ -12,6 +12,7 @@
 #include "chorale/compile.hpp"
 #include "copies.hpp"
 #include "deadlock.hpp"
+#include "pace.hpp"
 #include "races.hpp"
 #include "values.hpp"
 
@@ -86,6 +87,7 @@ class Prover {
 
  private:
   void look_at_all() {
+    if (!keep_pace()) return;
     const std::vector<Message> messages = list_messages(plan_);
     if (messages.empty()) return too_large("its pipelines and thread block groups have no common measure");
     for (uint32_t message = 0; message < messages.size(); ++message) {
@@ -104,6 +106,21 @@ class Prover {
     }
     findings_.setting = {};
     if (findings_.wanted(ProofName::values) && !plan_.inplace && plan_.collective != "test") keep_inputs();
+  }
+
+  /// Whether the turns that are executed stand for any number of them.
+  bool keep_pace() {
+    const std::optional<Pace::Mismatch> found = pace_of(plan_).mismatch;
+    if (!found || !findings_.wanted(ProofName::decidable)) return true;
+    Finding& finding = findings_.add(
+        ProofName::decidable, Kind::undecided, found->takes,
+        "this plan cannot be proved: what a turn of this pipeline waits for depends on how many turns there "
+        "are, as those who post and those who wait do not do so in corresponding pipelines, equally often a "
+        "turn",
+        "give each pipeline channels, semaphores and barriers of its own");
+    finding.diagnostic.notes.push_back({{}, found->posts, "the other end is here"});
+    for (const OpPlace& at : {found->posts, found->takes}) finding.events.emplace_back().at = at;
+    return false;
   }
 
   /// Out of place the application has its input back as it was. (A "test" promises nothing.)

@@ -82,7 +82,10 @@ void Races::move(uint32_t chain, const Step& step, std::span<const Touch> touche
   if (std::any_of(dests.begin(), dests.end(), [](const Touch& touch) { return touch.access->packets; }))
     note_sent(reads);
   for (const Touch& touch : dests) {
-    if (step.combines || !forwards_to_itself(touch)) touch_all(writes, touch, false);
+    if (!step.combines && forwards_to_itself(touch))
+      note_forwarded(writes, touch);
+    else
+      touch_all(writes, touch, false);
   }
   if (step.kind == Step::Kind::push) complete(reads, writes);
 }
@@ -121,7 +124,13 @@ void Races::inside(uint32_t id, std::span<const Touch> touches) {
   }
 }
 
-/// Packets that are written where they were read are what they were.
+/// Packets that are written where they were read are what they were: whoever reads them gets the same from
+/// either. But they may arrive late, over others that are written there.
+void Races::note_forwarded(uint32_t id, const Touch& touch) {
+  what_ = touch.access;
+  for (uint32_t at = touch.cell; at < touch.cell + touch.cells; ++at) push(cells_[at].writers, here(id));
+}
+
 bool Races::forwards_to_itself(const Touch& dest) const {
   return dest.access->packets && std::any_of(sources_.begin(), sources_.end(), [&](const Touch& source) {
            return source.access->packets && source.cell == dest.cell;
@@ -196,22 +205,17 @@ bool Races::hear() {
 
 void Races::touch_all(uint32_t id, const Touch& touch, bool by_proxy) {
   what_ = touch.access;
-  Range range = touch.range;
   uint32_t cell = touch.cell, cells = touch.cells;
   position_ = 0;
   if (!touch.access->packets && cells) {
-    if (const Shares::Loose* loose = shares_.find(range)) {
-      const Chain& chain = player_.chains()[agent(id).chain];
-      const Op& op = player_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
+    const Chain& chain = player_.chains()[agent(id).chain];
+    const Op& op = player_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
+    set_ = shares_.loose(*touch.access, op, chain.turn);
+    if (set_) {
+      member_ = op.group_index;
       const Range whole = player_.memory().whole(*touch.access, chain.turn);
-      // Who touches the same by chance, or shares more of it, is no member.
-      if (op.group_size == loose->members && whole == loose->whole) {
-        set_ = loose->set;
-        member_ = op.group_index;
-      }
-      range = op.group_size > 1 ? whole : loose->whole;
-      cell = player_.memory().cell(range, launch_);
-      cells = player_.memory().count(range);
+      cell = player_.memory().cell(whole, launch_);
+      cells = player_.memory().count(whole);
       position_ = nobody;
     }
   }
@@ -344,11 +348,29 @@ void Races::read_packets(uint32_t id, uint32_t at, bool by_proxy) {
   add_reader(cell, here(id));
 }
 
+/// Whoever has read a packet knows that it was written; but a block may see its own before others can.
+bool Races::arrived(const Cell& cell) const {
+  for (uint32_t at = cell.readers; at != nobody; at = pool_[at].next) {
+    if (pool_[at].epoch.agent != cell.write.agent) return true;
+  }
+  return false;
+}
+
+/// Whether the launch of an access is known to have ended: the next one has begun.
+bool Races::ended(const Epoch& epoch) {
+  const uint32_t rank = player_.chains()[agent(epoch.agent).chain].rank;
+  return over_[application(rank)] > 2 * launch_of(epoch) + 2;  // two segments a launch: see begin() and end()
+}
+
 void Races::write_packets(uint32_t id, uint32_t at) {
   Cell& cell = cells_[at];
   const bool before = cell.write.agent != nobody;
-  // Whoever has read a packet knows that it was written.
-  if (before && cell.readers == nobody && !visible(id, cell.write)) conflict(id, at, cell.write, true, true);
+  if (before && !arrived(cell) && !visible(id, cell.write)) conflict(id, at, cell.write, true, true);
+  while (cell.writers != nobody) {
+    const Epoch forwarded = pool_[cell.writers].epoch;
+    if (!visible(id, forwarded) && !ended(forwarded)) conflict(id, at, forwarded, true, true);
+    drop(cell.writers);
+  }
   check_readers(id, at);
   packet(at) = {uint32_t(told_.size() - 1), uint32_t(sent_.size() - 1), position_,
                 before && agent(cell.write.agent).launch_of(cell.write.segment) == launch_};

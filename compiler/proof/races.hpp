@@ -52,7 +52,7 @@ class Races : public Order {
   struct Cell {
     Epoch write;
     uint32_t readers = nobody;  ///< in pool_
-    uint32_t writers = nobody;  ///< in pool_: before `write`, where that wrote a slice
+    uint32_t writers = nobody;  ///< in pool_: before `write`, where that wrote a slice; of packets, after it
   };
 
   struct PacketCell {
@@ -70,6 +70,7 @@ class Races : public Order {
   void number_move(uint32_t chain, std::span<const Touch>);
   void inside(uint32_t id, std::span<const Touch>);
   bool forwards_to_itself(const Touch& dest) const;
+  void note_forwarded(uint32_t id, const Touch&);
   void note_sent(uint32_t id);
   bool told(uint32_t cell, const Epoch& reader) const;
   bool told_by(uint32_t sent, uint32_t position, uint32_t cell, const Epoch& reader, int depth) const;
@@ -88,6 +89,8 @@ class Races : public Order {
 
   void read(uint32_t id, uint32_t at);
   void write(uint32_t id, uint32_t at);
+  bool arrived(const Cell&) const;
+  bool ended(const Epoch&);
   void read_packets(uint32_t id, uint32_t at, bool by_proxy);
   void write_packets(uint32_t id, uint32_t at);
   static bool apart(const Epoch&, const Epoch&);

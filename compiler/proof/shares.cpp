@@ -11,9 +11,14 @@ namespace {
 /// Begin, end, and among how many it is shared; 1: not at all, or in whole chunks.
 using Part = std::tuple<uint64_t, uint64_t, uint32_t>;
 
+/// Whether members get whole chunks, or one gets all: then their slices end where they do in every message.
+bool is_even(const Access& access, const Op& op, const Turn& turn) {
+  return op.group_size < 2 || (!turn.atoms && (access.end - access.begin) % op.group_size == 0);
+}
+
 }  // namespace
 
-Shares::Shares(const Plan& plan, const Memory& memory) {
+Shares::Shares(const Plan& plan, const Memory& memory) : memory_(memory) {
   if (memory.message().exact) return;
   bool any = false;
   for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace) {
@@ -30,14 +35,13 @@ Shares::Shares(const Plan& plan, const Memory& memory) {
         list_steps(plan, gpu, block, op, steps);
         for (const Access& access : steps.accesses) {
           const Range all = memory.whole(access, turn), mine = memory.range(access, op, turn);
-          const bool even =
-              op.group_size < 2 || (!turn.atoms && (access.end - access.begin) % op.group_size == 0);
+          const bool even = is_even(access, op, turn);
           const Range& range = even ? mine : all;
           if (range.begin == range.end) continue;
           parts[range.space].insert({range.begin, range.end, even ? 1 : op.group_size});
           if (!even && access.packets) {
             places.try_emplace(
-                {range.space, range.begin, range.end},
+                {range.space, range.begin, range.end, op.group_size},
                 OpPlace{uint32_t(&gpu - plan.gpus.data()), uint32_t(&block - gpu.threadblocks.data()),
                         uint32_t(&op - block.ops.data())});
           }
@@ -58,15 +62,18 @@ Shares::Shares(const Plan& plan, const Memory& memory) {
       };
       const bool alone = std::all_of(parts[space].begin(), parts[space].end(), fits);
       if (alone) continue;
-      if (space % spaces_per_rank == packet_space && !packets_) packets_ = places.at({space, begin, end});
-      const uint64_t share = (end - begin) / members;
-      ++sets;
-      for (uint32_t member = 0; member < members; ++member) {
-        const uint64_t first = begin + member * share;
-        loose_[{space, first, first + share}] = {{space, begin, end}, sets, members};
-      }
+      if (space % spaces_per_rank == packet_space && !packets_)
+        packets_ = places.at({space, begin, end, members});
+      loose_[{space, begin, end, members}] = ++sets;
     }
   }
+}
+
+uint32_t Shares::loose(const Access& access, const Op& op, const Turn& turn) const {
+  if (loose_.empty() || is_even(access, op, turn)) return 0;
+  const Range all = memory_.whole(access, turn);
+  const auto found = loose_.find({all.space, all.begin, all.end, op.group_size});
+  return found == loose_.end() ? 0 : found->second;
 }
 
 }  // namespace chorale::proof

@@ -17,25 +17,21 @@ class Shares {
  public:
   Shares(const Plan&, const Memory&);
 
-  /// A slice of what a group shares that cannot be told from what operations touch that share it otherwise.
-  struct Loose {
-    Range whole;            ///< all that the group shares
-    uint32_t set, members;  ///< slices of one set do not overlap; sets are numbered from 1 on
-  };
-  /// Null if the slice can be told from all others.
-  const Loose* find(const Range& slice) const {
-    if (loose_.empty()) return nullptr;
-    const auto found = loose_.find({slice.space, slice.begin, slice.end});
-    return found == loose_.end() ? nullptr : &found->second;
-  }
+  /// A number from 1 on where a block's slice of an operand cannot be told from what operations touch that
+  /// share the same chunks otherwise: then it may be any part of them. Slices of one number do not overlap. 0
+  /// where the slice can be told, or all of the operand is the block's.
+  uint32_t loose(const Access&, const Op&, const Turn&) const;
 
   /// An operation with packets of which nobody can tell whose they are, as their slices are shared in several
   /// ways; none if there is none.
   const std::optional<OpPlace>& packets() const { return packets_; }
 
  private:
-  using Key = std::tuple<uint32_t, uint64_t, uint64_t>;
-  std::map<Key, Loose> loose_;
+  /// Space, begin, end, and among how many it is shared.
+  using Key = std::tuple<uint32_t, uint64_t, uint64_t, uint32_t>;
+
+  const Memory& memory_;
+  std::map<Key, uint32_t> loose_;
   std::optional<OpPlace> packets_;
 };
 

@@ -72,6 +72,21 @@ TEST(Deadlock, BarrierBehindASemaphoreThatTheOtherSideOfItReleases) {
   EXPECT_EQ(stuck(plan), "");
 }
 
+TEST(Deadlock, WhoComesToABarrierTwiceDoesNotAnswerItself) {
+  Plan plan = two_ranks();
+  control(plan, Opcode::sem_acquire, 0, 0, 1);
+  meet(plan);
+  control(plan, Opcode::sem_release, 0, 0, 0);
+  meet(plan);
+  EXPECT_EQ(stuck(plan),
+            "this barrier never ends: it is one of a cycle of 2 waits, each of which comes before what would "
+            "answer the one before it at 0.0.0\n"
+            "  this would answer it at 0.1.1\n"
+            "  but comes after this acquire at 0.1.0\n"
+            "  this would answer it at 0.0.1\n"
+            "  but comes after the first wait at 0.0.0\n");
+}
+
 TEST(Deadlock, PacketsThatWaitForEachOther) {
   Plan plan = two_ranks();
   for (uint32_t rank = 0; rank < 2; ++rank) {

@@ -85,6 +85,93 @@ TEST(Messages, BlocksThatRunAhead) {
   EXPECT_NE(found("races", plan), "");
 }
 
+/// What the first block writes behind its pipeline the last one reads in a pipeline. Each is a turn behind
+/// the one before it, with which it meets at a barrier, or whose semaphore it takes.
+Plan turns_behind(uint32_t blocks, bool barriers) {
+  Plan plan = two_ranks();
+  Gpu& gpu = plan.gpus[0];
+  gpu.semaphores.assign(blocks, 0);
+  while (gpu.threadblocks.size() < blocks) {
+    gpu.threadblocks.push_back(gpu.threadblocks[1]);
+    gpu.threadblocks.back().id = uint32_t(gpu.threadblocks.size() - 1);
+  }
+  for (uint32_t on = 0; on < blocks; ++on) {
+    const auto meet_before = [&] {
+      if (on && barriers) control(plan, Opcode::barrier, on - 1, 0, on).participants = 2;
+      if (on && !barriers) control(plan, Opcode::sem_acquire, on - 1, 0, on);
+    };
+    const auto meet_behind = [&] {
+      if (on + 1 < blocks && barriers) control(plan, Opcode::barrier, on, 0, on).participants = 2;
+      if (on + 1 < blocks && !barriers) control(plan, Opcode::sem_release, on, 0, on);
+    };
+    meet_before();
+    turns(plan, on, 1024, 1, on ? 2 : 1);
+    meet_before();
+    meet_behind();
+    if (on + 1 == blocks) copy(plan, scratch(0), out(0), on);
+    if (!on) copy(plan, in(0), scratch(0), on);
+    meet_behind();
+  }
+  return plan;
+}
+
+TEST(Messages, BlocksThatRunAheadOfThoseThatRunAhead) {
+  for (const bool barriers : {false, true}) {
+    for (const uint32_t blocks : {2u, 3u, 5u, 8u})
+      EXPECT_NE(found("races", turns_behind(blocks, barriers)), "") << blocks << barriers;
+  }
+}
+
+TEST(Messages, BlocksThatWaitATurnLater) {
+  // Each block gives the next one what it has not got itself before the next turn, and the first one begins
+  // when the last one is through. So as many turns as blocks are too many.
+  for (const bool packets : {false, true}) {
+    for (const uint32_t blocks : {3u, 6u}) {
+      Plan plan = two_ranks();
+      Gpu& gpu = plan.gpus[0];
+      gpu.semaphores.assign(blocks, 0);
+      while (gpu.threadblocks.size() < blocks) {
+        gpu.threadblocks.push_back(gpu.threadblocks[1]);
+        gpu.threadblocks.back().id = uint32_t(gpu.threadblocks.size() - 1);
+      }
+      control(plan, Opcode::sem_acquire, blocks - 1, 0, 0);
+      for (uint32_t on = 0; on < blocks; ++on) {
+        turns(plan, on, 1024, 1, on && on + 1 < blocks ? 2 : 1);
+        if (on + 1 < blocks && packets) add(block(plan, 0, on), Opcode::copy_packets, {in(0)}, {scratch(on)});
+        if (on + 1 < blocks && !packets) control(plan, Opcode::sem_release, on, 0, on);
+        if (on && packets) add(block(plan, 0, on), Opcode::unpack_packets, {scratch(on - 1)}, {out(on)});
+        if (on && !packets) control(plan, Opcode::sem_acquire, on - 1, 0, on);
+      }
+      control(plan, Opcode::sem_release, blocks - 1, 0, blocks - 1);
+      EXPECT_NE(found("deadlock", plan), "") << blocks << packets;
+    }
+  }
+}
+
+TEST(Messages, PipelinesThatPostAndTakeInAnotherWay) {
+  // One posts in each turn of two pipelines what the other one takes in one, twice a turn: so the second
+  // pipeline's first post is for the first turn if there is one, and for the second if there are two.
+  const auto plan_of = [](bool alike) {
+    Plan plan = two_ranks();
+    for (uint32_t pipeline = 0; pipeline < 2; ++pipeline) {
+      turns(plan, 0, 1024, 1, 1);
+      control(plan, Opcode::sem_release, 0, 0, 0);
+    }
+    for (uint32_t pipeline = 0; pipeline < (alike ? 2 : 1); ++pipeline) {
+      turns(plan, 1, 1024, 1, alike ? 1 : 2);
+      for (uint32_t take = 0; take < (alike ? 1 : 2); ++take) control(plan, Opcode::sem_acquire, 0, 0, 1);
+    }
+    return plan;
+  };
+  EXPECT_EQ(found("decidable", plan_of(true)), "");
+  EXPECT_EQ(
+      found("decidable", plan_of(false)),
+      "this plan cannot be proved: what a turn of this pipeline waits for depends on how many turns there "
+      "are, as those who post and those who wait do not do so in corresponding pipelines, equally often "
+      "a turn at 0.1.1\n"
+      "  the other end is here at 0.0.1\n");
+}
+
 TEST(Messages, TwoMemoriesWhereTheExecutorHasTwo) {
   // It makes one of the two only where they are equally large: with two the first chunk of output stays as it
   // is.

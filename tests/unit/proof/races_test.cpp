@@ -347,6 +347,49 @@ TEST(Races, MembersOfAGroupHaveTheirOwn) {
   EXPECT_EQ(races(all), "");
 }
 
+/// Two pairs of blocks fill a chunk of scratch each, and then all four take both chunks, or they do so before
+/// a barrier has told them of each other.
+Plan pairs_and_all(bool told) {
+  Plan plan = two_ranks();
+  std::vector<ThreadBlock>& blocks = plan.gpus[0].threadblocks;
+  for (const uint32_t id : {2u, 3u}) {
+    blocks.push_back(blocks[1]);
+    blocks[id].id = id;
+  }
+  for (uint32_t on = 0; on < 4; ++on) {
+    Op& fill = add(block(plan, 0, on), Opcode::copy, {in(on / 2)}, {scratch(on / 2)});
+    fill.group_index = on % 2;
+    fill.group_size = 2;
+    if (told) control(plan, Opcode::barrier, 0, 0, on).participants = 4;
+    Op& take = add(block(plan, 0, on), Opcode::copy, {scratch(0, 2)}, {out(0, 2)});
+    take.group_index = on;
+    take.group_size = 4;
+  }
+  return plan;
+}
+
+TEST(Races, SlicesOfSeveralGroupsMayBeTheSameByChance) {
+  EXPECT_EQ(races(pairs_and_all(true)), "");
+  EXPECT_TRUE(has(races(pairs_and_all(false)), "reads scratch[0:2] of rank 0, which another"));
+}
+
+TEST(Races, ATurnMayBeTheSliceOfAGroupByChance) {
+  // In a chunk of two turns each is as long as what a block of the group takes.
+  Plan plan = two_ranks();
+  for (uint32_t on = 0; on < 2; ++on) {
+    Op& op = add(block(plan, 0, on), Opcode::copy, {in(0)}, {scratch(0)});
+    op.group_index = on;
+    op.group_size = 2;
+  }
+  meet(plan);
+  loop(plan, 1);
+  copy(plan, scratch(0), out(0), 0);
+  for (uint32_t on = 0; on < 2; ++on) control(plan, Opcode::barrier, 1, 0, on).participants = 2;
+  loop(plan, 1);
+  copy(plan, in(1), scratch(0), 0);
+  EXPECT_EQ(races(plan), "");
+}
+
 TEST(Races, OperandsThatOverlap) {
   Plan plan = two_ranks();
   copy(plan, scratch(0, 2), scratch(1, 2));

@@ -91,6 +91,32 @@ TEST(Threads, PacketsOverPacketsThatAreNotVisible) {
   }
 }
 
+TEST(Threads, PacketsOverPacketsThatTheirBlockHasRead) {
+  // A block sees its own packets before others can. Another block gets them when they have arrived.
+  for (const uint32_t reader : {0u, 1u}) {
+    Plan plan = two_ranks();
+    add(block(plan, 1), Opcode::copy_packets, {in(0)}, {scratch(0)});
+    add(block(plan, 1, reader), Opcode::read_put_packets, {scratch(0)}, {at(2, 1)}, {}, ChannelType::memory);
+    add(block(plan, 0), Opcode::read_put_packets, {scratch(1)}, {at(2, 0)}, {}, ChannelType::memory);
+    EXPECT_EQ(has(races(plan), "overwrites packets of scratch[0:1] of rank 1"), reader == 0) << races(plan);
+  }
+}
+
+TEST(Threads, PacketsOverPacketsThatAreForwardedToTheirOwnPlace) {
+  // A switch stores them at all ranks, and where they came from. Whoever has got one of them knows nothing of
+  // the others.
+  for (const bool signalled : {false, true}) {
+    Plan plan = two_ranks();
+    add(block(plan, 0), Opcode::put_packets, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
+    add(block(plan, 1), Opcode::switch_broadcast_packets, {scratch(0)}, {at(1, 0)}, {},
+        ChannelType::switched);
+    if (signalled) hand_over(plan, 1);
+    add(block(plan, 0), Opcode::reduce_send_packets, {in(1), scratch(0)}, {out(1), at(2, 0)}, {},
+        ChannelType::memory);
+    EXPECT_EQ(has(races(plan), "overwrites packets of scratch[0:1] of rank 1"), !signalled) << races(plan);
+  }
+}
+
 TEST(Threads, ARelaxedSignalMayComeFirst) {
   // Both are posted by threads that nothing holds back: the wait may be for either.
   for (const bool apart : {false, true}) {
