@@ -124,13 +124,9 @@ void Executor::execute(const Plan& plan, const Arguments& arguments, void* strea
   Binding* const binding = state_->bind(plan, arguments, stream);
   if (!binding) return;
   const bool capturing = state_->backend->capturing(stream);
-  if (capturing) {
-    state_->launches.capture();
-    binding->hold(stream);
-  } else {
-    state_->launches.add();
-  }
+  capturing ? state_->launches.capture() : state_->launches.add();
   try {
+    if (capturing) binding->hold(stream);
     binding->run(plan, arguments, stream);
   } catch (const UsageError&) {
     if (!capturing) state_->launches.take_back();  // nothing was launched

@@ -87,6 +87,11 @@ void look_at_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
     if (found == tensors.end()) throw UsageError(fmt::format("the schedule has no tensor '{}'", name));
     if (found->role == host::Role::temp)
       throw UsageError(fmt::format("'{}' is a temporary of the schedule, which has memory of its own", name));
+    if (!memory && found->bytes)
+      throw UsageError(
+          fmt::format("the buffer of '{}' is null: give memory of {} bytes, or leave it out to have it "
+                      "allocated",
+                      name, found->bytes));
   }
   look_at_overlaps(tensors, arguments);
 }

@@ -89,16 +89,16 @@ void must(int result, const char* function) {
 
 /// Row-major as cuBLAS, which counts columns first, sees it.
 struct Operand {
-  int op = -1;  ///< -1: neither axis is contiguous
-  uint64_t pitch = 0;
+  int op = -1;         ///< -1: neither axis is contiguous
+  uint64_t pitch = 0;  ///< at least 1, also of matrices without elements
 
   Operand(const Product::Strides& strides, uint64_t rows, uint64_t columns) {
     if (strides.column == 1 || columns == 1) {
       op = op_none;
-      pitch = std::max(strides.row, columns);
+      pitch = std::max({strides.row, columns, uint64_t(1)});
     } else if (strides.row == 1 || rows == 1) {
       op = op_transposed;
-      pitch = std::max(strides.column, rows);
+      pitch = std::max({strides.column, rows, uint64_t(1)});
     }
   }
 };

@@ -25,14 +25,14 @@ namespace world {
 class Group;
 }
 
-/// For ranks that live in one process.
+/// For ranks that live in one process. Config::local() gives those of the environment and the ini file.
 struct LocalOptions {
   std::optional<uint64_t> seed = std::nullopt;  ///< run everything in an order drawn from it (run_local)
   unsigned workers = 0;                         ///< threads that run blocks at a time; 0: one a core
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< of every wait; 0: none
 };
 
-/// For ranks that are processes of one host.
+/// For ranks that are processes of one host. Config::join() gives those of the environment and the ini file.
 struct JoinOptions {
   unsigned workers = 0;
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);

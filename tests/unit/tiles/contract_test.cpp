@@ -142,6 +142,9 @@ TEST(Contract, OptionsThatCannotBeAreRefusedOnAllRanks) {
       {{.per_peer_bytes = 1 << 20, .packet_bytes = ~uint64_t{0}}, "packet_bytes 18446744073709551615"},
       {{.per_peer_bytes = 1 << 20, .max_channels = 1024, .packet_bytes = uint64_t{1} << 52},
        "packet_bytes 4503599627370496, the latter on each of 1024 channels"},
+      {{.per_peer_bytes = uint64_t{1} << 33, .max_channels = 1, .depth = 2},
+       "1 channels of 2 slots get slots of 4294967296 bytes, and hooks count the elements of a slot with 32 "
+       "bits"},
   };
   for (const auto& one : cases) {
     run_local(2, [&](World& world) {
