@@ -82,7 +82,8 @@ class Trial {
     return 0;
   }
 
-  bool orders() const {
+  /// \param reversed  the second access before the first one
+  bool orders(bool reversed) const {
     const Memory memory(plan_, list_messages(plan_)[setting_.message], setting_.one_storage);
     if (!memory.fits()) return false;
     Player player(plan_, memory);
@@ -91,7 +92,8 @@ class Trial {
     if (!player.play(setting_.launches, choices, history) || !history.complete()) return false;
     const uint32_t first = history.find(events_[0]), second = history.find(events_[1]);
     if (first == History::none || second == History::none) return false;
-    return Past(history, second, events_[0].writes).has(first);
+    return reversed ? Past(history, first, events_[1].writes).has(second)
+                    : Past(history, second, events_[0].writes).has(first);
   }
 
  private:
@@ -121,13 +123,13 @@ class Remedies {
       else
         release();
     }
-    if (first.at.rank != second.at.rank) signal();
+    if (first.at.rank != second.at.rank) ends_before(first, second) ? outlast() : signal();
     return list_;
   }
 
  private:
-  void offer(const Trial& trial, std::string text) {
-    if (trial.orders()) list_.push_back(std::move(text));
+  void offer(const Trial& trial, std::string text, bool reversed = false) {
+    if (trial.orders(reversed)) list_.push_back(std::move(text));
   }
   std::string line(const OpPlace& at) const { return proof::place_of(plan_, at); }
   bool launches_apart() const { return finding_.events[0].launch != finding_.events[1].launch; }
@@ -204,6 +206,30 @@ class Remedies {
   /// Where a rank's launch begins or ends, in its first block.
   OpPlace boundary(uint32_t rank, bool end) const {
     return {rank, 0, end ? uint32_t(plan_.gpus[rank].threadblocks[0].ops.size()) : 0};
+  }
+
+  /// Whether a launch of the one, whose end it is, ends while the other still goes on.
+  static bool ends_before(const ProofEvent& end, const ProofEvent& other) {
+    // Two segments a launch: see Races::begin() and end().
+    return end.who == Who::application && other.who != Who::application &&
+           end.segment == 2 * other.launch + 2;
+  }
+
+  /// The launch of the first ends after the second.
+  void outlast() {
+    const ProofEvent &end = finding_.events[0], &late = finding_.events[1];
+    if (plan_.gpus[end.at.rank].threadblocks.empty()) return;
+    Trial trial(plan_, finding_);
+    trial.add_channel(late.at.rank, end.at.rank);
+    OpPlace from = late.at;
+    ++from.op;
+    const OpPlace to = boundary(end.at.rank, true);
+    trial.insert(from, Opcode::signal, {trial.newest_channel(from)}, ChannelType::memory);
+    trial.insert(to, Opcode::wait, {trial.newest_channel(to)}, ChannelType::memory);
+    offer(trial,
+          "a signal of " + rank_name(late.at.rank) + " after " + line(late.at) + ", for which " +
+              rank_name(end.at.rank) + " waits before its launch ends",
+          true);
   }
 
   void signal() {
