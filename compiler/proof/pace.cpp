@@ -3,13 +3,27 @@
 // one block posts correspond to those in which the other one takes, in order: they cover the same chunks by
 // the same unit, and have as many posts a turn as takes. Packets that are written in a turn are read in it.
 //
-// If so for all, follow back what comes before what: from a turn of one block to one of another, which is
-// that many turns apart, and in that block to what it waited for before, in this turn or in the one before.
-// No block is passed twice: its own turns come one after the other. So the way back ends in a turn that is
-// apart by the sum for all blocks at most, whatever the number of turns: with more turns than that, those at
-// the beginning are told from those at the end. Of several ways the shortest counts, as it leads to the
-// latest turn; but where packets, relaxed signals or switches tell of less than others do, a longer one may
-// count.
+// If so for all, follow what comes before what: a way goes on in a block, also to its next turn, or to
+// another block, as many turns back or ahead as the two are apart. It need not come to a block twice, which
+// still knows what it knew. (Unless that was told by packets and the threads have not synchronised since; but
+// they do where they take from a counter, and packets lead no turn back.) So it leads back by the sum for all
+// connected blocks at most.
+//
+// Order: put one turn more into all pipelines. What waits for what and what it is told is the same in each
+// turn. So a way remains, as blocks come through the new turn, unless it leads back over the place of it.
+// Accesses to the same bytes are in the same turn, or outside: the place may be anywhere behind that turn, or
+// anywhere before it. Ways that lead back over all places behind, and over all before, together go back as
+// many turns as there are, which twice the sum are not: with more turns than that, what is ordered in all of
+// them is so with one more. This holds for what is visible and for what is over, however little a packet or a
+// relaxed signal tells. What switches see is told on in two ways, the one behind the other: that counts
+// double.
+//
+// Deadlock: with more turns a way may come through all of a pipeline that it did not come through, and close
+// a circle. But a block passes on in the next turn at the latest what it has waited for, whatever it waits
+// with. So the shortest way from a pipeline to another takes a turn for each on it, and what they are apart;
+// with as many turns as the longest of these, each way through is there that is with more.
+//
+// Where it is not known who waits for whom, a turn for each connected block that waits is taken.
 //
 // A barrier is posted and taken by all who come to it.
 //
@@ -20,7 +34,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -53,9 +67,26 @@ struct Uses {
   std::vector<End> posters, takers;
 };
 
+/// An operand whose packets a block writes, or waits for.
+struct Packets {
+  uint32_t rank = 0;
+  uint64_t begin = 0, end = 0;
+  uint32_t members = 1, member = 0;  ///< of the group that shares them
+  bool write = false;
+  uint32_t block = 0;
+  const Op* pipeline = nullptr;  ///< null: outside
+
+  bool shared_alike(const Packets& other) const {
+    return begin == other.begin && end == other.end && members == other.members;
+  }
+};
+
+bool same_turns(const Op& one, const Op& other) {
+  return one.unit_bytes == other.unit_bytes && one.chunks == other.chunks;
+}
+
 bool corresponds(const Loop& one, const Loop& other) {
-  return one.pipeline->unit_bytes == other.pipeline->unit_bytes &&
-         one.pipeline->chunks == other.pipeline->chunks && one.a_turn == other.a_turn;
+  return same_turns(*one.pipeline, *other.pipeline) && one.a_turn == other.a_turn;
 }
 
 class Paces {
@@ -76,22 +107,23 @@ class Paces {
     Steps steps;
     for_each_op(plan_,
                 [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op* loop, OpPlace at) {
-                  tells_less_ |= loop && op.via == ChannelType::switched;
+                  switched_ |= op.via == ChannelType::switched;
                   if (!op.ids && !shape(op.code).has_any(packet_roles)) return;
                   list_steps(plan_, gpu, block, op, steps);
-                  for (const Step& step : steps.steps) add(step, loop, at);
-                  for (const Access& access : steps.accesses) {
-                    if (loop && access.packets) add(access, at);
+                  for (const Step& step : steps.steps) {
+                    add(step, loop, at);
+                    for (uint32_t k = 0; k < step.sources + step.dests; ++k)
+                      add(steps.accesses[step.first + k], op, loop, at);
                   }
                 });
     for (const auto& [key, uses] : counters_) compare(uses);
-    join_by_packets();
+    look_at_packets();
     // Blocks of which one can follow the other.
     std::map<uint32_t, uint64_t> sums;
     for (uint32_t block = 0; block < ahead_.size(); ++block)
-      sums[root(block)] += ahead_[block] + (tells_less_ && waits_[block] ? 1 : 0);
+      sums[root(block)] += (switched_ ? 4 : 2) * ahead_[block] + (in_doubt_ && waits_[block] ? 1 : 0);
     for (const auto& [first, sum] : sums) pace_.ahead = std::max(pace_.ahead, sum);
-    if (!tells_less_) pace_.ahead += longest_way();
+    if (!in_doubt_) pace_.ahead += longest_way();
     return pace_;
   }
 
@@ -103,7 +135,6 @@ class Paces {
     const uint32_t block = block_of(at);
     const bool waits = step.kind == Kind::await || step.kind == Kind::acquire || step.kind == Kind::arrive;
     if (loop && waits) waits_[block] = true;
-    tells_less_ |= loop && step.relaxed;
     switch (step.kind) {
       case Kind::post:
       case Kind::push: {
@@ -129,24 +160,60 @@ class Paces {
     }
   }
 
-  void add(const Access& packets, const OpPlace& at) {
-    packets_.push_back({packets.rank, packets.begin, packets.end, block_of(at)});
-    if (!packets.write) waits_[block_of(at)] = true;
-    tells_less_ = true;
+  void add(const Access& access, const Op& op, const Op* loop, const OpPlace& at) {
+    if (!access.packets) return;
+    if (loop && !access.write) waits_[block_of(at)] = true;
+    packets_.push_back({access.rank, access.begin, access.end, std::max<uint32_t>(op.group_size, 1),
+                        op.group_index, access.write, block_of(at), loop});
   }
 
-  /// Blocks that write or read the same ones.
-  void join_by_packets() {
-    std::sort(packets_.begin(), packets_.end());
-    uint64_t end = 0;
-    for (size_t k = 0; k < packets_.size(); ++k) {
-      const auto& [rank, first, last, block] = packets_[k];
-      if (k && std::get<0>(packets_[k - 1]) == rank && first < end)
-        join(std::get<3>(packets_[k - 1]), block);
-      else
-        end = 0;
-      end = std::max(end, last);
+  /// Those that overlap together.
+  void look_at_packets() {
+    const auto key = [](const Packets& of) { return std::tuple(of.rank, of.begin, of.end); };
+    std::sort(packets_.begin(), packets_.end(),
+              [&](const Packets& a, const Packets& b) { return key(a) < key(b); });
+    for (size_t first = 0, last = 0; first < packets_.size(); first = last) {
+      uint64_t end = 0;
+      for (; last < packets_.size() && packets_[last].rank == packets_[first].rank &&
+             (last == first || packets_[last].begin < end);
+           ++last)
+        end = std::max(end, packets_[last].end);
+      look_at_packets({packets_.begin() + ptrdiff_t(first), packets_.begin() + ptrdiff_t(last)});
     }
+  }
+
+  void look_at_packets(std::span<const Packets> all) {
+    const Packets* before = nullptr;
+    bool any = false;
+    for (const Packets& of : all) {
+      if (!of.pipeline) continue;
+      if (before) join(before->block, of.block);
+      before = &of;
+      any |= of.write;
+    }
+    for (const Packets& of : all) {
+      if (any && of.pipeline && !of.write) note_writer(of, all);
+    }
+  }
+
+  /// There has to be one, that writes the same ones in the same turns.
+  void note_writer(const Packets& reader, std::span<const Packets> all) {
+    const Op* writes = nullptr;
+    for (const Packets& of : all) {
+      if (!of.write) continue;
+      if (!of.shared_alike(reader)) {
+        in_doubt_ = true;
+      } else if (of.member == reader.member) {
+        in_doubt_ |=
+            !of.pipeline || (writes && writes != of.pipeline) || !same_turns(*of.pipeline, *reader.pipeline);
+        writes = of.pipeline;
+      }
+      if (in_doubt_) return;
+    }
+    if (!writes) return;
+    const auto [found, added] = packet_gates_.try_emplace(writes, uint32_t(gates_.size()));
+    if (added) gates_.push_back({number_of(writes)});
+    waits_at_[number_of(reader.pipeline)].push_back(found->second);
   }
 
   uint32_t block_of(const OpPlace& at) const { return first_block_[at.rank] + at.threadblock; }
@@ -177,12 +244,30 @@ class Paces {
       join(from.block, to.block);
       const bool competes = uses.posters.size() > 1 || (!uses.posters.empty() && uses.takers.size() > 1);
       if (competes) {
-        tells_less_ = true;
+        in_doubt_ = true;
         uint64_t outside = uses.initial;
         for (const End& end : uses.posters) outside += end.outside;
         ahead_[to.block] = std::max(ahead_[to.block], outside);
       } else {
         compare(from, to, uses.initial);
+      }
+    }
+    if (uses.posters.empty()) compare_all(uses.takers);
+  }
+
+  /// Each who comes to a barrier with all others.
+  void compare_all(const std::vector<End>& ends) {
+    for (size_t k = 0; k < ends[0].loops.size(); ++k) {
+      uint64_t least = ~uint64_t{0}, most = 0;
+      for (const End& end : ends) {
+        if (k >= end.loops.size()) continue;
+        least = std::min(least, end.loops[k].before);
+        most = std::max(most, end.loops[k].before);
+      }
+      for (const End& end : ends) {
+        if (k >= end.loops.size()) continue;
+        const uint64_t before = end.loops[k].before;
+        ahead_[end.block] = std::max({ahead_[end.block], before - least, most - before});
       }
     }
   }
@@ -262,13 +347,15 @@ class Paces {
   std::vector<uint32_t> parents_;      // by block
   std::vector<uint64_t> ahead_;        // by block: of those that it takes from
   std::vector<bool> waits_;            // by block: in a pipeline
-  std::vector<std::tuple<uint32_t, uint64_t, uint64_t, uint32_t>> packets_;  // rank, begin, end and block
+  std::vector<Packets> packets_;
   std::map<Key, Uses> counters_;
   std::map<const Op*, uint32_t> pipelines_;      // their numbers
   std::vector<std::vector<uint32_t>> gates_;     // the pipelines that post
   std::vector<std::vector<uint32_t>> waits_at_;  // by pipeline: gates
-  /// Some wait shows less of what came before than another one would.
-  bool tells_less_ = false;
+  std::map<const Op*, uint32_t> packet_gates_;   // of those who write
+  bool switched_ = false;
+  /// Several compete, or packets are written more than once or not as they are read.
+  bool in_doubt_ = false;
   Pace pace_;
 };
 

@@ -10,8 +10,7 @@
 namespace chorale::proof {
 
 struct Pace {
-  /// How many turns apart may be what comes before what: the sum for all blocks that lead from one to the
-  /// other.
+  /// With two turns more than these what comes before what is as it is with any more.
   uint64_t ahead = 0;
 
   /// Two ends of a counter whose pipelines do not correspond, so that how many turns they are apart depends

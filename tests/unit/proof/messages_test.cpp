@@ -122,6 +122,45 @@ TEST(Messages, BlocksThatRunAheadOfThoseThatRunAhead) {
   }
 }
 
+TEST(Messages, TurnsThatAreOrderedFromBothEnds) {
+  // What a block writes another one reads in the same turn. The first turns are behind each other as a third
+  // block has taken what they post before its own pipeline, and the last ones as a fourth one posts for them
+  // behind its own. Between them is nothing.
+  Plan plan = two_ranks();
+  Gpu& gpu = plan.gpus[0];
+  gpu.semaphores.assign(4, 0);
+  while (gpu.threadblocks.size() < 4) {
+    gpu.threadblocks.push_back(gpu.threadblocks[1]);
+    gpu.threadblocks.back().id = uint32_t(gpu.threadblocks.size() - 1);
+  }
+  const auto some = [&](Opcode code, uint32_t semaphore, uint32_t on) {
+    for (int k = 0; k < 4; ++k) control(plan, code, semaphore, 0, on);
+  };
+  turns(plan, 0, 1024, 1, 2);
+  copy(plan, in(0), scratch(0));
+  control(plan, Opcode::sem_release, 0, 0, 0);
+  some(Opcode::sem_release, 0, 0);
+  control(plan, Opcode::sem_release, 1, 0, 0);
+
+  some(Opcode::sem_acquire, 0, 2);
+  control(plan, Opcode::sem_release, 2, 0, 2);
+  turns(plan, 2, 1024, 1, 1);
+  control(plan, Opcode::sem_acquire, 0, 0, 2);
+
+  turns(plan, 3, 1024, 1, 1);
+  control(plan, Opcode::sem_release, 3, 0, 3);
+  control(plan, Opcode::sem_acquire, 1, 0, 3);
+  some(Opcode::sem_release, 3, 3);
+
+  control(plan, Opcode::sem_acquire, 2, 0, 1);
+  some(Opcode::sem_acquire, 3, 1);
+  turns(plan, 1, 1024, 1, 2);
+  control(plan, Opcode::sem_acquire, 3, 0, 1);
+  copy(plan, scratch(0), out(0), 1);
+  EXPECT_EQ(found("deadlock", plan), "");
+  EXPECT_NE(found("races", plan), "");
+}
+
 TEST(Messages, BlocksThatWaitATurnLater) {
   // Each block gives the next one what it has not got itself before the next turn, and the first one begins
   // when the last one is through. So as many turns as blocks are too many.
