@@ -11,9 +11,11 @@ namespace {
 struct Form {
   std::string_view name;
   size_t writes, least_reads, most_reads;
+  std::string_view attribute = {};  ///< that it has; empty: none
 };
-constexpr Form forms[] = {{"matmul", 1, 2, 2}, {"linear", 1, 2, 3}, {"add", 1, 2, 2},  {"sum", 1, 1, 1},
-                          {"cast", 1, 1, 1},   {"copy", 1, 1, 1},   {"zero", 1, 0, 0}, {"fill", 1, 0, 0}};
+constexpr Form forms[] = {{"matmul", 1, 2, 2, "tf32"}, {"linear", 1, 2, 3, "tf32"}, {"add", 1, 2, 2},
+                          {"sum", 1, 1, 1, "axis"},    {"cast", 1, 1, 1},           {"copy", 1, 1, 1},
+                          {"zero", 1, 0, 0},           {"fill", 1, 0, 0, "value"}};
 
 const Form* find(std::string_view function) {
   const auto form =
@@ -57,8 +59,7 @@ std::string product_misfit(std::string_view function, const Operand& c, std::spa
 
 std::string sum_misfit(const Operand& out, const Operand& in,
                        const std::map<std::string, int64_t>& attributes) {
-  const auto given = attributes.find("axis");
-  const int64_t axis = given == attributes.end() ? 0 : given->second;
+  const int64_t axis = summed_axis(attributes);
   if (axis < 0 || size_t(axis) >= in.shape.size())
     return fmt::format("sum over axis {} of {}", axis, in.text);
   std::vector<uint64_t> left = in.shape;
@@ -70,6 +71,11 @@ std::string sum_misfit(const Operand& out, const Operand& in,
 
 bool is_builtin(std::string_view function) { return find(function) != nullptr; }
 
+int64_t summed_axis(const std::map<std::string, int64_t>& attributes) {
+  const auto given = attributes.find("axis");
+  return given == attributes.end() ? 0 : given->second;
+}
+
 std::string misfit(std::string_view function, std::span<const Operand> writes, std::span<const Operand> reads,
                    const std::map<std::string, int64_t>& attributes) {
   const Form* const form = find(function);
@@ -80,6 +86,11 @@ std::string misfit(std::string_view function, std::span<const Operand> writes, s
                            ? fmt::to_string(form->most_reads)
                            : fmt::format("{} to {}", form->least_reads, form->most_reads),
                        writes.size(), reads.size());
+  for (const auto& [name, value] : attributes) {
+    if (name == form->attribute) continue;
+    return fmt::format("{} has no attribute '{}'{}", function, name,
+                       form->attribute.empty() ? std::string() : fmt::format(", but '{}'", form->attribute));
+  }
   const Operand& out = writes[0];
   for (const Operand& in : reads) {
     if (in.dtype != out.dtype && function != "cast")

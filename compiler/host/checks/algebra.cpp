@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "chorale/host/builtins.hpp"
 #include "compiler/host/lower/layout.hpp"
 
 namespace chorale::host {
@@ -90,7 +91,7 @@ Cells::Cells(const Schedule& schedule, const Concrete& made) : made_(made) {
     for (const uint64_t extent : tensor.shape) axes.push_back({0, extent});
   }
   for (const std::vector<Step>& steps : made.steps)
-    for (const Step& step : steps) of_step(made, step);
+    for (const Step& step : steps) of_step(schedule, made, step);
   of_layout(schedule, made);
   spread();
   for (const auto& axes : cuts_) {
@@ -122,7 +123,7 @@ void Cells::same(const Box& one, const std::vector<size_t>& axes, const Box& oth
 }
 void Cells::same(const Box& one, const Box& other) { same(one, wide(one), other, wide(other)); }
 
-void Cells::of_step(const Concrete& made, const Step& step) {
+void Cells::of_step(const Schedule& schedule, const Concrete& made, const Step& step) {
   for (const auto* list : {&step.writes, &step.reads})
     for (const Box& box : *list) add(box);
   for (const ConcreteTransfer& one : step.transfers) {
@@ -133,10 +134,12 @@ void Cells::of_step(const Concrete& made, const Step& step) {
   }
   if (step.kind == StepKind::copy || step.kind == StepKind::put || step.kind == StepKind::get)
     same(step.writes[0], step.reads[0]);
-  if (step.kind != StepKind::call || (step.name != "sum" && step.name != "add")) return;
+  if (step.kind != StepKind::call || (step.name != "sum" && step.name != "add") ||
+      schedule.find_function(step.name))
+    return;
   for (const Box& read : step.reads) {
     std::vector<size_t> axes = visible(made, read);
-    if (step.name == "sum") axes.erase(axes.begin() + step.attributes.at("axis"));
+    if (step.name == "sum") axes.erase(axes.begin() + summed_axis(step.attributes));
     same(step.writes[0], visible(made, step.writes[0]), read, axes);
   }
 }

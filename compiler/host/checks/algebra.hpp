@@ -69,7 +69,7 @@ class Cells {
   void add(const Box&);
   void same(const Box&, const Box&);
   void same(const Box&, const std::vector<size_t>& axes, const Box&, const std::vector<size_t>& others);
-  void of_step(const Concrete&, const Step&);
+  void of_step(const Schedule&, const Concrete&, const Step&);
   void of_layout(const Schedule&, const Concrete&);
   void spread();
 

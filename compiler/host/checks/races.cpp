@@ -122,8 +122,7 @@ class Races {
       };
       return same || is_part(read, written) || is_part(written, read);
     }
-    const bool own = std::any_of(s_.functions.begin(), s_.functions.end(),
-                                 [&](const Function& function) { return function.name == step.name; });
+    const bool own = s_.find_function(step.name);
     const bool mixes = step.name == "matmul" || step.name == "linear" || step.name == "sum";
     return same && (step.kind == StepKind::copy || own || !mixes);
   }

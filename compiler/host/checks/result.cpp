@@ -11,6 +11,7 @@
 
 #include "algebra.hpp"
 #include "checks.hpp"
+#include "chorale/host/builtins.hpp"
 #include "compiler/host/lower/layout.hpp"
 #include "compiler/host/report.hpp"
 
@@ -101,6 +102,7 @@ class Results {
         return set(rank, step.writes[0],
                    step.value ? algebra_.atom(fmt::format("{}", step.value)) : algebra_.zero());
       case StepKind::call:
+        if (s_.find_function(step.name)) return unknown(rank, step);
         if (step.name == "zero") return set(rank, step.writes[0], algebra_.zero());
         if (step.name == "cast") return copy(rank, step.writes[0], rank, step.reads[0]);
         return is_known(step.name) ? call(rank, step) : unknown(rank, step);
@@ -175,8 +177,7 @@ class Results {
     std::vector<ReadCells> operands;
     for (const Box& read : step.reads) operands.push_back(operand(rank, read));
     const ReadCells result = operand(rank, step.writes[0]);
-    const auto found = step.attributes.find("axis");
-    const int64_t axis = found == step.attributes.end() ? 0 : found->second;
+    const int64_t axis = summed_axis(step.attributes);
     // Cells of operands that are cut in another way than those of the result are no cells of theirs.
     if (!alike(step.name, axis, result.extents, operands)) return unknown(rank, step);
     std::vector<Content> made;

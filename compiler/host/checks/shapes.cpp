@@ -72,9 +72,7 @@ class Shapes {
   }
 
   void call(uint32_t rank, const Step& step) {
-    const auto own = std::find_if(s_.functions.begin(), s_.functions.end(),
-                                  [&](const Function& one) { return one.name == step.name; });
-    if (own != s_.functions.end()) {
+    if (const Function* const own = s_.find_function(step.name)) {
       if (step.writes.size() != own->writes || step.reads.size() != own->reads)
         fail(rank, step,
              fmt::format("'{}' is called with {} written and {} read views, but is declared with {} and {}",

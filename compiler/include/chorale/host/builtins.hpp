@@ -23,6 +23,9 @@ struct Operand {
 
 bool is_builtin(std::string_view function);
 
+/// The axis that `sum` is over.
+int64_t summed_axis(const std::map<std::string, int64_t>& attributes);
+
 /// What is wrong with the views of a call of a built-in function, as in "matmul of f32[2, 3] and f32[2, 3] to
 /// f32[2, 2]: the extents do not fit"; "" if nothing is, or it is none.
 std::string misfit(std::string_view function, std::span<const Operand> writes, std::span<const Operand> reads,

@@ -195,6 +195,8 @@ struct Schedule {
   SourceLine line_of(uint32_t at) const { return at ? source[at - 1] : SourceLine{}; }
   /// The position of a tensor; tensors.size() if there is none.
   uint32_t find_tensor(std::string_view name) const;
+  /// What the application declares by that name; null: nothing, so that it is a built-in function.
+  const Function* find_function(std::string_view name) const;
 };
 
 }  // namespace chorale::host
