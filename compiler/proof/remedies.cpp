@@ -57,6 +57,28 @@ class Trial {
     }
   }
 
+  /// From a place of one rank to a place of another, over a channel of its own.
+  void insert_signal(const OpPlace& from, const OpPlace& to) {
+    add_channel(from.rank, to.rank);
+    insert(from, Opcode::signal, {newest_channel(from)}, ChannelType::memory);
+    insert(to, Opcode::wait, {newest_channel(to)}, ChannelType::memory);
+  }
+
+  /// \param reversed  the second access before the first one
+  bool orders(bool reversed) const {
+    const Memory memory(plan_, list_messages(plan_)[setting_.message], setting_.one_storage);
+    if (!memory.fits()) return false;
+    Player player(plan_, memory);
+    History history(player);
+    Choices choices(setting_.choices);
+    if (!player.play(setting_.launches, choices, history) || !history.complete()) return false;
+    const uint32_t first = history.find(events_[0]), second = history.find(events_[1]);
+    if (first == History::none || second == History::none) return false;
+    return reversed ? Past(history, first, events_[1].writes).has(second)
+                    : Past(history, second, events_[0].writes).has(first);
+  }
+
+ private:
   /// A new memory channel between two ranks.
   void add_channel(uint32_t from, uint32_t to) {
     for (const auto& [rank, peer] : {std::pair(from, to), std::pair(to, from)}) {
@@ -82,21 +104,6 @@ class Trial {
     return 0;
   }
 
-  /// \param reversed  the second access before the first one
-  bool orders(bool reversed) const {
-    const Memory memory(plan_, list_messages(plan_)[setting_.message], setting_.one_storage);
-    if (!memory.fits()) return false;
-    Player player(plan_, memory);
-    History history(player);
-    Choices choices(setting_.choices);
-    if (!player.play(setting_.launches, choices, history) || !history.complete()) return false;
-    const uint32_t first = history.find(events_[0]), second = history.find(events_[1]);
-    if (first == History::none || second == History::none) return false;
-    return reversed ? Past(history, first, events_[1].writes).has(second)
-                    : Past(history, second, events_[0].writes).has(first);
-  }
-
- private:
   Plan plan_;
   ProofSetting setting_;
   std::vector<ProofEvent> events_;
@@ -185,9 +192,7 @@ class Remedies {
     semaphores.push_back(0);
     const std::vector<uint32_t> id = {uint32_t(semaphores.size() - 1)};
     trial.insert(trial.second(), Opcode::sem_acquire, id);
-    OpPlace behind = trial.first();
-    ++behind.op;
-    trial.insert(behind, Opcode::sem_release, id);
+    trial.insert(behind(trial.first()), Opcode::sem_release, id);
     offer(trial, "a semaphore that is released after " + line(finding_.events[0].at) +
                      " and acquired before " + line(finding_.events[1].at));
   }
@@ -197,12 +202,14 @@ class Remedies {
     const ThreadBlock& block = plan_.gpus[at.rank].threadblocks[at.threadblock];
     const auto ids = block.op_ids(block.ops[at.op]);
     Trial trial(plan_, finding_);
-    OpPlace behind = at;
-    ++behind.op;
-    trial.insert(behind, Opcode::flush, {ids.begin(), ids.end()}, ChannelType::port);
+    trial.insert(behind(at), Opcode::flush, {ids.begin(), ids.end()}, ChannelType::port);
     offer(trial, "flush after " + line(at));
   }
 
+  static OpPlace behind(OpPlace at) {
+    ++at.op;
+    return at;
+  }
   /// Where a rank's launch begins or ends, in its first block.
   OpPlace boundary(uint32_t rank, bool end) const {
     return {rank, 0, end ? uint32_t(plan_.gpus[rank].threadblocks[0].ops.size()) : 0};
@@ -220,12 +227,7 @@ class Remedies {
     const ProofEvent &end = finding_.events[0], &late = finding_.events[1];
     if (plan_.gpus[end.at.rank].threadblocks.empty()) return;
     Trial trial(plan_, finding_);
-    trial.add_channel(late.at.rank, end.at.rank);
-    OpPlace from = late.at;
-    ++from.op;
-    const OpPlace to = boundary(end.at.rank, true);
-    trial.insert(from, Opcode::signal, {trial.newest_channel(from)}, ChannelType::memory);
-    trial.insert(to, Opcode::wait, {trial.newest_channel(to)}, ChannelType::memory);
+    trial.insert_signal(behind(late.at), boundary(end.at.rank, true));
     offer(trial,
           "a signal of " + rank_name(late.at.rank) + " after " + line(late.at) + ", for which " +
               rank_name(end.at.rank) + " waits before its launch ends",
@@ -238,10 +240,9 @@ class Remedies {
       if (plan_.gpus[event->at.rank].threadblocks.empty()) return;
     }
     Trial trial(plan_, finding_);
-    trial.add_channel(first.at.rank, second.at.rank);
     const bool begins = first.who == Who::application;
-    OpPlace from = begins ? boundary(first.at.rank, false) : first.at, to = second.at;
-    if (!begins) ++from.op;
+    const OpPlace from = begins ? boundary(first.at.rank, false) : behind(first.at);
+    OpPlace to = second.at;
     std::string until = "before " + (second.who == Who::application ? "its launch ends" : line(second.at));
     if (second.who == Who::application) to = boundary(to.rank, true);
     if (launches_apart() && second.who != Who::application) {
@@ -249,8 +250,7 @@ class Remedies {
       to.op = uint32_t(plan_.gpus[to.rank].threadblocks[to.threadblock].ops.size());
       until = "before its launch ends";
     }
-    trial.insert(from, Opcode::signal, {trial.newest_channel(from)}, ChannelType::memory);
-    trial.insert(to, Opcode::wait, {trial.newest_channel(to)}, ChannelType::memory);
+    trial.insert_signal(from, to);
     offer(trial, "a signal of " + rank_name(first.at.rank) +
                      (begins ? " as its launch begins" : " after " + line(first.at)) + ", for which " +
                      rank_name(second.at.rank) + " waits " + until);
