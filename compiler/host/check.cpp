@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <iterator>
 
-#include "../checks/report.hpp"
 #include "checks/checks.hpp"
 #include "lower/layout.hpp"
+#include "report.hpp"
 
 namespace chorale::host {
 namespace {
@@ -45,7 +45,7 @@ Diagnostics check(const Schedule& schedule, const Values& params, Mover automati
       check.run(schedule, made, findings);
     }
     if (findings.empty()) continue;
-    for (Diagnostic& finding : findings) finding.notes.push_back({{}, {}, "with " + count(ranks, "rank")});
+    note_ranks(findings, ranks);
     break;
   }
   return findings;

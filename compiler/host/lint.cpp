@@ -2,17 +2,10 @@
 
 #include <algorithm>
 
-#include "../checks/report.hpp"
 #include "checks/checks.hpp"
+#include "report.hpp"
 
 namespace chorale::host {
-namespace {
-
-void add_ranks(Diagnostics& findings, uint32_t ranks) {
-  for (Diagnostic& finding : findings) finding.notes.push_back({{}, {}, "with " + count(ranks, "rank")});
-}
-
-}  // namespace
 
 Diagnostics lint(const Schedule& schedule, const Values& params, Mover automatic,
                  const std::vector<std::string>& allow) {
@@ -23,7 +16,7 @@ Diagnostics lint(const Schedule& schedule, const Values& params, Mover automatic
     const Concrete made =
         concretise(schedule, {.ranks = ranks, .params = params, .automatic = automatic}, wrong);
     if (wrong.empty()) check_overlap(schedule, made, findings);
-    add_ranks(findings, ranks);
+    note_ranks(findings, ranks);
     if (!findings.empty()) break;
   }
   return findings;

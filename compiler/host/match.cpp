@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "../checks/report.hpp"
 #include "report.hpp"
 
 namespace chorale::host {

@@ -7,6 +7,7 @@
 
 #include "chorale/diagnostic.hpp"
 #include "chorale/host/schedule.hpp"
+#include "compiler/checks/report.hpp"
 
 namespace chorale::host {
 
@@ -22,6 +23,11 @@ inline Diagnostic* report(Diagnostics& out, const Schedule& schedule, const char
 
 inline void note(Diagnostic* finding, const Schedule& schedule, uint32_t at, std::string text) {
   if (finding) finding->notes.push_back({schedule.line_of(at), {}, std::move(text)});
+}
+
+/// "with 2 ranks", of all findings.
+inline void note_ranks(Diagnostics& findings, uint32_t ranks) {
+  for (Diagnostic& finding : findings) finding.notes.push_back({{}, {}, "with " + count(ranks, "rank")});
 }
 
 }  // namespace chorale::host
