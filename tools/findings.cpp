@@ -48,9 +48,9 @@ uint64_t operations(const Plan& plan) {
   return all;
 }
 
-void print(const Plan& plan, const std::vector<Explained>& all) {
+void print(const Plan& plan, const std::vector<Explained>& all, const std::string& severity = "error") {
   std::cout.flush();
-  for (const Explained& of : all) std::cerr << render(plan, of.diagnostic) << render(of.witness);
+  for (const Explained& of : all) std::cerr << render(plan, of.diagnostic, severity) << render(of.witness);
 }
 
 }  // namespace
@@ -93,11 +93,9 @@ bool Telling::tell(const Plan& plan, const std::string& path, const std::string&
 }
 
 void Telling::warn(const Plan& plan, const std::string& path, const Diagnostics& warnings) {
-  for (const Diagnostic& warning : warnings) std::cerr << render(plan, warning, "warning");
-  if (sarif_file_.empty()) return;
-  std::vector<Explained> all;
-  for (const Diagnostic& warning : warnings) all.push_back({warning, {}, {}});
-  sarif_.add(plan, path, all, "warning");
+  const std::vector<Explained> all = explain_all(plan, warnings);
+  print(plan, all, "warning");
+  if (!sarif_file_.empty()) sarif_.add(plan, path, all, "warning");
 }
 
 /// One seed is enough: the findings of a plan are of one proof.
