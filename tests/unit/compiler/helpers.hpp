@@ -64,6 +64,15 @@ inline Op& add(ThreadBlock& block, Opcode code, std::vector<Operand> sources = {
   return op;
 }
 
+/// Gives a rank as many thread blocks as `blocks`, like the last one.
+inline void add_blocks(Plan& plan, uint32_t blocks, uint32_t rank = 0) {
+  std::vector<ThreadBlock>& all = plan.gpus[rank].threadblocks;
+  while (all.size() < blocks) {
+    all.push_back(ThreadBlock(all.back()));
+    all.back().id = uint32_t(all.size() - 1);
+  }
+}
+
 inline ThreadBlock& block(Plan& plan, uint32_t rank = 0, uint32_t id = 0) {
   return plan.gpus[rank].threadblocks[id];
 }

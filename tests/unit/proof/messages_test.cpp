@@ -89,12 +89,8 @@ TEST(Messages, BlocksThatRunAhead) {
 /// the one before it, with which it meets at a barrier, or whose semaphore it takes.
 Plan turns_behind(uint32_t blocks, bool barriers) {
   Plan plan = two_ranks();
-  Gpu& gpu = plan.gpus[0];
-  gpu.semaphores.assign(blocks, 0);
-  while (gpu.threadblocks.size() < blocks) {
-    gpu.threadblocks.push_back(gpu.threadblocks[1]);
-    gpu.threadblocks.back().id = uint32_t(gpu.threadblocks.size() - 1);
-  }
+  plan.gpus[0].semaphores.assign(blocks, 0);
+  add_blocks(plan, blocks);
   for (uint32_t on = 0; on < blocks; ++on) {
     const auto meet_before = [&] {
       if (on && barriers) control(plan, Opcode::barrier, on - 1, 0, on).participants = 2;
@@ -127,12 +123,8 @@ TEST(Messages, TurnsThatAreOrderedFromBothEnds) {
   // block has taken what they post before its own pipeline, and the last ones as a fourth one posts for them
   // behind its own. Between them is nothing.
   Plan plan = two_ranks();
-  Gpu& gpu = plan.gpus[0];
-  gpu.semaphores.assign(4, 0);
-  while (gpu.threadblocks.size() < 4) {
-    gpu.threadblocks.push_back(gpu.threadblocks[1]);
-    gpu.threadblocks.back().id = uint32_t(gpu.threadblocks.size() - 1);
-  }
+  plan.gpus[0].semaphores.assign(4, 0);
+  add_blocks(plan, 4);
   const auto some = [&](Opcode code, uint32_t semaphore, uint32_t on) {
     for (int k = 0; k < 4; ++k) control(plan, code, semaphore, 0, on);
   };
@@ -167,12 +159,8 @@ TEST(Messages, BlocksThatWaitATurnLater) {
   for (const bool packets : {false, true}) {
     for (const uint32_t blocks : {3u, 6u}) {
       Plan plan = two_ranks();
-      Gpu& gpu = plan.gpus[0];
-      gpu.semaphores.assign(blocks, 0);
-      while (gpu.threadblocks.size() < blocks) {
-        gpu.threadblocks.push_back(gpu.threadblocks[1]);
-        gpu.threadblocks.back().id = uint32_t(gpu.threadblocks.size() - 1);
-      }
+      plan.gpus[0].semaphores.assign(blocks, 0);
+      add_blocks(plan, blocks);
       control(plan, Opcode::sem_acquire, blocks - 1, 0, 0);
       for (uint32_t on = 0; on < blocks; ++on) {
         turns(plan, on, 1024, 1, on && on + 1 < blocks ? 2 : 1);

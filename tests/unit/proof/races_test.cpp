@@ -351,11 +351,7 @@ TEST(Races, MembersOfAGroupHaveTheirOwn) {
 /// a barrier has told them of each other.
 Plan pairs_and_all(bool told) {
   Plan plan = two_ranks();
-  std::vector<ThreadBlock>& blocks = plan.gpus[0].threadblocks;
-  for (const uint32_t id : {2u, 3u}) {
-    blocks.push_back(blocks[1]);
-    blocks[id].id = id;
-  }
+  add_blocks(plan, 4);
   for (uint32_t on = 0; on < 4; ++on) {
     Op& fill = add(block(plan, 0, on), Opcode::copy, {in(on / 2)}, {scratch(on / 2)});
     fill.group_index = on % 2;
