@@ -24,8 +24,10 @@ class Orders {
  public:
   static constexpr uint64_t slots = 1024;  ///< a power of two
 
-  /// \param take  called by the thread for each order, with the lock held; RunError goes to `failed`
-  Orders(int device, std::function<void(const Order&)> take, std::function<void(const RunError&)> failed)
+  /// \param take    called by the thread for each order, with the lock held; `more`: the next is there
+  /// \param failed  what `take` threw
+  Orders(int device, std::function<void(const Order&, bool more)> take,
+         std::function<void(const RunError&)> failed)
       : device_(device),
         take_(std::move(take)),
         failed_(std::move(failed)),
@@ -70,12 +72,11 @@ class Orders {
       bool worked = false;
       {
         const std::lock_guard lock(mutex_);
-        const Order& slot = ring_[taken_ % slots];
-        if (load_acquire(&slot.turn) == taken_ + 1) {
-          const Order order = slot;
+        if (next_is_there()) {
+          const Order order = ring_[taken_ % slots];
           store_release(tail_.host(), ++taken_);
           try {
-            take_(order);
+            take_(order, next_is_there());
           } catch (const RunError& failed) {
             failed_(failed);
           }
@@ -90,8 +91,10 @@ class Orders {
     }
   }
 
+  bool next_is_there() const { return load_acquire(&ring_[taken_ % slots].turn) == taken_ + 1; }
+
   int device_;
-  std::function<void(const Order&)> take_;
+  std::function<void(const Order&, bool)> take_;
   std::function<void(const RunError&)> failed_;
   HostArray<Order> ring_;
   HostArray<uint64_t> tail_;

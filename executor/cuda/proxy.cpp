@@ -2,14 +2,14 @@
 
 #include "chorale/error.hpp"
 #include "device.hpp"
-#include "driver.hpp"
 #include "error.hpp"
+#include "stream_writes.hpp"
 
 namespace chorale::cuda {
 
 Proxy::Proxy(World& world, int device)
     : orders_(
-          device, [this](const PortTrigger& trigger) { handle(trigger); },
+          device, [this](const PortTrigger& trigger, bool) { handle(trigger); },
           [&world](const RunError& failed) {
             world.abort(std::string("the proxy of port channels: ") + failed.what());
           }) {
@@ -65,18 +65,13 @@ void Proxy::handle(const PortTrigger& trigger) {
     check(cudaMemcpyAsync(trigger.to, trigger.from, trigger.bytes, cudaMemcpyDefault, stream_),
           "a copy of a port channel");
   }
-  const auto write = [this](const uint64_t* word, uint64_t value, const char* what) {
-    check(driver().cuStreamWriteValue64(stream_, reinterpret_cast<CUdeviceptr>(word), value,
-                                        CU_STREAM_WRITE_VALUE_DEFAULT),
-          what);
-  };
+  StreamWrites writes;
   if (trigger.signal) {
-    if (Signal* const there = client->signals_at_peer_[trigger.channel]) {
-      write(&there->value, ++client->posted_[trigger.channel], "a signal of a port channel");
-    }
+    if (Signal* const there = client->signals_at_peer_[trigger.channel])
+      writes.add(&there->value, ++client->posted_[trigger.channel]);
   }
-  write(&client->completed_[trigger.channel].value, ++client->done_[trigger.channel],
-        "a port channel's progress");
+  writes.add(&client->completed_[trigger.channel].value, ++client->done_[trigger.channel]);
+  writes.enqueue(stream_, "a signal and the progress of a port channel");
 }
 
 }  // namespace chorale::cuda

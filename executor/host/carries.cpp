@@ -22,7 +22,8 @@ RendezvousOptions options_of(const Links& links, Space space) {
   // Those that write into the peer's tensor need counters alone.
   const bool counters = links.mover == Mover::kernel;
   const uint64_t share = units_of(std::max<uint64_t>(links.share_bytes, 1)) * unit_bytes;
-  const uint64_t slot = counters ? unit_bytes : std::min(share, most_slot_bytes);
+  const uint64_t most = links.mover == Mover::port ? most_port_slot_bytes : most_slot_bytes;
+  const uint64_t slot = counters ? unit_bytes : std::min(share, most);
   RendezvousOptions options;
   options.max_channels = links.channels;
   options.depth = counters ? 1 : ring_slots;

@@ -15,7 +15,8 @@ namespace chorale::hostrun {
 
 /// Slots of a channel's ring, and the most bytes of one: enough is under way while credits travel.
 inline constexpr uint32_t ring_slots = 4;
-inline constexpr uint64_t most_slot_bytes = 256 * 1024;
+/// A proxy takes microseconds for each, so its slots are longer.
+inline constexpr uint64_t most_slot_bytes = 256 * 1024, most_port_slot_bytes = 2 * 1024 * 1024;
 
 /// Bytes that the rings and counters of a rank take.
 uint64_t bytes_of_links(const Unrolled&);

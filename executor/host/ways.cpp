@@ -31,9 +31,8 @@ struct Chain {
 
 }  // namespace
 
-uint32_t blocks_for(uint64_t bytes, uint32_t most) {
-  constexpr uint64_t of_a_block = 64 * 1024;  // less is not worth another block
-  return uint32_t(std::clamp<uint64_t>(bytes / of_a_block, 1, most));
+uint32_t blocks_for(uint64_t bytes, uint32_t most, uint64_t each) {
+  return uint32_t(std::clamp<uint64_t>(bytes / each, 1, most));
 }
 
 Ways find_ways(const Concrete& all, uint32_t most_blocks) {
@@ -66,7 +65,9 @@ Ways find_ways(const Concrete& all, uint32_t most_blocks) {
     const End& receiver = receivers[pair];
     Way& way = ways.of_pair[pair];
     way.to = receiver.transfer->box;
-    way.blocks = blocks_for(way.to.bytes, most_blocks);
+    way.blocks =
+        blocks_for(way.to.bytes, most_blocks,
+                   sender.transfer->mover == host::Mover::port ? bytes_of_an_order : bytes_of_a_block);
     Leg message;
     message.bytes = way.to.bytes;
     uint64_t& share = shares[sender.transfer->mover];

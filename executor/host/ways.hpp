@@ -30,8 +30,11 @@ struct Ways {
   std::vector<uint64_t> blocks_by_lane(const host::Concrete&, uint32_t rank) const;
 };
 
-/// Thread blocks for a transfer: one for each 64 KiB, at least one, at most `most`.
-uint32_t blocks_for(uint64_t bytes, uint32_t most);
+/// Less is not worth another thread block; nor, via a proxy, another order, which takes microseconds.
+inline constexpr uint64_t bytes_of_a_block = 64 * 1024, bytes_of_an_order = 512 * 1024;
+
+/// Thread blocks for a transfer: one for each `each` bytes, at least one, at most `most`.
+uint32_t blocks_for(uint64_t bytes, uint32_t most, uint64_t each = bytes_of_a_block);
 
 /// Transfers share channels only where both ends come to them one after the other in the same order, since
 /// they are on one lane on either side.

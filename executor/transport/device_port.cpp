@@ -3,10 +3,10 @@
 
 #include "../cuda/device.hpp"
 #include "../cuda/device_memory.hpp"
-#include "../cuda/driver.hpp"
 #include "../cuda/error.hpp"
 #include "../cuda/host_words.hpp"
 #include "../cuda/orders.hpp"
+#include "../cuda/stream_writes.hpp"
 #include "../world/together.hpp"
 #include "chorale/device/port.hpp"
 #include "in_device_memory.hpp"
@@ -16,6 +16,8 @@ namespace chorale::transport {
 namespace {
 
 using cuda::check;
+
+constexpr uint64_t most_in_a_row = 16;
 
 class DevicePort final : public Rings {
  public:
@@ -63,7 +65,7 @@ class DevicePort final : public Rings {
     stages_ = cuda::DeviceMemory(geometry_.stage_bytes(world_size()), "copies of the peers' rings");
     done_ = cuda::DeviceMemory(sizeof(uint64_t), "the progress of a proxy");
     orders_ = std::make_unique<cuda::Orders<PortOrder>>(
-        device(), [this](const PortOrder& order) { carry_out(order); },
+        device(), [this](const PortOrder& order, bool more) { carry_out(order, more); },
         [this](const RunError& failed) {
           world().abort(std::string("the proxy of a transport: ") + failed.what());
         });
@@ -81,29 +83,28 @@ class DevicePort final : public Rings {
     orders_->start();
   }
 
-  /// In the order of the stream: the data, the peer's word, and that it is done.
-  void carry_out(const PortOrder& order) {
+  /// In the order of the stream: the data, the peer's word, and that it is done. Of orders in a row the last
+  /// says so for all, but for `most_in_a_row` at most: others may push for as long as one drains.
+  void carry_out(const PortOrder& order, bool more) {
     const cuda::OutsideCapture outside;
     char* const theirs = memory_->at(order.peer);
     LinkState& link = *reinterpret_cast<LinkState*>(theirs + geometry_.state_at(rank(), order.channel));
+    cuda::StreamWrites writes;
     if (order.kind == PortOrder::Kind::free) {
-      write(&link.slot_free.value, order.end, "a credit of a proxy");
+      writes.add(&link.slot_free.value, order.end);
     } else {
       const uint64_t offset = order.begin % geometry_.window();
       check(cudaMemcpyAsync(theirs + geometry_.ring_at(world_size(), rank(), order.channel) + offset,
                             endpoint(order.peer, order.channel).send_dst + offset, order.end - order.begin,
                             cudaMemcpyDefault, stream_),
             "a copy of a proxy");
-      if (order.note != 0) write(&link.data_ready.note, order.note, "a note of a proxy");
-      write(&link.data_ready.value, order.end, "a signal of a proxy");
+      if (order.note != 0) writes.add(&link.data_ready.note, order.note);
+      writes.add(&link.data_ready.value, order.end);
     }
-    write(reinterpret_cast<const uint64_t*>(done_.data()), ++done_orders_, "a proxy's progress");
-  }
-
-  void write(const uint64_t* word, uint64_t value, const char* what) {
-    check(cuda::driver().cuStreamWriteValue64(stream_, reinterpret_cast<CUdeviceptr>(word), value,
-                                              CU_STREAM_WRITE_VALUE_DEFAULT),
-          what);
+    ++done_orders_;
+    if (!more || done_orders_ % most_in_a_row == 0)
+      writes.add(reinterpret_cast<const uint64_t*>(done_.data()), done_orders_);
+    writes.enqueue(stream_, "the signals and the progress of a proxy");
   }
 
   cuda::HostMapping abort_;
