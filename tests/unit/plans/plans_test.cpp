@@ -30,6 +30,7 @@ TEST_P(ShippedPlans, AreRightInAnyOrder) {
       Parameters::Settings settings{{"ranks", std::to_string(ranks)}, {"instances", ranks % 2 ? "2" : "1"}};
       if (inplace) settings["inplace"] = "true";
       if (name.starts_with("broadcast")) settings["root"] = std::to_string(ranks / 2);
+      if (name.ends_with("_by_port")) settings["copiers"] = "2";
       if (name == "allreduce_two_level" && ranks == 3) settings["gpus_per_node"] = "1";
       const Program program = build(name, settings);
       const Compiled compiled = program.compile();
@@ -66,9 +67,8 @@ Plan without(const std::string& name, const std::string& ranks, chorale::Opcode 
 TEST(Model, FindsWhatIsMissing) {
   using chorale::Opcode;
   // Start barriers are the first wait, end barriers the second.
-  for (const char* name :
-       {"allreduce_all_pairs", "allgather_direct", "allgather_by_peer", "alltoall_direct", "alltoall_by_peer",
-        "reducescatter_direct"}) {
+  for (const char* name : {"allreduce_all_pairs", "allgather_direct", "allgather_by_peer", "alltoall_direct",
+                           "alltoall_by_peer", "reducescatter_direct"}) {
     EXPECT_NE(first_failure(without(name, "3", Opcode::wait, 0), 100), "")
         << name << " without its start barrier";
     EXPECT_NE(first_failure(without(name, "3", Opcode::wait, 1), 100), "")
@@ -78,6 +78,12 @@ TEST(Model, FindsWhatIsMissing) {
   EXPECT_NE(first_failure(without("allreduce_ring", "3", Opcode::wait, 1), 100), "");
   EXPECT_NE(first_failure(without("alltoall_in_turns", "3", Opcode::wait, 0), 100), "");
   EXPECT_NE(first_failure(without("alltoall_in_turns", "3", Opcode::wait, 3), 100), "");
+  for (const char* name : {"allgather_by_port", "alltoall_by_port"}) {
+    // Where the first turn may write, and what the last one brings.
+    EXPECT_NE(first_failure(without(name, "3", Opcode::wait, 0), 100), "") << name;
+    EXPECT_NE(first_failure(without(name, "3", Opcode::wait, 3), 100), "") << name;
+    EXPECT_NE(first_failure(without(name, "3", Opcode::flush, 0), 100), "") << name;
+  }
   EXPECT_NE(first_failure(without("broadcast_ring", "3", Opcode::wait, 0), 100), "");
   EXPECT_NE(first_failure(without("broadcast_direct", "3", Opcode::wait, 0), 100), "");
   EXPECT_NE(first_failure(without("allreduce_two_level", "4", Opcode::flush, 0), 100), "");

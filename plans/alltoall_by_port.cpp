@@ -1,0 +1,57 @@
+// All-to-all by copy engines: rank r's proxy writes to one rank after the other, in turn d to rank r + d.
+//
+// The turns are those of alltoall_in_turns: a rank says to rank r - d that its turn has come, over a memory
+// channel, and the next turn begins when that rank's part is here. What says so is the signal that the proxy
+// posts behind the data, over the port channel.
+//
+// Chunk r of any output is written by rank r alone, and only after the rank it belongs to was launched. A
+// rank returns when all parts have arrived, and when its proxy has read all of its input: a port channel's
+// put returns before that, and so each is flushed. Thread block 0 only gives orders; the rank's own part is
+// copied by blocks of their own.
+//
+// Cost: two signals and an order to the proxy a turn, one after the other; (ranks - 1) / ranks S bytes leave
+// each rank, over one link at a time, without its multiprocessors. For the longest messages, and beside
+// compute.
+
+#include <chorale/dsl.hpp>
+#include <numeric>
+
+using namespace chorale::dsl;
+
+CHORALE_PROGRAM(alltoall_by_port, Parameters& with) {
+  with.summary("All-to-all of the longest messages: the copy engines write to one rank at a time.");
+  const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
+  const int copiers =
+      with("copiers", 64, "thread blocks of each part that copy what the rank itself gets", {.min = 1});
+  Program program(
+      {.name = "alltoall_by_port",
+       .collective = AllToAll{.ranks = ranks, .chunk_factor = 1},
+       .instances = with("instances", 1, "parts of every chunk, each with its own orders", {.min = 1})});
+
+  std::vector<int64_t> blocks(size_t(copiers), 0);
+  std::iota(blocks.begin(), blocks.end(), ranks == 1 ? 0 : 1);
+  const ThreadBlockGroup own(blocks);
+  for (int rank = 0; rank < ranks; ++rank) {
+    Rank me(program, rank);
+    BaseBuffer in = me.get_input_buffer();
+    me.copy(me.get_output_buffer()[rank], in[rank], own);
+    // Of rank + 1, rank + 2, ...
+    std::vector<MemoryChannel> turns;
+    std::vector<PortChannel> ports;
+    for (int i = 1; i < ranks; ++i) {
+      turns.push_back({program, (rank + i) % ranks, rank});
+      ports.push_back({program, (rank + i) % ranks, rank});
+    }
+
+    for (int turn = 1; turn < ranks; ++turn) {
+      const size_t ahead = size_t(turn - 1), behind = size_t(ranks - turn - 1);
+      const int to = turns[ahead].dst_rank();
+      turns[behind].signal(0);
+      turns[ahead].wait(0);
+      ports[ahead].put_with_signal(Rank(program, to).get_output_buffer()[rank], in[to], 0);
+      ports[behind].wait(0);
+    }
+    for (PortChannel& port : ports) port.flush(0);
+  }
+  return program;
+}
