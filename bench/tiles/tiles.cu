@@ -49,14 +49,17 @@ struct Form {
   uint32_t parts = 1;      ///< groups of warps that a block is cut into
   uint64_t slot = 0;       ///< bytes of a slot of the ring
   bool bulk = false;       ///< by bulk copies; parts is 1
+  bool port = false;       ///< by a proxy and the copy engine
   RingAt ring_at = RingAt::receiver;
 
-  const char* name() const { return bulk ? "bulk" : ring_at == RingAt::sender ? "pulled" : "tiles"; }
+  const char* name() const {
+    return port ? "port" : bulk ? "bulk" : ring_at == RingAt::sender ? "pulled" : "tiles";
+  }
 };
 
 constexpr uint64_t most_as_packets = 64 << 10;  ///< of a message
 
-template <class Produce>
+template <class Produce, class Fabric>
 struct OneWay {
   EndpointTable table;
   Leg message;
@@ -64,13 +67,13 @@ struct OneWay {
   CHORALE_FN Stop operator()(const Group& group, const Deadline& deadline) const {
     const Endpoint& e = table.at(1 - table.self, group.id);
     const Leg share = share_of(message, group.id, group.count);
-    return sends ? send_tiles<uint32_t>(group, e, share, Produce{}, deadline)
-                 : recv_tiles<uint32_t>(group, e, share, CopyConsume{}, deadline);
+    return sends ? send_tiles<uint32_t, Fabric>(group, e, share, Produce{}, deadline)
+                 : recv_tiles<uint32_t, Fabric>(group, e, share, CopyConsume{}, deadline);
   }
 };
 
 /// Half of the groups send and half receive.
-template <class Produce>
+template <class Produce, class Fabric>
 struct BothWays {
   EndpointTable table;
   Leg message;
@@ -78,8 +81,8 @@ struct BothWays {
     const Split role = group.split_interleaved(2);
     const Endpoint& e = table.at(1 - table.self, role.group.id);
     const Leg share = share_of(message, role.group.id, role.group.count);
-    return role.part == 0 ? send_tiles<uint32_t>(role.group, e, share, Produce{}, deadline)
-                          : recv_tiles<uint32_t>(role.group, e, share, CopyConsume{}, deadline);
+    return role.part == 0 ? send_tiles<uint32_t, Fabric>(role.group, e, share, Produce{}, deadline)
+                          : recv_tiles<uint32_t, Fabric>(role.group, e, share, CopyConsume{}, deadline);
   }
 };
 
@@ -223,9 +226,10 @@ class Bench {
   }
 
   double tiles(Way way, uint64_t bytes, Transport& transport, uint32_t blocks, const Form& form) {
-    return form.bulk
-               ? tiles_by<bench_tiles::BulkCopyProduce<uint32_t>>(way, leg(bytes), transport, blocks, form)
-               : tiles_by<CopyProduce>(way, leg(bytes), transport, blocks, form);
+    if (form.port) return tiles_by<CopyProduce, Port>(way, leg(bytes), transport, blocks, form);
+    return form.bulk ? tiles_by<bench_tiles::BulkCopyProduce<uint32_t>, Direct>(way, leg(bytes), transport,
+                                                                                blocks, form)
+                     : tiles_by<CopyProduce, Direct>(way, leg(bytes), transport, blocks, form);
   }
 
   double packets(Way way, uint64_t bytes, Transport& transport, uint32_t blocks) {
@@ -255,12 +259,12 @@ class Bench {
     return leg;
   }
 
-  template <class Produce>
+  template <class Produce, class Fabric>
   double tiles_by(Way way, const Leg& leg, Transport& transport, uint32_t blocks, const Form& form) {
     const EndpointTable table = transport.table();
     if (way == Way::both)
-      return kernel(way, leg.bytes, BothWays<Produce>{table, leg}, transport, blocks, form);
-    return kernel(way, leg.bytes, OneWay<Produce>{table, leg, !receives_}, transport, blocks, form);
+      return kernel(way, leg.bytes, BothWays<Produce, Fabric>{table, leg}, transport, blocks, form);
+    return kernel(way, leg.bytes, OneWay<Produce, Fabric>{table, leg, !receives_}, transport, blocks, form);
   }
 
   template <class Kernel>
@@ -290,7 +294,7 @@ class Bench {
 
 struct Options {
   std::string sizes = "1K:1G:4", blocks = "1:64", threads = "512", parts = "1", slots;
-  bool bulk = false;
+  bool bulk = false, port = false;
 };
 
 std::vector<Form> forms_of(const Options& options, uint64_t bytes) {
@@ -304,9 +308,10 @@ std::vector<Form> forms_of(const Options& options, uint64_t bytes) {
     for (const uint64_t threads : tools::parse_sizes(options.threads)) {
       for (const uint64_t parts : tools::parse_sizes(options.parts)) {
         for (const RingAt at : {RingAt::receiver, RingAt::sender})
-          forms.push_back({uint32_t(threads), uint32_t(parts), slot, false, at});
+          forms.push_back({uint32_t(threads), uint32_t(parts), slot, false, false, at});
       }
-      if (options.bulk) forms.push_back({uint32_t(threads), 1, slot, true, RingAt::receiver});
+      if (options.bulk) forms.push_back({uint32_t(threads), 1, slot, true});
+      if (options.port) forms.push_back({uint32_t(threads), 1, slot, false, true});
     }
   }
   return forms;
@@ -334,7 +339,8 @@ bool time_size(World& world, Bench& bench, const Options& options, Way way, uint
       rings.per_peer_bytes = form.slot * rings.depth * rings.max_channels;
       rings.space = Space::device;
       rings.ring_at = form.ring_at;
-      const auto transport = direct_rendezvous(world, rings);
+      const auto transport =
+          form.port ? port_rendezvous(world, rings, ProxyKind::copy_engine) : direct_rendezvous(world, rings);
       try {
         const double us = bench.tiles(way, bytes, *transport, uint32_t(blocks), form);
         note(form.name(), uint32_t(blocks), form, us);
@@ -395,6 +401,7 @@ int main(int argc, char** argv) {
   app.add_option("--parts", options.parts,
                  "Groups of warps that a block is cut into, each with a channel of its own; default 1");
   app.add_flag("--bulk", options.bulk, "Also send by the copy units of the SMs (TMA)");
+  app.add_flag("--port", options.port, "Also send by proxies, which have the copy engine move each slot");
   app.add_option("--slots", options.slots, "Bytes of a slot; default 128K, from 16M on 512K, from 64M on 1M");
   CLI11_PARSE(app, argc, argv);
   tools::quieten_nccl();
