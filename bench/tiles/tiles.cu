@@ -311,7 +311,9 @@ std::vector<Form> forms_of(const Options& options, uint64_t bytes) {
           forms.push_back({uint32_t(threads), uint32_t(parts), slot, false, false, at});
       }
       if (options.bulk) forms.push_back({uint32_t(threads), 1, slot, true});
-      if (options.port) forms.push_back({uint32_t(threads), 1, slot, false, true});
+      // Each slot is an order to the proxy, which takes microseconds.
+      const uint64_t order = options.slots.empty() ? 2 << 20 : slot;
+      if (options.port) forms.push_back({uint32_t(threads), 1, order, false, true});
     }
   }
   return forms;
@@ -402,7 +404,7 @@ int main(int argc, char** argv) {
                  "Groups of warps that a block is cut into, each with a channel of its own; default 1");
   app.add_flag("--bulk", options.bulk, "Also send by the copy units of the SMs (TMA)");
   app.add_flag("--port", options.port, "Also send by proxies, which have the copy engine move each slot");
-  app.add_option("--slots", options.slots, "Bytes of a slot; default 128K, from 16M on 512K, from 64M on 1M");
+  app.add_option("--slots", options.slots, "Bytes of a slot; default 128K, from 16M on 512K, from 64M on 1M; by proxies 2M");
   CLI11_PARSE(app, argc, argv);
   tools::quieten_nccl();
   return bench::run_in_processes(2, "bench_tiles", [&](int rank, const std::string& address) {

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Times what docs/benchmarks.md shows, on the GPUs of this machine, and writes its tables.
+
+    bench/report.py BUILD FOLDER --ranks N [--parts NAME...] [--commit TEXT] [--torch python3]
+
+BUILD was configured with -DCHORALE_CUDA=ON -DCHORALE_BENCH=ON. FOLDER gets what every program printed, and page.md: the
+tables of all parts that have been timed there, now or before. A program that fails, or takes longer than its part may,
+is named, and the others run. Exit status: 0, or 1 if one failed or missed its bar.
+"""
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SHIPPED = ROOT / "plans" / "shipped"
+
+# Which shipped plans have a chance, short messages first. Not all are made for all numbers of ranks.
+COLLECTIVES = {
+    "allreduce": (("one_shot*", "two_shot*", "all_pairs_b16", "all_pairs_b64"),
+                  ("all_pairs_b64", "all_pairs_b128", "ring_b64")),
+    "allgather": (("packets*", "direct_b16", "direct_b64"), ("direct_b64", "by_peer_b*", "ring_b64", "by_port")),
+    "reducescatter": (("packets*", "direct_b16", "direct_b64"), ("direct_b16", "direct_b64")),
+    "alltoall": (("packets*", "direct_b16", "direct_b64"), ("direct_b64", "by_peer_b*", "in_turns_b64", "by_port")),
+}
+LENGTHS = (("short", "1K:1M:4"), ("long", "4M:1G:4"))
+MOVERS = ("ce_put", "ce_get", "kernel", "staged", "port", "plan")
+PARTS = (*COLLECTIVES, "interpreting", "tiles", "fused", "overlap", "movers")
+
+
+def table(title, names, rows, left=1):
+    """A section in Markdown; the first `left` columns are words. Nothing without rows."""
+    if not rows:
+        return ""
+    bars = [":--"] * left + ["--:"] * (len(names) - left)
+    lines = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in (names, bars, *rows)]
+    return "\n".join([f"## {title}", "", *lines, ""])
+
+
+class Timing:
+    def __init__(self, arguments):
+        self.tools, self.bench = arguments.build / "tools", arguments.build / "bench"
+        self.folder, self.ranks = arguments.folder, arguments.ranks
+        self.commit, self.torch = arguments.commit, arguments.torch
+        self.failed = False
+
+    def run(self, name, *command, limit=240):
+        """What a program prints goes to FOLDER/name.log."""
+        begin = time.monotonic()
+        with open(self.folder / f"{name}.log", "w") as log:
+            try:
+                status = subprocess.run([str(word) for word in command], stdout=log, stderr=subprocess.STDOUT,
+                                        timeout=limit).returncode
+            except subprocess.TimeoutExpired:
+                status = f"no end in {limit} s"
+        verdict = {0: "ok", 1: "missed its bar"}.get(status, f"FAILED ({status})")
+        self.failed |= status != 0
+        print(f"{name:<28} {verdict}, {time.monotonic() - begin:.0f} s", flush=True)
+
+    def part(self, name):
+        if name in COLLECTIVES:
+            for (length, sizes), patterns in zip(LENGTHS, COLLECTIVES[name]):
+                plans = {plan for pattern in patterns for plan in SHIPPED.glob(f"{name}_{pattern}_{self.ranks}.json")}
+                result = self.folder / f"{name}_{length}"
+                self.run(result.name, self.tools / "chorale", "bench", *sorted(plans), "--ranks", self.ranks, "--backend", "cuda",
+                         "--dtype", "bf16", "--bytes", sizes, "--all", "--format", "csv", "-o", f"{result}.csv",
+                         "--markdown", f"{result}.md", "--commit", self.commit)
+        elif name == "interpreting":
+            for blocks in (4, 16):
+                self.run(f"interpreting_{blocks}", self.bench / "bench_gpu_interpreting", "--ranks", self.ranks, "--blocks", blocks)
+        elif name == "tiles":
+            self.run(name, self.bench / "bench_tiles", "--port", limit=400)
+        elif name == "fused":
+            self.run(name, self.bench / "bench_fused", self.ranks, "--markdown")
+        elif name == "overlap":
+            torch = ("--torch", self.torch, "--torch-script", ROOT / "bench" / "overlap" / "torch_fused.py") if self.torch else ()
+            self.run(name, self.bench / "bench_overlap", self.ranks, "--form", "ce_", *torch, "--json",
+                     self.folder / "overlap.json", limit=500)
+        else:
+            # All in one run would need more memory than there is for rings and tensors.
+            for mover in MOVERS:
+                self.run(f"movers_{mover}", self.bench / "bench_overlap", self.ranks, "--only", "all-gather", "--shapes", 1, "--form",
+                         mover, "--json", self.folder / f"movers_{mover}.json")
+
+
+class Page:
+    """The tables of what lies in a folder."""
+
+    def __init__(self, folder, ranks):
+        self.folder, self.ranks = folder, ranks
+
+    def text(self, name):
+        file = self.folder / name
+        return file.read_text() if file.exists() else ""
+
+    def rows(self, name, columns):
+        """The lines of so many words that are no head."""
+        split = (line.split() for line in self.text(name).splitlines())
+        return [words for words in split if len(words) == columns and any(re.fullmatch(r"[\d.]+", word) for word in words)]
+
+    def write(self):
+        parts = [f"# {self.ranks} GPUs\n", self.machine(), *(self.collective(name) for name in COLLECTIVES), self.interpreting(),
+                 self.tiles(), self.fused(), self.overlap(), self.movers()]
+        (self.folder / "page.md").write_text("\n".join(part for part in parts if part))
+
+    def machine(self):
+        for name in COLLECTIVES:
+            found = re.search(r"^\| \| \|\n(\|.*\n)+", self.text(f"{name}_short.md"), re.M)
+            if found:
+                return found[0]
+        return ""
+
+    def collective(self, name):
+        """One table of two runs: the second's rows behind the first's."""
+        short, long = self.text(f"{name}_short.md"), self.text(f"{name}_long.md")
+        rows = [line for line in long.splitlines() if re.match(r"\| \d+[KMG]? \|", line)]
+        return "\n".join([short[short.index("## "):].rstrip("\n"), *rows, ""]) if "## " in short else ""
+
+    def interpreting(self):
+        rows = []
+        for blocks in (4, 16):
+            for algorithm, size, *times in self.rows(f"interpreting_{blocks}.log", 5):
+                rows.append((algorithm, blocks, f"{int(size) >> 10}K" if int(size) < 1 << 20 else f"{int(size) >> 20}M", *times))
+        return table(f"What interpreting costs: packet all-reduce, {self.ranks} ranks",
+                     ("algorithm", "blocks", "size", "hand-written", "plan", "plan / hand-written"), rows)
+
+    def tiles(self):
+        best = {}
+        for way, form, size, blocks, _, _, _, us, rate, engine, nccl in self.rows("tiles.log", 11):
+            for key in ((way, size, ""), *([(way, size, form)] if form == "port" else [])):
+                if key not in best or float(us) < float(best[key][2]):
+                    best[key] = (form, blocks, us, rate, engine, nccl)
+        names = ("way", "size", "as", "blocks", "us", "GB/s", "of the copy engine", "of NCCL")
+        return table("The device library's sends and receives", names,
+                     [(way, size, *row) for (way, size, form), row in best.items() if not form]) + "\n" + \
+            table("The same over a proxy", names, [(way, size, *row) for (way, size, form), row in best.items() if form])
+
+    def fused(self):
+        rows, kernel = [], ""
+        for line in self.text("fused.log").splitlines():
+            cells = [cell.strip() for cell in line.strip("| ").split("|")]
+            if re.match(r"\w.*, \d GPUs$", line):
+                kernel = "RMSNorm" if "RMSNorm" in line else "transpose"
+            elif len(cells) == 6 and re.fullmatch(r"\d+[KM]", cells[0]):
+                size, _, us, form, theirs, ratio = cells
+                rows.append((kernel, size, us, theirs, ratio, form))
+        return table(f"Fused kernels, {self.ranks} ranks", ("kernel", "size", "us", "NCCL and a kernel", "ratio", "form"), rows)
+
+    def results(self, name):
+        return json.loads(self.text(name) or "{}").get("results", ())
+
+    def overlap(self):
+        rows = []
+        for one in self.results("overlap.json"):
+            ms = one["ms"]
+            for form in one["forms"][:2]:
+                rows.append((one["workload"], f"{one['M']} x {one['K']} x {one['N']}",
+                             *(f"{ms[key]:.3f}" if key in ms else "-" for key in ("serial", "product", "nccl", "torch_fused")),
+                             form["name"], f"{form['ms']:.3f}",
+                             *(f"{form[key]:.2f}" if key in form else "-"
+                               for key in ("of_ideal", "of_bound", "beside_serial", "beside_torch"))))
+        return table(f"Products that overlap with transfers, {self.ranks} ranks",
+                     ("program", "shape", "NCCL, then cuBLAS", "product alone", "NCCL alone", "PyTorch", "form", "ms", "of ideal",
+                      "of bound", "beside serial", "beside PyTorch"), rows, left=2)
+
+    def movers(self):
+        rows = []
+        for mover in MOVERS:
+            for one in self.results(f"movers_{mover}.json"):
+                form = one["forms"][0]
+                rows.append((mover, form["name"].removesuffix(f" {mover}"), f"{form['ms']:.3f}", f"{form['of_ideal']:.2f}",
+                             f"{form['beside_serial']:.2f}" if "beside_serial" in form else "-"))
+        return table("By every mover, all-gather and product of 8192 x 8192 x 8192",
+                     ("mover", "form", "ms", "of ideal", "beside serial"), rows, left=2)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--ranks", type=int, choices=(2, 4, 8), required=True, help="GPUs, a process each")
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS, metavar="NAME",
+                        help="of " + ", ".join(PARTS) + "; default: all")
+    parser.add_argument("--commit", default="unknown", help="what BUILD was made of, for the page")
+    parser.add_argument("--torch", help="a Python with PyTorch, whose fused operations are timed beside ours")
+    arguments = parser.parse_args()
+    if not (arguments.build / "bench" / "bench_fused").exists():
+        sys.exit(f"error: {arguments.build} has no bench/bench_fused: configure with -DCHORALE_CUDA=ON -DCHORALE_BENCH=ON and build")
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    timing = Timing(arguments)
+    for name in arguments.parts:
+        timing.part(name)
+        Page(arguments.folder, arguments.ranks).write()
+    print(f"tables: {arguments.folder / 'page.md'}")
+    return timing.failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
