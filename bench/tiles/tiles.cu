@@ -404,7 +404,8 @@ int main(int argc, char** argv) {
                  "Groups of warps that a block is cut into, each with a channel of its own; default 1");
   app.add_flag("--bulk", options.bulk, "Also send by the copy units of the SMs (TMA)");
   app.add_flag("--port", options.port, "Also send by proxies, which have the copy engine move each slot");
-  app.add_option("--slots", options.slots, "Bytes of a slot; default 128K, from 16M on 512K, from 64M on 1M; by proxies 2M");
+  app.add_option("--slots", options.slots,
+                 "Bytes of a slot; default 128K, from 16M on 512K, from 64M on 1M; by proxies 2M");
   CLI11_PARSE(app, argc, argv);
   tools::quieten_nccl();
   return bench::run_in_processes(2, "bench_tiles", [&](int rank, const std::string& address) {
