@@ -10,8 +10,8 @@
 // copied by blocks of their own.
 //
 // Cost: two signals and an order to the proxy a turn, one after the other; (ranks - 1) / ranks S bytes leave
-// each rank, over one link at a time, without its multiprocessors. For the longest messages, and beside
-// compute.
+// each rank, over one link at a time, without its multiprocessors. For long messages beside compute: alone,
+// stores are faster.
 
 #include <chorale/dsl.hpp>
 #include <numeric>
@@ -19,7 +19,7 @@
 using namespace chorale::dsl;
 
 CHORALE_PROGRAM(alltoall_by_port, Parameters& with) {
-  with.summary("All-to-all of the longest messages: the copy engines write to one rank at a time.");
+  with.summary("All-to-all without multiprocessors: copy engines write to one rank at a time.");
   const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
   const int copiers =
       with("copiers", 64, "thread blocks of each part that copy what the rank itself gets", {.min = 1});
