@@ -11,8 +11,8 @@
 
 #include "chorale/device/atomics.hpp"
 #include "chorale/error.hpp"
-#include "device.hpp"
 #include "device_memory.hpp"
+#include "error.hpp"
 #include "host_words.hpp"
 
 namespace chorale::cuda {
@@ -65,7 +65,8 @@ class Orders {
 
  private:
   void serve() {
-    const CurrentDevice on(device_);
+    // For good: to switch back at the end would make a context on the first GPU, which may be a peer's.
+    check(cudaSetDevice(device_), "the GPU of a ring of orders");
     using Clock = std::chrono::steady_clock;
     Clock::time_point busy = Clock::now();
     while (!quit_.load(std::memory_order_relaxed)) {
