@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "checks/report.hpp"
+
 namespace chorale {
 namespace {
 
@@ -63,6 +65,17 @@ std::vector<ChannelEnds> list_channel_ends(const Plan& plan) {
     }
   }
   return ranks;
+}
+
+std::string how_channels_pair(const ChannelEnds& ends, size_t type, uint32_t rank, uint32_t channel) {
+  const std::vector<uint32_t>& peers = ends.peers[type];
+  const uint32_t peer = peers[channel];
+  const auto several = std::count(peers.begin(), peers.end(), peer);
+  if (several < 2) return {};
+  const std::string type_name(channel_type_names[size_t(two_ended_types[type])]);
+  return rank_name(rank) + " has " + count(uint64_t(several), type_name + " channel") + " to " +
+         rank_name(peer) + ", which are paired with those from " + rank_name(peer) + " to " +
+         rank_name(rank) + " in order: the first with the first, the second with the second";
 }
 
 }  // namespace chorale

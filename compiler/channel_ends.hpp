@@ -3,6 +3,7 @@
 /// Which channel a post arrives at: the k-th channel of a type from rank A to rank B and the k-th from B to A
 /// are the two ends of one.
 
+#include <string>
 #include <vector>
 
 #include "chorale/plan.hpp"
@@ -10,6 +11,8 @@
 namespace chorale {
 
 inline constexpr ChannelType two_ended_types[] = {ChannelType::memory, ChannelType::port};
+/// The position of one of them.
+constexpr size_t type_of(ChannelType via) { return via == ChannelType::memory ? 0 : 1; }
 
 /// The memory and port channels of a rank, by position of the type in two_ended_types, and then by channel.
 struct ChannelEnds {
@@ -20,5 +23,9 @@ struct ChannelEnds {
 
 /// By rank.
 std::vector<ChannelEnds> list_channel_ends(const Plan&);
+
+/// What an author may have overlooked who waits on a channel that its peer does not signal: which of several
+/// channels between two ranks are the two ends of one. Empty where there are not several.
+std::string how_channels_pair(const ChannelEnds&, size_t type, uint32_t rank, uint32_t channel);
 
 }  // namespace chorale

@@ -18,15 +18,9 @@ const Op* find(const Plan& plan, const OpPlace& at) {
   return at.op < ops.size() ? &ops[at.op] : nullptr;
 }
 
-/// `line`, else that of the operation; line 0 if neither is known.
-SourceLine author(const Plan& plan, const SourceLine& line, const std::optional<OpPlace>& at) {
-  const Op* op = at ? find(plan, *at) : nullptr;
-  return !line.line && op && op->at <= plan.source.size() ? plan.line_of(*op) : line;
-}
-
 /// The author's line, or the name of the plan.
 std::string place(const Plan& plan, const SourceLine& known, const std::optional<OpPlace>& at) {
-  const SourceLine line = author(plan, known, at);
+  const SourceLine line = author_line(plan, known, at);
   if (line.line) return line.file + ":" + std::to_string(line.line);
   return plan.name.empty() ? "plan" : plan.name;
 }
@@ -45,7 +39,7 @@ std::string op_path(const std::vector<Op>& ops, size_t from, size_t to, size_t w
 
 std::string json_path(const Plan& plan, const Diagnostic& finding) {
   if (!finding.at || !find(plan, *finding.at)) return finding.path;
-  if (finding.path.empty() && author(plan, finding.line, finding.at).line) return {};
+  if (finding.path.empty() && author_line(plan, finding.line, finding.at).line) return {};
   const OpPlace& at = *finding.at;
   const std::vector<Op>& ops = plan.gpus[at.rank].threadblocks[at.threadblock].ops;
   return "/gpus/" + std::to_string(at.rank) + "/threadblocks/" + std::to_string(at.threadblock) +
@@ -61,6 +55,11 @@ std::string quote(const Plan& plan, const std::optional<OpPlace>& at) {
 }
 
 }  // namespace
+
+SourceLine author_line(const Plan& plan, const SourceLine& line, const std::optional<OpPlace>& at) {
+  const Op* op = at ? find(plan, *at) : nullptr;
+  return !line.line && op && op->at <= plan.source.size() ? plan.line_of(*op) : line;
+}
 
 std::string render(const Plan& plan, const Diagnostic& finding, const std::string& severity) {
   std::string text = place(plan, finding.line, finding.at) + ": " + severity + ": " + finding.text + " [" +

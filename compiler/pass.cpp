@@ -1,6 +1,5 @@
 // Running the pass table.
 
-#include <algorithm>
 #include <iterator>
 #include <optional>
 #include <stdexcept>

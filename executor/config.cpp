@@ -164,8 +164,10 @@ void read_ini(Config& config, const std::string& path) {
   }();
   for (const po::option& option : parsed.options) {
     if (option.unregistered) {
-      throw UsageError(fmt::format("{}: unknown setting '{}'{}", path, option.string_key,
-                                   did_you_mean(option.string_key, names)));
+      const size_t dot = option.string_key.rfind('.');
+      throw UsageError(fmt::format("{}: unknown setting '{}'{}{}", path, option.string_key,
+                                   did_you_mean(option.string_key.substr(dot + 1), names),
+                                   dot == std::string::npos ? "" : " Settings stand in no [section]"));
     }
     apply(config, option.string_key, option.value.at(0), fmt::format("{}: {}", path, option.string_key),
           path);

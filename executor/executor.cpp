@@ -89,6 +89,8 @@ struct Executor::State {
     }
     if (failed)
       throw RunError(RunError::Reason::other, "an earlier run has failed: call World::reset() on all ranks");
+    if (plan.gpus.empty() && plan.extension.host)
+      throw UsageError(fmt::format("plan '{}' is a host schedule: run it with ScheduleRun", plan.name));
     if (plan.ranks() != uint32_t(world.ranks())) {
       throw UsageError(fmt::format("plan '{}' is for {} ranks, but the world has {}", plan.name, plan.ranks(),
                                    world.ranks()));

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Programs and calls that the pages and <chorale/dsl.hpp> show are right: documented.py <chorale> <C++ compiler>
 
-Every program, from CHORALE_PROGRAM on, is compiled by `chorale compile`, which proves it. What README.md shows of the
-library is only read by the C++ compiler, with the headers that it names, and with the variables below.
+Every program, from CHORALE_PROGRAM on, is compiled by `chorale compile`, which proves it. Every script in Python writes
+plan.json, which is checked and run. What README.md shows of the library is only read by the C++ compiler, with the headers that it names, and with the variables below.
 """
 import pathlib
 import re
@@ -21,39 +21,44 @@ GIVEN = {
 }
 
 
-def blocks(path):
+def blocks(path, language="cpp"):
     """The C++ of a page, or of the comment at the head of a header; what leaves something out is left out."""
     text = path.read_text()
     if path.suffix == ".md":
-        found = re.findall(r"^```cpp\n(.*?)^```$", text, re.M | re.S)
+        found = re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
     else:
         found = re.findall(r"(?:^/// {3}.*\n|^///\n(?=/// {3}))+", text, re.M)
         found = [re.sub(r"^/// {0,3}", "", block, flags=re.M) for block in found]
     return [block for block in found if not re.search(r"\.\.\.|\{ \.\. \}", block)]
 
 
-def run(command):
-    done = subprocess.run(command, text=True, capture_output=True, timeout=300)
+def run(command, folder=None):
+    done = subprocess.run(command, text=True, capture_output=True, timeout=300, cwd=folder)
     return done.returncode == 0, done.stderr
 
 
 def main():
-    chorale, compiler = sys.argv[1:]
+    chorale, compiler = str(pathlib.Path(sys.argv[1]).resolve()), sys.argv[2]
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "dsl/include/chorale/dsl.hpp"]
     includes = [f"-I{ROOT / folder / 'include'}" for folder in ("compiler", "dsl", "executor")]
-    programs, wrong, missing, headers = 0, 0, set(GIVEN), ""
+    programs, scripts, wrong, missing, headers = 0, 0, 0, set(GIVEN), ""
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder) / "documented.cpp"
 
         def look(page, text, command):
             nonlocal wrong
             source.write_text(text)
-            well, words = run(command)
+            well, words = run(command, folder)
             if not well:
                 wrong += 1
                 print(f"FAILED {page.relative_to(ROOT)}:\n{text}\n{words}")
 
         for page in pages:
+            for block in blocks(page, "python") if page.suffix == ".md" else ():
+                scripts += 1
+                for command in ([sys.executable, "-c", block], [chorale, "check", "plan.json"],
+                                [chorale, "run", "plan.json", "--bytes", "4K"]):
+                    look(page, block, command)
             for block in blocks(page):
                 if "CHORALE_PROGRAM(" in block:
                     programs += 1
@@ -71,8 +76,8 @@ def main():
                          [compiler, "-std=c++20", "-fsyntax-only", *includes, str(source)])
     if missing:
         print("FAILED: README.md no longer shows", *missing)
-    print(f"{programs} programs, {len(GIVEN)} calls, {wrong} wrong")
-    sys.exit(bool(wrong or missing or not programs))
+    print(f"{programs} programs, {scripts} scripts, {len(GIVEN)} calls, {wrong} wrong")
+    sys.exit(bool(wrong or missing or not programs or not scripts))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 #include <iterator>
+#include <map>
 
 #include "tools/command.hpp"
 #include "tools/programs.hpp"
@@ -48,9 +49,36 @@ uint64_t operations(const Plan& plan) {
   return all;
 }
 
+/// So many of those that say the same of the same lines are printed: a program does on every rank what it
+/// does on one.
+constexpr uint64_t most_alike = 3;
+
+/// What a finding has in common with those that it makes superfluous. Empty without a line: then each is of a
+/// place of its own.
+std::string kind_of(const Plan& plan, const Diagnostic& finding) {
+  const SourceLine line = author_line(plan, finding.line, finding.at);
+  if (!line.line) return {};
+  std::string kind = line.file + ":" + std::to_string(line.line) + ' ' + finding.check;
+  for (const Note& note : finding.notes)
+    kind += ' ' + std::to_string(author_line(plan, note.line, note.at).line);
+  return kind;
+}
+
 void print(const Plan& plan, const std::vector<Explained>& all, const std::string& severity = "error") {
   std::cout.flush();
-  for (const Explained& of : all) std::cerr << render(plan, of.diagnostic, severity) << render(of.witness);
+  std::map<std::string, uint64_t> seen;
+  std::map<std::string, uint64_t> left_out;  // by line and check
+  for (const Explained& of : all) {
+    const std::string kind = kind_of(plan, of.diagnostic);
+    if (kind.empty() || ++seen[kind] <= most_alike) {
+      std::cerr << render(plan, of.diagnostic, severity) << render(of.witness);
+      continue;
+    }
+    const SourceLine line = author_line(plan, of.diagnostic.line, of.diagnostic.at);
+    ++left_out[line.file + ":" + std::to_string(line.line) + ": note: [" + of.diagnostic.check + "]"];
+  }
+  for (const auto& [what, times] : left_out)
+    std::cerr << what << " is found here " << count(times, "more time") << ", alike\n";
 }
 
 }  // namespace

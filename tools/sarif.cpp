@@ -41,7 +41,7 @@ Json location(const Plan& plan, const std::string& path, SourceLine line, const 
   const bool known = at && at->rank < plan.gpus.size() &&
                      at->threadblock < plan.gpus[at->rank].threadblocks.size() &&
                      at->op < plan.gpus[at->rank].threadblocks[at->threadblock].ops.size();
-  if (!line.line && known) line = plan.line_of(plan.gpus[at->rank].threadblocks[at->threadblock].ops[at->op]);
+  line = author_line(plan, line, at);
   physical["artifactLocation"] = {{"uri", line.line ? line.file : path}};
   if (line.line) physical["region"] = {{"startLine", line.line}};
   Json place{{"physicalLocation", std::move(physical)}};

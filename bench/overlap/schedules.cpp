@@ -2,7 +2,6 @@
 
 #include <chorale/dsl.hpp>
 #include <functional>
-#include <optional>
 #include <stdexcept>
 
 namespace chorale::overlap {

@@ -1,6 +1,5 @@
 // The part of the structure check that looks at operations, by their roles.
 
-#include <algorithm>
 #include <map>
 
 #include "../limits.hpp"

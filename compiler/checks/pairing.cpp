@@ -149,7 +149,7 @@ void compare_channel(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
                   here + " is posted " + count(posts, "time") + in_pipeline(turns) + ", but " + type_name +
                   " channel " + number(mate) + " of " + rank_name(peer) + " is awaited " +
                   count(awaits, "time") + in_pipeline(turns);
-    Diagnostic& finding = report.add(at, text);
+    Diagnostic& finding = report.add(at, text, how_channels_pair(ranks[rank], kind, rank, id));
     const std::vector<OpPlace>& fewer = more_posts ? awaited : posted;
     if (!fewer.empty()) {
       finding.notes.push_back(
@@ -176,7 +176,8 @@ void report_mateless(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
                "this wait is never answered: " + rank_name(own.peers[kind][id]) +
                    " has no channel that pairs with " + std::string(channel_type_names[size_t(types[kind])]) +
                    " channel " + number(id) + " of " + rank_name(rank) + ", which is awaited " +
-                   count(tally.downs, "time") + in_pipeline(turns));
+                   count(tally.downs, "time") + in_pipeline(turns),
+               how_channels_pair(own, kind, rank, id));
   });
 }
 

@@ -74,10 +74,13 @@ void check_post(const Plan& plan, Report& report) {
   }
   const Segmentation parts = segmentation(plan);
   for (size_t rank = 0; rank < own.post.size(); ++rank) {
-    if (own.post[rank].size() > parts.output) {
-      report.add_at(path_of("chorale", "post", rank), "the wanted result of " + rank_name(rank) + " has " +
-                                                          count(own.post[rank].size(), "segment") +
-                                                          ", but the output has " + number(parts.output));
+    const bool has_output = plan.gpus[rank].chunks[size_t(BufferKind::output)] != 0;
+    if (own.post[rank].size() != parts.output && (has_output || !own.post[rank].empty())) {
+      report.add_at(path_of("chorale", "post", rank),
+                    "the wanted result of " + rank_name(rank) + " has " +
+                        count(own.post[rank].size(), "segment") + ", but the output has " +
+                        number(parts.output),
+                    "an empty list says that nothing is promised of a segment");
     }
     for (size_t segment = 0; segment < own.post[rank].size(); ++segment) {
       const std::vector<Contribution>& parts_of_it = own.post[rank][segment];

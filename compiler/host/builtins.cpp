@@ -71,6 +71,12 @@ std::string sum_misfit(const Operand& out, const Operand& in,
 
 bool is_builtin(std::string_view function) { return find(function) != nullptr; }
 
+std::vector<std::string_view> builtin_names() {
+  std::vector<std::string_view> names;
+  for (const Form& form : forms) names.push_back(form.name);
+  return names;
+}
+
 int64_t summed_axis(const std::map<std::string, int64_t>& attributes) {
   const auto given = attributes.find("axis");
   return given == attributes.end() ? 0 : given->second;

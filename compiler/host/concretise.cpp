@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "chorale/host/concrete.hpp"
 #include "collectives.hpp"
 #include "compiler/host/report.hpp"

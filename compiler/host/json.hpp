@@ -21,7 +21,4 @@ Schedule read_schedule(const json::Node&);
 /// Appends the object; `indent` is that of the line on which it begins. One operation per line.
 void write_schedule(std::string& out, const Schedule&, const std::string& indent);
 
-/// One operation on one line, without its bodies and its author's line.
-std::string write_op(const Schedule&, const Op&);
-
 }  // namespace chorale::host

@@ -14,11 +14,6 @@ class Writer {
   Writer(std::string& out, const Schedule& schedule) : text_(out), s_(schedule) {}
 
   void whole(const std::string& indent);
-  /// Without bodies and line: for diagnostics.
-  void head(const Op& op) {
-    one_line_ = true;
-    operation(op, {});
-  }
 
  private:
   void expr(Expr);
@@ -29,7 +24,7 @@ class Writer {
   void members(const Transfer&);
   void key(std::string_view name) { put(text_, ",\"", name, "\":"); }
   void at(uint32_t line) {
-    if (line && !one_line_) put(text_, ",\"at\":", uint64_t(line - 1));
+    if (line) put(text_, ",\"at\":", uint64_t(line - 1));
   }
   void body(const std::vector<Op>&, const std::string& indent);
   void field(Field, const Op&, const std::string& indent);
@@ -62,7 +57,6 @@ class Writer {
 
   std::string& text_;
   const Schedule& s_;
-  bool one_line_ = false;
 };
 
 void Writer::expr(Expr expr) {
@@ -231,12 +225,11 @@ void Writer::field(Field field, const Op& op, const std::string& indent) {
       return number(op.hi, true);
     case Field::Body:
     case Field::Then:
-      if (one_line_) return;
       at(op.at);
       key(name);
       return body(op.body, indent);
     case Field::Else:
-      if (op.orelse.empty() || one_line_) return;
+      if (op.orelse.empty()) return;
       key(name);
       return body(op.orelse, indent);
     case Field::Flag:
@@ -344,12 +337,6 @@ void Writer::whole(const std::string& indent) {
 
 void write_schedule(std::string& out, const Schedule& schedule, const std::string& indent) {
   Writer(out, schedule).whole(indent);
-}
-
-std::string write_op(const Schedule& schedule, const Op& op) {
-  std::string text;
-  Writer(text, schedule).head(op);
-  return text;
 }
 
 }  // namespace chorale::host

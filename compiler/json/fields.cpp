@@ -79,7 +79,10 @@ Node Fields::at(std::string_view key) {
 
 std::optional<Node> Fields::find(std::string_view key) {
   const Value* value = object_.value.find(key);
-  if (!value) return std::nullopt;
+  if (!value) {
+    if (key.size() >= 6) absent_[absent_count_++] = key;
+    return std::nullopt;
+  }
   taken_[count_++] = value - object_.value.items.data();
   return Node{*value, &object_, key};
 }
@@ -97,8 +100,13 @@ uint32_t Fields::rest(Plan& plan) const {
   std::string text;
   for (size_t position = 0; position < object.keys.size(); ++position) {
     if (taken(position)) continue;
+    const std::string& key = object.keys[position];
+    const std::string meant =
+        key.size() < 60 ? did_you_mean(key, std::span(absent_).first(absent_count_)) : "";
+    if (!meant.empty())
+      throw PlanError(object_.up ? object_.path() : "/", "the unknown key \"" + key + "\"" + meant);
     if (!text.empty()) text += ',';
-    quote(text, object.keys[position]);
+    quote(text, key);
     text += ':';
     dump(text, object.items[position]);
   }

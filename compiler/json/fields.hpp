@@ -49,6 +49,8 @@ class Fields {
   bool has(std::string_view key) const { return object_.value.find(key); }
 
   /// Keeps the keys that were not asked for in Plan::extras: their position plus one, 0 if there are none.
+  /// \throws PlanError for one that looks like a key that was asked for in vain, of six letters or more: what
+  ///   was meant by "reduce_opp" would be left out without a word
   uint32_t rest(Plan&) const;
   /// \throws PlanError if any key was not asked for; `known` is for the suggestion
   void none(std::span<const std::string_view> known) const;
@@ -59,6 +61,8 @@ class Fields {
   const Node& object_;
   std::array<size_t, 16> taken_;
   size_t count_ = 0;
+  std::array<std::string_view, 16> absent_;  ///< asked for in vain
+  size_t absent_count_ = 0;
 };
 
 /// "<file>:<line>"

@@ -8,6 +8,9 @@
 
 #include "deadlock.hpp"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <set>
 
 namespace chorale::proof {
@@ -54,11 +57,19 @@ class Stuck {
   }
 
   void say_cycle(std::span<const Link> links) {
+    std::vector<std::string> lines;
+    for (const Link& link : links) {
+      lines.push_back(findings_.line_of(player_.chains()[link.chain].place()));
+      lines.push_back(findings_.line_of(link.answer));
+    }
+    std::sort(lines.begin(), lines.end());  // a cycle begins where it was come upon
+    lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
+    if (!findings_.news(ProofName::deadlock, fmt::to_string(fmt::join(lines, " ")))) return;
     Finding& found = findings_.add(
         ProofName::deadlock, Finding::Kind::cycle, player_.chains()[links[0].chain].place(),
         what(links[0].chain) + " never ends: it is one of a cycle of " + count(links.size(), "wait") +
             ", each of which comes before what would answer the one before it",
-        "let one of them come later, or the signal that it holds up earlier");
+        "let one of them come later, or the signal that it holds up earlier" + other_channels(links));
     Diagnostic& finding = found.diagnostic;
     for (const Link& link : links) {
       found.events.push_back(event(link.chain));
@@ -79,7 +90,21 @@ class Stuck {
     }
   }
 
+  /// Whoever takes one of several channels for another waits for the peer's last signal instead of its first.
+  std::string other_channels(std::span<const Link> links) const {
+    const std::vector<ChannelEnds> ends = list_channel_ends(player_.plan());
+    for (const Link& link : links) {
+      const Step& step = step_of(link.chain);
+      if (step.kind != Kind::await) continue;
+      const uint32_t rank = player_.chains()[link.chain].rank;
+      const std::string how = how_channels_pair(ends[rank], type_of(step.via), rank, step.id);
+      if (!how.empty()) return "; or it is meant for another channel: " + how;
+    }
+    return {};
+  }
+
   void say_unanswered(uint32_t at) {
+    if (!findings_.news(ProofName::deadlock, player_.chains()[at].place(), {}, what(at))) return;
     Finding& found =
         findings_.add(ProofName::deadlock, Finding::Kind::unanswered, player_.chains()[at].place(),
                       what(at) + " never ends: nothing that is left would answer it");

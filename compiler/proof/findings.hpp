@@ -34,6 +34,9 @@ class Findings {
   bool news(ProofName, const OpPlace& at, const std::optional<OpPlace>& other, const std::string& words);
   bool news(ProofName, const std::string& key);
 
+  /// Of an operation: what tells it from others in such a key.
+  std::string line_of(const OpPlace&) const;
+
   bool any() const;
   /// Adds a note to all of them.
   void add_note(const std::string& text);
@@ -42,8 +45,6 @@ class Findings {
 
  private:
   static constexpr size_t most = 20;
-
-  std::string line_of(const OpPlace&) const;
 
   const Plan& plan_;
   std::array<bool, std::size(proof_names)> wanted_{};

@@ -10,8 +10,6 @@ namespace {
 using Kind = Step::Kind;
 using State = Chain::State;
 
-size_t type_of(ChannelType via) { return via == ChannelType::memory ? 0 : 1; }
-
 void add_once(std::vector<uint32_t>& list, uint32_t item) {
   // Chains are looked at one after the other.
   if (list.empty() || list.back() != item) list.push_back(item);

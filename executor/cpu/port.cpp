@@ -1,7 +1,5 @@
 #include "port.hpp"
 
-#include <sched.h>
-
 #include "machine.hpp"
 
 namespace chorale::cpu {
@@ -43,63 +41,24 @@ void Fifo::drop() {
   head_ = tail_ = 0;
 }
 
-Proxy::Proxy(Scheduler& scheduler) : fifo_(scheduler), seeded_(scheduler.seeded()) {
-  if (!seeded_) thread_ = std::thread([this] { run_thread(); });
-}
-
-Proxy::~Proxy() {
-  if (seeded_) return;
-  state_.store(quitting, std::memory_order_release);
-  state_.notify_all();
-  thread_.join();
+Proxy::Proxy(Scheduler& scheduler) : fifo_(scheduler) {
+  if (scheduler.seeded()) return;
+  const auto take = [this] {
+    Trigger trigger;
+    if (!fifo_.pop(trigger)) return false;
+    handle(trigger, Group{});
+    return true;
+  };
+  thread_.emplace(2000, take, [this] { fifo_.drop(); });
 }
 
 void Proxy::begin() {
-  if (seeded_) return;
-  state_.store(running, std::memory_order_release);
-  state_.notify_all();
+  if (thread_) thread_->begin();
 }
 
 void Proxy::end(bool stopped) {
-  if (seeded_) {
-    if (stopped) fifo_.drop();
-    return;
-  }
-  const uint32_t ask = stopped ? dropping : draining;
-  state_.store(ask, std::memory_order_release);
-  state_.notify_all();
-  state_.wait(ask, std::memory_order_acquire);
-}
-
-void Proxy::run_thread() {
-  unsigned looks = 0;
-  for (;;) {
-    const uint32_t state = state_.load(std::memory_order_acquire);
-    if (state == quitting) return;
-    if (state == idle) {
-      state_.wait(idle, std::memory_order_acquire);
-      looks = 0;
-      continue;
-    }
-    Trigger trigger;
-    if (state != dropping && fifo_.pop(trigger)) {
-      handle(trigger, Group{});
-      looks = 0;
-      continue;
-    }
-    if (state == running) {
-      // The blocks may want the core.
-      if (++looks < 2000) {
-        sched_yield();
-      } else {
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-      }
-      continue;
-    }
-    if (state == dropping) fifo_.drop();
-    state_.store(idle, std::memory_order_release);
-    state_.notify_all();
-  }
+  if (thread_) return thread_->end(stopped);
+  if (stopped) fifo_.drop();
 }
 
 void Proxy::run_fiber(BlockHost& host, const std::atomic<int>& blocks_left) {

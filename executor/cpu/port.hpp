@@ -3,13 +3,12 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
-#include <memory>
-#include <thread>
+#include <optional>
 #include <vector>
 
 #include "../interpreter/image.hpp"
 #include "chorale/device/deadline.hpp"
+#include "queue_thread.hpp"
 #include "scheduler.hpp"
 
 namespace chorale {
@@ -63,7 +62,6 @@ class Fifo {
 class Proxy {
  public:
   explicit Proxy(Scheduler& scheduler);
-  ~Proxy();
 
   Fifo& fifo() { return fifo_; }
 
@@ -75,16 +73,11 @@ class Proxy {
   void run_fiber(BlockHost& host, const std::atomic<int>& blocks_left);
 
  private:
-  enum State : uint32_t { idle, running, draining, dropping, quitting };
-
-  void run_thread();
   void handle(const Trigger& trigger, const Group& group);
 
   Fifo fifo_;
-  bool seeded_;
   std::vector<char> room_;
-  std::atomic<uint32_t> state_{idle};
-  std::thread thread_;
+  std::optional<QueueThread> thread_;  ///< none under a seed; last, since it uses the others
 };
 
 }  // namespace chorale::cpu

@@ -1,6 +1,5 @@
 #include "monitor.hpp"
 
-#include <algorithm>
 #include <chrono>
 
 #include "../world/group.hpp"

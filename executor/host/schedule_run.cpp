@@ -9,6 +9,7 @@
 #include "../world/together.hpp"
 #include "backend.hpp"
 #include "carries.hpp"
+#include "chorale/did_you_mean.hpp"
 #include "chorale/host/lint.hpp"
 #include "chorale/proof.hpp"
 #include "functions.hpp"
@@ -32,10 +33,12 @@ Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t
   if (!plan.extension.host)
     throw UsageError(fmt::format("plan '{}' has no host schedule: run it with Executor", plan.name));
   const host::Schedule& schedule = *plan.extension.host;
+  std::vector<std::string_view> params;
+  for (const host::Param& param : schedule.params) params.push_back(param.name);
   for (const auto& [name, value] : arguments.params) {
-    const bool known = std::any_of(schedule.params.begin(), schedule.params.end(),
-                                   [&name = name](const host::Param& param) { return param.name == name; });
-    if (!known) throw UsageError(fmt::format("plan '{}' has no parameter '{}'", plan.name, name));
+    if (std::find(params.begin(), params.end(), name) != params.end()) continue;
+    throw UsageError(
+        fmt::format("plan '{}' has no parameter '{}'{}", plan.name, name, did_you_mean(name, params)));
   }
   Diagnostics findings;
   if (arguments.check) {

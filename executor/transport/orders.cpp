@@ -1,11 +1,5 @@
 #include "orders.hpp"
 
-#include <sched.h>
-
-#include <chrono>
-
-#include "../world/thread.hpp"
-
 namespace chorale::transport {
 
 OrderProxy::OrderProxy(cpu::Scheduler& scheduler, std::function<void(const PortOrder&)> carry_out)
@@ -21,14 +15,9 @@ OrderProxy::OrderProxy(cpu::Scheduler& scheduler, std::function<void(const PortO
     self.unfinished_.fetch_add(1, std::memory_order_relaxed);
     self.scheduler_.busy(1);
   };
-  if (!scheduler_.seeded()) thread_ = world::start_thread("a proxy", [this] { serve(); });
-}
-
-OrderProxy::~OrderProxy() {
-  if (!thread_.joinable()) return;
-  state_.store(quitting, std::memory_order_release);
-  state_.notify_all();
-  thread_.join();
+  if (!scheduler_.seeded())
+    thread_.emplace(
+        500, [this] { return take(); }, [this] { drop(); });
 }
 
 bool OrderProxy::ready() const { return load_acquire(&orders_[tail_ % slots].turn) == tail_ + 1; }
@@ -52,49 +41,12 @@ void OrderProxy::drop() {
 }
 
 void OrderProxy::begin() {
-  if (!thread_.joinable()) return;
-  state_.store(running, std::memory_order_release);
-  state_.notify_all();
+  if (thread_) thread_->begin();
 }
 
 void OrderProxy::end(bool stopped) {
-  if (!thread_.joinable()) {
-    if (stopped) drop();
-    return;
-  }
-  const uint32_t ask = stopped ? dropping : draining;
-  state_.store(ask, std::memory_order_release);
-  state_.notify_all();
-  state_.wait(ask, std::memory_order_acquire);
-}
-
-void OrderProxy::serve() {
-  unsigned looks = 0;
-  for (;;) {
-    const uint32_t state = state_.load(std::memory_order_acquire);
-    if (state == quitting) return;
-    if (state == idle) {
-      state_.wait(idle, std::memory_order_acquire);
-      looks = 0;
-      continue;
-    }
-    if (state != dropping && take()) {
-      looks = 0;
-      continue;
-    }
-    if (state == running) {
-      // The blocks may want the core.
-      if (++looks < 500) {
-        sched_yield();
-      } else {
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-      }
-      continue;
-    }
-    if (state == dropping) drop();
-    state_.store(idle, std::memory_order_release);
-    state_.notify_all();
-  }
+  if (thread_) return thread_->end(stopped);
+  if (stopped) drop();
 }
 
 void OrderProxy::run_fiber(HostBlock& host, const std::atomic<int>& threads_left) {

@@ -4,9 +4,10 @@
 
 #include <atomic>
 #include <functional>
-#include <thread>
+#include <optional>
 #include <vector>
 
+#include "../cpu/queue_thread.hpp"
 #include "../cpu/scheduler.hpp"
 #include "chorale/device/port.hpp"
 #include "proxied.hpp"
@@ -20,7 +21,6 @@ class OrderProxy final : public Proxied {
 
   /// \param carry_out  returns once the data has left the sender's copy of the ring. Called by one thread
   OrderProxy(cpu::Scheduler& scheduler, std::function<void(const PortOrder&)> carry_out);
-  ~OrderProxy() override;
 
   PortQueue* queue() { return &queue_; }
 
@@ -29,9 +29,6 @@ class OrderProxy final : public Proxied {
   void run_fiber(HostBlock& host, const std::atomic<int>& threads_left) override;
 
  private:
-  enum State : uint32_t { idle, running, draining, dropping, quitting };
-
-  void serve();
   bool ready() const;
   bool take();
   void drop();
@@ -44,8 +41,7 @@ class OrderProxy final : public Proxied {
   alignas(128) uint64_t done_ = 0;
   std::atomic<int> unfinished_{0};  ///< announced and not carried out
   PortQueue queue_;
-  std::atomic<uint32_t> state_{idle};
-  std::thread thread_;
+  std::optional<cpu::QueueThread> thread_;  ///< none under a seed; last, since it uses the others
 };
 
 }  // namespace chorale::transport

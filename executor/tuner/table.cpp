@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -178,9 +179,12 @@ void check_geometry(const Transport& transport, const TuneConfig& config) {
 }
 
 TuneTable TuneTable::load(const std::string& path) {
+  errno = 0;
   std::ifstream file(path);
   std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) throw UsageError(fmt::format("{}: cannot be read", path));
+  // Nothing comes from an empty file either, which parse() refuses.
+  if (!file || (!(text << file.rdbuf()) && errno))
+    throw UsageError(fmt::format("cannot read {}: {}", path, std::strerror(errno ? errno : EIO)));
   try {
     return parse(text.str());
   } catch (const UsageError& error) {

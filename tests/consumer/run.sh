@@ -9,6 +9,15 @@ cmake --install "$build" --prefix "$work/installed" >"$work/install.log" || { ca
 cmake -S "$here" -B "$work/build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
   -DCMAKE_PREFIX_PATH="$work/installed" >"$work/configure.log" 2>&1 || { cat "$work/configure.log"; exit 1; }
 ninja -C "$work/build" >"$work/build.log" 2>&1 || { cat "$work/build.log"; exit 1; }
+cmake -S "$here/author_only" -B "$work/author_only" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
+  -DCMAKE_PREFIX_PATH="$work/installed" >"$work/author_only.log" 2>&1 || { cat "$work/author_only.log"; exit 1; }
+ninja -C "$work/author_only" >"$work/author_only.log" 2>&1 || { cat "$work/author_only.log"; exit 1; }
+# No component of that name: the message says which there are.
+cmake -S "$here/author_only" -B "$work/author_only" -DCMAKE_PREFIX_PATH="$work/installed" -DCOMPONENT=exekutor 2>&1 |
+  grep -q "there is no component exekutor" || { echo "FAILED: an unknown component is not named"; exit 1; }
+# With the language that nvcc has by default the headers say which they need.
+! "$compiler" -std=c++17 -fsyntax-only -I"$work/installed/include" -x c++ - <<<'#include <chorale/executor.hpp>' \
+  2>"$work/old.log" && grep -q "needs C++20" "$work/old.log" || { echo "FAILED: C++20 is not asked for"; exit 1; }
 "$work/build/author" >"$work/plan.json"
 "$work/installed/bin/chorale" check "$work/plan.json"
 "$work/installed/bin/chorale" run "$work/plan.json" --ranks 2 --bytes 4K --no-times

@@ -148,6 +148,12 @@ std::vector<LiveResults::File> files_of(const Options& options, const BenchReque
 }
 
 Exit bench_it(Options options) {
+  if (options.no_times && (options.format != "text" || !options.markdown.empty())) {
+    throw Failure(Exit::command_wrong,
+                  "--no-times is for --format text, but " +
+                      (options.markdown.empty() ? "--format is " + options.format : "there is --markdown"),
+                  "leave it out: the other forms are for programs, which pick what they want");
+  }
   Config config = options.run.config();
   if (!options.trace.empty()) {
     if (config.backend.value != "cuda") {

@@ -20,11 +20,8 @@ std::string words_of(const Wanted& wanted, const dsl::Parameters::Settings& sett
   return words;
 }
 
-/// Of the operation that a finding is of.
 SourceLine line_of(const Plan& plan, const Diagnostic& finding) {
-  if (finding.line.line || !finding.at) return finding.line;
-  const OpPlace& at = *finding.at;
-  return plan.line_of(plan.gpus[at.rank].threadblocks[at.threadblock].ops[at.op]);
+  return author_line(plan, finding.line, finding.at);
 }
 
 /// The same program for the least number of ranks for which the same is found.

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "accesses.hpp"
 #include "checks.hpp"
 #include "compiler/host/report.hpp"

@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "checks.hpp"
+#include "chorale/did_you_mean.hpp"
 #include "chorale/host/builtins.hpp"
 #include "compiler/host/report.hpp"
 
@@ -79,8 +78,14 @@ class Shapes {
                          step.name, step.writes.size(), step.reads.size(), own->writes, own->reads));
       return;
     }
-    if (!is_builtin(step.name))
-      return fail(rank, step, fmt::format("'{}' is neither declared nor built in", step.name));
+    if (!is_builtin(step.name)) {
+      std::vector<std::string_view> known = builtin_names();
+      for (const Function& function : s_.functions) known.push_back(function.name);
+      report(out_, s_, "shapes", step.at,
+             fmt::format("'{}' on {} is neither declared nor built in{}", step.name, where(rank, step),
+                         did_you_mean(step.name, known)));
+      return;
+    }
     const auto operands = [&](const std::vector<Box>& boxes) {
       std::vector<Operand> list;
       for (const Box& box : boxes)

@@ -38,6 +38,10 @@ struct Diagnostic {
 
 using Diagnostics = std::vector<Diagnostic>;
 
+/// Where a finding or a note sends its author: `line`, else that of the operation; line 0 if neither is
+/// known.
+SourceLine author_line(const Plan&, const SourceLine& line, const std::optional<OpPlace>& at);
+
 /// One finding in compiler style: place, text, check, operation, notes, help.
 ///   mine.cpp:11: error: this wait is never answered [pairing]
 ///     rank 0, thread block 0, op 0: {"name":"wait","channel_ids":[0],"channel_type":"memory"}

@@ -7,6 +7,10 @@
 /// A *chunk* is the unit of a plan; how many bytes it has is settled when the
 /// plan is bound to a message size.
 
+#if __cplusplus < 202002L
+#error "Chorale on the host needs C++20 (-std=c++20, also of nvcc); <chorale/device.hpp> alone needs C++17"
+#endif
+
 #include <cstdint>
 #include <memory>
 #include <optional>

@@ -2,6 +2,10 @@
 /// World: one rank's handle on the group of ranks that run collectives together.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "Chorale on the host needs C++20 (-std=c++20, also of nvcc); <chorale/device.hpp> alone needs C++17"
+#endif
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

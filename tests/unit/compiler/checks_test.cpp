@@ -77,10 +77,22 @@ TEST(Structure, Extension) {
   EXPECT_EQ(findings([](Plan& plan) { plan.extension.root = 2; }),
             "[structure] the root is rank 2, but the plan has 2 ranks\n");
   EXPECT_EQ(findings([](Plan& plan) {
-              plan.extension.post = {{}, {{{0, 8}}}};
+              plan.extension.post.assign(2, std::vector<std::vector<Contribution>>(8));
+              plan.extension.post[1][0] = {{0, 8}};
             }),
             "[structure] the wanted result of rank 1 has chunk 8 of rank 0, but there are 2 ranks with 8 "
             "chunks each\n");
+  EXPECT_EQ(findings([](Plan& plan) {
+              plan.extension.post.assign(2, std::vector<std::vector<Contribution>>(8));
+              plan.extension.post[0].clear();
+            }),
+            "[structure] the wanted result of rank 0 has 0 segments, but the output has 8\n");
+  EXPECT_EQ(findings([](Plan& plan) {
+              plan.extension.post.assign(2, std::vector<std::vector<Contribution>>(8));
+              plan.extension.post[0].clear();
+              plan.gpus[0].chunks[size_t(BufferKind::output)] = 0;
+            }),
+            "");
   EXPECT_EQ(findings([](Plan& plan) { plan.extension.requirements = {"magic"}; }),
             "[structure] the plan requires 'magic', which is not known\n");
 }

@@ -82,7 +82,9 @@ TEST(Config, UnknownNamesAreRefusedWithASuggestion) {
   EXPECT_EQ(failure("", {"CHORALE_SOMETHING_QUITE_DIFFERENT=1"}),
             "unknown environment variable CHORALE_SOMETHING_QUITE_DIFFERENT");
   const IniFile file("[executor]\nworker = 3\n");
-  EXPECT_EQ(failure(file.path, {}), file.path + ": unknown setting 'executor.worker'");
+  EXPECT_EQ(failure(file.path, {}), file.path +
+                                        ": unknown setting 'executor.worker', did you mean 'workers'? "
+                                        "Settings stand in no [section]");
   const IniFile flat("worker = 3\n");
   EXPECT_EQ(failure(flat.path, {}), flat.path + ": unknown setting 'worker', did you mean 'workers'?");
 }

@@ -33,7 +33,7 @@ TEST(HostChecks, MistakesAreFound) {
       {R"({"op":"copy","dst":["y"],"src":["x",[0,0,3]]})",
        "y[0:4], which is [4] does not have the shape of x[0:3], which is [3], on rank 0 [shapes]"},
       {R"({"op":"call","fn":"mtmul","writes":[["y"]],"reads":[["x"]]})",
-       "'mtmul' is neither declared nor built in"},
+       "'mtmul' on rank 0 is neither declared nor built in, did you mean 'matmul'? [shapes]"},
       {R"({"op":"call","fn":"mine","writes":[["y"]],"reads":[]})",
        "'mine' is called with 1 written and 0 read views, but is declared with 1 and 1, on rank 0 [shapes]"},
       {R"({"op":"call","fn":"matmul","writes":[["y"]],"reads":[["x"],["x"]]})",

@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "chorale/executor.hpp"
 #include "chorale/schedule.hpp"
 #include "executor/cpu/sanitizers.hpp"
 #include "tests/unit/scarce_memory.hpp"
@@ -116,6 +117,15 @@ TEST(ScheduleFaults, FibersSeeADeadlockAtOnce) {
                        "rank 1, lane main: take of 'go[0]' from rank 0 (ag.cpp:12)"});
 }
 
+TEST(ScheduleFaults, ExecutorsSayWhoRunsSchedules) {
+  const Plan plan = allgather_p2p(rotated);
+  run_local(2, [&](World& world) {
+    Executor executor(world);
+    expect_parts(thrown([&] { executor.execute(plan, {}); }),
+                 {"usage: plan 'test' is a host schedule: run it with ScheduleRun"});
+  });
+}
+
 TEST(ScheduleFaults, WrongCallsAreRefusedOnAllRanks) {
   const auto said = [](const Plan& plan, const std::function<void(World&, ScheduleArguments&)>& change) {
     std::string text[2];
@@ -134,6 +144,8 @@ TEST(ScheduleFaults, WrongCallsAreRefusedOnAllRanks) {
   expect_parts(said(without, none), {"usage: plan 'test' has no host schedule"});
   expect_parts(said(plan, [](World&, auto& given) { given.params.clear(); }), {"parameter 'n' has no value"});
   expect_parts(said(plan, [](World&, auto& given) { given.params["m"] = 1; }), {"no parameter 'm'"});
+  expect_parts(said(plan, [](World&, auto& given) { given.params["nn"] = 1; }),
+               {"plan 'test' has no parameter 'nn', did you mean 'n'?"});
   expect_parts(said(plan, [](World&, auto& given) { given.functions.erase("produce"); }),
                {"function 'produce' is neither built in"});
   expect_parts(said(plan, [](World&, auto& given) { given.buffers["t2"] = nullptr; }), {"no tensor 't2'"});

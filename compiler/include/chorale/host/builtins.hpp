@@ -22,6 +22,7 @@ struct Operand {
 };
 
 bool is_builtin(std::string_view function);
+std::vector<std::string_view> builtin_names();
 
 /// The axis that `sum` is over.
 int64_t summed_axis(const std::map<std::string, int64_t>& attributes);

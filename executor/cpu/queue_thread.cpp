@@ -1,0 +1,63 @@
+#include "queue_thread.hpp"
+
+#include <sched.h>
+
+#include <chrono>
+#include <utility>
+
+#include "../world/thread.hpp"
+
+namespace chorale::cpu {
+
+QueueThread::QueueThread(unsigned looks, std::function<bool()> take, std::function<void()> drop)
+    : looks_(looks), take_(std::move(take)), drop_(std::move(drop)) {
+  thread_ = world::start_thread("a proxy", [this] { serve(); });
+}
+
+QueueThread::~QueueThread() {
+  ask(quitting);
+  thread_.join();
+}
+
+void QueueThread::ask(State state) {
+  state_.store(state, std::memory_order_release);
+  state_.notify_all();
+}
+
+void QueueThread::begin() { ask(running); }
+
+void QueueThread::end(bool stopped) {
+  const State wanted = stopped ? dropping : draining;
+  ask(wanted);
+  state_.wait(wanted, std::memory_order_acquire);
+}
+
+void QueueThread::serve() {
+  unsigned looks = 0;
+  for (;;) {
+    const uint32_t state = state_.load(std::memory_order_acquire);
+    if (state == quitting) return;
+    if (state == idle) {
+      state_.wait(idle, std::memory_order_acquire);
+      looks = 0;
+      continue;
+    }
+    if (state != dropping && take_()) {
+      looks = 0;
+      continue;
+    }
+    if (state == running) {
+      // The blocks may want the core.
+      if (++looks < looks_) {
+        sched_yield();
+      } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+      }
+      continue;
+    }
+    if (state == dropping) drop_();
+    ask(idle);
+  }
+}
+
+}  // namespace chorale::cpu

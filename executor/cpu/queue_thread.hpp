@@ -1,0 +1,39 @@
+/// \file
+/// A thread that serves what blocks push into a queue: at work during launches, asleep between them.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+namespace chorale::cpu {
+
+class QueueThread {
+ public:
+  /// \param take  carries out what is next in the queue; false if nothing is
+  /// \param drop  forgets all that is in it
+  /// \param looks  at an empty queue, before it sleeps a little
+  /// \throws RunError resources if there is no thread for it
+  QueueThread(unsigned looks, std::function<bool()> take, std::function<void()> drop);
+  ~QueueThread();
+  QueueThread(const QueueThread&) = delete;
+  QueueThread& operator=(const QueueThread&) = delete;
+
+  /// Around a launch. When end() returns the queue is empty: served, or dropped after a stop.
+  void begin();
+  void end(bool stopped);
+
+ private:
+  enum State : uint32_t { idle, running, draining, dropping, quitting };
+
+  void serve();
+  void ask(State);
+
+  const unsigned looks_;
+  const std::function<bool()> take_;
+  const std::function<void()> drop_;
+  std::atomic<uint32_t> state_{idle};
+  std::thread thread_;
+};
+
+}  // namespace chorale::cpu
