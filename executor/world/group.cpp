@@ -239,8 +239,8 @@ void Group::wait(const Waiter& waiter, const char* what) {
     }
     if (options_.timeout.count() > 0 && Clock::now() - start > options_.timeout) {
       const std::string why =
-          fmt::format("rank {} waited {} in {} for {}", waiter.rank, seconds_text(options_.timeout), what,
-                      missing(waiter.number, waiter.wanted, false));
+          fmt::format("rank {} waited {} in {} for {}; {}", waiter.rank, seconds_text(options_.timeout), what,
+                      missing(waiter.number, waiter.wanted, false), more_time);
       // Last look: who came in time counts.
       if (waiter.met()) return;
       raise(Stop::timed_out, waiter.rank, why);

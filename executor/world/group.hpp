@@ -113,6 +113,10 @@ void wake_all(std::atomic<uint32_t>& bell);
 
 /// "30 s", "0.5 s".
 std::string seconds_text(std::chrono::nanoseconds time);
+/// What can be done where nothing is wrong but the time that a wait is given.
+inline constexpr const char* more_time =
+    "if it only takes longer, make the world with a longer timeout (JoinOptions, LocalOptions; "
+    "CHORALE_TIMEOUT counts where Config::join() or local() makes them)";
 
 /// "rank 3", "ranks 1, 2 and 5 more".
 std::string ranks_text(const std::vector<int>& ranks);
