@@ -11,6 +11,7 @@
 #include <climits>
 #include <cstring>
 #include <new>
+#include <thread>
 
 namespace chorale::world {
 namespace {
@@ -343,6 +344,14 @@ void Group::check_peers() {
     raise(Stop::peer_lost, peer, fmt::format("{} died", process_text(peer)));
     return;
   }
+}
+
+void Group::look_for_dead() {
+  if (local_) return;
+  // A process that is killed has lost its files a moment before it has ended.
+  std::this_thread::sleep_for(check_interval);
+  next_check_ns_.store(0, std::memory_order_relaxed);
+  check_peers();
 }
 
 std::string Group::process_text(int rank) {

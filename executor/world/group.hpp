@@ -61,6 +61,9 @@ class Group {
   /// Looks for peers whose process has ended without leaving, at most every 20 ms, and stops the world if so.
   void check_peers();
 
+  /// The same, for what a step of this rank may have failed of.
+  void look_for_dead();
+
   /// What this rank's reset() does first, before any rank goes on, for `who`; empty: nothing more.
   void before_reset(int rank, const void* who, std::function<void()> what);
 

@@ -4,6 +4,8 @@
 
 #include "../scheduler/scheduler_under_test.hpp"
 #include "chorale/window.hpp"
+#include "executor/world/process.hpp"
+#include "executor/world/together.hpp"
 #include "processes.hpp"
 
 namespace chorale::test {
@@ -67,7 +69,29 @@ TEST_F(Join, AMissingRankIsNamed) {
       EXPECT_TRUE(has(said, "timed_out: rank " + std::to_string(missing) + " did not join") ||
                   has(said, "gave up"))
           << said;
+      EXPECT_TRUE(has(said, "start all ranks with one name; ") || has(said, "gave up")) << said;
     }
+  }
+}
+
+/// What the others cannot have of it is not what is wrong.
+TEST_F(Join, ARankThatDiesWhenItHasDoneItsPartIsNamed) {
+  Processes ranks(3, [&](int rank) -> std::string {
+    World world = join(rank, 3, 10s);
+    const auto all = world.allgather(world::bytes_of(world::this_process()));
+    world::together(world, [&] {
+      if (rank != 0) return;
+      std::this_thread::sleep_for(300ms);  // until the others wait
+      const auto last = world::read_as<world::Process>(all[2]);
+      ::kill(last.pid, SIGKILL);
+      while (world::is_alive(last)) std::this_thread::yield();
+      throw RunError(RunError::Reason::other, "something of rank 2 cannot be opened");
+    });
+    return "good";
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string said = ranks.said(rank);
+    EXPECT_TRUE(has(said, "peer_lost: rank 2 (pid ") && has(said, ") died")) << said;
   }
 }
 
