@@ -1,12 +1,15 @@
 // Links between GPUs over a proxy: kernels stage in a copy of the peer's ring, a thread of the host has the
 // copy engine move it and then raise the peer's word, in the order of a stream.
 
+#include <optional>
+
 #include "../cuda/device.hpp"
 #include "../cuda/device_memory.hpp"
 #include "../cuda/driver.hpp"
 #include "../cuda/error.hpp"
 #include "../cuda/host_words.hpp"
 #include "../cuda/orders.hpp"
+#include "../cuda/stream.hpp"
 #include "../world/together.hpp"
 #include "chorale/device/port.hpp"
 #include "in_device_memory.hpp"
@@ -25,10 +28,8 @@ class DevicePort final : public Rings {
   }
 
   ~DevicePort() override {
-    if (orders_) orders_->stop();
-    if (!stream_) return;
-    cuda::check_quietly(cudaStreamSynchronize(stream_), "the last copies of a proxy");
-    cuda::check_quietly(cudaStreamDestroy(stream_), "cudaStreamDestroy");
+    orders_->stop();
+    cuda::check_quietly(cudaStreamSynchronize(stream_->get()), "the last copies of a proxy");
   }
 
   EndpointTable table() const override {
@@ -45,7 +46,7 @@ class DevicePort final : public Rings {
       const std::lock_guard lock(orders_->lock());
       const uint64_t given = orders_->drop();
       // What had been taken is under way, to the peers as well.
-      check(cudaStreamSynchronize(stream_), "the last copies of a proxy");
+      check(cudaStreamSynchronize(stream_->get()), "the last copies of a proxy");
       check(cudaMemcpy(done_.data(), &given, sizeof given, cudaMemcpyHostToDevice),
             "the progress of a proxy");
       done_orders_ = given;
@@ -67,7 +68,7 @@ class DevicePort final : public Rings {
         [this](const RunError& failed) {
           world().abort(std::string("the proxy of a transport: ") + failed.what());
         });
-    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream for a proxy");
+    stream_.emplace("a stream for a proxy");
     PortQueue queue;
     queue.orders = orders_->ring();
     queue.slots = orders_->slots;
@@ -92,7 +93,7 @@ class DevicePort final : public Rings {
       const uint64_t offset = order.begin % geometry_.window();
       check(cudaMemcpyAsync(theirs + geometry_.ring_at(world_size(), rank(), order.channel) + offset,
                             endpoint(order.peer, order.channel).send_dst + offset, order.end - order.begin,
-                            cudaMemcpyDefault, stream_),
+                            cudaMemcpyDefault, stream_->get()),
             "a copy of a proxy");
       if (order.note != 0) write(&link.data_ready.note, order.note, "a note of a proxy");
       write(&link.data_ready.value, order.end, "a signal of a proxy");
@@ -101,7 +102,7 @@ class DevicePort final : public Rings {
   }
 
   void write(const uint64_t* word, uint64_t value, const char* what) {
-    check(cuda::driver().cuStreamWriteValue64(stream_, reinterpret_cast<CUdeviceptr>(word), value,
+    check(cuda::driver().cuStreamWriteValue64(stream_->get(), reinterpret_cast<CUdeviceptr>(word), value,
                                               CU_STREAM_WRITE_VALUE_DEFAULT),
           what);
   }
@@ -110,9 +111,9 @@ class DevicePort final : public Rings {
   std::unique_ptr<DeviceWindow> memory_;
   cuda::DeviceMemory stages_, done_;
   uint64_t done_orders_ = 0;
-  cudaStream_t stream_ = nullptr;
+  std::optional<cuda::OwnedStream> stream_;
   std::shared_ptr<const void> queue_, table_;
-  std::unique_ptr<cuda::Orders<PortOrder>> orders_;
+  std::unique_ptr<cuda::Orders<PortOrder>> orders_;  // last: its thread uses the others
 };
 
 }  // namespace
