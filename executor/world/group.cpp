@@ -65,12 +65,17 @@ Group::Group(int ranks, const Options& options) : options_(options), local_(true
 Group::Group(Mapping control, int rank, const Options& options)
     : options_(options), local_(false), mapping_(std::move(control)) {
   control_ = reinterpret_cast<Control*>(mapping_.data());
-  const Process self = this_process();
-  for (int peer = 0; peer < ranks(); ++peer) {
-    const Process& process = control_->seats()[peer].process;
-    if (peer != rank && process != self) watch_.add(peer, process);
+  try {
+    const Process self = control_->seats()[rank].process;
+    for (int peer = 0; peer < ranks(); ++peer) {
+      const Process& process = control_->seats()[peer].process;
+      if (peer != rank && process != self) watch_.add(peer, process);
+    }
+    start(ranks() == 1);
+  } catch (...) {
+    leave(rank);  // the others have seen it join
+    throw;
   }
-  start(ranks() == 1);
 }
 
 Group::~Group() = default;

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <thread>
 
@@ -92,6 +93,29 @@ TEST_F(Join, ARankThatDiesWhenItHasDoneItsPartIsNamed) {
   for (int rank = 0; rank < 2; ++rank) {
     const std::string said = ranks.said(rank);
     EXPECT_TRUE(has(said, "peer_lost: rank 2 (pid ") && has(said, ") died")) << said;
+  }
+}
+
+/// Nobody is taken for dead by a rank that may open no file to look.
+TEST_F(Join, ARankThatMayOpenNoMoreFilesSaysSo) {
+  Processes ranks(3, [&](int rank) -> std::string {
+    if (rank == 2) {
+      const int next = ::open("/dev/null", O_RDONLY);
+      close(next);
+      rlimit one_more{};
+      one_more.rlim_cur = one_more.rlim_max = rlim_t(next) + 1;
+      setrlimit(RLIMIT_NOFILE, &one_more);
+    }
+    World world = join(rank, 3, 10s);
+    world.barrier();
+    return "good";
+  });
+  EXPECT_EQ(ranks.said(2),
+            "resources: cannot watch the process of rank 1: Too many open files; allow more open files "
+            "(ulimit -n)");
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string said = ranks.said(rank);
+    EXPECT_TRUE(has(said, "peer_lost: ") && has(said, "rank 2 left the world")) << said;
   }
 }
 
