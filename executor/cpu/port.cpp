@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include "../world/thread.hpp"
 #include "machine.hpp"
 
 namespace chorale::cpu {
@@ -44,7 +45,7 @@ void Fifo::drop() {
 }
 
 Proxy::Proxy(Scheduler& scheduler) : fifo_(scheduler), seeded_(scheduler.seeded()) {
-  if (!seeded_) thread_ = std::thread([this] { run_thread(); });
+  if (!seeded_) thread_ = world::start_thread("the proxy of port channels", [this] { run_thread(); });
 }
 
 Proxy::~Proxy() {

@@ -2,9 +2,14 @@
 /// Calls that an executor refuses.
 
 #include <atomic>
+#include <optional>
+#include <system_error>
 #include <thread>
 
+#include "executor/cpu/sanitizers.hpp"
 #include "tests/cpu/harness.hpp"
+#include "tests/unit/scarce_memory.hpp"
+#include "tests/unit/world/processes.hpp"
 
 namespace chorale::test {
 namespace {
@@ -37,6 +42,49 @@ TEST(Calls, OfTwoThreadsAtOnceAreRefused) {
     }
   });
   EXPECT_TRUE(refused);
+}
+
+/// While it lives the process can have no thread more. Stacks of earlier ones, which would be used again, are
+/// in use.
+class NoThread {
+ public:
+  NoThread() {
+    try {
+      for (;;) threads_.emplace_back([this] { ended_.wait(false); });
+    } catch (const std::system_error&) {
+    }
+  }
+  ~NoThread() {
+    ended_ = true;
+    ended_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  const ScarceMemory scarce_{2};
+  std::atomic<bool> ended_{false};
+  std::vector<std::thread> threads_;
+};
+
+/// What it was to carry the others would wait for.
+TEST(Calls, ForWhichOneRankHasNoThreadAreAnErrorOfAll) {
+#if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
+  GTEST_SKIP() << "shadows of the sanitizers are address space";
+#endif
+  const Plan plan = load(source_dir() / "plans/shipped/allreduce_two_level_4.json");
+  const std::string address = fresh_address();
+  Processes ranks(4, [&](int rank) -> std::string {
+    World world = World::join(address, rank, 4);
+    Executor executor(world);
+    Ints in(64, 1), out(64);
+    const std::optional<NoThread> none = rank == 1 ? std::optional<NoThread>(std::in_place) : std::nullopt;
+    executor.prepare(plan, {.in = in.data(), .out = out.data(), .bytes = 256, .dtype = DType::i32});
+    return "prepared";
+  });
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string said = ranks.said(rank);
+    EXPECT_EQ(said.find("resources: rank 1: no thread for the proxy of port channels: "), 0u) << said;
+  }
 }
 
 /// What a size is multiplied by does not make a small one of it.
