@@ -147,7 +147,8 @@ void apply(Config& config, std::string_view name, const std::string& text, const
 
 void read_ini(Config& config, const std::string& path) {
   std::ifstream file(path);
-  if (!file) throw UsageError(fmt::format("cannot read {}, named by {}", path, config_variable));
+  const UsageError unreadable(fmt::format("cannot read {}, named by {}", path, config_variable));
+  if (!file) throw unreadable;
   po::options_description known;
   std::vector<std::string_view> names;
   for (const Row& row : rows) {
@@ -162,6 +163,7 @@ void read_ini(Config& config, const std::string& path) {
       throw UsageError(fmt::format("{}: {}", path, error.what()));
     }
   }();
+  if (file.bad()) throw unreadable;  // a folder can be opened, too
   for (const po::option& option : parsed.options) {
     if (option.unregistered) {
       const size_t dot = option.string_key.rfind('.');

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "agreement.hpp"
@@ -21,6 +22,7 @@ struct Executor::State {
   PacketForm packet;
   uint64_t resets;      ///< of the world, when the bindings were made
   bool failed = false;  ///< a run has; until the world is reset
+  std::atomic<bool> in_use{false};
   std::unique_ptr<Backend> backend;
   Bindings bindings;
   LaunchCount launches;
@@ -113,16 +115,38 @@ struct Executor::State {
   }
 };
 
+namespace {
+
+/// One call at a time: two threads would bind, and count launches, over each other.
+class Use {
+ public:
+  explicit Use(std::atomic<bool>& in_use) : in_use_(in_use) {
+    if (in_use_.exchange(true, std::memory_order_acquire))
+      throw UsageError(
+          "an executor takes one call at a time, and another thread is in one: give each thread that runs "
+          "collectives a world and an executor of its own, or let one thread make all calls");
+  }
+  ~Use() { in_use_.store(false, std::memory_order_release); }
+  Use(const Use&) = delete;
+
+ private:
+  std::atomic<bool>& in_use_;
+};
+
+}  // namespace
+
 Executor::Executor(World& world, const Config& config) : state_(std::make_unique<State>(world, config)) {}
 Executor::~Executor() = default;
 Executor::Executor(Executor&&) noexcept = default;
 Executor& Executor::operator=(Executor&&) noexcept = default;
 
 void Executor::prepare(const Plan& plan, const Arguments& arguments) {
+  const Use use(state_->in_use);
   if (Binding* const binding = state_->bind(plan, arguments, nullptr)) binding->prepare(arguments);
 }
 
 void Executor::execute(const Plan& plan, const Arguments& arguments, void* stream) {
+  const Use use(state_->in_use);
   Binding* const binding = state_->bind(plan, arguments, stream);
   if (!binding) return;
   const bool capturing = state_->backend->capturing(stream);

@@ -226,15 +226,29 @@ std::optional<Mismatch> Oracle::compare(uint32_t rank, uint64_t turn, const std:
   return nearest;
 }
 
-ReduceOp reduce_op_of(const Plan& plan) {
+namespace {
+
+const Op* first_reduction(const Plan& plan) {
   for (const Gpu& gpu : plan.gpus) {
     for (const ThreadBlock& block : gpu.threadblocks) {
       for (const Op& op : block.ops) {
-        if (info(op.code).has(Role::Reduce)) return op.reduce_op;
+        if (info(op.code).has(Role::Reduce)) return &op;
       }
     }
   }
-  return ReduceOp::sum;
+  return nullptr;
+}
+
+}  // namespace
+
+bool reduces(const Plan& plan) {
+  // That of one rank has nothing to reduce.
+  return plan.collective == "allreduce" || plan.collective == "reducescatter" || first_reduction(plan);
+}
+
+ReduceOp reduce_op_of(const Plan& plan) {
+  const Op* const reduction = first_reduction(plan);
+  return reduction ? reduction->reduce_op : ReduceOp::sum;
 }
 
 double bus_factor(const std::string& what, uint32_t ranks) {

@@ -71,6 +71,9 @@ std::string unknown_result(const Plan&);
 std::optional<double> promised(const Plan&, const Oracle::Case&, uint32_t rank, uint64_t index,
                                const InputElement&);
 
+/// Whether a reduction operator means anything to it: to its collective, or to one of its operations.
+bool reduces(const Plan&);
+
 /// The operator the plan reduces with; sum if it reduces nothing.
 ReduceOp reduce_op_of(const Plan&);
 

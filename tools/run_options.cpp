@@ -65,8 +65,12 @@ Config RunOptions::config() const {
 
 DType RunOptions::type() const { return by_name(all_dtypes, &dtype_name, dtype); }
 
-std::optional<ReduceOp> RunOptions::reduce_op() const {
+std::optional<ReduceOp> RunOptions::reduce_op(bool any_reduces) const {
   if (op.empty()) return {};
+  if (!any_reduces) {
+    throw Failure(Exit::command_wrong, "--op " + op + " is to reduce with, and nothing is reduced here",
+                  "leave --op out");
+  }
   return by_name(all_reduce_ops, &reduce_op_name, op);
 }
 

@@ -24,7 +24,8 @@ struct RunOptions {
   /// Configuration with what the command line says on top.
   Config config() const;
   DType type() const;
-  std::optional<ReduceOp> reduce_op() const;
+  /// What was asked for. \throws Failure if `any_reduces` is false: it would change nothing
+  std::optional<ReduceOp> reduce_op(bool any_reduces) const;
   std::optional<PacketForm> packet_form() const;
   /// A process a rank: what was asked for, else on cuda only.
   bool as_processes(const Config&) const;

@@ -222,7 +222,11 @@ std::string content(const std::string& path) {
       text.resize(size_t(file.gcount()));
       if (file.eof()) file.clear();
     }
-    text.append(std::istreambuf_iterator<char>(file), {});
+    try {
+      text.append(std::istreambuf_iterator<char>(file), {});
+    } catch (const std::ios_base::failure&) {  // what cannot be read throws here, and nowhere else
+      file.setstate(std::ios::badbit);
+    }
   }
   if (!file) throw std::runtime_error("cannot read " + path + ": " + std::strerror(errno ? errno : EIO));
   return text;

@@ -38,7 +38,10 @@ class CpuBackend final : public Backend {
       return windows_.back().local();
     }
     constexpr std::align_val_t alignment{4096};
-    char* const memory = static_cast<char*>(::operator new(bytes ? bytes : 1, alignment, std::nothrow));
+    // Rounded up to the alignment, the largest numbers would be small ones.
+    char* const memory = bytes > PTRDIFF_MAX
+                             ? nullptr
+                             : static_cast<char*>(::operator new(bytes ? bytes : 1, alignment, std::nothrow));
     if (!memory) throw RunError(RunError::Reason::resources, fmt::format("{} bytes cannot be had", bytes));
     std::memset(memory, 0, bytes);
     blocks_.emplace_back(memory, [](char* of) { ::operator delete (of, std::align_val_t{4096}); });

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "../interpreter/report.hpp"
+#include "../world/together.hpp"
 #include "chorale/storage.hpp"
 
 namespace chorale::cpu {
@@ -114,10 +115,11 @@ void Binding::make_control(const Plan& plan) {
   run_.window = window_.get();
   run_.windows = shared_.windows;
   run_.local = world_.local();
-  if (bound_.image.uses_port) {
-    proxy_ = &shared_.proxy();
-    run_.fifo = &proxy_->fifo();
-  }
+  // It may have no thread, and peers would wait for what it is to carry.
+  world::together(world_, [this] {
+    if (bound_.image.uses_port) proxy_ = &shared_.proxy();
+  });
+  if (proxy_) run_.fifo = &proxy_->fifo();
 }
 
 // -- Places

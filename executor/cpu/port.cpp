@@ -49,7 +49,7 @@ Proxy::Proxy(Scheduler& scheduler) : fifo_(scheduler) {
     handle(trigger, Group{});
     return true;
   };
-  thread_.emplace(2000, take, [this] { fifo_.drop(); });
+  thread_.emplace("the proxy of port channels", 2000, take, [this] { fifo_.drop(); });
 }
 
 void Proxy::begin() {

@@ -10,11 +10,12 @@ namespace chorale::cpu {
 
 class QueueThread {
  public:
+  /// \param what  it is, for the error
   /// \param take  carries out what is next in the queue; false if nothing is
   /// \param drop  forgets all that is in it
   /// \param looks  at an empty queue, before it sleeps a little
   /// \throws RunError resources if there is no thread for it
-  QueueThread(unsigned looks, std::function<bool()> take, std::function<void()> drop);
+  QueueThread(const char* what, unsigned looks, std::function<bool()> take, std::function<void()> drop);
   ~QueueThread();
   QueueThread(const QueueThread&) = delete;
   QueueThread& operator=(const QueueThread&) = delete;

@@ -27,8 +27,6 @@ namespace chorale::cuda {
   FUNCTION(cuMemGetAllocationPropertiesFromHandle, 10020) \
   FUNCTION(cuStreamWriteValue32, 11070) \
   FUNCTION(cuStreamWriteValue64, 11070) \
-  FUNCTION(cuStreamWaitValue32, 11070) \
-  FUNCTION(cuStreamWaitValue64, 11070) \
   FUNCTION(cuStreamBatchMemOp, 11070)
 
 /// A member a function: driver().cuMemCreate(...).

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "../world/group.hpp"
+#include "../world/thread.hpp"
 #include "binding.hpp"
 
 namespace chorale::cuda {
@@ -13,7 +14,7 @@ constexpr std::chrono::milliseconds between_looks{5};
 }  // namespace
 
 Monitor::Monitor(World& world) : world_(world) {
-  thread_ = std::thread([this] { watch(); });
+  thread_ = world::start_thread("the watch over kernels", [this] { watch(); });
 }
 
 Monitor::~Monitor() {

@@ -9,6 +9,7 @@
 #include <span>
 #include <thread>
 
+#include "../world/thread.hpp"
 #include "chorale/device/atomics.hpp"
 #include "chorale/error.hpp"
 #include "device_memory.hpp"
@@ -39,7 +40,7 @@ class Orders {
 
   /// Once what `take` uses is there; and before it goes.
   void start() {
-    thread_ = std::thread([this] { serve(); });
+    thread_ = world::start_thread("a proxy", [this] { serve(); });
   }
   void stop() {
     quit_ = true;

@@ -8,18 +8,13 @@
 namespace chorale::cuda {
 
 Proxy::Proxy(World& world, int device)
-    : orders_(
+    : stream_("a stream for port channels"),
+      orders_(
           device, [this](const PortTrigger& trigger, bool) { handle(trigger); },
           [&world](const RunError& failed) {
             world.abort(std::string("the proxy of port channels: ") + failed.what());
           }) {
-  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream for port channels");
   orders_.start();
-}
-
-Proxy::~Proxy() {
-  orders_.stop();
-  check_quietly(cudaStreamDestroy(stream_), "cudaStreamDestroy");
 }
 
 Proxy::Client::Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal* completed)
@@ -37,7 +32,7 @@ Proxy::Client::Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal
 Proxy::Client::~Client() {
   const std::lock_guard lock(proxy_.orders_.lock());
   proxy_.clients_[id_] = nullptr;
-  check_quietly(cudaStreamSynchronize(proxy_.stream_), "the last copies of port channels");
+  check_quietly(cudaStreamSynchronize(proxy_.stream_.get()), "the last copies of port channels");
 }
 
 PortFifo Proxy::Client::fifo() const {
@@ -52,7 +47,7 @@ PortFifo Proxy::Client::fifo() const {
 
 void Proxy::drop() {
   const std::lock_guard lock(orders_.lock());
-  check(cudaStreamSynchronize(stream_), "the last copies of port channels");
+  check(cudaStreamSynchronize(stream_.get()), "the last copies of port channels");
   orders_.drop();
 }
 
@@ -62,7 +57,7 @@ void Proxy::handle(const PortTrigger& trigger) {
   if (!client || trigger.channel >= client->done_.size()) return;
   const OutsideCapture outside;
   if (trigger.bytes != 0) {
-    check(cudaMemcpyAsync(trigger.to, trigger.from, trigger.bytes, cudaMemcpyDefault, stream_),
+    check(cudaMemcpyAsync(trigger.to, trigger.from, trigger.bytes, cudaMemcpyDefault, stream_.get()),
           "a copy of a port channel");
   }
   StreamWrites writes;
@@ -71,7 +66,7 @@ void Proxy::handle(const PortTrigger& trigger) {
       writes.add(&there->value, ++client->posted_[trigger.channel]);
   }
   writes.add(&client->completed_[trigger.channel].value, ++client->done_[trigger.channel]);
-  writes.enqueue(stream_, "a signal and the progress of a port channel");
+  writes.enqueue(stream_.get(), "a signal and the progress of a port channel");
 }
 
 }  // namespace chorale::cuda

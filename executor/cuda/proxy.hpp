@@ -9,6 +9,7 @@
 
 #include "chorale/world.hpp"
 #include "orders.hpp"
+#include "stream.hpp"
 #include "tape.hpp"
 
 namespace chorale::cuda {
@@ -17,7 +18,6 @@ class Proxy {
  public:
   /// A copy that fails stops the world: blocks, here and at peers, wait for what would come behind it.
   Proxy(World& world, int device);
-  ~Proxy();
 
   /// A binding that uses the proxy. Registered while it lives.
   class Client {
@@ -45,10 +45,10 @@ class Proxy {
  private:
   void handle(const PortTrigger& trigger);
 
-  cudaStream_t stream_ = nullptr;
+  const OwnedStream stream_;
   // Under the lock of the orders.
   std::vector<Client*> clients_;
-  Orders<PortTrigger> orders_;
+  Orders<PortTrigger> orders_;  // last: its thread uses the others
 };
 
 }  // namespace chorale::cuda

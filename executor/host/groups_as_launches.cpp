@@ -151,6 +151,7 @@ class Groups {
     }
     if (groups_.empty() || groups_[0].empty()) return;
     for (size_t round = 0; round < groups_[0].size(); ++round) exchanges_.push_back(exchange_of(round));
+    look_at_names();
     for (Exchange& exchange : exchanges_) {
       plans_.insert_or_assign(exchange.name, plan_of(exchange, made_.ranks, blocks_));
       if (!exchange.direct) add_rooms(exchange);
@@ -187,6 +188,21 @@ class Groups {
       }
     }
     return all;
+  }
+
+  /// What the application gives, or launches, by the name of a group would be the group's plan.
+  void look_at_names() const {
+    for (const Exchange& exchange : exchanges_) {
+      const auto launches = [&](const Step& step) {
+        return step.kind == StepKind::launch && step.name == exchange.name;
+      };
+      const auto& steps = made_.steps[0];
+      if (!plans_.count(exchange.name) && std::none_of(steps.begin(), steps.end(), launches)) continue;
+      throw UsageError(
+          fmt::format("a plan of the application is called \"{}\", as that of a group of transfers is: give "
+                      "it another name in the schedule and in ScheduleArguments::plans",
+                      exchange.name));
+    }
   }
 
   uint32_t line_in(Exchange& all, uint32_t at) const {

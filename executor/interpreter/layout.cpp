@@ -19,6 +19,24 @@ uint64_t most_chunks(const Plan& plan, BufferKind kind) {
 
 uint64_t up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
 
+/// What is computed of a buffer does not wrap, and no machine has so much.
+constexpr uint64_t most_bytes = uint64_t(1) << 56;
+
+void look_at_size(const Plan& plan, uint64_t bytes, const Layout& layout, const Segmentation& segments) {
+  using Wide = unsigned __int128;
+  const uint64_t banks = 4;  // of scratch: two of each kind
+  const Wide buffers[] = {Wide(layout.segment_bytes) * segments.input,
+                          Wide(layout.segment_bytes) * segments.output,
+                          Wide(layout.chunk_bytes) * most_chunks(plan, BufferKind::input),
+                          Wide(layout.chunk_bytes) * most_chunks(plan, BufferKind::output),
+                          Wide(layout.chunk_bytes) * most_chunks(plan, BufferKind::scratch) * banks};
+  if (bytes <= most_bytes && *std::max_element(std::begin(buffers), std::end(buffers)) <= most_bytes) return;
+  throw UsageError(
+      fmt::format("plan '{}': a message of {} bytes needs buffers of more than {}, which no "
+                  "machine has; send less at a time",
+                  plan.name, bytes, most_bytes));
+}
+
 /// "it is X" with the nearest sizes that are, for a message that is no multiple of `step`.
 std::string nearest(const Plan& plan, uint64_t bytes, uint64_t step) {
   const uint64_t below = bytes / step * step, above = below + step;
@@ -91,10 +109,12 @@ Layout layout_of(const Plan& plan, uint64_t bytes, DType dtype, PacketForm form)
                                  plan.min_message_size, plan.max_message_size, bytes));
   }
   layout.segment_bytes = bytes / parts;
+  const uint64_t units =
+      layout.segment_bytes / layout.alignment + (layout.segment_bytes % layout.alignment != 0);
+  layout.chunk_bytes = up(units, layout.chunks_per_segment) / layout.chunks_per_segment * layout.alignment;
+  look_at_size(plan, bytes, layout, segments);
   layout.sizes.input = named || in ? layout.segment_bytes * segments.input : 0;
   layout.sizes.output = named || out ? layout.segment_bytes * segments.output : 0;
-  const uint64_t units = (layout.segment_bytes + layout.alignment - 1) / layout.alignment;
-  layout.chunk_bytes = up(units, layout.chunks_per_segment) / layout.chunks_per_segment * layout.alignment;
   return layout;
 }
 

@@ -88,7 +88,7 @@ class Follower {
 
   /// Tells rank 0, so that the others need not wait until their own deadlines.
   [[noreturn]] void give_up(const std::string& missing) {
-    const std::string why = meeting_.timed_out_text(missing);
+    const std::string why = meeting_.absent_text(missing);
     connection_->send({FrameKind::gave_up, why});
     meeting_.flush({connection_});
     connection_->close();

@@ -33,7 +33,7 @@ class Leader {
     if (acceptors_.empty()) throw_not_here();
     register_rank(meeting_.mine, nullptr);
     if (!meeting_.run_until([&] { return verdict_.has_value(); })) {
-      end({Reason::timed_out, meeting_.timed_out_text(missing())});
+      end({Reason::timed_out, meeting_.absent_text(missing())});
     } else if (verdict_->error && verdict_->error != Reason::timed_out) {
       // Those who are on their way should hear what is wrong, too.
       meeting_.run_until([&] { return std::count(seen_.begin(), seen_.end(), false) == 0; },

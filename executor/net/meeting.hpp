@@ -69,6 +69,11 @@ struct Meeting {
                        world::seconds_text(timeout), mine.rank);
   }
 
+  /// With what to do about it.
+  std::string absent_text(const std::string& missing) const {
+    return fmt::format("{}: start all ranks with one address; {}", timed_out_text(missing), world::more_time);
+  }
+
   std::string where() const { return "'" + address.text() + "'"; }
 
   const Address address;

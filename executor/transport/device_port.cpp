@@ -1,11 +1,14 @@
 // Links between GPUs over a proxy: kernels stage in a copy of the peer's ring, a thread of the host has the
 // copy engine move it and then raise the peer's word, in the order of a stream.
 
+#include <optional>
+
 #include "../cuda/device.hpp"
 #include "../cuda/device_memory.hpp"
 #include "../cuda/error.hpp"
 #include "../cuda/host_words.hpp"
 #include "../cuda/orders.hpp"
+#include "../cuda/stream.hpp"
 #include "../cuda/stream_writes.hpp"
 #include "../world/together.hpp"
 #include "chorale/device/port.hpp"
@@ -27,10 +30,8 @@ class DevicePort final : public Rings {
   }
 
   ~DevicePort() override {
-    if (orders_) orders_->stop();
-    if (!stream_) return;
-    cuda::check_quietly(cudaStreamSynchronize(stream_), "the last copies of a proxy");
-    cuda::check_quietly(cudaStreamDestroy(stream_), "cudaStreamDestroy");
+    orders_->stop();
+    cuda::check_quietly(cudaStreamSynchronize(stream_->get()), "the last copies of a proxy");
   }
 
   EndpointTable table() const override {
@@ -47,7 +48,7 @@ class DevicePort final : public Rings {
       const std::lock_guard lock(orders_->lock());
       const uint64_t given = orders_->drop();
       // What had been taken is under way, to the peers as well.
-      check(cudaStreamSynchronize(stream_), "the last copies of a proxy");
+      check(cudaStreamSynchronize(stream_->get()), "the last copies of a proxy");
       check(cudaMemcpy(done_.data(), &given, sizeof given, cudaMemcpyHostToDevice),
             "the progress of a proxy");
       done_orders_ = given;
@@ -69,7 +70,7 @@ class DevicePort final : public Rings {
         [this](const RunError& failed) {
           world().abort(std::string("the proxy of a transport: ") + failed.what());
         });
-    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream for a proxy");
+    stream_.emplace("a stream for a proxy");
     PortQueue queue;
     queue.orders = orders_->ring();
     queue.slots = orders_->slots;
@@ -96,7 +97,7 @@ class DevicePort final : public Rings {
       const uint64_t offset = order.begin % geometry_.window();
       check(cudaMemcpyAsync(theirs + geometry_.ring_at(world_size(), rank(), order.channel) + offset,
                             endpoint(order.peer, order.channel).send_dst + offset, order.end - order.begin,
-                            cudaMemcpyDefault, stream_),
+                            cudaMemcpyDefault, stream_->get()),
             "a copy of a proxy");
       if (order.note != 0) writes.add(&link.data_ready.note, order.note);
       writes.add(&link.data_ready.value, order.end);
@@ -104,16 +105,16 @@ class DevicePort final : public Rings {
     ++done_orders_;
     if (!more || done_orders_ % most_in_a_row == 0)
       writes.add(reinterpret_cast<const uint64_t*>(done_.data()), done_orders_);
-    writes.enqueue(stream_, "the signals and the progress of a proxy");
+    writes.enqueue(stream_->get(), "the signals and the progress of a proxy");
   }
 
   cuda::HostMapping abort_;
   std::unique_ptr<DeviceWindow> memory_;
   cuda::DeviceMemory stages_, done_;
   uint64_t done_orders_ = 0;
-  cudaStream_t stream_ = nullptr;
+  std::optional<cuda::OwnedStream> stream_;
   std::shared_ptr<const void> queue_, table_;
-  std::unique_ptr<cuda::Orders<PortOrder>> orders_;
+  std::unique_ptr<cuda::Orders<PortOrder>> orders_;  // last: its thread uses the others
 };
 
 }  // namespace

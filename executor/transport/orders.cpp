@@ -17,7 +17,7 @@ OrderProxy::OrderProxy(cpu::Scheduler& scheduler, std::function<void(const PortO
   };
   if (!scheduler_.seeded())
     thread_.emplace(
-        500, [this] { return take(); }, [this] { drop(); });
+        "a proxy", 500, [this] { return take(); }, [this] { drop(); });
 }
 
 bool OrderProxy::ready() const { return load_acquire(&orders_[tail_ % slots].turn) == tail_ + 1; }

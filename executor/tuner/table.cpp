@@ -56,6 +56,9 @@ Json to_json(const TuneConfig& config) {
   return json;
 }
 
+/// What a candidate says of its failure may be any bytes: those that are no UTF-8 are replaced.
+std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
 /// Reads an object of known members; says what is wrong and where.
 class Reader {
  public:
@@ -230,7 +233,7 @@ std::string TuneTable::text() const {
   const char* separator = "\n";
   for (const Entry& entry : entries_) {
     text += separator +
-            Json{{"key", to_json(entry.key)}, {"config", to_json(entry.config)}, {"ns", entry.ns}}.dump();
+            line_of({{"key", to_json(entry.key)}, {"config", to_json(entry.config)}, {"ns", entry.ns}});
     separator = ",\n";
   }
   text += "],\n\"failures\":[";
@@ -238,7 +241,7 @@ std::string TuneTable::text() const {
   for (const Failure& failure : failures_) {
     text +=
         separator +
-        Json{{"key", to_json(failure.key)}, {"config", to_json(failure.config)}, {"why", failure.why}}.dump();
+        line_of({{"key", to_json(failure.key)}, {"config", to_json(failure.config)}, {"why", failure.why}});
     separator = ",\n";
   }
   return text + "]}\n";
@@ -263,9 +266,9 @@ void TuneTable::save(const std::string& path) const {
 
 void TuneTable::set(const TuneKey& key, const TuneConfig& config, double ns) {
   key.check();
-  if (!std::isfinite(ns)) {
+  if (!std::isfinite(ns) || ns < 0) {
     throw UsageError(
-        fmt::format("{} ns for a {} of {} bytes: a time is a number; note what did not end with "
+        fmt::format("{} ns for a {} of {} bytes: a time is a number of 0 or more; note what did not end with "
                     "set_failure()",
                     ns, key.kind, key.bytes));
   }

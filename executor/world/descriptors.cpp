@@ -33,14 +33,6 @@ union Rights {
   char bytes[CMSG_SPACE(most_in_message * sizeof(int))];
 };
 
-[[noreturn]] void throw_errno(const std::string& what) {
-  const int error = errno;
-  const bool full = error == EMFILE || error == ENFILE || error == ETOOMANYREFS;
-  throw RunError(full ? RunError::Reason::resources : RunError::Reason::other,
-                 fmt::format("cannot {}: {}{}", what, std::strerror(error),
-                             full ? "; allow more open files (ulimit -n)" : ""));
-}
-
 Descriptor take(const Process& from, int descriptor) {
 #if defined(SYS_pidfd_open) && defined(SYS_pidfd_getfd)
   const Descriptor process(int(syscall(SYS_pidfd_open, from.pid, 0)));

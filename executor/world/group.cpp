@@ -11,6 +11,7 @@
 #include <climits>
 #include <cstring>
 #include <new>
+#include <thread>
 
 namespace chorale::world {
 namespace {
@@ -64,12 +65,17 @@ Group::Group(int ranks, const Options& options) : options_(options), local_(true
 Group::Group(Mapping control, int rank, const Options& options)
     : options_(options), local_(false), mapping_(std::move(control)) {
   control_ = reinterpret_cast<Control*>(mapping_.data());
-  const Process self = this_process();
-  for (int peer = 0; peer < ranks(); ++peer) {
-    const Process& process = control_->seats()[peer].process;
-    if (peer != rank && process != self) watch_.add(peer, process);
+  try {
+    const Process self = control_->seats()[rank].process;
+    for (int peer = 0; peer < ranks(); ++peer) {
+      const Process& process = control_->seats()[peer].process;
+      if (peer != rank && process != self) watch_.add(peer, process);
+    }
+    start(ranks() == 1);
+  } catch (...) {
+    leave(rank);  // the others have seen it join
+    throw;
   }
-  start(ranks() == 1);
 }
 
 Group::~Group() = default;
@@ -239,8 +245,8 @@ void Group::wait(const Waiter& waiter, const char* what) {
     }
     if (options_.timeout.count() > 0 && Clock::now() - start > options_.timeout) {
       const std::string why =
-          fmt::format("rank {} waited {} in {} for {}", waiter.rank, seconds_text(options_.timeout), what,
-                      missing(waiter.number, waiter.wanted, false));
+          fmt::format("rank {} waited {} in {} for {}; {}", waiter.rank, seconds_text(options_.timeout), what,
+                      missing(waiter.number, waiter.wanted, false), more_time);
       // Last look: who came in time counts.
       if (waiter.met()) return;
       raise(Stop::timed_out, waiter.rank, why);
@@ -343,6 +349,14 @@ void Group::check_peers() {
     raise(Stop::peer_lost, peer, fmt::format("{} died", process_text(peer)));
     return;
   }
+}
+
+void Group::look_for_dead() {
+  if (local_) return;
+  // A process that is killed has lost its files a moment before it has ended.
+  std::this_thread::sleep_for(check_interval);
+  next_check_ns_.store(0, std::memory_order_relaxed);
+  check_peers();
 }
 
 std::string Group::process_text(int rank) {

@@ -61,6 +61,9 @@ class Group {
   /// Looks for peers whose process has ended without leaving, at most every 20 ms, and stops the world if so.
   void check_peers();
 
+  /// The same, for what a step of this rank may have failed of.
+  void look_for_dead();
+
   /// What this rank's reset() does first, before any rank goes on, for `who`; empty: nothing more.
   void before_reset(int rank, const void* who, std::function<void()> what);
 
@@ -113,6 +116,10 @@ void wake_all(std::atomic<uint32_t>& bell);
 
 /// "30 s", "0.5 s".
 std::string seconds_text(std::chrono::nanoseconds time);
+/// What can be done where nothing is wrong but the time that a wait is given.
+inline constexpr const char* more_time =
+    "if it only takes longer, make the world with a longer timeout (JoinOptions, LocalOptions; "
+    "CHORALE_TIMEOUT counts where Config::join() or local() makes them)";
 
 /// "rank 3", "ranks 1, 2 and 5 more".
 std::string ranks_text(const std::vector<int>& ranks);

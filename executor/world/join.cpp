@@ -144,8 +144,9 @@ class Joining {
   }
 
   [[noreturn]] void throw_timed_out(const std::vector<int>& absent) {
-    const std::string why = fmt::format("{} did not join 'shm://{}' within {}, says rank {}",
-                                        ranks_text(absent), name_, seconds_text(timeout_), rank_);
+    const std::string why =
+        fmt::format("{} did not join 'shm://{}' within {}, says rank {}: start all ranks with one name; {}",
+                    ranks_text(absent), name_, seconds_text(timeout_), rank_, more_time);
     if (mapping_.data()) give_up();
     throw RunError(Reason::timed_out, why);
   }

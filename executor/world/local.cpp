@@ -7,6 +7,7 @@
 
 #include "chorale/world.hpp"
 #include "group.hpp"
+#include "thread.hpp"
 #include "thrown.hpp"
 
 namespace chorale {
@@ -65,8 +66,18 @@ void run_local(int ranks, const std::function<void(World&)>& body, LocalOptions 
     for (World& world : worlds) bodies.push_back([&run_rank, &world] { run_rank(std::move(world)); });
     group->scheduler().run_seeded(std::move(bodies));
   } else {
-    std::vector<std::jthread> threads;
-    for (World& world : worlds) threads.emplace_back([&run_rank, &world] { run_rank(std::move(world)); });
+    std::vector<std::thread> threads;
+    threads.reserve(worlds.size());
+    try {
+      for (World& world : worlds)
+        threads.push_back(world::start_thread("a rank", [&run_rank, &world] { run_rank(std::move(world)); }));
+    } catch (const RunError& failed) {
+      // Those that run would wait for it.
+      const size_t rank = threads.size();
+      errors[rank] = std::current_exception();
+      worlds[rank].abort(failed.what());
+    }
+    for (std::thread& thread : threads) thread.join();
   }
   for (const std::exception_ptr& error : errors) {
     if (error && !is_echo(error)) std::rethrow_exception(error);

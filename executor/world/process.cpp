@@ -1,26 +1,32 @@
 #include "process.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <cerrno>
 #include <sstream>
 #include <string>
+
+#include "shared_memory.hpp"
 
 namespace chorale::world {
 namespace {
 
 struct Status {
+  int error = 0;   ///< why nothing is known of it
   char state = 0;  ///< 0: there is no such process
   uint64_t start = 0;
 };
 
 Status status_of(int pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string line;
-  if (!std::getline(file, line)) return {};
+  const Descriptor file(open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
+  char text[1024];
+  const ssize_t bytes = file ? read(file.get(), text, sizeof text) : -1;
+  if (bytes < 0) return {.error = errno == ENOENT || errno == ESRCH ? 0 : errno};
+  const std::string line(text, size_t(bytes));
   // The second field is the program's name in parentheses and may hold anything; state is field 3, start 22.
   std::istringstream fields(line.substr(line.rfind(')') + 1));
   Status status;
@@ -41,10 +47,16 @@ int open_pidfd(int pid) {
 
 }  // namespace
 
-Process this_process() { return {int32_t(getpid()), status_of(getpid()).start}; }
+Process this_process() {
+  const Status status = status_of(getpid());
+  errno = status.error;
+  if (status.error) throw_errno("look at this process in /proc");
+  return {int32_t(getpid()), status.start};
+}
 
 bool is_alive(const Process& process) {
   const Status status = status_of(process.pid);
+  if (status.error) return true;
   return status.state != 0 && status.state != 'Z' && status.state != 'X' && status.start == process.start;
 }
 
@@ -56,6 +68,9 @@ Watch::~Watch() {
 
 void Watch::add(int rank, const Process& process) {
   int pidfd = open_pidfd(process.pid);
+  // In /proc it could not be looked at either.
+  if (pidfd < 0 && (errno == EMFILE || errno == ENFILE))
+    throw_errno(fmt::format("watch the process of rank {}", rank));
   // Between its death and our opening the number may have been given to another process: then watch by start.
   if (pidfd >= 0 && !is_alive(process)) {
     close(pidfd);

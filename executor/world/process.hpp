@@ -8,9 +8,10 @@
 
 namespace chorale::world {
 
+/// \throws RunError if it may open no file to look
 Process this_process();
 
-/// False for one that has ended, even if nobody has waited for it yet.
+/// False for one that has ended, even if nobody has waited for it yet. Who cannot be looked at lives.
 bool is_alive(const Process& process);
 
 /// Watches the processes of all ranks, without a thread.
@@ -21,6 +22,7 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
+  /// \throws RunError resources if no more files may be open
   void add(int rank, const Process& process);
 
   /// Ranks whose process has ended.

@@ -54,6 +54,14 @@ bool same_file(const Descriptor& memory, const std::string& name) {
 
 }  // namespace
 
+void throw_errno(const std::string& what) {
+  const int error = errno;
+  const bool full = error == EMFILE || error == ENFILE || error == ETOOMANYREFS;
+  throw RunError(full ? RunError::Reason::resources : RunError::Reason::other,
+                 fmt::format("cannot {}: {}{}", what, std::strerror(error),
+                             full ? "; allow more open files (ulimit -n)" : ""));
+}
+
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   std::swap(fd_, other.fd_);
   return *this;
@@ -96,6 +104,7 @@ Descriptor create_shared(uint64_t bytes) {
     throw_full(bytes, "too little space");
   }
   Descriptor memory = create_unnamed();
+  if (!memory && (errno == EMFILE || errno == ENFILE)) throw_errno("create shared memory");
   if (!memory) throw_full(bytes, std::strerror(errno));
   int error = EINTR;
   while (error == EINTR) error = posix_fallocate(memory.get(), 0, off_t(bytes));
@@ -116,6 +125,7 @@ Descriptor open_published(const std::string& name) {
   const std::string path = fmt::format("{}/{}", folder, name);
   Descriptor memory(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (memory || errno == ENOENT) return memory;
+  if (errno == EMFILE || errno == ENFILE) throw_errno("open " + path);
   throw RunError(RunError::Reason::resources, fmt::format("cannot open {}: {}", path, std::strerror(errno)));
 }
 
@@ -130,6 +140,7 @@ Descriptor open_of_peer(int pid, int fd) {
   const std::string path = fmt::format("/proc/{}/fd/{}", pid, fd);
   Descriptor memory(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (memory) return memory;
+  if (errno == EMFILE || errno == ENFILE) throw_errno("open a peer's shared memory at " + path);
   throw RunError(
       RunError::Reason::other,
       fmt::format("cannot open a peer's shared memory at {}: {}; the ranks must be processes of one "

@@ -24,6 +24,11 @@ class Descriptor {
   int fd_;
 };
 
+/// \throws RunError "cannot <what>: <errno's text>", with the reason resources and the remedy where no more
+/// files
+///         may be open, else `other`
+[[noreturn]] void throw_errno(const std::string& what);
+
 /// A mapping, shared and writable. Empty for 0 bytes.
 class Mapping {
  public:
@@ -56,7 +61,7 @@ Descriptor open_published(const std::string& name);
 void unpublish(const Descriptor& memory, const std::string& name);
 
 /// Another process's descriptor, as one of ours.
-/// \throws RunError other
+/// \throws RunError as throw_errno()
 Descriptor open_of_peer(int pid, int fd);
 
 uint64_t size_of(const Descriptor& memory);

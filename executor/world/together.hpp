@@ -11,6 +11,7 @@
 
 #include "chorale/error.hpp"
 #include "chorale/world.hpp"
+#include "group.hpp"
 #include "thrown.hpp"
 
 namespace chorale::world {
@@ -35,6 +36,9 @@ void together(World& world, const Step& step) {
   } catch (...) {
     error = thrown_text();
   }
+  // Who has died may have agreed before, so that nobody misses it: what peers then cannot have of it is not
+  // what is wrong.
+  if (error && !usage && reason == RunError::Reason::other) world.group().look_for_dead();
   try {
     world.agree(error, reason);
   } catch (const RunError&) {

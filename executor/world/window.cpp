@@ -1,6 +1,7 @@
 #include "chorale/window.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <new>
@@ -89,7 +90,7 @@ Window Window::create(World& world, uint64_t bytes) {
     memory = world::create_shared(bytes);
     map(mine, memory, bytes);
   });
-  const Offer offer{bytes, world::this_process().pid, memory.get()};
+  const Offer offer{bytes, ::getpid(), memory.get()};
   const auto all = world.group().allgather(world.rank(), bytes_of(offer), world::Collective::window);
   together(world, [&] {
     for (int rank = 0; rank < world.ranks(); ++rank) {

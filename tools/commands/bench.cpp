@@ -74,7 +74,8 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
   request.sizes = parse_sizes(!options.bytes.empty() ? options.bytes : cuda ? "1K:1G" : "1K:1M:4");
   request.ranks = plans.front().plan.ranks();
   request.dtype = options.run.type();
-  request.override_op = options.run.reduce_op();
+  request.override_op = options.run.reduce_op(
+      std::any_of(plans.begin(), plans.end(), [](const NamedPlan& named) { return reduces(named.plan); }));
   request.packet = options.run.packet_form();
   request.eager = options.eager || !options.graph;
   request.graph = options.graph || !options.eager;

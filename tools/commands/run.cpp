@@ -71,7 +71,7 @@ RunRequest request_of(const Options& options, const Config& config, const Plan& 
   RunRequest request;
   request.sizes = parse_sizes(options.bytes.empty() ? "1M" : options.bytes);
   request.dtype = options.run.type();
-  const std::optional<ReduceOp> op = options.run.reduce_op();
+  const std::optional<ReduceOp> op = options.run.reduce_op(reduces(plan));
   request.override_op = op.has_value();
   request.op = op ? *op : reduce_op_of(plan);
   request.packet = options.run.packet_form();
@@ -91,9 +91,10 @@ double median(std::vector<double> values) {
 /// One row a size that every rank has finished.
 void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& outcome, bool times,
                  bool checked) {
-  const bool reduces =
+  // Of a plan of its own kind only what replaces all its operators, which may differ.
+  const bool one =
       plan.collective == "allreduce" || plan.collective == "reducescatter" || request.override_op;
-  const char* op = reduces ? reduce_op_name(request.op) : "-";
+  const char* op = one ? reduce_op_name(request.op) : "-";
   std::printf("%12s  %-8s  %-4s", "bytes", "dtype", "op");
   if (times) std::printf("  %11s  %11s  %9s  %9s", "median us", "min us", "algbw", "busbw");
   std::printf("  exact\n");

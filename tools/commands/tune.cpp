@@ -71,7 +71,7 @@ Measurement measure(const Options& options, const Config& config, const NamedPla
   request.sizes = {bytes};
   request.ranks = options.run.ranks;
   request.dtype = options.run.type();
-  request.override_op = options.run.reduce_op();
+  request.override_op = options.run.reduce_op(true);  // refused before if none does
   request.packet = form_of(candidate);
   request.graph = config.backend.value == "cuda";  // what the plan costs, not what a launch does
   request.eager = !request.graph;
@@ -121,11 +121,14 @@ void report(const Options& options, const TuneKey& key, const Candidates& candid
 }
 
 Exit tune_it(const Options& options) {
+  bool any_reduces = false;
   for (const std::string& word : options.what) {
+    any_reduces = any_reduces || word == "allreduce" || word == "reducescatter";
     if (names_collective(word)) continue;
     throw Failure(Exit::command_wrong, "'" + word + "' is no collective",
                   "plans are tuned for allreduce, allgather, reducescatter, alltoall and broadcast");
   }
+  options.run.reduce_op(any_reduces);
   const Config config = options.run.config();
   const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(parse_duration(options.limit));
   if (limit.count() == 0) {

@@ -24,22 +24,6 @@ namespace {
 constexpr uint32_t most_copy_blocks = 32;  ///< fill a link, and leave most of the GPU to compute
 }
 
-OwnedStream::OwnedStream(bool first) {
-  int least = 0, greatest = 0;
-  cuda::check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "the priorities of streams");
-  cuda::check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, first ? greatest : least),
-              "the stream of a lane");
-}
-OwnedStream::~OwnedStream() {
-  if (stream_) cuda::check_quietly(cudaStreamDestroy(stream_), "cudaStreamDestroy");
-}
-OwnedEvent::OwnedEvent() {
-  cuda::check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "the event of a lane");
-}
-OwnedEvent::~OwnedEvent() {
-  if (event_) cuda::check_quietly(cudaEventDestroy(event_), "cudaEventDestroy");
-}
-
 CudaLanes::CudaLanes(Bound bound)
     : bound_(std::move(bound)),
       world_(bound_.world),
@@ -53,12 +37,13 @@ CudaLanes::CudaLanes(Bound bound)
   world::together(world_, [this] {
     // Peers wait for what a lane carries: its few blocks do not stand behind all those of a matrix product.
     for (const std::vector<uint32_t>& lane : tape_.lanes)
-      streams_.emplace_back(std::any_of(lane.begin(), lane.end(), [this](uint32_t action) {
-        return tape_.actions[action].kind == StepKind::carry;
-      }));
+      streams_.emplace_back("the stream of a lane",
+                            std::any_of(lane.begin(), lane.end(), [this](uint32_t action) {
+                              return tape_.actions[action].kind == StepKind::carry;
+                            }));
     for (const Action& action : tape_.actions) {
-      std::vector<OwnedEvent>& mine = events_.emplace_back();
-      for (size_t point = 0; point < action.points.size(); ++point) mine.emplace_back();
+      std::vector<cuda::OwnedEvent>& mine = events_.emplace_back();
+      for (size_t point = 0; point < action.points.size(); ++point) mine.emplace_back("the event of a lane");
     }
     watcher_ = std::make_unique<Watcher>(bound_, tape_, taken_flags());
     load_functions();
@@ -84,13 +69,13 @@ CudaLanes::~CudaLanes() {
 /// here too, so that none is in a run.
 void CudaLanes::load_functions() {
   if (carries_.any()) {
-    const OwnedStream stream;
+    const cuda::OwnedStream stream("a stream for first calls");
     cuda::check(enqueue_carry({}, {}, stream.get()), "the first kernel that carries");
     cuda::check(cudaStreamSynchronize(stream.get()), "the first kernel that carries");
   }
   if (std::any_of(tape_.actions.begin(), tape_.actions.end(),
                   [this](const Action& action) { return gets_by_threads(action); })) {
-    const OwnedStream stream;
+    const cuda::OwnedStream stream("a stream for first calls");
     cuda::check(enqueue_copy({}, 1, stream.get()), "the first copy by threads");
     cuda::check(cudaStreamSynchronize(stream.get()), "the first copy by threads");
   }
@@ -114,7 +99,7 @@ void CudaLanes::load_functions() {
       room.emplace_back(elements * dtype_size(view.dtype), "the result of a first call");
       view.data = room.back().data();
     }
-    const OwnedStream stream;
+    const cuda::OwnedStream stream("a stream for first calls");
     call(elsewhere, stream.get());
     cuda::check(cudaStreamSynchronize(stream.get()), "a first call");
   }

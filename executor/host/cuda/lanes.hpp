@@ -10,34 +10,12 @@
 #include <thread>
 #include <vector>
 
+#include "../../cuda/stream.hpp"
 #include "../backend.hpp"
 #include "../carries.hpp"
 #include "memory.hpp"
 
 namespace chorale::hostrun {
-
-/// A stream, or an event, of the device that was current when it was made.
-class OwnedStream {
- public:
-  /// \param first  its thread blocks come before those of other streams, where the GPU has room for some only
-  explicit OwnedStream(bool first = false);
-  OwnedStream(OwnedStream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
-  ~OwnedStream();
-  cudaStream_t get() const { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
-class OwnedEvent {
- public:
-  OwnedEvent();
-  OwnedEvent(OwnedEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
-  ~OwnedEvent();
-  cudaEvent_t get() const { return event_; }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
 
 /// What lanes tell the host: where each waits for a peer.
 ///
@@ -118,8 +96,8 @@ class CudaLanes final : public Lanes {
   Tape tape_;
   Launches launches_;
   Carries carries_;
-  std::vector<OwnedStream> streams_;             // by lane; that of "main" is the caller's
-  std::vector<std::vector<OwnedEvent>> events_;  // by action: one for each of its points
+  std::vector<cuda::OwnedStream> streams_;             // by lane; that of "main" is the caller's
+  std::vector<std::vector<cuda::OwnedEvent>> events_;  // by action: one for each of its points
   std::unique_ptr<Watcher> watcher_;
 };
 

@@ -56,9 +56,9 @@ struct TraceSpan {
 
 /// One rank's executor. Calls on all ranks of the world must come in the same
 /// order with the same plan, bytes, dtype and op; a difference is an error on
-/// every rank. Not to be used by two threads at once. Two launches of one plan with the same arguments must
-/// not be under way at once: they share counters and scratch, so on two streams the second is ordered behind
-/// the first (cudaStreamWaitEvent). Other plans and arguments may run beside them.
+/// every rank. One thread at a time: a call beside another one is refused. Two launches of one plan with the
+/// same arguments must not be under way at once: they share counters and scratch, so on two streams the
+/// second is ordered behind the first (cudaStreamWaitEvent). Other plans and arguments may run beside them.
 ///
 /// Peers write into its memory: it is destroyed when the launches of all ranks have ended (World::barrier()).
 class Executor {

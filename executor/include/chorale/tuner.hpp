@@ -73,7 +73,7 @@ class TuneTable {
   void save(const std::string& path) const;
   std::string text() const;
 
-  /// Replaces what the key has. \throws as TuneKey::check(); UsageError if `ns` is no finite number
+  /// Replaces what the key has. \throws as TuneKey::check(); UsageError if `ns` is no time
   void set(const TuneKey& key, const TuneConfig& config, double ns);
   void set_failure(const TuneKey& key, const TuneConfig& config, const std::string& why);
 

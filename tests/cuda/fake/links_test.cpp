@@ -11,6 +11,7 @@
 #include "chorale/device.hpp"
 #include "chorale/one_sided_window.hpp"
 #include "state.hpp"
+#include "streams.hpp"
 #include "tests/cuda/ranks.hpp"
 #include "tests/unit/tiles/support.hpp"
 
@@ -188,6 +189,22 @@ TEST(LinksInDeviceMemory, ADrainEndsWhenTheCopiesHave) {
     world.barrier();
     if (received != "good") return received;
     return std::string(got == message_of<uint32_t>(uint64_t(1 - world.rank()), 900) ? "good" : "wrong words");
+  });
+  EXPECT_EQ(said, std::vector<std::string>(2, "good"));
+}
+
+/// The ranks that were done as well.
+TEST(LinksInDeviceMemory, OfWhichOneRankHasNoMemoryLeaveNoStream) {
+  const auto said = on_processes(2, [](World& world) -> std::string {
+    const size_t before = fake::streams();
+    fake::state().mallocs_fail = world.rank() == 1;
+    try {
+      by_copy_engine(world, on_device(1, 2, 256));
+    } catch (const RunError& failed) {
+      if (failed.reason != RunError::Reason::resources) return failed.what();
+      return fake::streams() == before ? "good" : std::to_string(fake::streams() - before) + " streams";
+    }
+    return "they were made";
   });
   EXPECT_EQ(said, std::vector<std::string>(2, "good"));
 }

@@ -182,6 +182,12 @@ void enqueue(cudaStream_t stream, std::function<void()> work) {
   on.capture->nodes.push_back({&on, [work = std::move(work)](const Points&) { work(); }});
 }
 
+size_t streams() {
+  Streams& streams = Streams::get();
+  const std::lock_guard lock(streams.mutex);
+  return streams.all.size() - streams.defaults.size();
+}
+
 void enqueue_copy(cudaStream_t stream, const void* from, std::function<void()> work) {
   Stream& on = Streams::get().of(stream);
   const int device = device_of(from);

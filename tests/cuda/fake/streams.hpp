@@ -12,4 +12,7 @@ namespace chorale::test::fake {
 
 void enqueue(cudaStream_t stream, std::function<void()> work);
 
+/// Those that were created and not destroyed.
+size_t streams();
+
 }  // namespace chorale::test::fake

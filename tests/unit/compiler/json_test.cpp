@@ -166,6 +166,12 @@ TEST(Json, LoadNamesTheFile) {
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(), "cannot read /dev/null: it is a device, expected a file or a pipe");
   }
+  try {
+    load("/proc/self/mem");  // a file that opens, and whose first byte is none
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "cannot read /proc/self/mem: Input/output error");
+  }
   const std::string empty = testing::TempDir() + "chorale_empty.json";
   std::ofstream(empty).close();
   try {

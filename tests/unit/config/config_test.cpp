@@ -101,6 +101,7 @@ TEST(Config, BadValuesAreRefusedByName) {
   EXPECT_EQ(failure("", {"CHORALE_REQUIRE_PROOF="}),
             "CHORALE_REQUIRE_PROOF = : '' is neither true nor false");
   EXPECT_EQ(failure("/no/such/file", {}), "cannot read /no/such/file, named by CHORALE_CONFIG");
+  EXPECT_EQ(failure("/", {}), "cannot read /, named by CHORALE_CONFIG");
   const IniFile file("seed = x\n");
   EXPECT_EQ(failure(file.path, {}), file.path + ": seed = x: 'x' is neither a 64-bit number nor 'off'");
 }

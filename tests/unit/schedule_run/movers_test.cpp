@@ -7,6 +7,7 @@
 #include <functional>
 #include <thread>
 
+#include "chorale/dsl/registry.hpp"
 #include "chorale/schedule.hpp"
 #include "executor/host/carry.hpp"
 #include "tests/unit/schedule_run/exchange.hpp"
@@ -320,6 +321,34 @@ TEST(MoverFaults, GroupsThatAreNoLaunchAreRefused) {
          "every rank takes part in every launch"});
     expect_parts(thrown([&] { ScheduleRun schedule(world, alone, {.check = false}); }),
                  {"usage: ", "via 'plan' rank 0 moves 1 group, but rank 2 moves 0"});
+  });
+}
+
+/// Nobody's plan is taken for the one that a group becomes, nor that for theirs.
+TEST(MoverFaults, APlanWithTheNameOfAGroupIsRefused) {
+  const auto with = [](const char* launch) {
+    return plan_of(
+        rotated, "{}",
+        R"({"name":"s","dtype":"u8","shape":[4],"role":"in"},{"name":"t","dtype":"u8","shape":[4],"role":"out"},
+           {"name":"u","dtype":"u8","shape":[4],"role":"out"})",
+        fmt::format(R"({{"op":"group","token":1,"do":[
+             {{"op":"send","src":["s"],"peer":["-",1,"rank"],"via":"plan"}},
+             {{"op":"recv","dst":["t"],"peer":["-",1,"rank"],"via":"plan"}}]}},{{"op":"wait","token":1}},
+             {{"op":"launch","plan":"{}","dst":["u"],"src":["t"]}})",
+                    launch),
+        "");
+  };
+  const Plan own = dsl::build("allreduce_one_shot", {{"ranks", "2"}}).compile().plan;
+  run_local(2, [&](World& world) {
+    const auto said = [&](const char* launch, std::map<std::string, Plan, std::less<>> plans) {
+      return thrown([&] { ScheduleRun(world, with(launch), {.plans = std::move(plans), .check = false}); });
+    };
+    for (const std::string& one :
+         {said("group 1 via 'plan'", {{"group 1 via 'plan'", own}}), said("group 1 via 'plan'", {}),
+          said("own", {{"own", own}, {"group 1 via 'plan'", own}})})
+      expect_parts(one, {"usage: ", "called \"group 1 via 'plan'\"", "give it another name"});
+    EXPECT_EQ(said("own", {{"own", own}}), "nothing");
+    world.barrier();
   });
 }
 

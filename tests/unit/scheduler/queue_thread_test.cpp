@@ -51,7 +51,7 @@ class Queue {
 TEST(QueueThread, HasDoneEverythingWhenALaunchEnds) {
   Queue queue;
   cpu::QueueThread thread(
-      10, [&] { return queue.take(); }, [&] { queue.drop(); });
+      "a proxy", 10, [&] { return queue.take(); }, [&] { queue.drop(); });
   int sum = 0;
   for (int launch = 0; launch < 50; ++launch) {
     thread.begin();
@@ -64,7 +64,7 @@ TEST(QueueThread, HasDoneEverythingWhenALaunchEnds) {
 TEST(QueueThread, ForgetsTheRestAfterAStop) {
   Queue queue;
   cpu::QueueThread thread(
-      10, [&] { return queue.take(); }, [&] { queue.drop(); });
+      "a proxy", 10, [&] { return queue.take(); }, [&] { queue.drop(); });
   thread.begin();
   for (int number = 0; number < 1000; ++number) queue.push(1);
   thread.end(true);
@@ -81,7 +81,7 @@ TEST(QueueThread, SaysThatThereIsNoThread) {
     // Of threads that have ended there may be stacks left.
     for (int more = 0; more < 100; ++more)
       threads.push_back(std::make_unique<cpu::QueueThread>(
-          10, [] { return false; }, [] {}));
+          "a proxy", 10, [] { return false; }, [] {}));
     FAIL() << "there were threads for all";
   } catch (const RunError& error) {
     EXPECT_EQ(error.reason, RunError::Reason::resources);

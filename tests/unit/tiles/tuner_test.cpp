@@ -128,7 +128,7 @@ TEST(Tuner, ATableIsReplacedWholeOrNotAtAll) {
 
 TEST(Tuner, TimesThatAreNoNumbersAreRefused) {
   TuneTable table;
-  for (const double ns : {std::nan(""), double(INFINITY), -double(INFINITY)}) {
+  for (const double ns : {std::nan(""), double(INFINITY), -double(INFINITY), -1.0}) {
     EXPECT_THROW(table.set(key_of(1), {}, ns), UsageError);
     const auto all = tune(
         table, key_of(1), {{.blocks = 1}},
@@ -140,6 +140,7 @@ TEST(Tuner, TimesThatAreNoNumbersAreRefused) {
     EXPECT_EQ(all.at(0).why, "it says that a call takes " +
                                  std::string(std::isnan(ns) ? "nan"
                                              : ns > 0       ? "inf"
+                                             : ns == -1     ? "-1"
                                                             : "-inf") +
                                  " ns");
   }
@@ -154,6 +155,18 @@ TEST(Tuner, ATrialThatThrowsAnythingEndsInItsChild) {
       std::chrono::seconds(20));
   if (getpid() != self) std::_Exit(1);  // the child has got here
   EXPECT_EQ(all.at(0).why, "an exception that is no std::exception");
+}
+
+TEST(Tuner, WhatACandidateSaysMayBeAnyBytes) {
+  TuneTable table;
+  const std::string said = std::string("no \xff\xfe UTF-8\n\"\0 {}", 18);
+  tune(
+      table, key_of(1), {{.blocks = 1}},
+      [&said](const TuneConfig&) -> Measurement { throw std::runtime_error(said); },
+      std::chrono::seconds(20));
+  const std::string text = table.text();
+  EXPECT_EQ(TuneTable::parse(text).text(), text);
+  EXPECT_NE(text.find(R"("why":"no )"), std::string::npos) << text;
 }
 
 TEST(Tuner, LooksUpTheKeyThenTheNextSmallerSizeThenTheDefault) {

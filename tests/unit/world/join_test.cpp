@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <thread>
 
 #include "../scheduler/scheduler_under_test.hpp"
 #include "chorale/window.hpp"
+#include "executor/world/process.hpp"
+#include "executor/world/together.hpp"
 #include "processes.hpp"
 
 namespace chorale::test {
@@ -67,7 +70,52 @@ TEST_F(Join, AMissingRankIsNamed) {
       EXPECT_TRUE(has(said, "timed_out: rank " + std::to_string(missing) + " did not join") ||
                   has(said, "gave up"))
           << said;
+      EXPECT_TRUE(has(said, "start all ranks with one name; ") || has(said, "gave up")) << said;
     }
+  }
+}
+
+/// What the others cannot have of it is not what is wrong.
+TEST_F(Join, ARankThatDiesWhenItHasDoneItsPartIsNamed) {
+  Processes ranks(3, [&](int rank) -> std::string {
+    World world = join(rank, 3, 10s);
+    const auto all = world.allgather(world::bytes_of(world::this_process()));
+    world::together(world, [&] {
+      if (rank != 0) return;
+      std::this_thread::sleep_for(300ms);  // until the others wait
+      const auto last = world::read_as<world::Process>(all[2]);
+      ::kill(last.pid, SIGKILL);
+      while (world::is_alive(last)) std::this_thread::yield();
+      throw RunError(RunError::Reason::other, "something of rank 2 cannot be opened");
+    });
+    return "good";
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string said = ranks.said(rank);
+    EXPECT_TRUE(has(said, "peer_lost: rank 2 (pid ") && has(said, ") died")) << said;
+  }
+}
+
+/// Nobody is taken for dead by a rank that may open no file to look.
+TEST_F(Join, ARankThatMayOpenNoMoreFilesSaysSo) {
+  Processes ranks(3, [&](int rank) -> std::string {
+    if (rank == 2) {
+      const int next = ::open("/dev/null", O_RDONLY);
+      close(next);
+      rlimit one_more{};
+      one_more.rlim_cur = one_more.rlim_max = rlim_t(next) + 1;
+      setrlimit(RLIMIT_NOFILE, &one_more);
+    }
+    World world = join(rank, 3, 10s);
+    world.barrier();
+    return "good";
+  });
+  EXPECT_EQ(ranks.said(2),
+            "resources: cannot watch the process of rank 1: Too many open files; allow more open files "
+            "(ulimit -n)");
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string said = ranks.said(rank);
+    EXPECT_TRUE(has(said, "peer_lost: ") && has(said, "rank 2 left the world")) << said;
   }
 }
 

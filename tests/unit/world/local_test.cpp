@@ -13,6 +13,8 @@
 #include "../../../executor/world/together.hpp"
 #include "../scheduler/scheduler_under_test.hpp"
 #include "chorale/window.hpp"
+#include "processes.hpp"
+#include "tests/unit/scarce_memory.hpp"
 
 namespace chorale::test {
 namespace {
@@ -84,7 +86,25 @@ TEST(LocalWorld, AMissingRankIsNamed) {
               {.timeout = 100ms});
   });
   EXPECT_NE(said.find("timed_out: timed out: rank "), std::string::npos) << said;
-  EXPECT_NE(said.find("waited 0.1 s in a barrier for rank 2"), std::string::npos) << said;
+  EXPECT_NE(
+      said.find("waited 0.1 s in a barrier for rank 2; if it only takes longer, make the world with a longer "
+                "timeout"),
+      std::string::npos)
+      << said;
+}
+
+/// Those that have one would wait for the others for ever.
+TEST(LocalWorld, RanksThatCannotHaveAThreadEndIt) {
+#if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
+  GTEST_SKIP() << "shadows of the sanitizers are address space";
+#endif
+  Processes process(1, [](int) -> std::string {
+    const ScarceMemory scarce(100);  // for some
+    run_local(64, [](World& world) { world.barrier(); }, {.timeout = 0ns});
+    return "all had one";
+  });
+  const std::string said = process.said(0);
+  EXPECT_EQ(said.find("resources: no thread for a rank: "), 0u) << said;
 }
 
 TEST(LocalWorld, OneThatLeftIsNotWaitedFor) {

@@ -266,6 +266,7 @@ TEST_F(Rendezvous, AMissingRankIsNamed) {
       EXPECT_TRUE(has(
           said, "timed_out: rank " + std::to_string(missing) + " did not join '" + address + "' within 2 s"))
           << said;
+      EXPECT_TRUE(has(said, ": start all ranks with one address; if it only takes longer, ")) << said;
     }
   }
 }

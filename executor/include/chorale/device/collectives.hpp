@@ -59,7 +59,7 @@ class TileEnd {
   CHORALE_FN Stop signal(const Deadline& deadline) const {
     if (at.last() && group.leader()) store_relaxed(&e.local->cursor.sent, at.end());
     const uint64_t position = at.position();
-    const uint64_t note = CHORALE_CHECKED && at.tile == 0 && at.phase == 0 ? at.note(leg, group) : 0;
+    const uint64_t note = CHORALE_CHECKED && at.tile == 0 && at.phase == 0 ? at.note(leg, group).word : 0;
     return with_link(e, [&](auto fabric) {
       return decltype(fabric)::signal(group, e, position, position + units_of(bytes()) * unit_bytes, note,
                                       deadline);

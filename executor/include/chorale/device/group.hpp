@@ -12,6 +12,7 @@
 #if !defined(__CUDACC__)
 #include <cassert>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #endif
 
@@ -68,6 +69,9 @@ CHORALE_FN void refuse(const char* why) {
   throw std::logic_error(why);
 #endif
 }
+#if !defined(__CUDACC__)
+inline void refuse(const std::string& why) { throw std::logic_error(why); }
+#endif
 
 struct Split;
 

@@ -2,10 +2,11 @@
 // Links: what one rank holds of its connections to the others. A transport (chorale/transport.hpp) makes them
 // on the host; kernels get an EndpointTable.
 //
-// A link joins two ranks over a channel, in both directions. Data for a rank goes through a ring in that rank's
-// memory, or in the sender's, of `depth` slots of window / depth bytes. Positions count bytes of the stream that goes through a
-// ring; they are multiples of 16, only grow for the life of the transport, and are kept in device memory, by
-// the kernels themselves. So launches may follow each other, and be replayed in graphs, without any reset.
+// A link joins two ranks over a channel, in both directions. Data for a rank goes through a ring in that
+// rank's memory, or in the sender's, of `depth` slots of window / depth bytes. Positions count bytes of the
+// stream that goes through a ring; they are multiples of 16, only grow for the life of the transport, and are
+// kept in device memory, by the kernels themselves. So launches may follow each other, and be replayed in
+// graphs, without any reset.
 
 #include <cstdint>
 #include <type_traits>
@@ -71,11 +72,22 @@ struct EndpointTable {
   /// Refuses a peer or a channel that is not there.
   CHORALE_FN const Endpoint& at(int32_t peer, uint32_t channel) const {
     if (uint32_t(peer) >= uint32_t(ranks)) refuse("there is no such peer");
-    if (channel >= channels)
-      refuse("more groups than channels: give the transport more, or the kernel fewer");
+    if (channel >= channels) refuse_channel(channel);
     return endpoints[uint64_t(peer) * channels + channel];
   }
   CHORALE_FN LinkKind kind(int32_t peer) const { return at(peer, 0).kind; }
+
+ private:
+  CHORALE_FN void refuse_channel(uint32_t channel) const {
+#if defined(__CUDACC__)
+    (void)channel;
+    refuse("more groups than channels");
+#else
+    refuse("more groups than channels: group " + std::to_string(channel) + " uses channel " +
+           std::to_string(channel) + ", and the transport of rank " + std::to_string(self) + " has " +
+           std::to_string(channels) + "; give it more max_channels, or launch fewer blocks");
+#endif
+  }
 };
 static_assert(std::is_trivially_copyable_v<EndpointTable>);
 

@@ -38,6 +38,23 @@ namespace chorale {
 
 namespace detail {
 
+/// What a sender says of a message, in a word. From the top: which of 256 it is, since a ring has no more
+/// slots and each message takes one; a bit that is set; how many groups move it; its tiles, and what is above
+/// 4 GiB of this group's share of it, mixed; and the rest of that share's bytes.
+struct Note {
+  uint64_t word = 0;
+
+  CHORALE_FN Note(uint64_t step, uint32_t groups, uint64_t tile_bytes, uint64_t bytes)
+      : word((step & 0xff) << 56 | uint64_t(1) << 55 | uint64_t(groups & 0x7ff) << 44 |
+             (tile_bytes * 0xbf58476d1ce4e5b9u ^ (bytes >> 32) * 0x9e3779b97f4a7c15u) >> 52 << 32 |
+             uint32_t(bytes)) {}
+  CHORALE_FN explicit Note(uint64_t word) : word(word) {}
+
+  CHORALE_FN bool of_message(const Note& other) const { return word >> 55 == other.word >> 55; }
+  CHORALE_FN uint32_t groups() const { return uint32_t(word >> 44 & 0x7ff); }
+  CHORALE_FN uint32_t bytes() const { return uint32_t(word); }
+};
+
 /// How a group's share is cut, and how it stands with it.
 struct Progress {
   uint64_t slot = 0;   ///< bytes of the ring that a tile takes
@@ -70,9 +87,8 @@ struct Progress {
   }
 
   /// What the two ends of a link must agree on, and for which message; never 0.
-  CHORALE_FN uint64_t note(const Leg& leg, const Group& group) const {
-    const uint64_t mixed = (leg.bytes * 0x9e3779b97f4a7c15u) ^ (tile_bytes * 0xbf58476d1ce4e5b9u);
-    return (start / slot) << 48 | uint64_t(group.count & 0xffff) << 32 | uint32_t(mixed >> 32) | 1;
+  CHORALE_FN Note note(const Leg& leg, const Group& group) const {
+    return {start / slot, group.count, tile_bytes, leg.bytes};
   }
 };
 
@@ -193,7 +209,7 @@ class Sender {
       const bool end = done + part == bytes;
       // Before the signal, whose synchronisation makes the new position the group's.
       if (end && at_.last() && group_.leader()) store_relaxed(&e_.local->cursor.sent, at_.end());
-      const uint64_t note = CHORALE_CHECKED && at_.tile == 0 && done == 0 ? at_.note(leg_, group_) : 0;
+      const uint64_t note = CHORALE_CHECKED && at_.tile == 0 && done == 0 ? at_.note(leg_, group_).word : 0;
       const Stop stop = Ops::signal(group_, e_, position + done,
                                     position + units_of(done + part) * unit_bytes, note, deadline_);
       if (stop != Stop::none) return stop;
@@ -212,14 +228,28 @@ class Sender {
   Ctx<X> ctx_;
 };
 
+CHORALE_FN void refuse_message(const Endpoint& e, const Note& said, const Note& ours) {
+#if defined(__CUDACC__)
+  refuse("the sender's message is another one");
+#else
+  const auto share = [](const Note& of) {
+    return std::to_string(of.bytes()) + " bytes, of a message that " + std::to_string(of.groups()) +
+           " groups move";
+  };
+  const bool alike = said.bytes() == ours.bytes() && said.groups() == ours.groups();
+  refuse("the sender's message is not the one that is received: over channel " + std::to_string(e.channel) +
+         " rank " + std::to_string(e.peer) + " sends " + share(said) + (alike ? ", in other tiles" : "") +
+         ", and rank " + std::to_string(e.self) + " receives " + share(ours) +
+         "; give both the same length, tiles and number of blocks");
+#endif
+}
+
 /// Before the first tile of a message is taken.
 CHORALE_FN void check_note(const Group& group, const Endpoint& e, const Leg& leg, const Progress& at) {
   if (!group.leader()) return;
-  const uint64_t said = load_relaxed(&e.local->data_ready.note), ours = at.note(leg, group);
+  const Note said(load_relaxed(&e.local->data_ready.note)), ours = at.note(leg, group);
   // The sender may be at a later message.
-  if (said >> 48 == ours >> 48 && said != ours) {
-    refuse("the sender's message has another length, other tiles or another number of groups");
-  }
+  if (said.of_message(ours) && said.word != ours.word) refuse_message(e, said, ours);
 }
 
 template <class T, class Ops, class Hook, class X>
@@ -378,7 +408,7 @@ CHORALE_FN Stop forward_tiles(const Group& group, const Endpoint& from, const En
         store_relaxed(&from.local->cursor.received, in.end());
       }
       stop = Out::signal(group, to, out.position() + done, out.position() + upto,
-                         CHORALE_CHECKED && first ? out.note(leg, group) : 0, deadline);
+                         CHORALE_CHECKED && first ? out.note(leg, group).word : 0, deadline);
     }
     if (stop == Stop::none) stop = In::signal_free(group, from, in.position() + in.slot, deadline);
     if (stop != Stop::none) return stop;

@@ -1,0 +1,23 @@
+#include "stream.hpp"
+
+#include "error.hpp"
+
+namespace chorale::cuda {
+
+OwnedStream::OwnedStream(const char* what, bool first) {
+  int least = 0, greatest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "the priorities of streams");
+  check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, first ? greatest : least), what);
+}
+OwnedStream::~OwnedStream() {
+  if (stream_) check_quietly(cudaStreamDestroy(stream_), "cudaStreamDestroy");
+}
+
+OwnedEvent::OwnedEvent(const char* what) {
+  check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), what);
+}
+OwnedEvent::~OwnedEvent() {
+  if (event_) check_quietly(cudaEventDestroy(event_), "cudaEventDestroy");
+}
+
+}  // namespace chorale::cuda

@@ -1,0 +1,38 @@
+/// \file
+/// Streams and events that are destroyed with what made them.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <utility>
+
+namespace chorale::cuda {
+
+/// A stream that the default stream does not wait for, or an event, of the device that was current when it
+/// was made. Destroying one waits for nothing.
+class OwnedStream {
+ public:
+  /// \param what   it is for, in errors
+  /// \param first  its thread blocks come before those of other streams, where the GPU has room for some only
+  /// \throws RunError
+  explicit OwnedStream(const char* what, bool first = false);
+  OwnedStream(OwnedStream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
+  ~OwnedStream();
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+class OwnedEvent {
+ public:
+  explicit OwnedEvent(const char* what);
+  OwnedEvent(OwnedEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  ~OwnedEvent();
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+}  // namespace chorale::cuda

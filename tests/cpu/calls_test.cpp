@@ -1,0 +1,141 @@
+/// \file
+/// Calls that an executor refuses.
+
+#include <atomic>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include "executor/cpu/sanitizers.hpp"
+#include "tests/cpu/harness.hpp"
+#include "tests/unit/scarce_memory.hpp"
+#include "tests/unit/world/processes.hpp"
+
+namespace chorale::test {
+namespace {
+
+/// The first of two is in its launch, which waits for the other rank, when the second comes.
+TEST(Calls, OfTwoThreadsAtOnceAreRefused) {
+  const Plan plan = load(source_dir() / "plans/shipped/allreduce_one_shot_2.json");
+  std::atomic<bool> refused{false};
+  run_local(2, [&](World& world) {
+    Executor executor(world);
+    Ints in(64, 1), out(64), other(64);
+    const auto call = [&](Ints& to) {
+      try {
+        executor.execute(plan, {.in = in.data(), .out = to.data(), .bytes = 256, .dtype = DType::i32});
+        EXPECT_EQ(to, Ints(64, 2));
+      } catch (const UsageError& wrong) {
+        EXPECT_NE(std::string(wrong.what()).find("another thread is in one"), std::string::npos)
+            << wrong.what();
+        EXPECT_FALSE(refused.exchange(true));
+      }
+    };
+    executor.prepare(plan, {.in = in.data(), .out = out.data(), .bytes = 256, .dtype = DType::i32});
+    if (world.rank() == 0) {
+      std::thread one([&] { call(out); });
+      call(other);
+      one.join();
+    } else {
+      while (!refused) std::this_thread::yield();
+      call(out);
+    }
+  });
+  EXPECT_TRUE(refused);
+}
+
+/// While it lives the process can have no thread more. Stacks of earlier ones, which would be used again, are
+/// in use.
+class NoThread {
+ public:
+  NoThread() {
+    try {
+      for (;;) threads_.emplace_back([this] { ended_.wait(false); });
+    } catch (const std::system_error&) {
+    }
+  }
+  ~NoThread() {
+    ended_ = true;
+    ended_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  const ScarceMemory scarce_{2};
+  std::atomic<bool> ended_{false};
+  std::vector<std::thread> threads_;
+};
+
+/// What it was to carry the others would wait for.
+TEST(Calls, ForWhichOneRankHasNoThreadAreAnErrorOfAll) {
+#if defined(CHORALE_ASAN) || defined(CHORALE_TSAN)
+  GTEST_SKIP() << "shadows of the sanitizers are address space";
+#endif
+  const Plan plan = load(source_dir() / "plans/shipped/allreduce_two_level_4.json");
+  const std::string address = fresh_address();
+  Processes ranks(4, [&](int rank) -> std::string {
+    World world = World::join(address, rank, 4);
+    Executor executor(world);
+    Ints in(64, 1), out(64);
+    const std::optional<NoThread> none = rank == 1 ? std::optional<NoThread>(std::in_place) : std::nullopt;
+    executor.prepare(plan, {.in = in.data(), .out = out.data(), .bytes = 256, .dtype = DType::i32});
+    return "prepared";
+  });
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string said = ranks.said(rank);
+    EXPECT_EQ(said.find("resources: rank 1: no thread for the proxy of port channels: "), 0u) << said;
+  }
+}
+
+/// What a size is multiplied by does not make a small one of it.
+TEST(Calls, MessagesThatNoMachineHasAreRefused) {
+  for (const std::string name : {"allreduce_one_shot_2", "allreduce_ring_2", "allgather_direct_2",
+                                 "reducescatter_direct_2", "alltoall_direct_2"}) {
+    const Plan plan = load(source_dir() / "plans/shipped" / (name + ".json"));
+    for (const uint64_t bytes : {~uint64_t(7), uint64_t(1) << 63, uint64_t(1) << 57}) {
+      try {
+        message_sizes(plan, bytes, DType::i32);
+        ADD_FAILURE() << name << " takes " << bytes << " bytes";
+      } catch (const UsageError& wrong) {
+        EXPECT_NE(std::string(wrong.what()).find("which no machine has"), std::string::npos) << wrong.what();
+      }
+    }
+  }
+}
+
+TEST(Calls, WithNumbersThatNameNothingAreRefused) {
+  const Plan plan = load(source_dir() / "plans/shipped/allreduce_one_shot_2.json");
+  run_local(2, [&](World& world) {
+    Executor executor(world);
+    Ints in(64, 1), out(64);
+    const auto said = [&](const Arguments& with) {
+      try {
+        executor.execute(plan, with);
+      } catch (const UsageError& wrong) {
+        return std::string(wrong.what());
+      }
+      return std::string("nothing");
+    };
+    Arguments good{.in = in.data(), .out = out.data(), .bytes = 256, .dtype = DType::i32};
+    Arguments dtype = good, op = good, packet = good;
+    dtype.dtype = DType(99);
+    op.op = ReduceOp(99);
+    packet.packet = PacketForm(99);
+    EXPECT_NE(said(dtype).find("99 is none that we know"), std::string::npos);
+    EXPECT_NE(said(op).find("99 is none that we know"), std::string::npos);
+    EXPECT_NE(said(packet).find("99 is none that we know"), std::string::npos);
+    executor.execute(plan, good);
+    EXPECT_EQ(out, Ints(64, 2));
+  });
+}
+
+TEST(Calls, ForMemoryThatCannotBeHadAreRefused) {
+  run_local(1, [](World& world) {
+    Executor executor(world);
+    for (const uint64_t bytes : {~uint64_t(0), uint64_t(1) << 63})
+      EXPECT_THROW(executor.allocate(bytes), RunError) << bytes;
+  });
+}
+
+}  // namespace
+}  // namespace chorale::test
