@@ -37,8 +37,8 @@ Races::Races(const Player& player, const Shares& shares, Findings& findings, boo
 
 void Races::begin(uint32_t rank, uint32_t launch) {
   if (launch == 0) {
-    // What came before in the stream has filled the one, and may only now have read the other.
-    own(rank, BufferKind::output, false);
+    // What came before in the stream has filled the one, and may only now be done with the other.
+    own(rank, BufferKind::output, false, true);
     own(rank, BufferKind::input, true);
   }
   ++agent(application(rank)).segment;
