@@ -303,8 +303,11 @@ void Races::check(uint32_t id, uint32_t at, const Epoch& before, bool writes) {
 void Races::read(uint32_t id, uint32_t at) {
   Cell& cell = cells_[at];
   if (what_->buffer == BufferKind::output && agent(id).kind != Agent::Kind::application) {
+    // What the application left there may be read like anything that was written.
     const Epoch& used = used_[what_->rank];
-    if (used.agent != nobody && !over(id, used)) conflict(id, at, used, false, true);
+    const bool left = cell.write.agent == nobody && cell.writers == nobody;
+    if (used.agent != nobody && !(left ? visible(id, used) : over(id, used)))
+      conflict(id, at, used, false, true);
   }
   check(id, at, cell.write, false);
   for (uint32_t writer = cell.writers; writer != nobody; writer = pool_[writer].next)

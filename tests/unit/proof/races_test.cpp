@@ -445,6 +445,22 @@ TEST(Races, OutputThatAPeerReadsBeforeTheLaunch) {
   control(plan, Opcode::sem_release, 0, 1, 1);
   EXPECT_TRUE(has(races(plan), "this reads output[0:1] of rank 1, and nothing says that this rank has begun"))
       << races(plan);
+  // A packet says that the application is done, but does not show what it has left there; a signal does, even
+  // if it is a relaxed one.
+  for (const bool relaxed : {true, false}) {
+    plan = two_ranks();
+    if (relaxed) {
+      hand_over(plan, 1, 0, true);
+    } else {
+      add(block(plan, 1), Opcode::put_packets, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
+      add(block(plan), Opcode::unpack_packets, {scratch(0)}, {scratch(1)});
+      nop(plan);
+    }
+    add(block(plan), Opcode::get, {at(1, 0)}, {scratch(0)}, {0}, ChannelType::memory);
+    nop(plan);
+    hand_over(plan, 0);
+    EXPECT_EQ(races(plan).empty(), relaxed) << races(plan);
+  }
 }
 
 TEST(Races, OutputThatIsStillRead) {
