@@ -18,20 +18,71 @@ Changes::Changes(uint64_t seed, Start start) : draw_(seed), start_(start) {
   unit_ = 64 * (1 + below(2));
   loop_chunks_ = 1 + below(2);
   if (start == Start::rivals) {
-    program_ = Program(1, 2 + below(3));
-    program_.bounded = true;
-    for (size_t semaphore = 0; semaphore < 3; ++semaphore) program_.semaphores[0][semaphore] = below(4);
-    const uint32_t units[] = {64 * (1 + below(3)), 64 * (1 + below(3))};
-    for (Block& block : program_.of[0]) {
-      block = {pipeline(), Item{}};
-      block[0].op.unit_bytes = units[below(2)];
-    }
+    begin_with_rivals();
     return;
   }
-  program_ = one_in(4) ? Program(3, 1 + below(2)) : Program(2, 1 + below(3));
+  program_ = start == Start::pipelines ? Program(2, 1 + below(2))
+             : one_in(4)               ? Program(3, 1 + below(2))
+                                       : Program(2, 1 + below(3));
   for (uint64_t& chunks : program_.chunks) chunks = loop_chunks_ + below(3);
   program_.double_scratch = one_in(4);
-  for (uint32_t left = start == Start::pipelines ? 1 + below(3) : 0; left; --left) add_pipelines();
+  if (start == Start::pipelines) begin_with_pipelines();
+}
+
+void Changes::begin_with_rivals() {
+  program_ = Program(1, 2 + below(3));
+  program_.bounded = true;
+  for (size_t semaphore = 0; semaphore < 3; ++semaphore) program_.semaphores[0][semaphore] = below(4);
+  const uint32_t units[] = {64 * (1 + below(3)), 64 * (1 + below(3))};
+  for (Block& block : program_.of[0]) {
+    block = {pipeline(1), Item{}};
+    block[0].op.unit_bytes = units[below(2)];
+  }
+}
+
+void Changes::begin_with_pipelines() {
+  struct Parts {
+    Place place;
+    Block before, body, behind;
+  };
+  std::vector<Parts> all;
+  for (uint32_t rank = 0; rank < program_.ranks; ++rank) {
+    for (uint32_t block = 0; block < program_.blocks; ++block) all.push_back({{rank, block}, {}, {}, {}});
+  }
+  const auto add = [&](Block& to, Item item) {
+    to.insert(to.begin() + ptrdiff_t(somewhere(to)), std::move(item));
+  };
+  for (Parts& from : all) {
+    for (Parts& to : all) {
+      if (&from == &to) continue;
+      if (from.place.rank == to.place.rank && one_in(2))
+        program_.semaphores[to.place.rank][program_.semaphore(from.place.block, to.place.block)] = below(4);
+      if (!one_in(3)) {
+        add(from.body, give(from.place, to.place));
+        add(to.body, take(from.place, to.place));
+      }
+      for (uint32_t left = one_in(2) ? below(4) : 0; left; --left) {
+        add(one_in(2) ? from.before : from.behind, give(from.place, to.place));
+        add(one_in(2) ? to.before : to.behind, take(from.place, to.place));
+      }
+    }
+  }
+  for (uint32_t left = 1 + below(3); left; --left) {
+    Parts& parts = all[below(all.size())];
+    const bool inside = !one_in(3);
+    add(inside      ? parts.body
+        : one_in(2) ? parts.before
+                    : parts.behind,
+        data(any_data(), parts.place.rank, parts.place.block, inside ? loop_chunks_ : 1));
+  }
+  for (Parts& parts : all) {
+    if (parts.body.empty() || one_in(2)) add(parts.body, Item{});
+    Block& block = block_at(parts.place);
+    block = parts.before;
+    block.push_back(pipeline(parts.body.size()));
+    block.insert(block.end(), parts.body.begin(), parts.body.end());
+    block.insert(block.end(), parts.behind.begin(), parts.behind.end());
+  }
 }
 
 void Changes::make() {
@@ -60,8 +111,7 @@ void Changes::change() {
   if (which < 80) return move();
   if (which < 88) return change_operand();
   if (which < 94) return change_code();
-  if (which < 96) return wrap();
-  if (which < 98) return add_pipelines();
+  if (which < 98) return wrap();
   program_.double_scratch = !program_.double_scratch;
 }
 
@@ -95,10 +145,24 @@ Item Changes::control(Opcode code, ChannelType via, uint32_t id, uint32_t partic
   return item;
 }
 
-Item Changes::pipeline() const {
+Item Changes::give(const Place& from, const Place& to) {
+  if (from.rank == to.rank)
+    return control(Opcode::sem_release, ChannelType::none, program_.semaphore(from.block, to.block));
+  return control(one_in(4) ? Opcode::relaxed_signal : Opcode::signal, ChannelType::memory,
+                 program_.channel(from.rank, to.rank, from.block, to.block));
+}
+
+Item Changes::take(const Place& from, const Place& to) {
+  if (from.rank == to.rank)
+    return control(Opcode::sem_acquire, ChannelType::none, program_.semaphore(from.block, to.block));
+  return control(one_in(4) ? Opcode::relaxed_wait : Opcode::wait, ChannelType::memory,
+                 program_.channel(to.rank, from.rank, from.block, to.block));
+}
+
+Item Changes::pipeline(size_t body) const {
   Item item;
   item.op.code = Opcode::pipeline;
-  item.op.body = 1;
+  item.op.body = uint32_t(body);
   item.op.unit_bytes = unit_;
   item.op.chunks = loop_chunks_;
   return item;
@@ -211,9 +275,8 @@ void Changes::add_semaphore() {
   const uint32_t rank = below(program_.ranks), from = below(program_.blocks), to = below(program_.blocks);
   const size_t released = somewhere(at(rank, from)), acquired = somewhere(at(rank, to));
   if (!same_turns(loop_around(at(rank, from), released), loop_around(at(rank, to), acquired))) return;
-  const uint32_t id = program_.semaphore(from, to);
-  insert(at(rank, from), released, control(Opcode::sem_release, ChannelType::none, id));
-  insert(at(rank, to), acquired, control(Opcode::sem_acquire, ChannelType::none, id));
+  insert(at(rank, from), released, give({rank, from}, {rank, to}));
+  insert(at(rank, to), acquired, take({rank, from}, {rank, to}));
 }
 
 void Changes::add_wait_for_rival() {
@@ -281,56 +344,6 @@ void Changes::add_answered_packets() {
   insert(last, one_in(2) ? last.size() : somewhere(last), std::move(read));
 }
 
-/// One block posts in each turn, another takes, and may answer: then the first may be ahead by as much as it
-/// has been given before.
-void Changes::add_pipelines() {
-  const Place from = any_block();
-  const bool local = program_.blocks > 1 && one_in(3);
-  const uint32_t rank = local ? from.rank : another(from.rank);
-  uint32_t on = below(program_.blocks);
-  if (local && on == from.block) on = (on + 1) % program_.blocks;
-  const auto post = [&](bool answer) {
-    const uint32_t by = answer ? on : from.block, to = answer ? from.block : on;
-    if (local) return control(Opcode::sem_release, ChannelType::none, program_.semaphore(by, to));
-    return control(
-        one_in(5) ? Opcode::relaxed_signal : Opcode::signal, ChannelType::memory,
-        answer ? program_.channel(rank, from.rank, by, to) : program_.channel(from.rank, rank, by, to));
-  };
-  const auto take = [&](bool answer) {
-    const uint32_t by = answer ? on : from.block, to = answer ? from.block : on;
-    if (local) return control(Opcode::sem_acquire, ChannelType::none, program_.semaphore(by, to));
-    return control(
-        one_in(5) ? Opcode::relaxed_wait : Opcode::wait, ChannelType::memory,
-        answer ? program_.channel(from.rank, rank, by, to) : program_.channel(rank, from.rank, by, to));
-  };
-  Item loop = pipeline();
-  if (one_in(6)) loop.op.unit_bytes = 64 * (1 + below(3));
-  const bool answered = one_in(2);
-  Block ahead, behind;
-  if (answered) ahead.push_back(take(true));
-  if (one_in(2)) ahead.push_back(data(any_data(), from.rank, from.block, loop.op.chunks));
-  ahead.push_back(post(false));
-  behind.push_back(take(false));
-  if (one_in(2)) behind.push_back(data(any_data(), rank, on, loop.op.chunks));
-  if (answered) behind.push_back(post(true));
-  if (one_in(3)) std::swap(ahead.front(), ahead.back());
-  for (Block* const body : {&ahead, &behind}) {
-    loop.op.body = uint32_t(body->size());
-    body->insert(body->begin(), loop);
-  }
-  for (uint32_t left = answered ? below(3) : 0; left; --left) {
-    behind.insert(behind.begin(), post(true));
-    ahead.insert(one_in(2) ? ahead.begin() : ahead.end(), take(true));
-  }
-  const auto put = [&](Block& block, const Block& what) {
-    size_t position = somewhere(block);
-    while (loop_around(block, position)) ++position;
-    block.insert(block.begin() + ptrdiff_t(position), what.begin(), what.end());
-  };
-  put(block_at(from), ahead);
-  put(at(rank, on), behind);
-}
-
 void Changes::wrap() {
   for (uint32_t left = 1 + below(3); left; --left) {
     Block& block = block_at(any_block());
@@ -341,9 +354,7 @@ void Changes::wrap() {
     for (size_t position = first; position < first + length; ++position)
       inside |= block[position].op.body || loop_around(block, position);
     if (inside) continue;
-    Item loop = pipeline();
-    loop.op.body = uint32_t(length);
-    block.insert(block.begin() + ptrdiff_t(first), loop);
+    block.insert(block.begin() + ptrdiff_t(first), pipeline(length));
   }
 }
 

@@ -12,7 +12,7 @@ namespace chorale::random {
 /// With what a program begins.
 enum class Start : uint8_t {
   nothing,
-  pipelines,  ///< in which one block runs some turns ahead of another
+  pipelines,  ///< one in each block: what blocks give each other in a turn and outside lets them run ahead
   rivals,     ///< blocks of one rank whose pipelines compete for semaphores; what they compute is a sum
 };
 
@@ -43,8 +43,14 @@ class Changes {
   Place any_block() { return {below(program_.ranks), below(program_.blocks)}; }
   bool pick(Place&);
 
+  void begin_with_rivals();
+  void begin_with_pipelines();
+
   Item control(Opcode, ChannelType, uint32_t id, uint32_t participants = 0) const;
-  Item pipeline() const;
+  Item pipeline(size_t body) const;
+  /// What the one block gives the other one, and where that one takes it.
+  Item give(const Place& from, const Place& to);
+  Item take(const Place& from, const Place& to);
   Operand part(BufferKind, uint32_t ref, uint64_t chunks);
   Item data(Opcode, uint32_t rank, uint32_t block, uint64_t chunks);
   Item sum_into_output();
@@ -58,7 +64,6 @@ class Changes {
   void add_barrier();
   void add_packets();
   void add_answered_packets();
-  void add_pipelines();
   void add_wait_for_rival();
   void wrap();
   void move();
@@ -69,7 +74,7 @@ class Changes {
   void remove_one(Block&, Match&&);
 
   adversary::Draw draw_;
-  const Start start_;
+  Start start_;
   Program program_;
   uint32_t unit_ = 0, loop_chunks_ = 1;  ///< of most pipelines
 };

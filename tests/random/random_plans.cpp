@@ -81,10 +81,13 @@ struct Tally {
 };
 
 void walk(uint64_t seed, const std::string& folder, Tally& tally) {
+  // What it begins with may be refused; nothing at all is not.
   Changes changes(seed, start_of(seed));
+  for (uint32_t again = 1; again < 20 && !accepted(changes.program().plan()); ++again)
+    changes = Changes(seed + (uint64_t(again) << 32), start_of(seed));
   for (uint32_t step = 0; step < changes_of_a_walk; ++step) {
     const Program before = changes.program();
-    changes.make();
+    if (step) changes.make();
     ++tally.tried;
     const Plan plan = changes.program().plan();
     if (!accepted(plan)) {
