@@ -1,5 +1,7 @@
 // Running the table of checks.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -18,6 +20,23 @@ constexpr Check checks[] = {
 #define HOST_CHECK(name, summary) {check_##name},
 #include "chorale/host/checks.def"
 };
+
+/// Of all steps, lanes of all ranks of which each knows how far they are: with more, checks take gigabytes.
+constexpr uint64_t most_known = uint64_t(1) << 25;
+
+void limit_size(const Concrete& made, Diagnostics& out) {
+  uint64_t steps = 0;
+  for (const std::vector<Step>& of_rank : made.steps) steps += of_rank.size();
+  const uint64_t lanes = made.ranks * made.lanes.size();
+  if (!steps || lanes <= most_known / steps) return;
+  out.push_back(
+      {"bounds",
+       {},
+       {},
+       fmt::format("{} operations on {} lanes of all ranks are too many to be checked", steps, lanes),
+       {},
+       "leave out that number of ranks"});
+}
 
 bool leaves_movers_open(const std::vector<Op>& ops) {
   return std::any_of(ops.begin(), ops.end(), [](const Op& op) {
@@ -39,6 +58,7 @@ Diagnostics check(const Schedule& schedule, const Values& params, Mover automati
   for (const uint32_t ranks : schedule.ranks) {
     const Concrete made =
         concretise(schedule, {.ranks = ranks, .params = params, .automatic = automatic}, findings);
+    if (findings.empty()) limit_size(made, findings);
     for (const Check& check : checks) {
       // Later checks take for granted what earlier ones establish.
       if (!findings.empty()) break;

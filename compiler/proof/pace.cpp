@@ -12,18 +12,21 @@
 // Order: put one turn more into all pipelines. What waits for what and what it is told is the same in each
 // turn. So a way remains, as blocks come through the new turn, unless it leads back over the place of it.
 // Accesses to the same bytes are in the same turn, or outside: the place may be anywhere behind that turn, or
-// anywhere before it. Ways that lead back over all places behind, and over all before, together go back as
-// many turns as there are, which twice the sum are not: with more turns than that, what is ordered in all of
-// them is so with one more. This holds for what is visible and for what is over, however little a packet or a
-// relaxed signal tells. What switches see is told on in two ways, the one behind the other: that counts
-// double.
+// anywhere before it. (Or they are all turns of a chunk apart, where operands lie chunks apart: that is more
+// than ways lead back, so that they are ordered as their turns are, and there is a place between the two.)
+// Ways that lead back over all places behind, and over all before, together go back as many turns as there
+// are, which twice the sum are not: with more turns than that, what is ordered in all of them is so with one
+// more. This holds for what is visible and for what is over, however little a packet or a relaxed signal
+// tells. What switches see is told on in two ways, the one behind the other: that counts double.
 //
 // Deadlock: with more turns a way may come through all of a pipeline that it did not come through, and close
 // a circle. But a block passes on in the next turn at the latest what it has waited for, whatever it waits
 // with. So the shortest way from a pipeline to another takes a turn for each on it, and what they are apart;
 // with as many turns as the longest of these, each way through is there that is with more.
 //
-// Where it is not known who waits for whom, a turn for each connected block that waits is taken.
+// Where it is not known who waits for whom, a turn for each connected block that waits is taken. That is
+// where packets are written in other turns than they are read in, and where blocks compete: of those the
+// verdict is `bounded`, and more turns show what comes of what each order gives, not that all orders are met.
 //
 // A barrier is posted and taken by all who come to it.
 //

@@ -1,6 +1,7 @@
 #include "player.hpp"
 
 #include <algorithm>
+#include <random>
 
 #include "../resolve.hpp"
 
@@ -22,11 +23,12 @@ bool posts(const Step& step) {
 }  // namespace
 
 uint32_t Choices::choose(uint32_t options) {
-  if (at_ == made_.size()) made_.push_back({at_ < wanted_.size() ? wanted_[at_] : 0, options});
+  if (at_ == made_.size()) made_.push_back({at_ < wanted_.size() ? wanted_[at_] % options : 0, options});
   return made_[at_++].chosen;
 }
 
 std::vector<uint32_t> Choices::made() const {
+  if (made_.empty()) return wanted_;
   std::vector<uint32_t> chosen;
   for (const Choice& choice : made_) chosen.push_back(choice.chosen);
   return chosen;
@@ -36,6 +38,15 @@ bool Choices::next() {
   at_ = 0;
   while (!made_.empty() && ++made_.back().chosen == made_.back().options) made_.pop_back();
   return !made_.empty();
+}
+
+void Choices::draw(uint32_t seed) {
+  constexpr size_t most = 4096;
+  std::mt19937 random(seed);
+  wanted_.resize(most);
+  for (uint32_t& choice : wanted_) choice = uint32_t(random());
+  made_.clear();
+  at_ = 0;
 }
 
 Player::Player(const Plan& plan, const Memory& memory)

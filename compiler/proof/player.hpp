@@ -25,7 +25,9 @@ class Choices {
   uint32_t choose(uint32_t options);
   /// Goes on to the next execution; false: that was the last one.
   bool next();
-  /// Those of this execution.
+  /// Goes on to one that is drawn at random: the same for a seed, wherever the plan is proved.
+  void draw(uint32_t seed);
+  /// Those of this execution that are settled: what comes behind them is 0.
   std::vector<uint32_t> made() const;
 
  private:

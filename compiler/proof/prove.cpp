@@ -22,8 +22,9 @@ namespace {
 
 using Kind = Finding::Kind;
 
-/// Orders of blocks that compete for a semaphore or a channel: more are not walked through.
-constexpr uint32_t max_executions = 1024;
+/// Orders of blocks that compete for a semaphore or a channel: more are not walked through. The walk changes
+/// what comes last first, so that of more some are drawn, which differ from the beginning on.
+constexpr uint32_t max_executions = 1024, max_drawn = 256;
 
 /// Whether input and output of a rank are one memory: what the executor may make of the plan.
 std::vector<bool> list_storages(const Plan& plan) {
@@ -224,11 +225,14 @@ class Prover {
 
   void execute_all(Player& player, const Shares& shares, uint32_t launches, Findings& findings, bool facts) {
     Choices choices;
-    uint32_t executions = 0;
-    do {
-      if (++executions > max_executions) return;  // see decide()
+    for (uint32_t done = 1; done <= max_executions; ++done) {
       execute(player, shares, launches, choices, findings, facts);
-    } while (!findings.any() && choices.next());
+      if (findings.any() || !choices.next()) return;
+    }
+    for (uint32_t drawn = 0; drawn < max_drawn && !findings.any(); ++drawn) {
+      choices.draw(drawn);
+      execute(player, shares, launches, choices, findings, facts);
+    }
   }
 
   void execute(Player& player, const Shares& shares, uint32_t launches, Choices& choices, Findings& findings,

@@ -37,8 +37,8 @@ Races::Races(const Player& player, const Shares& shares, Findings& findings, boo
 
 void Races::begin(uint32_t rank, uint32_t launch) {
   if (launch == 0) {
-    // What came before in the stream has filled the one, and may only now have read the other.
-    own(rank, BufferKind::output, false);
+    // What came before in the stream has filled the one, and may only now be done with the other.
+    own(rank, BufferKind::output, false, true);
     own(rank, BufferKind::input, true);
   }
   ++agent(application(rank)).segment;
@@ -303,8 +303,11 @@ void Races::check(uint32_t id, uint32_t at, const Epoch& before, bool writes) {
 void Races::read(uint32_t id, uint32_t at) {
   Cell& cell = cells_[at];
   if (what_->buffer == BufferKind::output && agent(id).kind != Agent::Kind::application) {
+    // What the application left there may be read like anything that was written.
     const Epoch& used = used_[what_->rank];
-    if (used.agent != nobody && !over(id, used)) conflict(id, at, used, false, true);
+    const bool left = cell.write.agent == nobody && cell.writers == nobody;
+    if (used.agent != nobody && !(left ? visible(id, used) : over(id, used)))
+      conflict(id, at, used, false, true);
   }
   check(id, at, cell.write, false);
   for (uint32_t writer = cell.writers; writer != nobody; writer = pool_[writer].next)

@@ -11,6 +11,7 @@
 #include "values.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace chorale::proof {
 
@@ -140,10 +141,12 @@ std::string Holding::name_of_output(uint32_t rank, uint32_t cell) const {
 
 void Holding::say(uint32_t rank, uint32_t cell, const std::vector<Origin>& expected, uint32_t value) {
   if (!findings_.wanted(ProofName::values)) return;
+  // One part of an output that is left out stands for all.
+  if (writer_[cell].chain == nobody && std::exchange(left_out_, rank) == rank) return;
   const Range range = memory_.range_of(cell);
   std::string text = name_of_output(rank, cell);
   if (writer_[cell].chain == nobody)
-    text += " is never written";
+    text += " is never written" + (nearest(rank, cell) ? std::string(": this comes nearest to it") : "");
   else if (values_.mixed(value))
     text += " is made with several reduction operators";
   else
@@ -158,22 +161,36 @@ void Holding::say(uint32_t rank, uint32_t cell, const std::vector<Origin>& expec
     finding->held.insert(finding->held.end(), times, name(of, length));
 }
 
-Finding* Holding::add(uint32_t rank, uint32_t cell, const std::string& text) {
-  const Writer& writer = writer_[cell];
-  std::optional<OpPlace> at;
-  if (writer.chain == nobody) {
-    if (!findings_.news(ProofName::values, "never, rank " + number(rank))) return nullptr;
-  } else {
-    const Chain& chain = player_.chains()[writer.chain];
-    at = OpPlace{chain.rank, chain.block, writer.op};
-    if (!findings_.news(ProofName::values, *at, {}, {})) return nullptr;
+OpPlace Holding::place(const Writer& writer) const {
+  const Chain& chain = player_.chains()[writer.chain];
+  return {chain.rank, chain.block, writer.op};
+}
+
+/// Who writes what lies nearest to a cell of an output that nobody writes.
+std::optional<OpPlace> Holding::nearest(uint32_t rank, uint32_t cell) const {
+  const Range output = memory_.buffer(rank, BufferKind::output);
+  const uint32_t first = memory_.cell(output, 0), n = memory_.count(output);
+  for (uint32_t away = 1; away < n; ++away) {
+    for (const uint32_t at : {cell - away, cell + away}) {
+      if (at - first < n && writer_[at].chain != nobody) return place(writer_[at]);
+    }
   }
+  return {};
+}
+
+/// At the line of the program that writes it, or comes nearest: of several ranks where it does so, one.
+Finding* Holding::add(uint32_t rank, uint32_t cell, const std::string& text) {
+  const bool written = writer_[cell].chain != nobody;
+  const std::optional<OpPlace> at = written ? place(writer_[cell]) : nearest(rank, cell);
+  const std::string words = written ? "" : "never";
+  if (at ? !findings_.news(ProofName::values, *at, {}, words) : !findings_.news(ProofName::values, words))
+    return nullptr;
   Finding& finding =
       findings_.add(ProofName::values, Finding::Kind::value, at, text, {},
                     at ? std::string() : path_of("gpus", rank, chunks_key(size_t(BufferKind::output))));
   ProofEvent& event = finding.events.emplace_back();
-  event.who = at ? ProofEvent::Who::block : ProofEvent::Who::application;
-  event.at = at.value_or(OpPlace{rank, 0, 0});
+  event.who = written ? ProofEvent::Who::block : ProofEvent::Who::application;
+  event.at = written ? *at : OpPlace{rank, 0, 0};
   event.accesses = event.writes = true;
   event.buffer_rank = rank;
   event.buffer = BufferKind::output;

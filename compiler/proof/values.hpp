@@ -52,6 +52,8 @@ class Holding : public Observer {
   uint32_t read(uint32_t cell);
   void compare(uint32_t rank);
   void compare_operator(uint32_t rank, uint32_t cell, uint32_t value);
+  OpPlace place(const Writer&) const;
+  std::optional<OpPlace> nearest(uint32_t rank, uint32_t cell) const;
   /// Null: that was said before.
   Finding* add(uint32_t rank, uint32_t cell, const std::string& text);
   void compare_rounding(uint32_t rank, uint32_t cell, uint32_t value);
@@ -74,6 +76,7 @@ class Holding : public Observer {
   std::vector<uint32_t> held_;  // by cell
   std::vector<Writer> writer_;  // by cell
   std::vector<uint32_t> made_;
+  uint32_t left_out_ = nobody;  ///< the last rank with an output of which a part is not written
   /// The operator of the first output that was combined, and which one that is.
   std::optional<ReduceOp> op_;
   uint32_t op_rank_ = 0, op_cell_ = 0;

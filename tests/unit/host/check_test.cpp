@@ -26,6 +26,13 @@ std::string with(const std::string& body) {
 
 TEST(HostChecks, TheOriginalPasses) { EXPECT_EQ(found(allgather_p2p(), {1, 2, 3, 4, 8}), ""); }
 
+/// It would take many gigabytes.
+TEST(HostChecks, TooManyRanksToBeChecked) {
+  EXPECT_EQ(found(allgather_p2p(), {2, 334}),
+            "plan: error: 445890 operations on 1002 lanes of all ranks are too many to be checked [bounds]\n"
+            "plan: note: with 334 ranks\nhelp: leave out that number of ranks\n1 error\n");
+}
+
 TEST(HostChecks, MistakesAreFound) {
   const std::string peer = R"(["-",1,"rank"])";
   const std::pair<std::string, std::string> cases[] = {

@@ -1,5 +1,6 @@
 // Plans whose order depends on how fast thread blocks are.
 
+#include "chorale/witness.hpp"
 #include "tests/unit/proof/findings.hpp"
 
 namespace chorale {
@@ -29,6 +30,40 @@ TEST(Decidable, SeveralTake) {
   EXPECT_TRUE(proof.findings.empty());
   EXPECT_TRUE(proof.facts.bounded);
   EXPECT_NE(certificate(plan, proof.facts).find(R"("verdict":"bounded")"), std::string::npos);
+}
+
+/// A block whose loop takes what another one waits for. It has to be first again and again, and there are
+/// more orders than are walked through.
+TEST(Decidable, OfManyOrdersSomeAreDrawn) {
+  Plan plan = two_ranks();
+  plan.extension.bounded_proof = true;
+  plan.gpus[0].semaphores = {2, 2, 0};
+  const auto step = [&](Opcode code, uint32_t semaphore, uint32_t on) {
+    control(plan, code, semaphore, 0, on);
+  };
+  const auto pipeline = [&](uint32_t on, uint32_t body) {
+    Op& op = add(block(plan, 0, on), Opcode::pipeline);
+    op.body = body;
+    op.unit_bytes = 192;
+    op.chunks = 1;
+  };
+  pipeline(0, 4);
+  step(Opcode::sem_acquire, 0, 0);
+  step(Opcode::sem_release, 1, 0);
+  step(Opcode::sem_acquire, 1, 0);
+  step(Opcode::sem_release, 1, 0);
+  step(Opcode::sem_release, 0, 0);
+  pipeline(1, 1);
+  step(Opcode::sem_release, 0, 1);
+  pipeline(1, 1);
+  step(Opcode::sem_acquire, 1, 1);
+  step(Opcode::sem_acquire, 0, 1);
+  const Proof proof = prove_plan(plan);
+  ASSERT_EQ(proof.findings.size(), 1u);
+  EXPECT_EQ(proof.findings[0].kind, Finding::Kind::cycle);
+  EXPECT_EQ(place_of(proof.findings[0].events[0].at), "0.0.3");
+  // The same order is played again.
+  EXPECT_FALSE(explain(plan, proof.findings[0]).events.empty());
 }
 
 TEST(Decidable, SeveralAdd) {

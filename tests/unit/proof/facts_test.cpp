@@ -118,7 +118,7 @@ TEST(Certificate, HoldsUntilThePlanIsChanged) {
   plan.inplace = true;
   EXPECT_EQ(refute_certificate(plan), "the plan was changed after it was proved");
   plan.extension.verified = R"({"hash":"0","checker":0})";
-  EXPECT_EQ(refute_certificate(plan), "it is of version 0 of the proofs, but this is version 3");
+  EXPECT_EQ(refute_certificate(plan), "it is of version 0 of the proofs, but this is version 4");
   plan.extension.verified.clear();
   EXPECT_EQ(refute_certificate(plan), "there is none");
 }

@@ -426,6 +426,43 @@ TEST(Races, OutputThatAPeerReadsBehindTheLaunch) {
   EXPECT_TRUE(has(races(plan), "this reads output[0:1] of rank 0, and nothing tells the rank when"));
 }
 
+/// Whatever the peer's speed: here it comes to its end behind three launches of the one who reads.
+TEST(Races, OutputThatAPeerReadsBeforeTheLaunch) {
+  for (const bool early : {true, false}) {
+    Plan plan = two_ranks();
+    if (!early) hand_over(plan, 1);
+    add(block(plan), Opcode::get, {at(1, 0)}, {scratch(0)}, {0}, ChannelType::memory);
+    nop(plan);
+    hand_over(plan, 0);
+    EXPECT_EQ(races(plan),
+              early ? "this reads output[0:1] of rank 1, and nothing says that this rank has begun: the "
+                      "application may still be using it at 0.0.0\n"
+                    : "");
+  }
+  Plan plan = two_ranks();
+  add(block(plan), Opcode::get, {at(1, 0)}, {scratch(0)}, {0}, ChannelType::memory);
+  control(plan, Opcode::sem_acquire, 0, 1);
+  control(plan, Opcode::sem_release, 0, 1, 1);
+  EXPECT_TRUE(has(races(plan), "this reads output[0:1] of rank 1, and nothing says that this rank has begun"))
+      << races(plan);
+  // A packet says that the application is done, but does not show what it has left there; a signal does, even
+  // if it is a relaxed one.
+  for (const bool relaxed : {true, false}) {
+    plan = two_ranks();
+    if (relaxed) {
+      hand_over(plan, 1, 0, true);
+    } else {
+      add(block(plan, 1), Opcode::put_packets, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
+      add(block(plan), Opcode::unpack_packets, {scratch(0)}, {scratch(1)});
+      nop(plan);
+    }
+    add(block(plan), Opcode::get, {at(1, 0)}, {scratch(0)}, {0}, ChannelType::memory);
+    nop(plan);
+    hand_over(plan, 0);
+    EXPECT_EQ(races(plan).empty(), relaxed) << races(plan);
+  }
+}
+
 TEST(Races, OutputThatIsStillRead) {
   // What the application does with a peer's last output is over only when the peer has begun.
   Plan plan = two_ranks();

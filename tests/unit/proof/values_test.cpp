@@ -72,7 +72,7 @@ TEST(Values, AllReduce) {
             "launch, which does not belong there, it lacks input[0:1] of rank 1 at 0.0.3\n");
   plan = all_reduce();
   block(plan, 0).ops.pop_back();
-  EXPECT_EQ(values(plan), "output[1:2] of rank 0 is never written\n");
+  EXPECT_EQ(values(plan), "output[1:2] of rank 0 is never written: this comes nearest to it at 0.0.3\n");
 }
 
 TEST(Values, TheOrderOfAddendsAndTheOperatorDoNotMatter) {
@@ -115,6 +115,19 @@ TEST(Values, InPlaceInputIsOverwritten) {
   EXPECT_EQ(values(plan), "");
 }
 
+/// All ranks of a program leave out the same.
+TEST(Values, LeftOutByAllRanks) {
+  Plan plan = collective("alltoall", 4, 4);
+  plan.source = {{"all.cpp", 3}};
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    add(block(plan, rank), Opcode::copy, {in(2 * rank)}, {out(2 * rank)}).at = 1;
+    EXPECT_EQ(values(plan),
+              rank ? "output[1:2] of rank 0 is never written: this comes nearest to it at 0.0.0\n"
+                   : "output[1:2] of rank 0 is never written: this comes nearest to it at 0.0.0\n"
+                     "output[0:1] of rank 1 is never written\n");
+  }
+}
+
 TEST(Values, OthersOfTheirOwnKind) {
   // Each rank copies to itself what it would get if it were alone.
   const auto of = [](const char* name, uint64_t ins, uint64_t outs) {
@@ -126,11 +139,11 @@ TEST(Values, OthersOfTheirOwnKind) {
     return values(plan);
   };
   EXPECT_EQ(of("allgather", 1, 2),
-            "output[1:2] of rank 0 is never written\n"
+            "output[1:2] of rank 0 is never written: this comes nearest to it at 0.0.0\n"
             "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 1, which does not "
             "belong "
             "there, it lacks input[0:1] of rank 0 at 1.0.0\n"
-            "output[1:2] of rank 1 is never written\n");
+            "output[1:2] of rank 1 is never written: this comes nearest to it at 1.0.0\n");
   EXPECT_EQ(of("alltoall", 2, 2),
             "output[1:2] of rank 0 does not hold what it should: it has input[1:2] of rank 0, which does not "
             "belong "
@@ -184,7 +197,7 @@ TEST(Values, GroupsAndPipelinesCoverTheirOperands) {
   EXPECT_EQ(values(plan), "");
   // One member of three does not do two thirds of the work of two.
   for (uint32_t member = 0; member < 2; ++member) block(plan, 0, member).ops[0].group_size = 3;
-  EXPECT_EQ(values(plan), "output[2:3] of rank 1 is never written\n");
+  EXPECT_EQ(values(plan), "output[2:3] of rank 1 is never written: this comes nearest to it at 0.1.0\n");
   // A pipeline that is shorter than what it moves leaves the rest.
   block(plan).ops[1].chunks = 2;
   EXPECT_NE(values(plan).find("output[2:3] of rank 0 is never written"), std::string::npos);

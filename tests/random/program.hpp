@@ -1,0 +1,54 @@
+#pragma once
+/// \file
+/// A small program of a few ranks that is easy to change: every thread block may use everything, and each
+/// pair of blocks has channels and semaphores of its own.
+
+#include <functional>
+#include <vector>
+
+#include "chorale/plan.hpp"
+
+namespace chorale::random {
+
+/// An operation with its lists.
+struct Item {
+  Op op;
+  std::vector<Operand> sources, dests;
+  std::vector<uint32_t> ids;
+};
+using Block = std::vector<Item>;
+
+struct Program {
+  uint32_t ranks = 2, blocks = 1;  ///< blocks of each rank
+  uint64_t chunks[3] = {2, 2, 2};  ///< of each rank, by BufferKind
+  bool double_scratch = false, bounded = false;
+  std::vector<std::vector<Block>> of;            ///< by rank
+  std::vector<std::vector<int64_t>> semaphores;  ///< by rank
+
+  Program() = default;
+  Program(uint32_t ranks, uint32_t blocks);
+
+  size_t size() const;
+
+  /// The channel of a rank over which its block `from` posts to block `to` of a peer, or from which it takes
+  /// what that one has posted: there it is channel(peer, rank, from, to).
+  uint32_t channel(uint32_t rank, uint32_t peer, uint32_t from, uint32_t to) const;
+  uint32_t semaphore(uint32_t from, uint32_t to) const { return from * blocks + to; }
+  /// A buffer of a peer, as operands name it.
+  uint32_t remote(uint32_t rank, uint32_t peer, BufferKind) const;
+  uint32_t peer_of_channel(uint32_t rank, uint32_t channel) const;
+
+  Plan plan() const;
+};
+
+/// The pipeline around a position of a block; null: none.
+const Item* loop_around(const Block&, size_t position);
+/// What is put into the body of a pipeline makes it longer; a pipeline is not put there.
+void insert(Block&, size_t position, Item);
+/// A pipeline goes with the last operation of its body, and leaves its body behind when it goes itself.
+void erase(Block&, size_t position);
+
+bool posts(const Item&);
+bool awaits(const Item&);
+
+}  // namespace chorale::random
