@@ -31,11 +31,11 @@ MOVERS = ("ce_put", "ce_get", "kernel", "staged", "port", "plan")
 PARTS = (*COLLECTIVES, "interpreting", "tiles", "fused", "overlap", "movers")
 
 
-def table(title, names, rows, left=1):
-    """A section in Markdown; the first `left` columns are words. Nothing without rows."""
+def table(title, names, rows, words=(0,)):
+    """A section in Markdown; the columns `words` are no numbers. Nothing without rows."""
     if not rows:
         return ""
-    bars = [":--"] * left + ["--:"] * (len(names) - left)
+    bars = [":--" if column in words else "--:" for column in range(len(names))]
     lines = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in (names, bars, *rows)]
     return "\n".join([f"## {title}", "", *lines, ""])
 
@@ -135,8 +135,9 @@ class Page:
                     best[key] = (form, blocks, us, rate, engine, nccl)
         names = ("way", "size", "as", "blocks", "us", "GB/s", "of the copy engine", "of NCCL")
         return table("The device library's sends and receives", names,
-                     [(way, size, *row) for (way, size, form), row in best.items() if not form]) + "\n" + \
-            table("The same over a proxy", names, [(way, size, *row) for (way, size, form), row in best.items() if form])
+                     [(way, size, *row) for (way, size, form), row in best.items() if not form], words=(0, 2)) + "\n" + \
+            table("The same over a proxy", names,
+                  [(way, size, *row) for (way, size, form), row in best.items() if form], words=(0, 2))
 
     def fused(self):
         rows, kernel = [], ""
@@ -147,7 +148,8 @@ class Page:
             elif len(cells) == 6 and re.fullmatch(r"\d+[KM]", cells[0]):
                 size, _, us, form, theirs, ratio = cells
                 rows.append((kernel, size, us, theirs, ratio, form))
-        return table(f"Fused kernels, {self.ranks} ranks", ("kernel", "size", "us", "NCCL and a kernel", "ratio", "form"), rows)
+        return table(f"Fused kernels, {self.ranks} ranks", ("kernel", "size", "us", "NCCL and a kernel", "ratio", "form"), rows,
+                     words=(0, 5))
 
     def results(self, name):
         return json.loads(self.text(name) or "{}").get("results", ())
@@ -164,7 +166,7 @@ class Page:
                                for key in ("of_ideal", "of_bound", "beside_serial", "beside_torch"))))
         return table(f"Products that overlap with transfers, {self.ranks} ranks",
                      ("program", "shape", "NCCL, then cuBLAS", "product alone", "NCCL alone", "PyTorch", "form", "ms", "of ideal",
-                      "of bound", "beside serial", "beside PyTorch"), rows, left=2)
+                      "of bound", "beside serial", "beside PyTorch"), rows, words=(0, 1, 6))
 
     def movers(self):
         rows = []
@@ -174,7 +176,7 @@ class Page:
                 rows.append((mover, form["name"].removesuffix(f" {mover}"), f"{form['ms']:.3f}", f"{form['of_ideal']:.2f}",
                              f"{form['beside_serial']:.2f}" if "beside_serial" in form else "-"))
         return table("By every mover, all-gather and product of 8192 x 8192 x 8192",
-                     ("mover", "form", "ms", "of ideal", "beside serial"), rows, left=2)
+                     ("mover", "form", "ms", "of ideal", "beside serial"), rows, words=(0, 1))
 
 
 def main():
