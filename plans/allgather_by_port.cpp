@@ -8,7 +8,7 @@
 // blocks of their own.
 //
 // Cost: two signals and an order to the proxy a turn, one after the other; ranks - 1 inputs leave each rank,
-// over one link at a time, without its multiprocessors. For long messages beside compute: alone, stores are faster.
+// over one link at a time, without its multiprocessors. For long messages beside compute: alone, others win.
 
 #include <chorale/dsl.hpp>
 #include <numeric>

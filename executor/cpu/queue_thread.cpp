@@ -9,7 +9,8 @@
 
 namespace chorale::cpu {
 
-QueueThread::QueueThread(const char* what, unsigned looks, std::function<bool()> take, std::function<void()> drop)
+QueueThread::QueueThread(const char* what, unsigned looks, std::function<bool()> take,
+                         std::function<void()> drop)
     : looks_(looks), take_(std::move(take)), drop_(std::move(drop)) {
   thread_ = world::start_thread(what, [this] { serve(); });
 }
