@@ -128,8 +128,11 @@ TEST_P(Memory, EveryKindThatCannotIsRefusedWithTheReason) {
 TEST_P(Memory, ABufferMayNotEndBehindItsAllocation) {
   CHORALE_NEEDS_GPUS(1);
   expect_good([](World&) {
-    current_device();
-    const Buffer mine = owned(make_mapped(1), 0);
+    // Behind the memory its own addresses go on: else another rank's memory may lie there.
+    AddressRange range(2 * unit);
+    range.map(create_handle(unit, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), unit);
+    range.give_access(current_device());
+    const Buffer mine = owned(std::move(range), 0);
     std::string why_not;
     if (identity_of(mine.data, unit + 1, &why_not)) return std::string("shareable");
     return has(why_not, "from byte 2097152") ? "good" : why_not;
