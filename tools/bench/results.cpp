@@ -98,9 +98,9 @@ uint64_t elements(const BenchResults& results, const Result& result) {
 
 std::string redop(const BenchResults& results, const Result& result) {
   const Subject& of = results.subject(result);
-  const bool one = of.collective == "allreduce" || of.collective == "reducescatter" ||
-                   (results.request->override_op.has_value() && reduces(*of.plan));
-  return one ? reduce_op_name(of.op) : "none";
+  const bool has_operator = of.collective == "allreduce" || of.collective == "reducescatter" ||
+                            (results.request->override_op.has_value() && reduces(*of.plan));
+  return has_operator ? reduce_op_name(of.op) : "none";
 }
 
 bool says_something(const BenchResults& results, const Result& result) {

@@ -92,9 +92,9 @@ double median(std::vector<double> values) {
 void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& outcome, bool times,
                  bool checked) {
   // Of a plan of its own kind only what replaces all its operators, which may differ.
-  const bool one =
+  const bool has_operator =
       plan.collective == "allreduce" || plan.collective == "reducescatter" || request.override_op;
-  const char* op = one ? reduce_op_name(request.op) : "-";
+  const char* op = has_operator ? reduce_op_name(request.op) : "-";
   std::printf("%12s  %-8s  %-4s", "bytes", "dtype", "op");
   if (times) std::printf("  %11s  %11s  %9s  %9s", "median us", "min us", "algbw", "busbw");
   std::printf("  exact\n");
