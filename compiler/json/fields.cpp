@@ -80,10 +80,10 @@ Node Fields::at(std::string_view key) {
 std::optional<Node> Fields::find(std::string_view key) {
   const Value* value = object_.value.find(key);
   if (!value) {
-    if (key.size() >= 6) absent_[absent_count_++] = key;
+    if (key.size() >= 6) absent_.at(absent_count_++) = key;
     return std::nullopt;
   }
-  taken_[count_++] = value - object_.value.items.data();
+  taken_.at(count_++) = value - object_.value.items.data();
   return Node{*value, &object_, key};
 }
 

@@ -56,12 +56,14 @@ class Fields {
   void none(std::span<const std::string_view> known) const;
 
  private:
+  static constexpr size_t most_asked = 16;  ///< no reader asks for more keys of one object
+
   bool taken(size_t position) const;
 
   const Node& object_;
-  std::array<size_t, 16> taken_;
+  std::array<size_t, most_asked> taken_;
   size_t count_ = 0;
-  std::array<std::string_view, 16> absent_;  ///< asked for in vain
+  std::array<std::string_view, most_asked> absent_;  ///< asked for in vain
   size_t absent_count_ = 0;
 };
 
