@@ -80,7 +80,7 @@ class Timing:
             self.run(name, self.bench / "bench_overlap", self.ranks, "--form", "ce_", *torch, "--json",
                      self.folder / "overlap.json", limit=500)
         else:
-            # All in one run would need more memory than there is for rings and tensors.
+            # Each in a run of its own, without the streams, rings and thread blocks of the others.
             for mover in MOVERS:
                 self.run(f"movers_{mover}", self.bench / "bench_overlap", self.ranks, "--only", "all-gather", "--shapes", 1, "--form",
                          mover, "--json", self.folder / f"movers_{mover}.json")
