@@ -17,6 +17,14 @@ constexpr int most_shared_bytes = 200 << 10;  ///< of a block, whatever the plan
 
 uint64_t up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
 
+/// Of a block that has something to do for `busy` threads and may have `most`: idle warps would have to be
+/// made room for, started and waited for, in launches of two or three microseconds. A page is fetched by as
+/// many as `least`.
+uint32_t threads_for_exchange(uint64_t busy, uint32_t most) {
+  constexpr uint64_t least = 64;
+  return uint32_t(std::min<uint64_t>(std::max(up(busy, 32), least), most));
+}
+
 bool reduces(const Plan& plan) {
   for (const Gpu& gpu : plan.gpus) {
     for (const ThreadBlock& block : gpu.threadblocks) {
@@ -98,6 +106,7 @@ void Launcher::make_tapes(PacketForm packet, const Signal* signals,
   launch_.state_bytes = tapes.state_bytes;
   launch_.rank = rank_;
   exchange_ = tapes.exchange && common_.trace_launches == 0;  // it keeps no trace
+  exchange_threads_ = threads_for_exchange(tapes.busy_threads, kernel_.threads);
   launch_.abort = common_.abort;
   launch_.timeout_ns = common_.timeout_ns;
   launch_.stops = stops_.device();
@@ -153,7 +162,7 @@ void Launcher::launch(char* in, char* out, cudaStream_t stream) {
   early.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(unsigned(image_.blocks.size()));
-  config.blockDim = dim3(kernel_.threads);
+  config.blockDim = dim3(exchange ? exchange_threads_ : kernel_.threads);
   config.dynamicSmemBytes = exchange ? launch_.page.bytes() : shared_bytes_;
   config.stream = stream;
   config.attrs = &early;

@@ -63,7 +63,8 @@ class Launcher {
   std::unique_ptr<Proxy::Client> port_;
   Launch launch_;
   uint32_t shared_bytes_ = 0;
-  bool exchange_ = false;  ///< the tapes are such as exchange.cuh plays
+  bool exchange_ = false;          ///< the tapes are such as exchange.cuh plays
+  uint32_t exchange_threads_ = 0;  ///< of a block that exchange.cuh plays
 };
 
 }  // namespace chorale::cuda

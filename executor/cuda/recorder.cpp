@@ -12,8 +12,9 @@
 namespace chorale::cuda {
 namespace {
 
-constexpr uint64_t most_page_bytes = 160 << 10;     ///< of shared memory
-constexpr uint64_t most_exchange_bytes = 40 << 10;  ///< what every kernel may take unasked, and the block's own
+constexpr uint64_t most_page_bytes = 160 << 10;  ///< of shared memory
+constexpr uint64_t most_exchange_bytes = 40
+                                         << 10;  ///< what every kernel may take unasked, and the block's own
 
 /// By channel: how many blocks wait on it.
 std::vector<uint32_t> count_waiters(const interpreter::BoundImage& image) {
@@ -69,6 +70,7 @@ Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& place
     split_tails(steps, packet);
     tidy(steps);
     tapes.exchange = tapes.exchange && is_exchange(steps);
+    if (tapes.exchange) tapes.busy_threads = std::max(tapes.busy_threads, busy_threads(steps, packet));
     pages.push_back(paginate(steps, page_bytes));
     for (const Page& page : pages.back()) {
       tapes.page.steps = std::max(tapes.page.steps, page.shape.steps);

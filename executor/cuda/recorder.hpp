@@ -27,7 +27,8 @@ struct Tapes {
   PageShape page;
   uint32_t pages = 1;
   uint32_t state_bytes = 0;
-  bool exchange = false;  ///< exchange.cuh can play them, if what is passed is aligned to 16 bytes
+  bool exchange = false;      ///< exchange.cuh can play them, if what is passed is aligned to 16 bytes
+  uint64_t busy_threads = 0;  ///< of a block, that it has something to do for
 };
 
 /// Of shared memory, that a page is to take: steps of a usual tape fit in one, and several blocks on a

@@ -180,4 +180,14 @@ bool is_exchange(const std::vector<Step>& steps) {
   return true;
 }
 
+uint64_t busy_threads(const std::vector<Step>& steps, PacketForm packet) {
+  uint64_t most = 0;
+  for (size_t at = 0; at < steps.size(); ++at) {
+    const uint64_t bytes = steps[at].step.bytes * batch_from(steps, at, steps.size());
+    const bool lines = packet == PacketForm::ll128 && !steps[at].packets.empty();
+    most = std::max(most, lines ? bytes / packet_payload<LL128> * (LL128::units + 1) : bytes / unit_bytes);
+  }
+  return most;
+}
+
 }  // namespace chorale::cuda
