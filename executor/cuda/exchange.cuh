@@ -14,8 +14,6 @@
 
 namespace chorale::cuda {
 
-constexpr uint32_t most_blocks_beside = 16;  ///< of a launch that the next one may already stand beside
-
 /// Places of a page of which both addresses are known.
 template <class End>
 struct Banked {
@@ -102,10 +100,7 @@ __global__ void __launch_bounds__(most_threads, 1) play_exchange(const __grid_co
   const uint32_t steps = reinterpret_cast<const PageHeader*>(page_at)->steps;
   prefetch_source(group, tape, places);
   if (state.stopped != 0) return;
-  // The next launch in the stream may come to its own wait while this one exchanges. Large grids do not let
-  // it: it would keep other streams from the multiprocessors for nothing.
-  const bool early = gridDim.x <= most_blocks_beside;
-  if (early) asm volatile("griddepcontrol.launch_dependents;");
+  if (launch.next_beside) asm volatile("griddepcontrol.launch_dependents;");
 
   const uint64_t epoch = state.epoch + 1;
   const uint32_t bank = epoch % 2 == 0 ? uint32_t(sizeof(uint64_t)) : 0;
@@ -137,7 +132,7 @@ __global__ void __launch_bounds__(most_threads, 1) play_exchange(const __grid_co
     }
   }
 
-  if (!early) asm volatile("griddepcontrol.launch_dependents;");
+  if (!launch.next_beside) asm volatile("griddepcontrol.launch_dependents;");
   if (threadIdx.x == 0) {
     *kept = {stop == Stop::none ? epoch : state.epoch, stop != Stop::none};
     if (stop != Stop::none) leave_stop(launch, shared.stop, op, epoch, stop);

@@ -17,12 +17,28 @@ constexpr int most_shared_bytes = 200 << 10;  ///< of a block, whatever the plan
 
 uint64_t up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
 
-/// Of a block that has something to do for `busy` threads and may have `most`: idle warps would have to be
-/// made room for, started and waited for, in launches of two or three microseconds. A page is fetched by as
-/// many as `least`.
-uint32_t threads_for_exchange(uint64_t busy, uint32_t most) {
+/// Of a block that has something to do for `busy` threads and may have `most`: idle warps have to be made
+/// room for, started and waited for, which tells in launches of two or three microseconds. As many as `least`
+/// fetch the tape.
+uint32_t threads_for(uint64_t busy, uint32_t most) {
   constexpr uint64_t least = 64;
   return uint32_t(std::min<uint64_t>(std::max(up(busy, 32), least), most));
+}
+
+/// Thread blocks of a kernel that can be resident together.
+struct Room {
+  int per_multiprocessor = 0, multiprocessors = 0;
+  uint64_t blocks() const { return uint64_t(per_multiprocessor) * uint64_t(multiprocessors); }
+};
+
+Room room_for(const void* kernel, uint32_t threads, uint64_t shared_bytes, int device) {
+  Room room;
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&room.per_multiprocessor, kernel, int(threads),
+                                                      shared_bytes),
+        "the number of blocks that can be resident");
+  check(cudaDeviceGetAttribute(&room.multiprocessors, cudaDevAttrMultiProcessorCount, device),
+        "the number of multiprocessors");
+  return room;
 }
 
 bool reduces(const Plan& plan) {
@@ -57,6 +73,8 @@ Launcher::Launcher(const Common& common, const ChosenKernel& kernel, const Plan&
     : common_(common), kernel_(kernel), plan_(plan), image_(image), rank_(uint32_t(common.world->rank())) {
   make_tapes(packet, signals, signals_at_peer);
   require_residence();
+  any_ = ready(kernel_.players.any, launch_.state_bytes + launch_.page.shared_bytes());
+  if (exchange_) exchange_only_ = ready(kernel_.players.exchange, launch_.page.bytes());
 }
 
 void Launcher::make_tapes(PacketForm packet, const Signal* signals,
@@ -106,7 +124,7 @@ void Launcher::make_tapes(PacketForm packet, const Signal* signals,
   launch_.state_bytes = tapes.state_bytes;
   launch_.rank = rank_;
   exchange_ = tapes.exchange && common_.trace_launches == 0;  // it keeps no trace
-  exchange_threads_ = threads_for_exchange(tapes.busy_threads, kernel_.threads);
+  threads_ = threads_for(tapes.busy_threads, kernel_.threads);
   launch_.abort = common_.abort;
   launch_.timeout_ns = common_.timeout_ns;
   launch_.stops = stops_.device();
@@ -125,26 +143,27 @@ void Launcher::make_tapes(PacketForm packet, const Signal* signals,
 /// Blocks that wait for each other must all be there at once.
 void Launcher::require_residence() {
   const size_t blocks = image_.blocks.size();
-  shared_bytes_ = launch_.state_bytes + launch_.page.shared_bytes();
+  const uint32_t shared_bytes = launch_.state_bytes + launch_.page.shared_bytes();
   check(cudaFuncSetAttribute(kernel_.players.any, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              most_shared_bytes),
-        fmt::format("{} bytes of shared memory for a block", shared_bytes_));
-  int per_multiprocessor = 0, multiprocessors = 0;
-  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel_.players.any,
-                                                      int(kernel_.threads), shared_bytes_),
-        "the number of blocks that can be resident");
-  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, common_.device),
-        "the number of multiprocessors");
-  const uint64_t resident = uint64_t(per_multiprocessor) * uint64_t(multiprocessors);
-  if (blocks > resident) {
+        fmt::format("{} bytes of shared memory for a block", shared_bytes));
+  const Room room = room_for(kernel_.players.any, kernel_.threads, shared_bytes, common_.device);
+  if (blocks > room.blocks()) {
     throw RunError(
         RunError::Reason::resources,
         fmt::format("plan '{}' has {} thread blocks, but only {} can be resident at a time on device {} ({} "
                     "multiprocessors, {} blocks of {} threads each): blocks that wait for one that has not "
                     "begun would wait for ever; compile it with fewer instances",
-                    plan_.name, blocks, resident, common_.device, multiprocessors, per_multiprocessor,
-                    kernel_.threads));
+                    plan_.name, blocks, room.blocks(), common_.device, room.multiprocessors,
+                    room.per_multiprocessor, kernel_.threads));
   }
+}
+
+/// To come to its wait early saves the next launch half a microsecond or more. Both launches together leave
+/// half of the GPU to other streams: a plan there may be what a peer waits for before it comes to this one.
+Launcher::Kernel Launcher::ready(const void* kernel, uint32_t shared_bytes) const {
+  const Room room = room_for(kernel, threads_, shared_bytes, common_.device);
+  return {kernel, shared_bytes, 4 * image_.blocks.size() <= room.blocks()};
 }
 
 void Launcher::launch(char* in, char* out, cudaStream_t stream) {
@@ -154,7 +173,8 @@ void Launcher::launch(char* in, char* out, cudaStream_t stream) {
   void* parameters[] = {&launch_};
   const bool exchange =
       exchange_ && (reinterpret_cast<uintptr_t>(in) | reinterpret_cast<uintptr_t>(out)) % unit_bytes == 0;
-  const void* const kernel = exchange ? kernel_.players.exchange : kernel_.players.any;
+  const Kernel& kernel = exchange ? exchange_only_ : any_;
+  launch_.next_beside = kernel.next_beside;
   // It may begin before what precedes it in the stream has ended, and waits for that itself: see
   // player.cuh.
   cudaLaunchAttribute early{};
@@ -162,12 +182,12 @@ void Launcher::launch(char* in, char* out, cudaStream_t stream) {
   early.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(unsigned(image_.blocks.size()));
-  config.blockDim = dim3(exchange ? exchange_threads_ : kernel_.threads);
-  config.dynamicSmemBytes = exchange ? launch_.page.bytes() : shared_bytes_;
+  config.blockDim = dim3(threads_);
+  config.dynamicSmemBytes = kernel.shared_bytes;
   config.stream = stream;
   config.attrs = &early;
   config.numAttrs = 1;
-  check(cudaLaunchKernelExC(&config, kernel, parameters), "the launch of a plan");
+  check(cudaLaunchKernelExC(&config, kernel.play, parameters), "the launch of a plan");
 }
 
 Stop Launcher::stopped(std::string& report) const {

@@ -52,6 +52,14 @@ class Launcher {
   void make_tapes(PacketForm packet, const Signal* signals, const std::vector<Signal*>& signals_at_peer);
   void require_residence();
 
+  /// A player, and how it is launched.
+  struct Kernel {
+    const void* play = nullptr;
+    uint32_t shared_bytes = 0;
+    bool next_beside = false;  ///< see Launch
+  };
+  Kernel ready(const void* kernel, uint32_t shared_bytes) const;
+
   const Common& common_;
   const ChosenKernel kernel_;
   const Plan& plan_;
@@ -62,9 +70,9 @@ class Launcher {
   std::unique_ptr<LaunchTrace> trace_;
   std::unique_ptr<Proxy::Client> port_;
   Launch launch_;
-  uint32_t shared_bytes_ = 0;
-  bool exchange_ = false;          ///< the tapes are such as exchange.cuh plays
-  uint32_t exchange_threads_ = 0;  ///< of a block that exchange.cuh plays
+  uint32_t threads_ = 0;   ///< of a block
+  bool exchange_ = false;  ///< the tapes are such as exchange.cuh plays, if what is passed is aligned
+  Kernel any_, exchange_only_;
 };
 
 }  // namespace chorale::cuda

@@ -197,6 +197,7 @@ __global__ void __launch_bounds__(most_threads, 1) play(const __grid_constant__ 
   }
   asm volatile("griddepcontrol.wait;" ::: "memory");
   const BlockState state = *reinterpret_cast<const BlockState*>(state_at);
+  if (launch.next_beside) asm volatile("griddepcontrol.launch_dependents;");
   const uint64_t epoch = state.epoch + 1;
   for (uint32_t unit = threadIdx.x; unit < state_units; unit += blockDim.x) {
     room[unit] = reinterpret_cast<const uint4*>(state_at)[unit];
@@ -235,9 +236,7 @@ __global__ void __launch_bounds__(most_threads, 1) play(const __grid_constant__ 
     __syncthreads();
   }
 
-  // The next launch in the stream may take its place on the chip: not before, when it would keep others from
-  // it without any use.
-  asm volatile("griddepcontrol.launch_dependents;");
+  if (!launch.next_beside) asm volatile("griddepcontrol.launch_dependents;");
   __syncthreads();
   if (launch.trace.entries) mark(launch.trace, epoch, ~0u);
   if (threadIdx.x == 0) {

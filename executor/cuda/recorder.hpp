@@ -28,7 +28,7 @@ struct Tapes {
   uint32_t pages = 1;
   uint32_t state_bytes = 0;
   bool exchange = false;      ///< exchange.cuh can play them, if what is passed is aligned to 16 bytes
-  uint64_t busy_threads = 0;  ///< of a block, that it has something to do for
+  uint64_t busy_threads = 0;  ///< of a block, the most that have something to do at a time
 };
 
 /// Of shared memory, that a page is to take: steps of a usual tape fit in one, and several blocks on a

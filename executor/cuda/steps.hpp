@@ -33,7 +33,7 @@ uint16_t batch_from(const std::vector<Step>& steps, size_t at, size_t end);
 /// wait for packets.
 bool is_exchange(const std::vector<Step>& steps);
 
-/// Threads that have something to move, at most at a time, when exchange.cuh plays these steps.
+/// Threads that have something to do at a time, at most, if each moves a unit and then the next step's.
 uint64_t busy_threads(const std::vector<Step>& steps, PacketForm packet);
 
 }  // namespace chorale::cuda

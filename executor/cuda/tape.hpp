@@ -185,6 +185,7 @@ struct Launch {
   uint32_t pages = 1;        ///< of each block
   uint32_t state_bytes = 0;  ///< of one block, a multiple of 16
   uint32_t rank = 0;
+  uint32_t next_beside = 0;  ///< whether the next launch may come to its own wait before this one has done
   char* in = nullptr;
   char* out = nullptr;
   AbortWord* abort = nullptr;

@@ -144,6 +144,23 @@ TEST(Recorder, batches_what_does_not_touch_each_other) {
   EXPECT_EQ(steps[5].step.batch, 1u);
 }
 
+TEST(Recorder, tells_how_many_threads_have_something_to_do) {
+  Plan side_by_side = two_wholes();
+  for (uint64_t chunk = 0; chunk < 4; ++chunk) {
+    add(block(side_by_side), Opcode::copy, {in(chunk)}, {scratch(chunk)});
+  }
+  EXPECT_EQ(Recorded(side_by_side, 100 * 128).tapes.busy_threads, 400u);  // chunks of 100 units
+
+  Plan in_turn = two_wholes();
+  add(block(in_turn), Opcode::copy, {in(0, 4)}, {scratch(0, 4)});
+  add(block(in_turn), Opcode::copy, {scratch(0, 8)}, {out(0, 8)});  // reads what the first one writes
+  EXPECT_EQ(Recorded(in_turn, 100).tapes.busy_threads, 6u);         // of 16 bytes, and then the tail
+
+  Plan waits = two_wholes();
+  for (const uint32_t id : {0, 1}) add(block(waits), Opcode::wait, {}, {}, {id}, ChannelType::memory);
+  EXPECT_EQ(Recorded(waits, 128).tapes.busy_threads, 2u);
+}
+
 TEST(Recorder, joins_waits_and_leaves_out_syncs_beside_them) {
   Plan plan = two_wholes();
   add(block(plan), Opcode::copy, {in(0)}, {out(0)});
