@@ -17,9 +17,8 @@ constexpr int most_shared_bytes = 200 << 10;  ///< of a block, whatever the plan
 
 uint64_t up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
 
-/// Of a block that has something to do for `busy` threads and may have `most`: idle warps have to be made
-/// room for, started and waited for, which tells in launches of two or three microseconds. As many as `least`
-/// fetch the tape.
+/// Of a block that has something to do for `busy` threads and may have `most`. As many as `least` fetch the
+/// tape.
 uint32_t threads_for(uint64_t busy, uint32_t most) {
   constexpr uint64_t least = 64;
   return uint32_t(std::min<uint64_t>(std::max(up(busy, 32), least), most));
@@ -124,7 +123,7 @@ void Launcher::make_tapes(PacketForm packet, const Signal* signals,
   launch_.state_bytes = tapes.state_bytes;
   launch_.rank = rank_;
   exchange_ = tapes.exchange && common_.trace_launches == 0;  // it keeps no trace
-  threads_ = threads_for(tapes.busy_threads, kernel_.threads);
+  busy_threads_ = threads_for(tapes.busy_threads, kernel_.threads);
   launch_.abort = common_.abort;
   launch_.timeout_ns = common_.timeout_ns;
   launch_.stops = stops_.device();
@@ -159,11 +158,14 @@ void Launcher::require_residence() {
   }
 }
 
-/// To come to its wait early saves the next launch half a microsecond or more. Both launches together leave
-/// half of the GPU to other streams: a plan there may be what a peer waits for before it comes to this one.
+/// Short launches take two or three microseconds: to come to its wait early saves the next one half of one or
+/// more, and without idle warps there are fewer to be made room for, started and waited for. Both launches
+/// together leave half of the GPU to other streams: a plan there may be what a peer waits for before it comes
+/// to this one. Where they would not, all threads are faster again.
 Launcher::Kernel Launcher::ready(const void* kernel, uint32_t shared_bytes) const {
-  const Room room = room_for(kernel, threads_, shared_bytes, common_.device);
-  return {kernel, shared_bytes, 4 * image_.blocks.size() <= room.blocks()};
+  const Room room = room_for(kernel, busy_threads_, shared_bytes, common_.device);
+  const bool short_of_room = 4 * image_.blocks.size() > room.blocks();
+  return {kernel, short_of_room ? kernel_.threads : busy_threads_, shared_bytes, !short_of_room};
 }
 
 void Launcher::launch(char* in, char* out, cudaStream_t stream) {
@@ -182,7 +184,7 @@ void Launcher::launch(char* in, char* out, cudaStream_t stream) {
   early.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(unsigned(image_.blocks.size()));
-  config.blockDim = dim3(threads_);
+  config.blockDim = dim3(kernel.threads);
   config.dynamicSmemBytes = kernel.shared_bytes;
   config.stream = stream;
   config.attrs = &early;

@@ -55,6 +55,7 @@ class Launcher {
   /// A player, and how it is launched.
   struct Kernel {
     const void* play = nullptr;
+    uint32_t threads = 0;  ///< of a block
     uint32_t shared_bytes = 0;
     bool next_beside = false;  ///< see Launch
   };
@@ -70,8 +71,8 @@ class Launcher {
   std::unique_ptr<LaunchTrace> trace_;
   std::unique_ptr<Proxy::Client> port_;
   Launch launch_;
-  uint32_t threads_ = 0;   ///< of a block
-  bool exchange_ = false;  ///< the tapes are such as exchange.cuh plays, if what is passed is aligned
+  uint32_t busy_threads_ = 0;  ///< of a block, that have something to do
+  bool exchange_ = false;      ///< the tapes are such as exchange.cuh plays, if what is passed is aligned
   Kernel any_, exchange_only_;
 };
 
