@@ -15,8 +15,14 @@ namespace chorale {
 namespace detail {
 /// One block a group. A kernel that stops says so in the world's abort word, where its peers and the host
 /// look.
+/// \param next_beside  the next launch in the stream may come to its own wait while this one runs
 template <class Kernel>
-__global__ void run_kernel(Kernel kernel, Deadline deadline, uint32_t rank) {
+__global__ void run_kernel(Kernel kernel, Deadline deadline, uint32_t rank, bool next_beside) {
+#if __CUDA_ARCH__ >= 900
+  // Until then what precedes this launch in the stream may still run: see launch().
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  if (next_beside) asm volatile("griddepcontrol.launch_dependents;");
+#endif
   const Group group = block_group();
   const Stop stop = kernel(group, deadline);
   if (stop != Stop::none && group.leader() && deadline.shared) raise_stop(deadline.shared, stop, rank);
@@ -28,24 +34,33 @@ inline void check_cuda(cudaError_t result, const char* what) {
   throw RunError(RunError::Reason::other, std::string(what) + ": " + cudaGetErrorString(result));
 }
 
-/// Blocks of `threads` threads that a GPU holds at a time. Asked once for a kernel, a device and a number of
-/// threads in a row, since asking takes as long as a launch.
+/// Of a kernel on a GPU.
+struct Residence {
+  uint64_t blocks = 0;  ///< that the GPU holds at a time
+  bool waits = false;   ///< it was compiled to wait for what precedes it in the stream, so it may begin early
+};
+
+/// With blocks of `threads` threads. Asked once for a kernel, a device and a number of threads in a row,
+/// since asking takes as long as a launch.
 template <class Kernel>
-uint64_t resident_blocks(uint32_t threads) {
-  static std::atomic<uint64_t> known{0};  // from the top: device, threads, both plus one, and blocks
+Residence residence(uint32_t threads) {
+  constexpr uint64_t waits = uint64_t(1) << 31;
+  static std::atomic<uint64_t> known{0};  // from the top: device, threads, both plus one, `waits` and blocks
   int device = 0;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
   const uint64_t asked = uint64_t(device + 1) << 48 | uint64_t(threads + 1) << 32;
   const uint64_t last = known.load(std::memory_order_relaxed);
-  if (last >> 32 == asked >> 32) return last & 0xffffffffu;
+  if (last >> 32 == asked >> 32) return {last & (waits - 1), (last & waits) != 0};
   int processors = 0, blocks = 0;
   check_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
              "cudaDeviceGetAttribute");
   check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, run_kernel<Kernel>, int(threads), 0),
              "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-  const uint64_t resident = uint64_t(blocks) * uint64_t(processors);
-  known.store(asked | resident, std::memory_order_relaxed);
-  return resident;
+  cudaFuncAttributes attributes{};
+  check_cuda(cudaFuncGetAttributes(&attributes, run_kernel<Kernel>), "cudaFuncGetAttributes");
+  const Residence found{uint64_t(blocks) * uint64_t(processors), attributes.ptxVersion >= 90};
+  known.store(asked | (found.waits ? waits : 0) | found.blocks, std::memory_order_relaxed);
+  return found;
 }
 
 /// A kernel on another GPU would not reach the memory of its links, or slowly.
@@ -59,9 +74,7 @@ inline void check_device(const Transport& transport) {
 }
 
 /// Blocks of a launch wait for each other and for those of peers, so all must be on the GPU at a time.
-template <class Kernel>
-void check_resident(const LaunchConfig& config, uint32_t threads) {
-  const uint64_t resident = resident_blocks<Kernel>(threads);
+inline void check_resident(const LaunchConfig& config, uint32_t threads, uint64_t resident) {
   if (resident >= config.blocks) return;
   throw UsageError(std::to_string(config.blocks) + " blocks of " + std::to_string(threads) +
                    " threads wait for each other, and this GPU holds " + std::to_string(resident) +
@@ -71,7 +84,9 @@ void check_resident(const LaunchConfig& config, uint32_t threads) {
 
 /// Enqueues kernel(group, deadline) for every thread of every block; the group is the block. May be captured:
 /// nothing that it passes changes from launch to launch. What goes wrong while it runs is thrown by the next
-/// launch on this transport, or World::check().
+/// launch on this transport, or World::check(). Compiled for sm_90 or later, a launch whose blocks take up to
+/// a quarter of the GPU lets the next one take its place there while it runs; what that does, it does in its
+/// turn.
 /// \throws UsageError as Transport::Use; if the transport's GPU is not the current one; if the blocks are not
 /// resident together \throws RunError of an earlier launch; if this one fails, which stops the world
 template <class Kernel>
@@ -86,7 +101,8 @@ void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& conf
   const uint32_t threads = config.threads == 0 ? 256 : config.threads;
   if (config.blocks == 0) throw UsageError("a launch of 0 blocks");
   detail::check_device(transport);
-  detail::check_resident<Kernel>(config, threads);
+  const detail::Residence residence = detail::residence<Kernel>(threads);
+  detail::check_resident(config, threads, residence.blocks);
   const Transport::Use use(transport, lane.stream);
   const Deadline deadline{transport.device_abort_word(), uint64_t(world.timeout().count()), 0};
   // Not by <<<>>>, which leaves its error among those of all other calls: one that the application has dealt
@@ -95,10 +111,17 @@ void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& conf
   shape.gridDim = dim3(config.blocks);
   shape.blockDim = dim3(threads);
   shape.stream = static_cast<cudaStream_t>(lane.stream);
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  shape.attrs = &early;
+  shape.numAttrs = residence.waits ? 1 : 0;
+  // As launches of plans do: two together leave half of the GPU to other streams.
+  const bool next_beside = 4 * uint64_t(config.blocks) <= residence.blocks;
   try {
-    detail::check_cuda(
-        cudaLaunchKernelEx(&shape, detail::run_kernel<Kernel>, kernel, deadline, uint32_t(world.rank())),
-        "a launch of a kernel of the device library");
+    detail::check_cuda(cudaLaunchKernelEx(&shape, detail::run_kernel<Kernel>, kernel, deadline,
+                                          uint32_t(world.rank()), next_beside),
+                       "a launch of a kernel of the device library");
   } catch (const RunError& failed) {
     // Peers would wait for what this rank has not launched.
     transport.set_broken();
