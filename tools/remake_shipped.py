@@ -35,8 +35,11 @@ BLOCKS_OF = {
 }
 # The same for some numbers of ranks: packets carry longer messages where there is one peer to send them to.
 BLOCKS_FOR = {
+    ("allreduce_one_shot", 2): (128,),
     ("allreduce_two_shot", 2): (128,),
     ("allreduce_two_shot", 4): (128,),
+    ("allgather_packets", 2): (64,),
+    ("alltoall_packets", 2): (64,),
     ("reducescatter_packets", 2): (128,),
     ("reducescatter_packets", 4): (128,),
 }
