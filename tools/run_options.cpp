@@ -45,7 +45,7 @@ void RunOptions::declare(CLI::App& app) {
       ->type_name("NAME");
   app.add_option("--timeout", timeout, "Of every wait: 30s, 500ms, off")->type_name("TIME");
   app.add_option("--workers", workers, "Threads that run thread blocks; default, and with 0: one a core")
-      ->check(CLI::Range(0u, 65536u).description("0 to 65536"))
+      ->check(CLI::Range(0u, 4096u).description("0 to 4096"))
       ->type_name("N");
   CLI::Option* const as_processes =
       app.add_flag("--processes", processes, "A process a rank: the default on cuda");
