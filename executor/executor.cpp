@@ -53,7 +53,7 @@ struct Executor::State {
   }
 
   /// A certificate that does not hold is refused, and where one is asked for that there is none.
-  void look_at_certificate(const Plan& plan) const {
+  void check_certificate(const Plan& plan) const {
     if (plan.extension.verified.empty() && !config.require_proof.value) return;
     const std::string wrong = refute_certificate(plan);
     if (wrong.empty()) return;
@@ -73,7 +73,7 @@ struct Executor::State {
       last_known = at;
       return known[at].hash;
     }
-    look_at_certificate(plan);
+    check_certificate(plan);
     if (known.size() == most_known) known.erase(known.begin());
     known.push_back({identity, content_hash(plan)});
     last_known = known.size() - 1;

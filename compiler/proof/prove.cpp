@@ -82,19 +82,19 @@ class Prover {
   }
 
   Proof prove() {
-    look_at_all();
+    prove_all_messages();
     return {findings_.take(), facts_};
   }
 
  private:
-  void look_at_all() {
-    if (!keep_pace()) return;
+  void prove_all_messages() {
+    if (!check_pace()) return;
     const std::vector<Message> messages = list_messages(plan_);
     if (messages.empty()) return too_large("its pipelines and thread block groups have no common measure");
     for (uint32_t message = 0; message < messages.size(); ++message) {
       for (const bool one_storage : list_storages(plan_)) {
         findings_.setting = {message, one_storage, 1, {}};
-        look_at(messages[message], one_storage);
+        prove_message(messages[message], one_storage);
         if (!findings_.any()) continue;
         if (messages[message].exact) {
           findings_.add_note(
@@ -106,11 +106,11 @@ class Prover {
       }
     }
     findings_.setting = {};
-    if (findings_.wanted(ProofName::values) && !plan_.inplace && plan_.collective != "test") keep_inputs();
+    if (findings_.wanted(ProofName::values) && !plan_.inplace && plan_.collective != "test") check_inputs_kept();
   }
 
   /// Whether the turns that are executed stand for any number of them.
-  bool keep_pace() {
+  bool check_pace() {
     const std::optional<Pace::Mismatch> found = pace_of(plan_).mismatch;
     if (!found || !findings_.wanted(ProofName::decidable)) return true;
     Finding& finding = findings_.add(
@@ -125,7 +125,7 @@ class Prover {
   }
 
   /// Out of place the application has its input back as it was. (A "test" promises nothing.)
-  void keep_inputs() {
+  void check_inputs_kept() {
     for_each_op(plan_, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
       for_each_place(plan_, gpu, block, op,
                      [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
@@ -152,7 +152,7 @@ class Prover {
     findings_.add(ProofName::decidable, Kind::undecided, {}, "this plan cannot be proved: " + what);
   }
 
-  void look_at(const Message& message, bool one_storage) {
+  void prove_message(const Message& message, bool one_storage) {
     if (holds_by_copies(message, one_storage)) return;
     const Memory memory(plan_, message, one_storage);
     if (!memory.fits())

@@ -21,7 +21,7 @@ inline constexpr uint64_t most_slot_bytes = 256 * 1024, most_port_slot_bytes = 2
 /// Bytes that the rings and counters of a rank take.
 uint64_t bytes_of_links(const Unrolled&);
 /// \throws UsageError if two ranks would need more channels between them than there can be
-void look_at_links(const Ways&);
+void check_links(const Ways&);
 
 class Carries {
  public:

@@ -17,7 +17,7 @@ using BlockPlans = std::map<std::string, Plan, std::less<>>;
 /// \throws UsageError unless every launch has a plan that takes its views, and all ranks launch the same in
 /// the
 ///   same order
-void look_at_launches(const host::Schedule&, const Unrolled&, const BlockPlans&);
+void check_launches(const host::Schedule&, const Unrolled&, const BlockPlans&);
 
 /// One executor runs the launches of a rank, of which the tape has no two at once: see make_tape().
 class Launches {
