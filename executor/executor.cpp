@@ -176,14 +176,4 @@ std::vector<TraceSpan> Executor::trace() const {
 
 void* Executor::allocate(uint64_t bytes) { return state_->backend->allocate(bytes); }
 
-void agree_on_use(World& world, const std::string& mine) {
-  const auto all = world.allgather(std::as_bytes(std::span(mine.data(), mine.size())));
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].empty()) continue;
-    if (!mine.empty()) throw UsageError(mine);
-    throw UsageError(fmt::format(
-        "rank {}: {}", rank, std::string(reinterpret_cast<const char*>(all[rank].data()), all[rank].size())));
-  }
-}
-
 }  // namespace chorale

@@ -1,10 +1,10 @@
 #include "binding.hpp"
 
-#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <cstring>
 
+#include "../agreement.hpp"
 #include "../interpreter/report.hpp"
 #include "../world/together.hpp"
 #include "chorale/storage.hpp"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "../agreement.hpp"
 #include "../world/together.hpp"
 #include "chorale/storage.hpp"
 #include "device.hpp"

@@ -2,9 +2,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <cstring>
 
-#include "../backend.hpp"
+#include "../agreement.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "backend.hpp"
