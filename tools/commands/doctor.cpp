@@ -6,6 +6,7 @@
 #include "chorale/compile.hpp"
 #include "tools/command.hpp"
 #include "tools/doctor/examination.hpp"
+#include "tools/elements.hpp"
 #include "tools/findings.hpp"
 #include "tools/programs.hpp"
 #include "tools/schedules/options.hpp"
@@ -20,19 +21,6 @@ struct Options {
 };
 
 const std::vector<std::string> parts = {"host", "versions", "settings", "gpus"};
-
-std::vector<std::string> dtype_names() {
-  std::vector<std::string> names;
-  for (const DType type : all_dtypes) names.push_back(dtype_name(type));
-  return names;
-}
-
-DType dtype_of(const std::string& name) {
-  for (const DType type : all_dtypes) {
-    if (name == dtype_name(type)) return type;
-  }
-  return DType::f32;  // --dtype takes no other word
-}
 
 void examine_machine(Examination& found, const std::string& only) {
   const auto wanted = [&](const char* part) { return only.empty() || only == part; };

@@ -40,10 +40,21 @@ inline constexpr std::string_view channel_type_names[] = {"none", "memory", "por
 
 enum class Protocol : uint8_t { Simple, LL };
 
+/// By ReduceOp, as in plan files.
+inline constexpr std::string_view reduce_op_names[] = {
+#define REDUCE_OP(name) #name,
+#include "chorale/types.def"
+};
+
 enum class Opcode : uint8_t {
 #define OP(name, mnemonic, summary, fields) name,
 #include "chorale/ops.def"
 };
+
+inline constexpr size_t opcode_count =
+#define OP(name, mnemonic, summary, fields) 1 +
+#include "chorale/ops.def"
+    0;
 
 /// What an operation does with an operand, or what else it carries.
 /// "Here" is the rank that runs the operation.
