@@ -145,8 +145,7 @@ void Binding::place_here(const Arguments& arguments, cudaStream_t stream) {
     if (status != cudaStreamCaptureStatusNone) {
       throw UsageError(
           "in place this plan needs a copy of its input, which cannot be made while the stream is captured: "
-          "call "
-          "Executor::prepare() with the same arguments on all ranks before the capture");
+          "call Executor::prepare() with the same arguments on all ranks before the capture");
     }
     own_staging_ = DeviceMemory(bound_.layout.sizes.input, "a copy of the input");
     return own_staging_.data();

@@ -7,7 +7,6 @@
 
 #include "chorale/dsl/registry.hpp"
 #include "tools/command.hpp"
-#include "tools/programs.hpp"
 #include "tools/run_options.hpp"
 
 namespace chorale::tools {
