@@ -3,7 +3,7 @@
 /// The machine that semantics.hpp runs on here: it does nothing, and notes what each thread of a block is to
 /// do.
 
-#include <type_traits>
+#include <map>
 
 #include "../interpreter/recording.hpp"
 #include "chorale/device/engine.hpp"

@@ -8,6 +8,7 @@
 #include "../interpreter/semantics.hpp"
 #include "chorale/device/engine.hpp"
 #include "port.hpp"
+#include "reduction.hpp"
 #include "run.hpp"
 #include "scheduler.hpp"
 

@@ -3,7 +3,6 @@
 /// the algorithm rounds. Shares no code with the executor: the element types are written anew, by arithmetic.
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
