@@ -120,7 +120,6 @@ void Binding::require_whole_lines() const {
 }
 
 // -- The caller's memory
-// ------------------------------------------------------------------------------------------------------
 
 Binding::Passed Binding::passed(const Arguments& arguments) const {
   return {arguments.in, arguments.out, allocation_of(arguments.in, bound_.layout.sizes.input),
@@ -192,7 +191,6 @@ void Binding::place_for_peers(const Arguments& arguments) {
 }
 
 // -- What the kernel works on
-// ------------------------------------------------------------------------------------------------------
 
 /// Collective.
 void Binding::make_control() {
@@ -219,7 +217,6 @@ void Binding::make_control() {
 }
 
 // -- Runs
-// ------------------------------------------------------------------------------------------------------
 
 void Binding::prepare(const Arguments& arguments) {
   const CurrentDevice on(common_.device);

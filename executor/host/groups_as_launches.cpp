@@ -44,7 +44,6 @@ bool goes_by_plan(const Step& step) {
 }
 
 // -- The plan
-// -------------------------------------------------------------------------------------------------------------
 
 /// A channel between two ranks, as one of them numbers it.
 uint32_t add_channel(Gpu& gpu, uint32_t peer) {
@@ -125,7 +124,6 @@ Plan plan_of(const Exchange& exchange, uint32_t ranks, uint32_t most_blocks) {
 }
 
 // -- The schedule
-// -------------------------------------------------------------------------------------------------------------
 
 /// Where this end of a transfer is among those of its group.
 struct Place {

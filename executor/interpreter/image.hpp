@@ -90,7 +90,6 @@ struct Image {
 };
 
 // -- Address arithmetic
-// ---------------------------------------------------------------------------------------
 
 /// Where a nominal position is.
 struct Position {
