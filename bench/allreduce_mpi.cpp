@@ -13,7 +13,6 @@
 #include <chorale/executor.hpp>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <vector>
 

@@ -52,7 +52,6 @@ const Algorithm algorithms[] = {
 };
 
 // -- Data
-// ------------------------------------------------------------------------------------------------------
 
 /// Whole numbers whose sums over 8 ranks are exact in bf16, in any order.
 float element(int rank, uint64_t at) { return float(int((at * 31 + uint64_t(rank) * 17) % 61) - 30); }
@@ -83,7 +82,6 @@ std::vector<float> sums_of(int ranks, uint64_t elements) {
 }
 
 // -- What is timed
-// ------------------------------------------------------------------------------------------------------
 
 /// The scratch and counters of one hand-written all-reduce, of messages of one size.
 class ByHand {
@@ -259,7 +257,6 @@ class Rank {
 };
 
 // -- Processes
-// ------------------------------------------------------------------------------------------------------
 
 int run_rank(const Options& options, const std::string& address, int rank) {
   try {

@@ -25,8 +25,6 @@ constexpr OpInfo table[] = {
 #include "chorale/ops.def"
 };
 
-constexpr size_t count = std::size(table);
-
 constexpr Shape shape_of(const OpInfo& row) {
   Shape shape;
   size_t sources = 0, dests = 0;
@@ -40,13 +38,13 @@ constexpr Shape shape_of(const OpInfo& row) {
   return shape;
 }
 
-constexpr std::array<Shape, count> make_shapes() {
-  std::array<Shape, count> shapes;
-  for (size_t code = 0; code < count; ++code) shapes[code] = shape_of(table[code]);
+constexpr std::array<Shape, opcode_count> make_shapes() {
+  std::array<Shape, opcode_count> shapes;
+  for (size_t code = 0; code < opcode_count; ++code) shapes[code] = shape_of(table[code]);
   return shapes;
 }
 
-constexpr std::array<Shape, count> all_shapes = make_shapes();
+constexpr std::array<Shape, opcode_count> all_shapes = make_shapes();
 
 // What shape_of() and Shape::field rely on: the order of the fields, and `many` only at the end of a list.
 constexpr bool well_formed() {
@@ -74,10 +72,10 @@ std::span<const OpInfo> op_table() { return table; }
 constinit const Shape* const shapes = all_shapes.data();
 
 int find_opcode(std::string_view word) {
-  for (size_t code = 0; code < count; ++code) {
+  for (size_t code = 0; code < opcode_count; ++code) {
     if (table[code].mnemonic == word) return int(code);
   }
-  for (size_t code = 0; code < count; ++code) {
+  for (size_t code = 0; code < opcode_count; ++code) {
     if (table[code].name == word) return int(code);
   }
   return -1;

@@ -4,7 +4,6 @@
 /// finding, so that one call can have several, but what a finding makes meaningless is silent.
 
 #include <string>
-#include <vector>
 
 #include "dsl/recording.hpp"
 

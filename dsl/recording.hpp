@@ -171,9 +171,9 @@ class Recording {
   std::vector<RankState> ranks_;
   Diagnostics findings_;
   std::unordered_set<std::string> known_;  // findings, to drop equal ones
+  // Positions in Plan::source plus one: by "file:line", and by the file's whole path as __FILE__ gives it.
   std::unordered_map<std::string, uint32_t> places_;
-  std::map<std::pair<const char*, uint32_t>, uint32_t>
-      known_places_;  // the same, before their paths are shortened
+  std::map<std::pair<const char*, uint32_t>, uint32_t> known_places_;
   Here last_place_{nullptr, 0};
   uint32_t last_place_id_ = 0;
   std::vector<Region> sources_;    // of the step that is made

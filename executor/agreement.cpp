@@ -110,4 +110,14 @@ std::vector<uint64_t> agree_on_binding(World& world, const Plan& plan, const Cal
   return common;
 }
 
+void agree_on_use(World& world, const std::string& mine) {
+  const auto all = world.allgather(std::as_bytes(std::span(mine.data(), mine.size())));
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].empty()) continue;
+    if (!mine.empty()) throw UsageError(mine);
+    throw UsageError(fmt::format(
+        "rank {}: {}", rank, std::string(reinterpret_cast<const char*>(all[rank].data()), all[rank].size())));
+  }
+}
+
 }  // namespace chorale

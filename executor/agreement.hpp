@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "backend.hpp"
@@ -18,5 +19,10 @@ namespace chorale {
 ///         launches what this one has to bind
 std::vector<uint64_t> agree_on_binding(World& world, const Plan& plan, const Call& call,
                                        LaunchCount& launches, const std::vector<uint64_t>& evictable);
+
+/// Collective. What one rank cannot do is refused on all ranks.
+/// \param mine  why this rank cannot; "" if it can
+/// \throws UsageError on all ranks, with this rank's words if it has some, else with those of another rank
+void agree_on_use(World& world, const std::string& mine);
 
 }  // namespace chorale

@@ -77,7 +77,4 @@ std::unique_ptr<Backend> make_cpu_backend(World& world);
 /// \throws UsageError if this library was built without CUDA
 std::unique_ptr<Backend> make_cuda_backend(World& world, const Config& config);
 
-/// Throws on all ranks what one of them has to say, as UsageError; "" is nothing.
-void agree_on_use(World& world, const std::string& mine);
-
 }  // namespace chorale

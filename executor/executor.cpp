@@ -53,7 +53,7 @@ struct Executor::State {
   }
 
   /// A certificate that does not hold is refused, and where one is asked for that there is none.
-  void look_at_certificate(const Plan& plan) const {
+  void check_certificate(const Plan& plan) const {
     if (plan.extension.verified.empty() && !config.require_proof.value) return;
     const std::string wrong = refute_certificate(plan);
     if (wrong.empty()) return;
@@ -73,7 +73,7 @@ struct Executor::State {
       last_known = at;
       return known[at].hash;
     }
-    look_at_certificate(plan);
+    check_certificate(plan);
     if (known.size() == most_known) known.erase(known.begin());
     known.push_back({identity, content_hash(plan)});
     last_known = known.size() - 1;
@@ -175,15 +175,5 @@ std::vector<TraceSpan> Executor::trace() const {
 }
 
 void* Executor::allocate(uint64_t bytes) { return state_->backend->allocate(bytes); }
-
-void agree_on_use(World& world, const std::string& mine) {
-  const auto all = world.allgather(std::as_bytes(std::span(mine.data(), mine.size())));
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].empty()) continue;
-    if (!mine.empty()) throw UsageError(mine);
-    throw UsageError(fmt::format(
-        "rank {}: {}", rank, std::string(reinterpret_cast<const char*>(all[rank].data()), all[rank].size())));
-  }
-}
 
 }  // namespace chorale

@@ -4,8 +4,8 @@
 // launched, so their outputs may be written; behind the second all peers have written, so the output is
 // complete and a rank may return. No peer reads anything of another rank.
 //
-// The rank's own part, unless it is in its place already, is copied by thread blocks of its own: in those that
-// send, the copy of a large message would hold up what is sent.
+// The rank's own part, unless it is in its place already, is copied by thread blocks of its own: in those
+// that send, the copy of a large message would hold up what is sent.
 //
 // Cost: two barriers; ranks - 1 inputs leave each rank. Each rank begins with another peer, so that no two
 // write to one rank at the same time.

@@ -1,18 +1,18 @@
-// All-to-all in which every rank gets from one rank at a time: in turn d rank r writes to rank r + d, and gets
-// from rank r - d.
+// All-to-all in which every rank gets from one rank at a time: in turn d rank r writes to rank r + d, and
+// gets from rank r - d.
 //
-// Two that write to one rank share its link, and with long messages ranks drift apart until they do. So a rank
-// says whose turn it is: to rank r - 1 when it is launched, since from then on its output may be written, and
-// to the next one when the one before it has said that it has written all. What two ranks say to each other
-// comes over one channel, and they count on its order: "your turn" of turn d, and "all is written" of turn
-// ranks - d, are said and awaited in one order by both.
+// Two that write to one rank share its link, and with long messages ranks drift apart until they do. So a
+// rank says whose turn it is: to rank r - 1 when it is launched, since from then on its output may be
+// written, and to the next one when the one before it has said that it has written all. What two ranks say to
+// each other comes over one channel, and they count on its order: "your turn" of turn d, and "all is written"
+// of turn ranks - d, are said and awaited in one order by both.
 //
-// Chunk r of any output is written by rank r alone. A rank returns when the last one has written: nothing else
-// is ever written to it, and nobody reads from it. Its own part it copies in thread blocks that do nothing
-// else.
+// Chunk r of any output is written by rank r alone. A rank returns when the last one has written: nothing
+// else is ever written to it, and nobody reads from it. Its own part it copies in thread blocks that do
+// nothing else.
 //
-// Cost: two signals a turn, one after the other; (ranks - 1) / ranks S bytes leave each rank, over one link at
-// a time. For long messages.
+// Cost: two signals a turn, one after the other; (ranks - 1) / ranks S bytes leave each rank, over one link
+// at a time. For long messages.
 
 #include <chorale/dsl.hpp>
 

@@ -94,8 +94,8 @@ std::vector<uint32_t> first_uses(const Gpu& gpu, ChannelType type) {
 /// Numbers the channels of one type by peer and, among those to one peer, by the use at the lower rank of the
 /// two.
 void order_channels(Plan& plan, ChannelType type) {
-  using Link =
-      std::tuple<uint32_t, uint32_t, uint32_t>;  // lower rank, higher rank, position among their channels
+  // Lower rank, higher rank, position among their channels.
+  using Link = std::tuple<uint32_t, uint32_t, uint32_t>;
   std::map<Link, uint32_t> use_of;
   std::vector<std::vector<Link>> links(plan.gpus.size());
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {

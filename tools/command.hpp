@@ -33,7 +33,8 @@ namespace command {
 }  // namespace command
 
 /// Refuses a word that is not one of `known`: "unknown dtype 'f33', expected one of f32, f16, did you mean
-/// 'f32'?". \param kind  what the word stands for
+/// 'f32'?".
+/// \param kind  what the word stands for
 CLI::Validator one_of(std::string kind, std::vector<std::string> known);
 
 /// "unknown program 'onee', did you mean 'one'?".

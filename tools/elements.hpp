@@ -3,10 +3,17 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+#include <vector>
 
 #include "chorale/types.hpp"
 
 namespace chorale::tools {
+
+/// All types by name, as --dtype takes them.
+std::vector<std::string> dtype_names();
+/// The type of one of these names.
+DType dtype_of(const std::string& name);
 
 /// Layout of a float type: sign, exponent, mantissa. No mantissa: an integer.
 struct Format {

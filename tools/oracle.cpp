@@ -2,11 +2,11 @@
 
 #include <bit>
 #include <cmath>
-#include <cstring>
-#include <limits>
 
 #include "chorale/did_you_mean.hpp"
+#include "chorale/splitmix64.hpp"
 #include "tools/command.hpp"
+#include "tools/elements.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -14,12 +14,6 @@ namespace {
 /// Powers of two that may meet in one product: the smallest range is that of fp8_e4m3, 2^-6 to 2^8; i8 ends
 /// at 2^6.
 constexpr uint32_t prod_budget = 6;
-
-constexpr uint64_t mix(uint64_t x) {  // the finaliser of splitmix64
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 /// A number of [0, range), from a hash: the high half of the product, which needs no division.
 constexpr uint64_t below(uint64_t hash, uint64_t range) {
@@ -144,10 +138,10 @@ Oracle::Oracle(const Plan& plan, const Case& of) : plan_(plan), case_(of) {
 
 double Oracle::value(uint32_t rank, uint64_t index, uint64_t turn) const {
   const Format layout = format(case_.dtype);
-  const uint64_t key = mix(case_.seed + 0x9e3779b97f4a7c15u * (turn + 1));
+  const uint64_t key = mix64(case_.seed + splitmix64_step * (turn + 1));
   const uint64_t shared =
-      mix(key ^ (index % Pattern::period * 0xd1342543de82ef95u));  // what all ranks know of an element
-  const uint64_t own = mix(shared + 0x9e3779b97f4a7c15u * (uint64_t(rank) + 1));
+      mix64(key ^ (index % Pattern::period * 0xd1342543de82ef95u));  // what all ranks know of an element
+  const uint64_t own = mix64(shared + splitmix64_step * (uint64_t(rank) + 1));
   const uint64_t exact = uint64_t(layout.exact);
   const auto within = [&](uint64_t hash, uint64_t most) {
     return layout.is_signed ? double(below(hash, 2 * most + 1)) - double(most)
@@ -166,10 +160,10 @@ double Oracle::value(uint32_t rank, uint64_t index, uint64_t turn) const {
   if (case_.op == ReduceOp::avg && count <= exact) {
     // q + d and q - d in pairs: the sum is count * q, so the one division is exact.
     const uint64_t most = exact / (2 * uint64_t(count));
-    const double q = within(mix(shared + 1), std::max<uint64_t>(most, 1));
+    const double q = within(mix64(shared + 1), std::max<uint64_t>(most, 1));
     const uint64_t room = layout.is_signed ? most : uint64_t(std::min(double(most), q));
     if (most == 0 || (place == count - 1 && count % 2)) return q;
-    const double d = double(below(mix(shared + 2 + place / 2), room + 1));
+    const double d = double(below(mix64(shared + 2 + place / 2), room + 1));
     return place % 2 ? q - d : q + d;
   }
   if (count <= exact) return within(own, exact / count);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tools/elements.hpp"
+
 namespace chorale::tools {
 
 void Mismatch::add(const Mismatch& other) {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "tools/elements.hpp"
+#include "chorale/types.hpp"
 
 namespace chorale::tools {
 

@@ -2,7 +2,6 @@
 /// Plans from whatever names them on the command line: files, C++ sources, plugins, shipped algorithms.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,7 +71,8 @@ dsl::Description describe_program(const std::string& name);
 Plan load_plan(const std::string& path);
 
 /// What the checks find, and if they find nothing the proofs and the checks of the target (ours if `aim`
-/// names none). \param facts  if not null, what is true of a plan in which nothing is found
+/// names none).
+/// \param facts  if not null, gets what is true of a plan in which nothing is found
 Diagnostics check_plan(const Plan&, const Aim&, ProofFacts* facts = nullptr);
 
 /// Declares -o: where write_plan() writes.

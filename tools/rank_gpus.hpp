@@ -16,7 +16,8 @@ struct RankGpus {
 
 RankGpus find_rank_gpus();
 
-/// Refuses ranks without a GPU each. \param shared  several ranks may use one
+/// Refuses ranks without a GPU each.
+/// \param shared  several ranks may use one
 /// \throws Failure saying both numbers
 void need_gpus(const RankGpus&, unsigned ranks, bool shared);
 

@@ -40,8 +40,8 @@ struct Launch {
   uint32_t ranks = 1;
   bool processes = false;                      ///< a process a rank; else threads of this one
   std::function<std::string()> progress = {};  ///< what is done so far, for processes
-  std::function<void()> watch =
-      {};  ///< called all the while, by one thread, and once at the end; does not throw
+  /// Called all the while, by one thread, and once at the end; does not throw.
+  std::function<void()> watch = {};
 };
 
 /// Runs `body` once a rank and waits for all of them.

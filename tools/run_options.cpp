@@ -4,48 +4,30 @@
 
 #include "chorale/compile.hpp"
 #include "chorale/proof.hpp"
+#include "tools/elements.hpp"
 #include "tools/findings.hpp"
 
 namespace chorale::tools {
-namespace {
-
-template <class Value, size_t Count>
-std::vector<std::string> names_of(const Value (&values)[Count], const char* (*name)(Value)) {
-  std::vector<std::string> names;
-  for (const Value value : values) names.push_back(name(value));
-  return names;
-}
-
-template <class Value, size_t Count>
-Value by_name(const Value (&values)[Count], const char* (*name)(Value), const std::string& word) {
-  for (const Value value : values) {
-    if (word == name(value)) return value;
-  }
-  throw Failure(Exit::command_wrong,
-                "unknown name '" + word + "'");  // the option's check has refused it before
-}
-
-}  // namespace
 
 void RunOptions::declare(CLI::App& app) {
   app.add_option("--ranks", ranks, "Number of ranks; default: the plan's")
       ->check(CLI::Range(1u, 4096u).description("1 to 4096"))
       ->type_name("N");
   app.add_option("--dtype", dtype, "Type of an element; default f32")
-      ->check(one_of("dtype", names_of(all_dtypes, &dtype_name)))
+      ->check(one_of("dtype", dtype_names()))
       ->type_name("NAME");
   app.add_option("--op", op, "Reduction operator; default: the plan's")
-      ->check(one_of("op", names_of(all_reduce_ops, &reduce_op_name)))
+      ->check(one_of("op", {std::begin(reduce_op_names), std::end(reduce_op_names)}))
       ->type_name("NAME");
   app.add_option("--backend", backend, "Where to run; default: the configuration's, cpu")
       ->check(one_of("backend", {"cpu", "cuda"}))
       ->type_name("NAME");
   app.add_option("--packet", packet, "Form of packets; default: the configuration's")
-      ->check(one_of("packet form", {"ll8", "ll16", "ll128"}))
+      ->check(one_of("packet form", {std::begin(packet_form_names), std::end(packet_form_names)}))
       ->type_name("NAME");
   app.add_option("--timeout", timeout, "Of every wait: 30s, 500ms, off")->type_name("TIME");
   app.add_option("--workers", workers, "Threads that run thread blocks; default, and with 0: one a core")
-      ->check(CLI::Range(0u, 65536u).description("0 to 65536"))
+      ->check(CLI::Range(0u, 4096u).description("0 to 4096"))
       ->type_name("N");
   CLI::Option* const as_processes =
       app.add_flag("--processes", processes, "A process a rank: the default on cuda");
@@ -63,7 +45,7 @@ Config RunOptions::config() const {
   return config;
 }
 
-DType RunOptions::type() const { return by_name(all_dtypes, &dtype_name, dtype); }
+DType RunOptions::type() const { return dtype_of(dtype); }
 
 std::optional<ReduceOp> RunOptions::reduce_op(bool any_reduces) const {
   if (op.empty()) return {};
@@ -71,7 +53,8 @@ std::optional<ReduceOp> RunOptions::reduce_op(bool any_reduces) const {
     throw Failure(Exit::command_wrong, "--op " + op + " is to reduce with, and nothing is reduced here",
                   "leave --op out");
   }
-  return by_name(all_reduce_ops, &reduce_op_name, op);
+  const auto named = std::find(std::begin(reduce_op_names), std::end(reduce_op_names), op);
+  return ReduceOp(named - std::begin(reduce_op_names));
 }
 
 std::optional<PacketForm> RunOptions::packet_form() const {

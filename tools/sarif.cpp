@@ -2,7 +2,6 @@
 
 #include "tools/sarif.hpp"
 
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "tools/findings.hpp"

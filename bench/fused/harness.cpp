@@ -1,7 +1,6 @@
 #include "bench/fused/harness.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 
 namespace chorale::fused {

@@ -25,8 +25,8 @@ struct AllReduce {
   uint32_t rank = 0, ranks = 1;
   uint32_t blocks = 8, threads = most_threads;
   uint64_t capacity = 0;  ///< bytes of the largest message
-  char* scratch[most_ranks] =
-      {};  ///< of each rank, as mapped here: *_scratch_bytes() each, zero before the first launch
+  /// Of each rank, as mapped here: *_scratch_bytes() each, zero before the first launch.
+  char* scratch[most_ranks] = {};
   uint64_t* epochs = nullptr;  ///< one for each block, in this device's memory, zero before the first launch
   Deadline deadline;           ///< of each wait; its abort word is in memory that the device sees
 };

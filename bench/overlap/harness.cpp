@@ -1,8 +1,6 @@
 #include "bench/overlap/harness.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <span>
 
 namespace chorale::overlap {
 namespace {

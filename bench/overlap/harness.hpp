@@ -6,8 +6,6 @@
 
 #include <chorale/world.hpp>
 #include <functional>
-#include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 

@@ -2,7 +2,6 @@
 /// PyTorch's fused symmetric-memory operations, by torch_fused.py.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

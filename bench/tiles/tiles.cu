@@ -9,9 +9,6 @@
 #include <chorale/launch.cuh>
 #include <chorale/one_sided_window.hpp>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <span>
 #include <string>
 #include <vector>
 

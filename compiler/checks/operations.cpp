@@ -220,9 +220,9 @@ class OpCheck {
   Report& report_;
 };
 
-/// How often an operation runs is known only for a message; two run equally often if this is equal.
-using Turns =
-    std::pair<uint64_t, uint64_t>;  // unit_bytes and chunks of the pipeline around; zeros without one
+/// How often an operation runs is known only for a message; two run equally often if this is equal:
+/// unit_bytes and chunks of the pipeline around; zeros without one.
+using Turns = std::pair<uint64_t, uint64_t>;
 
 struct BarrierUse {
   OpPlace first;

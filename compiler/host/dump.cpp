@@ -1,7 +1,6 @@
 #include "chorale/host/dump.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "compiler/json/json.hpp"
 

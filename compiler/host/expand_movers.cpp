@@ -1,7 +1,5 @@
 // Transfers as what moves them.
 
-#include <fmt/format.h>
-
 #include "chorale/host/concrete.hpp"
 
 namespace chorale::host {

@@ -186,7 +186,6 @@ void Reader::token(const Node& node, Op& op) {
 }
 
 void Reader::field(Field field, Fields& fields, Op& op) {
-  constexpr std::string_view reduce_words[] = {"sum", "min", "max", "prod", "avg"};
   const bool is_transfer = op.kind == OpKind::send || op.kind == OpKind::recv;
   const std::string_view key = field_keys[size_t(field)];
   const auto optional = [&](auto&& read) {
@@ -227,7 +226,7 @@ void Reader::field(Field field, Fields& fields, Op& op) {
     case Field::Root:
       return optional([&](const Node& node) { op.peer = expr(node); });
     case Field::Reduce:
-      return optional([&](const Node& node) { op.reduce = ReduceOp(node.choice(reduce_words)); });
+      return optional([&](const Node& node) { op.reduce = ReduceOp(node.choice(reduce_op_names)); });
     case Field::Plan:
     case Field::Text:
       op.name = fields.at(key).text();

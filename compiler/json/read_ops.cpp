@@ -8,8 +8,6 @@
 namespace chorale::json {
 namespace {
 
-constexpr std::string_view reduce_words[] = {"sum", "min", "max", "prod", "avg"};
-
 Opcode opcode(const Node& node) {
   const std::string& word = node.text();
   const int code = find_opcode(word);
@@ -133,7 +131,7 @@ void OpReader::attributes(Fields& fields, Op& op, const Shape& row) {
   }
   if (row.has(Role::Reduce)) {
     if (const std::optional<Node> reduce = fields.find("reduce_op"))
-      op.reduce_op = ReduceOp(reduce->choice(reduce_words));
+      op.reduce_op = ReduceOp(reduce->choice(reduce_op_names));
   }
   if (row.has(Role::Loop)) {
     constexpr std::string_view known[] = {"unit_size", "num_chunks"};

@@ -76,7 +76,8 @@ class Clock::Room {
 
   uint32_t leaves_;
   std::deque<Node> nodes_;
-  std::vector<std::unique_ptr<Leaf[]>> all_leaves_;  ///< many at a time: a proof of many chains takes thousands
+  /// Allocated many at a time: a proof of many chains takes thousands.
+  std::vector<std::unique_ptr<Leaf[]>> all_leaves_;
   std::vector<Node*> free_nodes_;
   std::vector<Leaf*> free_leaves_;
 };

@@ -68,8 +68,7 @@ class Race {
     slice_.add_path(of_second.path_from(first_));
     witness_.because.push_back(
         "A is over when B comes, but what says so, marked with ~, publishes no data: missing is a way from A "
-        "to "
-        "B that does");
+        "to B that does");
   }
 
   /// How far the second one knows that the first one's side has come.

@@ -14,9 +14,9 @@ namespace chorale::proof {
 /// Why a node is behind another one.
 struct Cause {
   enum class Kind : uint8_t {
-    publishes,  ///< and sees what that one and those before it wrote
-    over,       ///< and knows that those are over, no more
-    alone,      ///< publishes that node, but nothing before it
+    publishes,  ///< that node and all before it are over, and what they wrote is visible
+    over,       ///< that node and all before it are over; what they wrote need not be visible
+    alone,      ///< that node alone is over and visible: it says nothing of those before it
   };
   uint32_t node = 0;
   Kind kind = Kind::publishes;
@@ -39,7 +39,7 @@ struct Node {
 /// Watches an execution; nodes are in the order in which they happened, causes before what they cause.
 class History : public Observer {
  public:
-  /// Nodes beyond: the history is not kept.
+  /// An execution of more nodes is not kept: see complete().
   static constexpr size_t most = size_t(1) << 21;
 
   explicit History(const Player&);
@@ -73,7 +73,7 @@ class History : public Observer {
     bool relaxed;
   };
   struct Track {
-    uint32_t spine = none;  ///< what all that the block does from now on is behind
+    uint32_t spine = none;  ///< the node that all the block does from now on is behind
     uint32_t segment = 0;
     std::vector<uint32_t> moves;  ///< since the last synchronisation
   };

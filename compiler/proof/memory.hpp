@@ -5,11 +5,10 @@
 /// bytes.
 ///
 /// Positions are counted in atoms: a chunk has as many that slices of thread block groups and turns of
-/// pipelines begin and end at whole ones. Slices are told as if they came out even; where they need not (see
-/// Memory::coarse) the order of accesses is looked at for the whole operand.
+/// pipelines begin and end at whole ones. Slices of groups are computed as if every chunk could be divided
+/// evenly; where it need not be, Shares (shares.hpp) says which slices are only known to lie in an operand.
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "steps.hpp"
@@ -116,11 +115,11 @@ class Memory {
   uint32_t banks_ = 1;
   uint32_t cells_ = 0;
   std::vector<Space> spaces_;
-  std::vector<std::vector<uint64_t>> inner_;  // of cut_alike
 };
 
-/// Calls visit(const Gpu&, const ThreadBlock&, const Op&, Turn) for every operation of a block in every turn.
-/// \return false if there are more than `limit`
+/// Calls visit(const Op&, const Turn&) for every operation of a block in every turn.
+/// \param limit  how many calls may be made in all; what is left of it when this returns
+/// \return false if there are more, then some of them have not been visited
 template <class Visit>
 bool for_each_turn(const Message& message, const ThreadBlock& block, uint64_t& limit, Visit&& visit) {
   for (size_t at = 0; at < block.ops.size(); ++at) {

@@ -93,8 +93,8 @@ class Order : public Observer {
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, bool> overtaken_;  // by chain, operation and counter
   std::vector<Agent> agents_;
   std::vector<uint32_t> blocks_;  // by chain
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t>
-      proxies_;  // chain and channel: reads, and writes behind it
+  // By chain and channel: the agent of the proxy's reads; the next agent is that of its writes.
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> proxies_;
   uint32_t applications_ = 0;
   std::vector<Clock> starts_;               // by rank
   std::vector<Tokens> tokens_;              // by counter

@@ -120,7 +120,7 @@ class Paces {
                   }
                 });
     for (const auto& [key, uses] : counters_) compare(uses);
-    look_at_packets();
+    pair_packets();
     // Blocks of which one can follow the other.
     std::map<uint32_t, uint64_t> sums;
     for (uint32_t block = 0; block < ahead_.size(); ++block)
@@ -171,7 +171,7 @@ class Paces {
   }
 
   /// Those that overlap together.
-  void look_at_packets() {
+  void pair_packets() {
     const auto key = [](const Packets& of) { return std::tuple(of.rank, of.begin, of.end); };
     std::sort(packets_.begin(), packets_.end(),
               [&](const Packets& a, const Packets& b) { return key(a) < key(b); });
@@ -181,11 +181,11 @@ class Paces {
              (last == first || packets_[last].begin < end);
            ++last)
         end = std::max(end, packets_[last].end);
-      look_at_packets({packets_.begin() + ptrdiff_t(first), packets_.begin() + ptrdiff_t(last)});
+      pair_packets({packets_.begin() + ptrdiff_t(first), packets_.begin() + ptrdiff_t(last)});
     }
   }
 
-  void look_at_packets(std::span<const Packets> all) {
+  void pair_packets(std::span<const Packets> all) {
     const Packets* before = nullptr;
     bool any = false;
     for (const Packets& of : all) {

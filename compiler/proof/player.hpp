@@ -27,7 +27,7 @@ class Choices {
   bool next();
   /// Goes on to one that is drawn at random: the same for a seed, wherever the plan is proved.
   void draw(uint32_t seed);
-  /// Those of this execution that are settled: what comes behind them is 0.
+  /// The choices of this execution, up to the last that was asked for; all later ones would be 0.
   std::vector<uint32_t> made() const;
 
  private:
@@ -70,7 +70,7 @@ struct Chain {
   uint64_t turns_left = 0;
   bool listed = false;     ///< `steps` are those of `op`
   bool arrived = false;    ///< at the barrier of the step
-  uint64_t goal = 0;       ///< of that
+  uint64_t goal = 0;       ///< it may leave that barrier when so many have arrived, since the beginning
   uint32_t waits_for = 0;  ///< counter, meeting or cell, by state
   Steps steps;
 
@@ -155,7 +155,7 @@ class Player {
   std::vector<uint32_t> written_;  // by cell of packets: 1 + the launch whose packets it holds
   std::unordered_map<uint32_t, std::vector<uint32_t>> readers_;  // by cell of packets: who waits for it
   std::vector<Touch> touches_;
-  uint32_t favoured_ = none;  // the chain whose take may compete
+  uint32_t favoured_ = none;  // the chain that was chosen to take where several compete
 };
 
 }  // namespace chorale::proof

@@ -12,7 +12,7 @@
 #include "chorale/compile.hpp"
 #include "copies.hpp"
 #include "deadlock.hpp"
-#include "pace.hpp"
+#include "decidable.hpp"
 #include "races.hpp"
 #include "values.hpp"
 
@@ -22,9 +22,9 @@ namespace {
 
 using Kind = Finding::Kind;
 
-/// Orders of blocks that compete for a semaphore or a channel: more are not walked through. The walk changes
-/// what comes last first, so that of more some are drawn, which differ from the beginning on.
-constexpr uint32_t max_executions = 1024, max_drawn = 256;
+/// Where there are more than max_executions orders, so many are drawn as well: the walk through them changes
+/// what comes last first, and those that are drawn differ from the beginning on.
+constexpr uint32_t max_drawn = 256;
 
 /// Whether input and output of a rank are one memory: what the executor may make of the plan.
 std::vector<bool> list_storages(const Plan& plan) {
@@ -82,19 +82,19 @@ class Prover {
   }
 
   Proof prove() {
-    look_at_all();
+    prove_all_messages();
     return {findings_.take(), facts_};
   }
 
  private:
-  void look_at_all() {
-    if (!keep_pace()) return;
+  void prove_all_messages() {
+    if (!keeps_pace(plan_, findings_)) return;
     const std::vector<Message> messages = list_messages(plan_);
     if (messages.empty()) return too_large("its pipelines and thread block groups have no common measure");
     for (uint32_t message = 0; message < messages.size(); ++message) {
       for (const bool one_storage : list_storages(plan_)) {
         findings_.setting = {message, one_storage, 1, {}};
-        look_at(messages[message], one_storage);
+        prove_message(messages[message], one_storage);
         if (!findings_.any()) continue;
         if (messages[message].exact) {
           findings_.add_note(
@@ -106,26 +106,12 @@ class Prover {
       }
     }
     findings_.setting = {};
-    if (findings_.wanted(ProofName::values) && !plan_.inplace && plan_.collective != "test") keep_inputs();
-  }
-
-  /// Whether the turns that are executed stand for any number of them.
-  bool keep_pace() {
-    const std::optional<Pace::Mismatch> found = pace_of(plan_).mismatch;
-    if (!found || !findings_.wanted(ProofName::decidable)) return true;
-    Finding& finding = findings_.add(
-        ProofName::decidable, Kind::undecided, found->takes,
-        "this plan cannot be proved: what a turn of this pipeline waits for depends on how many turns there "
-        "are, as those who post and those who wait do not do so in corresponding pipelines, equally often a "
-        "turn",
-        "give each pipeline channels, semaphores and barriers of its own");
-    finding.diagnostic.notes.push_back({{}, found->posts, "the other end is here"});
-    for (const OpPlace& at : {found->posts, found->takes}) finding.events.emplace_back().at = at;
-    return false;
+    if (findings_.wanted(ProofName::values) && !plan_.inplace && plan_.collective != "test")
+      check_inputs_kept();
   }
 
   /// Out of place the application has its input back as it was. (A "test" promises nothing.)
-  void keep_inputs() {
+  void check_inputs_kept() {
     for_each_op(plan_, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
       for_each_place(plan_, gpu, block, op,
                      [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
@@ -152,7 +138,7 @@ class Prover {
     findings_.add(ProofName::decidable, Kind::undecided, {}, "this plan cannot be proved: " + what);
   }
 
-  void look_at(const Message& message, bool one_storage) {
+  void prove_message(const Message& message, bool one_storage) {
     if (holds_by_copies(message, one_storage)) return;
     const Memory memory(plan_, message, one_storage);
     if (!memory.fits())
@@ -166,7 +152,7 @@ class Prover {
       }
     }
     Player player(plan_, memory);
-    if (!decide(player)) return;
+    if (!is_decided(player, findings_, facts_.bounded)) return;
     const Shares shares(plan_, memory);
     if (shares.packets() && findings_.wanted(ProofName::decidable)) {
       findings_.add(
@@ -254,79 +240,6 @@ class Prover {
       facts_.exit_quiescent &= races->exit_quiescent();
     }
     if (holding && facts_.rounding.empty()) facts_.rounding = holding->rounding();
-  }
-
-  /// Whether one execution speaks for all, or the author has said that a few have to do.
-  bool decide(const Player& player) {
-    for (uint32_t at = 0; at < player.counters().size(); ++at) {
-      const Counter& counter = player.counters()[at];
-      if (!counter.competes()) continue;
-      facts_.bounded = true;
-      if (plan_.extension.bounded_proof || !findings_.wanted(ProofName::decidable)) continue;
-      const bool take = counter.takers.size() > 1;
-      const std::vector<uint32_t>& rivals = take ? counter.takers : counter.posters;
-      tell_rivals(player, at, take, rivals[0], rivals[1]);
-    }
-    for (const Meeting& meeting : player.meetings()) {
-      if (!findings_.wanted(ProofName::decidable)) break;
-      if (meeting.members.size() == meeting.participants) continue;
-      const OpPlace at = find(player, meeting.members[0], [&](const Step& step) {
-        return step.kind == Step::Kind::arrive && step.id == meeting.id;
-      });
-      findings_.add(ProofName::decidable, Kind::undecided, at,
-                    "barrier " + number(meeting.id) + " of " + rank_name(meeting.rank) + " is for " +
-                        count(meeting.participants, "thread block") + ", but " +
-                        (meeting.members.size() == 1 ? std::string("1 comes")
-                                                     : number(meeting.members.size()) + " come") +
-                        " to it: who meets whom depends on their speed",
-                    "let as many blocks come to it as it says");
-    }
-    return !findings_.any();
-  }
-
-  template <class Match>
-  OpPlace find(const Player& player, uint32_t chain, Match&& match) const {
-    const Chain& of = player.chains()[chain];
-    const Gpu& gpu = plan_.gpus[of.rank];
-    const ThreadBlock& block = gpu.threadblocks[of.block];
-    Steps steps;
-    for (uint32_t at = 0; at < block.ops.size(); ++at) {
-      list_steps(plan_, gpu, block, block.ops[at], steps);
-      if (std::any_of(steps.steps.begin(), steps.steps.end(), match)) return {of.rank, of.block, at};
-    }
-    return {of.rank, of.block, 0};
-  }
-
-  void tell_rivals(const Player& player, uint32_t counter, bool take, uint32_t one, uint32_t other) {
-    using Step = proof::Step;
-    std::string what = "a semaphore";
-    const auto place_of = [&](uint32_t chain) {
-      const uint32_t rank = player.chains()[chain].rank;
-      return find(player, chain, [&](const Step& step) {
-        const bool takes = step.kind == Step::Kind::await || step.kind == Step::Kind::acquire;
-        const bool posts = step.kind == Step::Kind::post || step.kind == Step::Kind::release ||
-                           (step.kind == Step::Kind::push && step.posts);
-        if (!(take ? takes : posts) || player.counter_of(rank, step) != counter) return false;
-        if (step.via != ChannelType::none) {
-          what = std::string(channel_type_names[size_t(step.via)]) + " channel " + number(step.id) + " of " +
-                 rank_name(rank);
-        } else {
-          what = "semaphore " + number(step.id) + " of " + rank_name(rank);
-        }
-        return true;
-      });
-    };
-    const OpPlace first = place_of(one), second = place_of(other);
-    if (!findings_.news(ProofName::decidable, second, first, {})) return;
-    Finding& finding = findings_.add(
-        ProofName::decidable, Kind::undecided, second,
-        std::string("thread blocks ") + number(first.threadblock) + " and " + number(second.threadblock) +
-            (take ? " both take from " : " both add to ") + what +
-            ": which of them comes first depends on their speed, so that no one execution speaks for all",
-        "give each a semaphore or channel of its own, or set bounded_proof: then " + number(max_executions) +
-            " orders are tried at most, and the verdict is 'bounded'");
-    finding.diagnostic.notes.push_back({{}, first, "the other one is here"});
-    for (const OpPlace& at : {first, second}) finding.events.emplace_back().at = at;
   }
 
   const Plan& plan_;

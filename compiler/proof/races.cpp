@@ -21,6 +21,13 @@
 #include <algorithm>
 
 namespace chorale::proof {
+namespace {
+
+/// Packets are made of packets that were made of packets: so far back what they tell is followed. A plan that
+/// counts on more is refused for a race that it does not have.
+constexpr int most_forwards = 6;
+
+}  // namespace
 
 Races::Races(const Player& player, const Shares& shares, Findings& findings, bool facts)
     : Order(player),
@@ -38,8 +45,8 @@ Races::Races(const Player& player, const Shares& shares, Findings& findings, boo
 void Races::begin(uint32_t rank, uint32_t launch) {
   if (launch == 0) {
     // What came before in the stream has filled the one, and may only now be done with the other.
-    own(rank, BufferKind::output, false, true);
-    own(rank, BufferKind::input, true);
+    touch_by_application(rank, BufferKind::output, false, true);
+    touch_by_application(rank, BufferKind::input, true);
   }
   ++agent(application(rank)).segment;
   Order::begin(rank, launch);
@@ -57,8 +64,8 @@ void Races::end(uint32_t rank, uint32_t launch) {
   }
   ended_[rank] = launch + 1;
   ++agent(application(rank)).segment;
-  own(rank, BufferKind::output, false, true);
-  own(rank, BufferKind::input, true);
+  touch_by_application(rank, BufferKind::output, false, true);
+  touch_by_application(rank, BufferKind::input, true);
 }
 
 void Races::move(uint32_t chain, const Step& step, std::span<const Touch> touches) {
@@ -67,7 +74,7 @@ void Races::move(uint32_t chain, const Step& step, std::span<const Touch> touche
   number_move(chain, touches);
   uint32_t reads = block_id(chain), writes = reads;
   if (step.kind == Step::Kind::push) std::tie(reads, writes) = hand_over(chain, step);
-  inside(block_id(chain), touches);
+  check_own_operands(block_id(chain), touches);
   base_ = over_ = agent(writes).over;
   sources_ = touches.first(step.sources);
   hears_ =
@@ -90,8 +97,8 @@ void Races::move(uint32_t chain, const Step& step, std::span<const Touch> touche
   if (step.kind == Step::Kind::push) complete(reads, writes);
 }
 
-/// A number of its own, but pairs of an operation with the very same operands have one: each thread does both
-/// at the same place, in order.
+/// Gives the move a number of its own. But pairs of one operation with the very same operands share a number:
+/// each thread does both at the same place, in order, so they cannot race with each other.
 void Races::number_move(uint32_t chain, std::span<const Touch> touches) {
   move_ = ++moves_;
   const Chain& of = player_.chains()[chain];
@@ -111,7 +118,7 @@ void Races::number_move(uint32_t chain, std::span<const Touch> touches) {
 
 /// An operation whose operands overlap at different places: one of its threads overwrites what another
 /// reads.
-void Races::inside(uint32_t id, std::span<const Touch> touches) {
+void Races::check_own_operands(uint32_t id, std::span<const Touch> touches) {
   for (size_t k = 0; k < touches.size(); ++k) {
     for (size_t other = 0; other < k; ++other) {
       const Touch &one = touches[other], &two = touches[k];
@@ -124,8 +131,9 @@ void Races::inside(uint32_t id, std::span<const Touch> touches) {
   }
 }
 
-/// Packets that are written where they were read are what they were: whoever reads them gets the same from
-/// either. But they may arrive late, over others that are written there.
+/// Packets that are written to the slot they were read from do not change what it holds: whoever reads the
+/// slot gets the same before and after. But such a write may arrive late, over newer packets in the slot: so
+/// it is kept as one that a newer write has to be behind.
 void Races::note_forwarded(uint32_t id, const Touch& touch) {
   what_ = touch.access;
   for (uint32_t at = touch.cell; at < touch.cell + touch.cells; ++at) push(cells_[at].writers, here(id));
@@ -149,17 +157,18 @@ void Races::note_sent(uint32_t id) {
 }
 
 /// Whether the packets that this operation has read at its position tell that `reader` has read a cell.
-bool Races::told(uint32_t cell, const Epoch& reader) const {
+bool Races::told_of_read(uint32_t cell, const Epoch& reader) const {
   if (position_ == nobody) return false;
   for (const Touch& touch : sources_) {
     if (!touch.access->packets || position_ >= touch.cells) continue;
     const PacketCell& slot = packets_[touch.cell + position_];
-    if (told_by(slot.sent, slot.position, cell, reader, 6)) return true;
+    if (told_of_read_by(slot.sent, slot.position, cell, reader, most_forwards)) return true;
   }
   return false;
 }
 
-bool Races::told_by(uint32_t sent, uint32_t position, uint32_t cell, const Epoch& reader, int depth) const {
+bool Races::told_of_read_by(uint32_t sent, uint32_t position, uint32_t cell, const Epoch& reader,
+                            int depth) const {
   if (sent == nobody || !depth) return false;
   const Sent& of = sent_[sent];
   const bool mine = of.epoch.agent == reader.agent && of.epoch.move == reader.move;
@@ -167,22 +176,23 @@ bool Races::told_by(uint32_t sent, uint32_t position, uint32_t cell, const Epoch
     if (mine && source.cell + position == cell) return true;
     if (position >= source.sent.size()) continue;
     const auto [before, at] = source.sent[position];
-    if (told_by(before, at, cell, reader, depth - 1)) return true;
+    if (told_of_read_by(before, at, cell, reader, depth - 1)) return true;
   }
   return false;
 }
 
-/// Whether a member of a group has nothing to do in a turn of a pipeline that is shorter than the others:
-/// then its packets tell nobody anything.
+/// Whether a member of a group may have nothing to do in a turn of a pipeline, which may be shorter than the
+/// others: then it sends no packets, so nobody may rely on what they tell.
 bool Races::may_be_empty(const Chain& chain) const {
   const Op& op = player_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
   return chain.turn.atoms && op.group_size > 1 && op.group_index > 0;
 }
 
-/// Sets over_ to what the thread knows that writes at position_: it has read the packets there and no others.
-/// Where the position is not known, it knows what all packets of an operand say.
-/// \return false if that is what over_ was
-bool Races::hear() {
+/// Sets over_ to what is known to be over by the thread that writes at position_: it has read the packets at
+/// that position, and no others. If the position is not known, the thread knows only what all packets of an
+/// operand tell alike.
+/// \return whether over_ has changed
+bool Races::learn_from_packets() {
   if (!hears_) return false;
   heard_here_.clear();
   for (const Touch& touch : sources_) {
@@ -220,9 +230,9 @@ void Races::touch_all(uint32_t id, const Touch& touch, bool by_proxy) {
     }
   }
   for (uint32_t at = cell; at < cell + cells; ++at) {
-    const bool news = touch.access->write && hear();
+    const bool news = touch.access->write && learn_from_packets();
     if (facts_ && (news || at == cell)) note_visit(id, *touch.access, player_.chains()[agent(id).chain].rank);
-    if (touch.access->packets && touch.access->write && (news || at == cell)) tell(id);
+    if (touch.access->packets && touch.access->write && (news || at == cell)) tell_by_packets(id);
     if (touch.access->packets)
       touch.access->write ? write_packets(id, at) : read_packets(id, at, by_proxy);
     else
@@ -232,9 +242,9 @@ void Races::touch_all(uint32_t id, const Touch& touch, bool by_proxy) {
   set_ = member_ = 0;
 }
 
-/// What the packets say that are written now: what is over for the block, and what those say that they are
-/// made of.
-void Races::tell(uint32_t id) {
+/// Notes what the packets tell that are written now: what the block knows to be over, and what the packets
+/// told that they are made of.
+void Races::tell_by_packets(uint32_t id) {
   if (may_be_empty(player_.chains()[agent(id).chain])) {
     told_.emplace_back();
     return;
@@ -244,7 +254,7 @@ void Races::tell(uint32_t id) {
   if (!told_.back().same(clock)) told_.push_back(clock);
 }
 
-/// For the two facts about who is in a rank's memory, and when.
+/// For entry_guarded() and exit_quiescent(): an agent of rank `host` touches memory of another rank.
 void Races::note_visit(uint32_t id, const Access& access, uint32_t host) {
   if (access.rank == host || launch_) return;
   entry_guarded_ &= over_[application(access.rank)] > 0;
@@ -255,7 +265,7 @@ void Races::note_visit(uint32_t id, const Access& access, uint32_t host) {
 /// The application touches a buffer of its rank. `overwritten`: when it has read it, it uses it for something
 /// else, so that peers must have read it, too. That is no write: what peers write there need not be behind
 /// it.
-void Races::own(uint32_t rank, BufferKind kind, bool write_it, bool overwritten) {
+void Races::touch_by_application(uint32_t rank, BufferKind kind, bool write_it, bool overwritten) {
   Access access{rank, kind, write_it, false, false, 0, player_.plan().gpus[rank].chunks[size_t(kind)]};
   const Range range = player_.memory().buffer(rank, kind);
   if (range.begin == range.end) return;
@@ -286,18 +296,19 @@ bool Races::visible(uint32_t id, const Epoch& to) {
 bool Races::over(uint32_t id, const Epoch& to) {
   return id == to.agent ? to.segment < agent(id).segment : to.segment < over_[to.agent];
 }
-/// The same move: each of its threads touches one place of every operand, in order. Another pair of the
-/// operation, or another turn of its pipeline, may have the cell at another place, thus with another thread.
-bool Races::same(uint32_t id, const Epoch& to) { return id == to.agent && to.move == move_; }
+/// Accesses of one move need no order: each thread touches the same place of every operand, one after the
+/// other. Another pair of the operation, or another turn of its pipeline, may have the cell at another place
+/// of an operand, and so another thread touches it.
+bool Races::same_move(uint32_t id, const Epoch& to) { return id == to.agent && to.move == move_; }
 
 /// Slices of one set do not overlap, wherever they end.
-bool Races::apart(const Epoch& one, const Epoch& other) {
+bool Races::disjoint_slices(const Epoch& one, const Epoch& other) {
   return one.set && one.set == other.set && one.member != other.member;
 }
 
 void Races::check(uint32_t id, uint32_t at, const Epoch& before, bool writes) {
-  if (before.agent == nobody || apart(here(id), before)) return;
-  if (!visible(id, before) && !same(id, before)) conflict(id, at, before, writes, true);
+  if (before.agent == nobody || disjoint_slices(here(id), before)) return;
+  if (!visible(id, before) && !same_move(id, before)) conflict(id, at, before, writes, true);
 }
 
 void Races::read(uint32_t id, uint32_t at) {
@@ -321,8 +332,8 @@ void Races::write(uint32_t id, uint32_t at) {
   cells_[at].write = here(id);
 }
 
-/// Whoever writes all of a cell is behind all before it, and comes in their place; who writes a slice, in the
-/// place of those of this slice only.
+/// A write of a whole cell has to be behind all accesses before it, and comes in their place. A write of a
+/// slice that cannot be placed comes in the place of those of the same slice only.
 void Races::check_writers(uint32_t id, uint32_t at) {
   Cell& cell = cells_[at];
   const Epoch now = here(id);
@@ -351,7 +362,8 @@ void Races::read_packets(uint32_t id, uint32_t at, bool by_proxy) {
   add_reader(cell, here(id));
 }
 
-/// Whoever has read a packet knows that it was written; but a block may see its own before others can.
+/// A packet that another agent has read has certainly been written. Its writer alone proves nothing: a block
+/// may see its own packet before others can.
 bool Races::arrived(const Cell& cell) const {
   for (uint32_t at = cell.readers; at != nobody; at = pool_[at].next) {
     if (pool_[at].epoch.agent != cell.write.agent) return true;
@@ -385,7 +397,7 @@ void Races::check_readers(uint32_t id, uint32_t at) {
   for (uint32_t* slot = &cells_[at].readers; *slot != nobody;) {
     const uint32_t reader = *slot;
     const Epoch& epoch = pool_[reader].epoch;
-    if (!apart(now, epoch) && !over(id, epoch) && !same(id, epoch) && !told(at, epoch))
+    if (!disjoint_slices(now, epoch) && !over(id, epoch) && !same_move(id, epoch) && !told_of_read(at, epoch))
       conflict(id, at, epoch, true, false);
     if (!now.set || (now.set == epoch.set && now.member == epoch.member))
       drop(*slot);

@@ -2,7 +2,6 @@
 /// \file
 /// Accesses that nothing orders, within a launch and between launches.
 
-#include <set>
 #include <tuple>
 
 #include "findings.hpp"
@@ -27,82 +26,92 @@ class Races : public Order {
  private:
   static constexpr uint32_t nobody = ~uint32_t{0};
 
-  /// An access that was.
+  /// One access, as later ones have to know it.
   struct Epoch {
     uint32_t agent = nobody, segment = 0;
     uint32_t op = 0;
-    uint32_t move : 31 = 0;  ///< which of all that are done: pairs and turns of an operation are told apart
+    uint32_t move : 31 = 0;  ///< its number among all moves, see number_move()
     uint32_t switched : 1 = 0;
-    /// Of Shares: of the cell, no more than a slice is touched; set 0: all of it.
+    /// Of a slice that cannot be placed: Shares::loose(), and the block's position in its group. Nothing else
+    /// of the cell is touched. 0, 0: all of it is.
     uint32_t set = 0, member = 0;
   };
-
-  /// An operation that wrote packets: what it had read, by operand and position. Its packets tell whoever
-  /// reads one that this much has been read at its position, and what the packets it was made of told.
+  /// An operation that wrote packets, and what it had read for them. Whoever reads such a packet knows that
+  /// the sources have been read at the packet's position, and all that source packets told of theirs.
   struct Sent {
     struct Source {
-      uint32_t cell;  ///< the first
-      /// Packets: by position, the operation that wrote them, and its position.
+      uint32_t cell;  ///< the first of the operand
+      /// Of packets, by position in the operand: the operation that wrote them (in sent_), and the position
+      /// among those that it wrote.
       std::vector<std::pair<uint32_t, uint32_t>> sent;
     };
     Epoch epoch;
     std::vector<Source> sources;
   };
-
+  /// Lists are in pool_; `nobody` is the end of one.
   struct Cell {
-    Epoch write;
-    uint32_t readers = nobody;  ///< in pool_
-    uint32_t writers = nobody;  ///< in pool_: before `write`, where that wrote a slice; of packets, after it
+    Epoch write;                ///< the last one
+    uint32_t readers = nobody;  ///< since then
+    /// Other writes that a later access has to be behind. Plain memory: those before `write`, if `write` was
+    /// of a slice only. Packets: those after it that forward what the slot holds, see note_forwarded().
+    uint32_t writers = nobody;
   };
-
   struct PacketCell {
-    uint32_t told = 0;       ///< in told_
-    uint32_t sent = nobody;  ///< in sent_, at `position` of its operands
-    uint32_t position = 0;
-    bool again = false;  ///< written for the second time in a launch
+    uint32_t told = 0;       ///< what its packets tell, in told_
+    uint32_t sent = nobody;  ///< who wrote them, in sent_
+    uint32_t position = 0;   ///< in that operation's operands
+    bool again = false;      ///< written for the second time in a launch
   };
-
   struct Reader {
     Epoch epoch;
     uint32_t next;
   };
 
+  // Before the accesses of a move
   void number_move(uint32_t chain, std::span<const Touch>);
-  void inside(uint32_t id, std::span<const Touch>);
+  void check_own_operands(uint32_t id, std::span<const Touch>);
+
+  // What packets tell; `id` is the agent that reads or writes them
   bool forwards_to_itself(const Touch& dest) const;
   void note_forwarded(uint32_t id, const Touch&);
   void note_sent(uint32_t id);
-  bool told(uint32_t cell, const Epoch& reader) const;
-  bool told_by(uint32_t sent, uint32_t position, uint32_t cell, const Epoch& reader, int depth) const;
+  bool told_of_read(uint32_t cell, const Epoch& reader) const;
+  bool told_of_read_by(uint32_t sent, uint32_t position, uint32_t cell, const Epoch& reader, int depth) const;
   bool may_be_empty(const Chain&) const;
-  bool hear();
-  void tell(uint32_t id);
+  bool learn_from_packets();
+  void tell_by_packets(uint32_t id);
+
+  // The accesses: `id` is the agent, `at` the cell
   void touch_all(uint32_t id, const Touch&, bool by_proxy);
+  void touch_by_application(uint32_t rank, BufferKind, bool write_it, bool overwritten = false);
   void note_visit(uint32_t id, const Access&, uint32_t host);
-  void own(uint32_t rank, BufferKind, bool write_it, bool overwritten = false);
-  PacketCell& packet(uint32_t cell) { return packets_[cell]; }
-
-  bool visible(uint32_t id, const Epoch& to);
-  bool over(uint32_t id, const Epoch& to);
-  bool same(uint32_t id, const Epoch& to);
-  Epoch here(uint32_t id) { return {id, agent(id).segment, op_, move_, what_->switched, set_, member_}; }
-
   void read(uint32_t id, uint32_t at);
   void write(uint32_t id, uint32_t at);
-  bool arrived(const Cell&) const;
-  bool ended(const Epoch&);
   void read_packets(uint32_t id, uint32_t at, bool by_proxy);
   void write_packets(uint32_t id, uint32_t at);
-  static bool apart(const Epoch&, const Epoch&);
+
+  // Whether an earlier access is ordered before what agent `id` does now
+  bool visible(uint32_t id, const Epoch& before);  ///< and its write is seen
+  bool over(uint32_t id, const Epoch& before);     ///< it has been done, no more
+  bool same_move(uint32_t id, const Epoch& before);
+  static bool disjoint_slices(const Epoch&, const Epoch&);
+  bool arrived(const Cell&) const;  ///< another agent has read the packets
+  bool ended(const Epoch& before);
+
+  // Conflicts with earlier accesses of a cell are found here, and these are forgotten where the new access
+  // comes in their place.
   void check(uint32_t id, uint32_t at, const Epoch& before, bool writes);
   void check_writers(uint32_t id, uint32_t at);
   void check_readers(uint32_t id, uint32_t at);
+
+  Epoch here(uint32_t id) { return {id, agent(id).segment, op_, move_, what_->switched, set_, member_}; }
+  PacketCell& packet(uint32_t cell) { return packets_[cell]; }
   void push(uint32_t& list, const Epoch&);
   void drop(uint32_t& slot);
   void add_reader(Cell&, const Epoch&);
 
-  // -- What is said: races_text.cpp
-
+  // The words of findings: races_text.cpp. `first` is the earlier access, which wrote or read (`written`),
+  // and `second` the one that is looked at.
   std::string name() const;
   std::string name(uint32_t cell) const;
   OpPlace place(const Epoch&);
@@ -121,24 +130,30 @@ class Races : public Order {
   Findings& findings_;
   const bool facts_;
   bool entry_guarded_ = true, exit_quiescent_ = true;
+
+  // What has been done
   std::vector<Cell> cells_;
-  std::vector<PacketCell> packets_;  // by cell, if there are any
+  std::vector<PacketCell> packets_;  // by cell; empty if the plan has no packets
   std::vector<Reader> pool_;
-  uint32_t free_ = nobody;
-  std::vector<Clock> told_;
+  uint32_t free_ = nobody;   // the first free entry of pool_
+  std::vector<Clock> told_;  // what writers of packets knew to be over when they wrote
   std::vector<Sent> sent_;
-  std::vector<std::map<uint32_t, uint32_t>> visits_;  // by rank and agent of others: after its last access
-  std::vector<uint32_t> ended_;                       // by rank: launches
-  std::vector<Epoch> used_;                           // by rank: the application overwrites its output
-  std::span<const Touch> sources_;                    // of the move that is looked at
-  uint32_t position_ = 0;                             // in each of its operands
-  Clock base_;                                        // what the agent that acts knows to be over
-  Clock over_;                                // and what the packets at the position tell the thread there
-  bool hears_ = false;                        // whether it reads packets
-  std::vector<uint32_t> heard_, heard_here_;  // in told_: what over_ has
-  const Access* what_ = nullptr;
+  // By rank, and agent of another rank that has been there: the segment after that of its last access.
+  std::vector<std::map<uint32_t, uint32_t>> visits_;
+  std::vector<uint32_t> ended_;  // by rank: its launches that have ended
+  std::vector<Epoch> used_;      // by rank: the application's last use of the output
+
+  // What is being done: the move, the operand of it, and the place in that
+  std::span<const Touch> sources_;
   uint32_t op_ = 0, launch_ = 0, move_ = 0, moves_ = 0;
-  uint32_t set_ = 0, member_ = 0;  // of the touch that is looked at: see Epoch
+  bool hears_ = false;  // it reads packets
+  Clock base_;          // what its agent knows to be over
+  const Access* what_ = nullptr;
+  uint32_t set_ = 0, member_ = 0;  // see Epoch
+  uint32_t position_ = 0;          // in each operand; nobody: unknown, the slice cannot be placed
+  Clock over_;                     // base_, and what the packets at the position tell the thread there
+  std::vector<uint32_t> heard_, heard_here_;  // in told_: what over_ has beside base_
+
   /// Pairs of one operation: the numbers of their moves, and their operands.
   struct Pair {
     uint32_t move;

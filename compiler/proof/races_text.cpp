@@ -77,13 +77,11 @@ void Races::with_owner(const Epoch& second, const Epoch& first, uint32_t cell, b
     text += ", and nothing says that this rank has begun: the application may still be using it";
   else if (overwrites && first.segment < over_[first.agent])
     text +=
-        ", but what tells the rank so, a relaxed signal or a packet, publishes no data: the application "
-        "may "
+        ", but what tells the rank so, a relaxed signal or a packet, publishes no data: the application may "
         "not see it";
   else
     text +=
-        ", and nothing tells the rank when: the launch may have ended there, and the application be using "
-        "it";
+        ", and nothing tells the rank when: the launch may have ended there, and the application be using it";
   say(ProofName::races, second, first, writes, written, text, {});
 }
 

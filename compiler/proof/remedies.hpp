@@ -6,8 +6,8 @@
 
 namespace chorale::proof {
 
-/// Changes of the plan, in words. Each was made and played: the first access then comes before the second one,
-/// and the plan to its end.
+/// Changes of the plan, in words. Each was made and played: the first access then comes before the second
+/// one, and the plan to its end.
 /// \param finding  a race with two events that `history` has
 std::vector<std::string> list_remedies(const History& history, const Finding& finding);
 

@@ -1,8 +1,11 @@
 #pragma once
 /// \file
-/// Where blocks of a group share an operand, the bytes at which one's slice ends depend on the size of the
-/// message, unless the chunks come out even. Two operations that share the same chunks among as many blocks
-/// have the same slices all the same; others may not.
+/// Which slices of thread block groups the proofs cannot place exactly.
+///
+/// A group shares an operand: each of its blocks does one slice. Where a slice ends depends on the size of
+/// the message, unless every block gets whole chunks. Two operations that share the same chunks among equally
+/// many blocks have the same slices for every message. But a slice may overlap any slice of an operation that
+/// shares these chunks in another way, or a part of them: such a slice is called loose.
 
 #include <map>
 #include <optional>
@@ -17,13 +20,13 @@ class Shares {
  public:
   Shares(const Plan&, const Memory&);
 
-  /// A number from 1 on where a block's slice of an operand cannot be told from what operations touch that
-  /// share the same chunks otherwise: then it may be any part of them. Slices of one number do not overlap. 0
-  /// where the slice can be told, or all of the operand is the block's.
+  /// 0 if this block's slice of an operand is not loose, or is the whole operand. Else the number, from 1 on,
+  /// of the way in which the operand is shared: slices with the same number do not overlap, slices with
+  /// different numbers may.
   uint32_t loose(const Access&, const Op&, const Turn&) const;
 
-  /// An operation with packets of which nobody can tell whose they are, as their slices are shared in several
-  /// ways; none if there is none.
+  /// An operation on packets whose slices are loose: which block's packets a slice holds then depends on the
+  /// size of the message. None if the plan has no such operation.
   const std::optional<OpPlace>& packets() const { return packets_; }
 
  private:

@@ -2,29 +2,25 @@
 
 #include <functional>
 
+#include "chorale/splitmix64.hpp"
+
 namespace chorale::proof {
 namespace {
 
 constexpr Sum modulus = (Sum(1) << 127) - 1;
-
-constexpr uint64_t mix(uint64_t x) {  // the finaliser of splitmix64
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 Sum reduced(Sum sum) { return sum >= modulus ? sum - modulus : sum; }
 
 }  // namespace
 
 Sum sum_of(const Origin& of) {
-  const uint64_t rank = mix(of.rank + 0x9e3779b97f4a7c15u), low = mix(rank ^ of.at), high = mix(low + rank);
+  const uint64_t rank = mix64(of.rank + splitmix64_step), low = mix64(rank ^ of.at), high = mix64(low + rank);
   return reduced(((Sum(high) << 64) | low) & modulus);
 }
 
 Sum plus(Sum left, Sum right) { return reduced(left + right); }
 
-uint64_t Values::scrambled(uint64_t tree) { return mix(tree + 0x9e3779b97f4a7c15u); }
+uint64_t Values::scrambled(uint64_t tree) { return mix64(tree + splitmix64_step); }
 
 uint32_t Values::origin(const Origin& of) {
   Node node;
@@ -42,7 +38,7 @@ uint32_t Values::combine(uint32_t left, uint32_t right, ReduceOp op) {
   node.op = op;
   node.sum = plus(nodes_[left].sum, nodes_[right].sum);
   // a + b and b + a are the same bits.
-  node.tree = mix(scrambled(nodes_[left].tree) + scrambled(nodes_[right].tree));
+  node.tree = mix64(scrambled(nodes_[left].tree) + scrambled(nodes_[right].tree));
   for (const uint32_t part : {left, right}) {
     const Node& of = nodes_[part];
     node.mixed |= of.mixed || (of.left != none && of.op != op);

@@ -26,8 +26,6 @@ struct Rule {
   Join join;
 };
 
-inline constexpr size_t opcodes = size_t(Opcode::require) + 1;  // the last row of ops.def
-
 inline constexpr Rule fuse_rules[] = {
     {Opcode::nop, Opcode::nop, Opcode::nop, Join::fence},
     {Opcode::nop, Opcode::barrier, Opcode::barrier, Join::fence},
@@ -67,7 +65,7 @@ inline constexpr Rule fuse_rules[] = {
 inline const Rule* rule_for(Opcode left, Opcode right) {
   // By pair of opcodes: position in the table plus one.
   static constexpr auto positions = [] {
-    std::array<std::array<uint8_t, opcodes>, opcodes> made{};
+    std::array<std::array<uint8_t, opcode_count>, opcode_count> made{};
     for (size_t k = 0; k < std::size(fuse_rules); ++k)
       made[size_t(fuse_rules[k].left)][size_t(fuse_rules[k].right)] = uint8_t(k + 1);
     return made;

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 
+#include "chorale/splitmix64.hpp"
+
 namespace chorale::adversary {
 
-uint64_t mix(uint64_t x) {  // splitmix64
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
+uint64_t mix(uint64_t x) { return mix64(x + splitmix64_step); }
 
 /// Odd, so that a product says as much as a sum.
 uint64_t input_value(uint32_t rank, uint64_t cell, uint32_t launch) {

@@ -4,8 +4,6 @@
 /// schedules.
 
 #include <cstdint>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "../interpreter/bind.hpp"

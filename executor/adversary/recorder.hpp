@@ -3,7 +3,7 @@
 /// The machine that semantics.hpp runs on here: it does nothing, and notes what each thread of a block is to
 /// do.
 
-#include <type_traits>
+#include <map>
 
 #include "../interpreter/recording.hpp"
 #include "chorale/device/engine.hpp"
@@ -31,7 +31,6 @@ class Recorder : public interpreter::Recording {
   char* base(uint32_t buffer) const { return image_.buffers[buffer].base; }
 
   // -- Data
-  // ---------------------------------------------------------------------------------------------------
 
   template <class Source, class Sink>
   Stop move(uint64_t bytes, const Source& source, const Sink& sink) {
@@ -79,7 +78,6 @@ class Recorder : public interpreter::Recording {
   }
 
   // -- Synchronisation: in which of these a block's threads meet is in docs/memory-model.md
-  // ----------------------------------------------------------------------------------------
 
   void sync() { add(Code::sync, 0); }
 
@@ -128,7 +126,6 @@ class Recorder : public interpreter::Recording {
   }
 
   // -- Port channels
-  // ------------------------------------------------------------------------------------------
 
   Stop push(Action, const op::Ids& channels) {
     for (uint32_t at = 0; at < channels.n; ++at) {

@@ -7,23 +7,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "chorale/splitmix64.hpp"
+
 namespace chorale::adversary {
 
-/// splitmix64: the same numbers everywhere.
-class Draw {
+class Draw : public SplitMix64 {
  public:
-  explicit Draw(uint64_t seed) : state_(seed) {}
-  uint64_t operator()() {
-    uint64_t x = state_ += 0x9e3779b97f4a7c15;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
-  }
+  using SplitMix64::SplitMix64;
   uint32_t below(uint32_t limit) { return uint32_t(((*this)() >> 32) * limit >> 32); }
   bool one_in(uint32_t n) { return below(n) == 0; }
-
- private:
-  uint64_t state_;
 };
 
 /// Brisk ones go on at any time, slow ones now and then, and frozen ones when nobody else can: most races

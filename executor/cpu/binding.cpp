@@ -1,10 +1,10 @@
 #include "binding.hpp"
 
-#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <cstring>
 
+#include "../agreement.hpp"
 #include "../interpreter/report.hpp"
 #include "../world/together.hpp"
 #include "chorale/storage.hpp"
@@ -123,7 +123,6 @@ void Binding::make_control(const Plan& plan) {
 }
 
 // -- Places
-// ---------------------------------------------------------------------------------------------------
 
 /// What peers find memory of ours by; 0 if they cannot reach it.
 uint64_t Binding::shared_word(const char* at, uint64_t bytes) const {
@@ -153,7 +152,6 @@ void Binding::place(const void* in, void* out) {
 }
 
 // -- Runs
-// -----------------------------------------------------------------------------------------------------
 
 void Binding::run(const Plan& plan, const Arguments& arguments, void*) {
   place(arguments.in, arguments.out);

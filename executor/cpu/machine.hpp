@@ -8,6 +8,7 @@
 #include "../interpreter/semantics.hpp"
 #include "chorale/device/engine.hpp"
 #include "port.hpp"
+#include "reduction.hpp"
 #include "run.hpp"
 #include "scheduler.hpp"
 
@@ -69,7 +70,6 @@ class Machine {
   void begin(uint32_t block) { first_record_ = run_.image.blocks[block].first; }
 
   // -- Data
-  // ---------------------------------------------------------------------------------------------------
 
   template <class Source, class Sink>
   Stop move(uint64_t bytes, const Source& source, const Sink& sink) {
@@ -98,7 +98,6 @@ class Machine {
   }
 
   // -- Synchronisation
-  // ----------------------------------------------------------------------------------------
 
   void sync() { group_.sync(); }
 
@@ -164,7 +163,6 @@ class Machine {
   }
 
   // -- Port channels
-  // ------------------------------------------------------------------------------------------
 
   Stop push(Action action, const op::Ids& channels) {
     Stop stop = Stop::none;

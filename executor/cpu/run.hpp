@@ -2,7 +2,6 @@
 /// One rank's bound plan on the CPU: what its blocks and its proxy share.
 #pragma once
 
-#include <atomic>
 #include <vector>
 
 #include "../interpreter/image.hpp"
@@ -10,7 +9,6 @@
 #include "chorale/device/signal.hpp"
 #include "chorale/executor.hpp"
 #include "chorale/window.hpp"
-#include "reduction.hpp"
 
 namespace chorale::cpu {
 

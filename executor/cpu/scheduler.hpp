@@ -2,7 +2,6 @@
 /// Scheduler: runs thread blocks as fibers on the threads that launch them.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>

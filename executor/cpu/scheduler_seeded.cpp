@@ -2,28 +2,19 @@
 
 #include <sched.h>
 
+#include "chorale/splitmix64.hpp"
 #include "scheduler_impl.hpp"
 
 namespace chorale::cpu {
 namespace {
 
-constexpr size_t rank_stack_bytes = 1
-                                    << 20;  // the application's code runs on it; untouched pages cost nothing
+/// The application's code runs on it; pages that it does not touch cost nothing.
+constexpr size_t rank_stack_bytes = 1 << 20;
 
-/// splitmix64: the same numbers with every standard library.
-class Draw {
+class Draw : public SplitMix64 {
  public:
-  explicit Draw(uint64_t seed) : state_(seed) {}
-  uint64_t operator()() {
-    uint64_t mixed = state_ += 0x9e3779b97f4a7c15;
-    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
-    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
-    return mixed ^ (mixed >> 31);
-  }
+  using SplitMix64::SplitMix64;
   size_t below(size_t limit) { return size_t((*this)() % limit); }
-
- private:
-  uint64_t state_;
 };
 
 class SeededScheduler;

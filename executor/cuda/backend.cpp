@@ -74,8 +74,7 @@ class CudaBackend final : public Backend {
     if (status == cudaStreamCaptureStatusNone) return;
     throw UsageError(
         "this plan has not been bound to these arguments, which cannot be done while the stream is captured: "
-        "call "
-        "Executor::prepare() with the same arguments on all ranks before the capture");
+        "call Executor::prepare() with the same arguments on all ranks before the capture");
   }
 
   void* allocate(uint64_t bytes) override {

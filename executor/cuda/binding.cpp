@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "../agreement.hpp"
 #include "../world/together.hpp"
 #include "chorale/storage.hpp"
 #include "device.hpp"
@@ -119,7 +120,6 @@ void Binding::require_whole_lines() const {
 }
 
 // -- The caller's memory
-// ------------------------------------------------------------------------------------------------------
 
 Binding::Passed Binding::passed(const Arguments& arguments) const {
   return {arguments.in, arguments.out, allocation_of(arguments.in, bound_.layout.sizes.input),
@@ -144,8 +144,7 @@ void Binding::place_here(const Arguments& arguments, cudaStream_t stream) {
     if (status != cudaStreamCaptureStatusNone) {
       throw UsageError(
           "in place this plan needs a copy of its input, which cannot be made while the stream is captured: "
-          "call "
-          "Executor::prepare() with the same arguments on all ranks before the capture");
+          "call Executor::prepare() with the same arguments on all ranks before the capture");
     }
     own_staging_ = DeviceMemory(bound_.layout.sizes.input, "a copy of the input");
     return own_staging_.data();
@@ -192,7 +191,6 @@ void Binding::place_for_peers(const Arguments& arguments) {
 }
 
 // -- What the kernel works on
-// ------------------------------------------------------------------------------------------------------
 
 /// Collective.
 void Binding::make_control() {
@@ -219,7 +217,6 @@ void Binding::make_control() {
 }
 
 // -- Runs
-// ------------------------------------------------------------------------------------------------------
 
 void Binding::prepare(const Arguments& arguments) {
   const CurrentDevice on(common_.device);

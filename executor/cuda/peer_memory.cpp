@@ -6,7 +6,6 @@
 
 #include "../world/descriptors.hpp"
 #include "../world/together.hpp"
-#include "error.hpp"
 #include "exports.hpp"
 #include "identity.hpp"
 #include "import_cache.hpp"

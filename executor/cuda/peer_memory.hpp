@@ -52,9 +52,8 @@ class PeerMemory {
  public:
   /// Collective. Maps every rank's `[mine, mine + bytes)` here; null or 0 bytes: nothing. Sizes may differ by
   /// rank, and so may what the memory is.
-  /// \throws RunError of the lowest rank for which it did not work, on all ranks: `other` for memory that
-  /// cannot
-  ///         be shared, saying why (ask identity_of() before)
+  /// \throws RunError of the lowest rank for which it did not work, on all ranks: `other`, saying why, for
+  ///         memory that cannot be shared (identity_of() tells before)
   static PeerMemory exchange(World& world, Imports& imports, const void* mine, uint64_t bytes);
 
   PeerMemory();

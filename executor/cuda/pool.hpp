@@ -28,8 +28,7 @@ class Pool {
 
   /// Collective, with the same `bytes` on every rank. The block is zero on all ranks when it returns.
   ///
-  /// \throws RunError mismatch if the ranks ask for different sizes, or have given back different blocks
-  /// since
+  /// \throws RunError mismatch if ranks ask for different sizes, or have given back different blocks since
   ///         the last take(); resources, on all ranks, if one has too little memory
   Block take(uint64_t bytes);
 

@@ -12,9 +12,10 @@
 namespace chorale::cuda {
 namespace {
 
-constexpr uint64_t most_page_bytes = 160 << 10;  ///< of shared memory
-constexpr uint64_t most_exchange_bytes = 40
-                                         << 10;  ///< what every kernel may take unasked, and the block's own
+/// Of shared memory.
+constexpr uint64_t most_page_bytes = 160 << 10;
+/// What every kernel may take without asking for more (48 KiB), less what the kernel declares itself.
+constexpr uint64_t most_exchange_bytes = 40 << 10;
 
 /// By channel: how many blocks wait on it.
 std::vector<uint32_t> count_waiters(const interpreter::BoundImage& image) {

@@ -40,7 +40,6 @@ class RecordingMachine : public interpreter::Recording {
   }
 
   // -- Data
-  // ---------------------------------------------------------------------------------------------------
 
   template <class Source, class Sink>
   Stop move(uint64_t bytes, const Source& source, const Sink& sink) {
@@ -81,7 +80,6 @@ class RecordingMachine : public interpreter::Recording {
   }
 
   // -- Synchronisation
-  // ----------------------------------------------------------------------------------------
 
   void sync() { other(TapeKind::sync); }
 
@@ -132,7 +130,6 @@ class RecordingMachine : public interpreter::Recording {
   }
 
   // -- Port channels
-  // ------------------------------------------------------------------------------------------
 
   Stop push(Action action, const op::Ids& channels) {
     Step& step = other(TapeKind::push);

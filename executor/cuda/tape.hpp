@@ -48,8 +48,8 @@ struct alignas(16) TapeStep {
   uint16_t first_plain = 0;    ///< in the page's plain places: sources, then sinks
   uint16_t first_packets = 0;  ///< in the page's packet places: sources, then sinks
   uint16_t first_item = 0;
-  uint16_t batch =
-      1;  ///< so many steps from here on are alike, move as many bytes each, and do not touch each other's
+  /// So many steps from here on are alike: each moves as many bytes, and none touches what another does.
+  uint16_t batch = 1;
 };
 static_assert(sizeof(TapeStep) == 32);
 
@@ -60,8 +60,8 @@ union TapeItem {
   } post;
   struct Await {
     const Signal* mine;
-    uint64_t*
-        expected;  ///< posts waited for, where several blocks wait on the channel; null: BlockState's `slot`
+    /// Posts waited for, where several blocks wait on the channel; null: BlockState's `slot` has them.
+    uint64_t* expected;
     uint32_t slot;
     uint32_t peer;
     uint32_t op;  ///< in the plan's thread block: steps next to each other are one

@@ -18,8 +18,8 @@ struct Bound {
   Unrolled unrolled;
   HostFunctions functions;                          ///< with the built-in ones
   std::set<std::string, std::less<>> applications;  ///< those of them that are the application's
-  const std::map<std::string, void*, std::less<>>&
-      buffers;       ///< as the caller gave them; for the time of bind()
+  /// As the caller gave them. Gone when make_*_lanes() has returned.
+  const std::map<std::string, void*, std::less<>>& buffers;
   BlockPlans plans;  ///< those that are launched, by name
   Config config;
   std::chrono::nanoseconds timeout;

@@ -54,7 +54,7 @@ uint64_t bytes_of_links(const Unrolled& all) {
   return bytes;
 }
 
-void look_at_links(const Ways& ways) {
+void check_links(const Ways& ways) {
   for (const Links& links : ways.links) {
     if (links.channels <= most_channels) continue;
     throw UsageError(fmt::format(

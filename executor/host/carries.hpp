@@ -13,15 +13,16 @@
 
 namespace chorale::hostrun {
 
-/// Slots of a channel's ring, and the most bytes of one: enough is under way while credits travel.
+/// Slots of a channel's ring: with so many, enough data is under way while the receiver's word that a slot is
+/// free travels back.
 inline constexpr uint32_t ring_slots = 4;
-/// A proxy takes microseconds for each, so its slots are longer.
+/// The most bytes of a slot. A proxy takes microseconds for each slot, so its slots are longer.
 inline constexpr uint64_t most_slot_bytes = 256 * 1024, most_port_slot_bytes = 2 * 1024 * 1024;
 
 /// Bytes that the rings and counters of a rank take.
 uint64_t bytes_of_links(const Unrolled&);
 /// \throws UsageError if two ranks would need more channels between them than there can be
-void look_at_links(const Ways&);
+void check_links(const Ways&);
 
 class Carries {
  public:
@@ -34,7 +35,7 @@ class Carries {
   /// The world's abort word, as kernels see it; null in host memory, and where nothing is carried.
   AbortWord* device_abort_word() const;
 
-  /// The proxies' threads are at work as long as one of these lives.
+  /// The proxies' threads are at work as long as one of these lives, and sleep otherwise.
   class Use {
    public:
     explicit Use(Carries& carries);

@@ -47,7 +47,6 @@ struct CarryLaunch {
 };
 
 // -- Straight into the peer's tensor
-// ------------------------------------------------------------------------------------------------------
 
 /// Waits until the receiver is there, writes the share into its tensor, and says so.
 CHORALE_FN Stop put_share(const Group& group, const Endpoint& e, const CarryPart& part, const Leg& share,
@@ -72,7 +71,6 @@ CHORALE_FN Stop take_share(const Group& group, const Endpoint& e, const Deadline
 }
 
 // -- Through the rings of the links
-// ------------------------------------------------------------------------------------------------------
 
 /// What is sent is gathered into tiles, and spread from them.
 struct StripsProduce {

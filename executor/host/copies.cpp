@@ -24,11 +24,6 @@ class Runs {
   }
 
   uint64_t bytes() const { return bytes_; }  ///< of each
-  uint64_t count() const {
-    uint64_t count = 1;
-    for (const Axis& axis : outer_) count *= axis.extent;
-    return count;
-  }
   /// Where run `index` begins, from the tensor's begin.
   uint64_t at(uint64_t index) const {
     uint64_t offset = first_;

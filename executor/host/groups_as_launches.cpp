@@ -44,7 +44,6 @@ bool goes_by_plan(const Step& step) {
 }
 
 // -- The plan
-// -------------------------------------------------------------------------------------------------------------
 
 /// A channel between two ranks, as one of them numbers it.
 uint32_t add_channel(Gpu& gpu, uint32_t peer) {
@@ -125,7 +124,6 @@ Plan plan_of(const Exchange& exchange, uint32_t ranks, uint32_t most_blocks) {
 }
 
 // -- The schedule
-// -------------------------------------------------------------------------------------------------------------
 
 /// Where this end of a transfer is among those of its group.
 struct Place {
@@ -151,7 +149,7 @@ class Groups {
     }
     if (groups_.empty() || groups_[0].empty()) return;
     for (size_t round = 0; round < groups_[0].size(); ++round) exchanges_.push_back(exchange_of(round));
-    look_at_names();
+    check_names();
     for (Exchange& exchange : exchanges_) {
       plans_.insert_or_assign(exchange.name, plan_of(exchange, made_.ranks, blocks_));
       if (!exchange.direct) add_rooms(exchange);
@@ -191,7 +189,7 @@ class Groups {
   }
 
   /// What the application gives, or launches, by the name of a group would be the group's plan.
-  void look_at_names() const {
+  void check_names() const {
     for (const Exchange& exchange : exchanges_) {
       const auto launches = [&](const Step& step) {
         return step.kind == StepKind::launch && step.name == exchange.name;

@@ -16,7 +16,7 @@ uint64_t message_bytes(const Plan& plan, uint64_t input, uint64_t output) {
   return plan.collective == "allgather" ? output : input;
 }
 
-void look_at_sizes(const Plan& plan, uint64_t input, uint64_t output, DType dtype) {
+void check_sizes(const Plan& plan, uint64_t input, uint64_t output, DType dtype) {
   const MessageSizes sizes = message_sizes(plan, message_bytes(plan, input, output), dtype);
   if (sizes.input == input && sizes.output == output) return;
   throw UsageError(fmt::format(
@@ -60,7 +60,7 @@ void look_at(const host::Concrete& all, const Step& step, const BlockPlans& plan
       throw UsageError(fmt::format("the elements of {} do not follow each other: copy them to a temporary",
                                    host::text(all, *box)));
   }
-  look_at_sizes(plan->second, from.bytes, to.bytes, dtype);
+  check_sizes(plan->second, from.bytes, to.bytes, dtype);
 }
 
 std::vector<const Step*> launches_of(const host::Concrete& all, uint32_t rank) {
@@ -71,7 +71,7 @@ std::vector<const Step*> launches_of(const host::Concrete& all, uint32_t rank) {
 }
 
 /// Ranks of an executor make the same calls in the same order.
-void look_at_order(const host::Schedule& schedule, const host::Concrete& all) {
+void check_order(const host::Schedule& schedule, const host::Concrete& all) {
   const std::vector<const Step*> first = launches_of(all, 0);
   for (uint32_t rank = 1; rank < all.ranks; ++rank) {
     const std::vector<const Step*> mine = launches_of(all, rank);
@@ -98,7 +98,7 @@ void look_at_order(const host::Schedule& schedule, const host::Concrete& all) {
 
 }  // namespace
 
-void look_at_launches(const host::Schedule& schedule, const Unrolled& made, const BlockPlans& plans) {
+void check_launches(const host::Schedule& schedule, const Unrolled& made, const BlockPlans& plans) {
   const host::Concrete& all = made.concrete;
   for (uint32_t rank = 0; rank < all.ranks; ++rank) {
     for (const Step* step : launches_of(all, rank)) {
@@ -109,7 +109,7 @@ void look_at_launches(const host::Schedule& schedule, const Unrolled& made, cons
       }
     }
   }
-  look_at_order(schedule, all);
+  check_order(schedule, all);
 }
 
 Launches::Launches(World& world, const Config& config, const BlockPlans& plans, const Tape& tape)

@@ -14,12 +14,11 @@ namespace chorale::hostrun {
 
 using BlockPlans = std::map<std::string, Plan, std::less<>>;
 
-/// \throws UsageError unless every launch has a plan that takes its views, and all ranks launch the same in
-/// the
-///   same order
-void look_at_launches(const host::Schedule&, const Unrolled&, const BlockPlans&);
+/// \throws UsageError unless every launch has a plan that takes its views, and all ranks launch the same
+///         plans in the same order
+void check_launches(const host::Schedule&, const Unrolled&, const BlockPlans&);
 
-/// One executor runs the launches of a rank, of which the tape has no two at once: see make_tape().
+/// The launches of a rank. One executor runs them: make_tape() sees to it that no two run at once.
 class Launches {
  public:
   /// Collective: binds every launch of the tape, so that a run allocates nothing and may be captured.

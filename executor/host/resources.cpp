@@ -25,7 +25,7 @@ std::vector<const host::ConcreteTensor*> own_tensors(const Bound& bound) {
 }
 
 /// Blocks of a carry wait for those of peers, so all that may run at a time must be there together.
-void look_at_blocks(const Bound& bound, const Resources& there) {
+void check_blocks(const Bound& bound, const Resources& there) {
   const host::Concrete& all = bound.unrolled.concrete;
   const std::vector<uint64_t> by_lane = bound.unrolled.ways.blocks_by_lane(all, bound.rank());
   uint64_t blocks = 0;
@@ -53,14 +53,14 @@ uint64_t bytes_to_allocate(const Bound& bound) {
   return bytes;
 }
 
-void look_at_resources(const Bound& bound, const Resources& there) {
+void check_resources(const Bound& bound, const Resources& there) {
   const size_t lanes = bound.unrolled.concrete.lanes.size() - 1;
   if (there.most_lanes && lanes > *there.most_lanes) {
     throw RunError(RunError::Reason::resources,
                    fmt::format("schedule '{}' has {} lanes, but {} has room for {}; use a smaller pool",
                                bound.plan, lanes, there.where, *there.most_lanes));
   }
-  if (there.most_blocks) look_at_blocks(bound, there);
+  if (there.most_blocks) check_blocks(bound, there);
   const uint64_t needed = bytes_to_allocate(bound);
   if (!there.free_bytes || needed <= *there.free_bytes) return;
   std::string largest;

@@ -22,7 +22,7 @@ struct Resources {
 uint64_t bytes_to_allocate(const Bound&);
 
 /// \throws RunError resources, with what is needed, what there is, and the largest tensors
-void look_at_resources(const Bound&, const Resources&);
+void check_resources(const Bound&, const Resources&);
 
 /// Of this host: what Linux calls available, and threads.
 Resources host_resources();

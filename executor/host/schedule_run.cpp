@@ -2,9 +2,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <cstring>
 
-#include "../backend.hpp"
+#include "../agreement.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "backend.hpp"
@@ -59,7 +58,7 @@ Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t
 }
 
 /// Checks take tensors for different memory, and lanes work on them at once.
-void look_at_overlaps(const std::vector<host::ConcreteTensor>& tensors, const ScheduleArguments& arguments) {
+void check_overlaps(const std::vector<host::ConcreteTensor>& tensors, const ScheduleArguments& arguments) {
   struct Given {
     const host::ConcreteTensor* tensor;
     uint64_t first, end;
@@ -82,7 +81,7 @@ void look_at_overlaps(const std::vector<host::ConcreteTensor>& tensors, const Sc
   }
 }
 
-void look_at_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
+void check_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
   const auto& tensors = made.concrete.tensors;
   for (const auto& [name, memory] : arguments.buffers) {
     const auto found = std::find_if(tensors.begin(), tensors.end(),
@@ -96,11 +95,11 @@ void look_at_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
                       "allocated",
                       name, found->bytes));
   }
-  look_at_overlaps(tensors, arguments);
+  check_overlaps(tensors, arguments);
 }
 
 /// What is called is there, and built-in functions have views that they can work on.
-void look_at_calls(const Unrolled& made, const HostFunctions& own, const HostFunctions& built_in, bool cuda) {
+void check_calls(const Unrolled& made, const HostFunctions& own, const HostFunctions& built_in, bool cuda) {
   const host::Concrete& all = made.concrete;
   for (uint32_t rank = 0; rank < all.ranks; ++rank) {
     for (const host::Step& step : all.steps[rank]) {
@@ -156,7 +155,7 @@ struct ScheduleRun::State {
     throw UsageError(fmt::format("the schedule has no tensor '{}'", name));
   }
 
-  void look_at_world() const {
+  void check_world() const {
     if (resets != world.resets())
       throw UsageError("the world has been reset since this schedule was bound: bind it anew");
   }
@@ -173,12 +172,12 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
     if (backend != "cpu" && backend != "cuda")
       throw UsageError(fmt::format("backend '{}': neither 'cpu' nor 'cuda'", backend));
     made = unrolled(plan, arguments, uint32_t(world.ranks()), config.mover_blocks.value, plans);
-    look_at_links(made.ways);
-    look_at_buffers(made, arguments);
+    check_links(made.ways);
+    check_buffers(made, arguments);
     HostFunctions built_in =
         backend == "cpu" ? cpu_functions() : cuda_functions(uint32_t(made.concrete.lanes.size()));
-    look_at_calls(made, functions, built_in, backend == "cuda");
-    look_at_launches(*plan.extension.host, made, plans);
+    check_calls(made, functions, built_in, backend == "cuda");
+    check_launches(*plan.extension.host, made, plans);
     functions.merge(built_in);
   } catch (const UsageError& wrong) {
     error = wrong.what();
@@ -201,7 +200,7 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
               .config = config,
               .timeout = backend == "cpu" ? world.timeout() : config.timeout.value};
   world::together(world,
-                  [&] { look_at_resources(bound, backend == "cpu" ? host_resources() : cuda_resources()); });
+                  [&] { check_resources(bound, backend == "cpu" ? host_resources() : cuda_resources()); });
   state_->lanes = backend == "cpu" ? make_cpu_lanes(std::move(bound)) : make_cuda_lanes(std::move(bound));
   // A peer may post a flag here as soon as it runs.
   world.barrier();
@@ -212,17 +211,17 @@ ScheduleRun::ScheduleRun(ScheduleRun&&) noexcept = default;
 ScheduleRun& ScheduleRun::operator=(ScheduleRun&&) noexcept = default;
 
 void ScheduleRun::run(void* stream) {
-  state_->look_at_world();
+  state_->check_world();
   state_->lanes->run(stream);
 }
 
 void ScheduleRun::synchronize(void* stream) {
-  state_->look_at_world();
+  state_->check_world();
   state_->lanes->synchronize(stream);
 }
 
 void ScheduleRun::check() {
-  state_->look_at_world();
+  state_->check_world();
   state_->lanes->check();
 }
 

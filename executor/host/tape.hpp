@@ -19,19 +19,20 @@ struct FlagUse {
   std::string name;
 };
 
-/// What has no address yet.
+/// A schedule for all ranks, as steps without addresses.
 struct Unrolled {
   host::Concrete concrete;              ///< movers are expanded, barriers are flags
   std::vector<bool> reached;            ///< by tensor: peers read or write it
-  std::vector<FlagUse> flags;           ///< as Concrete::flags
+  std::vector<FlagUse> flags;           ///< at the positions of Concrete::flags
   std::vector<uint32_t> place_of_flag;  ///< by flag: its position among those of its taker
   uint32_t flags_per_rank = 0;          ///< the most that one rank takes
   Ways ways;
 };
 
 /// Every step is one that lanes can do: puts, gets, carries, calls and launches, and flags for what ranks
-/// tell each other. \param most_blocks  of a transfer that is carried \throws UsageError for steps that have
-/// no realisation, and for flags that are not binary
+/// tell each other.
+/// \param most_blocks  of a transfer that is carried
+/// \throws UsageError for steps that have no realisation, and for flags that are not binary
 Unrolled unroll(const host::Schedule&, host::Concrete expanded, uint32_t most_blocks);
 
 /// Where things are, as one rank addresses them.
@@ -51,7 +52,7 @@ struct Action {
   const HostFunction* function = nullptr;
   uint32_t* flag = nullptr;
   int peer = -1;  ///< put, get, post, take; carry: one of them
-  /// carry: a transfer, with addresses in its strips.
+  /// A transfer of a carry, with addresses in its strips.
   struct Carried {
     bool sends = false;
     uint32_t peer = 0, channel = 0, blocks = 0;
@@ -59,7 +60,7 @@ struct Action {
     std::vector<Strip> strips;
   };
   std::vector<Carried> carried = {};
-  /// after: so many actions of a lane have to be done.
+  /// How many actions of a lane have to be done before an `after` is.
   struct Point {
     uint32_t lane = 0;
     uint64_t actions = 0;

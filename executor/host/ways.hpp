@@ -1,5 +1,7 @@
 /// \file
-/// Ways: over which channels the two ends of a carried transfer meet.
+/// Which channels a carried transfer uses. A carry is a transfer that thread blocks move (via the movers
+/// kernel, staged and port), not a copy engine; its two ends meet on the channels of a link between two
+/// ranks.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +11,14 @@
 
 namespace chorale::hostrun {
 
-/// Of one transfer: as many thread blocks on either side, each with a channel of its own.
+/// The channels of one transfer: it has equally many thread blocks on either side, and each block a channel
+/// of its own, from `channel` on.
 struct Way {
   uint32_t channel = 0, blocks = 0;  ///< 0 blocks: it is not carried
   host::Box to;                      ///< the receiver's
 };
 
-/// Of all transfers via one mover that is no copy engine.
+/// What all transfers via one of these movers need of the links between ranks.
 struct Links {
   host::Mover mover = host::Mover::kernel;
   uint32_t channels = 0;     ///< the most between two ranks
@@ -23,14 +26,15 @@ struct Links {
 };
 
 struct Ways {
-  std::vector<Way> of_pair;  ///< as Concrete::pairs
-  std::vector<Links> links;  ///< those there are, the same on all ranks
+  std::vector<Way> of_pair;  ///< by position in Concrete::pairs
+  std::vector<Links> links;  ///< one for each mover in use; the same on all ranks
 
   /// Blocks of all carries of a rank that may run at a time: the most of each lane.
   std::vector<uint64_t> blocks_by_lane(const host::Concrete&, uint32_t rank) const;
 };
 
-/// Less is not worth another thread block; nor, via a proxy, another order, which takes microseconds.
+/// A further thread block is not worth it for less than this; nor is a further order to a proxy, which takes
+/// microseconds.
 inline constexpr uint64_t bytes_of_a_block = 64 * 1024, bytes_of_an_order = 512 * 1024;
 
 /// Thread blocks for a transfer: one for each `each` bytes, at least one, at most `most`.

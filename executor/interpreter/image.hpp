@@ -44,15 +44,15 @@ struct Place {
   uint64_t offset = 0;  ///< where `start` is, from the beginning of the buffer
   uint64_t valid = 0;   ///< bytes that exist from there on, in its segment
   uint32_t buffer = 0;  ///< in Image::buffers, or, for switched roles, in Image::switches
-  bool whole =
-      false;  ///< all of it lies in one segment: found out once, since a division takes long on a GPU
+  /// All of it lies in one segment: found out once, since a division takes long on a GPU.
+  bool whole = false;
 };
 
 /// One end of a memory or port channel. Memory channels come first.
 struct Channel {
   uint32_t peer = 0;
-  uint32_t signal_at_peer =
-      none;  ///< which of the peer's signals a post adds to; none: nobody can wait for it
+  /// Which of the peer's signals a post adds to; none: nobody can wait for it.
+  uint32_t signal_at_peer = none;
   static constexpr uint32_t none = ~uint32_t{0};
 };
 
@@ -90,7 +90,6 @@ struct Image {
 };
 
 // -- Address arithmetic
-// ---------------------------------------------------------------------------------------
 
 /// Where a nominal position is.
 struct Position {

@@ -22,7 +22,7 @@ uint64_t up(uint64_t value, uint64_t step) { return (value + step - 1) / step * 
 /// What is computed of a buffer does not wrap, and no machine has so much.
 constexpr uint64_t most_bytes = uint64_t(1) << 56;
 
-void look_at_size(const Plan& plan, uint64_t bytes, const Layout& layout, const Segmentation& segments) {
+void check_size(const Plan& plan, uint64_t bytes, const Layout& layout, const Segmentation& segments) {
   using Wide = unsigned __int128;
   const uint64_t banks = 4;  // of scratch: two of each kind
   const Wide buffers[] = {Wide(layout.segment_bytes) * segments.input,
@@ -112,7 +112,7 @@ Layout layout_of(const Plan& plan, uint64_t bytes, DType dtype, PacketForm form)
   const uint64_t units =
       layout.segment_bytes / layout.alignment + (layout.segment_bytes % layout.alignment != 0);
   layout.chunk_bytes = up(units, layout.chunks_per_segment) / layout.chunks_per_segment * layout.alignment;
-  look_at_size(plan, bytes, layout, segments);
+  check_size(plan, bytes, layout, segments);
   layout.sizes.input = named || in ? layout.segment_bytes * segments.input : 0;
   layout.sizes.output = named || out ? layout.segment_bytes * segments.output : 0;
   return layout;

@@ -8,7 +8,7 @@
 
 namespace chorale::interpreter {
 
-/// Calls f(TypeTag<P>) with the type of packets that `form` names, and gives what it gives.
+/// Calls f(TypeTag<P>{}) with the type of packets that `form` names, and gives what it gives.
 template <class F>
 auto with_packet_form(PacketForm form, const F& f) {
   switch (form) {

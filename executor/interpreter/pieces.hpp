@@ -138,7 +138,6 @@ CHORALE_FN Members members(M& m, const op::Places<R>& places, uint64_t at) {
 }  // namespace pieces
 
 // -- What operations are made of
-// ------------------------------------------------------------------------------
 
 /// Plain to plain, position by position.
 template <class M, Role S, Role D>

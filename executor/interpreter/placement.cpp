@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "bind.hpp"
 #include "chorale/error.hpp"
 #include "chorale/storage.hpp"
 

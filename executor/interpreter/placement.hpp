@@ -53,9 +53,8 @@ class Placement {
   MessageSizes sizes_;
   uint32_t rank_;
   bool plan_in_place_ = false;
-  bool one_storage_ =
-      false;               ///< out of place, a plan in place has input and output in one piece all the same
-  bool scatters_ = false;  ///< a plan in place has its output in its input, not the other way round
+  bool one_storage_ = false;  ///< input and output of a plan in place are one piece, also out of place
+  bool scatters_ = false;     ///< a plan in place has its output in its input, not the other way round
   bool output_is_complete_ = false;
   bool needs_input_ = true;
   uint64_t in_at_ = 0, out_at_ = 0;  ///< in place: of input and output, in the larger one

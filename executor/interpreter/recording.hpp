@@ -3,7 +3,6 @@
 /// What machines have in common that do nothing when semantics.hpp runs on them, and note what is to be done.
 
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "packet_form.hpp"

@@ -40,7 +40,6 @@ CHORALE_FN Stop run(M&, const op::require&) {
 }
 
 // -- Synchronisation
-// ------------------------------------------------------------------------------------------
 
 template <class M>
 CHORALE_FN Stop run(M& m, const op::barrier& o) {
@@ -89,7 +88,6 @@ CHORALE_FN Stop run(M& m, const op::sem_release& o) {
 }
 
 // -- Copies
-// ---------------------------------------------------------------------------------------------------
 
 template <class M>
 CHORALE_FN Stop run(M& m, const op::copy& o) {
@@ -149,7 +147,6 @@ CHORALE_FN Stop run(M& m, const op::read_put_packets& o) {
 }
 
 // -- Reductions
-// -----------------------------------------------------------------------------------------------
 
 template <class M>
 CHORALE_FN Stop run(M& m, const op::reduce& o) {
@@ -197,7 +194,6 @@ CHORALE_FN Stop run(M& m, const op::combine_packets& o) {
 }
 
 // -- Switch channels
-// ------------------------------------------------------------------------------------------
 
 template <class M>
 CHORALE_FN Stop run(M& m, const op::switch_reduce& o) {
@@ -253,7 +249,6 @@ CHORALE_FN Stop run(M& m, const op::switch_reduce_broadcast& o) {
 }
 
 // -- Control
-// --------------------------------------------------------------------------------------------------
 
 /// Its turns are run_block()'s business.
 template <class M>

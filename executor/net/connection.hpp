@@ -6,7 +6,6 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <deque>
 #include <functional>
-#include <memory>
 #include <string>
 
 namespace chorale::net {

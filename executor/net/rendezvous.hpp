@@ -17,8 +17,7 @@ namespace chorale::net {
 /// Rank 0 compares, and tells all of them the name, or what is wrong.
 /// \param timeout  0: none
 /// \throws RunError timed_out naming the ranks that did not come; mismatch if two processes have one rank,
-/// the
-///         numbers of ranks or the versions differ, the ranks cannot share memory, or something else speaks
+///         if numbers of ranks or versions differ, the ranks cannot share memory, or something else speaks
 ///         on the port; peer_lost if one dies meanwhile; other if the address cannot be resolved or used
 std::string rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout);
 

@@ -2,9 +2,7 @@
 /// What a port transport's proxy moves data and words to the peers with.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <vector>
 
 #include "chorale/device/link.hpp"
 #include "chorale/world.hpp"

@@ -164,7 +164,8 @@ class ByTcp final : public Carrier {
     uint64_t bytes() const { return sizeof(Header) + header.bytes; }
   };
 
-  /// Sends the rest of the frame to `peer`. \param data  of the frame; null: no matter what.
+  /// Sends the rest of the frame to `peer`.
+  /// \param data  of the frame; null: any bytes
   /// \returns false if the frame could not be sent: the world has stopped, or the peer is gone
   bool send(int peer, const char* data) {
     Frame& frame = frames_[size_t(peer)];

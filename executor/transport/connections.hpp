@@ -65,7 +65,8 @@ class Listener {
   Invitation invitation_;
 };
 
-/// As `world`'s rank. \param peer  whose invitation it is
+/// As `world`'s rank.
+/// \param peer  whose invitation it is
 /// \throws RunError timed_out naming the peer; that of a world that has stopped; resources
 Socket call(World& world, int peer, const Invitation& invitation);
 

@@ -1,7 +1,5 @@
 // Links over memory that all ranks map: on the CPU a Window.
 
-#include <fmt/format.h>
-
 #include <cstring>
 
 #include "chorale/window.hpp"

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-#include <vector>
-
 #include "chorale/device/packet.hpp"
 #include "chorale/device/vec.hpp"
 
@@ -58,8 +55,7 @@ std::string wrong(const RendezvousOptions& options, int ranks) {
   if (options.per_peer_bytes / slots > ~uint32_t{0}) {
     return fmt::format(
         "per_peer_bytes is {}: {} channels of {} slots get slots of {} bytes, and hooks count the elements "
-        "of "
-        "a slot with 32 bits; use less",
+        "of a slot with 32 bits; use less",
         options.per_peer_bytes, options.max_channels, options.depth, options.per_peer_bytes / slots);
   }
   return "";

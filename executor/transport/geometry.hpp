@@ -31,7 +31,8 @@ struct Geometry {
   uint64_t stage_bytes(int ranks) const { return stage_at(ranks, 0); }
 };
 
-/// Collective. \param what  the function that asks, and all else that must be the same
+/// Collective.
+/// \param what  the function that asks, and all else that must be the same
 /// \throws UsageError for options that cannot be, RunError mismatch if they differ; either on all ranks
 Geometry agree_on_geometry(World& world, const RendezvousOptions& options, const std::string& what);
 

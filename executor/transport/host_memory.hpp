@@ -19,7 +19,8 @@ struct FreeLines {
 };
 using HostMemory = std::unique_ptr<char[], FreeLines>;
 
-/// Zeros, from the beginning of a line. \param what  they are for
+/// Zeros, from the beginning of a cache line.
+/// \param what  they are for
 /// \throws RunError resources
 inline HostMemory host_memory(uint64_t bytes, const char* what) {
   HostMemory memory(new (line, std::nothrow) char[bytes]());

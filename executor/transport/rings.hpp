@@ -33,7 +33,8 @@ class Rings : public Transport {
   /// The ends of links over memory that is mapped here: that of `peer` is at memory[peer], laid out as
   /// Geometry says.
   void make_direct_endpoints(const std::vector<char*>& memory);
-  /// The ends of links over a proxy. \param mine  this rank's memory, laid out as Geometry says
+  /// The ends of links over a proxy.
+  /// \param mine  this rank's memory, laid out as Geometry says
   /// \param stages  of Geometry::stage_bytes(): where kernels leave what goes to each peer
   /// \param queue   of the proxy
   void make_port_endpoints(char* mine, char* stages, PortQueue* queue);

@@ -21,7 +21,8 @@
 
 namespace chorale::world {
 
-/// Control memory plus the waiting: on a futex, or as a fiber of the seeded scheduler. Thread-safe.
+/// The control memory, and how ranks wait for what stands there: on a futex, or as a fiber of the seeded
+/// scheduler. Thread-safe.
 class Group {
  public:
   struct Options {
@@ -44,11 +45,12 @@ class Group {
   AbortWord* abort_word() { return &control_->abort; }
   cpu::Scheduler& scheduler() { return *scheduler_; }
 
-  /// Why a collective cannot end in which a rank waits; "" if it may. Any thread may ask while it waits.
+  /// Why the collective in which a rank waits cannot end; "" if it may. Asked while the rank waits, by any
+  /// thread.
   using Doubt = std::function<std::string()>;
 
-  // See World. What is doubted stops the world, and all ranks hear why. `what` is to be the same on all
-  // ranks: where it is not all throw, none the wiser for what the others said.
+  // The collectives of World. `what` has to be the same on all ranks: if it is not, all of them throw, and
+  // none gets what the others said. If `doubt` gives a reason, the world is stopped, and all ranks throw it.
   void barrier(int rank, Collective what = Collective::barrier);
   std::vector<std::vector<std::byte>> allgather(int rank, std::span<const std::byte> mine,
                                                 Collective what = Collective::allgather,
@@ -61,7 +63,8 @@ class Group {
   /// Looks for peers whose process has ended without leaving, at most every 20 ms, and stops the world if so.
   void check_peers();
 
-  /// The same, for what a step of this rank may have failed of.
+  /// The same behind a moment in which a process that was killed comes to its end. For a rank whose step has
+  /// failed: a peer that died may be the cause.
   void look_for_dead();
 
   /// What this rank's reset() does first, before any rank goes on, for `who`; empty: nothing more.

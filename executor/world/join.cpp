@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <new>
 #include <thread>
 
 #include "chorale/error.hpp"

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <string>
 
-#include "control.hpp"
 #include "shared_memory.hpp"
 
 namespace chorale::world {

@@ -24,9 +24,8 @@ class Descriptor {
   int fd_;
 };
 
-/// \throws RunError "cannot <what>: <errno's text>", with the reason resources and the remedy where no more
-/// files
-///         may be open, else `other`
+/// \throws RunError "cannot <what>: <errno's text>". Its reason is `resources`, and it names the remedy, if
+///         no more files may be open; else its reason is `other`
 [[noreturn]] void throw_errno(const std::string& what);
 
 /// A mapping, shared and writable. Empty for 0 bytes.

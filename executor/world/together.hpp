@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "chorale/error.hpp"
 #include "chorale/world.hpp"

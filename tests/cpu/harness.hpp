@@ -8,9 +8,7 @@
 
 #include <chorale/executor.hpp>
 #include <chorale/json.hpp>
-#include <cstring>
 #include <filesystem>
-#include <numeric>
 #include <string>
 #include <vector>
 

@@ -2,6 +2,7 @@
 /// Runs a shipped algorithm several times back to back and compares every byte with the oracle.
 #pragma once
 
+#include <algorithm>
 #include <chorale/dsl.hpp>
 #include <chorale/executor.hpp>
 #include <future>
@@ -20,50 +21,33 @@ using oracle::Bytes;
 
 /// A shipped algorithm and how it is built.
 struct Algorithm {
-  const char* name;
-  const char* collective;
+  std::string name, collective;
   bool inplace = false;
   std::vector<int> ranks = {2, 3, 4, 5, 7, 8};
 };
 
+/// All that are linked in, so that none can be forgotten; those that can be in place come twice.
 inline const std::vector<Algorithm>& algorithms() {
-  static const std::vector<Algorithm> all = {
-      {"allreduce_one_shot", "allreduce"},
-      {"allreduce_one_shot", "allreduce", true},
-      {"allreduce_two_shot", "allreduce"},
-      {"allreduce_two_shot", "allreduce", true},
-      {"allreduce_ring", "allreduce"},
-      {"allreduce_ring", "allreduce", true},
-      {"allreduce_all_pairs", "allreduce"},
-      {"allreduce_all_pairs", "allreduce", true},
-      {"allreduce_two_level", "allreduce", false, {3, 4, 6, 8}},
-      {"allreduce_two_level", "allreduce", true, {3, 4, 6, 8}},
-      {"allgather_direct", "allgather"},
-      {"allgather_direct", "allgather", true},
-      {"allgather_by_peer", "allgather"},
-      {"allgather_by_peer", "allgather", true},
-      {"allgather_by_port", "allgather"},
-      {"allgather_by_port", "allgather", true},
-      {"allgather_ring", "allgather"},
-      {"allgather_ring", "allgather", true},
-      {"allgather_packets", "allgather"},
-      {"allgather_packets", "allgather", true},
-      {"reducescatter_direct", "reducescatter"},
-      {"reducescatter_packets", "reducescatter"},
-      {"alltoall_direct", "alltoall"},
-      {"alltoall_by_peer", "alltoall"},
-      {"alltoall_by_port", "alltoall"},
-      {"alltoall_in_turns", "alltoall"},
-      {"alltoall_packets", "alltoall"},
-      {"broadcast_direct", "broadcast"},
-      {"broadcast_ring", "broadcast"},
-  };
+  static const std::vector<Algorithm> all = [] {
+    std::vector<Algorithm> found;
+    for (const chorale::dsl::RegisteredProgram& program : chorale::dsl::programs()) {
+      Algorithm& algorithm = found.emplace_back();
+      algorithm.name = program.name;
+      algorithm.collective = chorale::dsl::build(program.name).recorded().collective;
+      if (program.name == "allreduce_two_level") algorithm.ranks = {3, 4, 6, 8};  // two nodes, or three
+      const std::vector<chorale::dsl::Parameter> parameters = chorale::dsl::describe(program.name).parameters;
+      const auto is_inplace = [](const auto& parameter) { return parameter.name == "inplace"; };
+      if (std::none_of(parameters.begin(), parameters.end(), is_inplace)) continue;
+      found.push_back(Algorithm(found.back()));
+      found.back().inplace = true;
+    }
+    return found;
+  }();
   return all;
 }
 
 inline bool reduces(const Algorithm& algorithm) {
-  return std::string(algorithm.collective) == "allreduce" ||
-         std::string(algorithm.collective) == "reducescatter";
+  return algorithm.collective == "allreduce" || algorithm.collective == "reducescatter";
 }
 
 /// A plan, and what the oracle has to know about it.

@@ -47,7 +47,7 @@ class Matrix : public testing::TestWithParam<size_t> {
 
 std::string name_of(const testing::TestParamInfo<size_t>& info) {
   const Algorithm& algorithm = algorithms()[info.param];
-  return std::string(algorithm.name) + (algorithm.inplace ? "_inplace" : "");
+  return algorithm.name + (algorithm.inplace ? "_inplace" : "");
 }
 
 std::vector<size_t> positions() {
@@ -121,7 +121,7 @@ TEST_P(Matrix, Schedules) {
 TEST_P(Matrix, Processes) {
   static int next = 0;
   for (int ranks : {2, 4}) {
-    if (std::string(algorithm().name) == "allreduce_two_level" && ranks == 2) continue;
+    if (algorithm().name == "allreduce_two_level" && ranks == 2) continue;
     const Built& built = build(algorithm(), ranks);
     for (size_t size : {size_t{1000}, size_t{256 * 1024 + 4}}) {
       const Case of{.built = &built, .size = size, .alias = (ranks == 4) != built.inplace, .seed = size};

@@ -2,6 +2,7 @@
 /// Every operation by itself, in all packet forms, on threads and in fifty orders.
 
 #include <functional>
+#include <numeric>
 #include <optional>
 
 #include "tests/cpu/harness.hpp"

@@ -3,7 +3,6 @@
 /// the algorithm rounds. Shares no code with the executor: the element types are written anew, by arithmetic.
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +20,7 @@ using chorale::DType;
 using chorale::ReduceOp;
 using Bytes = std::vector<std::byte>;
 
-// -- Element types ------------------------------------------------------------------------------------------
+// -- Element types
 
 /// A float of Exponent and Mantissa bits in Storage, combined as float. Saturates: it has no infinity to go
 /// to.
@@ -134,7 +133,7 @@ void store(std::byte* to, typename Type::Accumulator value) {
   std::memcpy(to, &word, sizeof word);
 }
 
-// -- Reductions ---------------------------------------------------------------------------------------------
+// -- Reductions
 
 /// Integers wrap. min and max take the later of two equal values, and NaN before all.
 template <class A>
@@ -227,7 +226,7 @@ Bytes fold(const Order& order, ReduceOp op, const std::vector<Bytes>& inputs, si
   return result;
 }
 
-// -- Data ---------------------------------------------------------------------------------------------------
+// -- Data
 
 struct Random {
   uint64_t state;
@@ -288,7 +287,7 @@ inline Bytes random_elements(DType type, size_t bytes, uint64_t seed) {
   return data;
 }
 
-// -- Collectives --------------------------------------------------------------------------------------------
+// -- Collectives
 
 /// What is needed to know who adds what to what when.
 struct Setting {

@@ -7,7 +7,6 @@
 #include <chorale/launch.cuh>
 #include <cstdio>
 #include <cstdlib>
-#include <vector>
 
 using namespace chorale;
 

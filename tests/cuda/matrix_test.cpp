@@ -206,7 +206,7 @@ int run_all(int rank, int ranks, const std::string& address, const std::string& 
     must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
     for (const Algorithm& algorithm : algorithms()) {
       if (std::find(algorithm.ranks.begin(), algorithm.ranks.end(), ranks) == algorithm.ranks.end()) continue;
-      if (std::string(algorithm.name).find(filter) == std::string::npos) continue;
+      if (algorithm.name.find(filter) == std::string::npos) continue;
       int wrong_here = 0, cases = 0;
       for (const Case& of : cases_of(algorithm, ranks, quick)) {
         const Prepared all = prepare(of);
@@ -224,7 +224,8 @@ int run_all(int rank, int ranks, const std::string& address, const std::string& 
       }
       world.barrier();
       if (rank == 0)
-        std::printf("%s%s: %d cases of 5 runs\n", algorithm.name, algorithm.inplace ? " inplace" : "", cases);
+        std::printf("%s%s: %d cases of 5 runs\n", algorithm.name.c_str(), algorithm.inplace ? " inplace" : "",
+                    cases);
       std::fflush(stdout);
       failed += wrong_here;
       done += cases;

@@ -3,8 +3,6 @@
 
 #include "tests/unit/schedule_run/schedules.hpp"
 
-#include <cstring>
-
 #include "chorale/dsl/registry.hpp"
 #include "chorale/schedule.hpp"
 #include "tests/cuda/schedule_work.hpp"

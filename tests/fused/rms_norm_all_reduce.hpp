@@ -19,10 +19,10 @@ struct RmsNormConsume {
       for (uint64_t row = 0; row < rows; ++row) {
         const char* const sums = static_cast<const char*>(tile.data) + row * cols * sizeof(T);
         rms_norm_row<T>(group, *this, static_cast<T*>(ctx.out), ctx.index / cols + row, cols,
-                                 [sums](uint64_t unit, chorale::Unit& sum) {
-                                   sum = chorale::load_unit(sums + unit * chorale::unit_bytes);
-                                   return chorale::Stop::none;
-                                 });
+                        [sums](uint64_t unit, chorale::Unit& sum) {
+                          sum = chorale::load_unit(sums + unit * chorale::unit_bytes);
+                          return chorale::Stop::none;
+                        });
       }
       return;
     }

@@ -5,8 +5,8 @@
 /// residual += sum; out = residual / rms(residual) * weight, of one row, by a whole group. sum_of(unit, sum)
 /// gives 16 bytes of the sum, and may wait. A row is whole units.
 template <class T, class Norm, class SumOf>
-CHORALE_FN chorale::Stop rms_norm_row(const chorale::Group& group, const Norm& norm, T* out,
-                                      uint64_t row, uint32_t cols, const SumOf& sum_of) {
+CHORALE_FN chorale::Stop rms_norm_row(const chorale::Group& group, const Norm& norm, T* out, uint64_t row,
+                                      uint32_t cols, const SumOf& sum_of) {
   using namespace chorale;
   constexpr uint32_t n = unit_bytes / sizeof(T);
   T* const kept = norm.residual + row * cols;

@@ -3,7 +3,6 @@
 /// A small program of a few ranks that is easy to change: every thread block may use everything, and each
 /// pair of blocks has channels and semaphores of its own.
 
-#include <functional>
 #include <vector>
 
 #include "chorale/plan.hpp"

@@ -1,12 +1,12 @@
 #include "tools/bench/nccl.hpp"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <span>
 #include <type_traits>
+
+#include "tools/library.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -63,8 +63,8 @@ int op_number(ReduceOp op) {
   return 0;
 }
 
-/// The functions of the library, found by name.
-struct Library {
+/// The functions of NCCL's library, found by name.
+struct Functions {
   int (*ncclGetVersion)(int*) = nullptr;
   const char* (*ncclGetErrorString)(int) = nullptr;
   int (*ncclGetUniqueId)(UniqueId*) = nullptr;
@@ -83,24 +83,21 @@ struct Library {
   std::string problem;  ///< why it is not to be had
 
   /// Loaded once a process, and never unloaded: its threads may live on.
-  static const Library& get() {
-    static const Library library;
-    return library;
+  static const Functions& get() {
+    static const Functions functions;
+    return functions;
   }
 
  private:
-  Library() {
-    void* handle = ::dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (!handle) {
-      const char* const why = ::dlerror();
-      problem = std::string("NCCL cannot be loaded: ") + (why ? why : "libnccl.so.2 is not found");
+  Functions() {
+    const Library library{"libnccl.so.2"};
+    if (!library) {
+      problem = "NCCL cannot be loaded: " + library.problem();
       return;
     }
-    const auto find = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(handle, name));
-      if (!function && problem.empty()) problem = std::string("libnccl.so.2 has no ") + name;
-    };
-#define FIND(name) find(name, #name)
+#define FIND(name) \
+  name = library.find<std::remove_pointer_t<decltype(name)>>(#name); \
+  if (!name && problem.empty()) problem = "libnccl.so.2 has no " #name
     FIND(ncclGetVersion);
     FIND(ncclGetErrorString);
     FIND(ncclGetUniqueId);
@@ -120,7 +117,7 @@ struct Library {
 };
 
 std::string error_text(const char* function, int result) {
-  return std::string(function) + ": " + Library::get().ncclGetErrorString(result);
+  return std::string(function) + ": " + Functions::get().ncclGetErrorString(result);
 }
 
 void must(int result, const char* function) {
@@ -140,11 +137,11 @@ Nccl::Nccl(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Nccl::~Nccl() {
   // Abort, not destroy: that one waits for work that may never end where a rank has failed.
-  if (state_->comm) Library::get().ncclCommAbort(state_->comm);
+  if (state_->comm) Functions::get().ncclCommAbort(state_->comm);
 }
 
 std::unique_ptr<Nccl> Nccl::join(World& world, std::string& why) {
-  const Library& library = Library::get();
+  const Functions& nccl = Functions::get();
   const auto all_well = [&](const std::string& problem) {
     try {
       world.agree(problem.empty() ? std::nullopt : std::optional(problem), RunError::Reason::resources);
@@ -155,18 +152,18 @@ std::unique_ptr<Nccl> Nccl::join(World& world, std::string& why) {
       return false;
     }
   };
-  if (!all_well(library.problem)) return nullptr;
+  if (!all_well(nccl.problem)) return nullptr;
   UniqueId id = {};
   std::string problem;
   if (world.rank() == 0) {
-    if (const int result = library.ncclGetUniqueId(&id)) problem = error_text("ncclGetUniqueId", result);
+    if (const int result = nccl.ncclGetUniqueId(&id)) problem = error_text("ncclGetUniqueId", result);
   }
   if (!all_well(problem)) return nullptr;
   const auto ids = world.allgather(std::as_bytes(std::span(&id, 1)));
   std::memcpy(&id, ids[0].data(), sizeof id);
   auto state = std::make_unique<State>();
   state->ranks = world.ranks();
-  if (const int result = library.ncclCommInitRank(&state->comm, world.ranks(), id, world.rank())) {
+  if (const int result = nccl.ncclCommInitRank(&state->comm, world.ranks(), id, world.rank())) {
     problem = error_text("ncclCommInitRank", result);
     state->comm = nullptr;
   }
@@ -185,45 +182,45 @@ std::string Nccl::refuses(const std::string& collective, bool in_place, DType ty
 
 void Nccl::enqueue(const std::string& collective, const void* in, void* out, MessageSizes sizes, DType dtype,
                    ReduceOp op, void* on) {
-  const Library& library = Library::get();
+  const Functions& nccl = Functions::get();
   const int type = *type_number(dtype);
   const size_t width = dtype_size(dtype), count = sizes.input / width;
   const Comm comm = state_->comm;
   const Stream stream = static_cast<Stream>(on);
   if (collective == "allreduce") {
-    must(library.ncclAllReduce(in, out, count, type, op_number(op), comm, stream), "ncclAllReduce");
+    must(nccl.ncclAllReduce(in, out, count, type, op_number(op), comm, stream), "ncclAllReduce");
   } else if (collective == "reducescatter") {
-    must(library.ncclReduceScatter(in, out, sizes.output / width, type, op_number(op), comm, stream),
+    must(nccl.ncclReduceScatter(in, out, sizes.output / width, type, op_number(op), comm, stream),
          "ncclReduceScatter");
   } else if (collective == "allgather") {
-    must(library.ncclAllGather(in, out, count, type, comm, stream), "ncclAllGather");
+    must(nccl.ncclAllGather(in, out, count, type, comm, stream), "ncclAllGather");
   } else if (collective == "broadcast") {
-    must(library.ncclBroadcast(in, out, count, type, 0, comm, stream), "ncclBroadcast");
+    must(nccl.ncclBroadcast(in, out, count, type, 0, comm, stream), "ncclBroadcast");
   } else {
     const size_t part = count / size_t(state_->ranks);
-    must(library.ncclGroupStart(), "ncclGroupStart");
+    must(nccl.ncclGroupStart(), "ncclGroupStart");
     for (int peer = 0; peer < state_->ranks; ++peer) {
       const size_t at = size_t(peer) * part * width;
-      must(library.ncclSend(static_cast<const char*>(in) + at, part, type, peer, comm, stream), "ncclSend");
-      must(library.ncclRecv(static_cast<char*>(out) + at, part, type, peer, comm, stream), "ncclRecv");
+      must(nccl.ncclSend(static_cast<const char*>(in) + at, part, type, peer, comm, stream), "ncclSend");
+      must(nccl.ncclRecv(static_cast<char*>(out) + at, part, type, peer, comm, stream), "ncclRecv");
     }
-    must(library.ncclGroupEnd(), "ncclGroupEnd");
+    must(nccl.ncclGroupEnd(), "ncclGroupEnd");
   }
 }
 
 void Nccl::exchange(const void* in, void* out, uint64_t bytes, int peer, void* on) {
-  const Library& library = Library::get();
+  const Functions& nccl = Functions::get();
   const int type = *type_number(DType::u8);
   const Stream stream = static_cast<Stream>(on);
-  must(library.ncclGroupStart(), "ncclGroupStart");
-  if (in) must(library.ncclSend(in, bytes, type, peer, state_->comm, stream), "ncclSend");
-  if (out) must(library.ncclRecv(out, bytes, type, peer, state_->comm, stream), "ncclRecv");
-  must(library.ncclGroupEnd(), "ncclGroupEnd");
+  must(nccl.ncclGroupStart(), "ncclGroupStart");
+  if (in) must(nccl.ncclSend(in, bytes, type, peer, state_->comm, stream), "ncclSend");
+  if (out) must(nccl.ncclRecv(out, bytes, type, peer, state_->comm, stream), "ncclRecv");
+  must(nccl.ncclGroupEnd(), "ncclGroupEnd");
 }
 
 std::string Nccl::version() const {
   int number = 0;
-  must(Library::get().ncclGetVersion(&number), "ncclGetVersion");
+  must(Functions::get().ncclGetVersion(&number), "ncclGetVersion");
   return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." +
          std::to_string(number % 100);
 }

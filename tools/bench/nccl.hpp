@@ -24,7 +24,8 @@ class Nccl {
   /// \return why not; "" if it can
   static std::string refuses(const std::string& collective, bool in_place, DType);
 
-  /// Enqueues one call. \param sizes  bytes of this rank's input and output
+  /// Enqueues one call.
+  /// \param sizes  bytes of this rank's input and output
   void enqueue(const std::string& collective, const void* in, void* out, MessageSizes sizes, DType, ReduceOp,
                void* stream);
 

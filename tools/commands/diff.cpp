@@ -5,7 +5,6 @@
 #include <sstream>
 
 #include "chorale/host/dump.hpp"
-#include "chorale/json.hpp"
 #include "tools/canonical.hpp"
 #include "tools/command.hpp"
 #include "tools/programs.hpp"

@@ -6,6 +6,7 @@
 #include "chorale/compile.hpp"
 #include "tools/command.hpp"
 #include "tools/doctor/examination.hpp"
+#include "tools/elements.hpp"
 #include "tools/findings.hpp"
 #include "tools/programs.hpp"
 #include "tools/schedules/options.hpp"
@@ -21,25 +22,12 @@ struct Options {
 
 const std::vector<std::string> parts = {"host", "versions", "settings", "gpus"};
 
-std::vector<std::string> dtype_names() {
-  std::vector<std::string> names;
-  for (const DType type : all_dtypes) names.push_back(dtype_name(type));
-  return names;
-}
-
-DType dtype_of(const std::string& name) {
-  for (const DType type : all_dtypes) {
-    if (name == dtype_name(type)) return type;
-  }
-  return DType::f32;  // --dtype takes no other word
-}
-
 void examine_machine(Examination& found, const std::string& only) {
   const auto wanted = [&](const char* part) { return only.empty() || only == part; };
-  if (wanted("versions")) look_at_versions(found);
-  if (wanted("host")) look_at_host(found);
-  if (wanted("gpus")) look_at_gpus(found, find_gpus());
-  if (wanted("settings")) look_at_settings(found);
+  if (wanted("versions")) examine_versions(found);
+  if (wanted("host")) examine_host(found);
+  if (wanted("gpus")) examine_gpus(found, find_gpus());
+  if (wanted("settings")) examine_settings(found);
 }
 
 }  // namespace
@@ -79,12 +67,12 @@ Action command::doctor(CLI::App& app) {
         const host::Concrete made = unroll(plan, schedule_ranks(*plan.extension.host, options->ranks),
                                            options->schedule.params(plan), options->schedule.automatic());
         const BlockPlans plans = launched_plans(plan, made, options->schedule.plan);
-        look_at_schedule(found, find_gpus(), plan, made, plans);
+        examine_schedule(found, find_gpus(), plan, made, plans);
       } else if (options->schedule.given() || options->ranks) {
         throw Failure(Exit::command_wrong, "--ranks, --param, --plan and --mover are for host schedules; '" +
                                                plan.name + "' is none");
       } else {
-        look_at_plan(found, find_gpus(), plan, bytes, dtype_of(options->dtype));
+        examine_plan(found, find_gpus(), plan, bytes, dtype_of(options->dtype));
       }
     }
     std::cout << (found.well() ? "all is well\n" : "something is wrong: see FAIL above\n");

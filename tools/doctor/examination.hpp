@@ -30,18 +30,18 @@ class Examination {
 std::string mebibytes(uint64_t bytes);
 
 /// Compiler, processor, memory, and ranks as threads.
-void look_at_host(Examination&);
+void examine_host(Examination&);
 /// Of what the command is made of, and of what it can load.
-void look_at_versions(Examination&);
-void look_at_settings(Examination&);
-void look_at_gpus(Examination&, const GpusFound&);
+void examine_versions(Examination&);
+void examine_settings(Examination&);
+void examine_gpus(Examination&, const GpusFound&);
 /// A GPU for each rank?
 void compare_ranks(Examination&, const GpusFound&, uint32_t ranks);
 /// What a plan needs of the GPUs here for one size of message.
-void look_at_plan(Examination&, const GpusFound&, const Plan&, uint64_t bytes, DType);
+void examine_plan(Examination&, const GpusFound&, const Plan&, uint64_t bytes, DType);
 /// What a host schedule needs of them, for a number of ranks and its parameters.
-void look_at_schedule(Examination&, const GpusFound&, const Plan&, const host::Concrete&, const BlockPlans&);
+void examine_schedule(Examination&, const GpusFound&, const Plan&, const host::Concrete&, const BlockPlans&);
 /// What a launched plan needs beside the schedule's tensors, for its longest message.
-void look_at_launched(Examination&, const GpusFound&, const Plan&, uint64_t bytes, DType);
+void examine_launched(Examination&, const GpusFound&, const Plan&, uint64_t bytes, DType);
 
 }  // namespace chorale::tools

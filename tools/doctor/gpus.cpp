@@ -57,7 +57,7 @@ void show_peer_access(Examination& found, const GpusFound& gpus) {
 
 }  // namespace
 
-void look_at_gpus(Examination& found, const GpusFound& gpus) {
+void examine_gpus(Examination& found, const GpusFound& gpus) {
   if (!gpus.problem.empty()) {
     found.note("CUDA",
                gpus.driver.empty() ? gpus.problem : "driver for " + gpus.driver + ": " + gpus.problem);

@@ -14,7 +14,7 @@
 namespace chorale::tools {
 namespace {
 
-void look_at_compiler(Examination& found) {
+void examine_compiler(Examination& found) {
   try {
     const TemporaryFolder folder;
     const HostCompiler compiler = find_compiler(folder);
@@ -30,7 +30,7 @@ void look_at_compiler(Examination& found) {
   }
 }
 
-void look_at_cpu(Examination& found) {
+void examine_cpu(Examination& found) {
   std::ifstream info("/proc/cpuinfo");
   std::string model = "unknown", line;
   while (std::getline(info, line)) {
@@ -49,7 +49,7 @@ void look_at_cpu(Examination& found) {
   }
 }
 
-void look_at_shared_memory(Examination& found) {
+void examine_shared_memory(Examination& found) {
   struct statvfs room;
   if (::statvfs("/dev/shm", &room) != 0) {
     found.fail("/dev/shm", "is not there",
@@ -67,7 +67,7 @@ void look_at_shared_memory(Examination& found) {
   }
 }
 
-void look_at_ranks(Examination& found) {
+void examine_ranks(Examination& found) {
   try {
     run_local(2, [](World& world) { world.barrier(); });
     found.pass("ranks", "two ranks as threads have met");
@@ -78,11 +78,11 @@ void look_at_ranks(Examination& found) {
 
 }  // namespace
 
-void look_at_host(Examination& found) {
-  look_at_compiler(found);
-  look_at_cpu(found);
-  look_at_shared_memory(found);
-  look_at_ranks(found);
+void examine_host(Examination& found) {
+  examine_compiler(found);
+  examine_cpu(found);
+  examine_shared_memory(found);
+  examine_ranks(found);
 }
 
 }  // namespace chorale::tools

@@ -142,7 +142,7 @@ void compare_ranks(Examination& found, const GpusFound& gpus, uint32_t ranks) {
   }
 }
 
-void look_at_launched(Examination& found, const GpusFound& gpus, const Plan& plan, uint64_t bytes,
+void examine_launched(Examination& found, const GpusFound& gpus, const Plan& plan, uint64_t bytes,
                       DType dtype) {
   PlanNeeds needs;
   try {
@@ -156,7 +156,7 @@ void look_at_launched(Examination& found, const GpusFound& gpus, const Plan& pla
   found.more(format_bytes(needs.most(&RankNeeds::scratch_bytes)) + " scratch a rank");
 }
 
-void look_at_plan(Examination& found, const GpusFound& gpus, const Plan& plan, uint64_t bytes, DType dtype) {
+void examine_plan(Examination& found, const GpusFound& gpus, const Plan& plan, uint64_t bytes, DType dtype) {
   found.pass("plan", plan.name + ": " + headline(plan));
   for (const std::string& word : plan.extension.requirements) {
     if (std::find(std::begin(known_requirements), std::end(known_requirements), word) ==

@@ -104,13 +104,13 @@ void compare_launches(Examination& found, const GpusFound& gpus, const host::Con
                fmt::format("{}: {} ({}), {}, of at most {} bytes of {}", name, plan.name, plan.collective,
                            launches == 1 ? "once" : fmt::format("{} times", launches), format_bytes(bytes),
                            dtype_name(dtype)));
-    look_at_launched(found, gpus, plan, bytes, dtype);
+    examine_launched(found, gpus, plan, bytes, dtype);
   }
 }
 
 }  // namespace
 
-void look_at_schedule(Examination& found, const GpusFound& gpus, const Plan& plan, const host::Concrete& made,
+void examine_schedule(Examination& found, const GpusFound& gpus, const Plan& plan, const host::Concrete& made,
                       const BlockPlans& plans) {
   found.pass("plan", plan.name + ": host schedule of " + count(made.ranks, "rank"));
   compare_ranks(found, gpus, made.ranks);

@@ -7,7 +7,7 @@
 
 namespace chorale::tools {
 
-void look_at_settings(Examination& found) {
+void examine_settings(Examination& found) {
   try {
     std::istringstream lines(Config::load().describe());
     found.pass("settings", "name = value  (where it is from)");

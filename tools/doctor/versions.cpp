@@ -28,7 +28,7 @@ std::string first_line(const std::string& text) {
   return line.substr(0, line.find_last_not_of(' ') + 1);
 }
 
-void look_at_mpi(Examination& found) {
+void examine_mpi(Examination& found) {
 #ifdef CHORALE_WITH_MPI
   const std::string built = "built in";
 #else
@@ -46,7 +46,7 @@ void look_at_mpi(Examination& found) {
   }
 }
 
-void look_at_ucx(Examination& found) {
+void examine_ucx(Examination& found) {
 #ifdef CHORALE_WITH_UCX
   const std::string built = "built in";
 #else
@@ -61,7 +61,7 @@ void look_at_ucx(Examination& found) {
   }
 }
 
-void look_at_cuda_runtime(Examination& found) {
+void examine_cuda_runtime(Examination& found) {
 #ifdef CHORALE_CUDA_VERSION
   const std::string built = "built in, of CUDA " CHORALE_CUDA_VERSION;
 #else
@@ -77,7 +77,7 @@ void look_at_cuda_runtime(Examination& found) {
   }
 }
 
-void look_at_nccl(Examination& found) {
+void examine_nccl(Examination& found) {
   const Library library{"libnccl.so.2"};
   const auto version = library.find<int(int*)>("ncclGetVersion");
   int number = 0;
@@ -90,7 +90,7 @@ void look_at_nccl(Examination& found) {
 
 }  // namespace
 
-void look_at_versions(Examination& found) {
+void examine_versions(Examination& found) {
   found.pass("chorale", CHORALE_VERSION ", built by " + built_by());
   found.pass("libraries",
              fmt::format("Boost {}.{}.{}, fmt {}.{}.{}, spdlog {}.{}.{}, nlohmann/json {}.{}.{}, CLI11 {}",
@@ -98,10 +98,10 @@ void look_at_versions(Examination& found) {
                          FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100, SPDLOG_VER_MAJOR,
                          SPDLOG_VER_MINOR, SPDLOG_VER_PATCH, NLOHMANN_JSON_VERSION_MAJOR,
                          NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH, CLI11_VERSION));
-  look_at_cuda_runtime(found);
-  look_at_nccl(found);
-  look_at_mpi(found);
-  look_at_ucx(found);
+  examine_cuda_runtime(found);
+  examine_nccl(found);
+  examine_mpi(found);
+  examine_ucx(found);
 }
 
 }  // namespace chorale::tools

@@ -15,8 +15,8 @@ namespace chorale::mutation {
 /// One place where an operator can be applied.
 struct Site {
   OpPlace at;  ///< of the operation
-  bool of_operation =
-      true;          ///< else it is a part of the plan, of a rank or of a block, which `at` begins with
+  /// Else it is a part of the plan, of a rank or of a block, which `at` begins with.
+  bool of_operation = true;
   std::string what;  ///< which part of it, if the place does not say all
   std::function<void(Edit&)> change;
 };

@@ -1,7 +1,9 @@
 #pragma once
 /// \file
-/// One execution of a plan as a graph: what comes before what, and by which operations. Made apart from the
-/// clocks of compiler/proof/order.hpp, which say whether there is an order but not why.
+/// One execution of a plan as a graph: what comes before what, and by which operations. The history of
+/// compiler/proof/history.hpp is such a graph too, to explain findings. This one numbers accesses so that
+/// those of two plans can be compared, and it is made apart from the proofs, which are what mutants put to
+/// the test.
 
 #include <cstdint>
 #include <map>
@@ -69,8 +71,8 @@ class Trace : private proof::Observer {
     OpPlace at;
     uint32_t begin = 0;      ///< the node behind which it begins
     uint32_t done = nobody;  ///< the node at which it has ended
-    uint32_t told =
-        nobody;  ///< the node at which its packets say, position by position, that it has ended there
+    /// The node at which its packets say, position by position, that it has ended there.
+    uint32_t told = nobody;
   };
   struct Cell {
     std::optional<AccessId> write;

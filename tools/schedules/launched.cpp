@@ -7,7 +7,6 @@
 
 #include "chorale/dsl/registry.hpp"
 #include "tools/command.hpp"
-#include "tools/programs.hpp"
 #include "tools/run_options.hpp"
 
 namespace chorale::tools {
@@ -45,7 +44,7 @@ uint64_t elements(const host::Concrete& made, const host::Box& box) {
 }
 
 /// Whether input and output are cut into as many parts as the collective says, all of one size.
-void look_at_sizes(const host::Concrete& made, const BlockPlans& plans) {
+void check_sizes(const host::Concrete& made, const BlockPlans& plans) {
   for (uint32_t rank = 0; rank < made.ranks; ++rank) {
     for (const host::Step& step : made.steps[rank]) {
       if (step.kind != host::StepKind::launch) continue;
@@ -96,7 +95,7 @@ BlockPlans launched_plans(const Plan& schedule, const host::Concrete& made,
                                 plan.name));
     plans.emplace(name, std::move(plan));
   }
-  look_at_sizes(made, plans);
+  check_sizes(made, plans);
   return plans;
 }
 

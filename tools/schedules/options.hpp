@@ -30,7 +30,8 @@ uint32_t schedule_ranks(const host::Schedule&, uint32_t ranks);
 /// The schedule for so many ranks. \throws Failure plan_wrong after its findings were reported
 host::Concrete unroll(const Plan&, uint32_t ranks, const host::Values& params, host::Mover automatic);
 
-/// \throws Failure if the plan is a host schedule. \param what  "chorale bench": is for thread blocks
+/// \param what  "chorale bench": is for thread blocks
+/// \throws Failure if the plan is a host schedule
 void refuse_schedule(const Plan&, const std::string& what, const std::string& help = "");
 
 }  // namespace chorale::tools

@@ -21,8 +21,8 @@ namespace chorale::tools {
 class Reference {
  public:
   /// \param plans  of what it launches, which live as long
-  /// \throws Failure for what this command cannot run: functions of an application, plans that promise
-  /// nothing
+  /// \throws Failure for what this command cannot run: functions of an application, and plans that promise
+  ///         nothing
   Reference(const host::Schedule& schedule, host::Concrete unrolled, const BlockPlans& plans);
 
   const host::Concrete& unrolled() const { return all_; }

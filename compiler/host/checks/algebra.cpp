@@ -85,7 +85,7 @@ std::vector<size_t> wide(const Box& box) {
 
 }  // namespace
 
-Cells::Cells(const Schedule& schedule, const Concrete& made) : made_(made) {
+Cells::Cells(const Schedule& schedule, const Concrete& made) {
   for (const ConcreteTensor& tensor : made.tensors) {
     auto& axes = cuts_.emplace_back();
     for (const uint64_t extent : tensor.shape) axes.push_back({0, extent});

@@ -73,7 +73,6 @@ class Cells {
   void of_layout(const Schedule&, const Concrete&);
   void spread();
 
-  const Concrete& made_;
   std::vector<std::vector<std::vector<uint64_t>>> cuts_;  // by tensor and axis, ascending
   std::vector<Same> same_;
   std::vector<Index> extents_;

@@ -209,8 +209,7 @@ class Checker {
           say(op.at,
               fmt::format("'{}' sums over axis {} of '{}', which is over ranks", op.name, axis, in.name),
               "give the ranks an axis of their own, [ranks, extent / ranks], in operands and result, and sum "
-              "the "
-              "result over it");
+              "the result over it");
         if (axes[axis] == no_axis || is_one(s_, in.axes[axis].extent)) continue;
         const Axis &from = in.axes[axis], &to = out.axes[size_t(axes[axis])];
         if (from.tag == Tag::whole && to.tag == Tag::whole) continue;  // [shapes] looks at numbers

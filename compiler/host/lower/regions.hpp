@@ -2,7 +2,6 @@
 /// \file
 /// Neighbouring operations that go through the same slices become one loop.
 
-#include <map>
 #include <vector>
 
 #include "layout.hpp"

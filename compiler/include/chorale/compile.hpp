@@ -10,6 +10,7 @@
 
 namespace chorale {
 
+/// What the copies of a program are that share its data, see CompileOptions::instances.
 enum class ReplicationPolicy : uint8_t {
   interleaved,  ///< instance j owns the j-th share of every chunk
   none,         ///< one instance, whatever `instances` says
@@ -17,9 +18,9 @@ enum class ReplicationPolicy : uint8_t {
 
 /// What the rewrites do, and for whom; says nothing about what the program computes.
 struct CompileOptions {
-  bool fuse = true;       ///< MSCCL++: instr_fusion
-  bool auto_sync = true;  ///< dependency_sync
-  uint32_t instances = 1;
+  bool fuse = true;        ///< MSCCL++: instr_fusion
+  bool auto_sync = true;   ///< dependency_sync
+  uint32_t instances = 1;  ///< copies that each take a share of every chunk
   ReplicationPolicy replication = ReplicationPolicy::interleaved;
   Target target = Target::chorale;
   bool minimize_syncs = false;          ///< remove synchronisations of threads that no proof needs

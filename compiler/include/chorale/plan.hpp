@@ -29,21 +29,37 @@ namespace host {
 struct Schedule;
 }
 
+/// The buffers of a rank: what the application passes, and memory of the plan's own.
 enum class BufferKind : uint8_t { input, output, scratch };
 /// By BufferKind: the words of diagnostics and the letters of plan files.
 inline constexpr std::string_view buffer_names[] = {"input", "output", "scratch"};
 inline constexpr std::string_view buffer_letters[] = {"i", "o", "s"};
 
+/// How a rank reaches another: by loads and stores of its own threads, by a proxy that copies for it, or by
+/// operations on the memory of several ranks at once.
 enum class ChannelType : uint8_t { none, memory, port, switched };
 /// By ChannelType, as in plan files.
 inline constexpr std::string_view channel_type_names[] = {"none", "memory", "port", "switch"};
 
+/// What MSCCL++ is told of a plan: LL if it sends packets. Our executor sees that in the operations.
 enum class Protocol : uint8_t { Simple, LL };
 
+/// By ReduceOp, as in plan files.
+inline constexpr std::string_view reduce_op_names[] = {
+#define REDUCE_OP(name) #name,
+#include "chorale/types.def"
+};
+
+/// What an operation is: a row of ops.def each.
 enum class Opcode : uint8_t {
 #define OP(name, mnemonic, summary, fields) name,
 #include "chorale/ops.def"
 };
+
+inline constexpr size_t opcode_count =
+#define OP(name, mnemonic, summary, fields) 1 +
+#include "chorale/ops.def"
+    0;
 
 /// What an operation does with an operand, or what else it carries.
 /// "Here" is the rank that runs the operation.
@@ -177,11 +193,13 @@ struct RemoteBufferRefs {
   uint32_t extra = 0;
 };
 
+/// What one thread block does: its operations, one after the other, and the local lists that they name
+/// channels and remote buffers by.
 struct ThreadBlock {
   uint32_t id = 0;
   std::vector<Op> ops;
-  std::vector<Operand> operands;
-  std::vector<uint32_t> ids;
+  std::vector<Operand> operands;  ///< the pool of Op::first_operand
+  std::vector<uint32_t> ids;      ///< the pool of Op::first_id
   std::vector<ChannelRefs> channels;
   std::vector<RemoteBufferRefs> remote_buffers;
   uint32_t extra = 0;
@@ -290,13 +308,18 @@ struct Extension {
   uint32_t extra = 0;  ///< unknown keys, as Op::extra
 };
 
+/// A collective for all ranks. docs/plan-format.md says what each member may hold.
 struct Plan {
-  std::string name, collective;
+  std::string name;
+  std::string collective;  ///< "allreduce" ...; "custom" and "test" for others
   Protocol protocol = Protocol::Simple;
-  bool inplace = false, reuse_resources = false, use_double_scratch_buffer = false;
-  std::vector<Gpu> gpus;
-  uint64_t threads_per_block = 1024, buffer_alignment = 16;
-  uint64_t min_message_size = 0, max_message_size = UINT64_MAX;
+  bool inplace = false;                    ///< input and output are one memory
+  bool reuse_resources = false;            ///< turns of a pipeline use the same scratch
+  bool use_double_scratch_buffer = false;  ///< launches take two copies of scratch in turns
+  std::vector<Gpu> gpus;                   ///< by rank
+  uint64_t threads_per_block = 1024;       ///< 1 to 1024
+  uint64_t buffer_alignment = 16;          ///< bytes, at multiples of which chunks begin
+  uint64_t min_message_size = 0, max_message_size = UINT64_MAX;  ///< bytes, counted as in Arguments
   Extension extension;
   std::vector<SourceLine> source;   ///< authors' lines that Op::at points to
   std::vector<std::string> extras;  ///< unknown keys, as the inside of a JSON object

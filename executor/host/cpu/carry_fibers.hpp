@@ -16,9 +16,9 @@ namespace chorale::hostrun {
 class CarryHost {
  public:
   virtual ~CarryHost() = default;
-  /// Until ready(state), or until the lane has to stop: then the world's abort word says so.
+  /// Returns when ready(state), or when the lane has to stop: then the world's abort word says so.
   virtual void wait(bool (*ready)(const void*), const void* state) = 0;
-  /// Before what peers can see.
+  /// Called before each action that peers can see: here a seed may let others go first.
   virtual void step() = 0;
 };
 
@@ -30,8 +30,9 @@ class CarryFibers {
   CarryFibers(CarryFibers&&) noexcept;
 
   /// Runs body(group) for `blocks` blocks of one thread; returns when all have ended, with the largest of
-  /// what they return. \param abort   of the world \param failed  told what a block threw; stops the world,
-  /// so that the others end
+  /// what they return.
+  /// \param abort   of the world
+  /// \param failed  told what a block threw; stops the world, so that the others end
   Stop run(uint32_t blocks, const std::function<Stop(const Group&)>& body, AbortWord* abort, CarryHost& host,
            const std::function<void(const std::string& why)>& failed);
 

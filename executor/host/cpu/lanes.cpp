@@ -166,7 +166,6 @@ void CpuLanes::quit() {
 }
 
 // -- Playing
-// ------------------------------------------------------------------------------------------------------
 
 Stop CpuLanes::play(uint32_t lane, uint64_t run, LaneHost& host) {
   Progress& mine = progress_[lane];
@@ -291,7 +290,6 @@ void CpuLanes::serve(uint32_t lane) {
 }
 
 // -- Runs
-// ------------------------------------------------------------------------------------------------------
 
 void CpuLanes::run(void*) {
   check();

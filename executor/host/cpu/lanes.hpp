@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -18,18 +17,18 @@
 
 namespace chorale::hostrun {
 
-/// How a lane gives way.
+/// How a lane waits, and lets other lanes go on: as a thread, or as a fiber of a seeded world.
 class LaneHost {
  public:
   virtual ~LaneHost() = default;
-  /// Until ready(state), or until the lane has to stop.
-  /// \param bell  a word that changes when ready() may have begun to hold; null: nobody rings
-  /// \param peer  the rank that is waited for; -1: a lane of this rank
+  /// Returns when ready(state), or when the lane has to stop.
+  /// \param bell    a word that changes when ready() may have begun to hold; null: nobody rings
+  /// \param action  for whose sake it waits
   virtual Stop wait(bool (*ready)(const void*), const void* state, std::atomic<uint32_t>* bell,
                     const Action& action) = 0;
-  /// Before what peers can see.
+  /// Called before each action that peers can see: here a seed may let others go first.
   virtual void step() {}
-  /// Before a launch, which gives way by itself.
+  /// Called before a launch, in which the executor waits by itself.
   virtual void wait_in(const Action&) {}
 };
 

@@ -2,7 +2,6 @@
 /// Where a schedule's tensors and flags are on the CPU.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "../backend.hpp"

@@ -113,7 +113,6 @@ std::vector<uint32_t*> CudaLanes::taken_flags() const {
 }
 
 // -- Enqueueing
-// ------------------------------------------------------------------------------------------------------
 
 void CudaLanes::run(void* stream) {
   check();
@@ -268,7 +267,6 @@ void CudaLanes::launch(const Action& action, cudaStream_t stream) {
 }
 
 // -- Ends
-// ------------------------------------------------------------------------------------------------------
 
 void CudaLanes::synchronize(void* stream) {
   const cuda::CurrentDevice on(device_);

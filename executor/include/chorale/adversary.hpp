@@ -12,6 +12,7 @@
 
 namespace chorale {
 
+/// What the adversarial machine runs, and for how long.
 struct AdversaryOptions {
   /// Of the message. 0: a few units a chunk, which shows any order that a large message shows; the units of
   /// pipelines are then made small as well, in proportion, or in half of the schedules longer than a chunk.

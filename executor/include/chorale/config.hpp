@@ -36,8 +36,7 @@ struct Config {
   Setting<std::string> log_level{"warning"};  ///< trace, debug, info, warning, error, off
   Setting<unsigned> trace{0};       ///< launches of each plan whose operations are timed, see Executor::trace
   Setting<unsigned> bindings{256};  ///< that an executor keeps, see Executor::prepare; 0: any number
-  Setting<unsigned> mover_blocks{
-      8};  ///< most thread blocks a transfer of a schedule, see docs/host-schedules.md
+  Setting<unsigned> mover_blocks{8};   ///< most thread blocks of one transfer, see docs/host-schedules.md
   Setting<bool> require_proof{false};  ///< refuse plans that do not carry a proof
 
   /// Reads file and environment, and points the log at stderr with `log_level`.

@@ -24,8 +24,9 @@ inline constexpr std::string_view packet_form_names[] = {"ll8", "ll16", "ll128"}
 
 /// One call of a collective on one rank.
 struct Arguments {
-  const void* in =
-      nullptr;          ///< this rank's input; may be `out` as in place, a plan that is not copies it then
+  /// This rank's input. It may lie in `out`, or `out` in it, as for a collective in place; a plan that is not
+  /// in place then copies it first.
+  const void* in = nullptr;
   void* out = nullptr;  ///< this rank's output
   /// Bytes of the message: of the input, but of the output for all-gather (as
   /// MSCCL++ and nccl-tests count). Any whole number of elements; for
@@ -36,11 +37,12 @@ struct Arguments {
   std::optional<PacketForm> packet = {};  ///< default: Config
 };
 
-/// Bytes of this rank's input and output for a message of `bytes`.
-/// \throws UsageError if the plan cannot take that size: says which sizes it takes
+/// Bytes of a rank's input and output.
 struct MessageSizes {
   uint64_t input = 0, output = 0;
 };
+/// Those of a message of `bytes`, counted as in Arguments.
+/// \throws UsageError if the plan cannot take that size: says which sizes it takes
 MessageSizes message_sizes(const Plan&, uint64_t bytes, DType);
 
 /// When one operation of a thread block ran.

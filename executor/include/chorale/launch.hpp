@@ -32,9 +32,8 @@ struct LaunchName {
 
 namespace detail {
 /// Of what is sent or received in elements of `element_bytes`, if the message does not say otherwise.
-/// \throws UsageError as check_transfer(); also if there is no such peer, elements have no bytes, one would
-/// be
-///         cut, or a tile is longer than a slot
+/// \throws UsageError as check_transfer(); also if there is no such peer, elements have no bytes, one
+///         would be cut, or a tile is longer than a slot
 void check_message(const Transport& transport, const Leg& message, uint64_t element_bytes, int peer,
                    const LaunchConfig& config);
 
@@ -51,9 +50,8 @@ void check_buffer(const char* what, const void* data, uint64_t bytes) {
 
 /// Sends n elements of type T to `peer`, which receives as many with as many blocks. T is what travels.
 /// \throws UsageError as check_transfer(); also for a message whose elements have no bytes or are cut, or
-/// whose
-///         tiles are longer than a slot, and if copies are to be made and `data` is null; otherwise as
-///         launch()
+///         whose tiles are longer than a slot, and if copies are to be made and `data` is null; otherwise
+///         as launch()
 template <class T, class Produce = CopyProduce>
 void send(Transport& transport, const Leg& message, int peer, const Produce& produce = {},
           const LaunchConfig& config = {}, Lane lane = {}) {

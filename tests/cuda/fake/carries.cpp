@@ -1,7 +1,6 @@
 // Carries of host schedules on the CUDA without GPUs: their thread blocks are fibers on the stream's thread.
 
 #include <chrono>
-#include <cstdio>
 #include <thread>
 
 #include "executor/host/carry.hpp"

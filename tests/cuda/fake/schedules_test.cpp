@@ -3,7 +3,6 @@
 
 #include "tests/unit/schedule_run/schedules.hpp"
 
-#include <chrono>
 #include <cstring>
 
 #include "bench/overlap/schedules.hpp"

@@ -12,7 +12,6 @@
 #include <chorale/json.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <stdexcept>
 #include <string>
 #include <vector>
 

@@ -12,7 +12,6 @@ Verdict try_hard(const Plan& plan, uint64_t schedules = 1000, const AdversaryOpt
 }
 
 // -- Shipped plans
-// -------------------------------------------------------------------------------------------------
 
 void expect_all_stand(const std::string& ranks, uint64_t schedules) {
   for (const std::string& file : shipped(ranks)) {
@@ -61,7 +60,6 @@ TEST(Adversary, AnySizeStands) {
 }
 
 // -- Plans that are broken
-// ---------------------------------------------------------------------------------------
 
 TEST(Adversary, RelaxedSignalsPublishNothing) {
   const Plan plan = replaced(shipped_plan("allgather_direct_4"), Opcode::signal, Opcode::relaxed_signal);
@@ -151,7 +149,6 @@ TEST(Adversary, AWriteAfterTheEndOfALaunchIsSeen) {
 }
 
 // -- Programs of tests/wrong that order decides
-// ------------------------------------------------------------------
 
 Plan wrong_program(const char* name) { return plan_of(dsl::build(name)); }
 
@@ -175,7 +172,6 @@ TEST(Adversary, RightProgramsStand) {
 }
 
 // -- Repetition
-// ---------------------------------------------------------------------------------------------
 
 TEST(Adversary, ASeedRepeatsItsSchedule) {
   const Plan plan = replaced(shipped_plan("allgather_ring_4"), Opcode::wait, Opcode::relaxed_wait);

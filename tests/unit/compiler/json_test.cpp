@@ -1,6 +1,5 @@
 // Plans as text: round trips, the canonical form, and what the reader refuses.
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 

@@ -258,8 +258,7 @@ TEST(Target, Transfers) {
       "offset for the other\n"
       "[mscclpp_put_sources] 'put' reads from input and from output, but MSCCL++ takes all from input\n"
       "[mscclpp_port_packets] 'put_packets' reads 1 chunk of plain data, but over a port channel MSCCL++ "
-      "takes "
-      "them for packets\n");
+      "takes them for packets\n");
 }
 
 TEST(Target, SwitchReductionsAndOperationsOfOurs) {
@@ -272,8 +271,7 @@ TEST(Target, SwitchReductionsAndOperationsOfOurs) {
   EXPECT_EQ(
       found(plan),
       "[mscclpp_switch_reduce] 'switch_reduce' of 1 chunk is not followed by a broadcast that makes its "
-      "result "
-      "superfluous, but MSCCL++ has no reduction without one\n"
+      "result superfluous, but MSCCL++ has no reduction without one\n"
       "[mscclpp_extensions] 'combine_packets' is an operation of ours, but MSCCL++ knows only its own\n");
 }
 

@@ -2,7 +2,6 @@
 // Layouts for tests.
 
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "chorale/dsl.hpp"

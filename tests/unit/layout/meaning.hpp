@@ -2,8 +2,6 @@
 // What a layout means, without lanes, slices and transfers: one tensor for all ranks together.
 
 #include <cstdint>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "chorale/host/schedule.hpp"

@@ -181,8 +181,7 @@ TEST(Refused, All) {
       gather, {.form = Form::broadcast, .style = LaneStyle::ahead});
   SAYS(
       "here: error: around a ring a turn sends what the one before it has received, so that nothing can be "
-      "said "
-      "ahead [tags]\n"
+      "said ahead [tags]\n"
       "help: use the order rotated or linear, or the style split\n"
       "1 error\n",
       gather, {.order = Order::ring, .style = LaneStyle::ahead});

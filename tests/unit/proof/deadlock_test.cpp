@@ -62,8 +62,7 @@ TEST(Deadlock, BarrierBehindASemaphoreThatTheOtherSideOfItReleases) {
   control(plan, Opcode::sem_release, 0, 0, 1);
   EXPECT_EQ(stuck(plan),
             "this acquire never ends: it is one of a cycle of 2 waits, each of which comes before what would "
-            "answer "
-            "the one before it at 0.0.0\n"
+            "answer the one before it at 0.0.0\n"
             "  this would answer it at 0.1.1\n"
             "  but comes after this barrier at 0.1.0\n"
             "  this would answer it at 0.0.1\n"

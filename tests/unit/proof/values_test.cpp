@@ -62,8 +62,7 @@ TEST(Values, AllReduce) {
   operand(plan, 0, 3, 1) = scratch(1);
   EXPECT_EQ(values(plan),
             "output[0:1] of rank 0 does not hold what it should: it has input[1:2] of rank 1, which does not "
-            "belong "
-            "there, it lacks input[0:1] of rank 1 at 0.0.3\n");
+            "belong there, it lacks input[0:1] of rank 1 at 0.0.3\n");
   plan = all_reduce();
   operand(plan, 0, 3, 1) = scratch(5);
   EXPECT_EQ(values(plan),
@@ -141,25 +140,20 @@ TEST(Values, OthersOfTheirOwnKind) {
   EXPECT_EQ(of("allgather", 1, 2),
             "output[1:2] of rank 0 is never written: this comes nearest to it at 0.0.0\n"
             "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 1, which does not "
-            "belong "
-            "there, it lacks input[0:1] of rank 0 at 1.0.0\n"
+            "belong there, it lacks input[0:1] of rank 0 at 1.0.0\n"
             "output[1:2] of rank 1 is never written: this comes nearest to it at 1.0.0\n");
   EXPECT_EQ(of("alltoall", 2, 2),
             "output[1:2] of rank 0 does not hold what it should: it has input[1:2] of rank 0, which does not "
-            "belong "
-            "there, it lacks input[0:1] of rank 1 at 0.0.0\n"
+            "belong there, it lacks input[0:1] of rank 1 at 0.0.0\n"
             "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 1, which does not "
-            "belong "
-            "there, it lacks input[1:2] of rank 0 at 1.0.0\n");
+            "belong there, it lacks input[1:2] of rank 0 at 1.0.0\n");
   EXPECT_EQ(of("broadcast", 1, 1),
             "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 1, which does not "
-            "belong "
-            "there, it lacks input[0:1] of rank 0 at 1.0.0\n");
+            "belong there, it lacks input[0:1] of rank 0 at 1.0.0\n");
   EXPECT_EQ(of("reducescatter", 2, 1),
             "output[0:1] of rank 0 does not hold what it should: it lacks input[0:1] of rank 1 at 0.0.0\n"
             "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 1, which does not "
-            "belong "
-            "there, it lacks input[1:2] of rank 0, it lacks input[1:2] of rank 1 at 1.0.0\n");
+            "belong there, it lacks input[1:2] of rank 0, it lacks input[1:2] of rank 1 at 1.0.0\n");
   EXPECT_EQ(of("sendrecv", 2, 2), "");
   EXPECT_EQ(of("test", 2, 1), "");
 }
@@ -173,8 +167,7 @@ TEST(Values, AuthorsOwn) {
   operand(plan, 0, 1, 0) = in(0);
   EXPECT_EQ(values(plan),
             "output[0:1] of rank 1 does not hold what it should: it has input[0:1] of rank 0, which does not "
-            "belong "
-            "there, it lacks input[1:2] of rank 0 at 0.0.1\n");
+            "belong there, it lacks input[1:2] of rank 0 at 0.0.1\n");
 }
 
 TEST(Values, GroupsAndPipelinesCoverTheirOperands) {

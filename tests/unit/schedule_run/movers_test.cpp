@@ -150,7 +150,6 @@ TEST(Movers, RowsByWords) {
 }
 
 // -- What goes wrong
-// ------------------------------------------------------------------------------------------------------
 
 void expect_parts(const std::string& text, std::initializer_list<std::string> parts) {
   for (const std::string& part : parts)

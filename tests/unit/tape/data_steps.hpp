@@ -49,10 +49,10 @@ Stop combine(const Group& group, const cuda::TapeStep& step, const Mem* plain, c
   std::vector<Either<P>> sources;
   for (uint32_t at = 0; at < step.n; ++at) sources.push_back({nullptr, packets + at});
   if (step.own != 0) sources.insert(sources.begin() + step.own - 1, {plain, nullptr});
-  return transfer(
-      group, step.bytes,
-      Reduced<Op, int32_t, Either<P>, Either<P>>{sources[0], sources.data() + 1, uint32_t(sources.size() - 1)},
-      sinks);
+  return transfer(group, step.bytes,
+                  Reduced<Op, int32_t, Either<P>, Either<P>>{sources[0], sources.data() + 1,
+                                                             uint32_t(sources.size() - 1)},
+                  sinks);
 }
 
 template <class P>

@@ -18,7 +18,7 @@ struct Seen {
   TapeStep step;
   uint32_t page;
   const TapeItem* items;
-  const TapePlace *plain, *packets;  ///< sources, then sinks
+  const TapePlace *plain, *packets;                ///< sources, then sinks
   std::shared_ptr<const std::vector<char>> tapes;  ///< in which these lie
 };
 
@@ -61,8 +61,7 @@ struct Recorded {
         const TapeStep& of = reinterpret_cast<const TapeStep*>(at + sizeof header)[step];
         all.push_back({of, page, reinterpret_cast<const TapeItem*>(at + shape.items_at()) + of.first_item,
                        reinterpret_cast<const TapePlace*>(at + shape.plain_at()) + of.first_plain,
-                       reinterpret_cast<const TapePlace*>(at + shape.packets_at()) + of.first_packets,
-                       kept});
+                       reinterpret_cast<const TapePlace*>(at + shape.packets_at()) + of.first_packets, kept});
       }
       if (header.more == 0) break;
     }

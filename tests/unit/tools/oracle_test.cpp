@@ -6,11 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <random>
 
 #include "tools/command.hpp"
+#include "tools/elements.hpp"
 
 namespace chorale::tools {
 namespace {

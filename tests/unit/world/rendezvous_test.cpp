@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <random>
 #include <thread>
 

@@ -10,7 +10,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "chorale/host/expr.hpp"
@@ -183,8 +182,8 @@ struct Schedule {
   std::vector<uint32_t> ranks;     ///< for so many it is checked
   std::vector<std::string> lanes;  ///< the named ones
   Expr pool;                       ///< how many pool lanes there are: the symbol `lanes`
-  std::map<std::string, std::string>
-      made_with;  ///< what the compiler was told: order, style ...; for readers
+  /// What the compiler was told (order, style ...), for readers.
+  std::map<std::string, std::string> made_with;
   std::vector<Flag> flags;
   std::vector<Tensor> tensors;
   std::vector<Function> functions;

@@ -67,11 +67,13 @@ class Parameters {
 
 using Factory = Program (*)(Parameters&);
 
+/// A program, and where its author has put it.
 struct RegisteredProgram {
   std::string name, file;  ///< file: without folders
   uint32_t line = 0;
 };
 
+/// What `chorale list` says of a program.
 struct Description {
   std::string name, summary, file;
   uint32_t line = 0;

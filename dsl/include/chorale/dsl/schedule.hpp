@@ -134,9 +134,10 @@ class Tensor : public View {
   using View::View;
 };
 
+/// Which receive a send meets, and what moves the bytes.
 struct TransferOptions {
-  uint32_t tag = 0;
-  host::Mover via = host::Mover::automatic;
+  uint32_t tag = 0;  ///< the k-th send to a peer with a tag meets the k-th receive with it there
+  host::Mover via = host::Mover::automatic;  ///< the same at both ends; automatic: chosen when it is bound
 };
 
 /// What is waited for.
@@ -179,9 +180,10 @@ class Flag {
   uint32_t id_;
 };
 
+/// What only some collectives ask for.
 struct CollectiveOptions {
-  Index root = 0;
-  ReduceOp reduce = ReduceOp::sum;
+  Index root = 0;                   ///< the rank that sends, or gets
+  ReduceOp reduce = ReduceOp::sum;  ///< of those that combine
   std::optional<Token> token = {};  ///< which it makes; none: one of its own
 };
 
@@ -218,6 +220,7 @@ class Lane {
   host::Lane lane_;
 };
 
+/// What a schedule is called, and for whom it is.
 struct ScheduleOptions {
   std::string name = {};             ///< not empty
   std::vector<uint32_t> ranks = {};  ///< for so many it is checked
@@ -231,6 +234,13 @@ class Parameters;
 /// \throws std::invalid_argument for a word that is none of theirs
 Lowering lowering(Parameters&, Lowering defaults = {});
 
+/// Records a host schedule: one program for all ranks. It becomes a Program, whose plan has the schedule in
+/// Extension::host. What is wrong is a finding at the author's line.
+///
+///   Schedule s({.name = "mine", .ranks = {2, 4}});
+///   const Tensor a = s.input("A", DType::f32, {...});
+///   s.main().copy(...);
+///   return s;
 class Schedule {
  public:
   explicit Schedule(ScheduleOptions, Here at = Here::current());

@@ -141,7 +141,6 @@ CHORALE_HD U narrow_bits(U bits) {
 }  // namespace detail
 
 // -- Conversions
-// ------------------------------------------------------------------------------------------------------
 
 CHORALE_HD float to_float(f16 value) {
 #if defined(__CUDA_ARCH__)
@@ -188,7 +187,6 @@ CHORALE_HD T from_float(float value) {
 }
 
 // -- Accumulating
-// -----------------------------------------------------------------------------------------------------
 
 template <class T>
 inline constexpr bool is_narrow_float = std::is_same_v<T, f16> || std::is_same_v<T, bf16> ||
@@ -247,7 +245,6 @@ CHORALE_HD Accumulator<T> finish_avg(Accumulator<T> sum, uint32_t n) {
 }
 
 // -- From values to types
-// ---------------------------------------------------------------------------------------------
 
 template <class T>
 struct TypeTag {
@@ -256,7 +253,7 @@ struct TypeTag {
 template <class T>
 inline constexpr TypeTag<T> type_tag{};
 
-/// Calls f(type_tag<T>) with the type that `type` names, and gives what it gives.
+/// Calls f(TypeTag<T>{}) with the type that `type` names, and gives what it gives.
 template <class F>
 CHORALE_FN decltype(auto) with_dtype(DType type, F&& f) {
   switch (type) {

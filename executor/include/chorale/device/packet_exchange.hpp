@@ -57,8 +57,7 @@ class PacketExchange {
       }
       places_.from[peer < self_ ? peer : peer - 1] = Packets<P>(e.packet_src + bank * e.packet_bytes, flag);
       // In an order that differs from rank to rank: no two begin with the same peer.
-      places_.to[distance(peer)] =
-          Packets<P>(static_cast<void*>(e.packet_dst + bank * e.packet_bytes), flag);
+      places_.to[distance(peer)] = Packets<P>(static_cast<void*>(e.packet_dst + bank * e.packet_bytes), flag);
     }
     Stop stop = Stop::none;
     bool alike = true;
@@ -138,8 +137,8 @@ class PacketExchange {
   };
 
 #if defined(__CUDACC__)
-  /// In shared memory, and made by a thread each: they are indexed at run time, so that a thread's own would be
-  /// in local memory, which for a large block is more than a cache holds.
+  /// In shared memory, and made by a thread each: they are indexed at run time, so that a thread's own would
+  /// be in local memory, which for a large block is more than a cache holds.
   CHORALE_FN static Places& places_of_block() {
     __shared__ alignas(16) char room[sizeof(Places)];
     return *reinterpret_cast<Places*>(room);

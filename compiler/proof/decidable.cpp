@@ -1,0 +1,107 @@
+// The proof `decidable`: that the executions which are looked at speak for all.
+
+#include "decidable.hpp"
+
+#include <algorithm>
+
+#include "../checks/report.hpp"
+#include "pace.hpp"
+
+namespace chorale::proof {
+namespace {
+
+using Kind = Finding::Kind;
+
+/// The first operation of a chain with a step that matches.
+template <class Match>
+OpPlace find(const Player& player, uint32_t chain, Match&& match) {
+  const Plan& plan = player.plan();
+  const Chain& of = player.chains()[chain];
+  const Gpu& gpu = plan.gpus[of.rank];
+  const ThreadBlock& block = gpu.threadblocks[of.block];
+  Steps steps;
+  for (uint32_t at = 0; at < block.ops.size(); ++at) {
+    list_steps(plan, gpu, block, block.ops[at], steps);
+    if (std::any_of(steps.steps.begin(), steps.steps.end(), match)) return {of.rank, of.block, at};
+  }
+  return {of.rank, of.block, 0};
+}
+
+/// Two thread blocks that compete for a counter.
+void tell_rivals(const Player& player, Findings& findings, uint32_t counter, bool take, uint32_t one,
+                 uint32_t other) {
+  std::string what = "a semaphore";
+  const auto place_of = [&](uint32_t chain) {
+    const uint32_t rank = player.chains()[chain].rank;
+    return find(player, chain, [&](const Step& step) {
+      const bool takes = step.kind == Step::Kind::await || step.kind == Step::Kind::acquire;
+      const bool posts = step.kind == Step::Kind::post || step.kind == Step::Kind::release ||
+                         (step.kind == Step::Kind::push && step.posts);
+      if (!(take ? takes : posts) || player.counter_of(rank, step) != counter) return false;
+      if (step.via != ChannelType::none) {
+        what = std::string(channel_type_names[size_t(step.via)]) + " channel " + number(step.id) + " of " +
+               rank_name(rank);
+      } else {
+        what = "semaphore " + number(step.id) + " of " + rank_name(rank);
+      }
+      return true;
+    });
+  };
+  const OpPlace first = place_of(one), second = place_of(other);
+  if (!findings.news(ProofName::decidable, second, first, {})) return;
+  Finding& finding = findings.add(
+      ProofName::decidable, Kind::undecided, second,
+      std::string("thread blocks ") + number(first.threadblock) + " and " + number(second.threadblock) +
+          (take ? " both take from " : " both add to ") + what +
+          ": which of them comes first depends on their speed, so that no one execution speaks for all",
+      "give each a semaphore or channel of its own, or set bounded_proof: then " + number(max_executions) +
+          " orders are tried at most, and the verdict is 'bounded'");
+  finding.diagnostic.notes.push_back({{}, first, "the other one is here"});
+  for (const OpPlace& at : {first, second}) finding.events.emplace_back().at = at;
+}
+
+}  // namespace
+
+bool keeps_pace(const Plan& plan, Findings& findings) {
+  const std::optional<Pace::Mismatch> found = pace_of(plan).mismatch;
+  if (!found || !findings.wanted(ProofName::decidable)) return true;
+  Finding& finding = findings.add(
+      ProofName::decidable, Kind::undecided, found->takes,
+      "this plan cannot be proved: what a turn of this pipeline waits for depends on how many turns there "
+      "are, as those who post and those who wait do not do so in corresponding pipelines, equally often a "
+      "turn",
+      "give each pipeline channels, semaphores and barriers of its own");
+  finding.diagnostic.notes.push_back({{}, found->posts, "the other end is here"});
+  for (const OpPlace& at : {found->posts, found->takes}) finding.events.emplace_back().at = at;
+  return false;
+}
+
+bool is_decided(const Player& player, Findings& findings, bool& bounded) {
+  const Plan& plan = player.plan();
+  for (uint32_t at = 0; at < player.counters().size(); ++at) {
+    const Counter& counter = player.counters()[at];
+    if (!counter.competes()) continue;
+    bounded = true;
+    if (plan.extension.bounded_proof || !findings.wanted(ProofName::decidable)) continue;
+    const bool take = counter.takers.size() > 1;
+    const std::vector<uint32_t>& rivals = take ? counter.takers : counter.posters;
+    tell_rivals(player, findings, at, take, rivals[0], rivals[1]);
+  }
+  for (const Meeting& meeting : player.meetings()) {
+    if (!findings.wanted(ProofName::decidable)) break;
+    if (meeting.members.size() == meeting.participants) continue;
+    const OpPlace at = find(player, meeting.members[0], [&](const Step& step) {
+      return step.kind == Step::Kind::arrive && step.id == meeting.id;
+    });
+    findings.add(ProofName::decidable, Kind::undecided, at,
+                 "barrier " + number(meeting.id) + " of " + rank_name(meeting.rank) + " is for " +
+                     count(meeting.participants, "thread block") + ", but " +
+                     (meeting.members.size() == 1 ? std::string("1 comes")
+                                                  : number(meeting.members.size()) + " come") +
+                     " to it: who meets whom depends on their speed",
+                 "let as many blocks come to it as it says");
+  }
+  return !findings.any();
+}
+
+}  // namespace chorale::proof

@@ -1,0 +1,187 @@
+#include "dsl/schedule_recording.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "chorale/host/names.hpp"
+
+namespace chorale::dsl {
+
+ScheduleRecording::ScheduleRecording(ScheduleOptions options)
+    : name(std::move(options.name)), lowering(options.lowering) {
+  s.ranks = std::move(options.ranks);
+  s.pool = s.exprs.constant(options.pool);
+}
+
+uint32_t ScheduleRecording::place(Here at) {
+  const SourceLine line{base_name(at.file), at.line};
+  const auto known = std::find(s.source.begin(), s.source.end(), line);
+  const uint32_t position = uint32_t(known - s.source.begin());
+  if (known == s.source.end()) s.source.push_back(line);
+  return position + 1;
+}
+
+void ScheduleRecording::find(Here at, std::string text) {
+  const SourceLine line{base_name(at.file), at.line};
+  const auto same = [&](const Diagnostic& known) { return known.line == line && known.text == text; };
+  if (std::none_of(findings.begin(), findings.end(), same))
+    findings.push_back({"dsl", line, {}, std::move(text), {}, {}});
+}
+
+void ScheduleRecording::name_of(std::string_view what, std::string_view name, Here at) {
+  if (!host::is_word(name)) find(at, say(what, " '", name, "', expected ", host::a_word));
+}
+
+host::Expr ScheduleRecording::expr(const Index& index, Here at) {
+  if (!index.recording_) return s.exprs.constant(index.value_);
+  if (index.mixed_) find(at, "an index made of parts of two schedules");
+  if (index.mixed_ || !is_own(index, "an index", at)) return {};
+  const Size size = size_of(index.expr_);
+  if (size.nested > host::most_nested || size.operators > host::most_operators) {
+    find(at, say("an expression of ", size.operators, " operators, ", size.nested,
+                 " within each other, expected at most ", host::most_operators, " and ", host::most_nested));
+    return {};
+  }
+  return index.expr_;
+}
+
+Index ScheduleRecording::apply(host::ExprKind kind, const Index& left, const Index& right) {
+  ScheduleRecording* const recording = left.recording_ ? left.recording_ : right.recording_;
+  if (recording) {
+    // Operators do not know the author's line: who uses the result reports it.
+    Index result = recording->index({});
+    result.mixed_ = left.mixed_ || right.mixed_ || (right.recording_ && right.recording_ != recording);
+    if (!result.mixed_) result.expr_ = recording->binary(kind, left, right);
+    return result;
+  }
+  host::Exprs numbers;  // of two numbers
+  const host::Evaluated value = host::evaluate(
+      numbers, numbers.binary(kind, numbers.constant(left.value_), numbers.constant(right.value_)), {});
+  if (!value) throw std::invalid_argument("an index " + value.problem);
+  return Index(value.value);
+}
+
+View ScheduleRecording::part(const View& of, uint8_t axis, Index first, const Index* length, Here at) {
+  View view = of;
+  auto& selects = view.view_.selects;
+  const auto behind =
+      std::find_if(selects.begin(), selects.end(), [&](const host::Select& one) { return one.axis >= axis; });
+  const host::Tensor& tensor = s.tensors[of.view_.tensor];
+  if (axis >= tensor.axes.size()) {
+    find(at, say("axis ", int(axis), " of '", tensor.name, "', which has ", tensor.axes.size(), " axes"));
+  } else if (behind != selects.end() && behind->axis == axis) {
+    find(at, say("axis ", int(axis), " of '", tensor.name, "' is selected twice"));
+  } else {
+    host::Select select{.axis = axis, .lo = expr(first, at), .len = {}};
+    if (length) select.len = expr(*length, at);
+    selects.insert(behind, select);
+  }
+  return view;
+}
+
+Tensor ScheduleRecording::tensor(std::string_view name, DType dtype, const std::vector<Extent>& axes,
+                                 host::Role role, bool zero, Here at) {
+  name_of("a tensor", name, at);
+  unique(s.tensors, "tensor", name, at);
+  host::Tensor made{.name = std::string(name),
+                    .dtype = dtype,
+                    .axes = {},
+                    .role = role,
+                    .space = host::Space::local,
+                    .zero = zero,
+                    .at = place(at)};
+  for (const Extent& axis : axes) made.axes.push_back({expr(axis.extent, at), axis.tag});
+  s.tensors.push_back(std::move(made));
+  return {this, host::View{uint32_t(s.tensors.size() - 1), {}}};
+}
+
+host::Op& ScheduleRecording::op(host::OpKind kind, const host::Lane& lane, Here at) {
+  host::Op& op = open.back()->emplace_back();
+  op.kind = kind;
+  op.lane = lane;
+  op.at = place(at);
+  return op;
+}
+
+host::Op& ScheduleRecording::compute(std::string_view function, const Tensor& out,
+                                     const std::vector<Tensor>& in, Here at) {
+  if (open.size() > 1)
+    find(at, say("'", function, "' is of whole tensors, and cannot be in a loop or condition"));
+  host::Op& op = s.layout.emplace_back();
+  op.kind = host::OpKind::compute;
+  op.name = function;
+  op.writes = {raw(out, at)};
+  for (const Tensor& one : in) op.reads.push_back(raw(one, at));
+  op.at = place(at);
+  return op;
+}
+
+void ScheduleRecording::within(std::vector<host::Op>& body, const std::function<void()>& record, Here at) {
+  if (open.size() == host::most_bodies + 1)
+    find(at, say("more than ", host::most_bodies, " loops and conditions within each other"));
+  open.push_back(&body);
+  record();
+  open.pop_back();
+}
+
+void ScheduleRecording::transfers_alone(Group& group, const std::function<void(Group&)>& record) {
+  std::vector<host::Op> others;
+  open.push_back(&others);
+  record(group);
+  open.pop_back();
+  for (host::Op& other : others) {
+    if (other.kind == host::OpKind::alloc) {
+      open.back()->push_back(std::move(other));  // made once, wherever it stands
+      continue;
+    }
+    const SourceLine line = s.line_of(other.at);
+    findings.push_back({"dsl",
+                        line,
+                        {},
+                        say("a group has sends and receives alone, but in its body is a '",
+                            host::info(other.kind).name, "'"),
+                        {},
+                        "put it in front of the group or behind it, and loops and conditions around it"});
+  }
+}
+
+host::Transfer ScheduleRecording::transfer(bool is_send, const View& view, const Index& peer,
+                                           const TransferOptions& options, Here at) {
+  if (options.tag > host::most_tag) find(at, say("tag ", options.tag, ", expected at most ", host::most_tag));
+  return {is_send, raw(view, at), expr(peer, at), options.tag, options.via, place(at)};
+}
+
+void ScheduleRecording::token(host::Op& op, const Token& token, Here at) {
+  is_own(token, "a token", at);
+  op.token = token.id_;
+  op.index = expr(token.index_, at);
+}
+
+const host::Lane& ScheduleRecording::raw(const Lane& lane, Here at) {
+  static const host::Lane none;
+  return is_own(lane, "a lane", at) ? lane.lane_ : none;
+}
+
+const host::View& ScheduleRecording::raw(const View& view, Here at) {
+  static const host::View none;
+  return is_own(view, "a view", at) ? view.view_ : none;
+}
+
+ScheduleRecording::Size ScheduleRecording::size_of(host::Expr expr) const {
+  const auto known = sizes_.find(expr.id);
+  return known == sizes_.end() ? Size{} : known->second;
+}
+
+host::Expr ScheduleRecording::binary(host::ExprKind kind, const Index& left, const Index& right) {
+  const auto operand = [&](const Index& index) {
+    return index.recording_ ? index.expr_ : s.exprs.constant(index.value_);
+  };
+  const host::Expr one = operand(left), other = operand(right), made = s.exprs.binary(kind, one, other);
+  const Size a = size_of(one), b = size_of(other);
+  constexpr unsigned enough = 1u << 30;  // parts are shared, so that numbers grow quickly
+  sizes_[made.id] = {std::max(a.nested, b.nested) + 1, std::min(enough, a.operators + b.operators + 1)};
+  return made;
+}
+
+}  // namespace chorale::dsl

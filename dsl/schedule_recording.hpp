@@ -1,0 +1,103 @@
+#pragma once
+/// \file
+/// What a Schedule has recorded so far: the host schedule, and what is wrong with the calls.
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "chorale/dsl/schedule.hpp"
+#include "dsl/recording.hpp"
+
+namespace chorale::dsl {
+
+class ScheduleRecording {
+ public:
+  explicit ScheduleRecording(ScheduleOptions options);
+
+  std::string name;
+  host::Lowering lowering;
+  host::Schedule s;
+  std::vector<std::vector<host::Op>*> open = {&s.body};  ///< the bodies that calls are in, the innermost last
+  Diagnostics findings;
+  uint32_t tokens = 0;
+  bool has_foreign = false;  ///< something was given handles of another schedule
+
+  /// An author's line, as host::Op::at.
+  uint32_t place(Here at);
+  /// Adds a finding; equal ones of one line count once.
+  void find(Here at, std::string text);
+
+  /// Checks that plan files and expressions can have this name.
+  void name_of(std::string_view what, std::string_view name, Here at);
+  /// Checks that no element of `known` has it.
+  template <class List>
+  void unique(const List& known, std::string_view what, std::string_view name, Here at) {
+    for (const auto& one : known)
+      if (one.name == name) find(at, say("there is a ", what, " '", name, "' already"));
+  }
+
+  Index index(host::Expr expr) { return {this, expr}; }
+  /// The expression of an index, if it is of this schedule.
+  host::Expr expr(const Index& index, Here at);
+  /// An operator on two indices, of which one may be a number.
+  static Index apply(host::ExprKind kind, const Index& left, const Index& right);
+
+  /// A view of a part of one axis. \param length  null: one element, and the axis is gone
+  View part(const View& of, uint8_t axis, Index first, const Index* length, Here at);
+  Tensor tensor(std::string_view name, DType dtype, const std::vector<Extent>& axes, host::Role role,
+                bool zero, Here at);
+
+  /// A new operation of the innermost body.
+  host::Op& op(host::OpKind kind, const host::Lane& lane, Here at);
+  host::Op& op(host::OpKind kind, const Lane& lane, Here at) { return op(kind, raw(lane, at), at); }
+  /// An operation of the layout form.
+  host::Op& compute(std::string_view function, const Tensor& out, const std::vector<Tensor>& in, Here at);
+  /// Records a loop's or a condition's body.
+  void within(std::vector<host::Op>& body, const std::function<void()>& record, Here at);
+  /// Records a group's body, in which transfers stand alone: anything else would be in front of the group, or
+  /// around nothing.
+  void transfers_alone(Group& group, const std::function<void(Group&)>& record);
+
+  host::Transfer transfer(bool is_send, const View& view, const Index& peer, const TransferOptions& options,
+                          Here at);
+  Group group() { return Group(this); }
+  static std::vector<host::Transfer>& transfers(Group& group) { return group.transfers_; }
+  Token token() { return Token(this, ++tokens); }
+  void token(host::Op& op, const Token& token, Here at);
+
+  // What handles stand for. One of another schedule is a finding, and stands for the first of its kind here.
+  uint32_t raw(Flag flag, Here at) { return is_own(flag, "a flag", at) ? flag.id_ : 0; }
+  const host::Lane& raw(const Lane& lane, Here at);
+  const host::View& raw(const View& view, Here at);
+  template <class Handle>
+  auto raw(const std::vector<Handle>& handles, Here at) {
+    std::vector<std::decay_t<decltype(raw(handles[0], at))>> list;
+    for (const Handle& one : handles) list.push_back(raw(one, at));
+    return list;
+  }
+  Lane lane(host::Lane lane) { return {this, lane}; }
+  Flag flag(uint32_t id) { return Flag(this, id); }
+
+ private:
+  /// Of an expression, if no part were shared.
+  struct Size {
+    unsigned nested = 0, operators = 0;
+  };
+  Size size_of(host::Expr expr) const;
+  host::Expr binary(host::ExprKind kind, const Index& left, const Index& right);
+  template <class Handle>
+  bool is_own(const Handle& handle, std::string_view what, Here at) {
+    if (handle.recording_ == this) return true;
+    has_foreign = true;
+    find(at, say(what, " of another schedule, '", handle.recording_->name, "'"));
+    return false;
+  }
+
+  std::map<uint32_t, Size> sizes_;  // by id of an expression: of those with operators
+};
+
+}  // namespace chorale::dsl
