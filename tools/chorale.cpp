@@ -26,6 +26,14 @@ int fail(Exit status, const std::string& message, const std::string& help = "") 
   return int(status);
 }
 
+/// The end of a command whose results may not have reached a disk that is full.
+int end(Exit status) {
+  std::cout.flush();
+  if (!std::cout || std::ferror(stdout))
+    return fail(Exit::command_wrong, "cannot write the results to standard output");
+  return int(status);
+}
+
 std::vector<std::string> names_of(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -92,16 +100,14 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {
-    return app.exit(asked);
+    app.exit(asked);
+    return end(Exit::well);
   } catch (const CLI::ParseError& error) {
     const std::vector<CLI::App*> used = app.get_subcommands();
     const std::string command = used.empty() ? "chorale" : "chorale " + used.front()->get_name();
     return fail(Exit::command_wrong, error.what(), command + " --help lists the arguments");
   }
-  const Exit result = actions.at(app.get_subcommands().front())();
-  std::cout.flush();
-  if (!std::cout) return fail(Exit::command_wrong, "cannot write the results to standard output");
-  return int(result);
+  return end(actions.at(app.get_subcommands().front())());
 }
 
 }  // namespace

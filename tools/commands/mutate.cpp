@@ -3,15 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <sstream>
 #include <thread>
 
 #include "chorale/adversary.hpp"
 #include "chorale/json.hpp"
+#include "chorale/read_file.hpp"
 #include "tools/command.hpp"
 #include "tools/mutation/judged.hpp"
 #include "tools/mutation/reasons.hpp"
@@ -109,10 +111,13 @@ std::string hole_path(const std::string& folder, const std::string& plan, const 
 
 /// What an earlier run has left in a file, if there is one.
 std::string read_lines(const std::string& path) {
-  const std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  std::error_code hidden;
+  if (!std::filesystem::exists(path, hidden)) return "";
+  try {
+    return read_file(path);
+  } catch (const std::runtime_error& error) {
+    throw Failure(Exit::command_wrong, error.what());
+  }
 }
 
 Exit mutate_all(const Options& options) {
@@ -125,7 +130,8 @@ Exit mutate_all(const Options& options) {
   std::ofstream lines;
   if (!options.json.empty()) {
     lines.open(options.json, options.resume ? std::ios::app : std::ios::out);
-    if (!lines) throw Failure(Exit::command_wrong, "cannot write " + options.json);
+    if (!lines)
+      throw Failure(Exit::command_wrong, "cannot write " + options.json + ": " + std::strerror(errno));
     // What was stopped in the middle of a line left it there.
     if (!before.empty() && before.back() != '\n') lines << '\n';
   }
@@ -143,7 +149,8 @@ Exit mutate_all(const Options& options) {
     choice.recall = [&](Mutant& mutant) { return judged.recall(name, mutant); };
     const std::vector<Mutant> mutants =
         mutate(plan, choice, judge, [&](const Mutant& mutant, const Plan& mutated) {
-          if (lines.is_open()) lines << json_line(name, mutant) << '\n' << std::flush;
+          if (lines.is_open() && !(lines << json_line(name, mutant) << '\n' << std::flush))
+            throw Failure(Exit::command_wrong, "cannot write " + options.json + ": " + std::strerror(errno));
           if (mutant.fate == Fate::hole || mutant.fate == Fate::crashed) {
             if (!options.holes.empty()) write_output(hole_path(options.holes, name, mutant), write(mutated));
             std::cerr << "HOLE: " << json_line(name, mutant) << std::endl;
