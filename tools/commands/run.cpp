@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -31,11 +32,13 @@ struct Options {
 };
 
 uint64_t seed_of(const Options& options) {
-  if (options.seed.find_first_not_of("0123456789") != std::string::npos || options.seed.size() > 19) {
-    throw Failure(Exit::command_wrong,
-                  "--seed is '" + options.seed + "', but must be a whole number of at most 19 digits");
-  }
-  return options.seed.empty() ? 0 : std::stoull(options.seed);
+  if (options.seed.empty()) return 0;
+  uint64_t seed = 0;
+  const char* const end = options.seed.data() + options.seed.size();
+  const auto [stop, error] = std::from_chars(options.seed.data(), end, seed);
+  if (error == std::errc() && stop == end) return seed;
+  throw Failure(Exit::command_wrong,
+                "--seed is '" + options.seed + "', but must be a whole number from 0 to 2^64 - 1");
 }
 
 Config config_of(const Options& options) {
