@@ -162,6 +162,22 @@ void write_output(const std::string& path, std::string_view text) {
   }
 }
 
+void need_writable(const std::string& path) {
+  if (path.empty() || path == "-") return;
+  struct stat found;
+  if (::stat(path.c_str(), &found) == 0) {
+    if (S_ISDIR(found.st_mode)) cannot_write(path, EISDIR);
+    if (!S_ISREG(found.st_mode)) {
+      if (::access(path.c_str(), W_OK) != 0) cannot_write(path, errno);
+      return;
+    }
+  }
+  std::error_code dangling;
+  const std::filesystem::path target = std::filesystem::weakly_canonical(path, dangling);
+  const std::filesystem::path folder = (dangling ? std::filesystem::path(path) : target).parent_path();
+  if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) cannot_write(path, errno);
+}
+
 Progress::Progress() : start_(now()), terminal_(::isatty(STDERR_FILENO)) {}
 
 Progress::~Progress() {

@@ -60,6 +60,10 @@ std::string format_bytes(uint64_t bytes);
 /// output. \throws Failure command_wrong naming the file and the reason; no part of the text is left behind
 void write_output(const std::string& path, std::string_view text);
 
+/// Looks whether write_output() could write there, and writes nothing: for what is known after a long run
+/// only. \throws Failure as write_output()
+void need_writable(const std::string& path);
+
 /// One line on stderr that overwrites itself, for work that lasts. Silent for the first two seconds, and
 /// always when stderr is no terminal.
 class Progress {

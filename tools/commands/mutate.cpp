@@ -123,6 +123,8 @@ std::string read_lines(const std::string& path) {
 Exit mutate_all(const Options& options) {
   if (options.resume && options.json.empty())
     throw Failure(Exit::command_wrong, "--resume goes on with the lines of a file", "name it with --json");
+  need_writable(options.markdown);
+  if (!options.holes.empty()) need_writable(options.holes + "/hole.json");
   Choice choice = choice_of(options);
   const Judge judge = make_judge(options);
   const std::string before = options.resume ? read_lines(options.json) : std::string();
