@@ -78,6 +78,16 @@ void refuse_unknown_words(CLI::App& app, int argc, char** argv) {
   }
 }
 
+/// "--bytes '$SIZE'" without such a variable would count as if there were no --bytes.
+void refuse_empty_values(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::vector<std::string>& values = option->results();
+    if (option->get_positional() || std::find(values.begin(), values.end(), "") == values.end()) continue;
+    throw Failure(Exit::command_wrong, option->get_name() + " is given, but its value is empty",
+                  "chorale " + command.get_name() + " --help lists the options");
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Chorale: write GPU collectives, check them, run them.", "chorale");
   app.footer(footer);
@@ -107,7 +117,9 @@ int run(int argc, char** argv) {
     const std::string command = used.empty() ? "chorale" : "chorale " + used.front()->get_name();
     return fail(Exit::command_wrong, error.what(), command + " --help lists the arguments");
   }
-  return end(actions.at(app.get_subcommands().front())());
+  const CLI::App* const command = app.get_subcommands().front();
+  refuse_empty_values(*command);
+  return end(actions.at(command)());
 }
 
 }  // namespace
