@@ -69,6 +69,15 @@ CLI::Validator one_of(std::string kind, std::vector<std::string> known) {
       "{" + listed + "}");
 }
 
+uint64_t parse_seed(const std::string& text) {
+  uint64_t seed = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, seed);
+  if (error == std::errc() && stop == end) return seed;
+  throw Failure(Exit::command_wrong,
+                "--seed is '" + text + "', but must be a whole number from 0 to 2^64 - 1");
+}
+
 uint64_t parse_bytes(const std::string& text) {
   const auto refuse = [&](const std::string& why) -> uint64_t {
     throw Failure(Exit::command_wrong, "'" + text + "' is no size" + why,

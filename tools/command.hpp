@@ -45,6 +45,10 @@ std::string join(std::span<const std::string> words);
 /// "1 plan", "2 plans".
 std::string count(uint64_t number, const std::string& noun);
 
+/// What --seed is given: a number of 64 bits. CLI11 takes -1 and 2^64 for the largest.
+/// \throws Failure command_wrong
+uint64_t parse_seed(const std::string& text);
+
 /// Bytes as people write them: "512", "4K", "4KiB", "1M", "2G".
 /// \throws Failure command_wrong
 uint64_t parse_bytes(const std::string& text);

@@ -30,7 +30,7 @@ using namespace chorale::mutation;
 struct Options {
   std::vector<std::string> paths, operators;
   uint32_t sample = 0, schedules = 1000, threads = 0;
-  uint64_t seed = 1;
+  std::string seed = "1";
   std::string json, markdown, holes;
   bool resume = false;
 };
@@ -50,7 +50,7 @@ Choice choice_of(const Options& options) {
     if (std::find(wanted.begin(), wanted.end(), of.name) != wanted.end()) choice.operators.push_back(&of);
   }
   choice.sample = options.sample;
-  choice.seed = options.seed;
+  choice.seed = parse_seed(options.seed);
   choice.threads = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
   return choice;
 }
@@ -67,8 +67,7 @@ std::string command_line(const Options& options) {
   std::string text = "chorale mutate " +
                      (options.paths.size() < 4 ? join(options.paths) : count(options.paths.size(), "plan"));
   if (!options.operators.empty()) text += " --operators " + join(options.operators);
-  if (options.sample)
-    text += " --sample " + std::to_string(options.sample) + " --seed " + std::to_string(options.seed);
+  if (options.sample) text += " --sample " + std::to_string(options.sample) + " --seed " + options.seed;
   return text + " --schedules " + std::to_string(options.schedules);
 }
 

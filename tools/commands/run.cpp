@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -31,15 +30,7 @@ struct Options {
   bool adversarial = false, in_place = false, out_of_place = false, no_times = false;
 };
 
-uint64_t seed_of(const Options& options) {
-  if (options.seed.empty()) return 0;
-  uint64_t seed = 0;
-  const char* const end = options.seed.data() + options.seed.size();
-  const auto [stop, error] = std::from_chars(options.seed.data(), end, seed);
-  if (error == std::errc() && stop == end) return seed;
-  throw Failure(Exit::command_wrong,
-                "--seed is '" + options.seed + "', but must be a whole number from 0 to 2^64 - 1");
-}
+uint64_t seed_of(const Options& options) { return options.seed.empty() ? 0 : parse_seed(options.seed); }
 
 Config config_of(const Options& options) {
   Config config = options.run.config();
