@@ -70,6 +70,16 @@ def names(shipped, folder):
     yield 0, ["mutate", "--sample", "1", "--schedules", "0", "--json", out, plan], None
 
 
+def closed(chorale, shipped, folder):
+    """What goes into a file where standard error is closed: the talk must not."""
+    lines = f"{folder}/closed"
+    words = ["mutate", str(shipped / "allgather_ring_2.json"), "--sample", "1", "--schedules", "0", "--json", lines]
+    done = subprocess.run(["sh", "-c", 'exec "$0" "$@" >/dev/null 2>&-', chorale, *words], timeout=LIMIT_S)
+    text = pathlib.Path(lines).read_text()
+    if done.returncode != 0 or not all(line.startswith("{") for line in text.splitlines()):
+        yield f"{' '.join(words)} with standard error closed ends with {done.returncode}, and writes {text}"
+
+
 def main():
     chorale, shipped = sys.argv[1], pathlib.Path(sys.argv[2]) / "plans/shipped"
     wrong = []
@@ -86,6 +96,7 @@ def main():
                 with open(out, encoding="utf-8") as file:
                     json.load(file)
                 os.remove(out)
+        wrong += closed(chorale, shipped, folder)
     for text in wrong:
         print("FAILED:", text)
     sys.exit(bool(wrong))

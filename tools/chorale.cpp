@@ -1,5 +1,9 @@
 // chorale: write, check, compare, run and time GPU collectives.
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <iostream>
 #include <map>
@@ -88,6 +92,15 @@ void refuse_empty_values(const CLI::App& command) {
   }
 }
 
+/// A standard stream that is closed stays one that fails: no file that is opened later gets its number, or
+/// what is meant for the stream would go there.
+void keep_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+      ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Chorale: write GPU collectives, check them, run them.", "chorale");
   app.footer(footer);
@@ -125,6 +138,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_closed_streams();
   try {
     return run(argc, argv);
   } catch (const Failure& failure) {
