@@ -10,12 +10,13 @@
 #include <boost/program_options.hpp>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
 #include "chorale/did_you_mean.hpp"
 #include "chorale/error.hpp"
+#include "chorale/read_file.hpp"
 
 namespace chorale {
 namespace {
@@ -25,6 +26,7 @@ using namespace std::string_literals;
 
 constexpr std::string_view prefix = "CHORALE_";
 constexpr std::string_view config_variable = "CHORALE_CONFIG";
+constexpr uint64_t most_ini_bytes = 1 << 20;
 
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {
@@ -146,9 +148,13 @@ void apply(Config& config, std::string_view name, const std::string& text, const
 }
 
 void read_ini(Config& config, const std::string& path) {
-  std::ifstream file(path);
-  const UsageError unreadable(fmt::format("cannot read {}, named by {}", path, config_variable));
-  if (!file) throw unreadable;
+  std::istringstream file = [&] {
+    try {
+      return std::istringstream(read_plain_file(path, most_ini_bytes));
+    } catch (const std::runtime_error& error) {
+      throw UsageError(fmt::format("{}: {}", config_variable, error.what()));
+    }
+  }();
   po::options_description known;
   std::vector<std::string_view> names;
   for (const Row& row : rows) {
@@ -163,7 +169,6 @@ void read_ini(Config& config, const std::string& path) {
       throw UsageError(fmt::format("{}: {}", path, error.what()));
     }
   }();
-  if (file.bad()) throw unreadable;  // a folder can be opened, too
   for (const po::option& option : parsed.options) {
     if (option.unregistered) {
       const size_t dot = option.string_key.rfind('.');

@@ -1,5 +1,9 @@
 // chorale: write, check, compare, run and time GPU collectives.
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <iostream>
 #include <map>
@@ -23,6 +27,14 @@ int fail(Exit status, const std::string& message, const std::string& help = "") 
   std::cout.flush();
   std::cerr << "error: " << message << '\n';
   if (!help.empty()) std::cerr << "help: " << help << '\n';
+  return int(status);
+}
+
+/// The end of a command whose results may not have reached a disk that is full.
+int end(Exit status) {
+  std::cout.flush();
+  if (!std::cout || std::ferror(stdout))
+    return fail(Exit::command_wrong, "cannot write the results to standard output");
   return int(status);
 }
 
@@ -70,6 +82,25 @@ void refuse_unknown_words(CLI::App& app, int argc, char** argv) {
   }
 }
 
+/// "--bytes '$SIZE'" without such a variable would count as if there were no --bytes.
+void refuse_empty_values(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const std::vector<std::string>& values = option->results();
+    if (option->get_positional() || std::find(values.begin(), values.end(), "") == values.end()) continue;
+    throw Failure(Exit::command_wrong, option->get_name() + " is given, but its value is empty",
+                  "chorale " + command.get_name() + " --help lists the options");
+  }
+}
+
+/// A standard stream that is closed stays one that fails: no file that is opened later gets its number, or
+/// what is meant for the stream would go there.
+void keep_closed_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+      ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Chorale: write GPU collectives, check them, run them.", "chorale");
   app.footer(footer);
@@ -92,21 +123,22 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {
-    return app.exit(asked);
+    app.exit(asked);
+    return end(Exit::well);
   } catch (const CLI::ParseError& error) {
     const std::vector<CLI::App*> used = app.get_subcommands();
     const std::string command = used.empty() ? "chorale" : "chorale " + used.front()->get_name();
     return fail(Exit::command_wrong, error.what(), command + " --help lists the arguments");
   }
-  const Exit result = actions.at(app.get_subcommands().front())();
-  std::cout.flush();
-  if (!std::cout) return fail(Exit::command_wrong, "cannot write the results to standard output");
-  return int(result);
+  const CLI::App* const command = app.get_subcommands().front();
+  refuse_empty_values(*command);
+  return end(actions.at(command)());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_closed_streams();
   try {
     return run(argc, argv);
   } catch (const Failure& failure) {

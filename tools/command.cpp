@@ -69,6 +69,15 @@ CLI::Validator one_of(std::string kind, std::vector<std::string> known) {
       "{" + listed + "}");
 }
 
+uint64_t parse_seed(const std::string& text) {
+  uint64_t seed = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, seed);
+  if (error == std::errc() && stop == end) return seed;
+  throw Failure(Exit::command_wrong,
+                "--seed is '" + text + "', but must be a whole number from 0 to 2^64 - 1");
+}
+
 uint64_t parse_bytes(const std::string& text) {
   const auto refuse = [&](const std::string& why) -> uint64_t {
     throw Failure(Exit::command_wrong, "'" + text + "' is no size" + why,
@@ -160,6 +169,22 @@ void write_output(const std::string& path, std::string_view text) {
     ::unlink(temporary.c_str());
     cannot_write(path, error);
   }
+}
+
+void need_writable(const std::string& path) {
+  if (path.empty() || path == "-") return;
+  struct stat found;
+  if (::stat(path.c_str(), &found) == 0) {
+    if (S_ISDIR(found.st_mode)) cannot_write(path, EISDIR);
+    if (!S_ISREG(found.st_mode)) {
+      if (::access(path.c_str(), W_OK) != 0) cannot_write(path, errno);
+      return;
+    }
+  }
+  std::error_code dangling;
+  const std::filesystem::path target = std::filesystem::weakly_canonical(path, dangling);
+  const std::filesystem::path folder = (dangling ? std::filesystem::path(path) : target).parent_path();
+  if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) cannot_write(path, errno);
 }
 
 Progress::Progress() : start_(now()), terminal_(::isatty(STDERR_FILENO)) {}

@@ -46,6 +46,10 @@ std::string join(std::span<const std::string> words);
 /// "1 plan", "2 plans".
 std::string count(uint64_t number, const std::string& noun);
 
+/// What --seed is given: a number of 64 bits. CLI11 takes -1 and 2^64 for the largest.
+/// \throws Failure command_wrong
+uint64_t parse_seed(const std::string& text);
+
 /// Bytes as people write them: "512", "4K", "4KiB", "1M", "2G".
 /// \throws Failure command_wrong
 uint64_t parse_bytes(const std::string& text);
@@ -60,6 +64,10 @@ std::string format_bytes(uint64_t bytes);
 /// Writes `text` to a file, all or nothing: to a temporary name beside it, then renamed. "-" is standard
 /// output. \throws Failure command_wrong naming the file and the reason; no part of the text is left behind
 void write_output(const std::string& path, std::string_view text);
+
+/// Looks whether write_output() could write there, and writes nothing: for what is known after a long run
+/// only. \throws Failure as write_output()
+void need_writable(const std::string& path);
 
 /// One line on stderr that overwrites itself, for work that lasts. Silent for the first two seconds, and
 /// always when stderr is no terminal.

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "chorale/json_text.hpp"
 #include "tools/findings.hpp"
 #include "tools/version.hpp"
 
@@ -92,7 +93,7 @@ void Sarif::add(const Plan& plan, const std::string& path, const std::vector<Exp
     }
     if (!related.empty()) result["relatedLocations"] = std::move(related);
     if (!of.witness.events.empty()) result["codeFlows"] = flow(plan, path, of.witness);
-    results_.push_back(result.dump());
+    results_.push_back(json_text(result));
   }
 }
 
@@ -105,7 +106,7 @@ std::string Sarif::text() const {
                  {"runs", Json::array({{{"tool", {{"driver", std::move(driver)}}},
                                         {"columnKind", "utf16CodeUnits"},
                                         {"results", std::move(results)}}})}};
-  return log.dump(1) + "\n";
+  return json_text(log, 1) + "\n";
 }
 
 }  // namespace chorale::tools

@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 
+#include "chorale/json_text.hpp"
+
 namespace chorale::tools {
 namespace {
 
@@ -46,7 +48,7 @@ Json events_of(const std::vector<TraceSpan>& spans, int rank) {
 }  // namespace
 
 void write_trace(World& world, const Executor& executor, const std::string& path) {
-  const std::string mine = events_of(executor.trace(), world.rank()).dump();
+  const std::string mine = json_text(events_of(executor.trace(), world.rank()));
   const auto all = world.allgather(std::as_bytes(std::span(mine)));
   std::optional<std::string> wrong;
   if (world.rank() == 0) {
@@ -61,7 +63,7 @@ void write_trace(World& world, const Executor& executor, const std::string& path
       wrong = "nothing was traced: traces are of the backend 'cuda', with CHORALE_TRACE or --trace";
     } else {
       std::ofstream out(path);
-      out << Json{{"displayTimeUnit", "ns"}, {"traceEvents", std::move(events)}}.dump(1) << '\n';
+      out << json_text(Json{{"displayTimeUnit", "ns"}, {"traceEvents", std::move(events)}}, 1) << '\n';
       out.close();
       if (!out) wrong = "'" + path + "' cannot be written: is there room, and may you write there?";
     }

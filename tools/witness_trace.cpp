@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "chorale/json_text.hpp"
+
 namespace chorale::tools {
 namespace {
 
@@ -80,7 +82,7 @@ std::string trace_of(const Witness& witness) {
       list.push_back(std::move(arrow));
     }
   }
-  return Json{{"displayTimeUnit", "ns"}, {"traceEvents", std::move(list)}}.dump(1) + "\n";
+  return json_text(Json{{"displayTimeUnit", "ns"}, {"traceEvents", std::move(list)}}, 1) + "\n";
 }
 
 }  // namespace chorale::tools

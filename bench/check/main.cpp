@@ -4,28 +4,24 @@
 //
 //   bench_check [--most-ranks N] [--commit TEXT]
 
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <chorale/dsl.hpp>
 #include <chorale/json.hpp>
 #include <chorale/proof.hpp>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <stdexcept>
 
 #include "bench/check/ring.hpp"
+#include "bench/common/apart.hpp"
 #include "tools/bench/machine.hpp"
 
 namespace {
 
 using chorale::Plan;
+using chorale::bench::count_ops, chorale::bench::cpu_seconds, chorale::bench::measure_apart;
 
 constexpr double most_small_seconds = 5e-3;  ///< a plan of 8 ranks
 constexpr double most_ring_seconds = 8, most_ring_bytes = 1.5e9, least_rate = 3e6;
@@ -41,20 +37,6 @@ replay needs; *ops/s* counts each operation once. Memory is the peak of the proc
 
 )";
 
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
-}
-
-uint64_t count_ops(const Plan& plan) {
-  uint64_t ops = 0;
-  for (const chorale::Gpu& gpu : plan.gpus) {
-    for (const chorale::ThreadBlock& block : gpu.threadblocks) ops += block.ops.size();
-  }
-  return ops;
-}
-
 struct Sample {
   double build = 0, prove = 0;  ///< seconds
   uint64_t ops = 0, launches = 0, peak_bytes = 0;
@@ -63,11 +45,7 @@ struct Sample {
 
 /// Builds and proves a plan in a process of its own.
 Sample measure(const std::function<Plan()>& build, int times, bool facts = false) {
-  std::array<int, 2> ends{};
-  if (pipe(ends.data())) throw std::runtime_error("no pipe");
-  const pid_t child = fork();
-  if (child < 0) throw std::runtime_error("no process");
-  if (child == 0) {
+  return measure_apart("a proof", [&] {
     Sample sample;
     double start = cpu_seconds();
     const Plan plan = build();
@@ -82,19 +60,8 @@ Sample measure(const std::function<Plan()>& build, int times, bool facts = false
       sample.launches = proof.facts.launches;
       if (!sample.proved) std::fprintf(stderr, "%s", chorale::render(plan, proof.diagnostics()).c_str());
     }
-    const bool sent = ::write(ends[1], &sample, sizeof sample) == ssize_t(sizeof sample);
-    std::_Exit(sent ? 0 : 1);
-  }
-  close(ends[1]);
-  Sample sample;
-  const bool received = ::read(ends[0], &sample, sizeof sample) == ssize_t(sizeof sample);
-  close(ends[0]);
-  int status = 0;
-  rusage used{};
-  wait4(child, &status, 0, &used);
-  if (!received || status) throw std::runtime_error("a proof ended early");
-  sample.peak_bytes = uint64_t(used.ru_maxrss) * 1024;
-  return sample;
+    return sample;
+  });
 }
 
 const char* missed(bool ok) { return ok ? "" : " (missed)"; }

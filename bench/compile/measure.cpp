@@ -1,38 +1,21 @@
 #include "bench/compile/measure.hpp"
 
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chorale/dsl.hpp>
 #include <chorale/json.hpp>
 #include <chorale/proof.hpp>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <stdexcept>
+
+#include "bench/common/apart.hpp"
 
 namespace chorale::bench {
 namespace {
-
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
-}
-
-uint64_t count_ops(const Plan& plan) {
-  uint64_t ops = 0;
-  for (const Gpu& gpu : plan.gpus) {
-    for (const ThreadBlock& block : gpu.threadblocks) ops += block.ops.size();
-  }
-  return ops;
-}
 
 std::filesystem::path temporary(const char* ending) {
   return std::filesystem::temp_directory_path() / ("bench_compile." + std::to_string(getpid()) + ending);
@@ -69,26 +52,8 @@ Sample compile_here(const std::string& name, int ranks) {
 }
 
 Sample in_process(const std::string& program, int ranks) {
-  std::array<int, 2> ends{};
-  if (pipe(ends.data())) throw std::runtime_error("no pipe");
-  const pid_t child = fork();
-  if (child < 0) throw std::runtime_error("no process");
-  if (child == 0) {
-    const Sample sample = compile_here(program, ranks);
-    const bool sent = ::write(ends[1], &sample, sizeof sample) == ssize_t(sizeof sample);
-    std::_Exit(sent ? 0 : 1);
-  }
-  close(ends[1]);
-  Sample sample;
-  const bool received = ::read(ends[0], &sample, sizeof sample) == ssize_t(sizeof sample);
-  close(ends[0]);
-  int status = 0;
-  rusage used{};
-  wait4(child, &status, 0, &used);
-  if (!received || status)
-    throw std::runtime_error(program + " with " + std::to_string(ranks) + " ranks was not compiled");
-  sample.peak_bytes = uint64_t(used.ru_maxrss) * 1024;
-  return sample;
+  return measure_apart("compiling " + program + " with " + std::to_string(ranks) + " ranks",
+                       [&] { return compile_here(program, ranks); });
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "bench/overlap/torch_fused.hpp"
 #include "bench/overlap/workloads.hpp"
+#include "chorale/json_text.hpp"
 #include "tools/bench/machine.hpp"
 #include "tools/command.hpp"
 
@@ -185,7 +186,7 @@ int run_rank(const Options& options, int rank, const std::string& address) {
       if (rank != 0) return;
       print(kind, shape, judgement, options.ranks);
       report["results"].push_back(json_of(kind, shape, judgement, options.ranks));
-      if (!options.json.empty()) std::ofstream(options.json) << report.dump(2) << '\n';
+      if (!options.json.empty()) std::ofstream(options.json) << json_text(report, 2) << '\n';
     });
     world.barrier();
     return all_met ? 0 : 1;

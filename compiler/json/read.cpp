@@ -1,15 +1,10 @@
 // Reading a plan: everything but its operations.
 
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iostream>
-#include <iterator>
 
 #include "cbor.hpp"
 #include "chorale/json.hpp"
+#include "chorale/read_file.hpp"
 #include "compiler/host/json.hpp"
 #include "reader.hpp"
 
@@ -198,43 +193,9 @@ Plan read(std::string_view bytes, std::optional<uint32_t> rank) {
   return plan;
 }
 
-std::string content(const std::string& path) {
-  std::string text;
-  if (path == "-") {
-    text.assign(std::istreambuf_iterator<char>(std::cin), {});
-    return text;
-  }
-  std::error_code no_file;
-  const std::filesystem::file_status status = std::filesystem::status(path, no_file);
-  if (std::filesystem::is_directory(status))
-    throw std::runtime_error("cannot read " + path + ": it is a folder");
-  // Some of them have no end.
-  if (std::filesystem::is_character_file(status) || std::filesystem::is_block_file(status))
-    throw std::runtime_error("cannot read " + path + ": it is a device, expected a file or a pipe");
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (file) {
-    std::error_code no_size;  // of a pipe
-    const uintmax_t size = std::filesystem::file_size(path, no_size);
-    if (!no_size && size < SIZE_MAX / 2) {
-      text.resize(size);
-      file.read(text.data(), std::streamsize(size));
-      text.resize(size_t(file.gcount()));
-      if (file.eof()) file.clear();
-    }
-    try {
-      text.append(std::istreambuf_iterator<char>(file), {});
-    } catch (const std::ios_base::failure&) {  // what cannot be read throws here, and nowhere else
-      file.setstate(std::ios::badbit);
-    }
-  }
-  if (!file) throw std::runtime_error("cannot read " + path + ": " + std::strerror(errno ? errno : EIO));
-  return text;
-}
-
 Plan load(const std::string& path, std::optional<uint32_t> rank) {
   try {
-    return read(content(path), rank);
+    return read(path == "-" ? read_standard_input() : read_file(path), rank);
   } catch (const PlanError& error) {
     throw PlanError(path == "-" ? "standard input" : path, error);
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "chorale/json.hpp"
+#include "chorale/json_text.hpp"
 #include "json.hpp"
 
 namespace chorale::json {
@@ -203,8 +204,7 @@ void quote(std::string& out, std::string_view text) {
     put(out, "\"", text, "\"");
     return;
   }
-  // Names of our own making may be no UTF-8: better a replacement character than no plan.
-  out += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  out += json_text(nlohmann::json(text));
 }
 
 }  // namespace chorale::json

@@ -5,16 +5,16 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <system_error>
 #include <tuple>
 
 #include "chorale/error.hpp"
+#include "chorale/json_text.hpp"
+#include "chorale/read_file.hpp"
 #include "chorale/tuner.hpp"
 
 namespace chorale {
@@ -55,9 +55,6 @@ Json to_json(const TuneConfig& config) {
   put("packet", config.packet);
   return json;
 }
-
-/// What a candidate says of its failure may be any bytes: those that are no UTF-8 are replaced.
-std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 /// Reads an object of known members; says what is wrong and where.
 class Reader {
@@ -182,14 +179,15 @@ void check_geometry(const Transport& transport, const TuneConfig& config) {
 }
 
 TuneTable TuneTable::load(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path);
-  std::ostringstream text;
-  // Nothing comes from an empty file either, which parse() refuses.
-  if (!file || (!(text << file.rdbuf()) && errno))
-    throw UsageError(fmt::format("cannot read {}: {}", path, std::strerror(errno ? errno : EIO)));
+  const std::string text = [&] {
+    try {
+      return read_file(path);
+    } catch (const std::runtime_error& error) {
+      throw UsageError(error.what());
+    }
+  }();
   try {
-    return parse(text.str());
+    return parse(text);
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", path, error.what()));
   }
@@ -233,15 +231,15 @@ std::string TuneTable::text() const {
   const char* separator = "\n";
   for (const Entry& entry : entries_) {
     text += separator +
-            line_of({{"key", to_json(entry.key)}, {"config", to_json(entry.config)}, {"ns", entry.ns}});
+            json_text(Json{{"key", to_json(entry.key)}, {"config", to_json(entry.config)}, {"ns", entry.ns}});
     separator = ",\n";
   }
   text += "],\n\"failures\":[";
   separator = "\n";
   for (const Failure& failure : failures_) {
-    text +=
-        separator +
-        line_of({{"key", to_json(failure.key)}, {"config", to_json(failure.config)}, {"why", failure.why}});
+    text += separator +
+            json_text(Json{
+                {"key", to_json(failure.key)}, {"config", to_json(failure.config)}, {"why", failure.why}});
     separator = ",\n";
   }
   return text + "]}\n";

@@ -1,8 +1,10 @@
 // Candidates in processes of their own.
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,18 +55,22 @@ bool decode(const std::string& text, Measurement& measured) {
   std::_Exit(0);
 }
 
-/// What comes until the end of the pipe; false when time is over.
-bool read_until(int in, Clock::time_point end, std::string& text) {
+/// What the child says until it has ended; false when time is over. The end of the pipe says nothing: the
+/// child may close it early, and a process that it leaves behind may hold it open.
+bool read_until_ended(pid_t child, int in, Clock::time_point end, std::string& text) {
+  bool open = true;
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
-    if (left <= 0) return false;
+    siginfo_t found{};
+    const bool ended =
+        ::waitid(P_PID, id_t(child), &found, WEXITED | WNOHANG | WNOWAIT) == 0 && found.si_pid == child;
+    char part[65536];  // as much as a pipe holds, so all that an ended child has left in it
+    const ssize_t got = open ? ::read(in, part, sizeof part) : 0;
+    if (got > 0) text.append(part, size_t(got));
+    open = got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+    if (ended) return true;
+    if (Clock::now() >= end) return false;
     pollfd polled{in, POLLIN, 0};
-    if (::poll(&polled, 1, int(std::min<int64_t>(left, 1 << 30))) <= 0) continue;
-    char part[4096];
-    const ssize_t got = ::read(in, part, sizeof part);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return true;
-    text.append(part, size_t(got));
+    ::poll(&polled, open ? 1 : 0, open ? 10 : 1);
   }
 }
 
@@ -73,7 +79,7 @@ Measurement measure(const TuneConfig& candidate, const Trial& trial, std::chrono
   if (::pipe(ends) != 0) {
     throw RunError(RunError::Reason::resources, fmt::format("no pipe to a child: {}", std::strerror(errno)));
   }
-  const pid_t child = ::fork();
+  const pid_t parent = ::getpid(), child = ::fork();
   if (child < 0) {
     const int error = errno;
     ::close(ends[0]);
@@ -82,13 +88,18 @@ Measurement measure(const TuneConfig& candidate, const Trial& trial, std::chrono
   }
   if (child == 0) {
     ::close(ends[0]);
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // ^C does not reach another process group
+    if (::getppid() != parent) std::_Exit(1);
     run_child(ends[1], candidate, trial);
   }
+  ::setpgid(child, child);  // as the child does: who comes first does not matter
   ::close(ends[1]);
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   std::string text;
-  const bool ended = read_until(ends[0], Clock::now() + limit, text);
+  const bool ended = read_until_ended(child, ends[0], Clock::now() + limit, text);
   ::close(ends[0]);
-  if (!ended) ::kill(child, SIGKILL);
+  ::kill(-child, SIGKILL);  // what it has left behind, too
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

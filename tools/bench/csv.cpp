@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "chorale/json_text.hpp"
 #include "tools/bench/results.hpp"
 
 namespace chorale::tools {
@@ -86,7 +87,7 @@ std::string json(const BenchResults& results) {
   for (const Result& result : results.all) {
     if (says_something(results, result)) whole["results"].push_back(fields(results, result));
   }
-  return whole.dump(2) + "\n";
+  return json_text(whole, 2) + "\n";
 }
 
 std::string tuned(const BenchResults& results, const TunedFor& machine) {

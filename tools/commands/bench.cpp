@@ -155,6 +155,8 @@ Exit bench_it(Options options) {
                       (options.markdown.empty() ? "--format is " + options.format : "there is --markdown"),
                   "leave it out: the other forms are for programs, which pick what they want");
   }
+  for (const std::string* path : {&options.output, &options.markdown, &options.tuned_out, &options.trace})
+    need_writable(*path);
   Config config = options.run.config();
   if (!options.trace.empty()) {
     if (config.backend.value != "cuda") {

@@ -3,15 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <sstream>
 #include <thread>
 
 #include "chorale/adversary.hpp"
 #include "chorale/json.hpp"
+#include "chorale/read_file.hpp"
 #include "tools/command.hpp"
 #include "tools/mutation/judged.hpp"
 #include "tools/mutation/reasons.hpp"
@@ -28,7 +30,7 @@ using namespace chorale::mutation;
 struct Options {
   std::vector<std::string> paths, operators;
   uint32_t sample = 0, schedules = 1000, threads = 0;
-  uint64_t seed = 1;
+  std::string seed = "1";
   std::string json, markdown, holes;
   bool resume = false;
 };
@@ -48,7 +50,7 @@ Choice choice_of(const Options& options) {
     if (std::find(wanted.begin(), wanted.end(), of.name) != wanted.end()) choice.operators.push_back(&of);
   }
   choice.sample = options.sample;
-  choice.seed = options.seed;
+  choice.seed = parse_seed(options.seed);
   choice.threads = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
   return choice;
 }
@@ -65,8 +67,7 @@ std::string command_line(const Options& options) {
   std::string text = "chorale mutate " +
                      (options.paths.size() < 4 ? join(options.paths) : count(options.paths.size(), "plan"));
   if (!options.operators.empty()) text += " --operators " + join(options.operators);
-  if (options.sample)
-    text += " --sample " + std::to_string(options.sample) + " --seed " + std::to_string(options.seed);
+  if (options.sample) text += " --sample " + std::to_string(options.sample) + " --seed " + options.seed;
   return text + " --schedules " + std::to_string(options.schedules);
 }
 
@@ -109,15 +110,20 @@ std::string hole_path(const std::string& folder, const std::string& plan, const 
 
 /// What an earlier run has left in a file, if there is one.
 std::string read_lines(const std::string& path) {
-  const std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  std::error_code hidden;
+  if (!std::filesystem::exists(path, hidden)) return "";
+  try {
+    return read_file(path);
+  } catch (const std::runtime_error& error) {
+    throw Failure(Exit::command_wrong, error.what());
+  }
 }
 
 Exit mutate_all(const Options& options) {
   if (options.resume && options.json.empty())
     throw Failure(Exit::command_wrong, "--resume goes on with the lines of a file", "name it with --json");
+  need_writable(options.markdown);
+  if (!options.holes.empty()) need_writable(options.holes + "/hole.json");
   Choice choice = choice_of(options);
   const Judge judge = make_judge(options);
   const std::string before = options.resume ? read_lines(options.json) : std::string();
@@ -125,7 +131,8 @@ Exit mutate_all(const Options& options) {
   std::ofstream lines;
   if (!options.json.empty()) {
     lines.open(options.json, options.resume ? std::ios::app : std::ios::out);
-    if (!lines) throw Failure(Exit::command_wrong, "cannot write " + options.json);
+    if (!lines)
+      throw Failure(Exit::command_wrong, "cannot write " + options.json + ": " + std::strerror(errno));
     // What was stopped in the middle of a line left it there.
     if (!before.empty() && before.back() != '\n') lines << '\n';
   }
@@ -143,7 +150,8 @@ Exit mutate_all(const Options& options) {
     choice.recall = [&](Mutant& mutant) { return judged.recall(name, mutant); };
     const std::vector<Mutant> mutants =
         mutate(plan, choice, judge, [&](const Mutant& mutant, const Plan& mutated) {
-          if (lines.is_open()) lines << json_line(name, mutant) << '\n' << std::flush;
+          if (lines.is_open() && !(lines << json_line(name, mutant) << '\n' << std::flush))
+            throw Failure(Exit::command_wrong, "cannot write " + options.json + ": " + std::strerror(errno));
           if (mutant.fate == Fate::hole || mutant.fate == Fate::crashed) {
             if (!options.holes.empty()) write_output(hole_path(options.holes, name, mutant), write(mutated));
             std::cerr << "HOLE: " << json_line(name, mutant) << std::endl;

@@ -30,13 +30,7 @@ struct Options {
   bool adversarial = false, in_place = false, out_of_place = false, no_times = false;
 };
 
-uint64_t seed_of(const Options& options) {
-  if (options.seed.find_first_not_of("0123456789") != std::string::npos || options.seed.size() > 19) {
-    throw Failure(Exit::command_wrong,
-                  "--seed is '" + options.seed + "', but must be a whole number of at most 19 digits");
-  }
-  return options.seed.empty() ? 0 : std::stoull(options.seed);
-}
+uint64_t seed_of(const Options& options) { return options.seed.empty() ? 0 : parse_seed(options.seed); }
 
 Config config_of(const Options& options) {
   Config config = options.run.config();

@@ -131,7 +131,16 @@ Action command::show(CLI::App& app) {
       ->type_name("N");
   return [options] {
     const Plan plan = load_plan(options->plan);
-    if (!options->stage.empty() || (plan.extension.host && plan.gpus.empty())) {
+    const bool of_schedule = !options->stage.empty() || (plan.extension.host && plan.gpus.empty());
+    if (of_schedule && (options->rank >= 0 || options->threadblock >= 0)) {
+      throw Failure(Exit::command_wrong,
+                    "--rank and --threadblock are for thread blocks, which are not shown",
+                    "--stage rank:N shows a host schedule as a rank has it");
+    }
+    if (!of_schedule && options->ranks)
+      throw Failure(Exit::command_wrong,
+                    "--ranks is for host schedules; '" + plan.name + "' is shown as a plan");
+    if (of_schedule) {
       show_schedule(plan, options->stage.empty() ? "schedule" : options->stage, options->ranks);
       return Exit::well;
     }

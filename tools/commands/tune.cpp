@@ -143,6 +143,7 @@ Exit tune_it(const Options& options) {
   if (options.output.empty()) {
     std::filesystem::create_directories(std::filesystem::path(file).parent_path(), error);
   }
+  need_writable(file);
   bool any = false;
   for (const std::string& collective : options.what) {
     const Candidates candidates = candidates_of(options, collective);

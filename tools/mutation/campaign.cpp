@@ -87,6 +87,7 @@ std::vector<Mutant> mutate(const Plan& plan, const Choice& choice, const Judge& 
   std::vector<Mutant> mutants(jobs.size());
   std::atomic<size_t> next = 0;
   std::mutex one_at_a_time;
+  std::exception_ptr failure;  // of progress(), in whatever thread
   const auto work = [&] {
     Plan copy = plan;
     for (size_t at = next++; at < jobs.size(); at = next++) {
@@ -105,7 +106,13 @@ std::vector<Mutant> mutate(const Plan& plan, const Choice& choice, const Judge& 
       job.site.change(edit);
       judge_one(plan, copy, judge, mutant);
       const std::lock_guard lock(one_at_a_time);
-      if (progress) progress(mutant, copy);
+      if (!progress || failure) continue;
+      try {
+        progress(mutant, copy);
+      } catch (...) {
+        failure = std::current_exception();
+        next = jobs.size();
+      }
     }
   };
   std::vector<std::jthread> threads;
@@ -114,6 +121,7 @@ std::vector<Mutant> mutate(const Plan& plan, const Choice& choice, const Judge& 
   }
   work();
   threads.clear();
+  if (failure) std::rethrow_exception(failure);
   return mutants;
 }
 

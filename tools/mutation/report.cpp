@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chorale/compile.hpp"
+#include "chorale/json_text.hpp"
 
 namespace chorale::mutation {
 namespace {
@@ -49,7 +50,7 @@ std::string json_line(const std::string& plan, const Mutant& mutant) {
   if (!mutant.by.empty()) line["by"] = mutant.by;
   if (mutant.fate == Fate::hole) line["seed"] = mutant.seed;
   if (!mutant.text.empty()) line["text"] = mutant.text;
-  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return json_text(line);
 }
 
 void Tally::add(const std::string& plan, const std::vector<Mutant>& mutants) {

@@ -1,6 +1,7 @@
 #include "tools/schedules/options.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "tools/findings.hpp"
 #include "tools/programs.hpp"
@@ -26,16 +27,17 @@ host::Values ScheduleOptions::params(const Plan& plan) const {
   std::vector<std::string> known;
   for (const host::Param& one : plan.extension.host->params) known.push_back(one.name);
   for (const auto& [name, value] : parse_settings(param, "--param")) {
-    const bool number = !value.empty() && value.size() < 19 && value != "-" &&
-                        value.find_first_not_of("0123456789", value[0] == '-') == std::string::npos;
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       throw Failure(Exit::command_wrong, unknown("parameter", name, known),
                     "schedule '" + plan.name + "' has " + (known.empty() ? "none" : join(known)));
     }
-    if (!number)
-      throw Failure(Exit::command_wrong,
-                    "parameter '" + name + "' is '" + value + "', but must be a whole number");
-    values[name] = std::stoll(value);
+    const char* const end = value.data() + value.size();
+    const auto [stop, error] = std::from_chars(value.data(), end, values[name]);
+    if (error == std::errc() && stop == end) continue;
+    const bool large = error == std::errc::result_out_of_range && stop == end;
+    throw Failure(Exit::command_wrong, "parameter '" + name + "' is '" + value +
+                                           "', but must be a whole number" +
+                                           (large ? " from -2^63 to 2^63 - 1" : ""));
   }
   return values;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "accesses.hpp"
+#include "box_index.hpp"
 #include "checks.hpp"
 #include "compiler/host/report.hpp"
 
@@ -43,37 +44,50 @@ class Contents {
       const uint32_t tensor = uint32_t(memory % made_.tensors.size());
       const ConcreteTensor& of = made_.tensors[tensor];
       if (of.role == Role::in || of.bytes == 0) continue;
+      const Writes writes(of, lists[memory]);
       for (const Access& access : lists[memory]) {
         if (access.writes) continue;
-        const std::vector<Box> rest = unwritten(access, lists[memory]);
+        const std::vector<Box> rest = unwritten(access, writes);
         if (rest.empty()) continue;
         if (of.role == Role::temp && of.zero)
-          stays_zero(access, rest, lists[memory]);
+          stays_zero(access, rest, writes);
         else
           read(access, rest[0]);
       }
-      if (of.role == Role::out) end(uint32_t(memory / made_.tensors.size()), tensor, lists[memory]);
+      if (of.role == Role::out) end(uint32_t(memory / made_.tensors.size()), tensor, writes);
     }
   }
 
  private:
+  /// Who writes some memory, in order.
+  struct Writes {
+    Writes(const ConcreteTensor& tensor, const std::vector<Access>& of) : list(of), index(tensor) {
+      for (size_t one = 0; one < list.size(); ++one)
+        if (list[one].writes) index.add(*list[one].box, one);
+      index.build();
+    }
+    const std::vector<Access>& list;  ///< with who reads it
+    BoxIndex index;
+  };
+
   /// What of a box nobody has written of whom `counts` says that he counts.
   template <class F>
-  std::vector<Box> missing(const Box& box, const std::vector<Access>& list, const F& counts) const {
+  std::vector<Box> missing(const Box& box, const Writes& writes, const F& counts) const {
     std::vector<Box> rest = {box};
-    for (const Access& access : list) {
+    for (const size_t one : writes.index.near(box)) {
       if (rest.empty()) break;
-      if (!access.writes || !counts(access)) continue;
+      const Access& access = writes.list[one];
+      if (!counts(access)) continue;
       std::vector<Box> left;
-      for (const Box& one : rest) subtract(one, *access.box, left);
+      for (const Box& part : rest) subtract(part, *access.box, left);
       rest = std::move(left);
     }
     return rest;
   }
 
   /// What of a box that is read nothing has written before.
-  std::vector<Box> unwritten(const Access& access, const std::vector<Access>& list) const {
-    return missing(*access.box, list,
+  std::vector<Box> unwritten(const Access& access, const Writes& writes) const {
+    return missing(*access.box, writes,
                    [&](const Access& write) { return order_.before(write.event, access.event); });
   }
 
@@ -98,10 +112,10 @@ class Contents {
 
   /// A temporary is made zero when the schedule is bound, not in each run: what a run writes there and does
   /// not make zero again is what the next one reads.
-  void stays_zero(const Access& access, const std::vector<Box>& rest, const std::vector<Access>& list) {
-    for (const Access& write : list) {
+  void stays_zero(const Access& access, const std::vector<Box>& rest, const Writes& writes) {
+    for (const Access& write : writes.list) {
       if (!write.writes || makes_zero(write)) continue;
-      const std::vector<Box> left = missing(*write.box, list, [&](const Access& other) {
+      const std::vector<Box> left = missing(*write.box, writes, [&](const Access& other) {
         return makes_zero(other) && order_.before(write.event, other.event);
       });
       for (const Box& one : left) {
@@ -119,7 +133,7 @@ class Contents {
     }
   }
 
-  void end(uint32_t rank, uint32_t tensor, const std::vector<Access>& list) {
+  void end(uint32_t rank, uint32_t tensor, const Writes& writes) {
     const ConcreteTensor& of = made_.tensors[tensor];
     Box whole{.tensor = tensor,
               .lo = std::vector<uint64_t>(of.shape.size()),
@@ -127,7 +141,7 @@ class Contents {
               .shape = {},
               .strides = {}};
     whole.bytes = of.bytes;
-    const std::vector<Box> rest = missing(whole, list, [](const Access&) { return true; });
+    const std::vector<Box> rest = missing(whole, writes, [](const Access&) { return true; });
     if (rest.empty()) return;
     report(out_, s_, "contents", s_.tensors[tensor].at,
            fmt::format("nothing writes {} of output '{}' on rank {}", text(made_, rest[0]), of.name, rank));

@@ -1,7 +1,10 @@
 #include "execution.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <queue>
+#include <utility>
 
 namespace chorale::host {
 namespace {
@@ -97,7 +100,7 @@ bool Execution::meet_all(uint32_t rank, size_t position, std::vector<uint32_t>& 
   const std::optional<size_t> kind = kind_together(step(rank, position));
   if (!kind) return true;
   const std::vector<size_t>& mine = together_[rank][*kind];
-  const size_t which = size_t(std::find(mine.begin(), mine.end(), position) - mine.begin());
+  const size_t which = size_t(std::lower_bound(mine.begin(), mine.end(), position) - mine.begin());
   for (uint32_t other = 0; other < made_.ranks; ++other) {
     if (which >= together_[other][*kind].size()) return false;
     const State& there = states_[other][together_[other][*kind][which]];
@@ -135,18 +138,34 @@ bool Execution::try_end(uint32_t rank, size_t position) {
 }
 
 void Execution::run() {
-  // Per rank the first position that is not over: what is far behind it cannot begin before it, if it is on
-  // its lane; other lanes are found by walking on.
-  std::vector<size_t> first(made_.ranks);
+  // The steps of a queue begin one after the other, so that in each only the next one can go on.
+  struct Lined {
+    std::vector<size_t> positions;
+    size_t over = 0;
+  };
+  const size_t queues = queues_ == Queues::one_each ? 1 : lanes_;
+  std::vector<std::vector<Lined>> lined(made_.ranks, std::vector<Lined>(queues));
+  for (uint32_t rank = 0; rank < made_.ranks; ++rank)
+    for (size_t position = 0; position < states_[rank].size(); ++position)
+      lined[rank][queues == 1 ? 0 : step(rank, position).lane].positions.push_back(position);
+  using Next = std::pair<size_t, Lined*>;
   for (bool moved = true; moved;) {
     moved = false;
-    for (uint32_t rank = 0; rank < made_.ranks; ++rank) {
-      const size_t count = states_[rank].size();
-      while (first[rank] < count && states_[rank][first[rank]].over) ++first[rank];
-      for (size_t position = first[rank]; position < count; ++position) {
-        if (states_[rank][position].over) continue;
+    for (std::vector<Lined>& of_rank : lined) {
+      const uint32_t rank = uint32_t(&of_rank - lined.data());
+      std::priority_queue<Next, std::vector<Next>, std::greater<>> next;  // in the order of enqueueing
+      const auto add = [&](Lined& queue) {
+        if (queue.over < queue.positions.size()) next.emplace(queue.positions[queue.over], &queue);
+      };
+      for (Lined& queue : of_rank) add(queue);
+      while (!next.empty()) {
+        const auto [position, queue] = next.top();
+        next.pop();
         moved |= try_begin(rank, position);
         moved |= try_end(rank, position);
+        if (!states_[rank][position].over) continue;
+        ++queue->over;
+        add(*queue);
       }
     }
   }

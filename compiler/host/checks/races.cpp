@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "accesses.hpp"
+#include "box_index.hpp"
 #include "checks.hpp"
 #include "compiler/host/report.hpp"
 
@@ -43,8 +44,17 @@ class Races {
 
   void all() {
     for (const std::vector<Access>& list : accesses(made_, 2)) {
+      if (list.empty()) continue;
+      BoxIndex all(made_.tensors[list[0].box->tensor]), written = all;
+      for (size_t one = 0; one < list.size(); ++one) {
+        all.add(*list[one].box, one);
+        if (list[one].writes) written.add(*list[one].box, one);
+      }
+      all.build();
+      written.build();
       for (size_t one = 0; one < list.size(); ++one)
-        for (size_t other = one + 1; other < list.size(); ++other) compare(list[one], list[other]);
+        for (const size_t other : (list[one].writes ? all : written).near(*list[one].box, one + 1))
+          compare(list[one], list[other]);
     }
   }
 

@@ -25,7 +25,8 @@ struct Setting {
   }
 };
 
-/// Later wins: default, ini file (named by CHORALE_CONFIG), environment CHORALE_<NAME>, code.
+/// Later wins: default, ini file (a plain file of at most 1 MB, named by CHORALE_CONFIG), environment
+/// CHORALE_<NAME>, code.
 struct Config {
   Setting<std::chrono::nanoseconds> timeout{std::chrono::seconds(30)};  ///< "30s", "500ms", "2us"; "off" is 0
   Setting<unsigned> workers{0};               ///< threads that run blocks; 0: one a core

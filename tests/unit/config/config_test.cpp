@@ -1,9 +1,11 @@
 #include "chorale/config.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string_view>
 #include <vector>
@@ -100,10 +102,26 @@ TEST(Config, BadValuesAreRefusedByName) {
             "CHORALE_SEED = abc: 'abc' is neither a 64-bit number nor 'off'");
   EXPECT_EQ(failure("", {"CHORALE_REQUIRE_PROOF="}),
             "CHORALE_REQUIRE_PROOF = : '' is neither true nor false");
-  EXPECT_EQ(failure("/no/such/file", {}), "cannot read /no/such/file, named by CHORALE_CONFIG");
-  EXPECT_EQ(failure("/", {}), "cannot read /, named by CHORALE_CONFIG");
   const IniFile file("seed = x\n");
   EXPECT_EQ(failure(file.path, {}), file.path + ": seed = x: 'x' is neither a 64-bit number nor 'off'");
+}
+
+TEST(Config, IniFilesThatAreNone) {
+  EXPECT_EQ(failure("/no/such/file", {}),
+            "CHORALE_CONFIG: cannot read /no/such/file: No such file or directory");
+  EXPECT_EQ(failure("/", {}), "CHORALE_CONFIG: cannot read /: it is a folder");
+  // Has no end.
+  EXPECT_EQ(failure("/dev/zero", {}),
+            "CHORALE_CONFIG: cannot read /dev/zero: it is a device, expected a plain file");
+  const IniFile file("");
+  EXPECT_EQ(failure(file.path, {}), "none");
+  std::filesystem::resize_file(file.path, uint64_t{10} << 30);
+  EXPECT_EQ(failure(file.path, {}), "CHORALE_CONFIG: cannot read " + file.path +
+                                        ": it has 10737418240 bytes, and 1048576 are the most");
+  std::filesystem::remove(file.path);
+  ASSERT_EQ(mkfifo(file.path.c_str(), 0600), 0);  // waits for a writer
+  EXPECT_EQ(failure(file.path, {}),
+            "CHORALE_CONFIG: cannot read " + file.path + ": it is a pipe or a socket, expected a plain file");
 }
 
 TEST(Config, Durations) {

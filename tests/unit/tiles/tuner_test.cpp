@@ -5,10 +5,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "support.hpp"
@@ -264,6 +266,56 @@ TEST(Tuner, TheFastestThatIsCorrectWins) {
   EXPECT_EQ(all[5].why, "it died of signal 6");
   EXPECT_EQ(all[6].why, "no such thing");
   EXPECT_NE(table.text().find("it had not ended"), std::string::npos);
+}
+
+/// True once there is no such process, which may take the kernel a moment.
+bool is_gone(pid_t process) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (std::chrono::steady_clock::now() < end) {
+    std::ifstream status("/proc/" + std::to_string(process) + "/stat");
+    std::string text;
+    // A zombie is whoever's child it has become to reap.
+    if (!std::getline(status, text) || text.find(") Z ") != text.npos) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+TEST(Tuner, WhatACandidateLeavesBehindIsEnded) {
+  TuneTable table;
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const auto all = tune(
+      table, key_of(100), {{.blocks = 1}, {.blocks = 2}},
+      [&](const TuneConfig& config) -> Measurement {
+        const pid_t left = fork();  // holds the pipe of what is said
+        while (left == 0) pause();
+        if (write(ends[1], &left, sizeof left) != sizeof left) return {};
+        if (config.blocks == 2) std::abort();
+        return {true, 5, ""};
+      },
+      std::chrono::hours(1));
+  EXPECT_TRUE(all[0].correct) << all[0].why;
+  EXPECT_EQ(all[1].why, "it died of signal 6");
+  for (int candidate = 0; candidate < 2; ++candidate) {
+    pid_t left = 0;
+    ASSERT_EQ(read(ends[0], &left, sizeof left), ssize_t(sizeof left));
+    EXPECT_TRUE(is_gone(left)) << left;
+  }
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST(Tuner, WhoClosesItsPipeHasNotEnded) {
+  TuneTable table;
+  const auto all = tune(
+      table, key_of(100), {{.blocks = 1}},
+      [](const TuneConfig&) -> Measurement {
+        for (int file = 3; file < 1024; ++file) close(file);
+        for (;;) pause();
+      },
+      std::chrono::milliseconds(100));
+  EXPECT_EQ(all[0].why, "it had not ended after 100 ms");
 }
 
 TEST(Tuner, WithoutOneThatIsCorrectNothingIsChosen) {

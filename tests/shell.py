@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Standard input and output that are no good, and names that are no UTF-8: shell.py <chorale> <source folder>"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+LIMIT_S = 60
+NO_SPACE = "No space left on device"
+RESULTS = "cannot write the results to standard output"
+
+
+def run(words, stdin="/dev/null", stdout="/dev/null"):
+    """Its exit status and what it says on standard error."""
+    with open(stdin, "rb") as source, open(stdout, "wb") as sink:
+        try:
+            done = subprocess.run(words, stdin=source, stdout=sink, stderr=subprocess.PIPE, timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            return "nothing", f"it still ran after {LIMIT_S} s"
+    return done.returncode, done.stderr.decode(errors="replace")
+
+
+def streams(shipped, folder):
+    """Words, standard input, standard output, and a part of the error if there has to be one."""
+    plan, small = str(shipped / "allreduce_one_shot_2.json"), str(shipped / "allgather_ring_2.json")
+    schedule = str(shipped / "schedules/ag_matmul_p2p.json")
+    judged = ["mutate", "--threads", "4", "--sample", "1", "--schedules", "0", small]
+    timed = ["bench", plan, "--bytes", "1K", "--calls", "1"]
+    for words, says in [
+        (["--help"], RESULTS), (["--version"], RESULTS), (["version"], RESULTS), (["bench", "--help"], RESULTS),
+        (["list"], RESULTS), (["list", "--names"], RESULTS), (["ops"], RESULTS), (["show", plan], RESULTS),
+        (["show", schedule], RESULTS), (["doctor", "--only", "settings"], RESULTS), (["doctor", plan], RESULTS),
+        (["check", plan], RESULTS), (["check", "--sarif", "-", plan], NO_SPACE), (["convert", plan], NO_SPACE),
+        (["compile", "allreduce_one_shot", "--set", "ranks=2"], NO_SPACE), (["diff", plan, small], RESULTS),
+        (["run", plan, "--bytes", "1K"], RESULTS), (timed + ["--format", "json"], NO_SPACE),
+        (timed + ["--format", "csv"], NO_SPACE), (judged, RESULTS),
+        (["tune", "allreduce", "--ranks", "2", "--bytes", "1K", "--calls", "1", "-o", f"{folder}/table.json"], RESULTS),
+    ]:
+        yield words, "/dev/null", "/dev/full", says
+    yield [*judged, "--json", "/dev/full"], "/dev/null", "/dev/null", "cannot write /dev/full: " + NO_SPACE
+    yield [*judged, "--json", f"{folder}/lines", "--resume"], "/dev/null", "/dev/null", None
+    device = "it is a device, expected a file"
+    yield [*judged, "--json", "/dev/zero", "--resume"], "/dev/null", "/dev/null", "cannot read /dev/zero: " + device
+    yield ["check", "-"], "/dev/zero", "/dev/null", "cannot read standard input: " + device
+    yield ["check", "-"], plan, "/dev/null", None
+
+
+def names(shipped, folder):
+    """Words, and the file of JSON that they write."""
+    odd = os.fsencode(folder) + b"/odd\xff"
+    os.mkdir(odd)
+    plan, races, out = odd + b"/plan\xff.json", odd + b"/races\xff.json", odd + b"/out\xff.json"
+    text = (shipped / "allgather_ring_2.json").read_text()
+    with open(plan, "w") as file:
+        file.write(text)
+    with open(races, "w") as file:  # without the last signals and waits, and lines of the author to name instead
+        file.writelines(
+            re.sub(',"at":[0-9]+', "", line) for line in text.splitlines(keepends=True)
+            if not re.search('"(signal|wait)".*"at":[45]', line))
+    timed = ["bench", plan, "--bytes", "1K", "--calls", "1", "--commit", b"\xff"]
+    yield 0, [*timed, "--format", "json", "-o", out], out
+    yield 0, [*timed, "--tuned-out", out], out
+    yield 1, ["check", races, "--sarif", out], out
+    yield 1, ["check", races, "--witness", out], out
+    yield 1, ["check", races, "--shrink", out], out
+    yield 0, ["convert", plan, "-o", out], out
+    yield 0, ["mutate", "--sample", "1", "--schedules", "0", "--json", out, plan], None
+
+
+def closed(chorale, shipped, folder):
+    """What goes into a file where standard error is closed: the talk must not."""
+    lines = f"{folder}/closed"
+    words = ["mutate", str(shipped / "allgather_ring_2.json"), "--sample", "1", "--schedules", "0", "--json", lines]
+    done = subprocess.run(["sh", "-c", 'exec "$0" "$@" >/dev/null 2>&-', chorale, *words], timeout=LIMIT_S)
+    text = pathlib.Path(lines).read_text()
+    if done.returncode != 0 or not all(line.startswith("{") for line in text.splitlines()):
+        yield f"{' '.join(words)} with standard error closed ends with {done.returncode}, and writes {text}"
+
+
+def main():
+    chorale, shipped = sys.argv[1], pathlib.Path(sys.argv[2]) / "plans/shipped"
+    wrong = []
+    with tempfile.TemporaryDirectory() as folder:
+        for words, stdin, stdout, says in streams(shipped, folder):
+            status, said = run([chorale, *words], stdin, stdout)
+            if status != (2 if says else 0) or (says or "") not in said:
+                wrong.append(f"{' '.join(words)} < {stdin} > {stdout} ends with {status}: {said}")
+        for expected, words, out in names(shipped, folder):
+            status, said = run([chorale, *words])
+            if status != expected:
+                wrong.append(f"{words} ends with {status}: {said}")
+            elif out:
+                with open(out, encoding="utf-8") as file:
+                    json.load(file)
+                os.remove(out)
+        wrong += closed(chorale, shipped, folder)
+    for text in wrong:
+        print("FAILED:", text)
+    sys.exit(bool(wrong))
+
+
+main()
