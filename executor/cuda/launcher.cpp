@@ -7,6 +7,7 @@
 
 #include "../interpreter/report.hpp"
 #include "chorale/needs.hpp"
+#include "chorale/next_launch.hpp"
 #include "error.hpp"
 #include "recorder.hpp"
 
@@ -159,13 +160,12 @@ void Launcher::require_residence() {
 }
 
 /// Short launches take two or three microseconds: to come to its wait early saves the next one half of one or
-/// more, and without idle warps there are fewer to be made room for, started and waited for. Both launches
-/// together leave half of the GPU to other streams: a plan there may be what a peer waits for before it comes
-/// to this one. Where they would not, all threads are faster again.
+/// more, and without idle warps there are fewer to be made room for, started and waited for. Where the next
+/// one may not come early, all threads are faster again.
 Launcher::Kernel Launcher::ready(const void* kernel, uint32_t shared_bytes) const {
   const Room room = room_for(kernel, busy_threads_, shared_bytes, common_.device);
-  const bool short_of_room = 4 * image_.blocks.size() > room.blocks();
-  return {kernel, short_of_room ? kernel_.threads : busy_threads_, shared_bytes, !short_of_room};
+  const bool beside = detail::next_may_stand_beside(image_.blocks.size(), room.blocks());
+  return {kernel, beside ? busy_threads_ : kernel_.threads, shared_bytes, beside};
 }
 
 void Launcher::launch(char* in, char* out, cudaStream_t stream) {

@@ -9,6 +9,7 @@
 
 #include "chorale/device.hpp"
 #include "chorale/launch.hpp"
+#include "chorale/next_launch.hpp"
 
 namespace chorale {
 
@@ -116,8 +117,7 @@ void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& conf
   early.val.programmaticStreamSerializationAllowed = 1;
   shape.attrs = &early;
   shape.numAttrs = residence.waits ? 1 : 0;
-  // As launches of plans do: two together leave half of the GPU to other streams.
-  const bool next_beside = 4 * uint64_t(config.blocks) <= residence.blocks;
+  const bool next_beside = detail::next_may_stand_beside(config.blocks, residence.blocks);
   try {
     detail::check_cuda(cudaLaunchKernelEx(&shape, detail::run_kernel<Kernel>, kernel, deadline,
                                           uint32_t(world.rank()), next_beside),
