@@ -21,6 +21,7 @@ step() {
   printf '%s ...' "$what"
   if ! "$@" >"$log" 2>&1; then
     printf ' failed after %d s\n' $((SECONDS - start))
+    failed_steps+=("$log")
     tail -n 25 "$log" >&2
     printf 'the whole log: %s\n' "$log" >&2
     return 1
