@@ -35,7 +35,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 FOLDERS = ("golden", "wrong", "broken")
-LIMIT_S = 120
+LIMIT_S = 300
 BROKEN_MB = 512  # what reading and checking a small broken plan may take, with any sanitizer
 
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-LIMIT_S = 60
+LIMIT_S = 300
 NO_SPACE = "No space left on device"
 RESULTS = "cannot write the results to standard output"
 

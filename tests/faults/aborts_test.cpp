@@ -32,7 +32,7 @@ TEST_P(Aborts, from_another_thread_end_waits_without_a_deadline) {
                        std::jthread other;
                        if (me.rank() == 0) {
                          other = std::jthread([&] {
-                           std::this_thread::sleep_for(500ms);
+                           std::this_thread::sleep_for(1s);
                            me.world.abort("enough");
                          });
                        }
@@ -54,7 +54,7 @@ TEST_P(Aborts, of_a_rank_outside_end_the_waits_of_the_others) {
                      caller.run_well(by_packets(me), 1);
                      me.world.barrier();
                      if (me.last()) {
-                       std::this_thread::sleep_for(200ms);
+                       std::this_thread::sleep_for(1s);
                        me.world.abort("enough");
                        me.world.abort("the first counts");
                        must_be_aborted(caller.hear_of_stop(me), me.rank());

@@ -45,7 +45,7 @@ TEST_F(Deaths, while_the_others_wait_for_it) {
                      caller.run_well(by_signals(me), 1);
                      me.world.barrier();
                      if (me.rank() == 1) {
-                       std::this_thread::sleep_for(200ms);
+                       std::this_thread::sleep_for(1s);
                        kill(getpid(), SIGKILL);
                      }
                      const Failure seen = caller.failure(by_signals(me));

@@ -6,7 +6,6 @@
 namespace chorale::test {
 namespace {
 
-using namespace std::chrono_literals;
 using Reason = RunError::Reason;
 
 class Mismatches : public Faults {};
@@ -77,7 +76,7 @@ TEST_P(Mismatches, of_calls_that_were_made_before_end_on_all) {
                        must_run_again(me, caller);
                      }
                    },
-               .deadline = 800ms});
+               .deadline = soon});
 }
 
 TEST_P(Mismatches, of_a_first_call_and_one_made_before_are_told_to_all) {
@@ -114,7 +113,7 @@ TEST_P(Mismatches, of_a_plan_for_other_ranks_end_on_all) {
                      }
                      must_run_again(me, caller);
                    },
-               .deadline = 800ms});
+               .deadline = soon});
 }
 
 TEST_P(Mismatches, with_what_a_plan_takes_say_what_is_right) {

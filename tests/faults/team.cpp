@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds watchdog{100};  ///< of a case: decides only whether it hangs
+constexpr std::chrono::minutes watchdog{5};  ///< of a case: decides only whether it hangs
 
 /// What a member is told to do. The members are forks of this process: a function is where it is here.
 struct Order {

@@ -38,13 +38,16 @@ using Body = void (*)(Rank&);
 struct Case {
   Body body;
   int ranks = 0;                                                     ///< 0: Device::ranks()
-  std::chrono::milliseconds deadline{20000};                         ///< of every wait; 0: none
+  std::chrono::milliseconds deadline{60000};                         ///< of every wait; 0: none
   std::optional<std::chrono::milliseconds> deadline_of_rank_0 = {};  ///< processes only
   int killed = -1;                                                   ///< a rank that ends by SIGKILL
 };
 
 /// A limit that no case reaches, so that a wait which ends by it would be found hanging.
 inline constexpr std::chrono::hours far{1};
+/// Deadlines that are to be reached: so far off that what does come is there before, on a machine that is
+/// busy.
+inline constexpr std::chrono::seconds soon{3};
 
 /// Runs a case; fails the test with what each rank has to say.
 void expect_good(Ranks how, const Case& of);

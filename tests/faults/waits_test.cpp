@@ -15,8 +15,6 @@ class Waits : public Faults {};
 class WaitsOfProcesses : public FaultsOfProcesses {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Waits, both_ways, way_name);
 
-constexpr auto soon = 800ms;
-
 constexpr const char* place = " block [0-9]+ op [0-9]+ \\([a-z_]+\\.cpp:[0-9]+\\) [a-z_]+";  // author's line
 
 void the_last_rank_does_not_come(Rank& me, const Plan& plan, const std::string& waits_for) {

@@ -21,7 +21,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-LIMIT_S = 120
+LIMIT_S = 300
 LINES = 30  # of a complaint
 
 

@@ -133,14 +133,14 @@ def check(chorale, test):
         words = shlex.split(command.replace("{BUILD}", build).replace("{TMP}", folder))
         sarif, trace = os.path.join(folder, "findings.sarif"), os.path.join(folder, "witness.json")
         done = subprocess.run([chorale, *words, "--sarif", sarif, "--witness", trace], text=True, capture_output=True,
-                              timeout=60, cwd=folder)
+                              timeout=300, cwd=folder)
         need(done.returncode == 1, f"exit {done.returncode}: {done.stderr}")
         need(check_text(done.stderr), "no counter-example is printed")
         check_sarif(json.loads(pathlib.Path(sarif).read_text()))
         check_trace(json.loads(pathlib.Path(trace).read_text()))
         seed = re.search(r"on the CPU: chorale (run .+)$", done.stderr, re.M)
         if seed:
-            again = subprocess.run([chorale, *shlex.split(seed.group(1))], text=True, capture_output=True, timeout=60)
+            again = subprocess.run([chorale, *shlex.split(seed.group(1))], text=True, capture_output=True, timeout=300)
             need(again.returncode == 3, f"{seed.group(1)} exits with {again.returncode}: {again.stderr}")
         return True, bool(seed)
 

@@ -9,8 +9,6 @@
 namespace chorale::test {
 namespace {
 
-using namespace std::chrono_literals;
-
 class Graphs : public Faults {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Graphs, both_ways, way_name);
 
@@ -91,7 +89,7 @@ TEST_P(Graphs, that_wait_in_vain_end_as_eager_launches_do) {
                        caller.data.compare();
                      }
                    },
-               .deadline = 800ms});
+               .deadline = soon});
 }
 
 TEST_P(Graphs, of_what_was_not_prepared_are_refused) {

@@ -197,7 +197,7 @@ TEST(LaunchFaults, BuffersThatOneRankCannotLaunchWithAreAnErrorOfAll) {
               {.params = sizes, .plans = {{"reduce", block_plan("allreduce_one_shot", 2)}}, .check = false});
         });
       },
-      {.timeout = std::chrono::seconds(5)});
+      {.timeout = std::chrono::minutes(5)});
   EXPECT_EQ(said[0].find("other: rank 1: rank 1: input ["), 0u) << said[0];
   EXPECT_EQ(said[1].find("usage: rank 1: input ["), 0u) << said[1];
 }
@@ -260,10 +260,10 @@ TEST(LaunchFaults, APeerThatNeverRunsIsNamed) {
                 schedule.synchronize();
               });
             },
-            {.timeout = std::chrono::milliseconds(200)});
+            {.timeout = std::chrono::seconds(2)});
   for (const std::string& one : said) {
     EXPECT_EQ(one.find("timed_out: "), 0u) << one;
-    EXPECT_NE(one.find("a launch of rank 0 has not ended within 0.2 s"), std::string::npos) << one;
+    EXPECT_NE(one.find("a launch of rank 0 has not ended within 2 s"), std::string::npos) << one;
   }
   EXPECT_NE(said[0].find("rank 0, lane main: launch 'reduce' to C[0:6, 0:5] (tp.cpp:11)"), std::string::npos)
       << said[0];

@@ -96,9 +96,7 @@ void hang(SchedulerUnderTest& under_test, std::vector<LaunchResult>& results) {
 
 void expect_hang_found(SchedulerUnderTest& under_test) {
   std::vector<LaunchResult> results;
-  const auto start = std::chrono::steady_clock::now();
   hang(under_test, results);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
   EXPECT_EQ(Stop(under_test.word.stop), Stop::deadlock) << under_test.why;
   for (const int rank : {0, 1, 3}) {
     EXPECT_EQ(results[rank].stop, Stop::deadlock);
@@ -166,13 +164,15 @@ TEST(Scheduler, LaunchTimesOut) {
   using namespace std::chrono_literals;
   SchedulerUnderTest under_test(2, 2, {}, 100ms);
   const uint64_t never = 0;
+  std::atomic<bool> over{false};
   under_test.run([&](int rank) {
-    if (rank == 1)
-      return std::this_thread::sleep_for(300ms);  // has not ended: no deadlock, as far as anyone knows
+    if (rank == 1) return over.wait(false);  // has not ended: no deadlock, as far as anyone knows
     const LaunchResult result = under_test.scheduler.launch(
         0, 1, [&](int, BlockHost& host) { EXPECT_FALSE(await(host, &never, 1)); });
     EXPECT_EQ(result.stop, Stop::timed_out);
     EXPECT_EQ(result.stuck.size(), 1u);
+    over = true;
+    over.notify_one();
   });
   EXPECT_NE(under_test.why.find("rank 0 has not ended within 0.1 s"), std::string::npos) << under_test.why;
 }

@@ -63,7 +63,7 @@ class Passing : public testing::TestWithParam<std::optional<Way>> {};
 TEST_P(Passing, FilesComeInOrderAndNoneStaysOpen) {
   const std::string address = fresh_address();
   Processes ranks(3, [&](int rank) -> std::string {
-    World world = World::join(address, rank, 3, {.timeout = 20s});
+    World world = World::join(address, rank, 3, {.timeout = 60s});
     DescriptorPassing passing(world, GetParam());
     if (GetParam() && passing.way() != *GetParam()) return "wrong way";
     size_t open = 0;
@@ -82,7 +82,7 @@ TEST_P(Passing, FilesComeInOrderAndNoneStaysOpen) {
 TEST_P(Passing, AFileThatIsNotThereIsNamedEverywhere) {
   const std::string address = fresh_address();
   Processes ranks(3, [&](int rank) -> std::string {
-    World world = World::join(address, rank, 3, {.timeout = 20s});
+    World world = World::join(address, rank, 3, {.timeout = 60s});
     DescriptorPassing passing(world, GetParam());
     // Behind so many that a message has already gone.
     std::vector<int> mine(301, STDERR_FILENO);

@@ -6,15 +6,20 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "chorale/error.hpp"
@@ -57,13 +62,13 @@ class Processes {
   pid_t pid(int index) const { return all_[index].pid; }
   void kill(int index) { ::kill(all_[index].pid, SIGKILL); }
 
-  /// What it said; "" if it was killed; "(silent)" after a minute.
+  /// What it said; "" if it was killed; "(silent)" after five minutes.
   std::string said(int index) {
     One& one = all_[index];
     std::string text;
     for (char part[512];;) {
       pollfd polled{.fd = one.pipe, .events = POLLIN, .revents = 0};
-      if (poll(&polled, 1, 60000) == 0) return "(silent)";
+      if (poll(&polled, 1, 300000) == 0) return "(silent)";
       const ssize_t bytes = ::read(one.pipe, part, sizeof part);
       if (bytes <= 0) break;
       text.append(part, size_t(bytes));
@@ -90,6 +95,28 @@ class Processes {
   }
 
   std::vector<One> all_;
+};
+
+/// What forked processes count together.
+class SharedCount {
+ public:
+  SharedCount() {
+    void* const memory =
+        mmap(nullptr, sizeof *count_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    count_ = new (memory) std::atomic<int>(0);
+  }
+  SharedCount(const SharedCount&) = delete;
+  SharedCount& operator=(const SharedCount&) = delete;
+  ~SharedCount() { munmap(count_, sizeof *count_); }
+
+  void add() { ++*count_; }
+  void await(int count) const {
+    while (*count_ < count) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+ private:
+  std::atomic<int>* count_ = nullptr;
 };
 
 /// An address that no other test has.

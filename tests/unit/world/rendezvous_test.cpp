@@ -233,7 +233,7 @@ TEST_F(Rendezvous, ForeignBytesOnThePort) {
 }
 
 TEST_F(Rendezvous, ForeignBytesAloneEndIt) {
-  Processes ranks(1, [&](int rank) { return meet(hello_of(rank, 2), 2s); });
+  Processes ranks(1, [&](int rank) { return meet(hello_of(rank, 2), 5s); });
   const int file = connected_socket(port);
   write_text(file, "SSH");  // less than a frame has
   const std::string said = ranks.said(0);
@@ -258,12 +258,12 @@ TEST_F(Rendezvous, ConnectionsThatSayNothingDoNotMatter) {
 TEST_F(Rendezvous, AMissingRankIsNamed) {
   for (const int missing : {1, 2}) {
     Processes ranks(
-        3, [&](int rank) -> std::string { return rank == missing ? "absent" : meet(hello_of(rank, 3), 2s); });
+        3, [&](int rank) -> std::string { return rank == missing ? "absent" : meet(hello_of(rank, 3), 5s); });
     for (int rank = 0; rank < 3; ++rank) {
       const std::string said = ranks.said(rank);
       if (rank == missing) continue;
       EXPECT_TRUE(has(
-          said, "timed_out: rank " + std::to_string(missing) + " did not join '" + address + "' within 2 s"))
+          said, "timed_out: rank " + std::to_string(missing) + " did not join '" + address + "' within 5 s"))
           << said;
       EXPECT_TRUE(has(said, ": start all ranks with one address; if it only takes longer, ")) << said;
     }
