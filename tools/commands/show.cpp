@@ -127,7 +127,7 @@ Action command::show(CLI::App& app) {
                  "Of a host schedule: layout, schedule, movers (of rank 0), or rank:N")
       ->type_name("STAGE");
   app.add_option("--ranks", options->ranks, "For how many ranks a host schedule is unrolled")
-      ->check(CLI::Range(1, 4096).description("1 to 4096"))
+      ->check(CLI::Range(1, 1024).description("1 to 1024"))
       ->type_name("N");
   return [options] {
     const Plan plan = load_plan(options->plan);

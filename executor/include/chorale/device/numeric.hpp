@@ -215,10 +215,15 @@ CHORALE_HD T narrow(Accumulator<T> value) {
   }
 }
 
+/// Whether an operation is a sum, as far as combine() goes.
+template <ReduceOp Op>
+inline constexpr bool is_sum = Op == ReduceOp::sum || Op == ReduceOp::avg;
+
 /// One more addend. A is an Accumulator. Integers wrap. min and max give NaN when either is NaN, and the
 /// later of two values that compare equal: so -0 and +0 are not told apart. avg adds; finish_avg divides.
 template <ReduceOp Op, class A>
 CHORALE_HD A combine(A sum, A next) {
+  static_assert(is_sum<Op> || Op == ReduceOp::min || Op == ReduceOp::max || Op == ReduceOp::prod);
   if constexpr (Op == ReduceOp::min) {
     return ((sum < next) | (sum != sum)) ? sum : next;
   } else if constexpr (Op == ReduceOp::max) {
@@ -227,9 +232,9 @@ CHORALE_HD A combine(A sum, A next) {
     // In unsigned, at least as wide as unsigned int: signed overflow is undefined, and so is that of a
     // promoted product.
     using Wide = std::common_type_t<std::make_unsigned_t<A>, unsigned>;
-    return Op == ReduceOp::prod ? A(Wide(sum) * Wide(next)) : A(Wide(sum) + Wide(next));
+    return is_sum<Op> ? A(Wide(sum) + Wide(next)) : A(Wide(sum) * Wide(next));
   } else {
-    return Op == ReduceOp::prod ? sum * next : sum + next;
+    return is_sum<Op> ? sum + next : sum * next;
   }
 }
 
@@ -250,8 +255,6 @@ template <class T>
 struct TypeTag {
   using type = T;
 };
-template <class T>
-inline constexpr TypeTag<T> type_tag{};
 
 /// Calls f(TypeTag<T>{}) with the type that `type` names, and gives what it gives.
 template <class F>

@@ -49,15 +49,16 @@ struct Sum {
 /// combine() in each lane.
 template <ReduceOp Op, class A>
 inline Lanes<A> combine_lanes(Lanes<A> sum, Lanes<A> next) {
+  static_assert(is_sum<Op> || Op == ReduceOp::min || Op == ReduceOp::max || Op == ReduceOp::prod);
   if constexpr (Op == ReduceOp::min) {
     return ((sum < next) | (sum != sum)) ? sum : next;
   } else if constexpr (Op == ReduceOp::max) {
     return ((sum > next) | (sum != sum)) ? sum : next;
   } else if constexpr (std::is_integral_v<A>) {
     using U = Lanes<std::make_unsigned_t<A> >;
-    return Op == ReduceOp::prod ? Lanes<A>(U(sum) * U(next)) : Lanes<A>(U(sum) + U(next));
+    return is_sum<Op> ? Lanes<A>(U(sum) + U(next)) : Lanes<A>(U(sum) * U(next));
   } else {
-    return Op == ReduceOp::prod ? sum * next : sum + next;
+    return is_sum<Op> ? sum + next : sum * next;
   }
 }
 
