@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds the fuzz target of the plan reader with clang and its sanitizers and runs it over the shipped plans and
-# the inputs kept in tests/fuzz: run.sh CLANG++ BUILD_DIR SECONDS
+# the inputs kept in tests/fuzz: run.sh CLANG++ BUILD_DIR SECONDS [SEED]
+# Without a seed it has one of its own, so that a change is not judged by luck.
 set -eu
-clang=$1 build=$2 seconds=$3
+clang=$1 build=$2 seconds=$3 seed=${4:-1}
 here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$build/corpus"
 sources=$(find "$root/compiler" -name '*.cpp')
@@ -13,5 +14,5 @@ if [ ! -x "$build/read_plan" ] || [ -n "$(find "$root/compiler" "$here/read_plan
 fi
 find "$root/plans/shipped" "$here" \( -name '*.json' -o -name '*.cbor' \) -size -40k -exec cp -u {} "$build/corpus/" \;
 # What is found ends with 1: the code that libFuzzer would take, 77, says that a test was skipped.
-cd "$build" && exec ./read_plan -max_total_time="$seconds" -max_len=16384 -timeout=60 -rss_limit_mb=2048 \
+cd "$build" && exec ./read_plan -seed="$seed" -max_total_time="$seconds" -max_len=16384 -timeout=300 -rss_limit_mb=2048 \
   -error_exitcode=1 -print_final_stats=1 -verbosity=0 corpus

@@ -102,7 +102,7 @@ void expect_end_at_deadline(bool leaves) {
   const std::string address = fresh_address();
   const uint64_t n = uint64_t{32} << 20;  // more than the kernel keeps for a connection
   Processes all(2, [&](int rank) -> std::string {
-    World world = World::join(address, rank, 2, {.timeout = 3s});
+    World world = World::join(address, rank, 2, {.timeout = 6s});
     const auto transport = port_rendezvous(world, rings(1, 1, n), ProxyKind::tcp);
     const pid_t self = getpid();
     const auto pids = world.allgather(std::as_bytes(std::span(&self, 1)));
