@@ -22,7 +22,7 @@ class Join : public Test {
  protected:
   void TearDown() override { EXPECT_EQ(leftovers(), std::vector<std::string>()); }
 
-  World join(int rank, int ranks, std::chrono::nanoseconds timeout = 30s) const {
+  World join(int rank, int ranks, std::chrono::nanoseconds timeout = 120s) const {
     return World::join(address, rank, ranks, {.timeout = timeout});
   }
 
@@ -124,20 +124,24 @@ TEST_F(Join, ARankThatMayOpenNoMoreFilesSaysSo) {
 }
 
 TEST_F(Join, WrongNumbersAndSecondJobsAreNamed) {
-  Processes ranks(2, [&](int rank) -> std::string {
-    World world = rank == 0 ? join(0, 3, 1500ms) : join(1, 3, 1500ms);
+  const auto right = [&](int rank) -> std::string {
+    World world = join(rank, 3);
+    world.barrier();
     return "joined";
-  });
-  std::this_thread::sleep_for(400ms);
+  };
+  Processes ranks(2, right);
+  std::this_thread::sleep_for(1s);  // until both wait for rank 2
   Processes wrong(3, [&](int which) -> std::string {
-    if (which == 0) return join(1, 3, 500ms), "joined";  // that rank is taken
-    if (which == 1) return join(2, 4, 500ms), "joined";  // another number of ranks
-    return join(0, 3, 500ms), "joined";                  // another job
+    if (which == 0) return join(1, 3), "joined";  // that rank is taken
+    if (which == 1) return join(2, 4), "joined";  // another number of ranks
+    return join(0, 3), "joined";                  // another job
   });
   EXPECT_TRUE(has(wrong.said(0), "mismatch: rank 1 of")) << wrong.said(0);
   EXPECT_TRUE(has(wrong.said(1), "has 4 ranks, rank 0")) << wrong.said(1);
   EXPECT_TRUE(has(wrong.said(2), "mismatch: another job uses")) << wrong.said(2);
-  ranks.said(0), ranks.said(1);
+  // Those that are right have not noticed.
+  ranks.spawn(2, right);
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "joined");
 }
 
 TEST_F(Join, WhatADeadJobLeftIsReplaced) {
