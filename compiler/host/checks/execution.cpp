@@ -134,6 +134,7 @@ bool Execution::try_end(uint32_t rank, size_t position) {
   if (what.kind == StepKind::post) posts_[what.flag].push_back(clock);
   one.ends = std::move(clock);
   one.over = true;
+  one.number = ++over_;
   return true;
 }
 
@@ -177,6 +178,10 @@ void Execution::run() {
         blocked_.push_back({rank, uint32_t(position % size), uint32_t(position / size)});
     }
   }
+}
+
+uint32_t Execution::number(const Event& of) const {
+  return states_[of.rank][of.step + of.run * made_.steps[of.rank].size()].number;
 }
 
 bool Execution::before(const Event& first, const Event& second) const {

@@ -13,6 +13,7 @@ namespace chorale::host {
 /// Step `step` of a rank, in run `run`.
 struct Event {
   uint32_t rank = 0, step = 0, run = 0;
+  bool operator==(const Event&) const = default;
 };
 
 enum class Queues : uint8_t {
@@ -32,10 +33,14 @@ class Execution {
   const std::vector<Event>& blocked() const { return blocked_; }
   /// Whether `first` is over when `second` begins, in every execution.
   bool before(const Event& first, const Event& second) const;
+  /// The events that are over by the end of this one, with it: whose number is larger is not before the
+  /// other. Where nobody is blocked.
+  uint32_t number(const Event&) const;
 
  private:
   struct State {
     bool begun = false, over = false;
+    uint32_t number = 0;                 ///< of those that are over, when this one is
     std::vector<uint32_t> begins, ends;  ///< by queue: how many of its steps are over by then
   };
   State& state(uint32_t rank, size_t position) { return states_[rank][position]; }
@@ -54,7 +59,7 @@ class Execution {
 
   const Concrete& made_;
   Queues queues_;
-  uint32_t runs_;
+  uint32_t runs_, over_ = 0;
   size_t lanes_;
   std::vector<std::vector<State>> states_;               // by rank, by position in all runs
   std::vector<std::vector<std::vector<size_t>>> waits_;  // by rank and position: what has to be over

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "accesses.hpp"
 #include "box_index.hpp"
 #include "checks.hpp"
 #include "compiler/host/report.hpp"
+#include "conflicts.hpp"
 
 namespace chorale::host {
 namespace {
@@ -45,20 +48,46 @@ class Races {
   void all() {
     for (const std::vector<Access>& list : accesses(made_, 2)) {
       if (list.empty()) continue;
-      BoxIndex all(made_.tensors[list[0].box->tensor]), written = all;
-      for (size_t one = 0; one < list.size(); ++one) {
-        all.add(*list[one].box, one);
-        if (list[one].writes) written.add(*list[one].box, one);
-      }
-      all.build();
-      written.build();
-      for (size_t one = 0; one < list.size(); ++one)
-        for (const size_t other : (list[one].writes ? all : written).near(*list[one].box, one + 1))
-          compare(list[one], list[other]);
+      within_events(list);
+      if (!in_order(list)) compare_all(list);
     }
   }
 
  private:
+  /// What one event does: its accesses stand side by side.
+  void within_events(const std::vector<Access>& list) {
+    for (size_t one = 0; one < list.size(); ++one)
+      for (size_t other = one + 1; other < list.size() && list[one].event == list[other].event; ++other)
+        if (list[one].writes || list[other].writes) within_one(list[one], list[other]);
+  }
+
+  /// The rule, in a time that does not grow with the square of those who use the same slot in turn.
+  bool in_order(const std::vector<Access>& list) const {
+    if (!order_.blocked().empty()) return false;
+    std::vector<const Access*> ended;
+    for (const Access& one : list) ended.push_back(&one);
+    std::stable_sort(ended.begin(), ended.end(), [&](const Access* a, const Access* b) {
+      return order_.number(a->event) < order_.number(b->event);
+    });
+    return conflicts_are_in_order(
+        made_.tensors[list[0].box->tensor], ended,
+        [&](const Event& first, const Event& second) { return order_.before(first, second); });
+  }
+
+  /// Every two, to name them.
+  void compare_all(const std::vector<Access>& list) {
+    BoxIndex all(made_.tensors[list[0].box->tensor]), written = all;
+    for (size_t one = 0; one < list.size(); ++one) {
+      all.add(*list[one].box, one);
+      if (list[one].writes) written.add(*list[one].box, one);
+    }
+    all.build();
+    written.build();
+    for (size_t one = 0; one < list.size(); ++one)
+      for (const size_t other : (list[one].writes ? all : written).near(*list[one].box, one + 1))
+        compare(list[one], list[other]);
+  }
+
   bool is_application(const Access& access) const {
     return access.event.step == 0 || access.event.step + 1 == made_.steps[access.event.rank].size();
   }
@@ -71,9 +100,7 @@ class Races {
 
   void compare(const Access& one, const Access& other) {
     if (!one.writes && !other.writes) return;
-    if (one.event.rank == other.event.rank && one.event.step == other.event.step &&
-        one.event.run == other.event.run)
-      return within_one(one, other);
+    if (one.event == other.event) return;
     if (!one.box->overlaps(*other.box)) return;
     if (order_.before(one.event, other.event) || order_.before(other.event, one.event)) return;
     if (is_application(one) && is_application(other)) return;
