@@ -18,6 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds check_interval{20};  // between looks for dead peers
+constexpr std::chrono::seconds patience{1};              // with a rank that says why it stops the world
 
 }  // namespace
 
@@ -288,14 +289,15 @@ void Group::throw_stopped() {
 
 bool Group::raise(Stop stop, int rank, const std::string& why) {
   AbortWord& word = control_->abort;
-  uint32_t unclaimed = 0;
-  if (!std::atomic_ref(word.claimed).compare_exchange_strong(unclaimed, 1, std::memory_order_acquire)) {
-    // The other is about to write why; unless it died there, which must not hang anybody.
-    for (int times = 0; load_acquire(&word.stop) == 0; ++times) {
-      if (times > 10000) store_release(&word.stop, uint32_t(stop));
-      sched_yield();
-    }
-    return false;
+  const auto start = Clock::now();
+  for (uint32_t unclaimed = 0;
+       !std::atomic_ref(word.claimed).compare_exchange_strong(unclaimed, 1, std::memory_order_acquire);
+       unclaimed = 0) {
+    // The other is about to write why, or a reset to let the next one in; unless it died there, which must
+    // not hang anybody.
+    if (Clock::now() - start > patience) store_release(&word.stop, uint32_t(stop));
+    if (load_acquire(&word.stop) != 0) return false;
+    sched_yield();
   }
   std::string text = why;
   if (stop == Stop::deadlock || stop == Stop::timed_out) {
