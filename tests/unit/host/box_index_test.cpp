@@ -5,20 +5,10 @@
 #include <algorithm>
 #include <random>
 
+#include "boxes.hpp"
+
 namespace chorale::host {
 namespace {
-
-ConcreteTensor tensor_of(std::vector<uint64_t> shape) {
-  ConcreteTensor tensor;
-  tensor.shape = std::move(shape);
-  return tensor;
-}
-
-Box box_of(std::vector<uint64_t> lo, std::vector<uint64_t> extent) {
-  Box box{.tensor = 0, .lo = std::move(lo), .extent = std::move(extent), .shape = {}, .strides = {}};
-  box.bytes = 4;
-  return box;
-}
 
 TEST(BoxIndex, FindsAllThatOverlap) {
   std::mt19937 random(1);

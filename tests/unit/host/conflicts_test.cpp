@@ -6,20 +6,10 @@
 #include <array>
 #include <random>
 
+#include "boxes.hpp"
+
 namespace chorale::host {
 namespace {
-
-ConcreteTensor tensor_of(std::vector<uint64_t> shape) {
-  ConcreteTensor tensor;
-  tensor.shape = std::move(shape);
-  return tensor;
-}
-
-Box box_of(std::vector<uint64_t> lo, std::vector<uint64_t> extent) {
-  Box box{.tensor = 0, .lo = std::move(lo), .extent = std::move(extent), .shape = {}, .strides = {}};
-  box.bytes = 4;
-  return box;
-}
 
 /// Events of a few queues, each behind what its queue and what it has waited for know.
 class History {
