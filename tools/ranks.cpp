@@ -11,6 +11,8 @@
 #include <cstring>
 #include <thread>
 
+#include "tools/shared.hpp"
+
 namespace chorale::tools {
 namespace {
 

@@ -6,6 +6,7 @@
 #include "tools/check_run.hpp"
 #include "tools/device.hpp"
 #include "tools/ranks.hpp"
+#include "tools/shared.hpp"
 #include "tools/trace.hpp"
 
 namespace chorale::tools {

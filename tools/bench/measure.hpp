@@ -12,6 +12,7 @@
 #include "chorale/executor.hpp"
 #include "tools/oracle.hpp"
 #include "tools/ranks.hpp"
+#include "tools/shared.hpp"
 
 namespace chorale::tools {
 

@@ -8,6 +8,7 @@
 #include "tools/ranks.hpp"
 #include "tools/schedules/options.hpp"
 #include "tools/schedules/reference.hpp"
+#include "tools/shared.hpp"
 
 namespace chorale::tools {
 namespace {

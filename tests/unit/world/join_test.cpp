@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <thread>
 
 #include "../scheduler/scheduler_under_test.hpp"
@@ -9,6 +10,7 @@
 #include "executor/world/process.hpp"
 #include "executor/world/together.hpp"
 #include "processes.hpp"
+#include "tools/shared.hpp"
 
 namespace chorale::test {
 namespace {
@@ -170,6 +172,12 @@ TEST_F(Join, AWrongAddressOrRankIsRefused) {
 
 // --- death ---
 
+using Count = tools::Shared<std::atomic<int>>;
+
+void await_all(const Count& joined, int ranks) {
+  while (joined[0] < ranks) std::this_thread::sleep_for(1ms);
+}
+
 void expect_lost(Processes& ranks, int killed, int count) {
   const std::string text =
       "rank " + std::to_string(killed) + " (pid " + std::to_string(ranks.pid(killed)) + ") died";
@@ -191,37 +199,37 @@ TEST_F(Join, AKillDuringJoin) {
 }
 
 TEST_F(Join, AKillDuringABarrier) {
-  SharedCount joined;
+  const Count joined(1);
   Processes ranks(3, [&](int rank) -> std::string {
     World world = join(rank, 3);
-    joined.add();
+    ++joined[0];
     if (rank == 1) std::this_thread::sleep_for(1h);
     world.barrier();
     return "good";
   });
-  joined.await(3);
+  await_all(joined, 3);
   std::this_thread::sleep_for(300ms);
   expect_lost(ranks, 1, 3);
 }
 
 TEST_F(Join, AKillBetweenBarriers) {
-  SharedCount joined;
+  const Count joined(1);
   Processes ranks(3, [&](int rank) -> std::string {
     World world = join(rank, 3);
-    joined.add();
+    ++joined[0];
     for (;;) world.barrier();
   });
-  joined.await(3);
+  await_all(joined, 3);
   std::this_thread::sleep_for(200ms);
   expect_lost(ranks, 2, 3);
 }
 
 TEST_F(Join, AKillDuringALaunch) {
   // The blocks wait for what a dead peer never writes.
-  SharedCount joined;
+  const Count joined(1);
   Processes ranks(3, [&](int rank) -> std::string {
     World world = join(rank, 3);
-    joined.add();
+    ++joined[0];
     Window window = Window::create(world, 4096);
     if (rank == 2) std::this_thread::sleep_for(1h);
     const uint64_t* const word = reinterpret_cast<const uint64_t*>(window.local());
@@ -229,7 +237,7 @@ TEST_F(Join, AKillDuringALaunch) {
     world.check();
     return "good";
   });
-  joined.await(3);
+  await_all(joined, 3);
   std::this_thread::sleep_for(300ms);
   expect_lost(ranks, 2, 3);
 }

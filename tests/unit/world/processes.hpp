@@ -6,20 +6,15 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <functional>
-#include <new>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "chorale/error.hpp"
@@ -95,28 +90,6 @@ class Processes {
   }
 
   std::vector<One> all_;
-};
-
-/// What forked processes count together.
-class SharedCount {
- public:
-  SharedCount() {
-    void* const memory =
-        mmap(nullptr, sizeof *count_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    count_ = new (memory) std::atomic<int>(0);
-  }
-  SharedCount(const SharedCount&) = delete;
-  SharedCount& operator=(const SharedCount&) = delete;
-  ~SharedCount() { munmap(count_, sizeof *count_); }
-
-  void add() { ++*count_; }
-  void await(int count) const {
-    while (*count_ < count) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-
- private:
-  std::atomic<int>* count_ = nullptr;
 };
 
 /// An address that no other test has.
