@@ -5,11 +5,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "bench/overlap/torch_fused.hpp"
@@ -188,12 +185,7 @@ int run_rank(const Options& options, int rank, const std::string& address) {
       if (rank != 0) return;
       print(kind, shape, judgement, options.ranks);
       report["results"].push_back(json_of(kind, shape, judgement, options.ranks));
-      if (options.json.empty()) return;
-      std::ofstream file(options.json);
-      file << json_text(report, 2) << '\n';
-      if (!file.flush())
-        throw tools::Failure(tools::Exit::command_wrong,
-                             "cannot write " + options.json + ": " + std::strerror(errno));
+      if (!options.json.empty()) tools::write_output(options.json, json_text(report, 2) + '\n');
     });
     world.barrier();
     return all_met ? 0 : 1;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <string>
 
 #include "chorale/host/dump.hpp"
+#include "chorale/host/names.hpp"
 #include "chorale/needs.hpp"
 #include "tools/command.hpp"
 #include "tools/programs.hpp"
@@ -92,8 +94,6 @@ void show_schedule(const Plan& plan, const std::string& stage, int64_t ranks) {
     return;
   }
   if (ranks == 0) ranks = schedule.ranks.empty() ? 2 : schedule.ranks.back();
-  if (ranks > 1024)
-    throw Failure(Exit::command_wrong, count(uint64_t(ranks), "rank") + ", expected at most 1024");
   Diagnostics findings;
   const host::Concrete made = host::concretise(schedule, {.ranks = uint32_t(ranks)}, findings);
   if (!findings.empty()) throw Failure(Exit::plan_wrong, render(plan, findings));
@@ -127,7 +127,7 @@ Action command::show(CLI::App& app) {
                  "Of a host schedule: layout, schedule, movers (of rank 0), or rank:N")
       ->type_name("STAGE");
   app.add_option("--ranks", options->ranks, "For how many ranks a host schedule is unrolled")
-      ->check(CLI::Range(1, 1024).description("1 to 1024"))
+      ->check(CLI::Range(1u, host::most_ranks).description("1 to " + std::to_string(host::most_ranks)))
       ->type_name("N");
   return [options] {
     const Plan plan = load_plan(options->plan);
