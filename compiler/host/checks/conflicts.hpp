@@ -10,8 +10,10 @@
 namespace chorale::host {
 
 /// Whether of every two accesses that overlap, of which one writes, one is before the other. Those of one
-/// event are not looked at. \param list    of the memory of one tensor on one rank; each stands behind all
-/// that are before it \param before  transitive, and the same for all accesses of an event
+/// event are not looked at.
+///
+/// \param list    of the memory of one tensor on one rank; each stands behind all that are before it
+/// \param before  transitive, and the same for all accesses of an event
 bool conflicts_are_in_order(const ConcreteTensor&, const std::vector<const Access*>& list,
                             const std::function<bool(const Event&, const Event&)>& before);
 

@@ -33,14 +33,14 @@ class Execution {
   const std::vector<Event>& blocked() const { return blocked_; }
   /// Whether `first` is over when `second` begins, in every execution.
   bool before(const Event& first, const Event& second) const;
-  /// The events that are over by the end of this one, with it: whose number is larger is not before the
-  /// other. Where nobody is blocked.
+  /// How many steps had ended when this one had, in an execution in which nobody is blocked: what is before
+  /// it has a smaller number.
   uint32_t number(const Event&) const;
 
  private:
   struct State {
     bool begun = false, over = false;
-    uint32_t number = 0;                 ///< of those that are over, when this one is
+    uint32_t number = 0;                 ///< how many had ended when it had
     std::vector<uint32_t> begins, ends;  ///< by queue: how many of its steps are over by then
   };
   State& state(uint32_t rank, size_t position) { return states_[rank][position]; }
@@ -59,7 +59,8 @@ class Execution {
 
   const Concrete& made_;
   Queues queues_;
-  uint32_t runs_, over_ = 0;
+  uint32_t runs_;
+  uint32_t over_ = 0;  // steps that have ended
   size_t lanes_;
   std::vector<std::vector<State>> states_;               // by rank, by position in all runs
   std::vector<std::vector<std::vector<size_t>>> waits_;  // by rank and position: what has to be over
