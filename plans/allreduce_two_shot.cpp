@@ -2,7 +2,9 @@
 // to all.
 //
 // The owner of a part adds its own first and then its peers' in rank order, beginning behind itself: r, r+1,
-// ..., r-1, in one operation that rounds once. The sum is made once, and all ranks get the owner's bits.
+// ..., r-1, in one operation that rounds once. The sum is made once, and all ranks get the owner's bits. With
+// rank_order it packs its own part as well, and adds 0, 1, ..., ranks - 1: then the bits of a sum depend on
+// its addends alone, and not on who owns it.
 //
 // Each thread block has a share of the message to itself, from the first exchange to the end, and cuts it
 // into one part a rank. Blocks never wait for each other.
@@ -23,6 +25,7 @@ CHORALE_PROGRAM(allreduce_two_shot, Parameters& with) {
   with.summary("All-reduce of medium messages: parts to their owners as packets, sums back.");
   const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
   const bool inplace = with("inplace", false, "the sum replaces the input");
+  const bool rank_order = with("rank_order", false, "the order of addends is the same for all elements");
   const int blocks = with("instances", 4, "thread blocks that split the message", {.min = 1});
   Program program({.name = "allreduce_two_shot",
                    .collective = AllReduce{.ranks = ranks, .chunk_factor = blocks, .inplace = inplace},
@@ -50,10 +53,16 @@ CHORALE_PROGRAM(allreduce_two_shot, Parameters& with) {
         peer.put_packets(parts[owner][share + rank], in[share + owner], block);
       }
 
-      std::vector<Chunk> others;
-      for (const MemoryChannel& peer : to[rank]) others.push_back(parts[rank][share + peer.dst_rank()]);
-      const Chunk sum = out[share + rank];
-      me.reduce(in[share + rank], others, block, sum, ReduceOp::sum, true);
+      const Chunk mine = in[share + rank], sum = out[share + rank];
+      std::vector<Chunk> addends;
+      if (rank_order) {
+        me.copy_packets(parts[rank][share + rank], mine, block);
+        for (int sender = 0; sender < ranks; ++sender) addends.push_back(parts[rank][share + sender]);
+        me.combine_packets(sum, addends, block);
+      } else {
+        for (const MemoryChannel& peer : to[rank]) addends.push_back(parts[rank][share + peer.dst_rank()]);
+        me.reduce(mine, addends, block, sum, ReduceOp::sum, true);
+      }
       for (const MemoryChannel& peer : to[rank]) {
         peer.put_packets(sums[peer.dst_rank()][share + rank], sum, block);
       }

@@ -1,7 +1,9 @@
 // Reduce-scatter in one exchange of packets: every rank sends part p of its input to rank p, which sums.
 //
 // A rank adds its own part first and then its peers' in rank order, beginning behind itself: r, r+1, ...,
-// r-1, in one operation that rounds once. Only one rank sums a part, so the order may be its own.
+// r-1, in one operation that rounds once. Only one rank sums a part, so the order may be its own. With
+// rank_order it packs its own part as well, and adds 0, 1, ..., ranks - 1: then the bits of a sum depend on
+// its addends alone, and not on who owns it.
 //
 // No signal and no barrier: packets carry their own arrival, and peers touch nothing but scratch. A bank of
 // packets is written again two launches later, by a sender that has received a packet of the launch in
@@ -17,6 +19,7 @@ using namespace chorale::dsl;
 CHORALE_PROGRAM(reducescatter_packets, Parameters& with) {
   with.summary("Reduce-scatter of small messages: one exchange of packets.");
   const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
+  const bool rank_order = with("rank_order", false, "the order of addends is the same for all elements");
   Program program({.name = "reducescatter_packets",
                    .collective = ReduceScatter{.ranks = ranks, .chunk_factor = 1},
                    .protocol = Protocol::LL,
@@ -37,6 +40,11 @@ CHORALE_PROGRAM(reducescatter_packets, Parameters& with) {
     }
     if (ranks == 1) {
       me.copy(sum, in[0], 0);
+    } else if (rank_order) {
+      me.copy_packets(slots[rank][rank], in[rank], 0);
+      std::vector<Chunk> all;
+      for (int sender = 0; sender < ranks; ++sender) all.push_back(slots[rank][sender]);
+      me.combine_packets(sum, all, 0);
     } else {
       me.reduce(in[rank], others, 0, sum, ReduceOp::sum, true);
     }

@@ -43,6 +43,12 @@ BLOCKS_FOR = {
     ("reducescatter_packets", 2): (128,),
     ("reducescatter_packets", 4): (128,),
 }
+for ranks in (4, 8):
+    BLOCKS_FOR["allreduce_staged", ranks] = (16, 64)
+    BLOCKS_FOR["reducescatter_staged", ranks] = (16, 64)
+# Blocks with which an algorithm is shipped in rank order as well, where that is not its own: of more than two
+# ranks. These are called <name>_ordered.
+ORDERED = {"allreduce_two_shot": (16, 32), "reducescatter_packets": (4, 16)}
 PER_RANK = ("allgather_by_peer", "alltoall_by_peer")  # their `instances` are of each peer, and of the rank itself
 
 
@@ -55,6 +61,9 @@ def wanted():
             for blocks in BLOCKS_OF.get(name, ()) + BLOCKS_FOR.get((name, ranks), ()):
                 instances = blocks // ranks if name in PER_RANK else blocks
                 yield name, {"ranks": ranks, "instances": instances}, f"{name}_b{blocks}_{ranks}.json"
+            for blocks in ORDERED.get(name, ()) if ranks > 2 else ():
+                parameters = {"ranks": ranks, "instances": blocks, "rank_order": "true"}
+                yield name, parameters, f"{name}_ordered_b{blocks}_{ranks}.json"
 
 
 def compile_to(chorale, what, settings, file):

@@ -41,6 +41,10 @@ std::string certificate(const Plan& plan, const ProofFacts& facts) {
   text["entry_guarded"] = facts.entry_guarded;
   text["exit_quiescent"] = facts.exit_quiescent;
   text["same_rounding"] = facts.rounding.empty();
+  if (facts.other_order.empty())
+    text["reduction_order"] = facts.order;
+  else
+    text["reduction_order"] = nullptr;
   text["assumptions"] = assumptions;
   text["hash"] = text_of(top_hash(plan));
   for (const Gpu& gpu : plan.gpus) text["rank_hashes"].push_back(text_of(rank_hash(gpu)));

@@ -240,6 +240,17 @@ class Prover {
       facts_.exit_quiescent &= races->exit_quiescent();
     }
     if (holding && facts_.rounding.empty()) facts_.rounding = holding->rounding();
+    if (holding) note_order(*holding);
+  }
+
+  /// An order is the plan's only if all its executions have it.
+  void note_order(const Holding& holding) {
+    if (facts_.other_order.empty()) facts_.other_order = holding.other_order();
+    const std::string order = holding.order();
+    if (facts_.order.empty()) facts_.order = order;
+    if (!facts_.other_order.empty() || order.empty() || order == facts_.order) return;
+    facts_.other_order =
+        "outputs are " + order + " or " + facts_.order + ", as the message is cut and blocks go on";
   }
 
   const Plan& plan_;

@@ -1,6 +1,8 @@
 #include "value.hpp"
 
+#include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "chorale/splitmix64.hpp"
 
@@ -26,6 +28,7 @@ uint32_t Values::origin(const Origin& of) {
   Node node;
   node.sum = sum_of(of);
   node.tree = uint64_t(node.sum);
+  node.order = mix64(of.rank + splitmix64_step);
   node.origin = of;
   nodes_.push_back(node);
   return uint32_t(nodes_.size() - 1);
@@ -39,12 +42,57 @@ uint32_t Values::combine(uint32_t left, uint32_t right, ReduceOp op) {
   node.sum = plus(nodes_[left].sum, nodes_[right].sum);
   // a + b and b + a are the same bits.
   node.tree = mix64(scrambled(nodes_[left].tree) + scrambled(nodes_[right].tree));
+  node.order = mix64(scrambled(nodes_[left].order) + scrambled(nodes_[right].order));
   for (const uint32_t part : {left, right}) {
     const Node& of = nodes_[part];
     node.mixed |= of.mixed || (of.left != none && of.op != op);
   }
   nodes_.push_back(node);
   return uint32_t(nodes_.size() - 1);
+}
+
+void Values::round(uint32_t value) {
+  Node& node = nodes_[value];
+  node.tree = scrambled(node.tree);
+  node.order = scrambled(node.order);
+  node.rounded = true;
+}
+
+std::string Values::order_words(uint32_t value) const {
+  // What was added up without rounding, from its first addend on.
+  std::vector<uint32_t> addends;
+  for (bool outermost = true; combined(value) && (outermost || !nodes_[value].rounded); outermost = false) {
+    addends.push_back(nodes_[value].right);
+    value = nodes_[value].left;
+  }
+  addends.push_back(value);
+  std::reverse(addends.begin(), addends.end());
+  struct Addend {
+    std::optional<uint32_t> rank;  // none: of several, in words
+    std::string words;
+    auto operator<=>(const Addend&) const = default;
+  };
+  std::vector<Addend> list;
+  for (const uint32_t addend : addends) {
+    if (combined(addend))
+      list.push_back({{}, "(" + order_words(addend) + ")"});
+    else
+      list.push_back({nodes_[addend].origin.rank, {}});
+  }
+  // a + b and b + a are the same bits.
+  if (list.size() > 1 && list[1] < list[0]) std::swap(list[0], list[1]);
+  std::string words;
+  for (size_t at = 0; at < list.size();) {
+    size_t end = at + 1;
+    while (end < list.size() && list[at].rank && list[end].rank == *list[at].rank + (end - at)) ++end;
+    constexpr size_t shortened = 4;
+    const bool shorter = end - at >= shortened;
+    if (!words.empty()) words += " + ";
+    words += list[at].rank ? std::to_string(*list[at].rank) : list[at].words;
+    if (shorter) words += " + ... + " + std::to_string(*list[end - 1].rank);
+    at = shorter ? end : at + 1;
+  }
+  return words;
 }
 
 std::map<Origin, uint32_t> Values::origins(uint32_t value) const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "chorale/types.hpp"
@@ -38,9 +39,13 @@ class Values {
   uint32_t combine(uint32_t left, uint32_t right, ReduceOp);
 
   /// An operation's result is rounded when it is stored; within, a sum of several is not.
-  void round(uint32_t value) { nodes_[value].tree = scrambled(nodes_[value].tree); }
+  void round(uint32_t value);
   /// Equal for values that were added up in the same order and rounded at the same places.
   uint64_t tree(uint32_t value) const { return nodes_[value].tree; }
+  /// The same, but whatever part of a rank's input its addend is.
+  uint64_t order(uint32_t value) const { return nodes_[value].order; }
+  /// That order in words, see ProofFacts::order; equal words are equal orders.
+  std::string order_words(uint32_t value) const;
 
   Sum sum(uint32_t value) const { return nodes_[value].sum; }
   /// How often each origin is in a value.
@@ -51,17 +56,18 @@ class Values {
   }
   /// Whether it was made with several operators.
   bool mixed(uint32_t value) const { return nodes_[value].mixed; }
+  bool combined(uint32_t value) const { return nodes_[value].left != none; }
 
  private:
   static uint64_t scrambled(uint64_t);
 
   struct Node {
     Sum sum;
-    uint64_t tree = 0;
+    uint64_t tree = 0, order = 0;
     uint32_t left = none, right = none;
     Origin origin;  // of a node without parts
     ReduceOp op = ReduceOp::sum;
-    bool mixed = false;
+    bool mixed = false, rounded = false;
   };
   std::vector<Node> nodes_;
 };

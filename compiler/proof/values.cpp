@@ -73,7 +73,10 @@ void Holding::compare(uint32_t rank) {
       say(rank, cell, promise_.origins(rank, at - output.begin, sender), value);
     else
       compare_operator(rank, cell, value);
-    if (facts_) compare_rounding(rank, cell, value);
+    if (facts_) {
+      compare_rounding(rank, cell, value);
+      compare_order(rank, cell, value);
+    }
   });
 }
 
@@ -99,6 +102,16 @@ void Holding::compare_rounding(uint32_t rank, uint32_t cell, uint32_t value) {
   rounding_.push_back(name_of_output(rank, cell) + " is added up in another order than " +
                       name_of_output(first->second.rank, first->second.cell));
 }
+
+void Holding::compare_order(uint32_t rank, uint32_t cell, uint32_t value) {
+  if (!values_.combined(value)) return;
+  if (!first_) first_ = {value, rank, cell};
+  if (!other_order_.empty() || values_.order(value) == values_.order(first_->value)) return;
+  other_order_ = name_of_output(rank, cell) + " is " + values_.order_words(value) + ", but " +
+                 name_of_output(first_->rank, first_->cell) + " is " + values_.order_words(first_->value);
+}
+
+std::string Holding::order() const { return first_ ? values_.order_words(first_->value) : ""; }
 
 uint32_t Holding::read(uint32_t cell) {
   if (held_[cell] == Values::none) held_[cell] = values_.origin({Origin::before, cell});

@@ -16,7 +16,7 @@ namespace chorale::proof {
 /// Watches the first launch of an execution, whatever else there is.
 class Holding : public Observer {
  public:
-  /// \param facts  whether rounding() is wanted
+  /// \param facts  whether rounding(), order() and other_order() are wanted
   /// \param excerpt  whose plan is executed: outputs of what it leaves out are not compared; may be null
   Holding(const Player&, Findings&, bool facts, const Excerpt* excerpt = nullptr);
 
@@ -28,6 +28,8 @@ class Holding : public Observer {
 
   /// See ProofFacts.
   std::vector<std::string> rounding() const { return rounding_; }
+  std::string order() const;
+  std::string other_order() const { return other_order_; }
 
  private:
   static constexpr uint32_t nobody = ~uint32_t{0};
@@ -57,6 +59,7 @@ class Holding : public Observer {
   /// Null: that was said before.
   Finding* add(uint32_t rank, uint32_t cell, const std::string& text);
   void compare_rounding(uint32_t rank, uint32_t cell, uint32_t value);
+  void compare_order(uint32_t rank, uint32_t cell, uint32_t value);
   uint32_t sender_of(const Range& output);
 
   std::string name(BufferKind, uint64_t rank, uint64_t begin, uint64_t end) const;
@@ -82,6 +85,11 @@ class Holding : public Observer {
   uint32_t op_rank_ = 0, op_cell_ = 0;
   std::unordered_map<uint64_t, Added> added_;  // by sum
   std::vector<std::string> rounding_;
+  struct Ordered {
+    uint32_t value, rank, cell;
+  };
+  std::optional<Ordered> first_;  ///< the first output that was added up
+  std::string other_order_;
 };
 
 }  // namespace chorale::proof

@@ -7,8 +7,13 @@
 #include <iterator>
 
 #include "chorale/json.hpp"
+#include "chorale/proof.hpp"
 
 namespace chorale {
+
+bool collective_reduces(const std::string& collective) {
+  return collective == "allreduce" || collective == "reducescatter";
+}
 
 TuneKey plan_key(const TunedFor& machine, const std::string& collective, uint64_t bytes, DType dtype,
                  bool in_place) {
@@ -21,6 +26,8 @@ TuneKey plan_key(const TunedFor& machine, const std::string& collective, uint64_
   key.device = machine.device;
   key.backend = machine.backend;
   key.variant = in_place ? "in place" : "";
+  if (machine.rank_order && collective_reduces(collective))
+    key.variant += in_place ? ", rank order" : "rank order";
   return key;
 }
 
@@ -34,7 +41,7 @@ TunedPlans::Choice TunedPlans::choose(const std::string& collective, uint64_t by
   choice.bytes = chosen.bytes;
   choice.name = chosen.config.plan;
   if (chosen.found == TuneTable::Found::none) {
-    choice.name = default_name(collective);
+    choice.name = default_name(collective, machine_.rank_order);
   } else if (choice.name.empty()) {
     throw UsageError(
         fmt::format("the table has {} of {} bytes, and no plan for it", collective, chosen.bytes));
@@ -61,10 +68,18 @@ const Plan& TunedPlans::plan(const Choice& choice) {
         fmt::format("there is no {} of {} ranks in {}: chorale compile {} --set ranks={} -o {} makes it",
                     choice.name, machine_.ranks, folder_, choice.name, machine_.ranks, choice.file));
   }
-  return plans_.emplace(choice.file, load(choice.file)).first->second;
+  Plan plan = load(choice.file);
+  if (machine_.rank_order && !in_rank_order(plan)) {
+    throw UsageError(
+        fmt::format("{} does not add up in the order of the ranks, as is asked for here: chorale check "
+                    "--certify says how it does, and chorale tune makes a table of those that do",
+                    choice.file));
+  }
+  return plans_.emplace(choice.file, std::move(plan)).first->second;
 }
 
-std::string TunedPlans::default_name(const std::string& collective) {
+std::string TunedPlans::default_name(const std::string& collective, bool rank_order) {
+  if (rank_order && collective_reduces(collective)) return collective + "_staged";
   if (collective == "allreduce") return "allreduce_all_pairs";
   for (const char* const one : {"allgather", "reducescatter", "alltoall", "broadcast"}) {
     if (collective == one) return collective + "_direct";

@@ -90,7 +90,7 @@ std::string json(const BenchResults& results) {
   return json_text(whole, 2) + "\n";
 }
 
-std::string tuned(const BenchResults& results, const TunedFor& machine) {
+std::string tuned(const BenchResults& results, TunedFor machine) {
   const BenchRequest& request = *results.request;
   TuneTable table;
   for (const std::string& collective : results.collectives()) {
@@ -98,14 +98,18 @@ std::string tuned(const BenchResults& results, const TunedFor& machine) {
       // Graphs show what the plans cost; eager calls of small sizes show what a launch costs.
       const Mode mode = results.any(collective, in_place, Mode::graph) ? Mode::graph : Mode::eager;
       for (size_t size = 0; size < request.sizes.size(); ++size) {
-        const Result* const best = results.best(collective, in_place, size, mode);
-        if (!best) continue;
-        const Subject& subject = results.subject(*best);
-        TuneConfig config;
-        config.plan = subject.name;
-        if (subject.packet) config.packet = packet_form_names[size_t(*subject.packet)];
-        table.set(plan_key(machine, collective, request.sizes[size], request.dtype, in_place), config,
-                  best->us * 1000);
+        for (const bool rank_order : {false, true}) {
+          if (rank_order && !collective_reduces(collective)) continue;
+          const Result* const best = results.best(collective, in_place, size, mode, rank_order);
+          if (!best) continue;
+          const Subject& subject = results.subject(*best);
+          TuneConfig config;
+          config.plan = subject.name;
+          if (subject.packet) config.packet = packet_form_names[size_t(*subject.packet)];
+          machine.rank_order = rank_order;
+          table.set(plan_key(machine, collective, request.sizes[size], request.dtype, in_place), config,
+                    best->us * 1000);
+        }
       }
     }
   }

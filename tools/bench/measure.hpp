@@ -35,6 +35,7 @@ struct Subject {
   std::string collective;
   const Plan* plan = nullptr;  ///< for NCCL: says the collective and the ranks to the oracle only
   bool nccl = false, in_place = false;
+  bool rank_order = false;  ///< in_rank_order(), where the request asks for it
   ReduceOp op = ReduceOp::sum;
   std::optional<PacketForm> packet;
   std::vector<Case> cases;  ///< by size

@@ -59,11 +59,13 @@ std::vector<std::string> BenchResults::collectives() const {
   return names;
 }
 
-const Result* BenchResults::best(const std::string& collective, bool in_place, size_t size, Mode mode) const {
+const Result* BenchResults::best(const std::string& collective, bool in_place, size_t size, Mode mode,
+                                 bool rank_order) const {
   const Result* best = nullptr;
   for (const Result& result : all) {
     const Subject& of = subject(result);
     if (of.nccl || of.collective != collective || of.in_place != in_place || result.size != size) continue;
+    if (rank_order && !of.rank_order) continue;
     if (result.mode != mode || !result.finished || result.wrong || !result.what.empty()) continue;
     if (!best || result.us < best->us) best = &result;
   }

@@ -37,7 +37,9 @@ struct BenchResults {
   /// The collectives, in the order of the subjects.
   std::vector<std::string> collectives() const;
   /// The fastest plan with the right result; null if there is none.
-  const Result* best(const std::string& collective, bool in_place, size_t size, Mode mode) const;
+  /// \param rank_order  of those that add up in the order of the ranks
+  const Result* best(const std::string& collective, bool in_place, size_t size, Mode mode,
+                     bool rank_order = false) const;
   /// NCCL's time for it, 0 if there is none.
   double nccl_us(const std::string& collective, bool in_place, size_t size, Mode mode) const;
   /// True if anything was timed there.
@@ -78,6 +80,6 @@ std::string json(const BenchResults&);
 /// A page for docs/.
 std::string markdown(const BenchResults&, const std::string& command);
 /// A table of the tuner: the best plan of each collective and size.
-std::string tuned(const BenchResults&, const TunedFor&);
+std::string tuned(const BenchResults&, TunedFor);
 
 }  // namespace chorale::tools

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "chorale/proof.hpp"
 #include "tools/bench/live.hpp"
 #include "tools/bench/nccl.hpp"
 #include "tools/bench/plans.hpp"
@@ -20,7 +21,7 @@ struct Options {
   RunOptions run;
   std::string bytes, format = "text", output, markdown, tuned, tuned_out, commit, trace;
   unsigned warmup = 5, calls = 50;
-  bool eager = false, graph = false, no_nccl = false, all = false, no_times = false;
+  bool eager = false, graph = false, no_nccl = false, all = false, rank_order = false, no_times = false;
 };
 
 /// Leaves what a table chooses: subjects with the form of packets that it says, at the sizes for which it
@@ -68,7 +69,7 @@ void add_nccl(BenchRequest& request) {
 }
 
 BenchRequest request_of(const Options& options, const Config& config, const std::vector<NamedPlan>& plans,
-                        const TunedFor& machine) {
+                        TunedFor machine) {
   const bool cuda = config.backend.value == "cuda";
   BenchRequest request;
   request.sizes = parse_sizes(!options.bytes.empty() ? options.bytes : cuda ? "1K:1G" : "1K:1M:4");
@@ -100,12 +101,20 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
                         plans.front().name + "' is for " + std::to_string(request.ranks),
                     "time them one after the other: the ranks of one run are the same processes");
     }
+    // Known only where it is asked for, since it is proved.
+    const bool wanted = options.rank_order || !options.tuned_out.empty();
+    const bool rank_order = wanted && in_rank_order(named.plan);
+    if (options.rank_order && !rank_order) continue;
     request.subjects.push_back(subject_of(named, request));
+    request.subjects.back().rank_order = rank_order;
   }
+  if (request.subjects.empty())
+    throw Failure(Exit::command_wrong, "none of these plans adds up in the order of the ranks");
   if (!options.tuned.empty()) {
     if (!std::all_of(options.what.begin(), options.what.end(), names_collective)) {
       throw Failure(Exit::command_wrong, "--tuned chooses plans, so only collectives can be named with it");
     }
+    machine.rank_order = options.rank_order;
     keep_chosen(request, tuned_plans(options.tuned, machine));
     if (request.subjects.empty()) {
       throw Failure(Exit::command_wrong,
@@ -242,6 +251,7 @@ Action command::bench(CLI::App& app) {
       ->type_name("N");
   app.add_flag("--no-nccl", options->no_nccl, "Do not time NCCL beside the plans");
   app.add_flag("--all", options->all, "A row for every plan, not for the fastest of each size only");
+  app.add_flag("--rank-order", options->rank_order, "Only plans that add in the order of the ranks");
   app.add_flag("--no-times", options->no_times, "Leave the times out: the output is the same every time");
   app.add_option("--format", options->format, "Form of the output; default text")
       ->check(one_of("format", {"text", "csv", "json"}))

@@ -25,6 +25,9 @@ void print_facts(const ProofFacts& facts) {
             << "\n  exit-quiescent: " << yes(facts.exit_quiescent)
             << "\n  the same bits on all ranks: " << yes(facts.rounding.empty()) << '\n';
   for (const std::string& difference : facts.rounding) std::cout << "    " << difference << '\n';
+  if (facts.order.empty()) return;
+  std::cout << "  one order of addition for all elements: "
+            << (facts.other_order.empty() ? facts.order : "no\n    " + facts.other_order) << '\n';
 }
 
 /// What is checked of a schedule besides its thread blocks.

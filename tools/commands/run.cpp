@@ -27,7 +27,7 @@ struct Options {
   std::string bytes, seed, trace, tuned;
   unsigned repeat = 3;
   uint64_t schedules = 0;
-  bool adversarial = false, in_place = false, out_of_place = false, no_times = false;
+  bool adversarial = false, in_place = false, out_of_place = false, rank_order = false, no_times = false;
 };
 
 uint64_t seed_of(const Options& options) { return options.seed.empty() ? 0 : parse_seed(options.seed); }
@@ -211,13 +211,15 @@ void run_chosen(const Options& options, const Config& config) {
     throw Failure(Exit::command_wrong, "'" + options.wanted.what + "' stands for plans of a number of ranks",
                   "say how many with --ranks");
   }
-  const TunedPlans plans = tuned_plans(
-      options.tuned, tuned_for(config, options.run.gpus(config, options.run.ranks), options.run.ranks));
+  TunedFor machine = tuned_for(config, options.run.gpus(config, options.run.ranks), options.run.ranks);
+  machine.rank_order = options.rank_order;
+  TunedPlans plans = tuned_plans(options.tuned, machine);
   const std::vector<uint64_t> sizes = parse_sizes(options.bytes.empty() ? "1M" : options.bytes);
   for (size_t first = 0, end; first < sizes.size(); first = end) {
     const TunedPlans::Choice choice = plans.choose(options.wanted.what, sizes[first], options.run.type());
     std::error_code no_file;
     if (!std::filesystem::exists(choice.file, no_file)) shipped_plans(options.wanted.what, options.run.ranks);
+    if (options.rank_order) plans.plan(choice);  // refuses what does not add up so
     const std::string words = words_of(choice);
     Options one = options;
     one.bytes.clear();
@@ -239,6 +241,11 @@ Exit run_it(const Options& options) {
   if (!options.tuned.empty() && !collective) {
     throw Failure(Exit::command_wrong, "--tuned chooses a plan, and '" + options.wanted.what + "' is one",
                   "name a collective: allreduce, allgather, reducescatter, alltoall, broadcast");
+  }
+  if (options.rank_order && !collective) {
+    throw Failure(Exit::command_wrong,
+                  "--rank-order chooses a plan, and '" + options.wanted.what + "' is one",
+                  "chorale check --certify says in which order it adds up");
   }
   if (options.adversarial) return run_schedules(options);
   const Config config = config_of(options);
@@ -281,6 +288,8 @@ Action command::run(CLI::App& app) {
   app.add_option("--tuned", options->tuned,
                  "The table by which plans of a collective are chosen; default plans/tuned/<device>.json")
       ->type_name("FILE");
+  app.add_flag("--rank-order", options->rank_order,
+               "Of a collective, only plans that add in the order of the ranks");
   app.add_flag("--no-times", options->no_times,
                "Leave the times out, so that the output is the same every time");
   app.footer("Times are the slowest rank's; algbw and busbw are GB/s as nccl-tests define them.");

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 
+#include "chorale/proof.hpp"
 #include "tools/bench/results.hpp"
 #include "tools/bench/subject.hpp"
 #include "tools/run_options.hpp"
@@ -27,6 +28,7 @@ struct Candidates {
   std::vector<NamedPlan> plans;
   std::vector<TuneConfig> configs;
   std::vector<const NamedPlan*> of;  ///< by configuration
+  std::vector<bool> rank_order;      ///< by configuration: those among which the table has a second choice
 };
 
 Candidates candidates_of(const Options& options, const std::string& collective) {
@@ -44,6 +46,7 @@ Candidates candidates_of(const Options& options, const std::string& collective) 
     const bool asked =
         std::find(options.plans.begin(), options.plans.end(), named.name) != options.plans.end();
     if (!options.plans.empty() && !asked) continue;
+    const bool rank_order = collective_reduces(collective) && in_rank_order(named.plan);
     for (const std::string_view form : packet_form_names) {
       TuneConfig config;
       config.plan = named.name;
@@ -52,6 +55,7 @@ Candidates candidates_of(const Options& options, const std::string& collective) 
         continue;
       all.configs.push_back(config);
       all.of.push_back(&named);
+      all.rank_order.push_back(rank_order);
       if (config.packet.empty()) break;
     }
   }
@@ -94,28 +98,44 @@ Measurement measure(const Options& options, const Config& config, const NamedPla
   return {true, result.us * 1000, ""};
 }
 
-/// One line of what was found, and the reasons of those that failed.
+std::string words_of(const TuneConfig& config) {
+  return config.plan + (config.packet.empty() ? "" : ", " + config.packet);
+}
+
+/// Position of the fastest, of those alone that add up in the order of the ranks if that is wanted.
+std::optional<size_t> fastest(const Candidates& candidates, const std::vector<Measurement>& measured,
+                              bool rank_order) {
+  std::optional<size_t> best;
+  for (size_t at = 0; at < measured.size(); ++at) {
+    if (!measured[at].correct || (rank_order && !candidates.rank_order[at])) continue;
+    if (!best || measured[at].ns < measured[*best].ns) best = at;
+  }
+  return best;
+}
+
+/// A line of what was found, another if the order of the ranks has another plan, and the reasons of those
+/// that failed.
 void report(const Options& options, const TuneKey& key, const Candidates& candidates,
             const std::vector<Measurement>& measured) {
-  const Measurement* best = nullptr;
   for (size_t at = 0; at < measured.size(); ++at) {
-    const TuneConfig& config = candidates.configs[at];
-    const std::string words = config.plan + (config.packet.empty() ? "" : ", " + config.packet);
-    if (!measured[at].correct) {
-      std::cerr << "note: " << key.kind << " of " << format_bytes(key.bytes) << " by " << words << ": "
-                << measured[at].why << "\n";
-    } else if (!best || measured[at].ns < best->ns) {
-      best = &measured[at];
-    }
+    if (measured[at].correct) continue;
+    std::cerr << "note: " << key.kind << " of " << format_bytes(key.bytes) << " by "
+              << words_of(candidates.configs[at]) << ": " << measured[at].why << "\n";
   }
-  std::printf("%-14s %12llu  %-8s", key.kind.c_str(), static_cast<unsigned long long>(key.bytes),
-              dtype_name(key.dtype));
-  if (!best) {
-    std::printf("  none of %zu\n", measured.size());
-  } else {
-    const TuneConfig& config = candidates.configs[size_t(best - measured.data())];
-    if (!options.no_times) std::printf("  %10.2f", best->ns / 1000);
-    std::printf("  %s%s\n", config.plan.c_str(), config.packet.empty() ? "" : (", " + config.packet).c_str());
+  const std::optional<size_t> best = fastest(candidates, measured, false);
+  for (const bool rank_order : {false, true}) {
+    const std::optional<size_t> chosen = rank_order ? fastest(candidates, measured, true) : best;
+    if (rank_order && (!chosen || chosen == best)) break;
+    std::printf("%-14s %12llu  %-8s", key.kind.c_str(), static_cast<unsigned long long>(key.bytes),
+                dtype_name(key.dtype));
+    if (!chosen) {
+      std::printf("  none of %zu", measured.size());
+    } else {
+      if (!options.no_times) std::printf("  %10.2f", measured[*chosen].ns / 1000);
+      std::printf("  %s%s", words_of(candidates.configs[*chosen]).c_str(),
+                  rank_order ? ", in rank order" : "");
+    }
+    std::printf("\n");
   }
   std::fflush(stdout);
 }
@@ -123,7 +143,7 @@ void report(const Options& options, const TuneKey& key, const Candidates& candid
 Exit tune_it(const Options& options) {
   bool any_reduces = false;
   for (const std::string& word : options.what) {
-    any_reduces = any_reduces || word == "allreduce" || word == "reducescatter";
+    any_reduces = any_reduces || collective_reduces(word);
     if (names_collective(word)) continue;
     throw Failure(Exit::command_wrong, "'" + word + "' is no collective",
                   "plans are tuned for allreduce, allgather, reducescatter, alltoall and broadcast");
@@ -136,7 +156,7 @@ Exit tune_it(const Options& options) {
                   "give each 1ms or more");
   }
   const bool cuda = config.backend.value == "cuda";
-  const TunedFor machine = tuned_for(config, options.run.gpus(config, options.run.ranks), options.run.ranks);
+  TunedFor machine = tuned_for(config, options.run.gpus(config, options.run.ranks), options.run.ranks);
   const std::string file = options.output.empty() ? tuned_file(machine) : options.output;
   std::error_code error;
   TuneTable table = std::filesystem::is_regular_file(file, error) ? TuneTable::load(file) : TuneTable();
@@ -161,6 +181,12 @@ Exit tune_it(const Options& options) {
             return measure(options, config, *candidates.of[at], candidate, bytes);
           },
           limit);
+      if (const std::optional<size_t> ordered = fastest(candidates, measured, true)) {
+        machine.rank_order = true;
+        table.set(plan_key(machine, collective, bytes, options.run.type(), in_place),
+                  candidates.configs[*ordered], measured[*ordered].ns);
+        machine.rank_order = false;
+      }
       report(options, key, candidates, measured);
       any = any || std::any_of(measured.begin(), measured.end(), [](const auto& one) { return one.correct; });
       write_output(file, table.text());  // whole after every size, so that a run may be cut off
@@ -203,7 +229,11 @@ Action command::tune(CLI::App& app) {
       "Candidates are the shipped plans of the collective, with every form of packets. Each runs in a "
       "process of its\n"
       "own; what is wrong, hangs or dies is noted in the table and not chosen. run and bench take the "
-      "table.");
+      "table.\n"
+      "Of collectives that reduce it has a second choice, for --rank-order: the fastest of the plans that "
+      "add "
+      "in the\n"
+      "order of the ranks. A sum has the same bits by all of these, whatever the size.");
   return [options] { return tune_it(*options); };
 }
 

@@ -3,6 +3,7 @@
 /// Proofs of a finished plan: what they found, in words and as events, and what is true of a plan in which
 /// they found nothing. docs/proof.md says what is claimed.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -74,6 +75,13 @@ struct ProofFacts {
   /// "output[0:1] of rank 1 is added up in another order than output[0:1] of rank 0": whose last bits may
   /// differ. Empty: the same bits on all ranks that hold the same.
   std::vector<std::string> rounding;
+  /// In which order, and rounded where, the inputs of ranks become each element of an output: "0 + 1 + 2 +
+  /// 3", with "+ ... +" for ranks in between, is rounded once; "(0 + 1) + (2 + 3)" each bracket by itself.
+  /// Plans of one order compute the same bits. Empty: nothing is added up.
+  std::string order;
+  /// "output[1:2] of rank 0 is 1 + 0 + 2, but output[0:1] of rank 0 is 0 + 1 + 2": not all of the outputs
+  /// have `order`. Empty: all of them have it.
+  std::string other_order;
 };
 
 struct Proof {
@@ -103,5 +111,14 @@ std::string certificate(const Plan&, const ProofFacts&);
 /// Why a plan's certificate does not hold; empty: it does. A plan that was read for one rank alone is
 /// compared as far as it was read.
 std::string refute_certificate(const Plan&);
+
+/// ProofFacts::order of a plan: as its certificate says, if that holds; else it is proved, all of it.
+/// \returns nothing if elements are added up in different orders, or a proof finds something
+std::optional<std::string> reduction_order(const Plan&);
+
+/// Whether each element is added up in the order of the ranks and rounded once, "0 + 1 + 2", or nothing is
+/// added up: then its bits depend on the addends alone, and not on its place, the message's size or which
+/// such plan it is.
+bool in_rank_order(const Plan&);
 
 }  // namespace chorale

@@ -16,9 +16,16 @@ struct TunedFor {
   int ranks = 1;
   std::string backend = "cpu";
   std::string device = {};  ///< the GPU's name; "" on the CPU
+  /// Of collectives that reduce only plans that add in the order of the ranks, in_rank_order(): then a sum
+  /// has the same bits in messages of every size, at every place, and by every table.
+  bool rank_order = false;
 };
 
-/// The key of a plan in a table. Plans in place have the variant "in place".
+/// Whether the plans of a collective add anything up.
+bool collective_reduces(const std::string& collective);
+
+/// The key of a plan in a table. Plans in place have the variant "in place", those for rank_order "rank
+/// order".
 TuneKey plan_key(const TunedFor& machine, const std::string& collective, uint64_t bytes, DType dtype,
                  bool in_place = false);
 
@@ -43,12 +50,13 @@ class TunedPlans {
   Choice choose(const std::string& collective, uint64_t bytes, DType dtype) const;
 
   /// The plan of choose(), read once. Stays as long as this.
-  /// \throws UsageError if there is no such file; as load()
+  /// \throws UsageError if there is no such file, or it is for rank_order and does not add up so; as load()
   const Plan& plan(const Choice& choice);
 
   /// A plan that takes every size and is never far from the fastest: what is right where nothing was tuned.
+  /// \param rank_order  whether it has to add in that order
   /// \throws UsageError for a collective of another name
-  static std::string default_name(const std::string& collective);
+  static std::string default_name(const std::string& collective, bool rank_order = false);
 
  private:
   const TuneTable table_;

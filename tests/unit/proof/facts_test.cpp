@@ -97,6 +97,19 @@ TEST(Facts, OrderOfAddends) {
   EXPECT_EQ(rounding(add_up({in(0), in(1), in(2)}, {scratch(0), scratch(1), scratch(2)}, true)), differs);
 }
 
+TEST(Facts, OneOrderForAllElements) {
+  const std::vector<std::string> allow = {"replay", "races"};
+  const auto order = [&](std::vector<Operand> second, bool in_two) {
+    const ProofFacts facts = facts_of(add_up({in(0), in(1), in(2)}, std::move(second), in_two), allow);
+    return facts.other_order.empty() ? facts.order : facts.other_order;
+  };
+  // Three chunks of one rank's input: the rank alone is told.
+  EXPECT_EQ(order({scratch(0), scratch(1), scratch(2)}, false), "0 + 0 + 0");
+  EXPECT_EQ(order({scratch(0), scratch(2), scratch(1)}, false), "0 + 0 + 0");
+  EXPECT_EQ(order({scratch(0), scratch(1), scratch(2)}, true),
+            "output[0:1] of rank 1 is (0 + 0) + 0, but output[0:1] of rank 0 is 0 + 0 + 0");
+}
+
 Plan certified() {
   Plan plan = exchange(true, true);
   EXPECT_EQ(render(plan, compile(plan, {.certify = true})), "");

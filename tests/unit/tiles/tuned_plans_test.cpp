@@ -45,6 +45,37 @@ TEST(TunedPlans, TheSizeElseTheNextSmallerElseTheDefault) {
   }
 }
 
+TEST(TunedPlans, InRankOrderOnlyPlansThatAddSo) {
+  TunedFor machine{.ranks = 4};
+  TuneTable table;
+  table.set(plan_key(machine, "allreduce", 1024, DType::f32), {.plan = "allreduce_ring"}, 1);
+  table.set(plan_key(machine, "allgather", 1024, DType::f32), {.plan = "allgather_ring"}, 1);
+  machine.rank_order = true;
+  table.set(plan_key(machine, "allreduce", 4096, DType::f32), {.plan = "allreduce_one_shot"}, 2);
+  table.set(plan_key(machine, "allreduce", 65536, DType::f32), {.plan = "allreduce_ring"}, 2);  // a lie
+  table.set(plan_key(machine, "allreduce", 1024, DType::f32, true), {.plan = "allreduce_ring"}, 2);
+  TunedPlans plans(table, shipped, machine);
+  const auto choice = [&](const std::string& collective, uint64_t bytes) {
+    return plans.choose(collective, bytes, DType::f32);
+  };
+  EXPECT_EQ(choice("allreduce", 1024).name, "allreduce_staged");
+  EXPECT_EQ(choice("allreduce", 1024).found, Found::none);
+  EXPECT_EQ(choice("allreduce", 4096).name, "allreduce_one_shot");
+  EXPECT_EQ(choice("reducescatter", 4096).name, "reducescatter_staged");
+  EXPECT_EQ(choice("allgather", 4096).name, "allgather_ring") << "nothing is added up";
+  for (const char* const collective : {"allreduce", "reducescatter", "allgather"})
+    EXPECT_NO_THROW(plans.plan(choice(collective, 4096)));
+  EXPECT_EQ(message_of_error<UsageError>([&] { plans.plan(choice("allreduce", 65536)); }),
+            shipped +
+                "/allreduce_ring_4.json does not add up in the order of the ranks, as is asked for here: "
+                "chorale check --certify says how it does, and chorale tune makes a table of those that do");
+  machine.rank_order = false;
+  TunedPlans fastest(table, shipped, machine);
+  EXPECT_EQ(fastest.choose("allreduce", 65536, DType::f32).name, "allreduce_ring");
+  EXPECT_EQ(fastest.choose("allreduce", 65536, DType::f32).bytes, 1024u)
+      << "that of rank order is another key";
+}
+
 TEST(TunedPlans, PlansThatAreNotThereSayHowToMakeThem) {
   TunedPlans plans({}, shipped, {.ranks = 5});
   const TunedPlans::Choice choice = plans.choose("allreduce", 64, DType::f32);
@@ -69,16 +100,18 @@ TEST(TunedPlans, TablesOfOtherThingsAreRefused) {
 }
 
 TEST(TunedPlans, DefaultsAreShippedAndTakeOddSizes) {
-  for (const int ranks : {2, 4, 8}) {
-    TunedPlans plans({}, shipped, {.ranks = ranks});
-    for (const char* const collective :
-         {"allreduce", "allgather", "reducescatter", "alltoall", "broadcast"}) {
-      const TunedPlans::Choice choice = plans.choose(collective, 64, DType::f32);
-      const Plan& plan = plans.plan(choice);
-      EXPECT_EQ(plan.collective, collective) << choice.file;
-      EXPECT_EQ(plan.ranks(), uint32_t(ranks)) << choice.file;
-      EXPECT_NO_THROW(message_sizes(plan, uint64_t(ranks) * 7 * 4, DType::f32)) << choice.file;
-      EXPECT_EQ(&plans.plan(choice), &plan) << "read once";
+  for (const bool rank_order : {false, true}) {
+    for (const int ranks : {2, 4, 8}) {
+      TunedPlans plans({}, shipped, {.ranks = ranks, .rank_order = rank_order});
+      for (const char* const collective :
+           {"allreduce", "allgather", "reducescatter", "alltoall", "broadcast"}) {
+        const TunedPlans::Choice choice = plans.choose(collective, 64, DType::f32);
+        const Plan& plan = plans.plan(choice);
+        EXPECT_EQ(plan.collective, collective) << choice.file;
+        EXPECT_EQ(plan.ranks(), uint32_t(ranks)) << choice.file;
+        EXPECT_NO_THROW(message_sizes(plan, uint64_t(ranks) * 7 * 4, DType::f32)) << choice.file;
+        EXPECT_EQ(&plans.plan(choice), &plan) << "read once";
+      }
     }
   }
 }

@@ -1,0 +1,61 @@
+// All-reduce in the order of the ranks: everybody's part p goes to rank p's scratch, is summed there in one
+// operation, 0, 1, ..., ranks - 1, that rounds once, and comes back.
+//
+// So the bits of a sum depend on its addends alone: not on where in the message they stand, how long that is,
+// or who owns the part. allreduce_all_pairs reads the parts where they are, but a reduction that reads from
+// peers begins with its own rank's.
+//
+// Behind the first barrier all peers have been launched: their scratch has been read for the last time by the
+// launch before, and their outputs may be written. A rank's own part stays where it is. Behind the second all
+// parts have arrived, behind the third all sums. The sum may replace the input: a part of it is read by its
+// own rank alone, before that has signalled that it was sent, and its owner writes there behind that signal.
+//
+// Cost: three barriers; 2 (ranks - 1) / ranks S bytes leave each rank, all written, and (ranks - 1) / ranks S
+// are written and read once more within each.
+
+#include <chorale/dsl.hpp>
+
+using namespace chorale::dsl;
+
+CHORALE_PROGRAM(allreduce_staged, Parameters& with) {
+  with.summary("All-reduce of large messages in the order of the ranks: parts to their owners, sums back.");
+  const int ranks = with("ranks", 8, "number of GPUs", {.min = 1, .max = 1024});
+  const bool inplace = with("inplace", false, "the sum replaces the input");
+  Program program({.name = "allreduce_staged",
+                   .collective = AllReduce{.ranks = ranks, .chunk_factor = 1, .inplace = inplace},
+                   .instances = with("instances", 4, "thread blocks that split every chunk", {.min = 1})});
+  std::vector<Buffer> slots;  // of each rank, one a sender
+  for (int rank = 0; rank < ranks; ++rank) slots.push_back({program, rank, ranks});
+  const auto output = [&](int rank) {
+    return inplace ? program.rank(rank).get_input_buffer() : program.rank(rank).get_output_buffer();
+  };
+
+  for (int rank = 0; rank < ranks; ++rank) {
+    Rank me(program, rank);
+    const BaseBuffer in = me.get_input_buffer();
+    const Chunk sum = output(rank)[rank];
+    if (ranks == 1) {
+      if (!inplace) me.copy(sum, in[0], 0);
+      continue;
+    }
+    std::vector<MemoryChannel> peers;
+    for (int i = 1; i < ranks; ++i) peers.push_back({program, (rank + i) % ranks, rank});
+    const auto barrier = [&] {
+      for (MemoryChannel& peer : peers) peer.signal(0);
+      for (MemoryChannel& peer : peers) peer.wait(0);
+    };
+
+    barrier();
+    for (MemoryChannel& peer : peers) peer.put(slots[peer.dst_rank()][rank], in[peer.dst_rank()], 0);
+    barrier();
+    std::vector<Chunk> addends;
+    for (int sender = 0; sender < ranks; ++sender)
+      addends.push_back(sender == rank ? in[rank] : slots[rank][sender]);
+    const Chunk first = addends.front();
+    addends.erase(addends.begin());
+    me.reduce(first, addends, 0, sum);
+    for (MemoryChannel& peer : peers) peer.put(output(peer.dst_rank())[rank], sum, 0);
+    barrier();
+  }
+  return program;
+}
