@@ -7,6 +7,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "chorale/json.hpp"
+#include "chorale/proof.hpp"
 #include "support.hpp"
 
 namespace chorale {
@@ -132,6 +134,10 @@ std::string wrong_tables(const std::string& folder) {
       const std::string plan =
           entry["config"].value("plan", "") + "_" + entry["key"]["world"].dump() + ".json";
       if (!std::filesystem::exists(shipped + "/" + plan)) return name + ": there is no " + plan;
+      const bool rank_order =
+          entry["key"]["variant"].get<std::string>().find("rank order") != std::string::npos;
+      if (rank_order && !in_rank_order(load(shipped + "/" + plan)))
+        return name + ": " + plan + " is not in rank order";
     }
   }
   return "";
@@ -145,6 +151,10 @@ TEST(TunedPlans, TablesThatAreShippedNameShippedPlans) {
   table.set(plan_key({.ranks = 2}, "allreduce", 64, DType::f32), {.plan = "allreduce_ring"}, 1);
   table.save(folder / "a.json");
   EXPECT_EQ(wrong_tables(folder), "");
+  table.set(plan_key({.ranks = 4, .rank_order = true}, "allreduce", 64, DType::f32),
+            {.plan = "allreduce_ring"}, 1);
+  table.save(folder / "a.json");
+  EXPECT_EQ(wrong_tables(folder), "a.json: allreduce_ring_4.json is not in rank order");
   table.set(plan_key({.ranks = 3}, "allreduce", 64, DType::f32), {.plan = "allreduce_ring"}, 1);
   table.save(folder / "a.json");
   EXPECT_EQ(wrong_tables(folder), "a.json: there is no allreduce_ring_3.json");
