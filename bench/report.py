@@ -21,9 +21,9 @@ SHIPPED = ROOT / "plans" / "shipped"
 # Which shipped plans have a chance, short messages first. Not all are made for all numbers of ranks.
 COLLECTIVES = {
     "allreduce": (("one_shot*", "two_shot*", "all_pairs_b16", "all_pairs_b64"),
-                  ("all_pairs_b64", "all_pairs_b128", "ring_b64")),
+                  ("all_pairs_b64", "all_pairs_b128", "ring_b64", "staged_b64")),
     "allgather": (("packets*", "direct_b16", "direct_b64"), ("direct_b64", "by_peer_b*", "ring_b64", "by_port")),
-    "reducescatter": (("packets*", "direct_b16", "direct_b64"), ("direct_b16", "direct_b64")),
+    "reducescatter": (("packets*", "direct_b16", "direct_b64"), ("direct_b16", "direct_b64", "staged_b64")),
     "alltoall": (("packets*", "direct_b16", "direct_b64"), ("direct_b64", "by_peer_b*", "in_turns_b64", "by_port")),
 }
 LENGTHS = (("short", "1K:1M:4"), ("long", "4M:1G:4"))

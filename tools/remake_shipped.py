@@ -21,11 +21,13 @@ BLOCKS_OF = {
     "allreduce_two_shot": (16, 32),
     "allreduce_all_pairs": (16, 64, 128),
     "allreduce_ring": (64,),
+    "allreduce_staged": (16, 64),
     "allgather_packets": (4, 16),
     "allgather_direct": (16, 64),
     "allgather_ring": (64,),
     "reducescatter_packets": (4, 16, 32),
     "reducescatter_direct": (16, 64),
+    "reducescatter_staged": (16, 64),
     "alltoall_packets": (4, 16),
     "alltoall_direct": (16, 64),
     "alltoall_in_turns": (64,),
@@ -43,9 +45,6 @@ BLOCKS_FOR = {
     ("reducescatter_packets", 2): (128,),
     ("reducescatter_packets", 4): (128,),
 }
-for ranks in (4, 8):
-    BLOCKS_FOR["allreduce_staged", ranks] = (16, 64)
-    BLOCKS_FOR["reducescatter_staged", ranks] = (16, 64)
 # Blocks with which an algorithm is shipped in rank order as well, where that is not its own: of more than two
 # ranks. These are called <name>_ordered.
 ORDERED = {"allreduce_two_shot": (16, 32), "reducescatter_packets": (4, 16)}
