@@ -79,7 +79,11 @@ class CudaBackend final : public Backend {
 
   void* allocate(uint64_t bytes) override {
     const CurrentDevice on(device_);
-    allocated_.emplace_back(std::max<uint64_t>(bytes, 1), fmt::format("{} bytes for the application", bytes));
+    // Of cudaMalloc() with other sizes the copy engines of another process reach less: 286 GB/s instead of
+    // 391 between two H200s, where both write at once.
+    constexpr uint64_t page = uint64_t{2} << 20;
+    const uint64_t whole = bytes < page ? std::max<uint64_t>(bytes, 1) : (bytes + page - 1) / page * page;
+    allocated_.emplace_back(whole, fmt::format("{} bytes for the application", bytes));
     return allocated_.back().data();
   }
 
