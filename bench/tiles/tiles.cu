@@ -309,7 +309,7 @@ std::vector<Form> forms_of(const Options& options, uint64_t bytes) {
       }
       if (options.bulk) forms.push_back({uint32_t(threads), 1, slot, true});
       // Each slot is an order to the proxy, which takes microseconds.
-      const uint64_t order = options.slots.empty() ? 2 << 20 : slot;
+      const uint64_t order = !options.slots.empty() ? slot : bytes < 64 << 20 ? 2 << 20 : 4 << 20;
       if (options.port) forms.push_back({uint32_t(threads), 1, order, false, true});
     }
   }
@@ -401,8 +401,9 @@ int main(int argc, char** argv) {
                  "Groups of warps that a block is cut into, each with a channel of its own; default 1");
   app.add_flag("--bulk", options.bulk, "Also send by the copy units of the SMs (TMA)");
   app.add_flag("--port", options.port, "Also send by proxies, which have the copy engine move each slot");
-  app.add_option("--slots", options.slots,
-                 "Bytes of a slot; default 128K, from 16M on 512K, from 64M on 1M; by proxies 2M");
+  app.add_option(
+      "--slots", options.slots,
+      "Bytes of a slot; default 128K, from 16M on 512K, from 64M on 1M; by proxies 2M, from 64M on 4M");
   CLI11_PARSE(app, argc, argv);
   tools::quieten_nccl();
   return bench::run_in_processes(2, "bench_tiles", [&](int rank, const std::string& address) {

@@ -1,7 +1,11 @@
 // Links between GPUs over a proxy: kernels stage in a copy of the peer's ring, a thread of the host has the
 // copy engine move it and then raise the peer's word, in the order of a stream.
+//
+// Raising a word behind a copy takes a stream as long as copying 2 MiB. So long copies have streams of their
+// own, and that of the words waits for each copy's end: some copies go on while words are raised.
 
 #include <optional>
+#include <vector>
 
 #include "../cuda/device.hpp"
 #include "../cuda/device_memory.hpp"
@@ -21,6 +25,15 @@ namespace {
 using cuda::check;
 
 constexpr uint64_t most_in_a_row = 16;
+constexpr uint64_t long_copy = 256 << 10;  // bytes: with shorter ones it is dearer to wait for another stream
+constexpr size_t copy_streams = 2;
+
+/// A stream of long copies, and the event that tells when it is where it is now. That may be recorded anew
+/// while others wait for what it was.
+struct Copies {
+  cuda::OwnedStream stream{"a stream for long copies of a proxy"};
+  cuda::OwnedEvent copied{"the end of a long copy of a proxy"};
+};
 
 class DevicePort final : public Rings {
  public:
@@ -31,6 +44,8 @@ class DevicePort final : public Rings {
 
   ~DevicePort() override {
     orders_->stop();
+    for (const Copies& copies : copies_)
+      cuda::check_quietly(cudaStreamSynchronize(copies.stream.get()), "the last copies of a proxy");
     cuda::check_quietly(cudaStreamSynchronize(stream_->get()), "the last copies of a proxy");
   }
 
@@ -47,7 +62,7 @@ class DevicePort final : public Rings {
       check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
       const std::lock_guard lock(orders_->lock());
       const uint64_t given = orders_->drop();
-      // What had been taken is under way, to the peers as well.
+      // What had been taken is under way, to the peers as well. This stream waits for all copies.
       check(cudaStreamSynchronize(stream_->get()), "the last copies of a proxy");
       check(cudaMemcpy(done_.data(), &given, sizeof given, cudaMemcpyHostToDevice),
             "the progress of a proxy");
@@ -71,6 +86,7 @@ class DevicePort final : public Rings {
           world().abort(std::string("the proxy of a transport: ") + failed.what());
         });
     stream_.emplace("a stream for a proxy");
+    copies_ = std::vector<Copies>(copy_streams);
     PortQueue queue;
     queue.orders = orders_->ring();
     queue.slots = orders_->slots;
@@ -94,11 +110,7 @@ class DevicePort final : public Rings {
     if (order.kind == PortOrder::Kind::free) {
       writes.add(&link.slot_free.value, order.end);
     } else {
-      const uint64_t offset = order.begin % geometry_.window();
-      check(cudaMemcpyAsync(theirs + geometry_.ring_at(world_size(), rank(), order.channel) + offset,
-                            endpoint(order.peer, order.channel).send_dst + offset, order.end - order.begin,
-                            cudaMemcpyDefault, stream_->get()),
-            "a copy of a proxy");
+      copy(order, theirs);
       if (order.note != 0) writes.add(&link.data_ready.note, order.note);
       writes.add(&link.data_ready.value, order.end);
     }
@@ -108,11 +120,28 @@ class DevicePort final : public Rings {
     writes.enqueue(stream_->get(), "the signals and the progress of a proxy");
   }
 
+  /// What is put into the stream behind this comes when the data is there.
+  void copy(const PortOrder& order, char* theirs) {
+    const uint64_t offset = order.begin % geometry_.window(), bytes = order.end - order.begin;
+    char* const to = theirs + geometry_.ring_at(world_size(), rank(), order.channel) + offset;
+    const char* const from = endpoint(order.peer, order.channel).send_dst + offset;
+    const bool is_long = bytes >= long_copy;
+    const Copies& next = copies_[long_copies_ % copy_streams];
+    const cudaStream_t stream = is_long ? next.stream.get() : stream_->get();
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "a copy of a proxy");
+    if (!is_long) return;
+    ++long_copies_;
+    check(cudaEventRecord(next.copied.get(), stream), "the end of a copy of a proxy");
+    check(cudaStreamWaitEvent(stream_->get(), next.copied.get(), 0), "the end of a copy of a proxy");
+  }
+
   cuda::HostMapping abort_;
   std::unique_ptr<DeviceWindow> memory_;
   cuda::DeviceMemory stages_, done_;
   uint64_t done_orders_ = 0;
-  std::optional<cuda::OwnedStream> stream_;
+  std::optional<cuda::OwnedStream> stream_;  ///< in whose order words are raised
+  std::vector<Copies> copies_;
+  uint64_t long_copies_ = 0;
   std::shared_ptr<const void> queue_, table_;
   std::unique_ptr<cuda::Orders<PortOrder>> orders_;  // last: its thread uses the others
 };
