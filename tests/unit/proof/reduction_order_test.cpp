@@ -93,6 +93,19 @@ TEST(ReductionOrder, OfShippedPlans) {
   EXPECT_TRUE(in_rank_order(shipped("allgather_direct_4")));
 }
 
+TEST(ReductionOrder, OfDeepSums) {
+  constexpr uint32_t ranks = 100000;  // as one operation each may add them
+  Sums sums;
+  uint32_t nested = sums.of(0), flat = sums.of(0);
+  for (uint32_t rank = 1; rank < ranks; ++rank) {
+    nested = sums.rounded({nested, sums.of(rank)});
+    flat = sums.values.combine(flat, sums.of(rank), ReduceOp::sum);
+  }
+  const std::string words = sums.values.order_words(nested);
+  EXPECT_EQ(words.substr(ranks - 3, 14), "(0 + 1) + 2) +") << "after one bracket less than there are sums";
+  EXPECT_EQ(sums.values.order_words(flat), "0 + ... + 99999");
+}
+
 TEST(ReductionOrder, IsWhatACertificateSaysIfThatHolds) {
   Plan plan = shipped("allreduce_one_shot_4");
   const ProofFacts facts = prove_plan(plan, {}, true).facts;
