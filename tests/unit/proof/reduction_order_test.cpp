@@ -5,10 +5,8 @@
 #include <map>
 #include <random>
 
-#include "chorale/compile.hpp"
-#include "chorale/json.hpp"
-#include "chorale/proof.hpp"
 #include "compiler/proof/value.hpp"
+#include "tests/unit/proof/findings.hpp"
 
 namespace chorale::proof {
 namespace {
@@ -104,6 +102,26 @@ TEST(ReductionOrder, OfDeepSums) {
   const std::string words = sums.values.order_words(nested);
   EXPECT_EQ(words.substr(ranks - 3, 14), "(0 + 1) + 2) +") << "after one bracket less than there are sums";
   EXPECT_EQ(sums.values.order_words(flat), "0 + ... + 99999");
+}
+
+/// The input of one rank, added to itself again and again.
+Plan doubled(uint32_t times) {
+  Plan plan = two_ranks();
+  plan.collective = "allreduce";
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    plan.gpus[rank].chunks[0] = plan.gpus[rank].chunks[1] = 1;
+    add(block(plan, rank), Opcode::reduce, {in(0), in(0)}, {out(0)});
+    for (uint32_t time = 0; time < times; ++time)
+      add(block(plan, rank), Opcode::nop), add(block(plan, rank), Opcode::reduce, {out(0), out(0)}, {out(0)});
+  }
+  return plan;
+}
+
+TEST(ReductionOrder, OfAWrongPlanIsNotTold) {
+  // In words this would be 2^40 addends.
+  const Proof proof = prove_plan(doubled(40), {}, true);
+  EXPECT_FALSE(proof.findings.empty());
+  EXPECT_EQ(proof.facts.order, "");
 }
 
 TEST(ReductionOrder, IsWhatACertificateSaysIfThatHolds) {
