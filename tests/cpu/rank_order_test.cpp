@@ -182,6 +182,46 @@ TEST(RankOrder, SumsOfPlansOfMscclppHaveTheBitsOfTheirWords) {
   EXPECT_GE(count_brackets(plans.at(4)), 1u);
 }
 
+/// All-reduce by a switch channel, whose members are listed in this order.
+Plan switched(const std::vector<uint32_t>& members) {
+  Plan plan;
+  plan.name = "switched";
+  plan.collective = "allreduce";
+  plan.inplace = true;
+  const auto ranks = uint32_t(members.size());
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    Gpu& gpu = plan.gpus.emplace_back();
+    gpu.id = rank;
+    gpu.chunks[size_t(BufferKind::input)] = gpu.chunks[size_t(BufferKind::output)] = ranks;
+    ThreadBlock& block = gpu.threadblocks.emplace_back();
+    std::vector<uint32_t> peers, ids;
+    for (uint32_t id = 0; id + 1 < ranks; ++id) ids.push_back(id), peers.push_back((rank + 1 + id) % ranks);
+    gpu.channels = {{.type = ChannelType::memory, .connected_to = peers, .rank_groups = {}},
+                    {.type = ChannelType::switched,
+                     .connected_to = {},
+                     .buffer = BufferKind::input,
+                     .rank_groups = {members}}};
+    block.channels = {{ChannelType::memory, ids}, {ChannelType::switched, {0}}};
+    const auto barrier = [&] {
+      for (const Opcode code : {Opcode::signal, Opcode::wait})
+        append(block, code, {}, {}, ids).via = ChannelType::memory;
+    };
+    barrier();
+    const Operand part{rank, 1, 0};
+    append(block, Opcode::switch_reduce_broadcast, {&part, 1}, {&part, 1}).via = ChannelType::switched;
+    barrier();
+  }
+  return plan;
+}
+
+TEST(RankOrder, SwitchChannelsAddInIt) {
+  for (const std::vector<uint32_t>& members : {std::vector<uint32_t>{0, 1, 2, 3}, {3, 1, 0, 2}}) {
+    const Plan plan = switched(members);
+    EXPECT_EQ(reduction_order(plan), "0 + ... + 3");
+    EXPECT_EQ(others(4, {{plan.name, "0 + ... + 3", plan}}, {1, 1021}), "");
+  }
+}
+
 /// The data can tell: with another order, or rounded elsewhere, some sums are others.
 TEST(RankOrder, OtherOrdersHaveOtherBits) {
   const auto shipped = [](const std::string& name, const std::string& words) {
