@@ -87,14 +87,15 @@ std::string Values::order_words(uint32_t value) const {
   std::vector<Open> brackets{{addends(value)}};
   std::string words;
   while (!brackets.empty()) {
-    auto& [list, told] = brackets.back();
-    if (told == list.size()) {
+    Open& open = brackets.back();
+    const std::vector<uint32_t>& list = open.addends;
+    if (open.told == list.size()) {
       brackets.pop_back();
       if (!brackets.empty()) words += ")";
       continue;
     }
-    if (told) words += " + ";
-    const size_t at = told++;
+    if (open.told) words += " + ";
+    const size_t at = open.told++;
     if (combined(list[at])) {
       words += "(";
       brackets.push_back({addends(list[at])});
@@ -110,7 +111,7 @@ std::string Values::order_words(uint32_t value) const {
     words += std::to_string(rank);
     if (end - at < shortened) continue;
     words += " + ... + " + std::to_string(rank + (end - at - 1));
-    told = end;
+    open.told = end;
   }
   return words;
 }
