@@ -120,6 +120,26 @@ TEST(Facts, OneOrderForAllElements) {
             "output[1:2] of rank 0 is (0 + 0) + 0, but output[0:1] of rank 0 is 0 + 0 + 0");
 }
 
+TEST(Facts, OrderThatDependsOnWhichBlockIsFirst) {
+  Plan plan = two_ranks();
+  plan.collective = "custom";
+  plan.extension.bounded_proof = true;
+  for (Gpu& gpu : plan.gpus) gpu.chunks[0] = gpu.chunks[1] = 1;
+  plan.extension.input_segments = plan.extension.output_segments = 1;
+  plan.extension.post = {{{{0, 0}, {0, 0}, {1, 0}}}, {}};
+  add(block(plan), Opcode::get, {at(0, 0)}, {scratch(0)}, {}, ChannelType::memory);
+  add(block(plan), Opcode::copy, {in(0)}, {out(0)});
+  control(plan, Opcode::sem_release, 1, 0, 0), control(plan, Opcode::sem_acquire, 1, 0, 1);
+  plan.gpus[0].semaphores[0] = 1;
+  for (uint32_t on = 0; on < 2; ++on) {
+    control(plan, Opcode::sem_acquire, 0, 0, on);
+    add(block(plan, 0, on), Opcode::reduce, {out(0), on ? in(0) : scratch(0)}, {out(0)});
+    control(plan, Opcode::sem_release, 0, 0, on);
+  }
+  EXPECT_EQ(facts_of(plan, {"replay", "races"}).other_order,
+            "outputs are (0 + 0) + 1 or (0 + 1) + 0, as the message is cut and blocks go on");
+}
+
 /// Both ranks add up what both have, while two blocks take a lock in turns.
 Plan add_beside_a_lock(uint32_t turns) {
   Plan plan = two_ranks();
