@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace chorale::proof {
 
 Promise::Promise(const Plan& plan, const Memory& memory) : plan_(plan) {
@@ -63,6 +65,16 @@ std::vector<Origin> Promise::origins(uint32_t rank, uint64_t at, uint32_t sender
     }
   }
   return list;
+}
+
+bool Promise::has_several_parts(uint32_t rank, uint64_t at) const {
+  if (kind_ != Kind::own) return false;
+  std::vector<Origin> parts = origins(rank, at, 0);
+  std::sort(parts.begin(), parts.end());
+  parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
+  return std::adjacent_find(parts.begin(), parts.end(), [](const Origin& one, const Origin& next) {
+           return one.rank == next.rank;
+         }) != parts.end();
 }
 
 std::optional<Sum> Promise::sum(uint32_t rank, uint64_t at, uint32_t sender) {

@@ -24,6 +24,8 @@ class Promise {
   /// The inputs of which the cell at atom `at` of an output is to be the sum; `sender`: whose input it is if
   /// it is that of some sender.
   std::vector<Origin> origins(uint32_t rank, uint64_t at, uint32_t sender) const;
+  /// Whether these are different parts of one rank's input: then its number does not tell which is meant.
+  bool has_several_parts(uint32_t rank, uint64_t at) const;
   /// Their sum; none: nothing is promised there.
   std::optional<Sum> sum(uint32_t rank, uint64_t at, uint32_t sender);
 

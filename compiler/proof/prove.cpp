@@ -219,6 +219,8 @@ class Prover {
       choices.draw(drawn);
       execute(player, shares, launches, choices, findings, facts);
     }
+    if (facts && !facts_.order.empty() && facts_.other_order.empty())
+      facts_.other_order = "thread blocks compete, and only some of the orders were tried";
   }
 
   void execute(Player& player, const Shares& shares, uint32_t launches, Choices& choices, Findings& findings,

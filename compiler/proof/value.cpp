@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 #include <utility>
 
 #include "chorale/splitmix64.hpp"
@@ -30,6 +31,7 @@ uint32_t Values::origin(const Origin& of) {
   node.tree = uint64_t(node.sum);
   node.order = mix64(of.rank + splitmix64_step);
   node.origin = of;
+  node.lowest = of.rank;
   nodes_.push_back(node);
   return uint32_t(nodes_.size() - 1);
 }
@@ -43,6 +45,7 @@ uint32_t Values::combine(uint32_t left, uint32_t right, ReduceOp op) {
   // a + b and b + a are the same bits.
   node.tree = mix64(scrambled(nodes_[left].tree) + scrambled(nodes_[right].tree));
   node.order = mix64(scrambled(nodes_[left].order) + scrambled(nodes_[right].order));
+  node.lowest = std::min(nodes_[left].lowest, nodes_[right].lowest);
   for (const uint32_t part : {left, right}) {
     const Node& of = nodes_[part];
     node.mixed |= of.mixed || (of.left != none && of.op != op);
@@ -58,39 +61,57 @@ void Values::round(uint32_t value) {
   node.rounded = true;
 }
 
-std::string Values::order_words(uint32_t value) const {
-  // What was added up without rounding, from its first addend on.
-  std::vector<uint32_t> addends;
+/// What was added up without rounding, from its first addend on.
+std::vector<uint32_t> Values::addends(uint32_t value) const {
+  std::vector<uint32_t> list;
   for (bool outermost = true; combined(value) && (outermost || !nodes_[value].rounded); outermost = false) {
-    addends.push_back(nodes_[value].right);
+    list.push_back(nodes_[value].right);
     value = nodes_[value].left;
   }
-  addends.push_back(value);
-  std::reverse(addends.begin(), addends.end());
-  struct Addend {
-    std::optional<uint32_t> rank;  // none: of several, in words
-    std::string words;
-    auto operator<=>(const Addend&) const = default;
+  list.push_back(value);
+  std::reverse(list.begin(), list.end());
+  // a + b and b + a are the same bits: of two, what is in brackets is told first, then the lower rank.
+  const auto place = [this](uint32_t addend) {
+    return std::tuple(!combined(addend), nodes_[addend].lowest, nodes_[addend].order);
   };
-  std::vector<Addend> list;
-  for (const uint32_t addend : addends) {
-    if (combined(addend))
-      list.push_back({{}, "(" + order_words(addend) + ")"});
-    else
-      list.push_back({nodes_[addend].origin.rank, {}});
-  }
-  // a + b and b + a are the same bits.
-  if (list.size() > 1 && list[1] < list[0]) std::swap(list[0], list[1]);
+  if (list.size() > 1 && place(list[1]) < place(list[0])) std::swap(list[0], list[1]);
+  return list;
+}
+
+// Without recursion, and in the order of the text: sums may be nested as deeply as there are addends.
+std::string Values::order_words(uint32_t value) const {
+  struct Open {
+    std::vector<uint32_t> addends;
+    size_t told = 0;
+  };
+  std::vector<Open> brackets{{addends(value)}};
   std::string words;
-  for (size_t at = 0; at < list.size();) {
+  while (!brackets.empty()) {
+    Open& open = brackets.back();
+    const std::vector<uint32_t>& list = open.addends;
+    if (open.told == list.size()) {
+      brackets.pop_back();
+      if (!brackets.empty()) words += ")";
+      continue;
+    }
+    if (open.told) words += " + ";
+    const size_t at = open.told++;
+    if (combined(list[at])) {
+      words += "(";
+      brackets.push_back({addends(list[at])});
+      continue;
+    }
+    const uint32_t rank = nodes_[list[at]].origin.rank;
+    const auto is_next = [&](size_t other) {
+      return !combined(list[other]) && nodes_[list[other]].origin.rank == rank + (other - at);
+    };
     size_t end = at + 1;
-    while (end < list.size() && list[at].rank && list[end].rank == *list[at].rank + (end - at)) ++end;
+    while (end < list.size() && is_next(end)) ++end;
     constexpr size_t shortened = 4;
-    const bool shorter = end - at >= shortened;
-    if (!words.empty()) words += " + ";
-    words += list[at].rank ? std::to_string(*list[at].rank) : list[at].words;
-    if (shorter) words += " + ... + " + std::to_string(*list[end - 1].rank);
-    at = shorter ? end : at + 1;
+    words += std::to_string(rank);
+    if (end - at < shortened) continue;
+    words += " + ... + " + std::to_string(rank + (end - at - 1));
+    open.told = end;
   }
   return words;
 }

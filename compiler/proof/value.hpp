@@ -60,12 +60,14 @@ class Values {
 
  private:
   static uint64_t scrambled(uint64_t);
+  std::vector<uint32_t> addends(uint32_t value) const;
 
   struct Node {
     Sum sum;
     uint64_t tree = 0, order = 0;
     uint32_t left = none, right = none;
-    Origin origin;  // of a node without parts
+    uint32_t lowest = 0;  // rank of those whose parts are in it
+    Origin origin;        // of a node without parts
     ReduceOp op = ReduceOp::sum;
     bool mixed = false, rounded = false;
   };

@@ -60,7 +60,11 @@ void Holding::move(uint32_t chain, const Step& step, std::span<const Touch> touc
 /// Compares what a rank's output holds with what it should.
 void Holding::compare(uint32_t rank) {
   const Range output = memory_.buffer(rank, BufferKind::output);
-  if (!promise_.any() || output.begin == output.end) return;
+  if (!promise_.any()) {
+    other_order_ = "nothing is promised of the outputs";
+    return;
+  }
+  if (output.begin == output.end) return;
   const uint32_t sender = promise_.of_some_sender() ? sender_of(output) : nobody;
   if (promise_.of_some_sender() && sender == nobody) return;
   for_each_cell(output, [&](uint32_t cell, uint64_t at) {
@@ -69,14 +73,15 @@ void Holding::compare(uint32_t rank) {
     // What nobody overwrites is compared, too: it may be right from the beginning.
     if (excerpt_ && excerpt_->leaves_out(rank, memory_.message(), memory_.range_of(cell))) return;
     const uint32_t value = read(cell);
-    if (values_.mixed(value) || values_.sum(value) != *expected)
-      say(rank, cell, promise_.origins(rank, at - output.begin, sender), value);
-    else
+    const bool right = !values_.mixed(value) && values_.sum(value) == *expected;
+    if (right)
       compare_operator(rank, cell, value);
-    if (facts_) {
-      compare_rounding(rank, cell, value);
-      compare_order(rank, cell, value);
-    }
+    else
+      say(rank, cell, promise_.origins(rank, at - output.begin, sender), value);
+    if (!facts_) return;
+    compare_rounding(rank, cell, value);
+    // A wrong value's words may be longer than any memory: a few sums of a sum and itself are enough.
+    if (right) compare_order(rank, cell, value, promise_.has_several_parts(rank, at - output.begin));
   });
 }
 
@@ -103,10 +108,16 @@ void Holding::compare_rounding(uint32_t rank, uint32_t cell, uint32_t value) {
                       name_of_output(first->second.rank, first->second.cell));
 }
 
-void Holding::compare_order(uint32_t rank, uint32_t cell, uint32_t value) {
+/// \param several_parts  of one rank are added up in it
+void Holding::compare_order(uint32_t rank, uint32_t cell, uint32_t value, bool several_parts) {
   if (!values_.combined(value)) return;
   if (!first_) first_ = {value, rank, cell};
-  if (!other_order_.empty() || values_.order(value) == values_.order(first_->value)) return;
+  if (!other_order_.empty()) return;
+  if (several_parts) {
+    other_order_ = name_of_output(rank, cell) + " adds up several parts of one rank's input";
+    return;
+  }
+  if (values_.order(value) == values_.order(first_->value)) return;
   other_order_ = name_of_output(rank, cell) + " is " + values_.order_words(value) + ", but " +
                  name_of_output(first_->rank, first_->cell) + " is " + values_.order_words(first_->value);
 }

@@ -59,7 +59,7 @@ class Holding : public Observer {
   /// Null: that was said before.
   Finding* add(uint32_t rank, uint32_t cell, const std::string& text);
   void compare_rounding(uint32_t rank, uint32_t cell, uint32_t value);
-  void compare_order(uint32_t rank, uint32_t cell, uint32_t value);
+  void compare_order(uint32_t rank, uint32_t cell, uint32_t value, bool several_parts);
   uint32_t sender_of(const Range& output);
 
   std::string name(BufferKind, uint64_t rank, uint64_t begin, uint64_t end) const;

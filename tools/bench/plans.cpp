@@ -24,14 +24,21 @@ std::string name_of(const fs::path& file, uint32_t ranks) {
   return name;
 }
 
-/// Of "allreduce_ring_b16", the algorithm with 16 instances: "allreduce_ring", and the setting.
-std::string without_blocks(const std::string& name, dsl::Parameters::Settings& settings) {
+/// Of "allreduce_ring_b16", the algorithm with 16 instances: "allreduce_ring", and the setting; of
+/// "allreduce_two_shot_ordered_b16" "allreduce_two_shot", and that it adds in the order of the ranks, too.
+std::string algorithm_of(const std::string& name, dsl::Parameters::Settings& settings) {
   const size_t at = name.rfind("_b");
   if (at == std::string::npos || at + 2 == name.size()) return name;
   const std::string blocks = name.substr(at + 2);
   if (blocks.find_first_not_of("0123456789") != std::string::npos) return name;
   settings.try_emplace("instances", blocks);
-  return name.substr(0, at);
+  std::string algorithm = name.substr(0, at);
+  constexpr std::string_view ordered = "_ordered";
+  if (algorithm.ends_with(ordered)) {
+    settings.try_emplace("rank_order", "true");
+    algorithm.resize(algorithm.size() - ordered.size());
+  }
+  return algorithm;
 }
 
 /// The same algorithm in place, if it is a program that has the choice.
@@ -41,7 +48,7 @@ void add_in_place(std::vector<NamedPlan>& plans, const std::string& full_name, c
   const auto known = [&](const std::string& name) {
     return std::any_of(programs.begin(), programs.end(), [&](const auto& one) { return one.name == name; });
   };
-  const std::string name = known(full_name) ? full_name : without_blocks(full_name, settings);
+  const std::string name = known(full_name) ? full_name : algorithm_of(full_name, settings);
   if (plan.inplace || !known(name) || settings.contains("inplace")) return;
   const std::vector<dsl::Parameter> declared = describe_program(name).parameters;
   const bool has_choice =

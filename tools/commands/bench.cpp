@@ -109,7 +109,8 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
     request.subjects.back().rank_order = rank_order;
   }
   if (request.subjects.empty())
-    throw Failure(Exit::command_wrong, "none of these plans adds up in the order of the ranks");
+    throw Failure(Exit::command_wrong, "none of these plans adds up in the order of the ranks",
+                  "chorale check --certify says in which order a plan does");
   if (!options.tuned.empty()) {
     if (!std::all_of(options.what.begin(), options.what.end(), names_collective)) {
       throw Failure(Exit::command_wrong, "--tuned chooses plans, so only collectives can be named with it");
@@ -118,7 +119,8 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
     keep_chosen(request, tuned_plans(options.tuned, machine));
     if (request.subjects.empty()) {
       throw Failure(Exit::command_wrong,
-                    "the table '" + options.tuned + "' chooses none of the shipped plans");
+                    "the table '" + options.tuned + "' chooses none of the shipped plans" +
+                        (options.rank_order ? " that add up in the order of the ranks" : ""));
     }
   }
   if (cuda && !options.no_nccl) add_nccl(request);

@@ -75,12 +75,13 @@ struct ProofFacts {
   /// "output[0:1] of rank 1 is added up in another order than output[0:1] of rank 0": whose last bits may
   /// differ. Empty: the same bits on all ranks that hold the same.
   std::vector<std::string> rounding;
-  /// In which order, and rounded where, the inputs of ranks become each element of an output: "0 + 1 + 2 +
-  /// 3", with "+ ... +" for ranks in between, is rounded once; "(0 + 1) + (2 + 3)" each bracket by itself.
-  /// Plans of one order compute the same bits. Empty: nothing is added up.
+  /// In which order, and rounded where, the inputs of ranks become each element that is added up: "0 + 1 + 2
+  /// + 3", with "+ ... +" for ranks in between, is rounded once; "(0 + 1) + (2 + 3)" each bracket by itself.
+  /// Plans of one order compute the same bits. (a + b is told as b + a, so it is not said which of two NaNs
+  /// f32 and f64 give, or which of -0 and +0 min and max do.) Empty: nothing is added up.
   std::string order;
-  /// "output[1:2] of rank 0 is 1 + 0 + 2, but output[0:1] of rank 0 is 0 + 1 + 2": not all of the outputs
-  /// have `order`. Empty: all of them have it.
+  /// "output[1:2] of rank 0 is 1 + 2 + 0, but output[0:1] of rank 0 is 0 + 1 + 2": not all of the outputs
+  /// have `order`, or that is not known. Empty: all of them have it.
   std::string other_order;
 };
 
@@ -112,13 +113,16 @@ std::string certificate(const Plan&, const ProofFacts&);
 /// compared as far as it was read.
 std::string refute_certificate(const Plan&);
 
-/// ProofFacts::order of a plan: as its certificate says, if that holds; else it is proved, all of it.
-/// \returns nothing if elements are added up in different orders, or a proof finds something
+/// ProofFacts::order of a plan: as its certificate says, if that holds; else it is checked and proved, all of
+/// it.
+/// \returns nothing if elements are added up in different orders, if that is not known, as of host schedules,
+///          or if something is found
+/// \throws std::invalid_argument if it was loaded for one rank alone and no certificate says it
 std::optional<std::string> reduction_order(const Plan&);
 
 /// Whether each element is added up in the order of the ranks and rounded once, "0 + 1 + 2", or nothing is
 /// added up: then its bits depend on the addends alone, and not on its place, the message's size or which
-/// such plan it is.
+/// such plan it is. Throws as reduction_order().
 bool in_rank_order(const Plan&);
 
 }  // namespace chorale

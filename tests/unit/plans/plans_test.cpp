@@ -24,11 +24,14 @@ class ShippedPlans : public testing::TestWithParam<std::string> {};
 TEST_P(ShippedPlans, AreRightInAnyOrder) {
   const std::string name = GetParam();
   const bool can_be_inplace = name.starts_with("allreduce") || name.starts_with("allgather");
+  const bool has_rank_order = name == "allreduce_two_shot" || name == "reducescatter_packets";
   for (int ranks = 1; ranks <= 8; ++ranks) {
-    for (const bool inplace : {false, true}) {
-      if (inplace && !can_be_inplace) continue;
+    for (const int variant : {0, 1, 2, 3}) {
+      const bool inplace = variant & 1, rank_order = variant & 2;
+      if ((inplace && !can_be_inplace) || (rank_order && !has_rank_order)) continue;
       Parameters::Settings settings{{"ranks", std::to_string(ranks)}, {"instances", ranks % 2 ? "2" : "1"}};
       if (inplace) settings["inplace"] = "true";
+      if (rank_order) settings["rank_order"] = "true";
       if (name.starts_with("broadcast")) settings["root"] = std::to_string(ranks / 2);
       if (name.ends_with("_by_port")) settings["copiers"] = "2";
       if (name == "allreduce_two_level" && ranks == 3) settings["gpus_per_node"] = "1";
@@ -36,9 +39,10 @@ TEST_P(ShippedPlans, AreRightInAnyOrder) {
       const Compiled compiled = program.compile();
       ASSERT_TRUE(compiled.ok()) << chorale::render(compiled.plan, compiled.diagnostics);
       const unsigned seeds = ranks < 6 ? 100 : 20;
-      EXPECT_EQ(first_failure(program.recorded(), seeds), "") << ranks << " ranks, inplace " << inplace;
-      EXPECT_EQ(first_failure(compiled.plan, seeds), "")
-          << ranks << " ranks, inplace " << inplace << ", compiled";
+      const std::string of = std::to_string(ranks) + " ranks, inplace " + std::to_string(inplace) +
+                             ", rank_order " + std::to_string(rank_order);
+      EXPECT_EQ(first_failure(program.recorded(), seeds), "") << of;
+      EXPECT_EQ(first_failure(compiled.plan, seeds), "") << of << ", compiled";
     }
   }
 }
@@ -53,8 +57,10 @@ INSTANTIATE_TEST_SUITE_P(Plans, ShippedPlans, testing::ValuesIn(names()),
                          [](const auto& info) { return info.param; });
 
 /// Takes the `nth` operation of its kind out of every block of every rank.
-Plan without(const std::string& name, const std::string& ranks, chorale::Opcode code, int nth) {
-  Plan plan = build(name, {{"ranks", ranks}, {"instances", "1"}}).compile().plan;
+Plan without(const std::string& name, const std::string& ranks, chorale::Opcode code, int nth,
+             Parameters::Settings settings = {}) {
+  settings.insert({{"ranks", ranks}, {"instances", "1"}});
+  Plan plan = build(name, settings).compile().plan;
   for (chorale::Gpu& gpu : plan.gpus) {
     for (chorale::ThreadBlock& block : gpu.threadblocks) {
       int seen = 0;
@@ -67,13 +73,15 @@ Plan without(const std::string& name, const std::string& ranks, chorale::Opcode 
 TEST(Model, FindsWhatIsMissing) {
   using chorale::Opcode;
   // Start barriers are the first wait, end barriers the second.
-  for (const char* name : {"allreduce_all_pairs", "allgather_direct", "allgather_by_peer", "alltoall_direct",
-                           "alltoall_by_peer", "reducescatter_direct"}) {
+  for (const char* name :
+       {"allreduce_all_pairs", "allgather_direct", "allgather_by_peer", "alltoall_direct", "alltoall_by_peer",
+        "reducescatter_direct", "allreduce_staged", "reducescatter_staged"}) {
     EXPECT_NE(first_failure(without(name, "3", Opcode::wait, 0), 100), "")
         << name << " without its start barrier";
     EXPECT_NE(first_failure(without(name, "3", Opcode::wait, 1), 100), "")
         << name << " without its end barrier";
   }
+  EXPECT_NE(first_failure(without("allreduce_staged", "3", Opcode::wait, 2), 100), "") << "behind its sums";
   EXPECT_NE(first_failure(without("allgather_ring", "3", Opcode::wait, 0), 100), "");
   EXPECT_NE(first_failure(without("allreduce_ring", "3", Opcode::wait, 1), 100), "");
   EXPECT_NE(first_failure(without("alltoall_in_turns", "3", Opcode::wait, 0), 100), "");
@@ -96,6 +104,10 @@ TEST(Model, FindsWhatIsMissing) {
   }
   for (const char* name : {"allreduce_one_shot", "allgather_packets", "alltoall_packets"}) {
     EXPECT_NE(first_failure(without(name, "3", Opcode::copy_packets, 0), 100), "") << name;
+  }
+  for (const char* name : {"allreduce_two_shot", "reducescatter_packets"}) {
+    for (const Opcode code : {Opcode::copy_packets, Opcode::put_packets})
+      EXPECT_NE(first_failure(without(name, "3", code, 0, {{"rank_order", "true"}}), 100), "") << name;
   }
 }
 

@@ -98,16 +98,72 @@ TEST(Facts, OrderOfAddends) {
 }
 
 TEST(Facts, OneOrderForAllElements) {
-  const std::vector<std::string> allow = {"replay", "races"};
-  const auto order = [&](std::vector<Operand> second, bool in_two) {
-    const ProofFacts facts = facts_of(add_up({in(0), in(1), in(2)}, std::move(second), in_two), allow);
-    return facts.other_order.empty() ? facts.order : facts.other_order;
-  };
-  // Three chunks of one rank's input: the rank alone is told.
-  EXPECT_EQ(order({scratch(0), scratch(1), scratch(2)}, false), "0 + 0 + 0");
-  EXPECT_EQ(order({scratch(0), scratch(2), scratch(1)}, false), "0 + 0 + 0");
-  EXPECT_EQ(order({scratch(0), scratch(1), scratch(2)}, true),
-            "output[0:1] of rank 1 is (0 + 0) + 0, but output[0:1] of rank 0 is 0 + 0 + 0");
+  // Three chunks of one rank's input: its number would not tell which comes when.
+  const Plan own = add_up({in(0), in(1), in(2)}, {scratch(0), scratch(2), scratch(1)}, false);
+  EXPECT_EQ(facts_of(own, {"replay", "races"}).other_order,
+            "output[0:1] of rank 0 adds up several parts of one rank's input");
+  // Three times the same one.
+  Plan plan = two_ranks();
+  plan.collective = "custom";
+  for (Gpu& gpu : plan.gpus) gpu.chunks[0] = gpu.chunks[1] = 2;
+  plan.extension.input_segments = plan.extension.output_segments = 2;
+  plan.extension.post = {{{{0, 0}, {0, 0}, {0, 0}}, {{0, 1}, {0, 1}, {0, 1}}}, {}};
+  add(block(plan), Opcode::reduce, {in(0), in(0), in(0)}, {out(0)});
+  add(block(plan), Opcode::reduce, {in(1), in(1), in(1)}, {out(1)});
+  EXPECT_EQ(facts_of(plan).other_order, "");
+  EXPECT_EQ(facts_of(plan).order, "0 + 0 + 0");
+  block(plan).ops.pop_back();
+  add(block(plan), Opcode::reduce, {in(1), in(1)}, {scratch(0)});
+  add(block(plan), Opcode::nop);
+  add(block(plan), Opcode::reduce, {in(1), scratch(0)}, {out(1)});
+  EXPECT_EQ(facts_of(plan).other_order,
+            "output[1:2] of rank 0 is (0 + 0) + 0, but output[0:1] of rank 0 is 0 + 0 + 0");
+}
+
+TEST(Facts, OrderThatDependsOnWhichBlockIsFirst) {
+  Plan plan = two_ranks();
+  plan.collective = "custom";
+  plan.extension.bounded_proof = true;
+  for (Gpu& gpu : plan.gpus) gpu.chunks[0] = gpu.chunks[1] = 1;
+  plan.extension.input_segments = plan.extension.output_segments = 1;
+  plan.extension.post = {{{{0, 0}, {0, 0}, {1, 0}}}, {}};
+  add(block(plan), Opcode::get, {at(0, 0)}, {scratch(0)}, {}, ChannelType::memory);
+  add(block(plan), Opcode::copy, {in(0)}, {out(0)});
+  control(plan, Opcode::sem_release, 1, 0, 0), control(plan, Opcode::sem_acquire, 1, 0, 1);
+  plan.gpus[0].semaphores[0] = 1;
+  for (uint32_t on = 0; on < 2; ++on) {
+    control(plan, Opcode::sem_acquire, 0, 0, on);
+    add(block(plan, 0, on), Opcode::reduce, {out(0), on ? in(0) : scratch(0)}, {out(0)});
+    control(plan, Opcode::sem_release, 0, 0, on);
+  }
+  EXPECT_EQ(facts_of(plan, {"replay", "races"}).other_order,
+            "outputs are (0 + 0) + 1 or (0 + 1) + 0, as the message is cut and blocks go on");
+}
+
+/// Both ranks add up what both have, while two blocks take a lock in turns.
+Plan add_beside_a_lock(uint32_t turns) {
+  Plan plan = two_ranks();
+  plan.collective = "allreduce";
+  plan.extension.bounded_proof = true;
+  plan.gpus[0].semaphores[0] = 1;
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    plan.gpus[rank].chunks[0] = plan.gpus[rank].chunks[1] = 1;
+    control(plan, Opcode::signal, 0, rank), control(plan, Opcode::wait, 0, rank);
+    add(block(plan, rank), Opcode::read_reduce, {in(0), at(0, 0)}, {out(0)}, {}, ChannelType::memory);
+    control(plan, Opcode::signal, 0, rank), control(plan, Opcode::wait, 0, rank);
+  }
+  for (uint32_t turn = 0; turn < turns; ++turn) {
+    for (uint32_t on = 0; on < 2; ++on)
+      control(plan, Opcode::sem_acquire, 0, 0, on), control(plan, Opcode::sem_release, 0, 0, on);
+  }
+  return plan;
+}
+
+TEST(Facts, OrderOfOrdersThatWereNotTried) {
+  EXPECT_EQ(facts_of(add_beside_a_lock(1)).order, "0 + 1");
+  EXPECT_EQ(facts_of(add_beside_a_lock(1)).other_order, "");
+  EXPECT_EQ(facts_of(add_beside_a_lock(8)).other_order,
+            "thread blocks compete, and only some of the orders were tried");
 }
 
 Plan certified() {

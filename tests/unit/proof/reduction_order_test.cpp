@@ -3,12 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <random>
 
-#include "chorale/compile.hpp"
-#include "chorale/json.hpp"
-#include "chorale/proof.hpp"
 #include "compiler/proof/value.hpp"
+#include "tests/unit/proof/findings.hpp"
 
 namespace chorale::proof {
 namespace {
@@ -93,6 +92,82 @@ TEST(ReductionOrder, OfShippedPlans) {
   EXPECT_TRUE(in_rank_order(shipped("allgather_direct_4")));
 }
 
+TEST(ReductionOrder, OfDeepSums) {
+  constexpr uint32_t ranks = 100000;  // as one operation each may add them
+  Sums sums;
+  uint32_t nested = sums.of(0), flat = sums.of(0);
+  for (uint32_t rank = 1; rank < ranks; ++rank) {
+    nested = sums.rounded({nested, sums.of(rank)});
+    flat = sums.values.combine(flat, sums.of(rank), ReduceOp::sum);
+  }
+  const std::string words = sums.values.order_words(nested);
+  EXPECT_EQ(words.substr(ranks - 3, 14), "(0 + 1) + 2) +") << "after one bracket less than there are sums";
+  EXPECT_EQ(sums.values.order_words(flat), "0 + ... + 99999");
+}
+
+/// The input of one rank, added to itself again and again.
+Plan doubled(uint32_t times) {
+  Plan plan = two_ranks();
+  plan.collective = "allreduce";
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    plan.gpus[rank].chunks[0] = plan.gpus[rank].chunks[1] = 1;
+    add(block(plan, rank), Opcode::reduce, {in(0), in(0)}, {out(0)});
+    for (uint32_t time = 0; time < times; ++time)
+      add(block(plan, rank), Opcode::nop), add(block(plan, rank), Opcode::reduce, {out(0), out(0)}, {out(0)});
+  }
+  return plan;
+}
+
+TEST(ReductionOrder, OfAWrongPlanIsNotTold) {
+  // In words this would be 2^40 addends.
+  const Proof proof = prove_plan(doubled(40), {}, true);
+  EXPECT_FALSE(proof.findings.empty());
+  EXPECT_EQ(proof.facts.order, "");
+  EXPECT_EQ(reduction_order(doubled(40)), std::nullopt);
+}
+
+TEST(ReductionOrder, OfWhatIsNotProvedIsNotTold) {
+  // A test promises nothing, nor does a collective of one's own without `post`.
+  for (const char* const collective : {"test", "custom"}) {
+    Plan plan = two_ranks();
+    plan.collective = collective;
+    EXPECT_TRUE(in_rank_order(plan)) << "nothing is added up";
+    add(block(plan), Opcode::reduce, {in(1), in(0)}, {out(0)});
+    EXPECT_EQ(reduction_order(plan), std::nullopt) << collective;
+    EXPECT_FALSE(in_rank_order(plan)) << collective;
+    const std::string certified = certificate(plan, prove_plan(plan, {}, true).facts);
+    EXPECT_NE(certified.find(R"("reduction_order":null)"), std::string::npos) << certified;
+  }
+  const Plan schedule = shipped("schedules/matmul_rs");
+  EXPECT_EQ(reduction_order(schedule), std::nullopt);
+  EXPECT_FALSE(in_rank_order(schedule));
+}
+
+TEST(ReductionOrder, OfPlansThatNobodyChecked) {
+  Plan plan = shipped("allreduce_ring_2");
+  plan.gpus[0].remote_buffers[0].rank = 55;
+  EXPECT_EQ(reduction_order(plan), std::nullopt);
+  EXPECT_FALSE(in_rank_order(plan));
+  plan = shipped("allreduce_one_shot_2");
+  plan.gpus[0].threadblocks[0].operands.back().size = 1;
+  EXPECT_FALSE(in_rank_order(plan));
+}
+
+TEST(ReductionOrder, OfPlansThatAddNothingUpNeedsNoProof) {
+  Plan plan = shipped("allgather_ring_2");
+  plan.gpus[0].threadblocks[0].ops.clear();
+  EXPECT_EQ(reduction_order(plan), std::nullopt) << "it is wrong";
+  EXPECT_TRUE(in_rank_order(plan));
+}
+
+TEST(ReductionOrder, OfOneRanksPartIsTheCertificates) {
+  Plan plan = shipped("allreduce_one_shot_4");
+  EXPECT_THROW(in_rank_order(read(write(plan), 1)), std::invalid_argument);
+  plan.extension.verified = certificate(plan, prove_plan(plan, {}, true).facts);
+  EXPECT_EQ(reduction_order(read(write(plan), 1)), "0 + ... + 3");
+  EXPECT_TRUE(in_rank_order(read(write(plan), 1)));
+}
+
 TEST(ReductionOrder, IsWhatACertificateSaysIfThatHolds) {
   Plan plan = shipped("allreduce_one_shot_4");
   const ProofFacts facts = prove_plan(plan, {}, true).facts;
@@ -105,6 +180,15 @@ TEST(ReductionOrder, IsWhatACertificateSaysIfThatHolds) {
   other.other_order = "output[0:1] of rank 1 is not";
   plan.extension.verified = certificate(plan, other);
   EXPECT_EQ(reduction_order(plan), std::nullopt);
+  nlohmann::ordered_json odd = nlohmann::ordered_json::parse(certificate(plan, facts));
+  for (const nlohmann::ordered_json& word : {nlohmann::ordered_json(7), nlohmann::ordered_json::object()}) {
+    odd["reduction_order"] = word;
+    plan.extension.verified = odd.dump();
+    EXPECT_EQ(reduction_order(plan), std::nullopt) << word;
+  }
+  odd.erase("reduction_order");  // as older ones
+  plan.extension.verified = odd.dump();
+  EXPECT_EQ(reduction_order(plan), "0 + ... + 3");
   plan.extension.verified = R"({"hash":"0"})";
   EXPECT_EQ(reduction_order(plan), "0 + ... + 3");
   plan.gpus[1].threadblocks[0].ops.pop_back();
