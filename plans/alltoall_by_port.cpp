@@ -10,8 +10,8 @@
 // copied by blocks of their own.
 //
 // Cost: two signals and an order to the proxy a turn, one after the other; (ranks - 1) / ranks S bytes leave
-// each rank, over one link at a time, without its multiprocessors. For long messages beside compute: alone,
-// stores are faster.
+// each rank, over one link at a time, without its multiprocessors. For the longest
+// messages, and for long ones beside compute.
 
 #include <chorale/dsl.hpp>
 #include <numeric>
