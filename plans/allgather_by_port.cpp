@@ -8,7 +8,8 @@
 // blocks of their own.
 //
 // Cost: two signals and an order to the proxy a turn, one after the other; ranks - 1 inputs leave each rank,
-// over one link at a time, without its multiprocessors. For the longest messages, and for long ones beside compute.
+// over one link at a time, without its multiprocessors. For the longest messages, and for long ones beside
+// compute.
 
 #include <chorale/dsl.hpp>
 #include <numeric>
