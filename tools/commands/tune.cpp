@@ -226,14 +226,11 @@ Action command::tune(CLI::App& app) {
                  "The table: what it has for other sizes stays; default plans/tuned/<device>.json")
       ->type_name("FILE");
   app.footer(
-      "Candidates are the shipped plans of the collective, with every form of packets. Each runs in a "
-      "process of its\n"
-      "own; what is wrong, hangs or dies is noted in the table and not chosen. run and bench take the "
-      "table.\n"
-      "Of collectives that reduce it has a second choice, for --rank-order: the fastest of the plans that "
-      "add "
-      "in the\n"
-      "order of the ranks. A sum has the same bits by all of these, whatever the size.");
+      "Candidates are the shipped plans of the collective, with every form of packets. Each runs in a\n"
+      "process of its own; what is wrong, hangs or dies is noted in the table and not chosen. run and bench\n"
+      "take the table. Of collectives that reduce it has a second choice, for --rank-order: the fastest of\n"
+      "the plans that add in the order of the ranks. A sum has the same bits by all of these, whatever the\n"
+      "size.");
   return [options] { return tune_it(*options); };
 }
 
