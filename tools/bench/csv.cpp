@@ -92,6 +92,7 @@ std::string json(const BenchResults& results) {
 
 std::string tuned(const BenchResults& results, TunedFor machine) {
   const BenchRequest& request = *results.request;
+  const bool only_rank_order = machine.rank_order;
   TuneTable table;
   for (const std::string& collective : results.collectives()) {
     for (const bool in_place : {false, true}) {
@@ -99,7 +100,7 @@ std::string tuned(const BenchResults& results, TunedFor machine) {
       const Mode mode = results.any(collective, in_place, Mode::graph) ? Mode::graph : Mode::eager;
       for (size_t size = 0; size < request.sizes.size(); ++size) {
         for (const bool rank_order : {false, true}) {
-          if (rank_order && !collective_reduces(collective)) continue;
+          if (collective_reduces(collective) ? only_rank_order && !rank_order : rank_order) continue;
           const Result* const best = results.best(collective, in_place, size, mode, rank_order);
           if (!best) continue;
           const Subject& subject = results.subject(*best);

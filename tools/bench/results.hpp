@@ -79,7 +79,8 @@ std::string csv(const BenchResults&);
 std::string json(const BenchResults&);
 /// A page for docs/.
 std::string markdown(const BenchResults&, const std::string& command);
-/// A table of the tuner: the best plan of each collective and size.
+/// A table of the tuner: the best plan of each collective and size, and the best in rank order; this alone if
+/// that is all that was timed, TunedFor::rank_order.
 std::string tuned(const BenchResults&, TunedFor);
 
 }  // namespace chorale::tools

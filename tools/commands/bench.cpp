@@ -219,8 +219,11 @@ Exit bench_it(Options options) {
   }
   if (!any) throw Failure(Exit::run_failed, "nothing could be timed");
   // After wrong results, nothing is written for others to rely on.
-  if (!options.tuned_out.empty())
-    write_output(options.tuned_out, tuned(results, tuned_for(config, gpus, request.ranks)));
+  if (!options.tuned_out.empty()) {
+    TunedFor machine = tuned_for(config, gpus, request.ranks);
+    machine.rank_order = options.rank_order;
+    write_output(options.tuned_out, tuned(results, machine));
+  }
   if (failed) {
     throw Failure(Exit::run_failed, "plan '" + results.subject(*failed).name + "' failed at " +
                                         format_bytes(request.sizes[failed->size]) + ", see above");
