@@ -60,7 +60,8 @@ struct State {
   uint64_t next_buffer_id = 1;
   uint64_t used_bytes = 0;
   std::atomic<bool> copies_fail = false;
-  bool mallocs_fail = false;  ///< what cuMemCreate() makes is had all the same
+  std::atomic<bool> copies_are_slow = false;  ///< so that what does not wait for one comes before it
+  bool mallocs_fail = false;                  ///< what cuMemCreate() makes is had all the same
 
   /// The range around `address`, or the end.
   std::map<uint64_t, Range>::iterator around(uint64_t address);

@@ -1,5 +1,6 @@
 #include "streams.hpp"
 
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -323,7 +324,10 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
   if (state().copies_fail) return cudaErrorInvalidValue;
-  enqueue_copy(stream, from, [=] { std::memcpy(to, from, bytes); });
+  enqueue_copy(stream, from, [=] {
+    if (state().copies_are_slow) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    std::memcpy(to, from, bytes);
+  });
   return cudaSuccess;
 }
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
