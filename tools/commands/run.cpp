@@ -247,6 +247,11 @@ Exit run_it(const Options& options) {
                   "--rank-order chooses a plan, and '" + options.wanted.what + "' is one",
                   "chorale check --certify says in which order it adds up");
   }
+  if (options.adversarial && collective) {
+    throw Failure(Exit::command_wrong,
+                  "--adversarial runs one plan, and '" + options.wanted.what + "' stands for several",
+                  "name one: chorale list has them");
+  }
   if (options.adversarial) return run_schedules(options);
   const Config config = config_of(options);
   collective ? run_chosen(options, config) : run_one(options, config);
