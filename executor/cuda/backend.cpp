@@ -79,8 +79,8 @@ class CudaBackend final : public Backend {
 
   void* allocate(uint64_t bytes) override {
     const CurrentDevice on(device_);
-    // Of cudaMalloc() with other sizes the copy engines of another process reach less: 286 GB/s instead of
-    // 391 between two H200s, where both write at once.
+    // Copy engines of another process are slower in what cudaMalloc() gave with other sizes
+    // (docs/benchmarks.md).
     constexpr uint64_t page = uint64_t{2} << 20;
     const uint64_t whole = bytes < page ? std::max<uint64_t>(bytes, 1) : (bytes + page - 1) / page * page;
     allocated_.emplace_back(whole, fmt::format("{} bytes for the application", bytes));

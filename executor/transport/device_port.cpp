@@ -25,7 +25,7 @@ namespace {
 using cuda::check;
 
 constexpr uint64_t most_in_a_row = 16;
-constexpr uint64_t long_copy = 256 << 10;  // bytes: with shorter ones it is dearer to wait for another stream
+constexpr uint64_t long_copy = 256 << 10;  // bytes; shorter ones do without an event
 constexpr size_t copy_streams = 2;
 
 /// A stream of long copies, and the event that tells when it is where it is now. That may be recorded anew
