@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "chorale/collective.hpp"
 #include "chorale/did_you_mean.hpp"
 #include "chorale/splitmix64.hpp"
 #include "tools/command.hpp"
@@ -18,10 +19,6 @@ constexpr uint32_t prod_budget = 6;
 /// A number of [0, range), from a hash: the high half of the product, which needs no division.
 constexpr uint64_t below(uint64_t hash, uint64_t range) {
   return uint64_t((static_cast<unsigned __int128>(hash) * range) >> 64);
-}
-
-constexpr bool is_reducing(std::string_view collective) {
-  return collective == "allreduce" || collective == "reducescatter";
 }
 
 [[noreturn]] void refuse(const std::string& why, const std::string& help = "") {
@@ -82,7 +79,7 @@ std::optional<double> promised(const Plan& plan, const Oracle::Case& of, uint32_
                                const InputElement& input) {
   if (!plan.extension.post.empty()) return from_post(plan, of, rank, index, input);
   const std::string& what = plan.collective;
-  if (is_reducing(what)) {
+  if (collective_reduces(what)) {
     const uint64_t at = what == "reducescatter" ? rank * of.output_elements + index : index;
     double result = input(0, at);
     for (uint32_t addend = 1; addend < plan.ranks(); ++addend)
@@ -124,7 +121,7 @@ Oracle::Oracle(const Plan& plan, const Case& of) : plan_(plan), case_(of) {
       refuse(op + " of " + std::to_string(addends_) + " values of " + type + " is not exact in every order",
              "use a wider --dtype, or --op max");
     }
-  } else if (is_reducing(plan.collective)) {
+  } else if (collective_reduces(plan.collective)) {
     addends_ = plan.ranks();
     const bool power_of_two = std::has_single_bit(addends_);
     if (of.op == ReduceOp::avg && addends_ > exact && !(power_of_two && format(of.dtype).mantissa)) {
@@ -237,7 +234,7 @@ const Op* first_reduction(const Plan& plan) {
 
 bool reduces(const Plan& plan) {
   // That of one rank has nothing to reduce.
-  return plan.collective == "allreduce" || plan.collective == "reducescatter" || first_reduction(plan);
+  return collective_reduces(plan.collective) || first_reduction(plan);
 }
 
 ReduceOp reduce_op_of(const Plan& plan) {

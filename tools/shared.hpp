@@ -19,7 +19,7 @@ class Shared {
  public:
   explicit Shared(size_t count) : bytes_(count * sizeof(T) + 1) {
     void* memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw Failure(Exit::run_failed, "no memory for the reports of the ranks");
+    if (memory == MAP_FAILED) throw Failure(Exit::run_failed, "no memory to share between processes");
     items_ = static_cast<T*>(memory);
   }
   ~Shared() { ::munmap(items_, bytes_); }

@@ -30,8 +30,14 @@ TunedPlans tuned_plans(const std::string& file, const TunedFor& machine) {
 }
 
 std::string words_of(const TunedPlans::Choice& choice) {
-  if (!choice.packet) return choice.name;
-  return choice.name + ", " + std::string(packet_form_names[size_t(*choice.packet)]);
+  TuneConfig config;
+  config.plan = choice.name;
+  if (choice.packet) config.packet = packet_form_names[size_t(*choice.packet)];
+  return words_of(config);
+}
+
+std::string words_of(const TuneConfig& config) {
+  return config.packet.empty() ? config.plan : config.plan + ", " + config.packet;
 }
 
 }  // namespace chorale::tools

@@ -22,5 +22,6 @@ TunedPlans tuned_plans(const std::string& file, const TunedFor&);
 
 /// "allreduce_one_shot, ll16".
 std::string words_of(const TunedPlans::Choice&);
+std::string words_of(const TuneConfig&);
 
 }  // namespace chorale::tools

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "chorale/collective.hpp"
 #include "chorale/json.hpp"
 
 namespace chorale::interpreter {
@@ -428,7 +429,7 @@ BoundPlan bind_plan(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype
     only_operator(plan, reduce_op_name(*replacement));
   }
   if (replacement == ReduceOp::avg) {
-    if (plan.collective != "allreduce" && plan.collective != "reducescatter") {
+    if (!collective_reduces(plan.collective)) {
       throw UsageError(fmt::format("plan '{}': avg is for allreduce and reducescatter, not for {}", plan.name,
                                    plan.collective));
     }

@@ -6,14 +6,11 @@
 #include <filesystem>
 #include <iterator>
 
+#include "chorale/collective.hpp"
 #include "chorale/json.hpp"
 #include "chorale/proof.hpp"
 
 namespace chorale {
-
-bool collective_reduces(const std::string& collective) {
-  return collective == "allreduce" || collective == "reducescatter";
-}
 
 TuneKey plan_key(const TunedFor& machine, const std::string& collective, uint64_t bytes, DType dtype,
                  bool in_place) {

@@ -10,6 +10,7 @@
 #include <random>
 #include <sstream>
 
+#include "chorale/collective.hpp"
 #include "chorale/proof.hpp"
 #include "tests/cpu/harness.hpp"
 
@@ -151,7 +152,7 @@ std::map<uint32_t, std::vector<Ordered>> ordered_plans(const std::filesystem::pa
   for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
     if (entry.path().extension() != ".json") continue;
     Ordered one{entry.path().stem().string(), {}, load(entry.path().string())};
-    if (one.plan.collective != "allreduce" && one.plan.collective != "reducescatter") continue;
+    if (!collective_reduces(one.plan.collective)) continue;
     const std::optional<std::string> words = reduction_order(one.plan);
     if (!words) continue;
     one.words = *words;

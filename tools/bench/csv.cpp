@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "chorale/collective.hpp"
 #include "chorale/json_text.hpp"
 #include "tools/bench/results.hpp"
 
@@ -90,25 +91,28 @@ std::string json(const BenchResults& results) {
   return json_text(whole, 2) + "\n";
 }
 
-std::string tuned(const BenchResults& results, TunedFor machine) {
+std::string tuned(const BenchResults& results, const TunedFor& machine) {
   const BenchRequest& request = *results.request;
-  const bool only_rank_order = machine.rank_order;
   TuneTable table;
   for (const std::string& collective : results.collectives()) {
+    // All plans are in rank order where nothing is added up.
+    std::vector<TunedFor> choices = {machine};
+    if (collective_reduces(collective) && !machine.rank_order) {
+      choices.push_back(machine);
+      choices.back().rank_order = true;
+    }
     for (const bool in_place : {false, true}) {
       // Graphs show what the plans cost; eager calls of small sizes show what a launch costs.
       const Mode mode = results.any(collective, in_place, Mode::graph) ? Mode::graph : Mode::eager;
       for (size_t size = 0; size < request.sizes.size(); ++size) {
-        for (const bool rank_order : {false, true}) {
-          if (collective_reduces(collective) ? only_rank_order && !rank_order : rank_order) continue;
-          const Result* const best = results.best(collective, in_place, size, mode, rank_order);
+        for (const TunedFor& choice : choices) {
+          const Result* const best = results.best(collective, in_place, size, mode, choice.rank_order);
           if (!best) continue;
           const Subject& subject = results.subject(*best);
           TuneConfig config;
           config.plan = subject.name;
           if (subject.packet) config.packet = packet_form_names[size_t(*subject.packet)];
-          machine.rank_order = rank_order;
-          table.set(plan_key(machine, collective, request.sizes[size], request.dtype, in_place), config,
+          table.set(plan_key(choice, collective, request.sizes[size], request.dtype, in_place), config,
                     best->us * 1000);
         }
       }

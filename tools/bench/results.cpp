@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "chorale/collective.hpp"
 #include "tools/command.hpp"
 
 namespace chorale::tools {
@@ -100,8 +101,8 @@ uint64_t elements(const BenchResults& results, const Result& result) {
 
 std::string redop(const BenchResults& results, const Result& result) {
   const Subject& of = results.subject(result);
-  const bool has_operator = of.collective == "allreduce" || of.collective == "reducescatter" ||
-                            (results.request->override_op.has_value() && reduces(*of.plan));
+  const bool has_operator =
+      collective_reduces(of.collective) || (results.request->override_op.has_value() && reduces(*of.plan));
   return has_operator ? reduce_op_name(of.op) : "none";
 }
 

@@ -81,6 +81,6 @@ std::string json(const BenchResults&);
 std::string markdown(const BenchResults&, const std::string& command);
 /// A table of the tuner: the best plan of each collective and size, and the best in rank order; this alone if
 /// that is all that was timed, TunedFor::rank_order.
-std::string tuned(const BenchResults&, TunedFor);
+std::string tuned(const BenchResults&, const TunedFor&);
 
 }  // namespace chorale::tools

@@ -10,6 +10,7 @@
 #include <iostream>
 #include <memory>
 
+#include "chorale/collective.hpp"
 #include "tools/adversarial.hpp"
 #include "tools/bench/plans.hpp"
 #include "tools/run_options.hpp"
@@ -86,8 +87,7 @@ double median(std::vector<double> values) {
 void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& outcome, bool times,
                  bool checked) {
   // Of a plan of its own kind only what replaces all its operators, which may differ.
-  const bool has_operator =
-      plan.collective == "allreduce" || plan.collective == "reducescatter" || request.override_op;
+  const bool has_operator = collective_reduces(plan.collective) || request.override_op;
   const char* op = has_operator ? reduce_op_name(request.op) : "-";
   std::printf("%12s  %-8s  %-4s", "bytes", "dtype", "op");
   if (times) std::printf("  %11s  %11s  %9s  %9s", "median us", "min us", "algbw", "busbw");

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 
+#include "chorale/collective.hpp"
 #include "chorale/proof.hpp"
 #include "tools/bench/results.hpp"
 #include "tools/bench/subject.hpp"
@@ -98,10 +99,6 @@ Measurement measure(const Options& options, const Config& config, const NamedPla
   return {true, result.us * 1000, ""};
 }
 
-std::string words_of(const TuneConfig& config) {
-  return config.plan + (config.packet.empty() ? "" : ", " + config.packet);
-}
-
 /// Position of the fastest, of those alone that add up in the order of the ranks if that is wanted.
 std::optional<size_t> fastest(const Candidates& candidates, const std::vector<Measurement>& measured,
                               bool rank_order) {
@@ -156,7 +153,9 @@ Exit tune_it(const Options& options) {
                   "give each 1ms or more");
   }
   const bool cuda = config.backend.value == "cuda";
-  TunedFor machine = tuned_for(config, options.run.gpus(config, options.run.ranks), options.run.ranks);
+  const TunedFor machine = tuned_for(config, options.run.gpus(config, options.run.ranks), options.run.ranks);
+  TunedFor in_order = machine;
+  in_order.rank_order = true;
   const std::string file = options.output.empty() ? tuned_file(machine) : options.output;
   std::error_code error;
   TuneTable table = std::filesystem::is_regular_file(file, error) ? TuneTable::load(file) : TuneTable();
@@ -182,10 +181,8 @@ Exit tune_it(const Options& options) {
           },
           limit);
       if (const std::optional<size_t> ordered = fastest(candidates, measured, true)) {
-        machine.rank_order = true;
-        table.set(plan_key(machine, collective, bytes, options.run.type(), in_place),
+        table.set(plan_key(in_order, collective, bytes, options.run.type(), in_place),
                   candidates.configs[*ordered], measured[*ordered].ns);
-        machine.rank_order = false;
       }
       report(options, key, candidates, measured);
       any = any || std::any_of(measured.begin(), measured.end(), [](const auto& one) { return one.correct; });

@@ -21,9 +21,6 @@ struct TunedFor {
   bool rank_order = false;
 };
 
-/// Whether the plans of a collective add anything up.
-bool collective_reduces(const std::string& collective);
-
 /// The key of a plan in a table. Plans in place have the variant "in place", those for rank_order "rank
 /// order".
 TuneKey plan_key(const TunedFor& machine, const std::string& collective, uint64_t bytes, DType dtype,
