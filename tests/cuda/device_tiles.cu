@@ -3,6 +3,7 @@
 
 #include <chorale/device.hpp>
 
+#include "tests/fused/expert_exchange.hpp"
 #include "tests/fused/quantised_all_gather.hpp"
 #include "tests/fused/rms_norm_packets.hpp"
 #include "tests/fused/rms_norm_window.hpp"
@@ -87,6 +88,13 @@ extern "C" __global__ void collectives(EndpointTable table, Leg leg, Shards shar
 extern "C" __global__ void sums(EndpointTable table, Leg leg, Deadline deadline, Stop* out) {
   out[threadIdx.x] = all_reduce<ReduceOp::sum, bf16>(block_group(), table, leg, CopyProduce{},
                                                      AddConsume<bf16>{1.0f}, deadline);
+}
+extern "C" __global__ void counted(DispatchTokens<bf16> dispatch, CombineTokens<bf16> combine, Leg leg,
+                                   Counts<int64_t> counts, Deadline deadline, Stop* out) {
+  run(dispatch, deadline, out);
+  run(combine, deadline, out);
+  out[threadIdx.x] =
+      all_to_all_v<float>(block_group(), dispatch.table, leg, counts, CopyProduce{}, CopyConsume{}, deadline);
 }
 extern "C" __global__ void packets(EndpointTable table, Leg leg, Deadline deadline, Stop* out) {
   const Group block = block_group();

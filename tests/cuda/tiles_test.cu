@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/cuda/tiles_counts.cuh"
 #include "tests/cuda/tiles_forms.cuh"
 #include "tests/cuda/tiles_fused.cuh"
 #include "tests/cuda/tiles_rank.cuh"
@@ -294,6 +295,8 @@ bool run_rank(World& world, bool quick) {
   test_windows(rank);
   say("links over the copy engine, and both kinds in one kernel");
   test_port_and_mesh(rank, quick);
+  say("counts in memory");
+  test_all_to_all_v(rank, quick);
   say("fused kernels");
   test_fused(rank);
   uint32_t depth = 2;

@@ -4,6 +4,7 @@
 /// one source for CUDA and the CPU. Everything takes its Group, and every wait takes a Deadline and gives a
 /// Stop.
 
+#include "chorale/device/all_to_all_v.hpp"
 #include "chorale/device/atomics.hpp"
 #include "chorale/device/collectives.hpp"
 #include "chorale/device/context.hpp"

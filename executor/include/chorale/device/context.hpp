@@ -42,6 +42,7 @@ struct Ctx {
   Strides in_strides, out_strides;
 
   uint64_t index = 0;  ///< first element of this vector, or of this tile, in the message
+  uint64_t first = 0;  ///< of all_to_all_v(): the message's first element, in all that is sent or kept
   uint64_t pos = 0;    ///< the same, in the tile
   uint32_t count = 0;  ///< valid elements of this vector; of a block hook's tile
 
