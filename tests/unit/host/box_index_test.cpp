@@ -34,9 +34,10 @@ TEST(BoxIndex, FindsAllThatOverlap) {
       const std::vector<size_t> near = index.near(wanted, least);
       EXPECT_TRUE(std::is_sorted(near.begin(), near.end()));
       EXPECT_EQ(std::adjacent_find(near.begin(), near.end()), near.end());
-      for (size_t id = 0; id < boxes.size(); ++id)
-        if (id >= least && wanted.overlaps(boxes[id]))
-          EXPECT_TRUE(std::binary_search(near.begin(), near.end(), id));
+      for (size_t id = 0; id < boxes.size(); ++id) {
+        if (id < least || !wanted.overlaps(boxes[id])) continue;
+        EXPECT_TRUE(std::binary_search(near.begin(), near.end(), id));
+      }
       for (const size_t id : near) EXPECT_GE(id, least);
     }
   }
