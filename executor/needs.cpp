@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "chorale/storage.hpp"
 #include "interpreter/bind.hpp"
 
 namespace chorale {
@@ -39,6 +40,8 @@ RankNeeds needs_of(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype)
   needs.port_channels = gpu.channel_count(ChannelType::port);
   needs.switch_channels = gpu.channel_count(ChannelType::switched);
   needs.peers = peers_of(gpu);
+  needs.input_reached = reached_by_peers(plan, rank, BufferKind::input);
+  needs.output_reached = reached_by_peers(plan, rank, BufferKind::output);
   for (const ThreadBlock& block : gpu.threadblocks) {
     needs.packets = needs.packets || std::any_of(block.ops.begin(), block.ops.end(),
                                                  [](const Op& op) { return is_packet_op(info(op.code)); });

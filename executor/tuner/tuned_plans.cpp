@@ -5,12 +5,26 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <vector>
 
 #include "chorale/collective.hpp"
 #include "chorale/json.hpp"
 #include "chorale/proof.hpp"
 
 namespace chorale {
+
+namespace {
+/// All, this one first, then those with elements of its size.
+std::vector<DType> nearest_types(DType dtype) {
+  std::vector<DType> types(std::begin(all_dtypes), std::end(all_dtypes));
+  const auto distance = [dtype](DType other) {
+    return other == dtype ? 0 : dtype_size(other) == dtype_size(dtype) ? 1 : 2;
+  };
+  std::stable_sort(types.begin(), types.end(),
+                   [&](DType left, DType right) { return distance(left) < distance(right); });
+  return types;
+}
+}  // namespace
 
 TuneKey plan_key(const TunedFor& machine, const std::string& collective, uint64_t bytes, DType dtype,
                  bool in_place) {
@@ -32,8 +46,13 @@ TunedPlans::TunedPlans(TuneTable table, std::string folder, TunedFor machine)
     : table_(std::move(table)), folder_(std::move(folder)), machine_(std::move(machine)) {}
 
 TunedPlans::Choice TunedPlans::choose(const std::string& collective, uint64_t bytes, DType dtype) const {
-  const TuneTable::Choice chosen = table_.lookup(plan_key(machine_, collective, bytes, dtype));
   Choice choice;
+  TuneTable::Choice chosen;
+  for (const DType one : nearest_types(dtype)) {
+    chosen = table_.lookup(plan_key(machine_, collective, bytes, one));
+    choice.dtype = one;
+    if (chosen.found != TuneTable::Found::none) break;
+  }
   choice.found = chosen.found;
   choice.bytes = chosen.bytes;
   choice.name = chosen.config.plan;

@@ -205,6 +205,11 @@ void run_one(const Options& options, const Config& config) {
   if (!outcome.error.empty()) throw Failure(Exit::run_failed, outcome.error);
 }
 
+std::string why_chosen(const TunedPlans::Choice& choice, DType dtype) {
+  if (choice.found == TuneTable::Found::none) return ", the default: nothing is tuned for it";
+  return choice.dtype == dtype ? "" : ", as tuned for " + std::string(dtype_name(choice.dtype));
+}
+
 /// A collective: sizes side by side for which one plan is chosen are run together.
 void run_chosen(const Options& options, const Config& config) {
   if (options.run.ranks == 0) {
@@ -227,9 +232,7 @@ void run_chosen(const Options& options, const Config& config) {
       if (words_of(plans.choose(options.wanted.what, sizes[end], options.run.type())) != words) break;
       one.bytes += (one.bytes.empty() ? "" : ",") + std::to_string(sizes[end]);
     }
-    std::cerr << "chosen: " << words
-              << (choice.found == TuneTable::Found::none ? ", the default: nothing is tuned for it" : "")
-              << "\n";
+    std::cerr << "chosen: " << words << why_chosen(choice, options.run.type()) << "\n";
     one.wanted.what = choice.file;
     if (choice.packet && one.run.packet.empty()) one.run.packet = packet_form_names[size_t(*choice.packet)];
     run_one(one, config);

@@ -24,6 +24,8 @@ struct RankNeeds {
   uint32_t memory_channels = 0, port_channels = 0, switch_channels = 0;
   std::vector<uint32_t> peers;  ///< ranks whose memory it must reach, in order
   bool packets = false;
+  /// Peers read or write there, so a binding is to the memory that it was made for, see Executor::execute().
+  bool input_reached = false, output_reached = false;
 };
 
 /// \throws UsageError if the plan does not take messages of that size

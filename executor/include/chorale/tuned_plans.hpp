@@ -39,10 +39,13 @@ class TunedPlans {
     std::string name, file;
     std::optional<PacketForm> packet;  ///< for Arguments
     TuneTable::Found found = TuneTable::Found::none;
-    uint64_t bytes = 0;  ///< of the entry
+    uint64_t bytes = 0;        ///< of the entry
+    DType dtype = DType::f32;  ///< of the entry
   };
 
-  /// What the table has for this size, else for the next smaller one, else default_name().
+  /// What the table has for this size, else for the next smaller one; else the same of another type, those
+  /// with elements of the same bytes first, since what is fast depends on the bytes of a message more than on
+  /// what they mean; else default_name().
   /// \throws UsageError for a table that names no plan there, or a form of packets that is none
   Choice choose(const std::string& collective, uint64_t bytes, DType dtype) const;
 

@@ -39,12 +39,29 @@ TEST(TunedPlans, TheSizeElseTheNextSmallerElseTheDefault) {
   EXPECT_EQ(choice(65535).bytes, 1024u);
   EXPECT_EQ(choice(1 << 30).name, "allreduce_ring");
 
-  // Times of another type, or of another machine, say nothing.
-  EXPECT_EQ(plans.choose("allreduce", 1024, DType::f32).found, Found::none);
+  // Times of another machine say nothing.
   for (const TunedFor& other :
        {TunedFor{8, "cuda", "NVIDIA H200"}, TunedFor{4, "cpu", ""}, TunedFor{4, "cuda", "NVIDIA H100"}}) {
     EXPECT_EQ(TunedPlans(table, "plans", other).choose("allreduce", 1024, DType::bf16).found, Found::none);
   }
+}
+
+TEST(TunedPlans, WhatIsTunedForAnotherTypeIsBetterThanTheDefault) {
+  const TunedFor machine{.ranks = 4};
+  TuneTable table;
+  table.set(plan_key(machine, "allreduce", 1024, DType::f32), {.plan = "allreduce_ring"}, 1);
+  table.set(plan_key(machine, "allreduce", 2048, DType::bf16), {.plan = "allreduce_one_shot"}, 1);
+  table.set(plan_key(machine, "allreduce", 4096, DType::i64), {.plan = "allreduce_two_shot"}, 1);
+  const TunedPlans plans(table, "plans", machine);
+  const auto choice = [&](uint64_t bytes, DType dtype) { return plans.choose("allreduce", bytes, dtype); };
+  EXPECT_EQ(choice(8192, DType::bf16).name, "allreduce_one_shot");
+  EXPECT_EQ(choice(8192, DType::f16).name, "allreduce_one_shot") << "elements of the same size";
+  EXPECT_EQ(choice(8192, DType::f16).dtype, DType::bf16);
+  EXPECT_EQ(choice(8192, DType::f64).name, "allreduce_two_shot");
+  EXPECT_EQ(choice(8192, DType::u8).name, "allreduce_ring") << "the first of those of other sizes";
+  EXPECT_EQ(choice(1024, DType::f16).name, "allreduce_ring") << "the others begin above";
+  EXPECT_EQ(choice(1024, DType::f16).found, Found::exact);
+  EXPECT_EQ(choice(1023, DType::f16).found, Found::none);
 }
 
 TEST(TunedPlans, InRankOrderOnlyPlansThatAddSo) {
