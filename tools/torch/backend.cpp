@@ -1,0 +1,311 @@
+// Chorale as a backend of torch.distributed.
+
+#include <ATen/ops/zeros.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <limits.h>
+#include <torch/extension.h>
+#include <unistd.h>
+
+#include <functional>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include "communicator.hpp"
+#include "types.hpp"
+
+namespace chorale::torch_backend {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// What was enqueued, or has ended. On CUDA the current stream waits for it in wait(), not the host.
+class Enqueued : public c10d::Work {
+ public:
+  Enqueued(int rank, c10d::OpType type, Tensors outputs, std::shared_ptr<Communicator> communicator)
+      : Work(rank, type), outputs_(std::move(outputs)), communicator_(std::move(communicator)) {}
+
+  /// Of the stream that is current.
+  void record(const c10::Stream& stream) {
+    end_.emplace(stream.device_type());
+    end_->record(stream);
+    device_ = stream.device();
+  }
+
+  bool isCompleted() override { return !end_ || end_->query(); }
+  bool isSuccess() const override { return true; }
+  void synchronize() override {
+    if (end_) end_->block(c10::impl::VirtualGuardImpl(device_->type()).getStream(*device_));
+    communicator_->check();
+  }
+  bool wait(std::chrono::milliseconds) override {
+    synchronize();
+    return true;
+  }
+  void abort() override { communicator_->abort("torch.distributed aborted the work"); }
+  Tensors result() override { return outputs_; }
+
+  /// Called while the stream that the work is on is current.
+  void complete_future() {
+    std::vector<c10::Device> devices;
+    if (device_) devices.push_back(*device_);
+    future_ =
+        c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()), devices);
+    future_->markCompleted(c10::IValue(outputs_));
+  }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+
+ private:
+  const Tensors outputs_;
+  const std::shared_ptr<Communicator> communicator_;
+  std::optional<c10::Event> end_;
+  std::optional<c10::Device> device_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+
+/// Point-to-point, gather and scatter are not here: torch.distributed says so when they are called.
+class ChoraleBackend : public c10d::Backend {
+ public:
+  ChoraleBackend(int rank, int size, std::shared_ptr<Communicator> communicator)
+      : Backend(rank, size), communicator_(std::move(communicator)) {}
+
+  const std::string getBackendName() const override { return "chorale"; }
+
+  c10::intrusive_ptr<c10d::Work> allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
+    const at::Tensor& tensor = only(tensors, "all_reduce");
+    const ReduceOp op = op_of(options.reduceOp, tensor);
+    return enqueue(c10d::OpType::ALLREDUCE, {tensor}, {tensor}, [this, tensor, op](void* stream) {
+      communicator_->run("allreduce", tensor, tensor, op, stream);
+    });
+  }
+
+  c10::intrusive_ptr<c10d::Work> allreduce_coalesced(
+      Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) override {
+    TORCH_CHECK(!tensors.empty(), "chorale: all_reduce of no tensors");
+    return enqueue(
+        c10d::OpType::ALLREDUCE_COALESCED, tensors, tensors, [this, tensors, options](void* stream) {
+          for (const at::Tensor& tensor : tensors)
+            communicator_->run("allreduce", tensor, tensor, op_of(options.reduceOp, tensor), stream);
+        });
+  }
+
+  c10::intrusive_ptr<c10d::Work> reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
+    const at::Tensor& tensor = only(tensors, "reduce");
+    const ReduceOp op = op_of(options.reduceOp, tensor);
+    return enqueue(c10d::OpType::REDUCE, {tensor}, {tensor}, [this, tensor, op, options](void* stream) {
+      const at::Tensor out = options.rootRank == getRank() ? tensor : at::empty_like(tensor);
+      communicator_->run("allreduce", tensor, out, op, stream);
+    });
+  }
+
+  /// There are plans for the root 0. From others it is an all-reduce of bits: the others add zeros.
+  c10::intrusive_ptr<c10d::Work> broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
+    const at::Tensor& tensor = only(tensors, "broadcast");
+    return enqueue(c10d::OpType::BROADCAST, {tensor}, {tensor}, [this, tensor, options](void* stream) {
+      if (options.rootRank == 0) {
+        communicator_->run("broadcast", tensor, tensor, std::nullopt, stream);
+        return;
+      }
+      if (options.rootRank != getRank()) at::Tensor(tensor).zero_();
+      if (tensor.numel() == 0) return;
+      TORCH_CHECK(tensor.is_contiguous(), "chorale: broadcast needs contiguous tensors");
+      const bool words = tensor.nbytes() % 4 == 0 && reinterpret_cast<uintptr_t>(tensor.data_ptr()) % 4 == 0;
+      const at::Tensor bits =
+          at::from_blob(tensor.data_ptr(), {int64_t(tensor.nbytes()) / (words ? 4 : 1)},
+                        tensor.options().dtype(words ? at::kInt : at::kByte).requires_grad(false));
+      communicator_->run("allreduce", bits, bits, ReduceOp::sum, stream);
+    });
+  }
+
+  c10::intrusive_ptr<c10d::Work> _allgather_base(at::Tensor& out, at::Tensor& in,
+                                                 const c10d::AllgatherOptions&) override {
+    return move(c10d::OpType::_ALLGATHER_BASE, "allgather", in, out);
+  }
+  c10::intrusive_ptr<c10d::Work> allgather_into_tensor_coalesced(Tensors& outs, Tensors& ins,
+                                                                 const c10d::AllgatherOptions&) override {
+    return each(c10d::OpType::ALLGATHER_COALESCED, "allgather", ins, outs, std::nullopt);
+  }
+  c10::intrusive_ptr<c10d::Work> allgather(std::vector<Tensors>& outs, Tensors& ins,
+                                           const c10d::AllgatherOptions&) override {
+    const at::Tensor& in = only(ins, "all_gather");
+    TORCH_CHECK(outs.size() == 1, "chorale: all_gather of one tensor, not of ", outs.size());
+    const Tensors parts = same_as(in, outs[0], "all_gather");
+    return enqueue(c10d::OpType::ALLGATHER, {in}, parts, [this, in, parts](void* stream) {
+      const at::Tensor all = room_for(in, getSize());
+      communicator_->run("allgather", in.contiguous(), all, std::nullopt, stream);
+      for (int64_t rank = 0; rank < getSize(); ++rank) at::Tensor(parts[size_t(rank)]).copy_(all[rank]);
+    });
+  }
+
+  c10::intrusive_ptr<c10d::Work> _reduce_scatter_base(at::Tensor& out, at::Tensor& in,
+                                                      const c10d::ReduceScatterOptions& options) override {
+    const ReduceOp op = op_of(options.reduceOp, in);
+    return each(c10d::OpType::_REDUCE_SCATTER_BASE, "reducescatter", {in}, {out}, op);
+  }
+  c10::intrusive_ptr<c10d::Work> reduce_scatter_tensor_coalesced(
+      Tensors& outs, Tensors& ins, const c10d::ReduceScatterOptions& options) override {
+    TORCH_CHECK(!ins.empty(), "chorale: reduce_scatter of no tensors");
+    return each(c10d::OpType::REDUCE_SCATTER, "reducescatter", ins, outs, op_of(options.reduceOp, ins[0]));
+  }
+  c10::intrusive_ptr<c10d::Work> reduce_scatter(Tensors& outs, std::vector<Tensors>& ins,
+                                                const c10d::ReduceScatterOptions& options) override {
+    const at::Tensor& out = only(outs, "reduce_scatter");
+    TORCH_CHECK(ins.size() == 1, "chorale: reduce_scatter into one tensor, not from ", ins.size(), " lists");
+    const Tensors parts = same_as(out, ins[0], "reduce_scatter");
+    const ReduceOp op = op_of(options.reduceOp, out);
+    return enqueue(c10d::OpType::REDUCE_SCATTER, parts, {out}, [this, out, parts, op](void* stream) {
+      const at::Tensor all = room_for(out, getSize());
+      for (int64_t rank = 0; rank < getSize(); ++rank) all[rank].copy_(parts[size_t(rank)]);
+      communicator_->run("reducescatter", all, out, op, stream);
+    });
+  }
+
+  c10::intrusive_ptr<c10d::Work> alltoall_base(at::Tensor& out, at::Tensor& in,
+                                               std::vector<int64_t>& out_splits,
+                                               std::vector<int64_t>& in_splits,
+                                               const c10d::AllToAllOptions&) override {
+    for (const std::vector<int64_t>* const splits : {&out_splits, &in_splits}) {
+      for (const int64_t split : *splits) {
+        TORCH_CHECK(split == splits->front(), "chorale: all_to_all_single has parts of one size, not of ",
+                    *splits, "; for counts of any kind there is all_to_all_v of its device library");
+      }
+    }
+    return move(c10d::OpType::ALLTOALL_BASE, "alltoall", in, out);
+  }
+  c10::intrusive_ptr<c10d::Work> alltoall(Tensors& outs, Tensors& ins,
+                                          const c10d::AllToAllOptions&) override {
+    TORCH_CHECK(!ins.empty(), "chorale: all_to_all of no tensors");
+    const Tensors from = same_as(ins[0], ins, "all_to_all"), to = same_as(ins[0], outs, "all_to_all");
+    return enqueue(c10d::OpType::ALLTOALL, from, to, [this, from, to](void* stream) {
+      const at::Tensor all = room_for(from[0], getSize()), came = at::empty_like(all);
+      for (int64_t rank = 0; rank < getSize(); ++rank) all[rank].copy_(from[size_t(rank)]);
+      communicator_->run("alltoall", all, came, std::nullopt, stream);
+      for (int64_t rank = 0; rank < getSize(); ++rank) at::Tensor(to[size_t(rank)]).copy_(came[rank]);
+    });
+  }
+
+  c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions&) override {
+    communicator_->barrier(device_, stream_ ? stream_->native_handle() : nullptr);
+    auto work = c10::make_intrusive<Enqueued>(getRank(), c10d::OpType::BARRIER, Tensors{}, communicator_);
+    work->complete_future();
+    return work;
+  }
+
+  void setSequenceNumberForGroup() override {}
+  uint64_t getSequenceNumberForGroup() override { return sequence_; }
+  void abort() override { communicator_->abort("torch.distributed aborted the process group"); }
+  void shutdown() override { communicator_->close(stream_ ? stream_->native_handle() : nullptr); }
+
+ private:
+  using Call = std::function<void(void* stream)>;
+
+  static const at::Tensor& only(const Tensors& tensors, const char* what) {
+    TORCH_CHECK(tensors.size() == 1, "chorale: ", what, " of one tensor, not of ", tensors.size());
+    TORCH_CHECK(!tensors[0].is_sparse(), "chorale: ", what, " of dense tensors only");
+    return tensors[0];
+  }
+  /// A list with a tensor like `one` for each rank.
+  Tensors same_as(const at::Tensor& one, const Tensors& list, const char* what) const {
+    TORCH_CHECK(int64_t(list.size()) == getSize(), "chorale: ", what, " has a list of ", list.size(),
+                " tensors for ", getSize(), " ranks");
+    for (const at::Tensor& tensor : list) {
+      TORCH_CHECK(tensor.sizes() == one.sizes() && tensor.scalar_type() == one.scalar_type(),
+                  "chorale: ", what, " has tensors of one shape and type, not ", one.sizes(), " and ",
+                  tensor.sizes());
+    }
+    return list;
+  }
+  static at::Tensor room_for(const at::Tensor& one, int64_t ranks) {
+    std::vector<int64_t> shape(one.sizes().begin(), one.sizes().end());
+    shape.insert(shape.begin(), ranks);
+    return at::empty(shape, one.options().requires_grad(false));
+  }
+
+  c10::intrusive_ptr<c10d::Work> move(c10d::OpType type, const char* collective, const at::Tensor& in,
+                                      const at::Tensor& out) {
+    return each(type, collective, {in}, {out}, std::nullopt);
+  }
+  c10::intrusive_ptr<c10d::Work> each(c10d::OpType type, const std::string& collective, const Tensors& ins,
+                                      const Tensors& outs, std::optional<ReduceOp> op) {
+    TORCH_CHECK(!ins.empty() && ins.size() == outs.size(), "chorale: ", collective, " of ", ins.size(),
+                " tensors into ", outs.size());
+    return enqueue(type, ins, outs, [this, collective, ins, outs, op](void* stream) {
+      for (size_t at = 0; at < ins.size(); ++at)
+        communicator_->run(collective, ins[at], outs[at], op, stream);
+    });
+  }
+
+  /// Runs `call` now for tensors on the CPU, and behind what is on the current stream for others. All runs of
+  /// a group are on one stream of its own: two of one plan must not be under way at once.
+  c10::intrusive_ptr<c10d::Work> enqueue(c10d::OpType type, const Tensors& ins, const Tensors& outs,
+                                         const Call& call) {
+    ++sequence_;
+    auto work = c10::make_intrusive<Enqueued>(getRank(), type, outs, communicator_);
+    const at::Device device = ins[0].device();
+    const at::NoGradGuard values_only;
+    if (!device.is_cuda()) {
+      call(nullptr);
+      work->complete_future();
+      return work;
+    }
+    TORCH_CHECK(!device_ || *device_ == device, "chorale: a process group has one GPU, and this one has ",
+                device_ ? device_->str() : "", ", not ", device.str());
+    const c10::impl::VirtualGuardImpl cuda(device.type());
+    if (!stream_) {
+      device_ = device;
+      stream_ = cuda.getStreamFromGlobalPool(device, /*isHighPriority=*/true);
+    }
+    c10::Event ready(device.type());
+    ready.record(cuda.getStream(device));
+    const c10::StreamGuard on_its_stream(*stream_);  // and on its device
+    ready.block(*stream_);
+    call(stream_->native_handle());
+    for (const Tensors* const tensors : {&ins, &outs})
+      for (const at::Tensor& tensor : *tensors) tensor.record_stream(*stream_);
+    work->record(*stream_);
+    work->complete_future();
+    return work;
+  }
+
+  const std::shared_ptr<Communicator> communicator_;
+  std::optional<c10::Device> device_;
+  std::optional<c10::Stream> stream_;
+  uint64_t sequence_ = 0;
+};
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  gethostname(name, HOST_NAME_MAX);
+  return name;
+}
+
+/// Collective: rank 0 says in the group's store where to meet.
+c10::intrusive_ptr<c10d::Backend> create(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                         double timeout_seconds, const std::string& plans,
+                                         const std::string& gpu) {
+  static int groups = 0;
+  if (rank == 0) {
+    const std::string address =
+        "shm://chorale-torch-" + std::to_string(getpid()) + "-" + std::to_string(groups++);
+    store->set("chorale/address", address);
+    store->set("chorale/host", host_name());
+  }
+  const std::string address = store->get_to_str("chorale/address"), host = store->get_to_str("chorale/host");
+  TORCH_CHECK(host == host_name(), "chorale: a process group is on one host; rank 0 is on ", host,
+              " and rank ", rank, " on ", host_name());
+  Options options;
+  options.plans = plans;
+  options.gpu = gpu;
+  options.timeout = std::chrono::nanoseconds(int64_t(timeout_seconds * 1e9));
+  return c10::make_intrusive<ChoraleBackend>(rank, size,
+                                             std::make_shared<Communicator>(address, rank, size, options));
+}
+
+}  // namespace
+}  // namespace chorale::torch_backend
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+  module.def("create", &chorale::torch_backend::create, pybind11::call_guard<pybind11::gil_scoped_release>());
+}

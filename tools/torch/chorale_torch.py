@@ -1,0 +1,57 @@
+"""torch.distributed on Chorale's plans.
+
+    import chorale_torch
+    torch.distributed.init_process_group("chorale", ...)
+
+registers the backend "chorale" for CPU and CUDA tensors of processes on one host. Its C++ part is built the first time,
+against the Chorale that this file is installed with; CHORALE_PREFIX names another. Plans are chosen by the tables in
+share/chorale/plans/tuned; those that are made for other numbers of ranks (chorale compile NAME --set ranks=N -o FILE) are
+put into share/chorale/plans/shipped.
+"""
+import functools
+import os
+import pathlib
+
+import torch
+import torch.distributed
+import torch.utils.cpp_extension
+
+HERE = pathlib.Path(__file__).resolve().parent
+LIBRARIES = ["chorale_executor", "chorale_compiler", "boost_context", "boost_program_options", "spdlog", "fmt"]
+
+
+def prefix():
+    """Where Chorale is installed."""
+    named = os.environ.get("CHORALE_PREFIX")
+    found = pathlib.Path(named).resolve() if named else HERE.parents[2]  # of share/chorale/torch
+    if not (found / "include" / "chorale" / "executor.hpp").exists():
+        raise RuntimeError(f"chorale is not installed in {found}: set CHORALE_PREFIX to where it is (cmake --install BUILD --prefix THERE)")
+    return found
+
+
+@functools.cache
+def extension():
+    """The C++ part, built if it has not been."""
+    if not torch.compiled_with_cxx11_abi():
+        raise RuntimeError(f"PyTorch {torch.__version__} was built with the old ABI of the C++ library, and chorale was not")
+    root = prefix()
+    library = next(root.glob("lib*/**/libchorale_executor.a"), None) or next(root.glob("lib*/**/libchorale_executor.so"))
+    toolkit = torch.utils.cpp_extension.CUDA_HOME or "/usr/local/cuda"
+    with_cuda = "CHORALE_WITH_CUDA" in next(root.glob("lib*/**/ChoraleTargets.cmake")).read_text()
+    return torch.utils.cpp_extension.load(
+        name="chorale_c10d",
+        sources=[str(HERE / "backend.cpp"), str(HERE / "communicator.cpp")],
+        extra_include_paths=[str(root / "include"), str(HERE)],
+        extra_cflags=["-std=c++20", "-O1"],
+        extra_ldflags=[f"-L{library.parent}", *(f"-l{name}" for name in LIBRARIES),
+                       *([f"-L{toolkit}/lib64", "-lcudart_static", "-ldl", "-lrt"] if with_cuda else [])],
+    )
+
+
+def _create(options, _):
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else ""
+    return extension().create(options.store, options.group_rank, options.group_size, options.timeout.total_seconds(),
+                              str(prefix() / "share" / "chorale" / "plans"), gpu)
+
+
+torch.distributed.Backend.register_backend("chorale", _create, extended_api=True, devices=["cpu", "cuda"])

@@ -1,0 +1,193 @@
+#include "communicator.hpp"
+
+#include <ATen/ops/from_blob.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cctype>
+#include <chorale/collective.hpp>
+#include <chorale/config.hpp>
+#include <chorale/json.hpp>
+#include <chorale/needs.hpp>
+#include <filesystem>
+
+#include "types.hpp"
+
+namespace chorale::torch_backend {
+namespace {
+
+/// Of memory that peers reach, in each direction. Longer messages go piece by piece.
+constexpr int64_t stage_bytes = int64_t{64} << 20;
+
+Config config_for(const std::string& backend, std::chrono::nanoseconds timeout) {
+  Config config = Config::load();
+  config.backend = backend;
+  if (config.timeout.from == "default" && timeout.count() > 0) config.timeout = timeout;
+  return config;
+}
+
+/// What `chorale tune` has written for this device, if it has.
+TuneTable table_for(const std::string& plans, std::string device) {
+  for (char& letter : device) {
+    if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '_';
+  }
+  const std::filesystem::path file = std::filesystem::path(plans) / "tuned" / (device + ".json");
+  std::error_code none;
+  return std::filesystem::exists(file, none) ? TuneTable::load(file.string()) : TuneTable();
+}
+
+/// Of how many parts, one for each rank, a collective's input and output are.
+struct Parts {
+  int64_t in, out;
+};
+Parts parts_of(const std::string& collective, int ranks) {
+  return {collective == "reducescatter" || collective == "alltoall" ? ranks : 1,
+          collective == "allgather" || collective == "alltoall" ? ranks : 1};
+}
+
+/// The tensor as rows of the widest words that it is made of: to copy parts of rows.
+at::Tensor as_words(const at::Tensor& tensor, int64_t rows, int64_t unit) {
+  const at::ScalarType word = unit % 8 == 0   ? at::kLong
+                              : unit % 4 == 0 ? at::kInt
+                              : unit % 2 == 0 ? at::kShort
+                                              : at::kByte;
+  const auto options = tensor.options().dtype(word).requires_grad(false);
+  const int64_t words = int64_t(tensor.nbytes()) / int64_t(c10::elementSize(word));
+  return at::from_blob(tensor.data_ptr(), {rows, words / rows}, options);
+}
+
+template <class F>
+void with_torch_errors(const F& call) {
+  try {
+    call();
+  } catch (const RunError& error) {
+    C10_THROW_ERROR(DistBackendError, std::string("chorale: ") + error.what());
+  }
+}
+
+}  // namespace
+
+Communicator::Communicator(const std::string& address, int rank, int ranks, const Options& options)
+    : options_(options),
+      world_(World::join(address, rank, ranks, config_for("cpu", options.timeout).join())) {}
+
+Communicator::Place& Communicator::place_for(const at::Device& device) {
+  const std::string name = device.str();
+  const auto known = places_.find(name);
+  if (known != places_.end()) return known->second;
+  const std::string backend = device.is_cuda() ? "cuda" : "cpu";
+  const TunedFor machine{
+      .ranks = ranks(), .backend = backend, .device = device.is_cuda() ? options_.gpu : ""};
+  return places_
+      .emplace(name, Place{Executor(world_, config_for(backend, options_.timeout)),
+                           TunedPlans(table_for(options_.plans, device.is_cuda() ? options_.gpu : "cpu"),
+                                      options_.plans + "/shipped", machine)})
+      .first->second;
+}
+
+bool Communicator::must_stage(Place& place, const at::Device& device, const Plan& plan, uint64_t bytes,
+                              DType dtype) {
+  if (!device.is_cuda()) return false;  // the executor copies where it has to
+  const auto known = place.reached.find(&plan);
+  if (known != place.reached.end()) return known->second;
+  bool reached = false;
+  for (uint32_t rank = 0; rank < uint32_t(ranks()); ++rank) {
+    const RankNeeds needs = needs_of(plan, rank, bytes, dtype);
+    reached = reached || needs.input_reached || needs.output_reached;
+  }
+  return place.reached[&plan] = reached;
+}
+
+void Communicator::run(const std::string& collective, const at::Tensor& in, const at::Tensor& out,
+                       std::optional<ReduceOp> op, void* stream) {
+  TORCH_CHECK(in.is_contiguous() && out.is_contiguous(), "chorale: ", collective,
+              " needs contiguous tensors");
+  TORCH_CHECK(in.scalar_type() == out.scalar_type() && in.device() == out.device(), "chorale: ", collective,
+              " of ", in.scalar_type(), " on ", in.device().str(), " into ", out.scalar_type(), " on ",
+              out.device().str());
+  TORCH_CHECK(in.is_cpu() || in.is_cuda(), "chorale: tensors are on the CPU or on CUDA, not on ",
+              in.device().str());
+  const Parts parts = parts_of(collective, ranks());
+  TORCH_CHECK(in.numel() * parts.out == out.numel() * parts.in, "chorale: ", collective, " of ", ranks(),
+              " ranks makes ", in.numel() * parts.out, "/", parts.in, " elements of ", in.numel(),
+              ", and the output has ", out.numel());
+  if (in.numel() == 0) return;
+  const std::lock_guard<std::mutex> one_at_a_time(mutex_);
+  with_torch_errors([&] {
+    Place& place = place_for(in.device());
+    // What is only moved is bytes, whatever it means.
+    const DType dtype = collective_reduces(collective) ? dtype_of(in) : DType::u8;
+    Arguments call{
+        .in = in.data_ptr(), .out = out.data_ptr(), .bytes = in.nbytes(), .dtype = dtype, .op = op};
+    if (collective == "allgather") call.bytes = out.nbytes();
+    const TunedPlans::Choice choice = place.plans.choose(collective, call.bytes, dtype);
+    const Plan& plan = place.plans.plan(choice);
+    call.packet = choice.packet;
+    if (must_stage(place, in.device(), plan, call.bytes, dtype)) {
+      run_staged(place, plan, call, in, out, stream);
+    } else {
+      place.executor.execute(plan, call, stream);
+    }
+  });
+}
+
+void Communicator::run_staged(Place& place, const Plan& plan, Arguments call, const at::Tensor& in,
+                              const at::Tensor& out, void* stream) {
+  if (!place.stage_in) {
+    place.stage_in = static_cast<char*>(place.executor.allocate(uint64_t(stage_bytes)));
+    place.stage_out = static_cast<char*>(place.executor.allocate(uint64_t(stage_bytes)));
+  }
+  const Parts parts = parts_of(plan.collective, ranks());
+  // Words no longer than the elements of what is added up, for pieces of whole ones; else than what divides
+  // the parts and where they lie.
+  const int64_t unit =
+      collective_reduces(plan.collective)
+          ? int64_t(in.element_size())
+          : int64_t(in.nbytes()) / parts.in | int64_t(reinterpret_cast<uintptr_t>(in.data_ptr()) |
+                                                      reinterpret_cast<uintptr_t>(out.data_ptr()));
+  const at::Tensor from = as_words(in, parts.in, unit), to = as_words(out, parts.out, unit);
+  const int64_t words = from.size(1), word = int64_t(from.element_size());
+  const int64_t most = stage_bytes / std::max(parts.in, parts.out) / 128 * 128 / word;
+  for (int64_t begin = 0; begin < words; begin += most) {
+    const int64_t n = std::min(most, words - begin);
+    const at::Tensor staged_in = at::from_blob(place.stage_in, {parts.in, n}, from.options());
+    const at::Tensor staged_out = at::from_blob(place.stage_out, {parts.out, n}, to.options());
+    staged_in.copy_(from.narrow(1, begin, n));
+    call.in = place.stage_in;
+    call.out = place.stage_out;
+    call.bytes = uint64_t((plan.collective == "allgather" ? parts.out : parts.in) * n * word);
+    place.executor.execute(plan, call, stream);
+    to.narrow(1, begin, n).copy_(staged_out);
+  }
+}
+
+void Communicator::check() {
+  const std::lock_guard<std::mutex> one_at_a_time(mutex_);
+  with_torch_errors([&] {
+    for (auto& [name, place] : places_) place.executor.check();
+  });
+}
+
+void Communicator::barrier(std::optional<at::Device> device, void* stream) {
+  const std::lock_guard<std::mutex> one_at_a_time(mutex_);
+  with_torch_errors([&] {
+    if (device) place_for(*device).executor.synchronize(stream);
+    world_.barrier();
+  });
+}
+
+void Communicator::close(void* stream) {
+  const std::lock_guard<std::mutex> one_at_a_time(mutex_);
+  if (places_.empty()) return;
+  try {
+    for (auto& [name, place] : places_) place.executor.synchronize(stream);
+    world_.barrier();  // peers write into its memory until then
+  } catch (const std::exception& error) {
+    TORCH_WARN("chorale: a process group is destroyed whose ranks have not all ended well: ", error.what());
+  }
+  places_.clear();
+}
+
+void Communicator::abort(const std::string& why) { world_.abort(why); }
+
+}  // namespace chorale::torch_backend
