@@ -12,6 +12,13 @@
 
 namespace chorale::cuda {
 
+/// Returns when the data is there. cudaMemcpy() alone may return before, if `from` is no pinned memory, and
+/// what is launched on a non-blocking stream then does not wait for it.
+inline void copy_to_device(void* to, const void* from, uint64_t bytes, std::string_view what) {
+  check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), what);
+  check(cudaStreamSynchronize(nullptr), what);
+}
+
 /// Zeroed when the constructor returns.
 class DeviceMemory {
  public:

@@ -114,7 +114,7 @@ void Launcher::make_tapes(PacketForm packet, const Signal* signals,
     const Semaphore semaphore{image_.semaphores[at]};
     std::memcpy(content.data() + semaphores_at + at * sizeof semaphore, &semaphore, sizeof semaphore);
   }
-  check(cudaMemcpy(base, content.data(), bytes, cudaMemcpyHostToDevice), "the tapes of a plan");
+  copy_to_device(base, content.data(), bytes, "the tapes of a plan");
   stops_ = HostArray<StopRecord>(std::max<size_t>(blocks, 1));
 
   launch_.tapes = base + tapes_at;

@@ -64,8 +64,7 @@ class DevicePort final : public Rings {
       const uint64_t given = orders_->drop();
       // What had been taken is under way, to the peers as well. This stream waits for all copies.
       check(cudaStreamSynchronize(stream_->get()), "the last copies of a proxy");
-      check(cudaMemcpy(done_.data(), &given, sizeof given, cudaMemcpyHostToDevice),
-            "the progress of a proxy");
+      cuda::copy_to_device(done_.data(), &given, sizeof given, "the progress of a proxy");
       done_orders_ = given;
     });
     world::together(world(), [&] {

@@ -56,7 +56,7 @@ std::unique_ptr<DeviceWindow> device_window(World& world, uint64_t bytes) {
 
 std::shared_ptr<const void> device_copy(const void* data, uint64_t bytes) {
   const auto copy = std::make_shared<cuda::DeviceMemory>(bytes, "a table for kernels");
-  check(cudaMemcpy(copy->data(), data, bytes, cudaMemcpyHostToDevice), "a table for kernels");
+  cuda::copy_to_device(copy->data(), data, bytes, "a table for kernels");
   return {copy, copy->data()};
 }
 

@@ -4,7 +4,7 @@
     torch.distributed.init_process_group("chorale", ...)
 
 registers the backend "chorale" for CPU and CUDA tensors of processes on one host. Its C++ part is built the first time,
-against the Chorale that this file is installed with; CHORALE_PREFIX names another. Plans are chosen by the tables in
+against the Chorale that this file is installed with; TORCH_CHORALE_PREFIX names another. Plans are chosen by the tables in
 share/chorale/plans/tuned; those that are made for other numbers of ranks (chorale compile NAME --set ranks=N -o FILE) are
 put into share/chorale/plans/shipped.
 """
@@ -22,10 +22,10 @@ LIBRARIES = ["chorale_executor", "chorale_compiler", "boost_context", "boost_pro
 
 def prefix():
     """Where Chorale is installed."""
-    named = os.environ.get("CHORALE_PREFIX")
+    named = os.environ.get("TORCH_CHORALE_PREFIX")
     found = pathlib.Path(named).resolve() if named else HERE.parents[2]  # of share/chorale/torch
     if not (found / "include" / "chorale" / "executor.hpp").exists():
-        raise RuntimeError(f"chorale is not installed in {found}: set CHORALE_PREFIX to where it is (cmake --install BUILD --prefix THERE)")
+        raise RuntimeError(f"chorale is not installed in {found}: set TORCH_CHORALE_PREFIX to where it is (cmake --install BUILD --prefix THERE)")
     return found
 
 
