@@ -12,6 +12,13 @@ namespace {
 
 constexpr size_t most_of_a_word = 60;
 
+/// Of MSCCL, of any element: none of them is a misspelt other one.
+constexpr std::string_view attributes[] = {
+    "name",     "proto", "nchannels", "nchunksperloop", "ngpus",    "coll",       "inplace", "minBytes",
+    "maxBytes", "id",    "i_chunks",  "o_chunks",       "s_chunks", "outofplace", "send",    "recv",
+    "chan",     "s",     "type",      "srcbuf",         "srcoff",   "dstbuf",     "dstoff",  "cnt",
+    "depid",    "deps",  "hasdep"};
+
 std::string known(std::span<const std::string_view> words) {
   std::string text;
   for (size_t k = 0; k < words.size(); ++k) {
@@ -76,7 +83,10 @@ std::vector<Element> Element::children(const char* name) const {
 
 void Element::missing(const char* attribute) const {
   std::vector<std::string_view> others;
-  for (const pugi::xml_attribute other : node_.attributes()) others.push_back(other.name());
+  for (const pugi::xml_attribute other : node_.attributes()) {
+    if (std::find(std::begin(attributes), std::end(attributes), other.name()) == std::end(attributes))
+      others.push_back(other.name());
+  }
   const std::string near = suggestion(attribute, others);
   const size_t quote = near.find('\'');
   find("<" + name() + "> has no attribute '" + attribute + "'",

@@ -1,6 +1,7 @@
 // From the text of an MSCCL file to what it says.
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <pugixml.hpp>
 #include <type_traits>
@@ -128,14 +129,15 @@ void Reader::gpus(const Element& element, int64_t expected) {
 void Reader::gpu(const Element& element, uint32_t id) {
   AlgorithmGpu& gpu = algorithm_.gpus[id];
   gpu.line = element.line();
-  const std::optional<int64_t> input = element.number("i_chunks", 0, most_chunks);
-  const std::optional<int64_t> output = element.number("o_chunks", 0, most_chunks);
-  const std::optional<int64_t> scratch = element.number("s_chunks", 0, most_chunks);
-  if (!input || !output || !scratch) return;
-  gpu.scratch = uint64_t(*scratch);
+  // Where a size is wrong, every step is within it: one finding is enough.
+  const auto size = [&](const char* attribute) {
+    return uint64_t(element.number(attribute, 0, most_chunks).value_or(2 * most_chunks));
+  };
+  const uint64_t input = size("i_chunks"), output = size("o_chunks");
+  gpu.scratch = size("s_chunks");
   // What a file calls a buffer's size is how much of it the steps use; how large it is the collective says.
-  chunks_[0] = std::min(uint64_t(*input), algorithm_.input);
-  chunks_[1] = std::min(uint64_t(*output), algorithm_.output);
+  chunks_[0] = std::min(input, algorithm_.input);
+  chunks_[1] = std::min(output, algorithm_.output);
   chunks_[2] = gpu.scratch;
   const std::vector<Element> elements = element.children("tb");
   const std::vector<const Element*> ordered = by_id(elements, gpu_name(id));
@@ -186,9 +188,7 @@ void Reader::step(const Element& element, const Block& block, Step& step) {
   step.awaited = element.number("hasdep", 0, 1).value_or(0) == 1;
   step.type = &step_types[type.value_or(std::size(step_types) - 1)];
   if (!step.type->source && !step.type->destination) return;
-  const std::optional<int64_t> count = element.number("cnt", 1, most_chunks);
-  if (!count) return;
-  step.count = uint64_t(*count);
+  step.count = uint64_t(element.number("cnt", 1, most_chunks).value_or(0));
   if (step.type->source) step.source = region(element, "src", step.count);
   if (step.type->destination) step.destination = region(element, "dst", step.count);
   const auto has_peer = [&](bool needed, int64_t peer, const char* attribute) {
@@ -229,8 +229,8 @@ Algorithm read_algorithm(std::string_view xml, Findings& findings) {
     return algorithm;
   }
   pugi::xml_document document;
-  const pugi::xml_parse_result result =
-      document.load_buffer(xml.data(), xml.size(), pugi::parse_default, pugi::encoding_utf8);
+  const pugi::xml_parse_result result = document.load_buffer(
+      xml.data(), xml.size(), pugi::parse_default | pugi::parse_trim_pcdata, pugi::encoding_utf8);
   if (!result) {
     std::string why = result.description();
     if (!why.empty()) why[0] = char(std::tolower(static_cast<unsigned char>(why[0])));

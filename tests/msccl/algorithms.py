@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""MSCCL algorithms to test the import with: algorithms.py NAME RANKS writes one to standard output."""
+"""MSCCL algorithms to test the import with: algorithms.py NAME RANKS writes one to standard output, algorithms.py --names
+all names."""
 import sys
 
 BUFFERS = ("i", "o", "s")
@@ -223,6 +224,8 @@ ALGORITHMS = {
 }
 
 if __name__ == "__main__":
+    if sys.argv[1:] == ["--names"]:
+        sys.exit(print(*ALGORITHMS))
     if len(sys.argv) != 3 or sys.argv[1] not in ALGORITHMS:
-        sys.exit(__doc__ + "names: " + " ".join(ALGORITHMS))
+        sys.exit(__doc__)
     sys.stdout.write(ALGORITHMS[sys.argv[1]](int(sys.argv[2])).text())
