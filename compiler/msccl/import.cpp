@@ -14,7 +14,7 @@
 
 #include "algorithm.hpp"
 #include "chorale/msccl_xml.hpp"
-#include "order.hpp"
+#include "connections.hpp"
 #include "placement.hpp"
 #include "writer.hpp"
 

@@ -1,53 +1,50 @@
 #pragma once
 /// \file
-/// What follows what in an algorithm: messages between gpus, and steps within one.
+/// What comes before what in an algorithm.
 
 #include <cstdint>
 #include <vector>
 
 #include "algorithm.hpp"
+#include "connections.hpp"
 
 namespace chorale::msccl {
 
-/// The k-th step that sends over a connection is received by the k-th that receives from it.
-struct Message {
-  uint32_t sent = 0, received = 0;  ///< steps
+/// A step of some gpu.
+struct Moment {
+  uint32_t gpu = 0;
+  StepRef step;
 };
 
-/// From a thread block of a gpu to one of another gpu.
-struct Connection {
-  uint32_t from = 0, to = 0, channel = 0;
-  uint32_t sender = 0, receiver = 0;  ///< thread blocks
-  std::vector<Message> messages;
-};
-
-/// All connections over which something is sent, in the order of their numbers. Finds what is sent or
-/// received in vain, and messages whose two sides have different sizes.
-std::vector<Connection> connect(const Algorithm&, Findings&);
-
-/// `after` begins when `before`, of another thread block of its gpu, is done.
-struct Dependency {
-  StepRef before, after;
-};
-
-/// Of a gpu, in the order of `after`; without those that follow from others between the same two thread
-/// blocks. Finds those that can never be met.
-std::vector<Dependency> dependencies(const Algorithm&, uint32_t gpu, Findings&);
-
-/// Which steps of a gpu come before which, whatever the other gpus do.
-class LocalOrder {
+/// Which steps come before which, whatever the speed of the gpus: by their order in thread blocks, by
+/// dependencies and by messages.
+class Order {
  public:
-  LocalOrder(const AlgorithmGpu&, const std::vector<Dependency>&);
+  /// \param dependencies  by gpu
+  Order(const Algorithm&, const std::vector<Connection>&,
+        const std::vector<std::vector<Dependency>>& dependencies);
 
-  /// Whether `first` is over when `then` begins; false if it is not known.
-  bool before(StepRef first, StepRef then) const;
+  /// Whether `first` is over before `then` reads or overwrites anything; false if it is not known.
+  bool before(Moment first, Moment then) const;
 
  private:
+  /// A step is behind another one, of another thread block.
+  struct Edge {
+    uint32_t block = 0, step = 0;  ///< the one before
+    uint32_t then = 0;             ///< step of the one behind
+  };
   /// From a step of its thread block on: so many steps of each thread block are over.
   struct Clock {
     uint32_t step = 0;
     std::vector<uint32_t> over;
   };
+
+  uint32_t flat(Moment at) const { return first_[at.gpu] + at.step.block; }
+  const Clock& clock(uint32_t block, uint32_t step) const;
+  void run(const std::vector<std::vector<Edge>>& edges);
+
+  // Thread blocks are numbered through all gpus.
+  std::vector<uint32_t> first_;             // number of a gpu's first
   std::vector<std::vector<Clock>> clocks_;  // by thread block
   bool known_ = false;
 };

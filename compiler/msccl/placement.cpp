@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "order.hpp"
+
 namespace chorale::msccl {
 namespace {
 
@@ -29,8 +31,9 @@ class Accesses {
     }
   }
 
-  /// Whether all accesses to a region but those of `step` come after it.
-  bool first(const Region& region, StepRef step, const LocalOrder& order) const {
+  /// Whether a message that is sent at `sent` may overwrite a region of this gpu at once, which `received` is
+  /// to overwrite: all other accesses come behind that, or are over when it is sent.
+  bool free(const Region& region, Moment sent, StepRef received, const Order& order) const {
     const Place place = this->place(region);
     const Memory& memory = memories_[place.memory];
     const uint64_t end = place.begin + region.size;
@@ -38,8 +41,9 @@ class Accesses {
     auto access = std::lower_bound(memory.accesses.begin(), memory.accesses.end(), from,
                                    [](const Access& of, uint64_t least) { return of.begin < least; });
     for (; access != memory.accesses.end() && access->begin < end; ++access) {
-      if (access->end > place.begin && access->step != step && !order.before(step, access->step))
-        return false;
+      if (access->end <= place.begin || access->step == received) continue;
+      const Moment other{gpu_, access->step};
+      if (!order.before({gpu_, received}, other) && !order.before(other, sent)) return false;
     }
     return true;
   }
@@ -81,11 +85,11 @@ class Accesses {
 std::vector<std::vector<Arrival>> place_messages(Algorithm& algorithm,
                                                  const std::vector<Connection>& connections,
                                                  const std::vector<std::vector<Dependency>>& dependencies) {
+  const Order order(algorithm, connections, dependencies);
   std::vector<std::vector<Arrival>> arrivals(connections.size());
   std::vector<std::vector<size_t>> to(algorithm.gpus.size());  // connections, by receiver
   for (size_t k = 0; k < connections.size(); ++k) to[connections[k].to].push_back(k);
   for (uint32_t gpu = 0; gpu < algorithm.gpus.size(); ++gpu) {
-    const LocalOrder order(algorithm.gpus[gpu], dependencies[gpu]);
     const Accesses accesses(algorithm, gpu);
     uint64_t& scratch = algorithm.gpus[gpu].scratch;
     for (const size_t k : to[gpu]) {
@@ -95,7 +99,8 @@ std::vector<std::vector<Arrival>> place_messages(Algorithm& algorithm,
         const Step& step = receiver.steps[message.received];
         Arrival& arrival = arrivals[k].emplace_back();
         arrival.direct = !step.type->reduces && step.type->destination &&
-                         accesses.first(step.destination, {connection.receiver, message.received}, order);
+                         accesses.free(step.destination, {connection.from, {connection.sender, message.sent}},
+                                       {connection.receiver, message.received}, order);
         if (arrival.direct) continue;
         arrival.slot = scratch;
         scratch += step.count;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "algorithm.hpp"
-#include "order.hpp"
+#include "connections.hpp"
 
 namespace chorale::msccl {
 
@@ -18,12 +18,12 @@ struct Arrival {
 
 /// By position of the connection and of the message; makes the scratch of the gpus larger by the slots.
 ///
-/// A message may go to its destination, instead of waiting in a slot until its receiver copies it, if nobody
-/// on the receiver's gpu touches the destination before the step that receives it: the sender may put it
-/// there as soon as the receiver's launch has begun.
+/// A message may go to its destination, instead of waiting in a slot until its receiver copies it, if all
+/// other steps of the receiver's gpu that touch the destination come behind the one that receives it, or are
+/// over when it is sent.
 ///
-/// \param order  by gpu: the dependencies within it
+/// \param dependencies  by gpu
 std::vector<std::vector<Arrival>> place_messages(Algorithm&, const std::vector<Connection>&,
-                                                 const std::vector<std::vector<Dependency>>& order);
+                                                 const std::vector<std::vector<Dependency>>& dependencies);
 
 }  // namespace chorale::msccl

@@ -100,6 +100,35 @@ TEST(Msccl, OrderIsPassedOnByOtherThreadBlocks) {
   EXPECT_EQ(mnemonics(plan, 0, 0), "rlxsignal wait sem_release");
 }
 
+TEST(Msccl, MessagesTellASenderThatReadersAreOver) {
+  // Rank 0 reads output 1, tells rank 1 so with a message, and gets another one into it.
+  const std::string zero =
+      block(0, 1, -1, step(0, "s", "o1", "o0")) + block(1, -1, 1, step(0, "r", "i0", "o1"));
+  const std::string told = block(0, 0, 0, step(0, "r", "i0", "o0") + step(1, "s", "i0", "o1"));
+  EXPECT_EQ(mnemonics(imported(algo(gpu(0, zero) + gpu(1, told))), 0, 1), "rlxsignal wait");
+  const std::string untold = block(0, 0, 0, step(0, "s", "i0", "o1") + step(1, "r", "i0", "o0"));
+  EXPECT_EQ(mnemonics(imported(algo(gpu(0, zero) + gpu(1, untold))), 0, 1), "rlxsignal wait copy");
+}
+
+TEST(Msccl, AMessageThatIsPassedOnTellsItInTheSameStep) {
+  // The message that tells it is sent on by the step that receives it.
+  const std::string zero =
+      block(0, 1, -1, step(0, "s", "o1", "o0")) + block(1, -1, 1, step(0, "r", "i0", "o1"));
+  const std::string one = block(0, 0, 0, step(0, "rcs", "i0", "o0"));
+  const Plan plan = imported(algo(gpu(0, zero) + gpu(1, one)));
+  EXPECT_EQ(mnemonics(plan, 0, 1), "rlxsignal wait");
+}
+
+TEST(Msccl, ACircleOfMessagesIsLeftToTheProofs) {
+  const auto waits_first = [](int rank) {
+    return gpu(rank, block(0, 1 - rank, 1 - rank, step(0, "r", "i0", "o0") + step(1, "s", "i0", "o0")));
+  };
+  Plan plan = imported(algo(waits_first(0) + waits_first(1)));
+  const Diagnostics findings = compile(plan);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].check, "deadlock");
+}
+
 TEST(Msccl, InPlaceInputAndOutputAreOneMemory) {
   // The part of rank 1 of an all-gather's output is its input, which it sends first.
   const std::string zero = gpu(0, block(0, 1, 1, step(0, "s", "i0", "o0") + step(1, "r", "i0", "o1")));
