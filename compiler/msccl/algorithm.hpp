@@ -73,6 +73,7 @@ struct Algorithm {
   bool inplace = false;
   uint64_t min_bytes = 0, max_bytes = UINT64_MAX;
   uint64_t input = 0, output = 0;  ///< chunks of each gpu
+  uint32_t root = 0;               ///< of a broadcast
   uint32_t line = 0;
   std::vector<AlgorithmGpu> gpus;  ///< by id
 };

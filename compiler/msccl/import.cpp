@@ -68,6 +68,7 @@ Lowering::Lowering(const Algorithm& algorithm, const Findings& findings, Plan& p
   plan.name = algorithm.name;
   plan.collective = algorithm.collective;
   plan.inplace = algorithm.inplace;
+  plan.extension.root = algorithm.root;
   plan.min_message_size = algorithm.min_bytes;
   plan.max_message_size = algorithm.max_bytes;
   plan.gpus.resize(algorithm.gpus.size());

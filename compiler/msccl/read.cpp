@@ -22,7 +22,7 @@ struct Collective {
 };
 constexpr Collective collectives[] = {
     {"allreduce", "allreduce"},          {"allgather", "allgather"}, {"reducescatter", "reducescatter"},
-    {"reduce_scatter", "reducescatter"}, {"alltoall", "alltoall"},
+    {"reduce_scatter", "reducescatter"}, {"alltoall", "alltoall"},   {"broadcast", "broadcast"},
 };
 
 bool is_utf8(const char* text) {
@@ -42,6 +42,7 @@ class Reader {
   void algo(const Element&);
 
  private:
+  void root(const Element&);
   void sizes(const Element&, uint64_t chunks, uint64_t ranks);
   void gpus(const Element&, int64_t expected);
   void gpu(const Element&, uint32_t id);
@@ -82,6 +83,28 @@ void Reader::algo(const Element& element) {
   if (collective && ranks && chunks) sizes(element, uint64_t(*chunks), uint64_t(*ranks));
   // Without them every step would be found to be past the end.
   if (findings_.empty()) gpus(element, *ranks);
+  if (findings_.empty() && algorithm_.collective == "broadcast") root(element);
+}
+
+/// The file does not say who the root is, but who receives nothing must have the data.
+void Reader::root(const Element& element) {
+  std::vector<uint32_t> sources;
+  for (uint32_t id = 0; id < algorithm_.gpus.size(); ++id) {
+    const std::vector<Block>& blocks = algorithm_.gpus[id].blocks;
+    const auto receives = [](const Block& block) {
+      return std::any_of(block.steps.begin(), block.steps.end(),
+                         [](const Step& step) { return step.type->receives; });
+    };
+    if (std::none_of(blocks.begin(), blocks.end(), receives)) sources.push_back(id);
+  }
+  if (sources.size() == 1) {
+    algorithm_.root = sources[0];
+    return;
+  }
+  element.find("of a broadcast one gpu receives nothing, its root, but here " +
+               (sources.empty()
+                    ? "all receive"
+                    : gpu_name(sources[0]) + " and " + gpu_name(sources[1]) + " receive nothing"));
 }
 
 /// The chunks of each gpu: nchunksperloop are those of the larger of its buffers.
@@ -89,7 +112,8 @@ void Reader::sizes(const Element& element, uint64_t chunks, uint64_t ranks) {
   algorithm_.input = algorithm_.output = chunks;
   if (algorithm_.collective == "allgather") algorithm_.input = chunks / ranks;
   if (algorithm_.collective == "reducescatter") algorithm_.output = chunks / ranks;
-  if (algorithm_.collective == "allreduce" || chunks % ranks == 0) return;
+  const bool whole = algorithm_.collective == "allreduce" || algorithm_.collective == "broadcast";
+  if (whole || chunks % ranks == 0) return;
   element.find("nchunksperloop is " + std::to_string(chunks) + ", but " + algorithm_.collective + " with " +
                counted(ranks, "gpu") + " cuts its chunks in " + std::to_string(ranks) + " equal parts");
 }

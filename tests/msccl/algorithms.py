@@ -209,6 +209,24 @@ def direct_alltoall(ranks):
     return made
 
 
+def tree_broadcast(ranks, root=1):
+    """A binary tree below the root, in two pieces that follow each other."""
+    made = Algorithm("tree_broadcast", "broadcast", ranks, 2)
+    for place in range(ranks):
+        rank, parent = (place + root) % ranks, ((place - 1) // 2 + root) % ranks
+        children = [(child + root) % ranks for child in (2 * place + 1, 2 * place + 2) if child < ranks]
+        for piece in range(2):
+            at, got = ("i", piece), []
+            if place:
+                got = [made.step(rank, "r", at, ("o", piece), recv=parent)]
+                at = ("o", piece)
+            else:
+                made.step(rank, "cpy", at, ("o", piece))
+            for child in children:
+                made.step(rank, "s", at, ("o", piece), send=child, after=got)
+    return made
+
+
 ALGORITHMS = {
     "ring_allreduce": ring_allreduce,
     "ring_allreduce_inplace": lambda ranks: ring_allreduce(ranks, 1, True),
@@ -221,6 +239,7 @@ ALGORITHMS = {
     "direct_reducescatter": direct_reducescatter,
     "direct_reducescatter_inplace": lambda ranks: direct_reducescatter(ranks, True),
     "direct_alltoall": direct_alltoall,
+    "tree_broadcast": tree_broadcast,
 }
 
 if __name__ == "__main__":
