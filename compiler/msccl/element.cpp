@@ -65,20 +65,27 @@ Element::Element(pugi::xml_node node, const Lines& lines, Findings& findings)
   }
 }
 
+void Element::foreign(pugi::xml_node child, const std::string& expected) const {
+  const uint32_t line = lines_->at(size_t(std::max<ptrdiff_t>(child.offset_debug(), 0)));
+  const bool element = child.type() == pugi::node_element;
+  findings_->add(line, (element ? "an element " + quoted(child.name()) : "text " + quoted(child.value())) +
+                           " in <" + name() + ">, expected " + expected);
+}
+
 std::vector<Element> Element::children(const char* name) const {
   std::vector<Element> found;
   for (const pugi::xml_node child : node_.children()) {
-    const uint32_t line = lines_->at(size_t(std::max<ptrdiff_t>(child.offset_debug(), 0)));
-    const std::string expected = " in <" + this->name() + ">, expected <" + std::string(name) + ">";
-    if (child.type() != pugi::node_element) {
-      findings_->add(line, "text " + quoted(child.value()) + expected);
-    } else if (std::strcmp(child.name(), name) != 0) {
-      findings_->add(line, "an element " + quoted(child.name()) + expected);
-    } else {
+    if (child.type() == pugi::node_element && std::strcmp(child.name(), name) == 0) {
       found.emplace_back(child, *lines_, *findings_);
+    } else {
+      foreign(child, "<" + std::string(name) + ">");
     }
   }
   return found;
+}
+
+void Element::no_children() const {
+  for (const pugi::xml_node child : node_.children()) foreign(child, "nothing");
 }
 
 void Element::missing(const char* attribute) const {

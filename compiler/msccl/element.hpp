@@ -35,6 +35,8 @@ class Element {
 
   /// The children of this name. Finds all others, and text.
   std::vector<Element> children(const char* name) const;
+  /// Finds whatever is in it.
+  void no_children() const;
 
   /// A number from `least` to `most`. Finds one that is missing (if there is no `otherwise`), or is none.
   /// \returns `otherwise`, or nothing, where there is none
@@ -52,6 +54,8 @@ class Element {
 
  private:
   void missing(const char* attribute) const;
+  /// Finds a child that does not belong there.
+  void foreign(pugi::xml_node child, const std::string& expected) const;
 
   pugi::xml_node node_;
   const Lines* lines_;

@@ -193,6 +193,7 @@ void Reader::steps(const Element& element, Block& block) {
     const int64_t position = int64_t(block.steps.size());
     Step& step = block.steps.emplace_back();
     step.line = child.line();
+    child.no_children();
     const std::optional<int64_t> number = child.number("s", 0, INT32_MAX);
     if (number && *number != position)
       child.find("s is " + std::to_string(*number) + ", expected " + std::to_string(position) +
