@@ -10,6 +10,8 @@
 // waited for, the other takes it before the step that waits. Dependencies between the same two come in the
 // same order on both sides, so one semaphore serves them all.
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "algorithm.hpp"
@@ -177,6 +179,21 @@ void Lowering::run() {
   }
 }
 
+Plan lower(Algorithm& algorithm, Findings& findings) {
+  Plan plan;
+  const std::vector<Connection> made = connect(algorithm, findings);
+  std::vector<std::vector<Dependency>> waits;
+  for (uint32_t gpu = 0; gpu < algorithm.gpus.size(); ++gpu)
+    waits.push_back(dependencies(algorithm, gpu, findings));
+  if (!findings.empty()) return plan;
+  const std::vector<std::vector<Arrival>> arrivals = place_messages(algorithm, made, waits);
+  Lowering lowering(algorithm, findings, plan);
+  lowering.connections(made, arrivals);
+  for (uint32_t gpu = 0; gpu < algorithm.gpus.size(); ++gpu) lowering.dependencies(gpu, waits[gpu]);
+  lowering.run();
+  return plan;
+}
+
 /// "ring.xml" of "algorithms/ring.xml": plans hold no paths of the author's machine.
 std::string base_name(const std::string& path) {
   const size_t slash = path.find_last_of("/\\");
@@ -187,25 +204,12 @@ std::string base_name(const std::string& path) {
 }  // namespace msccl
 
 Plan import_msccl_xml(std::string_view xml, const std::string& file, Diagnostics& out) {
-  Diagnostics found;
+  Diagnostics found;  // apart from what is there already
   msccl::Findings findings(msccl::base_name(file), found);
   Plan plan;
   msccl::Algorithm algorithm = msccl::read_algorithm(xml, findings);
-  if (findings.empty()) {
-    const std::vector<msccl::Connection> connections = msccl::connect(algorithm, findings);
-    std::vector<std::vector<msccl::Dependency>> dependencies;
-    for (uint32_t gpu = 0; gpu < algorithm.gpus.size(); ++gpu)
-      dependencies.push_back(msccl::dependencies(algorithm, gpu, findings));
-    if (findings.empty()) {
-      const auto arrivals = msccl::place_messages(algorithm, connections, dependencies);
-      msccl::Lowering lowering(algorithm, findings, plan);
-      lowering.connections(connections, arrivals);
-      for (uint32_t gpu = 0; gpu < algorithm.gpus.size(); ++gpu)
-        lowering.dependencies(gpu, dependencies[gpu]);
-      lowering.run();
-    }
-  }
-  out.insert(out.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
+  if (findings.empty()) plan = msccl::lower(algorithm, findings);
+  std::move(found.begin(), found.end(), std::back_inserter(out));
   return plan;
 }
 
