@@ -92,12 +92,15 @@ TEST(Msccl, OtherThreadBlocksCountUnlessADependencyPutsThemBehind) {
 }
 
 TEST(Msccl, OrderIsPassedOnByOtherThreadBlocks) {
-  // Block 2 reads behind block 1, which comes behind block 0, which receives.
-  const Plan plan =
-      imported(receiving(block(0, -1, 1, step(0, "r", "i0", "o1", R"(hasdep="1")")) +
-                         block(1, -1, -1, step(0, "nop", "i0", "o0", R"(depid="0" deps="0" hasdep="1")")) +
-                         block(2, -1, -1, step(0, "cpy", "o1", "s0", R"(depid="1" deps="0")"))));
-  EXPECT_EQ(mnemonics(plan, 0, 0), "rlxsignal wait sem_release");
+  // Somebody reads behind block 1, which comes behind the one that receives, whatever their numbers.
+  const auto passed_on = [](int receiver, int reader) {
+    const std::string behind = "depid=\"" + std::to_string(receiver) + "\" deps=\"0\" hasdep=\"1\"";
+    return imported(receiving(block(receiver, -1, 1, step(0, "r", "i0", "o1", R"(hasdep="1")")) +
+                              block(1, -1, -1, step(0, "nop", "i0", "o0", behind)) +
+                              block(reader, -1, -1, step(0, "cpy", "o1", "s0", R"(depid="1" deps="0")"))));
+  };
+  EXPECT_EQ(mnemonics(passed_on(0, 2), 0, 0), "rlxsignal wait sem_release");
+  EXPECT_EQ(mnemonics(passed_on(2, 0), 0, 2), "rlxsignal wait sem_release");
 }
 
 TEST(Msccl, MessagesTellASenderThatReadersAreOver) {
@@ -108,6 +111,14 @@ TEST(Msccl, MessagesTellASenderThatReadersAreOver) {
   EXPECT_EQ(mnemonics(imported(algo(gpu(0, zero) + gpu(1, told))), 0, 1), "rlxsignal wait");
   const std::string untold = block(0, 0, 0, step(0, "s", "i0", "o1") + step(1, "r", "i0", "o0"));
   EXPECT_EQ(mnemonics(imported(algo(gpu(0, zero) + gpu(1, untold))), 0, 1), "rlxsignal wait copy");
+}
+
+TEST(Msccl, MessagesTellOnlyWhatIsOver) {
+  // Rank 0 reads output 1 behind the message that could tell it.
+  const std::string zero = block(0, 1, -1, step(0, "s", "i0", "o0") + step(1, "cpy", "o1", "s0")) +
+                           block(1, -1, 1, step(0, "r", "i0", "o1"));
+  const std::string one = block(0, 0, 0, step(0, "r", "i0", "o0") + step(1, "s", "i0", "o1"));
+  EXPECT_EQ(mnemonics(imported(algo(gpu(0, zero) + gpu(1, one))), 0, 1), "rlxsignal wait copy");
 }
 
 TEST(Msccl, AMessageThatIsPassedOnTellsItInTheSameStep) {
@@ -217,10 +228,19 @@ TEST(Msccl, ElementsComeInAnyOrder) {
 }
 
 TEST(Msccl, OperationsHaveTheLineOfTheirStep) {
-  const Plan plan = imported(receiving(block(0, -1, 1, step(0, "r", "i0", "o1"))));
-  const ThreadBlock& sender = plan.gpus[1].threadblocks[0];
-  EXPECT_EQ(plan.line_of(plan.gpus[0].threadblocks[0].ops[1]), (SourceLine{"test.xml", 4}));
-  for (const Op& op : sender.ops) EXPECT_EQ(plan.line_of(op), (SourceLine{"test.xml", 9}));
+  const std::string steps = step(0, "r", "i0", "o1") + step(1, "r", "i0", "o0");
+  const Plan plan = imported(receiving(block(0, -1, 1, steps), 2));
+  const auto lines = [&](size_t rank) {
+    std::string text;
+    for (const Op& op : plan.gpus[rank].threadblocks[0].ops)
+      text += (text.empty() ? "" : " ") + std::to_string(plan.line_of(op).line);
+    return text;
+  };
+  EXPECT_EQ(plan.source[0].file, "test.xml");
+  EXPECT_EQ(mnemonics(plan, 0, 0), "rlxsignal wait wait");
+  EXPECT_EQ(lines(0), "4 4 5");
+  EXPECT_EQ(mnemonics(plan, 1, 0), "rlxwait put signal put signal");
+  EXPECT_EQ(lines(1), "10 10 10 11 11");
 }
 
 TEST(Msccl, LinesOfWindowsAndCommentsAndADeclaration) {
