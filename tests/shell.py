@@ -27,6 +27,7 @@ def streams(shipped, folder):
     """Words, standard input, standard output, and a part of the error if there has to be one."""
     plan, small = str(shipped / "allreduce_one_shot_2.json"), str(shipped / "allgather_ring_2.json")
     schedule = str(shipped / "schedules/ag_matmul_p2p.json")
+    algorithm = str(shipped / "../../tests/golden/sources/exchange.xml")
     judged = ["mutate", "--threads", "4", "--sample", "1", "--schedules", "0", small]
     timed = ["bench", plan, "--bytes", "1K", "--calls", "1"]
     for words, says in [
@@ -35,7 +36,7 @@ def streams(shipped, folder):
         (["show", schedule], RESULTS), (["doctor", "--only", "settings"], RESULTS), (["doctor", plan], RESULTS),
         (["check", plan], RESULTS), (["check", "--sarif", "-", plan], NO_SPACE), (["convert", plan], NO_SPACE),
         (["compile", "allreduce_one_shot", "--set", "ranks=2"], NO_SPACE), (["diff", plan, small], RESULTS),
-        (["run", plan, "--bytes", "1K"], RESULTS), (timed + ["--format", "json"], NO_SPACE),
+        (["import", algorithm], NO_SPACE), (["run", plan, "--bytes", "1K"], RESULTS), (timed + ["--format", "json"], NO_SPACE),
         (timed + ["--format", "csv"], NO_SPACE), (judged, RESULTS),
         (["tune", "allreduce", "--ranks", "2", "--bytes", "1K", "--calls", "1", "-o", f"{folder}/table.json"], RESULTS),
     ]:
@@ -46,6 +47,8 @@ def streams(shipped, folder):
     yield [*judged, "--json", "/dev/zero", "--resume"], "/dev/null", "/dev/null", "cannot read /dev/zero: " + device
     yield ["check", "-"], "/dev/zero", "/dev/null", "cannot read standard input: " + device
     yield ["check", "-"], plan, "/dev/null", None
+    yield ["import", "-"], "/dev/zero", "/dev/null", "cannot read standard input: " + device
+    yield ["import", "-"], algorithm, "/dev/null", None
 
 
 def names(shipped, folder):
@@ -60,7 +63,14 @@ def names(shipped, folder):
         file.writelines(
             re.sub(',"at":[0-9]+', "", line) for line in text.splitlines(keepends=True)
             if not re.search('"(signal|wait)".*"at":[45]', line))
+    right, wrong = odd + b"/right\xff.xml", odd + b"/wrong\xff.xml"
+    text = (shipped / "../../tests/golden/sources/exchange.xml").read_text()
+    for name, steps in ((right, text), (wrong, text.replace('dstoff="1"', 'dstoff="0"'))):
+        with open(name, "w") as file:
+            file.write(steps)
     timed = ["bench", plan, "--bytes", "1K", "--calls", "1", "--commit", b"\xff"]
+    yield 0, ["import", right, "-o", out], out
+    yield 1, ["import", wrong, "--sarif", out], out
     yield 0, [*timed, "--format", "json", "-o", out], out
     yield 0, [*timed, "--tuned-out", out], out
     yield 1, ["check", races, "--sarif", out], out

@@ -8,6 +8,7 @@
 
 #include "chorale/json.hpp"
 #include "chorale/proof.hpp"
+#include "tools/algorithms.hpp"
 #include "tools/authored.hpp"
 #include "tools/source.hpp"
 
@@ -148,6 +149,9 @@ Plan load_plan(const std::string& path) {
     return chorale::load(path);
   } catch (const PlanError& error) {
     if (is_source(path) || is_plugin(path)) refuse_program(path);
+    if (names_algorithm(path))
+      throw Failure(Exit::command_wrong, path + " is an algorithm of MSCCL, not a plan",
+                    "chorale import " + path + " -o plan.json makes its plan");
     throw Failure(Exit::plan_wrong, error.what());
   } catch (const std::bad_alloc&) {
     throw;

@@ -4,6 +4,7 @@
 
 #include "chorale/compile.hpp"
 #include "chorale/proof.hpp"
+#include "tools/algorithms.hpp"
 #include "tools/elements.hpp"
 #include "tools/findings.hpp"
 
@@ -92,11 +93,15 @@ Plan plan_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::strin
       throw Failure(Exit::command_wrong, "--set and --name are for programs; " + wanted.what + " is a plan",
                     "a plan's parameters were settled when it was compiled");
     }
-    built.plan = load_plan(wanted.what);
-    // Who carries a certificate that holds need not be proved again.
-    built.diagnostics = refute_certificate(built.plan).empty()
-                            ? chorale::check(built.plan)
-                            : check_plan(built.plan, {.target = {}, .allow = allow});
+    if (names_algorithm(wanted.what)) {
+      built = build_algorithm(wanted.what, {.target = {}, .allow = allow});
+    } else {
+      built.plan = load_plan(wanted.what);
+      // Who carries a certificate that holds need not be proved again.
+      built.diagnostics = refute_certificate(built.plan).empty()
+                              ? chorale::check(built.plan)
+                              : check_plan(built.plan, {.target = {}, .allow = allow});
+    }
   }
   if (report(built.plan, built.diagnostics))
     throw Failure(Exit::plan_wrong, "a plan with findings is not run");

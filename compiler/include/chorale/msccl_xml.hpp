@@ -1,0 +1,22 @@
+#pragma once
+/// \file
+/// Algorithms of MSCCL, the XML files that synthesisers of collectives write, as plans. docs/from-msccl.md
+/// says what each attribute and each step becomes.
+
+#include <string>
+#include <string_view>
+
+#include "chorale/diagnostic.hpp"
+#include "chorale/plan.hpp"
+
+namespace chorale {
+
+/// The plan that does what an algorithm says, as a program records one: compile() makes it ready to run, and
+/// proves it. Each operation has the line of its <step> as its author's line.
+///
+/// \param xml  the text, in UTF-8
+/// \param file  what the text is called in lines: folders are left out
+/// \param findings  gets all that is wrong with the file, at its lines; the plan is then empty
+Plan import_msccl_xml(std::string_view xml, const std::string& file, Diagnostics& findings);
+
+}  // namespace chorale

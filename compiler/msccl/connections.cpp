@@ -1,0 +1,177 @@
+#include "connections.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace chorale::msccl {
+namespace {
+
+/// One side of a connection: the steps of a thread block that send or receive.
+struct Side {
+  uint32_t block = 0;
+  std::vector<uint32_t> steps;
+};
+
+struct Sides {
+  Side sender, receiver;
+};
+
+using Key = std::tuple<uint32_t, uint32_t, uint32_t>;  // from, to, channel
+
+/// Pairs the two sides of all connections.
+class Pairing {
+ public:
+  Pairing(const Algorithm& algorithm, Findings& findings) : algorithm_(algorithm), findings_(findings) {}
+
+  std::vector<Connection> run();
+
+ private:
+  void collect(uint32_t gpu, uint32_t block);
+  void add(Side&, uint32_t gpu, uint32_t block, std::vector<uint32_t> steps, const Key&, const char* does);
+  void in_vain(const Key&, const Sides&);
+  void sizes(const Connection&);
+
+  const Block& block(uint32_t gpu, uint32_t id) const { return algorithm_.gpus[gpu].blocks[id]; }
+
+  const Algorithm& algorithm_;
+  Findings& findings_;
+  std::map<Key, Sides> sides_;
+};
+
+std::string over(uint32_t channel) { return " on channel " + std::to_string(channel); }
+
+void Pairing::add(Side& side, uint32_t gpu, uint32_t id, std::vector<uint32_t> steps, const Key& key,
+                  const char* does) {
+  if (steps.empty()) return;
+  if (!side.steps.empty()) {
+    const auto [from, to, channel] = key;
+    findings_.add(block(gpu, id).line,
+                  block_name(gpu, id) + " " + does + " " + gpu_name(gpu == from ? to : from) + over(channel) +
+                      ", as thread block " + std::to_string(side.block) +
+                      " does: the order of their messages is not known",
+                  "give one of them another chan",
+                  {findings_.note(block(gpu, side.block).line, "the other one is here")});
+    return;
+  }
+  side = {id, std::move(steps)};
+}
+
+void Pairing::collect(uint32_t gpu, uint32_t id) {
+  const Block& block = this->block(gpu, id);
+  std::vector<uint32_t> sends, receives;
+  for (uint32_t step = 0; step < block.steps.size(); ++step) {
+    if (block.steps[step].type->sends) sends.push_back(step);
+    if (block.steps[step].type->receives) receives.push_back(step);
+  }
+  if (!sends.empty()) {
+    const Key key{gpu, uint32_t(block.send), block.channel};
+    add(sides_[key].sender, gpu, id, std::move(sends), key, "sends to");
+  }
+  if (!receives.empty()) {
+    const Key key{uint32_t(block.receive), gpu, block.channel};
+    add(sides_[key].receiver, gpu, id, std::move(receives), key, "receives from");
+  }
+}
+
+/// Sends that are never received, or the other way round.
+void Pairing::in_vain(const Key& key, const Sides& sides) {
+  const auto [from, to, channel] = key;
+  const size_t sent = sides.sender.steps.size(), received = sides.receiver.steps.size();
+  const bool more_sent = sent > received;
+  const Side& longer = more_sent ? sides.sender : sides.receiver;
+  const uint32_t step = longer.steps[std::min(sent, received)];
+  const std::string there = (more_sent ? gpu_name(to) + " receives " : gpu_name(from) + " sends ") +
+                            (std::min(sent, received) ? std::to_string(std::min(sent, received)) : "none");
+  findings_.add(block(more_sent ? from : to, longer.block).steps[step].line,
+                more_sent
+                    ? "this is sent in vain: " + gpu_name(from) + " sends " + counted(sent, "message") +
+                          " to " + gpu_name(to) + over(channel) + ", but " + there
+                    : "this receives nothing: " + gpu_name(to) + " receives " + counted(received, "message") +
+                          " from " + gpu_name(from) + over(channel) + ", but " + there);
+}
+
+void Pairing::sizes(const Connection& connection) {
+  for (const Message& message : connection.messages) {
+    const Step& sent = block(connection.from, connection.sender).steps[message.sent];
+    const Step& received = block(connection.to, connection.receiver).steps[message.received];
+    if (sent.count == received.count) continue;
+    findings_.add(received.line,
+                  "cnt is " + std::to_string(received.count) + ", but what " + gpu_name(connection.from) +
+                      " sends has " + counted(sent.count, "chunk"),
+                  {}, {findings_.note(sent.line, "it is sent here")});
+  }
+}
+
+std::vector<Connection> Pairing::run() {
+  for (uint32_t gpu = 0; gpu < algorithm_.gpus.size(); ++gpu) {
+    for (uint32_t id = 0; id < algorithm_.gpus[gpu].blocks.size(); ++id) collect(gpu, id);
+  }
+  std::vector<Connection> connections;
+  for (const auto& [key, sides] : sides_) {
+    const std::vector<uint32_t>&sent = sides.sender.steps, &received = sides.receiver.steps;
+    Connection& made = connections.emplace_back();
+    std::tie(made.from, made.to, made.channel) = key;
+    made.sender = sides.sender.block;
+    made.receiver = sides.receiver.block;
+    if (sent.size() != received.size()) {
+      in_vain(key, sides);
+      continue;
+    }
+    for (size_t k = 0; k < sent.size(); ++k) made.messages.push_back({sent[k], received[k]});
+    sizes(made);
+  }
+  return connections;
+}
+
+/// The first step from `step` on that tells others that it is done; the number of steps if there is none.
+size_t telling(const Block& block, size_t step) {
+  while (step < block.steps.size() && !block.steps[step].awaited) ++step;
+  return step;
+}
+
+}  // namespace
+
+std::vector<Connection> connect(const Algorithm& algorithm, Findings& findings) {
+  return Pairing(algorithm, findings).run();
+}
+
+std::vector<Dependency> dependencies(const Algorithm& algorithm, uint32_t gpu, Findings& findings) {
+  const std::vector<Block>& blocks = algorithm.gpus[gpu].blocks;
+  std::vector<Dependency> found;
+  for (uint32_t id = 0; id < blocks.size(); ++id) {
+    std::map<uint32_t, uint32_t> met;  // so many steps of a thread block are over
+    for (uint32_t step = 0; step < blocks[id].steps.size(); ++step) {
+      const Step& waiter = blocks[id].steps[step];
+      if (!waiter.waits_for) continue;
+      const auto [other, wanted] = *waiter.waits_for;
+      const std::string waits = "this waits for step " + std::to_string(wanted) + " of thread block " +
+                                std::to_string(other) + ", but ";
+      if (other >= blocks.size()) {
+        findings.add(waiter.line, waits + gpu_name(gpu) + " has " + counted(blocks.size(), "thread block"));
+        continue;
+      }
+      if (wanted >= blocks[other].steps.size()) {
+        findings.add(waiter.line, waits + "that has " + counted(blocks[other].steps.size(), "step"));
+        continue;
+      }
+      if (other == id) {
+        if (wanted >= step)
+          findings.add(waiter.line, waits + "that is " + (wanted == step ? "itself" : "behind it"));
+        continue;
+      }
+      const size_t told = telling(blocks[other], wanted);
+      if (told == blocks[other].steps.size()) {
+        findings.add(waiter.line, waits + "neither that nor a later step there says hasdep=\"1\"", {},
+                     {findings.note(blocks[other].steps[wanted].line, "it waits for this one")});
+        continue;
+      }
+      if (told < met[other]) continue;
+      met[other] = uint32_t(told) + 1;
+      found.push_back({{other, uint32_t(told)}, {id, step}});
+    }
+  }
+  return found;
+}
+
+}  // namespace chorale::msccl

@@ -1,0 +1,113 @@
+#include "placement.hpp"
+
+#include <algorithm>
+
+#include "order.hpp"
+
+namespace chorale::msccl {
+namespace {
+
+/// A step of the gpu that reads or overwrites chunks of a memory.
+struct Access {
+  uint64_t begin = 0, end = 0;
+  StepRef step;
+};
+
+/// The accesses of all steps of a gpu, by the memory that they are to.
+class Accesses {
+ public:
+  Accesses(const Algorithm& algorithm, uint32_t gpu) : algorithm_(algorithm), gpu_(gpu) {
+    const std::vector<Block>& blocks = algorithm.gpus[gpu].blocks;
+    for (uint32_t id = 0; id < blocks.size(); ++id) {
+      for (uint32_t number = 0; number < blocks[id].steps.size(); ++number) {
+        const Step& step = blocks[id].steps[number];
+        if (step.type->source) add(step.source, {id, number});
+        if (step.type->destination) add(step.destination, {id, number});
+      }
+    }
+    for (Memory& memory : memories_) {
+      std::sort(memory.accesses.begin(), memory.accesses.end(),
+                [](const Access& left, const Access& right) { return left.begin < right.begin; });
+    }
+  }
+
+  /// Whether a message that is sent at `sent` may overwrite a region of this gpu at once, which `received` is
+  /// to overwrite: all other accesses come behind that, or are over when it is sent.
+  bool free(const Region& region, Moment sent, StepRef received, const Order& order) const {
+    const Place place = this->place(region);
+    const Memory& memory = memories_[place.memory];
+    const uint64_t end = place.begin + region.size;
+    const uint64_t from = place.begin - std::min(place.begin, memory.longest);
+    auto access = std::lower_bound(memory.accesses.begin(), memory.accesses.end(), from,
+                                   [](const Access& of, uint64_t least) { return of.begin < least; });
+    for (; access != memory.accesses.end() && access->begin < end; ++access) {
+      if (access->end <= place.begin || access->step == received) continue;
+      const Moment other{gpu_, access->step};
+      if (!order.before({gpu_, received}, other) && !order.before(other, sent)) return false;
+    }
+    return true;
+  }
+
+ private:
+  struct Memory {
+    std::vector<Access> accesses;
+    uint64_t longest = 0;  // in chunks
+  };
+  struct Place {
+    size_t memory;
+    uint64_t begin;
+  };
+
+  /// Input and output of an algorithm in place are one memory. That of the rank is then its part of the
+  /// larger one.
+  Place place(const Region& region) const {
+    if (region.buffer == BufferKind::scratch || !algorithm_.inplace)
+      return {size_t(region.buffer), region.index};
+    const uint64_t own = region.buffer == BufferKind::input ? algorithm_.input : algorithm_.output;
+    const uint64_t all = std::max(algorithm_.input, algorithm_.output);
+    return {size_t(BufferKind::output), region.index + (own < all ? own * gpu_ : 0)};
+  }
+
+  void add(const Region& region, StepRef step) {
+    const Place at = place(region);
+    Memory& memory = memories_[at.memory];
+    memory.accesses.push_back({at.begin, at.begin + region.size, step});
+    memory.longest = std::max(memory.longest, region.size);
+  }
+
+  const Algorithm& algorithm_;
+  uint32_t gpu_;
+  Memory memories_[3];
+};
+
+}  // namespace
+
+std::vector<std::vector<Arrival>> place_messages(Algorithm& algorithm,
+                                                 const std::vector<Connection>& connections,
+                                                 const std::vector<std::vector<Dependency>>& dependencies) {
+  const Order order(algorithm, connections, dependencies);
+  std::vector<std::vector<Arrival>> arrivals(connections.size());
+  std::vector<std::vector<size_t>> to(algorithm.gpus.size());  // connections, by receiver
+  for (size_t k = 0; k < connections.size(); ++k) to[connections[k].to].push_back(k);
+  for (uint32_t gpu = 0; gpu < algorithm.gpus.size(); ++gpu) {
+    const Accesses accesses(algorithm, gpu);
+    uint64_t& scratch = algorithm.gpus[gpu].scratch;
+    for (const size_t k : to[gpu]) {
+      const Connection& connection = connections[k];
+      const Block& receiver = algorithm.gpus[gpu].blocks[connection.receiver];
+      for (const Message& message : connection.messages) {
+        const Step& step = receiver.steps[message.received];
+        Arrival& arrival = arrivals[k].emplace_back();
+        arrival.direct = !step.type->reduces && step.type->destination &&
+                         accesses.free(step.destination, {connection.from, {connection.sender, message.sent}},
+                                       {connection.receiver, message.received}, order);
+        if (arrival.direct) continue;
+        arrival.slot = scratch;
+        scratch += step.count;
+      }
+    }
+  }
+  return arrivals;
+}
+
+}  // namespace chorale::msccl

@@ -1,0 +1,46 @@
+#include "tools/algorithms.hpp"
+
+#include <stdexcept>
+
+#include "chorale/compile.hpp"
+#include "chorale/msccl_xml.hpp"
+#include "chorale/read_file.hpp"
+
+namespace chorale::tools {
+namespace {
+
+std::string text_of(const std::string& path) {
+  try {
+    return path == "-" ? read_standard_input() : read_file(path);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw Failure(Exit::command_wrong, error.what());
+  }
+}
+
+}  // namespace
+
+bool names_algorithm(const std::string& what) { return what.ends_with(".xml"); }
+
+Built build_algorithm(const std::string& path, const Aim& aim) {
+  const std::string text = text_of(path);
+  Progress progress;
+  progress("importing " + path);
+  Built built;
+  built.plan = import_msccl_xml(text, path == "-" ? "standard input" : path, built.diagnostics);
+  if (!built.diagnostics.empty()) return built;
+  CompileOptions options;
+  if (!aim.target.empty()) options.target = target_of(aim.target);
+  options.allow = aim.allow;
+  options.minimize_syncs = aim.minimize_syncs;
+  options.certify = aim.certify;
+  try {
+    built.diagnostics = chorale::compile(built.plan, options);
+  } catch (const std::invalid_argument& error) {
+    throw Failure(Exit::command_wrong, error.what());
+  }
+  return built;
+}
+
+}  // namespace chorale::tools

@@ -1,0 +1,38 @@
+// chorale import: an algorithm of MSCCL to a plan.
+
+#include <memory>
+
+#include "tools/algorithms.hpp"
+#include "tools/command.hpp"
+#include "tools/findings.hpp"
+#include "tools/programs.hpp"
+
+namespace chorale::tools {
+
+Action command::import(CLI::App& app) {
+  struct Options {
+    std::string algorithm;
+    Aim aim;
+    Telling telling;
+    std::string output = "-";
+  };
+  auto options = std::make_shared<Options>();
+  app.add_option("algorithm", options->algorithm, "An XML file of MSCCL; - is standard input")->required();
+  declare_aim(app, options->aim, std::string(target_names[size_t(Target::chorale)]) + " by default");
+  app.add_flag("--minimize-syncs", options->aim.minimize_syncs,
+               "Remove synchronisations of threads without which the proofs still hold");
+  app.add_flag("--certify", options->aim.certify, "Write a certificate of what was proved into the plan");
+  options->telling.declare(app);
+  declare_plan_output(app, options->output);
+  return [options] {
+    const std::string& path = options->algorithm;
+    const Built built = build_algorithm(path, options->aim);
+    const bool wrong = options->telling.tell(built.plan, path, shell_word(path), built.diagnostics);
+    options->telling.finish();
+    if (wrong) return Exit::plan_wrong;
+    write_plan(options->output, built.plan);
+    return Exit::well;
+  };
+}
+
+}  // namespace chorale::tools
