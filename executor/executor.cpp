@@ -44,7 +44,7 @@ struct Executor::State {
     }
     packet = PacketForm(named - std::begin(packet_form_names));
     if (name == "cpu") {
-      backend = make_cpu_backend(world);
+      backend = make_cpu_backend(world, config);
     } else if (name == "cuda") {
       backend = make_cuda_backend(world, config);
     } else {

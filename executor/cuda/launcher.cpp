@@ -129,9 +129,7 @@ void Launcher::make_tapes(PacketForm packet, const Signal* signals,
   launch_.timeout_ns = common_.timeout_ns;
   launch_.stops = stops_.device();
   if (common_.trace_launches != 0) {
-    uint32_t most = 0;
-    for (const image::Block& block : image_.blocks) most = std::max(most, block.n);
-    trace_ = std::make_unique<LaunchTrace>(blocks, most, common_.trace_launches);
+    trace_ = std::make_unique<LaunchTrace>(image_, common_.trace_launches);
     launch_.trace = trace_->trace();
   }
   if (image_.uses_port) {
