@@ -21,7 +21,7 @@ Plan shipped(const std::string& name) {
 }
 
 Config traced(unsigned launches) {
-  Config config;
+  Config config = Config::load();
   config.trace = launches;
   return config;
 }
@@ -115,7 +115,8 @@ TEST(Trace, KeepsTheLastLaunches) {
 }
 
 TEST(Trace, IsEmptyUnlessItIsAskedFor) {
-  for (const Spans& spans : traces_of(shipped("allgather_ring_2"), Config(), 2)) EXPECT_TRUE(spans.empty());
+  for (const Spans& spans : traces_of(shipped("allgather_ring_2"), Config::load(), 2))
+    EXPECT_TRUE(spans.empty());
 }
 
 /// When the operations named `name` ran, by memory channel, as (begin, end) in the order of the block.
