@@ -11,16 +11,12 @@
 
 #include "chorale/config.hpp"
 #include "chorale/error.hpp"
+#include "chorale/packet_form.hpp"
 #include "chorale/plan.hpp"
 #include "chorale/types.hpp"
 #include "chorale/world.hpp"
 
 namespace chorale {
-
-/// How packets carry their flag: half of 8 or of 16 bytes, or 16 bytes of a line of 128. Lines need NVLink
-/// between GPUs.
-enum class PacketForm : uint8_t { ll8, ll16, ll128 };
-inline constexpr std::string_view packet_form_names[] = {"ll8", "ll16", "ll128"};
 
 /// One call of a collective on one rank.
 struct Arguments {
@@ -98,8 +94,9 @@ class Executor {
   void synchronize(void* stream = nullptr);
 
   /// When each operation of the last Config::trace launches of every plan ran on this rank, launches from
-  /// CUDA graphs included: until the next one of its thread block began; in a pipeline, in its last turn. Waits
-  /// for the device. Empty without Config::trace. On the CPU all ranks of a host have one clock, steady_clock.
+  /// CUDA graphs included: until the next one of its thread block began; in a pipeline, in its last turn.
+  /// Waits for the device. Empty without Config::trace. On the CPU all ranks of a host have one clock,
+  /// steady_clock.
   std::vector<TraceSpan> trace() const;
 
   /// Zeroed memory that peers reach without a copy. Freed with the executor. Collective where ranks are
