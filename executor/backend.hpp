@@ -72,7 +72,7 @@ class Backend {
   virtual void synchronize(void* stream) = 0;
 };
 
-std::unique_ptr<Backend> make_cpu_backend(World& world);
+std::unique_ptr<Backend> make_cpu_backend(World& world, const Config& config);
 
 /// \throws UsageError if this library was built without CUDA
 std::unique_ptr<Backend> make_cuda_backend(World& world, const Config& config);

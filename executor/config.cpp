@@ -16,6 +16,7 @@
 
 #include "chorale/did_you_mean.hpp"
 #include "chorale/error.hpp"
+#include "chorale/packet_form.hpp"
 #include "chorale/read_file.hpp"
 
 namespace chorale {
@@ -73,12 +74,11 @@ std::optional<uint64_t> parse_seed(const std::string& text) {
 }
 
 /// `text`, which must be one of `words`.
-std::string parse_word(const std::string& text, std::initializer_list<std::string_view> words) {
+std::string parse_word(const std::string& text, const std::vector<std::string_view>& words) {
   if (std::find(words.begin(), words.end(), text) != words.end()) return text;
   std::string list;
   for (const std::string_view word : words) list += (list.empty() ? "" : ", ") + std::string(word);
-  throw UsageError(fmt::format("'{}' is none of {}{}", text, list,
-                               did_you_mean(text, std::span(words.begin(), words.size()))));
+  throw UsageError(fmt::format("'{}' is none of {}{}", text, list, did_you_mean(text, words)));
 }
 
 std::string duration_text(std::chrono::nanoseconds time) {
@@ -121,7 +121,8 @@ const std::array rows = {
     CHORALE_SETTING(seed, "of the deterministic scheduler", parse_seed(text),
                     value ? std::to_string(*value) : "off"s),
     CHORALE_SETTING(backend, "where plans run", parse_word(text, {"cpu", "cuda"}), value),
-    CHORALE_SETTING(packet, "kind of packets", parse_word(text, {"ll8", "ll16", "ll128"}), value),
+    CHORALE_SETTING(packet, "kind of packets",
+                    parse_word(text, {std::begin(packet_form_names), std::end(packet_form_names)}), value),
     CHORALE_SETTING(log_level, "what goes to stderr",
                     parse_word(text, {"trace", "debug", "info", "warning", "error", "off"}), value),
     CHORALE_SETTING(trace, "launches of each plan whose operations are timed", parse_number_to_4096(text),

@@ -38,13 +38,12 @@ struct Executor::State {
   State(World& of, const Config& with)
       : world(of), config(with), resets(of.resets()), bindings(config.bindings), launches(of) {
     const std::string name = config.backend, form = config.packet;
-    const auto named = std::find(std::begin(packet_form_names), std::end(packet_form_names), form);
-    if (named == std::end(packet_form_names)) {
+    const std::optional<PacketForm> named = packet_form_of(form);
+    if (!named)
       throw UsageError(fmt::format("packet '{}': none of {}", form, fmt::join(packet_form_names, ", ")));
-    }
-    packet = PacketForm(named - std::begin(packet_form_names));
+    packet = *named;
     if (name == "cpu") {
-      backend = make_cpu_backend(world);
+      backend = make_cpu_backend(world, config);
     } else if (name == "cuda") {
       backend = make_cuda_backend(world, config);
     } else {

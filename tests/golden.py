@@ -12,8 +12,9 @@ A test is one file:
 
 There may be several `run:` lines. They run one after the other in one temporary folder, until one does not exit
 with 0; only the last has the standard input. In commands and output {TMP} is that folder, {SRC} this
-one and {BUILD} the one in whose tools/ <chorale> is. `env: NAME=value` sets a variable for the commands; all other CHORALE_ variables are unset. `keep: regex` drops
-output lines in which it is not found, for those that are another program's.
+one and {BUILD} the one in whose tools/ <chorale> is. `env: NAME=value` sets a variable for the commands; all other CHORALE_ variables are unset. `show: FILE` adds
+what the commands have left in a file. `keep: regex` drops output lines in which it is not found, for those that are another program's. Times of
+traces are shown as T.
 
 Every test of tests/wrong has a line `verdict: ` and one of
     refused                     the command ends with exit status 1
@@ -41,30 +42,33 @@ BROKEN_MB = 512  # what reading and checking a small broken plan may take, with 
 
 def normal(text, folder, build):
     """Output without what differs from machine to machine."""
-    return text.replace(folder, "{TMP}").replace(build, "{BUILD}").replace(str(HERE), "{SRC}")
+    text = text.replace(folder, "{TMP}").replace(build, "{BUILD}").replace(str(HERE), "{SRC}")
+    return re.sub(r'"(ts|dur)":[-+.e0-9]+', r'"\1":T', text)
 
 
 def parse(text):
     head = text.split("==== exit", 1)[0]
-    runs, stdin, variables, keep, verdict = [], [], {}, "", ""
+    runs, stdin, variables, show, keep, verdict = [], [], {}, "", "", ""
     for line in head.splitlines(keepends=True):
         if line.startswith("run:"):
             runs.append(line[4:].strip())
         elif line.startswith("env:"):
             name, value = line[4:].strip().split("=", 1)
             variables[name] = value
+        elif line.startswith("show:"):
+            show = line[5:].strip()
         elif line.startswith("keep:"):
             keep = line[5:].strip()
         elif line.startswith("verdict:"):
             verdict = line[8:].strip()
         elif not line.startswith("#"):
             stdin.append(line)
-    return head, runs, "".join(stdin), variables, keep, verdict
+    return head, runs, "".join(stdin), variables, show, keep, verdict
 
 
 def run(chorale, text):
     """What the file should say, from its own first part."""
-    head, runs, stdin, variables, keep, _ = parse(text)
+    head, runs, stdin, variables, show, keep, _ = parse(text)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("CHORALE_")}
     with tempfile.TemporaryDirectory(prefix="golden-") as folder:
         build = os.path.dirname(os.path.dirname(chorale))
@@ -82,6 +86,9 @@ def run(chorale, text):
                 status = f"none: it still ran after {LIMIT_S} s"
             if status != 0:
                 break
+        if show:
+            shown = pathlib.Path(fill(show))
+            output += normal(shown.read_text(), folder, build) if shown.exists() else f"there is no {show}\n"
     output = "".join(line for line in output.splitlines(keepends=True) if re.search(keep, line))
     if output and not output.endswith("\n"):
         output += "\n"

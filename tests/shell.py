@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Standard input and output that are no good, and names that are no UTF-8: shell.py <chorale> <source folder>"""
+"""Standard input and output that are no good, links, and names that are no UTF-8: shell.py <chorale> <source folder>"""
 import json
 import os
 import pathlib
@@ -80,6 +80,35 @@ def names(shipped, folder):
     yield 0, ["mutate", "--sample", "1", "--schedules", "0", "--json", out, plan], None
 
 
+def links(chorale, shipped, folder):
+    """What is written to a link goes to where it points, whether there is a file yet or not."""
+    plan = str(shipped / "allgather_ring_2.json")
+    os.mkdir(f"{folder}/behind")
+    for words in (["convert", plan, "-o"], ["bench", plan, "--bytes", "1K", "--calls", "1", "--tuned-out"]):
+        for points in (f"{folder}/behind/file", "behind/file", "next"):
+            link, file = f"{folder}/link", f"{folder}/behind/file"
+            os.symlink("behind/file", f"{folder}/next")
+            os.symlink(points, link)
+            for what in ("makes", "replaces"):
+                status, said = run([chorale, *words, link])
+                if status or not os.path.islink(link) or not os.path.islink(f"{folder}/next"):
+                    yield f"{words} {link}, which points to {points}, ends with {status}: {said}"
+                elif not os.path.isfile(file) or json.loads(pathlib.Path(file).read_text()) is None:
+                    yield f"{words} {link} {what} no {points}"
+                if what == "makes" and os.path.isfile(file):
+                    os.truncate(file, 0)
+            for name in (link, f"{folder}/next", file):
+                if os.path.lexists(name):
+                    os.remove(name)
+    for points, says in (("missing/file", "No such file or directory"), ("link", "Too many levels of symbolic links")):
+        os.symlink(points, f"{folder}/link")
+        for words in (["convert", plan, "-o"], ["bench", plan, "--bytes", "1K", "--tuned-out"]):
+            status, said = run([chorale, *words, f"{folder}/link"])
+            if status != 2 or f"cannot write {folder}/link: {says}" not in said:
+                yield f"{words} to a link to {points} ends with {status}: {said}"
+        os.remove(f"{folder}/link")
+
+
 def closed(chorale, shipped, folder):
     """What goes into a file where standard error is closed: the talk must not."""
     lines = f"{folder}/closed"
@@ -106,6 +135,7 @@ def main():
                 with open(out, encoding="utf-8") as file:
                     json.load(file)
                 os.remove(out)
+        wrong += links(chorale, shipped, folder)
         wrong += closed(chorale, shipped, folder)
     for text in wrong:
         print("FAILED:", text)

@@ -24,6 +24,19 @@ double now() {
   throw Failure(Exit::command_wrong, "cannot write " + path + ": " + std::strerror(error));
 }
 
+/// A link stays a link: what it points to is replaced, or made if it is not there yet.
+std::filesystem::path behind_links(const std::filesystem::path& path) {
+  constexpr int most_links = 40;  // as many as Linux follows
+  std::filesystem::path target = path;
+  std::error_code error;
+  for (int links = 0; std::filesystem::is_symlink(std::filesystem::symlink_status(target, error)); ++links) {
+    if (links == most_links) cannot_write(path, ELOOP);
+    target = target.parent_path() / std::filesystem::read_symlink(target, error);
+    if (error) cannot_write(path, error.value());
+  }
+  return target;
+}
+
 /// 0, or the errno of what went wrong.
 int write_all(int file, std::string_view text) {
   while (!text.empty()) {
@@ -153,8 +166,7 @@ void write_output(const std::string& path, std::string_view text) {
     if (error) cannot_write(path, error);
     return;
   }
-  // A link stays a link: what it points to is replaced.
-  const std::string target = exists ? std::filesystem::canonical(path).string() : path;
+  const std::string target = behind_links(path);
   std::string temporary = target + ".XXXXXX";
   const int file = ::mkostemp(temporary.data(), O_CLOEXEC);
   if (file < 0) cannot_write(path, errno);
@@ -181,9 +193,7 @@ void need_writable(const std::string& path) {
       return;
     }
   }
-  std::error_code dangling;
-  const std::filesystem::path target = std::filesystem::weakly_canonical(path, dangling);
-  const std::filesystem::path folder = (dangling ? std::filesystem::path(path) : target).parent_path();
+  const std::filesystem::path folder = behind_links(path).parent_path();
   if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) cannot_write(path, errno);
 }
 

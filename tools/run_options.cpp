@@ -58,11 +58,7 @@ std::optional<ReduceOp> RunOptions::reduce_op(bool any_reduces) const {
   return ReduceOp(named - std::begin(reduce_op_names));
 }
 
-std::optional<PacketForm> RunOptions::packet_form() const {
-  if (packet.empty()) return {};
-  const auto named = std::find(std::begin(packet_form_names), std::end(packet_form_names), packet);
-  return PacketForm(named - std::begin(packet_form_names));
-}
+std::optional<PacketForm> RunOptions::packet_form() const { return packet_form_of(packet); }
 
 bool RunOptions::as_processes(const Config& config) const {
   return processes || (!threads && config.backend.value == "cuda");

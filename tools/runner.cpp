@@ -132,7 +132,7 @@ RunOutcome run_plan(const Plan& plan, const RunRequest& request, const Config& c
     Rank rank(world, plan, request, config);
     for (size_t which = 0; which < request.sizes.size(); ++which)
       rank.run_size(which, oracles[which], reports);
-    if (!request.trace.empty()) write_trace(world, rank.executor(), request.trace);
+    if (!request.trace.empty()) write_trace(world, rank.executor(), config, request.trace);
     world.barrier();  // nobody leaves while others still read its memory
   });
   for (size_t which = 0; which < request.sizes.size(); ++which) {

@@ -22,7 +22,7 @@ struct RunRequest {
   bool in_place = false;
   bool processes = false;  ///< a process a rank; else threads of this one
   unsigned repeat = 3;     ///< runs of each size, with new data each
-  std::string trace;       ///< file for the trace of the last run of each size; empty: none
+  std::string trace;       ///< file for the trace of the last run of each size, see trace_to(); empty: none
 };
 
 /// What came of one size.

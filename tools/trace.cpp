@@ -1,71 +1,105 @@
 #include "tools/trace.hpp"
 
 #include <algorithm>
-#include <fstream>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "chorale/json_text.hpp"
+#include "tools/command.hpp"
 
 namespace chorale::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json events_of(const std::vector<TraceSpan>& spans, int rank) {
-  Json events = Json::array();
-  if (spans.empty()) return events;
-  uint64_t first = ~uint64_t{0};
-  for (const TraceSpan& span : spans) first = std::min(first, span.begin_ns);
-  const auto microseconds = [](uint64_t ns) { return double(ns) / 1e3; };
-  events.push_back({{"ph", "M"},
-                    {"name", "process_name"},
-                    {"pid", rank},
-                    {"args", {{"name", "rank " + std::to_string(rank)}}}});
-  uint32_t named = 0;
+/// The event's line. Names of files need not be UTF-8.
+void add(std::string& lines, const Json& event) { lines += (lines.empty() ? "" : ",\n") + json_text(event); }
+
+Json named(const char* what, uint32_t rank, std::string name) {
+  return {{"ph", "M"}, {"name", what}, {"pid", rank}, {"args", {{"name", std::move(name)}}}};
+}
+
+/// \param start_ns  what times are from
+std::string lines_of(const std::vector<TraceSpan>& spans, uint32_t rank, uint64_t start_ns) {
+  std::string lines;
+  if (spans.empty()) return lines;
+  add(lines, named("process_name", rank, "rank " + std::to_string(rank)));
+  uint32_t blocks = 0;
   for (const TraceSpan& span : spans) {
-    for (; named <= span.block; ++named) {
-      events.push_back({{"ph", "M"},
-                        {"name", "thread_name"},
-                        {"pid", rank},
-                        {"tid", named},
-                        {"args", {{"name", "block " + std::to_string(named)}}}});
+    for (; blocks <= span.block; ++blocks) {
+      Json name = named("thread_name", rank, "block " + std::to_string(blocks));
+      name["tid"] = blocks;
+      add(lines, name);
     }
     Json arguments{{"plan", span.plan}, {"launch", span.launch}, {"op", span.op}};
     if (span.line.line != 0) arguments["line"] = span.line.file + ":" + std::to_string(span.line.line);
-    events.push_back({{"ph", "X"},
-                      {"name", span.name},
-                      {"pid", rank},
-                      {"tid", span.block},
-                      {"ts", microseconds(span.begin_ns - first)},
-                      {"dur", microseconds(span.end_ns - span.begin_ns)},
-                      {"args", std::move(arguments)}});
+    add(lines, {{"ph", "X"},
+                {"name", span.name},
+                {"pid", rank},
+                {"tid", span.block},
+                {"ts", double(span.begin_ns - start_ns) / 1e3},
+                {"dur", double(span.end_ns - span.begin_ns) / 1e3},
+                {"args", std::move(arguments)}});
   }
-  return events;
+  return lines;
+}
+
+/// When the first of these spans began; without spans, no time is later.
+uint64_t first_of(const std::vector<TraceSpan>& spans) {
+  uint64_t first = ~uint64_t{0};
+  for (const TraceSpan& span : spans) first = std::min(first, span.begin_ns);
+  return first;
+}
+
+uint64_t first_of_all(World& world, uint64_t mine) {
+  uint64_t first = mine;
+  for (const std::vector<std::byte>& other : world.allgather(std::as_bytes(std::span(&mine, 1)))) {
+    uint64_t one = 0;
+    std::memcpy(&one, other.data(), sizeof one);
+    first = std::min(first, one);
+  }
+  return first;
 }
 
 }  // namespace
 
-void write_trace(World& world, const Executor& executor, const std::string& path) {
-  const std::string mine = json_text(events_of(executor.trace(), world.rank()));
+void trace_to(Config& config, const std::string& path) {
+  if (path.empty()) return;
+  if (path == "-") {
+    throw Failure(Exit::command_wrong, "--trace writes a file, since results go to standard output",
+                  "name one, as trace.json");
+  }
+  need_writable(path);
+  config.trace = std::max(config.trace.value, 1u);
+}
+
+void write_trace(World& world, const Executor& executor, const Config& config, const std::string& path) {
+  const std::vector<TraceSpan> spans = executor.trace();
+  const uint64_t first = first_of(spans);
+  const bool one_clock = config.backend.value == "cpu";
+  const std::string mine =
+      lines_of(spans, uint32_t(world.rank()), one_clock ? first_of_all(world, first) : first);
   const auto all = world.allgather(std::as_bytes(std::span(mine)));
   std::optional<std::string> wrong;
   if (world.rank() == 0) {
-    Json events = Json::array();
-    for (const auto& bytes : all) {
-      for (Json& event :
-           Json::parse(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()))) {
-        events.push_back(std::move(event));
-      }
+    std::string lines;
+    for (const std::vector<std::byte>& of : all) {
+      if (of.empty()) continue;
+      lines += lines.empty() ? "" : ",\n";
+      lines.append(reinterpret_cast<const char*>(of.data()), of.size());
     }
-    if (events.empty()) {
-      wrong = "nothing was traced: traces are of the backend 'cuda', with CHORALE_TRACE or --trace";
-    } else {
-      std::ofstream out(path);
-      out << json_text(Json{{"displayTimeUnit", "ns"}, {"traceEvents", std::move(events)}}, 1) << '\n';
-      out.close();
-      if (!out) wrong = "'" + path + "' cannot be written: is there room, and may you write there?";
+    try {
+      if (lines.empty()) {
+        wrong =
+            "nothing was traced: no rank has run an operation, since there are no bytes, or none in the plan";
+      } else {
+        write_output(path, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + lines + "\n]}\n");
+      }
+    } catch (const Failure& failure) {
+      wrong = failure.what();
     }
   }
   world.agree(wrong);

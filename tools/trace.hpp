@@ -8,10 +8,15 @@
 
 namespace chorale::tools {
 
-/// Collective: writes what all ranks' executors have traced to `path`, by rank 0. A rank is a process of the
-/// trace, a thread block a thread; each span carries its launch and the author's line. Clocks of different
-/// GPUs differ: times are from the first span of each rank. \throws RunError, on all ranks, if the file
-/// cannot be written or nothing was traced
-void write_trace(World& world, const Executor& executor, const std::string& path);
+/// What --trace FILE asks of the executor; "": nothing.
+/// \throws Failure if the file could not be written, before anything runs
+void trace_to(Config& config, const std::string& path);
+
+/// Collective: writes what all ranks' executors, made with `config`, have traced to `path`, by rank 0. A rank
+/// is a process of the trace, a thread block a thread; each span carries its launch and the author's line.
+/// One event a line. On the CPU times are from the first span of all; clocks of different GPUs differ, so
+/// there they are from the first span of each rank.
+/// \throws RunError, on all ranks, if the file cannot be written or nothing was traced
+void write_trace(World& world, const Executor& executor, const Config& config, const std::string& path);
 
 }  // namespace chorale::tools

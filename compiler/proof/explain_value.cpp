@@ -1,6 +1,7 @@
 // An output that does not hold what it should: the operations that its value came through, the last ones
 // first.
 
+#include <algorithm>
 #include <deque>
 #include <set>
 
@@ -10,12 +11,20 @@
 namespace chorale::proof {
 namespace {
 
-constexpr size_t most_addends = 8;
+constexpr uint64_t most_addends = 8;
 
-std::string list(const std::vector<std::string>& addends) {
+/// One after the other. Nobody but who asks for the words writes them out: of a wrong plan there may be more
+/// than memory holds.
+std::string list(const std::vector<Addend>& addends) {
   std::string text;
-  for (size_t at = 0; at < addends.size() && at < most_addends; ++at) text += (at ? ", " : "") + addends[at];
-  if (addends.size() > most_addends) text += " and " + number(addends.size() - most_addends) + " more";
+  uint64_t told = 0, more = 0;
+  for (const Addend& of : addends) {
+    const uint64_t here = std::min(of.times, most_addends - told);
+    for (uint64_t time = 0; time < here; ++time) text += (text.empty() ? "" : ", ") + of.words;
+    told += here;
+    more += std::min(of.times - here, ~uint64_t{0} - more);
+  }
+  if (more) text += " and " + number(more) + " more";
   return addends.empty() ? "nothing" : text;
 }
 

@@ -116,20 +116,21 @@ std::string Values::order_words(uint32_t value) const {
   return words;
 }
 
-std::map<Origin, uint32_t> Values::origins(uint32_t value) const {
+std::map<Origin, uint64_t> Values::origins(uint32_t value) const {
+  const auto add = [](uint64_t& to, uint64_t times) { to += std::min(times, ~uint64_t{0} - to); };
   // Parts are older than what is made of them, so each is counted before it is taken apart.
-  std::map<uint32_t, uint32_t, std::greater<>> parts{{value, 1}};
-  std::map<Origin, uint32_t> found;
+  std::map<uint32_t, uint64_t, std::greater<>> parts{{value, 1}};
+  std::map<Origin, uint64_t> found;
   while (!parts.empty()) {
     const auto [part, times] = *parts.begin();
     parts.erase(parts.begin());
     const Node& of = nodes_[part];
     if (of.left == none) {
-      found[of.origin] += times;
+      add(found[of.origin], times);
       continue;
     }
-    parts[of.left] += times;
-    parts[of.right] += times;
+    add(parts[of.left], times);
+    add(parts[of.right], times);
   }
   return found;
 }

@@ -48,8 +48,8 @@ class Values {
   std::string order_words(uint32_t value) const;
 
   Sum sum(uint32_t value) const { return nodes_[value].sum; }
-  /// How often each origin is in a value.
-  std::map<Origin, uint32_t> origins(uint32_t value) const;
+  /// How often each origin is in a value; 2^64 - 1 is so often or more.
+  std::map<Origin, uint64_t> origins(uint32_t value) const;
   /// The operator that it was made with last; none if it was not combined.
   std::optional<ReduceOp> op(uint32_t value) const {
     return nodes_[value].left == none ? std::nullopt : std::optional(nodes_[value].op);

@@ -14,6 +14,15 @@
 #include <utility>
 
 namespace chorale::proof {
+namespace {
+
+/// " twice", " 3 times"
+std::string times_words(uint64_t times) {
+  if (times == 2) return " twice";
+  return " " + count(times, "time") + (times == ~uint64_t{0} ? " or more" : "");
+}
+
+}  // namespace
 
 Holding::Holding(const Player& player, Findings& findings, bool facts, const Excerpt* excerpt)
     : player_(player),
@@ -179,10 +188,9 @@ void Holding::say(uint32_t rank, uint32_t cell, const std::vector<Origin>& expec
   Finding* const finding = add(rank, cell, text);
   if (!finding) return;
   const uint64_t length = range.end - range.begin;
-  for (const Origin& of : expected) finding->expected.push_back(name(of, length));
+  for (const Origin& of : expected) finding->expected.push_back({name(of, length)});
   if (writer_[cell].chain == nobody) return;
-  for (const auto& [of, times] : values_.origins(value))
-    finding->held.insert(finding->held.end(), times, name(of, length));
+  for (const auto& [of, times] : values_.origins(value)) finding->held.push_back({name(of, length), times});
 }
 
 OpPlace Holding::place(const Writer& writer) const {
@@ -226,18 +234,18 @@ Finding* Holding::add(uint32_t rank, uint32_t cell, const std::string& text) {
 }
 
 /// "rank 3 twice, rank 5 missing"
-std::string Holding::difference(const std::vector<Origin>& expected, const std::map<Origin, uint32_t>& found,
+std::string Holding::difference(const std::vector<Origin>& expected, const std::map<Origin, uint64_t>& found,
                                 uint64_t length) const {
   std::vector<std::string> parts;
-  std::map<Origin, uint32_t> wanted;
+  std::map<Origin, uint64_t> wanted;
   for (const Origin& of : expected) ++wanted[of];
   for (const auto& [of, times] : found) {
     const auto want = wanted.find(of);
-    const uint32_t due = want == wanted.end() ? 0 : want->second;
+    const uint64_t due = want == wanted.end() ? 0 : want->second;
     if (!due)
       parts.push_back("it has " + name(of, length) + ", which does not belong there");
     else if (times > due)
-      parts.push_back("it has " + name(of, length) + (times == 2 ? " twice" : " " + count(times, "time")));
+      parts.push_back("it has " + name(of, length) + times_words(times));
   }
   for (const auto& [of, due] : wanted) {
     const auto has = found.find(of);

@@ -66,7 +66,7 @@ class Holding : public Observer {
   std::string name(const Origin&, uint64_t length) const;
   std::string name_of_output(uint32_t rank, uint32_t cell) const;
   void say(uint32_t rank, uint32_t cell, const std::vector<Origin>& expected, uint32_t value);
-  std::string difference(const std::vector<Origin>& expected, const std::map<Origin, uint32_t>& found,
+  std::string difference(const std::vector<Origin>& expected, const std::map<Origin, uint64_t>& found,
                          uint64_t length) const;
 
   const Player& player_;

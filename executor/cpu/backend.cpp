@@ -14,10 +14,11 @@ namespace {
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(World& world) : world_(world) {
+  CpuBackend(World& world, const Config& config) : world_(world) {
     windows_.reserve(1024);  // bindings keep its address, and runs read it while others allocate
     shared_.world = &world_;
     shared_.windows = &windows_;
+    shared_.trace_launches = config.trace;
     shared_.proxy = [this]() -> cpu::Proxy& {
       if (!proxy_) proxy_ = std::make_unique<cpu::Proxy>(world_.scheduler());
       return *proxy_;
@@ -61,6 +62,8 @@ class CpuBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(World& world) { return std::make_unique<CpuBackend>(world); }
+std::unique_ptr<Backend> make_cpu_backend(World& world, const Config& config) {
+  return std::make_unique<CpuBackend>(world, config);
+}
 
 }  // namespace chorale

@@ -115,10 +115,13 @@ void Binding::make_control(const Plan& plan) {
   run_.window = window_.get();
   run_.windows = shared_.windows;
   run_.local = world_.local();
-  // It may have no thread, and peers would wait for what it is to carry.
-  world::together(world_, [this] {
+  // There may be no thread for it, or no memory, and peers would wait for what this rank does not launch.
+  world::together(world_, [&] {
     if (bound_.image.uses_port) proxy_ = &shared_.proxy();
+    if (shared_.trace_launches != 0)
+      trace_ = std::make_unique<LaunchTrace>(plan, bound_.image, shared_.trace_launches);
   });
+  if (trace_) run_.trace = trace_->trace();
   if (proxy_) run_.fifo = &proxy_->fifo();
 }
 
@@ -166,6 +169,10 @@ void Binding::run(const Plan& plan, const Arguments& arguments, void*) {
   throw RunError(RunError::Reason::other, "the run was stopped" + interpreter::describe(result.stuck));
 }
 
+void Binding::add_trace(std::vector<TraceSpan>& spans) {
+  if (trace_) trace_->add_to(spans, rank_);
+}
+
 LaunchResult Binding::launch() {
   // An output that came back unchanged where the plan leaves it, before the input that may lie in it.
   for (const interpreter::Move* move : {&placed_.before[1], &placed_.before[0]}) {
@@ -210,6 +217,7 @@ void Binding::body(int block, BlockHost& host) {
                   rooms_.data() + size_t(block) * room_bytes_);
   machine.begin(uint32_t(block));
   const Stop stop = run_block(machine, uint32_t(block));
+  machine.end();
   if (stop == Stop::none && ended_.fetch_add(1, std::memory_order_acq_rel) + 1 == run_.image.n_blocks)
     finish();
   blocks_left_.fetch_sub(1, std::memory_order_acq_rel);

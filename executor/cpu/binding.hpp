@@ -10,6 +10,7 @@
 #include "../backend.hpp"
 #include "../interpreter/bind.hpp"
 #include "../interpreter/placement.hpp"
+#include "launch_trace.hpp"
 #include "machine.hpp"
 #include "run.hpp"
 
@@ -20,6 +21,7 @@ struct Shared {
   World* world = nullptr;
   const std::vector<Window>* windows = nullptr;  ///< those of Executor::allocate; several processes only
   std::function<Proxy&()> proxy;                 ///< makes it if there is none yet
+  unsigned trace_launches = 0;                   ///< of each binding that are traced
 };
 
 class Binding final : public chorale::Binding {
@@ -31,6 +33,7 @@ class Binding final : public chorale::Binding {
 
   void prepare(const Arguments& arguments) override { place(arguments.in, arguments.out); }
   void run(const Plan& plan, const Arguments& arguments, void* stream) override;
+  void add_trace(std::vector<TraceSpan>& spans) override;
 
  private:
   struct Parts;
@@ -72,6 +75,7 @@ class Binding final : public chorale::Binding {
   const Plan* plan_ = nullptr;  ///< during a run
   Describe describe_;
   Proxy* proxy_ = nullptr;
+  std::unique_ptr<LaunchTrace> trace_;  ///< null: none
 };
 
 }  // namespace chorale::cpu

@@ -66,8 +66,15 @@ class Machine {
     op_index_ = record - first_record_;
     name_ = record_name(run_.image.records[record].code);
     expect(flag(), nullptr, -1);
+    note(op_index_);
   }
-  void begin(uint32_t block) { first_record_ = run_.image.blocks[block].first; }
+
+  // A block calls these before and after run_block(); a proxy does not.
+  void begin(uint32_t block) {
+    block_ = block;
+    first_record_ = run_.image.blocks[block].first;
+  }
+  void end() { note(Trace::end); }
 
   // -- Data
 
@@ -196,6 +203,10 @@ class Machine {
     return names[size_t(code)];
   }
 
+  void note(uint32_t op) {
+    if (run_.trace.entries) run_.trace.note(block_, run_.epoch, op, now_ns());
+  }
+
   /// What the report of a hang will say.
   void expect(uint64_t value, const uint64_t* word, int peer) {
     if (host_) host_->set_waiting({name_, op_index_, value, word, peer});
@@ -243,7 +254,7 @@ class Machine {
   size_t used_ = 0;
   uint64_t turn_first_ = 0, turn_bytes_ = 0;
   const image::Range* fixed_ = nullptr;
-  uint32_t first_record_ = 0, op_index_ = 0;
+  uint32_t block_ = 0, first_record_ = 0, op_index_ = 0;
   const char* name_ = "";
 };
 

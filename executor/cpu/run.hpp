@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../interpreter/image.hpp"
+#include "../interpreter/trace.hpp"
 #include "chorale/device/deadline.hpp"
 #include "chorale/device/signal.hpp"
 #include "chorale/executor.hpp"
@@ -46,6 +47,7 @@ struct Run {
   uint64_t* pushed = nullptr;   ///< by channel: triggers ever
   Signal* completed = nullptr;  ///< by channel: triggers that the proxy has done
   Fifo* fifo = nullptr;
+  Trace trace;
 
   Published* const* published = nullptr;         ///< by rank
   const Window* window = nullptr;                ///< the binding's

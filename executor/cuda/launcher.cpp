@@ -8,6 +8,7 @@
 #include "../interpreter/report.hpp"
 #include "chorale/needs.hpp"
 #include "chorale/next_launch.hpp"
+#include "chorale/resident.cuh"
 #include "error.hpp"
 #include "recorder.hpp"
 
@@ -25,19 +26,10 @@ uint32_t threads_for(uint64_t busy, uint32_t most) {
   return uint32_t(std::min<uint64_t>(std::max(up(busy, 32), least), most));
 }
 
-/// Thread blocks of a kernel that can be resident together.
-struct Room {
-  int per_multiprocessor = 0, multiprocessors = 0;
-  uint64_t blocks() const { return uint64_t(per_multiprocessor) * uint64_t(multiprocessors); }
-};
-
-Room room_for(const void* kernel, uint32_t threads, uint64_t shared_bytes, int device) {
-  Room room;
-  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&room.per_multiprocessor, kernel, int(threads),
-                                                      shared_bytes),
+detail::Resident room_for(const void* kernel, uint32_t threads, uint64_t shared_bytes, int device) {
+  detail::Resident room;
+  check(detail::find_resident(kernel, threads, shared_bytes, device, room),
         "the number of blocks that can be resident");
-  check(cudaDeviceGetAttribute(&room.multiprocessors, cudaDevAttrMultiProcessorCount, device),
-        "the number of multiprocessors");
   return room;
 }
 
@@ -129,9 +121,7 @@ void Launcher::make_tapes(PacketForm packet, const Signal* signals,
   launch_.timeout_ns = common_.timeout_ns;
   launch_.stops = stops_.device();
   if (common_.trace_launches != 0) {
-    uint32_t most = 0;
-    for (const image::Block& block : image_.blocks) most = std::max(most, block.n);
-    trace_ = std::make_unique<LaunchTrace>(blocks, most, common_.trace_launches);
+    trace_ = std::make_unique<LaunchTrace>(image_, common_.trace_launches);
     launch_.trace = trace_->trace();
   }
   if (image_.uses_port) {
@@ -147,7 +137,7 @@ void Launcher::require_residence() {
   check(cudaFuncSetAttribute(kernel_.players.any, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              most_shared_bytes),
         fmt::format("{} bytes of shared memory for a block", shared_bytes));
-  const Room room = room_for(kernel_.players.any, kernel_.threads, shared_bytes, common_.device);
+  const detail::Resident room = room_for(kernel_.players.any, kernel_.threads, shared_bytes, common_.device);
   if (blocks > room.blocks()) {
     throw RunError(
         RunError::Reason::resources,
@@ -163,7 +153,7 @@ void Launcher::require_residence() {
 /// more, and without idle warps there are fewer to be made room for, started and waited for. Where the next
 /// one may not come early, all threads are faster again.
 Launcher::Kernel Launcher::ready(const void* kernel, uint32_t shared_bytes) const {
-  const Room room = room_for(kernel, busy_threads_, shared_bytes, common_.device);
+  const detail::Resident room = room_for(kernel, busy_threads_, shared_bytes, common_.device);
   const bool beside = detail::next_may_stand_beside(image_.blocks.size(), room.blocks());
   return {kernel, beside ? busy_threads_ : kernel_.threads, shared_bytes, beside};
 }

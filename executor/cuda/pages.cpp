@@ -15,7 +15,7 @@ PageShape plus(PageShape shape, const Step& step) {
 
 }  // namespace
 
-std::vector<Page> paginate(const std::vector<Step>& steps, uint64_t page_bytes) {
+std::vector<Page> paginate(std::vector<Step>& steps, uint64_t page_bytes) {
   std::vector<Page> pages(1);
   for (size_t at = 0; at < steps.size(); ++at) {
     const PageShape more = plus(pages.back().shape, steps[at]);
@@ -24,6 +24,9 @@ std::vector<Page> paginate(const std::vector<Step>& steps, uint64_t page_bytes) 
     }
     pages.back().shape = plus(pages.back().shape, steps[at]);
     pages.back().end = at + 1;
+  }
+  for (const Page& page : pages) {
+    for (size_t at = page.first; at < page.end; ++at) steps[at].step.batch = batch_from(steps, at, page.end);
   }
   return pages;
 }
@@ -38,7 +41,6 @@ void write_page(char* to, const PageShape& shape, const std::vector<Step>& steps
   for (size_t at = page.first; at < page.end; ++at) {
     const Step& from = steps[at];
     TapeStep step = from.step;
-    step.batch = batch_from(steps, at, page.end);
     step.first_item = uint16_t(items);
     step.first_plain = uint16_t(plain);
     step.first_packets = uint16_t(packets);

@@ -125,12 +125,9 @@ CHORALE_FN Stop run_control(const Launch& launch, const Group& group, Shared& sh
   }
 }
 
-/// An entry of the trace. The last launches stay: the ring is addressed by what only grows.
+/// An entry of the trace.
 __device__ __noinline__ inline void mark(const Trace& trace, uint64_t epoch, uint32_t op) {
-  if (threadIdx.x != 0) return;
-  const uint32_t launch = uint32_t(epoch) % (trace.per_block / trace.per_launch);
-  const uint32_t at = launch * trace.per_launch + (op == ~0u ? trace.per_launch - 1 : op);
-  trace.entries[uint64_t(blockIdx.x) * trace.per_block + at] = {now_ns(), op, uint32_t(epoch)};
+  if (threadIdx.x == 0) trace.note(blockIdx.x, epoch, op, now_ns());
 }
 
 /// Copies a page into shared memory.
@@ -238,7 +235,7 @@ __global__ void __launch_bounds__(most_threads, 1) play(const __grid_constant__ 
 
   if (!launch.next_beside) asm volatile("griddepcontrol.launch_dependents;");
   __syncthreads();
-  if (launch.trace.entries) mark(launch.trace, epoch, ~0u);
+  if (launch.trace.entries) mark(launch.trace, epoch, Trace::end);
   if (threadIdx.x == 0) {
     BlockState* const kept = reinterpret_cast<BlockState*>(room);
     kept->epoch = stop == Stop::none ? epoch : state.epoch;

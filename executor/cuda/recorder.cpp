@@ -71,8 +71,8 @@ Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& place
     split_tails(steps, packet);
     tidy(steps);
     tapes.exchange = tapes.exchange && is_exchange(steps);
-    tapes.busy_threads = std::max(tapes.busy_threads, busy_threads(steps, packet));
     pages.push_back(paginate(steps, page_bytes));
+    tapes.busy_threads = std::max(tapes.busy_threads, busy_threads(steps, packet));
     for (const Page& page : pages.back()) {
       tapes.page.steps = std::max(tapes.page.steps, page.shape.steps);
       tapes.page.items = std::max(tapes.page.items, page.shape.items);

@@ -182,15 +182,15 @@ bool is_exchange(const std::vector<Step>& steps) {
 
 uint64_t busy_threads(const std::vector<Step>& steps, PacketForm packet) {
   uint64_t most = 0;
-  for (size_t at = 0; at < steps.size(); ++at) {
-    const TapeStep& step = steps[at].step;
+  for (const Step& of : steps) {
+    const TapeStep& step = of.step;
     if (!moves_data(step.kind)) {
       most = std::max<uint64_t>(most, step.n);
       continue;
     }
-    const bool lines = packet == PacketForm::ll128 && !steps[at].packets.empty();
+    const bool lines = packet == PacketForm::ll128 && !of.packets.empty();
     const uint64_t each = lines ? packet_bytes<LL128>(step.bytes) / unit_bytes : units_of(step.bytes);
-    most = std::max(most, each * batch_from(steps, at, steps.size()));
+    most = std::max(most, each * step.batch);
   }
   return most;
 }

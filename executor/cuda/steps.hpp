@@ -33,7 +33,8 @@ uint16_t batch_from(const std::vector<Step>& steps, size_t at, size_t end);
 /// wait for packets.
 bool is_exchange(const std::vector<Step>& steps);
 
-/// Threads that have something to do at a time, at most, if each moves a unit and then the next step's.
+/// Threads that have something to do at a time, at most, if each moves a unit and then the next step's: of
+/// steps whose batches have been found, see paginate().
 uint64_t busy_threads(const std::vector<Step>& steps, PacketForm packet);
 
 }  // namespace chorale::cuda

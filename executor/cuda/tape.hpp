@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "../interpreter/trace.hpp"
 #include "chorale/device/packets.hpp"
 #include "chorale/device/signal.hpp"
 
@@ -142,20 +143,6 @@ struct alignas(64) StopRecord {
   int32_t peer = -1;
   uint32_t waits_on_word = 0;  ///< whether expected and seen say anything
   uint64_t expected = 0, seen = 0;
-};
-
-/// When a step began, for traces.
-struct TraceEntry {
-  uint64_t ns = 0;
-  uint32_t op = 0;  ///< ~0: the end of the block
-  uint32_t epoch = 0;
-};
-
-/// A ring of entries for each block.
-struct Trace {
-  TraceEntry* entries = nullptr;  ///< null: no trace
-  uint32_t per_block = 0;         ///< a multiple of `per_launch`
-  uint32_t per_launch = 0;        ///< operations of a block, at most, and its end
 };
 
 /// What a block asks the proxy to do. In memory of the host.

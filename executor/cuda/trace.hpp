@@ -5,16 +5,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "chorale/executor.hpp"
+#include "../interpreter/trace_spans.hpp"
 #include "device_memory.hpp"
-#include "tape.hpp"
 
 namespace chorale::cuda {
 
 class LaunchTrace {
  public:
   /// \param launches  that are kept
-  LaunchTrace(size_t blocks, uint32_t most_operations, uint32_t launches);
+  LaunchTrace(const interpreter::BoundImage& image, uint32_t launches);
 
   /// What blocks write to.
   const Trace& trace() const { return trace_; }
@@ -23,9 +22,9 @@ class LaunchTrace {
   void add_to(std::vector<TraceSpan>& spans, const Plan& plan, uint32_t rank) const;
 
  private:
-  size_t blocks_;
-  DeviceMemory memory_;
   Trace trace_;
+  size_t entries_;
+  DeviceMemory memory_;
 };
 
 }  // namespace chorale::cuda

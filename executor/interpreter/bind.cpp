@@ -137,6 +137,9 @@ class Builder {
       refuse(fmt::format("member {} of a group of {}", op.group_index, op.group_size));
     }
     if (row.has(Role::Reduce)) {
+      if (std::find(std::begin(all_reduce_ops), std::end(all_reduce_ops), op.reduce_op) ==
+          std::end(all_reduce_ops))
+        refuse(fmt::format("reduction operator {} is none that we know", int(op.reduce_op)));
       if (op.reduce_op == ReduceOp::avg) refuse("avg is for Arguments::op: a plan adds, and the end divides");
       if (replacement_) record.reduce_op = *replacement_;
     }

@@ -63,13 +63,12 @@ TunedPlans::Choice TunedPlans::choose(const std::string& collective, uint64_t by
         fmt::format("the table has {} of {} bytes, and no plan for it", collective, chosen.bytes));
   }
   if (const std::string& packet = chosen.config.packet; !packet.empty()) {
-    const auto at = std::find(std::begin(packet_form_names), std::end(packet_form_names), packet);
-    if (at == std::end(packet_form_names)) {
+    choice.packet = packet_form_of(packet);
+    if (!choice.packet) {
       throw UsageError(
           fmt::format("the table has packets of the form '{}' for {} of {} bytes, and there are {}", packet,
                       collective, chosen.bytes, fmt::join(packet_form_names, ", ")));
     }
-    choice.packet = PacketForm(at - std::begin(packet_form_names));
   }
   choice.file = fmt::format("{}/{}_{}.json", folder_, choice.name, machine_.ranks);
   return choice;

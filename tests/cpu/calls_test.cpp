@@ -129,6 +129,30 @@ TEST(Calls, WithNumbersThatNameNothingAreRefused) {
   });
 }
 
+/// Not taken for another one.
+TEST(Calls, OfPlansWithAnUnknownOperatorAreRefused) {
+  Plan plan = load(source_dir() / "plans/shipped/allreduce_one_shot_2.json");
+  for (Gpu& gpu : plan.gpus) {
+    for (ThreadBlock& block : gpu.threadblocks) {
+      for (Op& op : block.ops) {
+        if (info(op.code).has(Role::Reduce)) op.reduce_op = ReduceOp(99);
+      }
+    }
+  }
+  run_local(2, [&](World& world) {
+    Executor executor(world);
+    Ints in(64, 1), out(64);
+    try {
+      executor.execute(plan, {.in = in.data(), .out = out.data(), .bytes = 256, .dtype = DType::i32});
+      ADD_FAILURE() << "executed";
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find("reduction operator 99 is none that we know"),
+                std::string::npos)
+          << error.what();
+    }
+  });
+}
+
 TEST(Calls, ForMemoryThatCannotBeHadAreRefused) {
   run_local(1, [](World& world) {
     Executor executor(world);

@@ -64,7 +64,7 @@ class Rank {
       }
     }
     if (which == request_.first_plan && failure.empty() && !request_.trace.empty())
-      write_trace(world_, *executor, request_.trace);
+      write_trace(world_, *executor, config_, request_.trace);
     // Nobody frees what others still use.
     world_.barrier();
   }

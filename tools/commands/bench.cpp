@@ -10,6 +10,7 @@
 #include "tools/bench/results.hpp"
 #include "tools/bench/subject.hpp"
 #include "tools/run_options.hpp"
+#include "tools/trace.hpp"
 #include "tools/tuned.hpp"
 
 namespace chorale::tools {
@@ -166,16 +167,10 @@ Exit bench_it(Options options) {
                       (options.markdown.empty() ? "--format is " + options.format : "there is --markdown"),
                   "leave it out: the other forms are for programs, which pick what they want");
   }
-  for (const std::string* path : {&options.output, &options.markdown, &options.tuned_out, &options.trace})
+  for (const std::string* path : {&options.output, &options.markdown, &options.tuned_out})
     need_writable(*path);
   Config config = options.run.config();
-  if (!options.trace.empty()) {
-    if (config.backend.value != "cuda") {
-      throw Failure(Exit::command_wrong, "--trace is for --backend cuda",
-                    "leave it out, or time the plan on a GPU");
-    }
-    config.trace = std::max(config.trace.value, 1u);
-  }
+  trace_to(config, options.trace);
   const bool collective = std::any_of(options.what.begin(), options.what.end(), names_collective);
   if (options.run.ranks == 0 && collective && config.backend.value == "cuda") {
     options.run.ranks = uint32_t(find_rank_gpus().names.size());
@@ -273,7 +268,7 @@ Action command::bench(CLI::App& app) {
                  "Write the fastest plan of each size as a table that run and bench choose by")
       ->type_name("FILE");
   app.add_option("--trace", options->trace,
-                 "Write when each operation of the last launch ran, for Perfetto; one plan, cuda only")
+                 "Write when each operation of the last launch ran, for Perfetto; one plan only")
       ->type_name("FILE");
   app.add_option("--commit", options->commit,
                  "What to call this build; default: git describe when it was configured")

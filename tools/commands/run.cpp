@@ -16,6 +16,7 @@
 #include "tools/run_options.hpp"
 #include "tools/runner.hpp"
 #include "tools/schedules/options.hpp"
+#include "tools/trace.hpp"
 #include "tools/tuned.hpp"
 
 namespace chorale::tools {
@@ -35,13 +36,7 @@ uint64_t seed_of(const Options& options) { return options.seed.empty() ? 0 : par
 
 Config config_of(const Options& options) {
   Config config = options.run.config();
-  if (!options.trace.empty()) {
-    if (config.backend.value != "cuda") {
-      throw Failure(Exit::command_wrong, "--trace is for --backend cuda",
-                    "on the CPU, --seed repeats a run, and a debugger stops in it");
-    }
-    config.trace = std::max(config.trace.value, 1u);
-  }
+  trace_to(config, options.trace);
   if (options.seed.empty()) return config;
   if (options.run.processes) {
     throw Failure(Exit::command_wrong, "--seed needs all ranks in one process; --processes makes one a rank");
@@ -210,7 +205,23 @@ std::string why_chosen(const TunedPlans::Choice& choice, DType dtype) {
   return choice.dtype == dtype ? "" : ", as tuned for " + std::string(dtype_name(choice.dtype));
 }
 
-/// A collective: sizes side by side for which one plan is chosen are run together.
+/// Sizes side by side for which one plan is chosen.
+struct Share {
+  TunedPlans::Choice choice;
+  std::string bytes;  ///< as --bytes
+};
+
+std::vector<Share> shares_of(const Options& options, const TunedPlans& plans) {
+  std::vector<Share> shares;
+  for (const uint64_t size : parse_sizes(options.bytes.empty() ? "1M" : options.bytes)) {
+    const TunedPlans::Choice choice = plans.choose(options.wanted.what, size, options.run.type());
+    if (shares.empty() || words_of(shares.back().choice) != words_of(choice)) shares.push_back({choice, ""});
+    shares.back().bytes += (shares.back().bytes.empty() ? "" : ",") + std::to_string(size);
+  }
+  return shares;
+}
+
+/// A collective: each share's sizes are run together.
 void run_chosen(const Options& options, const Config& config) {
   if (options.run.ranks == 0) {
     throw Failure(Exit::command_wrong, "'" + options.wanted.what + "' stands for plans of a number of ranks",
@@ -219,20 +230,22 @@ void run_chosen(const Options& options, const Config& config) {
   TunedFor machine = tuned_for(config, options.run.gpus(config, options.run.ranks), options.run.ranks);
   machine.rank_order = options.rank_order;
   TunedPlans plans = tuned_plans(options.tuned, machine);
-  const std::vector<uint64_t> sizes = parse_sizes(options.bytes.empty() ? "1M" : options.bytes);
-  for (size_t first = 0, end; first < sizes.size(); first = end) {
-    const TunedPlans::Choice choice = plans.choose(options.wanted.what, sizes[first], options.run.type());
+  const std::vector<Share> shares = shares_of(options, plans);
+  if (!options.trace.empty() && shares.size() > 1) {
+    throw Failure(Exit::command_wrong,
+                  "--trace is of one plan, but '" + words_of(shares[0].choice) + "' is chosen for " +
+                      format_bytes(parse_sizes(shares[0].bytes).back()) + " bytes and '" +
+                      words_of(shares[1].choice) + "' for " +
+                      format_bytes(parse_sizes(shares[1].bytes).front()),
+                  "name sizes of one plan with --bytes, or the plan");
+  }
+  for (const auto& [choice, bytes] : shares) {
     std::error_code no_file;
     if (!std::filesystem::exists(choice.file, no_file)) shipped_plans(options.wanted.what, options.run.ranks);
     if (options.rank_order) plans.plan(choice);  // refuses what does not add up so
-    const std::string words = words_of(choice);
+    std::cerr << "chosen: " << words_of(choice) << why_chosen(choice, options.run.type()) << "\n";
     Options one = options;
-    one.bytes.clear();
-    for (end = first; end < sizes.size(); ++end) {
-      if (words_of(plans.choose(options.wanted.what, sizes[end], options.run.type())) != words) break;
-      one.bytes += (one.bytes.empty() ? "" : ",") + std::to_string(sizes[end]);
-    }
-    std::cerr << "chosen: " << words << why_chosen(choice, options.run.type()) << "\n";
+    one.bytes = bytes;
     one.wanted.what = choice.file;
     if (choice.packet && one.run.packet.empty()) one.run.packet = packet_form_names[size_t(*choice.packet)];
     run_one(one, config);
@@ -291,7 +304,7 @@ Action command::run(CLI::App& app) {
   app.add_flag("--out-of-place", options->out_of_place, "Input and output are two buffers")
       ->excludes(in_place);
   options->schedule.declare(app);
-  app.add_option("--trace", options->trace, "Write when each operation ran, for Perfetto; CUDA only")
+  app.add_option("--trace", options->trace, "Write when each operation of the last run ran, for Perfetto")
       ->type_name("FILE");
   app.add_option("--tuned", options->tuned,
                  "The table by which plans of a collective are chosen; default plans/tuned/<device>.json")

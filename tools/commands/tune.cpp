@@ -63,12 +63,6 @@ Candidates candidates_of(const Options& options, const std::string& collective) 
   return all;
 }
 
-std::optional<PacketForm> form_of(const TuneConfig& config) {
-  const auto at = std::find(std::begin(packet_form_names), std::end(packet_form_names), config.packet);
-  if (at == std::end(packet_form_names)) return {};
-  return PacketForm(at - std::begin(packet_form_names));
-}
-
 /// In a child process: one plan at one size, its results compared before and after it is timed.
 Measurement measure(const Options& options, const Config& config, const NamedPlan& named,
                     const TuneConfig& candidate, uint64_t bytes) {
@@ -77,7 +71,7 @@ Measurement measure(const Options& options, const Config& config, const NamedPla
   request.ranks = options.run.ranks;
   request.dtype = options.run.type();
   request.override_op = options.run.reduce_op(true);  // refused before if none does
-  request.packet = form_of(candidate);
+  request.packet = packet_form_of(candidate.packet);
   request.graph = config.backend.value == "cuda";  // what the plan costs, not what a launch does
   request.eager = !request.graph;
   request.processes = options.run.as_processes(config);

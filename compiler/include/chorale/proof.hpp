@@ -44,6 +44,12 @@ struct ProofSetting {
   std::vector<uint32_t> choices;  ///< who went on where thread blocks competed
 };
 
+/// A part of a value, in words, and how often it is in there.
+struct Addend {
+  std::string words;
+  uint64_t times = 1;  ///< at least so often, if it is the largest number that there is
+};
+
 /// What a proof found.
 struct Finding {
   enum class Kind : uint8_t {
@@ -59,7 +65,7 @@ struct Finding {
   /// Race: so many segments of the first event's block or proxy are over, as far as the second one knows.
   uint32_t known = 0;
   /// Value: the addends that belong there, and those that are there.
-  std::vector<std::string> expected, held;
+  std::vector<Addend> expected, held;
   ProofSetting setting;
   Diagnostic diagnostic;
 };

@@ -2,6 +2,7 @@
 
 #include "../../cuda/enqueue.cuh"
 #include "../carry.hpp"
+#include "chorale/resident.cuh"
 #include "kernels.hpp"
 
 namespace chorale::hostrun {
@@ -20,13 +21,12 @@ cudaError_t enqueue_carry(const Carry& work, const CarryLaunch& launch, cudaStre
 }
 
 cudaError_t resident_carry_blocks(uint64_t& blocks) {
-  int device = 0, processors = 0, each = 0;
+  int device = 0;
+  detail::Resident found;
   cudaError_t result = cudaGetDevice(&device);
   if (result == cudaSuccess)
-    result = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-  if (result == cudaSuccess)
-    result = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, run_carry, int(threads), 0);
-  blocks = uint64_t(each) * uint64_t(processors);
+    result = detail::find_resident(reinterpret_cast<const void*>(run_carry), threads, 0, device, found);
+  blocks = found.blocks();
   return result;
 }
 

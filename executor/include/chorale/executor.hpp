@@ -11,16 +11,12 @@
 
 #include "chorale/config.hpp"
 #include "chorale/error.hpp"
+#include "chorale/packet_form.hpp"
 #include "chorale/plan.hpp"
 #include "chorale/types.hpp"
 #include "chorale/world.hpp"
 
 namespace chorale {
-
-/// How packets carry their flag: half of 8 or of 16 bytes, or 16 bytes of a line of 128. Lines need NVLink
-/// between GPUs.
-enum class PacketForm : uint8_t { ll8, ll16, ll128 };
-inline constexpr std::string_view packet_form_names[] = {"ll8", "ll16", "ll128"};
 
 /// One call of a collective on one rank.
 struct Arguments {
@@ -53,7 +49,7 @@ struct TraceSpan {
   std::string_view name;              ///< the operation's, a literal
   SourceLine line;                    ///< the author's; line 0: unknown
   uint64_t launch = 0;                ///< of this plan with these arguments, from 1
-  uint64_t begin_ns = 0, end_ns = 0;  ///< of the device's clock, which differs from device to device
+  uint64_t begin_ns = 0, end_ns = 0;  ///< of the device's clock, which differs from GPU to GPU
 };
 
 /// One rank's executor. Calls on all ranks of the world must come in the same
@@ -98,8 +94,9 @@ class Executor {
   void synchronize(void* stream = nullptr);
 
   /// When each operation of the last Config::trace launches of every plan ran on this rank, launches from
-  /// CUDA graphs included. Waits for the device. CUDA only: empty on the CPU, and without Config::trace.
-  /// Operations in a pipeline have the times of its last turn.
+  /// CUDA graphs included: until the next one of its thread block began; in a pipeline, in its last turn.
+  /// Waits for the device. Empty without Config::trace. On the CPU all ranks of a host have one clock,
+  /// steady_clock.
   std::vector<TraceSpan> trace() const;
 
   /// Zeroed memory that peers reach without a copy. Freed with the executor. Collective where ranks are

@@ -10,6 +10,7 @@
 #include "chorale/device.hpp"
 #include "chorale/launch.hpp"
 #include "chorale/next_launch.hpp"
+#include "chorale/resident.cuh"
 
 namespace chorale {
 
@@ -52,14 +53,12 @@ Residence residence(uint32_t threads) {
   const uint64_t asked = uint64_t(device + 1) << 48 | uint64_t(threads + 1) << 32;
   const uint64_t last = known.load(std::memory_order_relaxed);
   if (last >> 32 == asked >> 32) return {last & (waits - 1), (last & waits) != 0};
-  int processors = 0, blocks = 0;
-  check_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
-             "cudaDeviceGetAttribute");
-  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, run_kernel<Kernel>, int(threads), 0),
-             "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+  Resident resident;
+  check_cuda(find_resident(reinterpret_cast<const void*>(run_kernel<Kernel>), threads, 0, device, resident),
+             "the number of blocks that can be resident");
   cudaFuncAttributes attributes{};
   check_cuda(cudaFuncGetAttributes(&attributes, run_kernel<Kernel>), "cudaFuncGetAttributes");
-  const Residence found{uint64_t(blocks) * uint64_t(processors), attributes.ptxVersion >= 90};
+  const Residence found{resident.blocks(), attributes.ptxVersion >= 90};
   known.store(asked | (found.waits ? waits : 0) | found.blocks, std::memory_order_relaxed);
   return found;
 }

@@ -32,6 +32,7 @@ class OnStreams final : public Binding {
 
   bool serves(const Arguments& arguments) override { return cpu_->serves(arguments); }
   void prepare(const Arguments& arguments) override { cpu_->prepare(arguments); }
+  void add_trace(std::vector<TraceSpan>& spans) override { cpu_->add_trace(spans); }
   /// The plan and this live as long as what is enqueued: see Executor.
   void run(const Plan& plan, const Arguments& arguments, void* stream) override {
     test::fake::enqueue(static_cast<cudaStream_t>(stream), [this, &plan, arguments] {
@@ -50,7 +51,7 @@ class OnStreams final : public Binding {
 
 class StreamsBackend final : public Backend {
  public:
-  explicit StreamsBackend(World& world) : cpu_(make_cpu_backend(world)) {}
+  StreamsBackend(World& world, const Config& config) : cpu_(make_cpu_backend(world, config)) {}
 
   std::unique_ptr<Binding> bind(const Plan& plan, const Call& call, const Arguments& arguments) override {
     return std::make_unique<OnStreams>(cpu_->bind(plan, call, arguments), failures_);
@@ -77,8 +78,8 @@ class StreamsBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cuda_backend(World& world, const Config&) {
-  return std::make_unique<StreamsBackend>(world);
+std::unique_ptr<Backend> make_cuda_backend(World& world, const Config& config) {
+  return std::make_unique<StreamsBackend>(world, config);
 }
 
 }  // namespace chorale

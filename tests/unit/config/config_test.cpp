@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "chorale/did_you_mean.hpp"
+#include "chorale/packet_form.hpp"
 
 namespace chorale::test {
 namespace {
@@ -104,6 +105,17 @@ TEST(Config, BadValuesAreRefusedByName) {
             "CHORALE_REQUIRE_PROOF = : '' is neither true nor false");
   const IniFile file("seed = x\n");
   EXPECT_EQ(failure(file.path, {}), file.path + ": seed = x: 'x' is neither a 64-bit number nor 'off'");
+}
+
+TEST(Config, KnowsEveryFormOfPackets) {
+  for (const std::string_view form : packet_form_names) {
+    const std::string variable = "CHORALE_PACKET=" + std::string(form);
+    EXPECT_EQ(failure("", {variable.c_str()}), "none");
+    ASSERT_TRUE(packet_form_of(form)) << form;
+    EXPECT_EQ(packet_form_names[size_t(*packet_form_of(form))], form);
+  }
+  for (const std::string_view none : {"", "ll", "LL8", "ll12", "ll1280"})
+    EXPECT_FALSE(packet_form_of(none)) << none;
 }
 
 TEST(Config, IniFilesThatAreNone) {

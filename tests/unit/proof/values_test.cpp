@@ -1,5 +1,6 @@
 // Outputs that do not hold what their collective promises, told addend by addend.
 
+#include "chorale/witness.hpp"
 #include "tests/unit/proof/findings.hpp"
 
 namespace chorale {
@@ -49,6 +50,35 @@ TEST(Values, OutputThatIsLeftOut) {
   EXPECT_EQ(values(plan), "");
   block(plan, 0).ops.pop_back();
   EXPECT_EQ(values(plan), "output[0:2] of rank 0 is never written\n");
+}
+
+/// Rank 0 adds its input to itself, and what comes of it, `times` times.
+Plan doubled(uint32_t times) {
+  Plan plan = collective("allreduce", 1, 1);
+  add(block(plan), Opcode::reduce, {in(0), in(0)}, {out(0)});
+  for (uint32_t time = 1; time < times; ++time)
+    add(block(plan), Opcode::nop), add(block(plan), Opcode::reduce, {out(0), out(0)}, {out(0)});
+  return plan;
+}
+
+/// Each is counted, and none of them is written out.
+TEST(Values, AddendsWithoutNumber) {
+  EXPECT_EQ(
+      values(doubled(40)).substr(0, 130),
+      "output[0:1] of rank 0 does not hold what it should: it has input[0:1] of rank 0 1099511627776 times, "
+      "it lacks input[0:1] of rank 1");
+  EXPECT_NE(values(doubled(70)).find("input[0:1] of rank 0 18446744073709551615 times or more, it lacks"),
+            std::string::npos);
+  const Plan plan = doubled(40);
+  const Finding finding = prove_plan(plan).findings.at(0);
+  ASSERT_EQ(finding.held.size(), 1u);
+  EXPECT_EQ(finding.held[0].times, uint64_t{1} << 40);
+  const Witness witness = explain(plan, finding);
+  const std::string eight =
+      "input[0:1] of rank 0, input[0:1] of rank 0, input[0:1] of rank 0, input[0:1] of rank 0, ";
+  EXPECT_EQ(witness.because.at(0), "it should hold input[0:1] of rank 0, input[0:1] of rank 1");
+  EXPECT_EQ(witness.because.at(1),
+            "it holds " + eight + eight.substr(0, eight.size() - 2) + " and 1099511627768 more");
 }
 
 TEST(Values, AllReduce) {

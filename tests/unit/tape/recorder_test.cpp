@@ -148,7 +148,8 @@ TEST(Recorder, tells_how_many_threads_have_something_to_do) {
   for (uint64_t chunk = 0; chunk < 4; ++chunk) {
     add(block(side_by_side), Opcode::copy, {in(chunk)}, {scratch(chunk)});
   }
-  EXPECT_EQ(Recorded(side_by_side, 100 * 128).tapes.busy_threads, 400u);  // chunks of 100 units
+  EXPECT_EQ(Recorded(side_by_side, 100 * 128).tapes.busy_threads, 400u);     // chunks of 100 units
+  EXPECT_EQ(Recorded(side_by_side, 100 * 128, 1).tapes.busy_threads, 100u);  // batches end with their page
 
   Plan in_turn = two_wholes();
   add(block(in_turn), Opcode::copy, {in(0, 4)}, {scratch(0, 4)});

@@ -1,0 +1,28 @@
+#include "launch_trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace chorale::cpu {
+
+LaunchTrace::LaunchTrace(const Plan& plan, const interpreter::BoundImage& image, uint32_t launches)
+    : plan_(plan),
+      trace_(interpreter::trace_of(image, launches)),
+      size_(image.blocks.size() * trace_.per_block()),
+      // Zeroed by the system when it is touched: many launches may be kept, and few made.
+      entries_(static_cast<TraceEntry*>(std::calloc(std::max<size_t>(size_, 1), sizeof(TraceEntry)))) {
+  if (!entries_) {
+    throw RunError(RunError::Reason::resources,
+                   fmt::format("a trace of {} launches of plan '{}' takes {} bytes, which cannot be had: set "
+                               "CHORALE_TRACE to fewer launches",
+                               launches, plan.name, size_ * sizeof(TraceEntry)));
+  }
+  trace_.entries = entries_.get();
+}
+
+void LaunchTrace::add_to(std::vector<TraceSpan>& spans, uint32_t rank) const {
+  interpreter::add_spans(spans, trace_, {entries_.get(), size_}, plan_, rank);
+}
+
+}  // namespace chorale::cpu

@@ -1,0 +1,37 @@
+/// \file
+/// When the operations of a plan's last launches ran on the CPU.
+#pragma once
+
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "../interpreter/trace_spans.hpp"
+
+namespace chorale::cpu {
+
+class LaunchTrace {
+ public:
+  /// \param plan      copied
+  /// \param launches  that are kept
+  /// \throws RunError resources
+  LaunchTrace(const Plan& plan, const interpreter::BoundImage& image, uint32_t launches);
+
+  /// What blocks write to.
+  const Trace& trace() const { return trace_; }
+
+  /// Adds what was written; no launch is under way.
+  void add_to(std::vector<TraceSpan>& spans, uint32_t rank) const;
+
+ private:
+  struct Free {
+    void operator()(TraceEntry* entries) const { std::free(entries); }
+  };
+
+  const Plan plan_;
+  Trace trace_;
+  size_t size_;  ///< of entries_
+  std::unique_ptr<TraceEntry[], Free> entries_;
+};
+
+}  // namespace chorale::cpu

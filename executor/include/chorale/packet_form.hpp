@@ -1,0 +1,26 @@
+#pragma once
+/// \file
+/// The forms of packets, and the words for them.
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string_view>
+
+namespace chorale {
+
+/// How packets carry their flag: half of 8 or of 16 bytes, or 16 bytes of a line of 128. Lines need NVLink
+/// between GPUs.
+enum class PacketForm : uint8_t { ll8, ll16, ll128 };
+inline constexpr std::string_view packet_form_names[] = {"ll8", "ll16", "ll128"};
+
+/// The form that `word` stands for; none if it stands for none.
+constexpr std::optional<PacketForm> packet_form_of(std::string_view word) {
+  for (size_t form = 0; form < std::size(packet_form_names); ++form) {
+    if (packet_form_names[form] == word) return PacketForm(form);
+  }
+  return std::nullopt;
+}
+
+}  // namespace chorale

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""What run and bench write with --trace: trace.py <chorale> <source folder>"""
+import collections
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+LIMIT_S = 300
+NAME = "allgather_ring_2"  # the k-th channels of both ranks meet, and one block each uses them
+
+
+def check(condition, what):
+    if not condition:
+        sys.exit(f"FAILED: {what}")
+
+
+def traced(chorale, file, words):
+    """The events that a command writes."""
+    done = subprocess.run([chorale, *words, "--trace", str(file)], capture_output=True, text=True, timeout=LIMIT_S)
+    check(done.returncode == 0, f"{words}: {done.stderr}")
+    return json.loads(file.read_text())["traceEvents"]
+
+
+def check_structure(plan, events, launch):
+    """A span of each operation of each block, in the plan's order, with its line."""
+    spans = collections.defaultdict(list)
+    for event in events:
+        if event["ph"] == "X":
+            spans[event["pid"], event["tid"]].append(event)
+    lines = plan["chorale"]["source"]
+    for gpu in plan["gpus"]:
+        for block in gpu["threadblocks"]:
+            where = f"rank {gpu['id']}, block {block['id']}"
+            seen = spans.pop((gpu["id"], block["id"]), [])
+            check([one["args"]["op"] for one in seen] == list(range(len(block["ops"]))), f"{where}: {seen}")
+            for op, one in zip(block["ops"], seen):
+                check(one["name"] == op["name"], f"{where}: {one} is no {op['name']}")
+                check(one["args"]["line"] == lines[op["at"]], f"{where}: {one} is at {lines[op['at']]}")
+                check(one["args"]["launch"] == launch, f"{where}: {one} is of launch {launch}")
+                check(one["dur"] >= 0, f"{where}: {one} ends before it begins")
+    check(not spans, f"spans of no block: {list(spans)}")
+    names = {(event["name"], event["pid"], event.get("tid"), event["args"]["name"])
+             for event in events if event["ph"] == "M"}
+    for gpu in plan["gpus"]:
+        check(("process_name", gpu["id"], None, f"rank {gpu['id']}") in names, f"rank {gpu['id']} has no name")
+        for block in gpu["threadblocks"]:
+            check(("thread_name", gpu["id"], block["id"], f"block {block['id']}") in names, f"{block['id']} has no name")
+
+
+def check_clock(events, one_thread):
+    """One clock: the first span of all is at 0, and a wait ends after the signal that it waits for began."""
+    times = collections.defaultdict(list)
+    first = {}
+    for event in events:
+        if event["ph"] != "X":
+            continue
+        first[event["pid"]] = min(first.get(event["pid"], event["ts"]), event["ts"])
+        times[event["name"], event["pid"], event["tid"]].append(event)
+    check(min(first.values()) == 0, f"no span is at 0: {first}")
+    check(max(first.values()) > 0 or not one_thread, f"each rank has a time of its own: {first}")
+    waits = 0
+    for (name, rank, block), those in times.items():
+        if name != "wait":
+            continue
+        signals = times["signal", 1 - rank, block]
+        check(len(those) == len(signals), f"rank {rank}, block {block}: {those}, {signals}")
+        for wait, signal in zip(those, signals):
+            waits += 1
+            check(wait["ts"] + wait["dur"] >= signal["ts"] - 1e-6, f"{wait} ends before {signal}")
+    check(waits == 16, f"there are {waits} waits")
+
+
+def main():
+    chorale, source = sys.argv[1], pathlib.Path(sys.argv[2])
+    path = source / f"plans/shipped/{NAME}.json"
+    plan = json.loads(path.read_text())
+    run = ["run", str(path), "--bytes", "4K"]
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "trace.json"
+        for words, launch in [(run, 3), ([*run, "--processes"], 3), ([*run, "--seed", "1", "--repeat", "1"], 1)]:
+            events = traced(chorale, file, words)
+            check_structure(plan, events, launch)
+            check_clock(events, "--seed" in words)
+        events = traced(chorale, file, ["bench", str(path), "--bytes", "4K", "--calls", "2", "--warmup", "1"])
+        launches = {event["args"]["launch"] for event in events if event["ph"] == "X"}
+        check(len(launches) == 1 and min(launches) > 3, f"launches of a benchmark: {launches}")
+        check_structure(plan, events, min(launches))
+        check_clock(events, False)
+
+
+main()
