@@ -2,7 +2,7 @@
 /// The steps of a tape that move data.
 #pragma once
 
-#include <type_traits>
+#include <iterator>
 
 #include "chorale/device/engine.hpp"
 #include "tape.hpp"
@@ -225,26 +225,11 @@ __device__ __noinline__ Stop reduce_slowly(const TapeStep& step, const Page<P>& 
   });
 }
 
-/// An average is divided at the end of the launch.
-CHORALE_HD constexpr ReduceOp operator_of(const TapeStep& step) {
-  return ReduceOp(step.reduce_op) == ReduceOp::avg ? ReduceOp::sum : ReduceOp(step.reduce_op);
-}
-
-/// Calls f with the operator of a step as a type, and gives what it gives. There is a case for every row of
-/// types.def, so that none is taken for another; a plan with what is no row of it is not bound.
-template <class F>
-CHORALE_FN Stop with_operator(const TapeStep& step, const F& f) {
-  switch (operator_of(step)) {
-#define REDUCE_OP(name) \
-  case ReduceOp::name: \
-    if constexpr (ReduceOp::name != ReduceOp::avg) \
-      return f(std::integral_constant<ReduceOp, ReduceOp::name>{}); \
-    else \
-      break;
-#include "chorale/types.def"
-  }
-  return Stop::aborted;
-}
+// The switches over operators below have a case for each: a plan with another one is not bound, and a new row
+// of types.def stops the build here. They do not come from types.def: cases that nothing reaches cost
+// registers.
+static_assert(std::size(all_reduce_ops) == 5,
+              "give the operator its case in run_slowly() and reduce_otherwise()");
 
 /// Steps that are not whole: tails, and buffers at odd addresses. Apart, so that the fast ways stay small: a
 /// GPU fetches code slowly that it has not run before.
@@ -267,7 +252,21 @@ __device__ __noinline__ Stop run_slowly(const TapeStep& step, const Page<P>& pag
   }
   Stop stop = Stop::none;
   if constexpr (!std::is_void<T>::value) {
-    stop = with_operator(step, [&](auto op) { return reduce_slowly<decltype(op)::value, T>(step, page); });
+    switch (ReduceOp(step.reduce_op)) {
+      case ReduceOp::sum:
+      case ReduceOp::avg:
+        stop = reduce_slowly<ReduceOp::sum, T>(step, page);
+        break;
+      case ReduceOp::min:
+        stop = reduce_slowly<ReduceOp::min, T>(step, page);
+        break;
+      case ReduceOp::max:
+        stop = reduce_slowly<ReduceOp::max, T>(step, page);
+        break;
+      case ReduceOp::prod:
+        stop = reduce_slowly<ReduceOp::prod, T>(step, page);
+        break;
+    }
   }
   return step.kind == TapeKind::reduce ? stop : group.agree(stop);
 }
@@ -299,13 +298,14 @@ CHORALE_FN Stop reduce_step(const Group& group, const TapeStep& step, const Page
 template <class T, class P>
 __device__ __noinline__ Stop reduce_otherwise(const TapeStep& step, const Page<P>& page) {
   const Group group = block_group();
-  return with_operator(step, [&](auto op) {
-    if constexpr (decltype(op)::value == ReduceOp::sum) {
-      return Stop::aborted;  // run_data() has it: it is not compiled a second time
-    } else {
-      return reduce_step<decltype(op)::value, T>(group, step, page);
-    }
-  });
+  switch (ReduceOp(step.reduce_op)) {
+    case ReduceOp::min:
+      return reduce_step<ReduceOp::min, T>(group, step, page);
+    case ReduceOp::max:
+      return reduce_step<ReduceOp::max, T>(group, step, page);
+    default:  // prod
+      return reduce_step<ReduceOp::prod, T>(group, step, page);
+  }
 }
 
 /// Runs a step that moves data. A step that waited ends with the block synchronised, others do not.
@@ -326,8 +326,9 @@ CHORALE_FN Stop run_data(const Group& group, const TapeStep& step, const Page<P>
     stop = copy_whole<detail::by_line<Packets<P>>>(group, step.bytes, packets[0],
                                                    sinks_of(step, plain, packets + 1));
   } else if constexpr (!std::is_void<T>::value) {
-    stop = operator_of(step) == ReduceOp::sum ? reduce_step<ReduceOp::sum, T>(group, step, page)
-                                              : reduce_otherwise<T, P>(step, page);
+    const ReduceOp op = ReduceOp(step.reduce_op);
+    stop = op == ReduceOp::sum || op == ReduceOp::avg ? reduce_step<ReduceOp::sum, T>(group, step, page)
+                                                      : reduce_otherwise<T, P>(step, page);
     if (step.kind == TapeKind::reduce) return stop;
   }
   return group.agree(stop);
