@@ -25,7 +25,8 @@ def prefix():
     named = os.environ.get("TORCH_CHORALE_PREFIX")
     found = pathlib.Path(named).resolve() if named else HERE.parents[2]  # of share/chorale/torch
     if not (found / "include" / "chorale" / "executor.hpp").exists():
-        raise RuntimeError(f"chorale is not installed in {found}: set TORCH_CHORALE_PREFIX to where it is (cmake --install BUILD --prefix THERE)")
+        raise RuntimeError(f"chorale is not installed in {found}: set TORCH_CHORALE_PREFIX to where it is "
+                           "(cmake --install BUILD --prefix THERE)")
     return found
 
 
@@ -33,11 +34,16 @@ def prefix():
 def extension():
     """The C++ part, built if it has not been."""
     if not torch.compiled_with_cxx11_abi():
-        raise RuntimeError(f"PyTorch {torch.__version__} was built with the old ABI of the C++ library, and chorale was not")
+        raise RuntimeError(f"PyTorch {torch.__version__} was built with the old ABI of the C++ library, "
+                           "and chorale was not")
     root = prefix()
-    library = next(root.glob("lib*/**/libchorale_executor.a"), None) or next(root.glob("lib*/**/libchorale_executor.so"))
+    library = next(root.glob("lib*/**/libchorale_executor.*"), None)
+    targets = next(root.glob("lib*/**/ChoraleTargets.cmake"), None)
+    if library is None or targets is None:
+        raise RuntimeError(f"what is installed in {root} is no whole chorale: there is no libchorale_executor, "
+                           "or no ChoraleTargets.cmake")
     toolkit = torch.utils.cpp_extension.CUDA_HOME or "/usr/local/cuda"
-    with_cuda = "CHORALE_WITH_CUDA" in next(root.glob("lib*/**/ChoraleTargets.cmake")).read_text()
+    with_cuda = "CHORALE_WITH_CUDA" in targets.read_text()
     return torch.utils.cpp_extension.load(
         name="chorale_c10d",
         sources=[str(HERE / "backend.cpp"), str(HERE / "communicator.cpp")],
