@@ -15,11 +15,7 @@ TunedFor tuned_for(const Config& config, const RankGpus& gpus, uint32_t ranks) {
 }
 
 std::string tuned_file(const TunedFor& machine) {
-  std::string name = machine.device.empty() ? machine.backend : machine.device;
-  for (char& letter : name) {
-    if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '_';
-  }
-  return (std::filesystem::path(shipped_folder()).parent_path() / "tuned" / (name + ".json")).string();
+  return (std::filesystem::path(shipped_folder()).parent_path() / "tuned" / table_name(machine)).string();
 }
 
 TunedPlans tuned_plans(const std::string& file, const TunedFor& machine) {

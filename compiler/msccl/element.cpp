@@ -5,6 +5,7 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "../json/fields.hpp"
 #include "chorale/did_you_mean.hpp"
 
 namespace chorale::msccl {
@@ -18,15 +19,6 @@ constexpr std::string_view attributes[] = {
     "maxBytes", "id",    "i_chunks",  "o_chunks",       "s_chunks", "outofplace", "send",    "recv",
     "chan",     "s",     "type",      "srcbuf",         "srcoff",   "dstbuf",     "dstoff",  "cnt",
     "depid",    "deps",  "hasdep"};
-
-std::string known(std::span<const std::string_view> words) {
-  std::string text;
-  for (size_t k = 0; k < words.size(); ++k) {
-    if (k) text += k + 1 == words.size() ? " or " : ", ";
-    text += words[k];
-  }
-  return text;
-}
 
 /// Words that are long are no misspelt ones, and comparing them takes time.
 std::string suggestion(std::string_view word, std::span<const std::string_view> words) {
@@ -127,7 +119,7 @@ std::optional<size_t> Element::choice(const char* attribute, std::span<const std
   if (!word) return otherwise;
   const auto found = std::find(words.begin(), words.end(), word);
   if (found != words.end()) return size_t(found - words.begin());
-  find(std::string(attribute) + " is " + quoted(word) + ", expected " + known(words) +
+  find(std::string(attribute) + " is " + quoted(word) + ", expected " + json::alternatives(words) +
        suggestion(word, words));
   return std::nullopt;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <iterator>
 #include <vector>
@@ -25,6 +26,14 @@ std::vector<DType> nearest_types(DType dtype) {
   return types;
 }
 }  // namespace
+
+std::string table_name(const TunedFor& machine) {
+  std::string name = machine.device.empty() ? machine.backend : machine.device;
+  for (char& letter : name) {
+    if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '_';
+  }
+  return name + ".json";
+}
 
 TuneKey plan_key(const TunedFor& machine, const std::string& collective, uint64_t bytes, DType dtype,
                  bool in_place) {

@@ -4,7 +4,6 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <cctype>
 #include <chorale/collective.hpp>
 #include <chorale/config.hpp>
 #include <chorale/json.hpp>
@@ -27,11 +26,8 @@ Config config_for(const std::string& backend, std::chrono::nanoseconds timeout) 
 }
 
 /// What `chorale tune` has written for this device, if it has.
-TuneTable table_for(const std::string& plans, std::string device) {
-  for (char& letter : device) {
-    if (!std::isalnum(static_cast<unsigned char>(letter))) letter = '_';
-  }
-  const std::filesystem::path file = std::filesystem::path(plans) / "tuned" / (device + ".json");
+TuneTable table_for(const std::string& plans, const TunedFor& machine) {
+  const std::filesystem::path file = std::filesystem::path(plans) / "tuned" / table_name(machine);
   std::error_code none;
   return std::filesystem::exists(file, none) ? TuneTable::load(file.string()) : TuneTable();
 }
@@ -79,9 +75,9 @@ Communicator::Place& Communicator::place_for(const at::Device& device) {
   const TunedFor machine{
       .ranks = ranks(), .backend = backend, .device = device.is_cuda() ? options_.gpu : ""};
   return places_
-      .emplace(name, Place{Executor(world_, config_for(backend, options_.timeout)),
-                           TunedPlans(table_for(options_.plans, device.is_cuda() ? options_.gpu : "cpu"),
-                                      options_.plans + "/shipped", machine)})
+      .emplace(name,
+               Place{Executor(world_, config_for(backend, options_.timeout)),
+                     TunedPlans(table_for(options_.plans, machine), options_.plans + "/shipped", machine)})
       .first->second;
 }
 

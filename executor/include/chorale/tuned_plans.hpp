@@ -21,6 +21,9 @@ struct TunedFor {
   bool rank_order = false;
 };
 
+/// The file that `chorale tune` writes for a machine, in the folder of tables: "NVIDIA_H200.json".
+std::string table_name(const TunedFor& machine);
+
 /// The key of a plan in a table. Plans in place have the variant "in place", those for rank_order "rank
 /// order".
 TuneKey plan_key(const TunedFor& machine, const std::string& collective, uint64_t bytes, DType dtype,
