@@ -71,7 +71,7 @@ class CountedExchange {
       }
       if (slot == 1) to_take = slots_to_take(came);  // the counts are here
     }
-    return drain();
+    return drain_links(group_, table_, deadline_);
   }
 
  private:
@@ -224,16 +224,6 @@ class CountedExchange {
     std::memcpy(&note, &unit, unit_bytes);
     if (note.kind != kind()) refuse_kind(e, note);
     return note.count;
-  }
-
-  CHORALE_FN Stop drain() const {
-    for (int32_t peer = 0; peer < table_.ranks; ++peer) {
-      const Endpoint& e = table_.at(peer, group_.id);
-      const Stop stop =
-          with_link(e, [&](auto fabric) { return decltype(fabric)::drain(group_, e, deadline_); });
-      if (stop != Stop::none) return stop;
-    }
-    return Stop::none;
   }
 
 #if defined(__CUDACC__)

@@ -92,6 +92,16 @@ class TileEnd {
   X* ctx_;
 };
 
+/// Waits until nothing of what the group has sent is read from this rank's memory any more.
+CHORALE_FN Stop drain_links(const Group& group, const EndpointTable& table, const Deadline& deadline) {
+  for (int32_t rank = 0; rank < table.ranks; ++rank) {
+    const Endpoint& e = table.at(rank, group.id);
+    const Stop stop = with_link(e, [&](auto fabric) { return decltype(fabric)::drain(group, e, deadline); });
+    if (stop != Stop::none) return stop;
+  }
+  return Stop::none;
+}
+
 /// What the group does in a collective, over all links.
 template <class T, class X>
 class Exchange {
@@ -193,15 +203,7 @@ class Exchange {
     return Stop::none;
   }
 
-  CHORALE_FN Stop drain() const {
-    for (int32_t rank = 0; rank < ranks(); ++rank) {
-      const Endpoint& e = table_.at(rank, group_.id);
-      const Stop stop =
-          with_link(e, [&](auto fabric) { return decltype(fabric)::drain(group_, e, deadline_); });
-      if (stop != Stop::none) return stop;
-    }
-    return Stop::none;
-  }
+  CHORALE_FN Stop drain() const { return drain_links(group_, table_, deadline_); }
 
  private:
   CHORALE_FN TileEnd<X> end(int32_t peer, const Leg& leg, uint64_t tile, uint32_t phase,
