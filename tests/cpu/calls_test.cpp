@@ -6,6 +6,7 @@
 #include <system_error>
 #include <thread>
 
+#include "chorale/needs.hpp"
 #include "executor/cpu/sanitizers.hpp"
 #include "tests/cpu/harness.hpp"
 #include "tests/unit/scarce_memory.hpp"
@@ -159,6 +160,18 @@ TEST(Calls, ForMemoryThatCannotBeHadAreRefused) {
     for (const uint64_t bytes : {~uint64_t(0), uint64_t(1) << 63})
       EXPECT_THROW(executor.allocate(bytes), RunError) << bytes;
   });
+}
+
+/// Who keeps buffers that peers reach where they are goes by this.
+TEST(Needs, WhetherPeersReachTheBuffers) {
+  const auto reached = [](const std::string& name) {
+    const Plan plan = load(source_dir() / "plans/shipped" / name);
+    const RankNeeds needs = needs_of(plan, 1, 1024, DType::f32);
+    return std::pair(needs.input_reached, needs.output_reached);
+  };
+  EXPECT_EQ(reached("allreduce_one_shot_2.json"), std::pair(false, false)) << "packets go to scratch";
+  EXPECT_EQ(reached("allgather_direct_2.json"), std::pair(false, true));
+  EXPECT_EQ(reached("reducescatter_direct_2.json"), std::pair(true, false));
 }
 
 }  // namespace

@@ -64,6 +64,11 @@ TEST(TunedPlans, WhatIsTunedForAnotherTypeIsBetterThanTheDefault) {
   EXPECT_EQ(choice(1023, DType::f16).found, Found::none);
 }
 
+TEST(TunedPlans, ATableIsNamedAfterTheDevice) {
+  EXPECT_EQ(table_name({.backend = "cuda", .device = "NVIDIA H200"}), "NVIDIA_H200.json");
+  EXPECT_EQ(table_name({.backend = "cpu"}), "cpu.json");
+}
+
 TEST(TunedPlans, InRankOrderOnlyPlansThatAddSo) {
   TunedFor machine{.ranks = 4};
   TuneTable table;
