@@ -1,5 +1,6 @@
 #include "tools/findings.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <iterator>

@@ -2,12 +2,12 @@
 /// What is wrong with a plan, told to people and to other programs.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "chorale/witness.hpp"
+#include "tools/command.hpp"
 #include "tools/sarif.hpp"
 
 namespace chorale::tools {

@@ -1,5 +1,6 @@
 #include "tools/programs.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <iterator>

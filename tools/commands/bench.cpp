@@ -1,5 +1,6 @@
 // chorale bench: plans timed, eagerly and in CUDA graphs, with NCCL beside them.
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 

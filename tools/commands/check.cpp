@@ -1,5 +1,6 @@
 // chorale check: what is wrong with plans.
 
+#include <CLI/CLI.hpp>
 #include <functional>
 #include <iostream>
 #include <memory>

@@ -1,5 +1,6 @@
 // chorale compile: an algorithm to a plan.
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <memory>

@@ -1,5 +1,6 @@
 // chorale convert: a plan file in its canonical text, or as CBOR.
 
+#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "tools/command.hpp"

@@ -1,5 +1,6 @@
 // chorale diff: two plans, compared rank by rank and operation by operation.
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 #include <sstream>

@@ -1,5 +1,6 @@
 // chorale doctor: what works on this machine, and what to do about the rest.
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 

@@ -1,5 +1,6 @@
 // chorale import: an algorithm of MSCCL to a plan.
 
+#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "tools/algorithms.hpp"

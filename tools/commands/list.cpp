@@ -1,5 +1,6 @@
 // chorale list: the shipped algorithms.
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 

@@ -1,5 +1,6 @@
 // chorale ops: docs/ops.md, from the table of operations.
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
 

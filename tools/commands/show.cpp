@@ -1,5 +1,6 @@
 // chorale show: a plan in words.
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <memory>

@@ -1,5 +1,6 @@
 // chorale tune: which shipped plan is the fastest here, for each collective, type and size.
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>

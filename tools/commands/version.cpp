@@ -2,6 +2,7 @@
 
 #include "tools/version.hpp"
 
+#include <CLI/CLI.hpp>
 #include <iostream>
 
 #include "tools/command.hpp"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/version.h>
 
+#include <CLI/Version.hpp>
 #include <boost/version.hpp>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,6 @@
 #include "tools/schedules/options.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 
