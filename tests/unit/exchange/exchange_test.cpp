@@ -23,6 +23,25 @@ TEST(Exchange, DrawnListsOfEveryNumberOfRanks) {
   }
 }
 
+/// Message k of a peer and direction is in call k of some ranks, while others make one call of all.
+TEST(Exchange, CallsThatAreCutOnSomeRanks) {
+  for (int ranks = 2; ranks <= 5; ++ranks) {
+    run_local(ranks, [&](World& world) {
+      Exchange exchange(world, {.slot_bytes = 64, .slots = 2, .blocks_per_peer = 3}, on_cpu());
+      for (uint64_t call = 0; call < 20; ++call) {
+        Buffers buffers(messages_of(call, ranks, 5, 400), world.rank());
+        if ((uint64_t(world.rank()) + call) % 2 == 0) {
+          exchange.exchange(buffers.sends, buffers.recvs);
+        } else {
+          for (int k = 0; k < 5; ++k)
+            exchange.exchange(numbered(buffers.sends, k), numbered(buffers.recvs, k));
+        }
+        EXPECT_EQ(buffers.wrong(), "") << "call " << call;
+      }
+    });
+  }
+}
+
 /// Rings of one slot, slots that hold no more than what says how long a message is, and slots of no power of
 /// two.
 TEST(Exchange, RingsOfEveryShape) {

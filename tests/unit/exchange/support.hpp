@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,16 @@ class Buffers {
 
   std::vector<Held> out_, in_;
 };
+
+/// The messages that are number k of their peer.
+template <class Message>
+std::vector<Message> numbered(const std::vector<Message>& list, int k) {
+  std::vector<Message> picked;
+  std::map<int, int> seen;
+  for (const Message& message : list)
+    if (seen[message.peer]++ == k) picked.push_back(message);
+  return picked;
+}
 
 /// Makes call `call` on this rank. \return what is wrong; "" if nothing is
 inline std::string make_call(World& world, Exchange& exchange, uint64_t call, int most, uint64_t longest) {
