@@ -13,12 +13,13 @@
 #include "device_memory.hpp"
 #include "graph_holds.hpp"
 #include "launcher.hpp"
+#include "monitor.hpp"
 #include "peer_memory.hpp"
 #include "pool.hpp"
 
 namespace chorale::cuda {
 
-class Binding final : public chorale::Binding {
+class Binding final : public chorale::Binding, public Watched {
  public:
   /// Collective.
   /// \throws UsageError on all ranks for a plan that one of them cannot run
@@ -34,8 +35,7 @@ class Binding final : public chorale::Binding {
 
   void add_trace(std::vector<TraceSpan>& spans) override;
 
-  /// Why blocks had to stop, and what each waited for; none if none had. Any thread may ask.
-  Stop stopped(std::string& report) const { return launcher_->stopped(report); }
+  Stop stopped(std::string& report) const override { return launcher_->stopped(report); }
 
  private:
   struct Parts;

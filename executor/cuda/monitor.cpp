@@ -4,7 +4,6 @@
 
 #include "../world/group.hpp"
 #include "../world/thread.hpp"
-#include "binding.hpp"
 
 namespace chorale::cuda {
 namespace {
@@ -22,26 +21,26 @@ Monitor::~Monitor() {
   thread_.join();
 }
 
-void Monitor::add(const Binding* binding) {
+void Monitor::add(const Watched* watched) {
   const std::lock_guard lock(mutex_);
-  bindings_.push_back(binding);
+  watched_.push_back(watched);
 }
 
-void Monitor::remove(const Binding* binding) {
+void Monitor::remove(const Watched* watched) {
   const std::lock_guard lock(mutex_);
-  std::erase(bindings_, binding);
+  std::erase(watched_, watched);
 }
 
 void Monitor::forget() {
   const std::lock_guard lock(mutex_);
-  bindings_.clear();
+  watched_.clear();
 }
 
 std::string Monitor::report() const {
   const std::lock_guard lock(mutex_);
-  for (const Binding* binding : bindings_) {
+  for (const Watched* watched : watched_) {
     std::string report;
-    if (binding->stopped(report) != Stop::none) return report;
+    if (watched->stopped(report) != Stop::none) return report;
   }
   return "";
 }
@@ -51,8 +50,8 @@ void Monitor::look() {
   std::string report;
   {
     const std::lock_guard lock(mutex_);
-    for (const Binding* binding : bindings_) {
-      if (reason == Stop::none) reason = binding->stopped(report);
+    for (const Watched* watched : watched_) {
+      if (reason == Stop::none) reason = watched->stopped(report);
     }
   }
   if (reason != Stop::none)

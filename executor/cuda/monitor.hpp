@@ -9,11 +9,18 @@
 #include <thread>
 #include <vector>
 
+#include "chorale/device/group.hpp"
 #include "chorale/world.hpp"
 
 namespace chorale::cuda {
 
-class Binding;
+/// Whose kernels leave records.
+class Watched {
+ public:
+  virtual ~Watched() = default;
+  /// Why blocks had to stop, and what each waited for; none if none had. Any thread may ask.
+  virtual Stop stopped(std::string& report) const = 0;
+};
 
 /// Kernels only leave a record when a wait reaches its deadline: stopping the world, with words that name the
 /// place, is the host's part. It also looks for dead peers, so that survivors need not wait for a deadline.
@@ -22,8 +29,8 @@ class Monitor {
   explicit Monitor(World& world);
   ~Monitor();
 
-  void add(const Binding* binding);
-  void remove(const Binding* binding);
+  void add(const Watched* watched);
+  void remove(const Watched* watched);
   void forget();  ///< all of them
 
   /// Looks at once.
@@ -37,7 +44,7 @@ class Monitor {
 
   World& world_;
   mutable std::mutex mutex_;
-  std::vector<const Binding*> bindings_;
+  std::vector<const Watched*> watched_;
   std::atomic<bool> quit_{false};
   std::thread thread_;
 };

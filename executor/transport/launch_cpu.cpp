@@ -96,6 +96,7 @@ std::string describe(const Transport& transport, const LaunchName& name, const c
   text += fmt::format("block {}", block);
   if (threads > 1) text += fmt::format(" thread {}", uint32_t(stuck.block) % threads);
   text += fmt::format(" of {}", name.what);
+  if (name.of_block) return text + " " + name.of_block(block);
   if (block >= transport.max_channels()) return text;
   const auto positions = [&](const char* word, int peer, bool sends) {
     if (peer < 0) return;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <type_traits>
 
@@ -28,6 +29,8 @@ struct Lane {
 struct LaunchName {
   const char* what = "a kernel";
   int to = -1, from = -1;
+  /// CPU: what a block waits for, for errors. Empty: how its links to `to` and `from` stand.
+  std::function<std::string(uint32_t block)> of_block = {};
 };
 
 namespace detail {

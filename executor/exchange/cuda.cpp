@@ -1,0 +1,160 @@
+// Exchanges on GPUs: a kernel, over rings in the GPUs' memory.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "../cuda/device.hpp"
+#include "../cuda/error.hpp"
+#include "../cuda/host_words.hpp"
+#include "../cuda/monitor.hpp"
+#include "../world/group.hpp"
+#include "../world/together.hpp"
+#include "carrier.hpp"
+#include "chorale/transport.hpp"
+#include "kernel.hpp"
+
+namespace chorale::exchange {
+namespace {
+
+using cuda::CurrentDevice;
+
+/// Who shares messages of this length between blocks has more of signals than of data.
+constexpr uint64_t least_share = 8 << 10;
+
+/// Blocks for each peer and direction of which all ranks' GPUs hold those of all peers at a time. Collective.
+uint32_t blocks_that_fit(World& world) {
+  const std::vector<cuda::RankDevice> devices = cuda::gather_devices(world);
+  const cuda::RankDevice& mine = devices[size_t(world.rank())];
+  const auto sharing = std::count_if(devices.begin(), devices.end(),
+                                     [&](const cuda::RankDevice& other) { return other.same_device(mine); });
+  uint64_t blocks = 0;
+  world::together(world, [&] { cuda::check(resident_exchange_blocks(blocks), "the kernel of an exchange"); });
+  blocks /= uint64_t(sharing) * 2 * uint64_t(world.ranks());
+  for (const auto& bytes : world.allgather(world::bytes_of(blocks)))
+    blocks = std::min(blocks, world::read_as<uint64_t>(bytes));
+  return uint32_t(std::clamp<uint64_t>(blocks, 1, 32));
+}
+
+RendezvousOptions rings(World& world, const ExchangeOptions& options) {
+  const uint64_t slot = options.slot_bytes != 0 ? options.slot_bytes : uint64_t{128} << 10;
+  const uint32_t fit = blocks_that_fit(world);
+  RendezvousOptions made;
+  made.depth = options.slots != 0 ? options.slots : 4;
+  made.max_channels = options.blocks_per_peer != 0 ? options.blocks_per_peer : fit;
+  made.per_peer_bytes = slot * made.depth * made.max_channels;
+  made.space = Space::device;
+  made.ring_at = RingAt::sender;  // what comes is read once, and a GPU reads faster than it writes
+  return made;
+}
+
+class CudaCarrier final : public Carrier, private cuda::Watched {
+ public:
+  CudaCarrier(World& world, const ExchangeOptions& options, const Config& config)
+      : world_(world), transport_(direct_rendezvous(world, rings(world, options))), monitor_(world) {
+    const uint64_t reports = 2 * uint64_t(world.ranks()) * transport_->max_channels();
+    world::together(world, [&] {
+      uint64_t resident = 0;
+      cuda::check(resident_exchange_blocks(resident), "the kernel of an exchange");
+      require_resident(2 * uint64_t(world.ranks()) * transport_->max_channels(), resident);
+      reports_ = cuda::HostArray<Report>(reports);
+    });
+    links_.table = transport_->table();
+    links_.share_bytes = std::min(least_share, transport_->slot_bytes());
+    links_.reports = reports_.device();
+    deadline_ = {transport_->device_abort_word(),
+                 uint64_t(std::max<int64_t>(0, config.timeout.value.count())), 0};
+    // What kernels have left is of the world's last life: seen after a reset it would stop the next one.
+    world.group().before_reset(world.rank(), this, [this] {
+      const CurrentDevice on(transport_->device());
+      cuda::check_quietly(cudaDeviceSynchronize(), "the end of what still runs");
+      for (size_t at = 0; at < reports_.size(); ++at) store_relaxed(&reports_[at].stop, 0u);
+    });
+    monitor_.add(this);
+  }
+  ~CudaCarrier() override {
+    monitor_.remove(this);
+    world_.group().before_reset(world_.rank(), this, {});
+  }
+
+  const Links& links() const override { return links_; }
+  size_t most_messages() const override { return KernelWork::most_messages; }
+  void require_readable(const void* data) const override {
+    cuda::require_readable(data, "message", transport_->device());
+  }
+
+  void run(const Launch& launch, void* stream) override {
+    // Which streams may be under way together is said by Exchange, not by the transport.
+    const Transport::Use use(*transport_, nullptr);
+    const CurrentDevice on(transport_->device());
+    KernelWork work;
+    work.links = links_;
+    work.deadline = deadline_;
+    work.n = uint32_t(launch.messages.size());
+    std::copy(launch.messages.begin(), launch.messages.end(), work.messages);
+    try {
+      cuda::check(enqueue_exchange(work, launch.blocks, static_cast<cudaStream_t>(stream)),
+            "a launch of an exchange");
+    } catch (const RunError& failed) {
+      world_.abort(failed.what());  // peers would wait for what this rank has not launched
+      throw;
+    }
+  }
+
+  void check() override { world_.check(); }
+  void synchronize(void* stream) override {
+    const CurrentDevice on(transport_->device());
+    cuda::check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "the end of a stream's work");
+    monitor_.look();
+    check();
+  }
+  void reset() override { transport_->reset(); }
+
+ private:
+
+  static void require_resident(uint64_t blocks, uint64_t resident) {
+    if (blocks <= resident) return;
+    throw UsageError(fmt::format(
+        "an exchange with all ranks takes {} blocks, which wait for each other, and this GPU holds {} "
+        "at a time: give fewer blocks_per_peer",
+        blocks, resident));
+  }
+
+  Stop stopped(std::string& report) const override {
+    const uint32_t channels = links_.table.channels;
+    const auto ranks = size_t(links_.table.ranks);
+    const Report* late = nullptr;
+    size_t late_at = 0;
+    const auto text = [&](const Report& of, size_t at) {
+      return "an exchange: " + describe(of, world_.rank(), int(at / channels % ranks), at / channels >= ranks,
+                                        uint32_t(at % channels));
+    };
+    for (size_t at = 0; at < reports_.size(); ++at) {
+      const Report& one = reports_[at];
+      const auto stop = Stop(load_acquire(&one.stop));
+      if (stop == Stop::aborted) {
+        report = text(one, at);
+        return stop;
+      }
+      if (stop != Stop::none && !late) late = &one, late_at = at;
+    }
+    if (!late) return Stop::none;
+    report = text(*late, late_at);
+    return Stop::timed_out;
+  }
+
+  World& world_;
+  const std::unique_ptr<Transport> transport_;
+  cuda::HostArray<Report> reports_;
+  Links links_;
+  Deadline deadline_;
+  cuda::Monitor monitor_;  // last, since it looks at the others
+};
+
+}  // namespace
+
+std::unique_ptr<Carrier> cuda_carrier(World& world, const ExchangeOptions& options, const Config& config) {
+  return std::make_unique<CudaCarrier>(world, options, config);
+}
+
+}  // namespace chorale::exchange

@@ -1,0 +1,161 @@
+#include "chorale/exchange.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "../world/together.hpp"
+#include "carrier.hpp"
+
+namespace chorale {
+
+using namespace exchange;
+
+namespace {
+
+void check_message(const World& world, const char* what, const void* data, uint64_t bytes, int peer) {
+  if (peer < 0 || peer >= world.ranks()) {
+    throw UsageError(
+        fmt::format("{} of {} bytes: there is no rank {}: there are {}", what, bytes, peer, world.ranks()));
+  }
+  // What is computed of a message goes a slot or so behind its end.
+  if (bytes > ~uint64_t{0} >> 1)
+    throw UsageError(fmt::format("{} of {} bytes: that is more than there is memory", what, bytes));
+  if (!data && bytes != 0) {
+    throw UsageError(fmt::format("{} of {} bytes, peer {}: the pointer is null", what, bytes, peer));
+  }
+}
+
+/// Nobody else would ever match them.
+void check_own(int self, std::span<const SendTo> sends, std::span<const RecvFrom> recvs) {
+  std::vector<uint64_t> sent, received;
+  for (const SendTo& send : sends)
+    if (send.peer == self) sent.push_back(send.bytes);
+  for (const RecvFrom& recv : recvs)
+    if (recv.peer == self) received.push_back(recv.bytes);
+  if (sent.size() != received.size()) {
+    throw UsageError(fmt::format(
+        "rank {} sends {} messages to itself and receives {}: a message to oneself is received in "
+        "the same call",
+        self, sent.size(), received.size()));
+  }
+  for (size_t at = 0; at < sent.size(); ++at) {
+    if (sent[at] == received[at]) continue;
+    throw UsageError(fmt::format(
+        "rank {} sends {} bytes to itself and receives {}, as message {}: give both the same size", self,
+        sent[at], received[at], at));
+  }
+}
+
+/// Why these options cannot be; "" if they can.
+std::string wrong(const ExchangeOptions& options, const std::string& backend, int ranks) {
+  if (backend != "cpu" && backend != "cuda")
+    return fmt::format("backend '{}': there are 'cpu' and 'cuda'", backend);
+  if (options.slot_bytes != 0 && (options.slot_bytes < 16 || options.slot_bytes > uint64_t{1} << 31))
+    return fmt::format("slot_bytes is {}: it is from 16 to 2 GiB, or 0", options.slot_bytes);
+  if (options.slots > 256) return fmt::format("slots is {}: it is from 1 to 256, or 0", options.slots);
+  const int most = std::min(1024, 65535 / (2 * ranks));
+  if (options.blocks_per_peer > uint32_t(most)) {
+    return fmt::format("blocks_per_peer is {}: with {} ranks it is from 1 to {}, or 0",
+                       options.blocks_per_peer, ranks, most);
+  }
+  return "";
+}
+
+/// Collective.
+void agree_on_options(World& world, const ExchangeOptions& options, const std::string& backend) {
+  const std::string mine = fmt::format("{} slots of {} bytes, {} blocks a peer, backend {}", options.slots,
+                                       options.slot_bytes, options.blocks_per_peer, backend);
+  const auto all = world.allgather(std::as_bytes(std::span(mine.data(), mine.size())));
+  const auto text = [&](size_t rank) {
+    return std::string(reinterpret_cast<const char*>(all[rank].data()), all[rank].size());
+  };
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    throw RunError(
+        RunError::Reason::mismatch,
+        fmt::format("the ranks make different exchanges: rank 0 {}, rank {} {} (0: the default); they must "
+                    "be alike",
+                    text(0), rank, text(rank)));
+  }
+  if (const std::string why = wrong(options, backend, world.ranks()); !why.empty())
+    throw UsageError("an exchange: " + why);
+}
+
+}  // namespace
+
+std::string exchange::describe(const Report& report, int self, int peer, bool receives, uint32_t channel) {
+  if (receives && report.sent != report.bytes) {
+    return fmt::format(
+        "rank {} sends {} bytes to rank {}, which receives {}: messages between two ranks are matched in "
+        "their "
+        "order, and both name the same size",
+        peer, report.sent, self, report.bytes);
+  }
+  return fmt::format("rank {} {} a message of {} bytes {} rank {}, channel {}, which did not come in time",
+                     self, receives ? "receives" : "sends", report.bytes, receives ? "from" : "to", peer,
+                     channel);
+}
+
+struct Exchange::State {
+  World& world;
+  uint64_t resets;  ///< of the world, when the rings were new
+  std::unique_ptr<Carrier> carrier;
+
+  State(World& of, const ExchangeOptions& options, const Config& config) : world(of), resets(of.resets()) {
+    const std::string backend = config.backend;
+    agree_on_options(of, options, backend);
+    carrier = backend == "cuda" ? cuda_carrier(of, options, config) : cpu_carrier(of, options);
+  }
+
+  void require_new() const {
+    if (resets == world.resets()) return;
+    throw UsageError(
+        "the world was reset, and the exchange was not: what was left in its rings would be taken for data; "
+        "call Exchange::reset() on all ranks");
+  }
+};
+
+Exchange::Exchange(World& world, const ExchangeOptions& options, const Config& config)
+    : state_(std::make_unique<State>(world, options, config)) {}
+Exchange::~Exchange() = default;
+Exchange::Exchange(Exchange&&) noexcept = default;
+Exchange& Exchange::operator=(Exchange&&) noexcept = default;
+
+void Exchange::exchange(std::span<const SendTo> sends, std::span<const RecvFrom> recvs, void* stream) {
+  check();
+  state_->require_new();
+  World& world = state_->world;
+  Carrier& carrier = *state_->carrier;
+  for (const SendTo& send : sends) {
+    check_message(world, "a send", send.data, send.bytes, send.peer);
+    carrier.require_readable(send.data);
+  }
+  for (const RecvFrom& recv : recvs) {
+    check_message(world, "a receive", recv.data, recv.bytes, recv.peer);
+    carrier.require_readable(recv.data);
+  }
+  check_own(world.rank(), sends, recvs);
+  for (const Launch& launch : launches_of(sends, recvs, carrier.links(), carrier.most_messages()))
+    carrier.run(launch, stream);
+}
+
+void Exchange::send(const void* data, uint64_t bytes, int peer, void* stream) {
+  const SendTo message{data, bytes, peer};
+  exchange({&message, 1}, {}, stream);
+}
+void Exchange::recv(void* data, uint64_t bytes, int peer, void* stream) {
+  const RecvFrom message{data, bytes, peer};
+  exchange({}, {&message, 1}, stream);
+}
+
+void Exchange::check() { state_->carrier->check(); }
+void Exchange::synchronize(void* stream) { state_->carrier->synchronize(stream); }
+
+void Exchange::reset() {
+  state_->carrier->reset();
+  state_->resets = state_->world.resets();
+}
+
+}  // namespace chorale

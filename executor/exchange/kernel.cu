@@ -1,0 +1,34 @@
+// Exchanges on GPUs.
+
+#include "../cuda/enqueue.cuh"
+#include "chorale/resident.cuh"
+#include "kernel.hpp"
+
+namespace chorale::exchange {
+namespace {
+
+/// By __grid_constant__ the messages stay where the launch has put them: who indexes a parameter would else
+/// have a copy of it in every thread.
+__global__ void __launch_bounds__(kernel_threads, 2) run_exchange(const __grid_constant__ KernelWork work) {
+  run_messages(block_group(), work.links, work.messages, work.n, work.deadline);
+}
+
+}  // namespace
+
+cudaError_t enqueue_exchange(const KernelWork& work, uint32_t blocks, cudaStream_t stream) {
+  return cuda::enqueue(run_exchange, blocks, kernel_threads, stream, work);
+}
+
+cudaError_t resident_exchange_blocks(uint64_t& blocks) {
+  int device = 0;
+  chorale::detail::Resident found;
+  cudaError_t result = cudaGetDevice(&device);
+  if (result == cudaSuccess) {
+    result = chorale::detail::find_resident(reinterpret_cast<const void*>(run_exchange), kernel_threads, 0,
+                                            device, found);
+  }
+  blocks = found.blocks();
+  return result;
+}
+
+}  // namespace chorale::exchange

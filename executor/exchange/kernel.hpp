@@ -1,0 +1,32 @@
+/// \file
+/// The one kernel of exchanges on GPUs.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "messages.hpp"
+
+namespace chorale::exchange {
+
+/// What a launch is told by value, so that a graph holds all of it: 4 KiB at most.
+struct KernelWork {
+  static constexpr uint32_t most_messages = 160;
+  Links links;
+  Deadline deadline;
+  uint32_t n = 0;
+  Message messages[most_messages];
+};
+static_assert(sizeof(KernelWork) <= 4096);
+
+inline constexpr unsigned kernel_threads = 512;
+
+/// Whether it could be enqueued.
+cudaError_t enqueue_exchange(const KernelWork& work, uint32_t blocks, cudaStream_t stream);
+
+/// Loads the kernel as well: CUDA waits for what runs, to do that, which may wait for this rank.
+/// \param blocks  of it that the current device holds at a time
+cudaError_t resident_exchange_blocks(uint64_t& blocks);
+
+}  // namespace chorale::exchange

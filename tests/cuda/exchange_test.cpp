@@ -1,0 +1,353 @@
+// Exchange on GPUs, as tests/unit/exchange has it on the CPU:
+//   cuda_exchange RANKS [--quick] [--share-gpus]
+// forks a process a rank, with a GPU each. --share-gpus: ranks are threads of one process, and several may
+// have one GPU.
+// --quick: short messages only, with time for compute-sanitizer. Exit status 0: all is right.
+
+#include <cuda_runtime.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chorale/exchange.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/exchange/messages.hpp"
+
+using namespace chorale;
+using test::TestMessage;
+
+namespace {
+
+constexpr uint8_t outside = 0xee;
+
+void check(cudaError_t result) {
+  if (result != cudaSuccess) throw std::runtime_error(cudaGetErrorString(result));
+}
+
+void require(bool holds, const std::string& what) {
+  if (!holds) throw std::runtime_error(what);
+}
+
+/// A rank's stream and memory. Memory is made before anything waits: CUDA may wait for kernels to make or
+/// free it, and where ranks share a GPU these wait for us.
+struct Rank {
+  Rank(World& world, uint64_t bytes) : world(world), bytes(bytes) {
+    for (cudaStream_t* const one : {&stream, &second})
+      check(cudaStreamCreateWithFlags(one, cudaStreamNonBlocking));
+    check(cudaMalloc(&memory, bytes));
+    world.barrier();
+  }
+  ~Rank() {
+    cudaFree(memory);
+    cudaStreamDestroy(stream);
+    cudaStreamDestroy(second);
+  }
+
+  Config config() const {
+    Config made;
+    made.backend = "cuda";
+    made.timeout = world.timeout();
+    return made;
+  }
+  int right() const { return (world.rank() + 1) % world.ranks(); }
+  int left() const { return (world.rank() + world.ranks() - 1) % world.ranks(); }
+
+  /// What was enqueued has ended, on all ranks.
+  void ended(Exchange& exchange) const {
+    exchange.synchronize(stream);
+    exchange.synchronize(second);
+    world.barrier();
+  }
+
+  World& world;
+  uint64_t bytes;
+  uint8_t* memory = nullptr;
+  cudaStream_t stream = nullptr, second = nullptr;
+};
+
+/// The messages of a call in a rank's memory.
+class Buffers {
+ public:
+  Buffers(const Rank& rank, const std::vector<TestMessage>& all) : rank_(rank) {
+    const int self = rank.world.rank();
+    for (const TestMessage& message : all) {
+      if (message.from == self)
+        sends.push_back({place(message, message.odd_from), message.bytes, message.to});
+    }
+    begin_ = host_.size();
+    for (const TestMessage& message : all) {
+      if (message.to != self) continue;
+      recvs.push_back({place(message, message.odd_to), message.bytes, message.from});
+    }
+    require(host_.size() <= rank.bytes, "the test has too little memory");
+    wanted_ = host_;
+    for (const Placed& one : placed_) {
+      uint8_t* const to = (one.at < begin_ ? host_ : wanted_).data() + one.at;
+      for (uint64_t at = 0; at < one.message.bytes; ++at) to[at] = one.message.byte(at);
+    }
+    upload();
+  }
+
+  void upload() const {
+    check(cudaMemcpyAsync(rank_.memory, host_.data(), host_.size(), cudaMemcpyHostToDevice, rank_.stream));
+    check(cudaStreamSynchronize(rank_.stream));
+  }
+
+  void require_right(const std::string& what) const {
+    std::vector<uint8_t> got(host_.size() - begin_);
+    check(
+        cudaMemcpyAsync(got.data(), rank_.memory + begin_, got.size(), cudaMemcpyDeviceToHost, rank_.stream));
+    check(cudaStreamSynchronize(rank_.stream));
+    const auto differs = std::mismatch(got.begin(), got.end(), wanted_.begin() + int64_t(begin_));
+    if (differs.first == got.end()) return;
+    const uint64_t at = begin_ + uint64_t(differs.first - got.begin());
+    for (const Placed& one : placed_) {
+      if (at < one.at || at >= one.at + one.message.bytes) continue;
+      require(false, what + ": byte " + std::to_string(at - one.at) + " of the " +
+                         std::to_string(one.message.bytes) + " from rank " +
+                         std::to_string(one.message.from) + " is wrong");
+    }
+    require(false, what + ": a byte beside the messages was written");
+  }
+
+  std::vector<SendTo> sends;
+  std::vector<RecvFrom> recvs;
+
+ private:
+  struct Placed {
+    TestMessage message;
+    uint64_t at;
+  };
+
+  uint8_t* place(const TestMessage& message, uint64_t odd) {
+    placed_.push_back({message, host_.size() + 16 + odd});
+    host_.resize((host_.size() + message.bytes + 48 + 15) / 16 * 16, outside);
+    return rank_.memory + placed_.back().at;
+  }
+
+  const Rank& rank_;
+  std::vector<Placed> placed_;
+  std::vector<uint8_t> host_, wanted_;
+  uint64_t begin_ = 0;  ///< of what is received
+};
+
+void make_call(const Rank& rank, Exchange& exchange, const std::vector<TestMessage>& all,
+               const std::string& what) {
+  const Buffers buffers(rank, all);
+  exchange.exchange(buffers.sends, buffers.recvs, rank.stream);
+  rank.ended(exchange);
+  buffers.require_right(what);
+}
+
+void test_lists(const Rank& rank, bool quick) {
+  for (const uint64_t slot : {16u, 256u, 4096u}) {
+    for (const uint32_t slots : {1u, 3u}) {
+      Exchange exchange(rank.world, {.slot_bytes = slot, .slots = slots, .blocks_per_peer = 2},
+                        rank.config());
+      for (uint64_t call = 0; call < (quick ? 3 : 10); ++call)
+        make_call(rank, exchange, test::messages_of(call + slot, rank.world.ranks(), 3, slot * 20),
+                  "a drawn list");
+    }
+  }
+  Exchange exchange(rank.world, {}, rank.config());
+  for (uint64_t call = 0; call < (quick ? 2 : 10); ++call)
+    make_call(rank, exchange, test::messages_of(call, rank.world.ranks(), 3, quick ? 2000 : 400'000),
+              "a drawn list");
+  make_call(rank, exchange, test::messages_of(77, rank.world.ranks(), quick ? 60 : 400, 50), "a long list");
+}
+
+/// From each to the next more than all rings hold: sent before anything is received, on two streams.
+void test_long(const Rank& rank) {
+  const int ranks = rank.world.ranks();
+  const uint64_t n = 48 << 20;
+  Exchange exchange(rank.world, {}, rank.config());
+  std::vector<TestMessage> all;
+  for (int from = 0; from < ranks; ++from)
+    all.push_back({from, (from + 1) % ranks, n + 5, uint64_t(from), 0, 0});
+  const Buffers buffers(rank, all);
+  if (ranks > 1) {
+    exchange.exchange(buffers.sends, {}, rank.stream);
+    rank.world.barrier();
+    exchange.exchange({}, buffers.recvs, rank.second);
+  } else {
+    exchange.exchange(buffers.sends, buffers.recvs, rank.stream);
+  }
+  rank.ended(exchange);
+  buffers.require_right("a message longer than the rings");
+
+  const auto begin = std::chrono::steady_clock::now();
+  const int calls = 20;
+  for (int call = 0; call < calls; ++call) exchange.exchange(buffers.sends, buffers.recvs, rank.stream);
+  rank.ended(exchange);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (rank.world.rank() == 0)
+    std::printf("  %.0f GB/s each way, to the next rank\n", double(n) * calls / seconds / 1e9);
+}
+
+/// One graph, replayed with other data.
+void test_replays(const Rank& rank, bool quick) {
+  Exchange exchange(rank.world, {.slot_bytes = 1024, .slots = 2}, rank.config());
+  const int ranks = rank.world.ranks();
+  auto all = test::messages_of(5, ranks, 3, 30'000);
+  const Buffers first(rank, all);
+  cudaGraph_t graph;
+  cudaGraphExec_t replayed;
+  check(cudaStreamBeginCapture(rank.stream, cudaStreamCaptureModeThreadLocal));
+  exchange.exchange(first.sends, first.recvs, rank.stream);
+  check(cudaStreamEndCapture(rank.stream, &graph));
+  check(cudaGraphInstantiate(&replayed, graph, 0));
+  check(cudaGraphUpload(replayed, rank.stream));
+  check(cudaStreamSynchronize(rank.stream));
+  rank.world.barrier();
+  for (uint64_t replay = 0; replay < (quick ? 5 : 50); ++replay) {
+    for (TestMessage& message : all) message.number += 1000 * (replay + 1);
+    const Buffers buffers(rank, all);  // at the same places
+    check(cudaGraphLaunch(replayed, rank.stream));
+    rank.ended(exchange);
+    buffers.require_right("a replay");
+  }
+  rank.world.barrier();
+  check(cudaGraphExecDestroy(replayed));
+  check(cudaGraphDestroy(graph));
+  rank.world.barrier();
+}
+
+/// What the world is stopped with; waits for it.
+std::string said(const Rank& rank, Exchange& exchange, RunError::Reason reason) {
+  for (int look = 0; look < 60'000; ++look) {
+    try {
+      exchange.check();
+    } catch (const RunError& error) {
+      require(error.reason == reason, std::string("another error: ") + error.what());
+      check(cudaStreamSynchronize(rank.stream));
+      return error.what();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  throw std::runtime_error("nobody heard that something is wrong");
+}
+
+void require_mended(const Rank& rank, Exchange& exchange) {
+  rank.world.reset();
+  exchange.reset();
+  make_call(rank, exchange, test::messages_of(3, rank.world.ranks(), 3, 3000), "after a reset");
+}
+
+void test_faults(const Rank& rank, bool quick) {
+  if (rank.world.ranks() < 2) return;
+  Exchange exchange(rank.world, {.slot_bytes = 256, .slots = 2, .blocks_per_peer = 3}, rank.config());
+  const int self = rank.world.rank();
+  for (const auto& [sent, received] :
+       {std::pair<uint64_t, uint64_t>{5, 6}, {0, 1}, {100'000, 40}, {40, 100'000}}) {
+    if (self == 0) exchange.send(rank.memory, sent, 1, rank.stream);
+    if (self == 1) exchange.recv(rank.memory, received, 0, rank.stream);
+    const std::string wanted = "rank 0 sends " + std::to_string(sent) + " bytes to rank 1, which receives " +
+                               std::to_string(received);
+    const std::string what = said(rank, exchange, RunError::Reason::aborted);
+    require(what.find(wanted) != std::string::npos, "other sizes: " + what);
+    require_mended(rank, exchange);
+  }
+  if (quick) return;
+  if (self == 0) exchange.recv(rank.memory, 100, 1, rank.stream);
+  const std::string what = said(rank, exchange, RunError::Reason::timed_out);
+  require(what.find(
+              "rank 0 receives a message of 100 bytes from rank 1, channel 0, which did not come in time") !=
+              std::string::npos,
+          "a peer that does not come: " + what);
+  require_mended(rank, exchange);
+  try {
+    std::vector<uint8_t> pageable(100);
+    exchange.send(pageable.data(), 100, rank.right(), rank.stream);
+    int pageable_too = 0;
+    check(cudaDeviceGetAttribute(&pageable_too, cudaDevAttrPageableMemoryAccess, 0));
+    require(pageable_too != 0, "memory that a GPU cannot read was taken");
+    exchange.recv(rank.memory, 100, rank.left(), rank.stream);
+    rank.ended(exchange);
+  } catch (const UsageError& error) {
+    require(std::string(error.what()).find("no memory that CUDA knows") != std::string::npos, error.what());
+  }
+  rank.world.barrier();
+}
+
+void run_rank(World& world, bool quick) {
+  int gpus = 0;
+  check(cudaGetDeviceCount(&gpus));
+  check(cudaSetDevice(world.rank() % gpus));
+  const Rank rank(world, quick ? 64 << 20 : uint64_t{256} << 20);
+  const auto say = [&](const char* what) {
+    world.barrier();
+    if (world.rank() == 0) std::printf("%s\n", what);
+  };
+  say("lists of messages");
+  test_lists(rank, quick);
+  say("replays");
+  test_replays(rank, quick);
+  say("faults");
+  test_faults(rank, quick);
+  if (!quick) {
+    say("messages longer than the rings");
+    test_long(rank);
+  }
+  world.barrier();
+}
+
+/// \return the exit status of a process that has the one rank, or, of threads, all
+int run_process(int rank, int ranks, const JoinOptions& join, bool quick, bool threads) {
+  try {
+    if (threads) {
+      LocalOptions options;
+      options.timeout = join.timeout;
+      run_local(
+          ranks, [&](World& world) { run_rank(world, quick); }, options);
+    } else {
+      World world = World::join("shm://cuda_exchange." + std::to_string(getppid()), rank, ranks, join);
+      run_rank(world, quick);
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
+    return 3;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A time limit may end this from outside: what was said until then is to be seen.
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const auto says = [&](const char* word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  const int ranks = words.empty() ? 2 : std::atoi(words[0].c_str());
+  const bool quick = says("--quick"), threads = says("--share-gpus");
+  JoinOptions join;
+  join.timeout = std::chrono::seconds(quick ? 100 : 10);
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < (threads ? 1 : ranks); ++rank) {
+    const pid_t child = fork();  // before CUDA is touched, which does not survive it
+    if (child == 0) {
+      // To load a kernel CUDA waits for those that run, which here may wait for the rank that loads it.
+      if (threads) setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+      const int status = run_process(rank, ranks, join, quick, threads);
+      std::fflush(stdout);
+      std::_Exit(status);
+    }
+    children.push_back(child);
+  }
+  int failed = 0;
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    failed |= status;
+  }
+  return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,177 @@
+// What goes wrong between ranks, and what can be done afterwards.
+
+#include <fmt/format.h>
+
+#include "support.hpp"
+#include "tests/unit/world/processes.hpp"
+
+namespace chorale {
+namespace {
+
+using namespace test;
+
+/// What each rank says whose sizes differ, `sent` and `received`, in rings of `options`.
+std::vector<std::string> of_other_sizes(uint64_t sent, uint64_t received, const ExchangeOptions& options,
+                                        std::optional<uint64_t> seed = {}) {
+  std::vector<std::string> said(3);
+  run_local(3,
+            [&](World& world) {
+              Exchange exchange(world, options, on_cpu());
+              std::vector<uint8_t> data(std::max(sent, received));
+              said[size_t(world.rank())] = said_by<RunError>([&] {
+                if (world.rank() == 0) exchange.send(data.data(), sent, 1);
+                if (world.rank() == 1) exchange.recv(data.data(), received, 0);
+                world.barrier();
+              });
+              world.reset();
+              exchange.reset();
+              EXPECT_EQ(make_call(world, exchange, 3, 3, 500), "");
+            },
+            {.seed = seed});
+  return said;
+}
+
+TEST(ExchangeFaults, SizesThatDifferAreNamedOnAllRanks) {
+  const ExchangeOptions options{.slot_bytes = 64, .slots = 2, .blocks_per_peer = 3};
+  for (const auto& [sent, received] : std::vector<std::pair<uint64_t, uint64_t>>{
+           {5, 6}, {6, 5}, {0, 1}, {1, 0}, {5000, 5001}, {5000, 40}, {40, 5000}}) {
+    for (const auto seed : {std::optional<uint64_t>{}, std::optional<uint64_t>{7}}) {
+      const std::string wanted = fmt::format(
+          "aborted by rank 1: rank 1 in an exchange: rank 0 sends {} bytes to rank 1, which receives {}: "
+          "messages "
+          "between two ranks are matched in their order, and both name the same size",
+          sent, received);
+      for (const std::string& said : of_other_sizes(sent, received, options, seed)) EXPECT_EQ(said, wanted);
+    }
+  }
+}
+
+TEST(ExchangeFaults, APeerThatDoesNotComeIsADeadlock) {
+  std::string said;
+  run_local(2, [&](World& world) {
+    Exchange exchange(world, {.slot_bytes = 64}, on_cpu());
+    std::vector<uint8_t> data(5000);
+    const std::string mine =
+        said_by<RunError>([&] { exchange.recv(data.data(), data.size(), 1 - world.rank()); });
+    if (world.rank() == 0) said = mine;
+    world.reset();
+    EXPECT_NE(said_by<UsageError>([&] {
+                exchange.send(data.data(), 1, 1 - world.rank());
+              }).find("call Exchange::reset() on all ranks"),
+              std::string::npos);
+    exchange.reset();
+    EXPECT_EQ(make_call(world, exchange, 3, 3, 500), "");
+  });
+  EXPECT_NE(said.find("deadlock"), std::string::npos) << said;
+  EXPECT_NE(
+      said.find(
+          "rank 0 block 0 of an exchange receiving from rank 1, channel 0: the peer's data has come up to "
+          "byte 0"),
+      std::string::npos)
+      << said;
+}
+
+/// A rank that is busy elsewhere for longer than the others wait.
+TEST(ExchangeFaults, APeerThatIsLateIsTheDeadlinesError) {
+  const std::string address = fresh_address();
+  Processes all(2, [&](int rank) -> std::string {
+    World world = World::join(address, rank, 2, {.timeout = std::chrono::seconds(2)});
+    Exchange exchange(world, {.slot_bytes = 64}, on_cpu());
+    std::vector<uint8_t> data(5000);
+    std::string said;
+    if (rank == 0) said = said_by<RunError>([&] { exchange.send(data.data(), data.size(), 1); });
+    while (rank == 1 && said.empty()) {
+      usleep(10000);
+      said = said_by<RunError>([&] { world.check(); });
+    }
+    world.reset();
+    exchange.reset();
+    const std::string wrong = make_call(world, exchange, 3, 3, 500);
+    world.barrier();
+    return wrong.empty() ? said : wrong;
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string said = all.said(rank);
+    EXPECT_EQ(said.find("timed out"), 0u) << said;
+    EXPECT_NE(said.find("sending to rank 1, channel 0"), std::string::npos) << said;
+  }
+}
+
+TEST(ExchangeFaults, ADeadPeerIsAnErrorOfTheOthers) {
+  const std::string address = fresh_address();
+  Processes all(3, [&](int rank) -> std::string {
+    World world = World::join(address, rank, 3);
+    Exchange exchange(world, {.slot_bytes = 64}, on_cpu());
+    std::vector<uint8_t> data(5000);
+    if (rank == 2) std::_Exit(0);
+    try {
+      exchange.recv(data.data(), data.size(), 2);
+    } catch (const RunError& error) {
+      return name(error.reason);
+    }
+    return "nothing";
+  });
+  EXPECT_EQ(all.said(0), "peer_lost");
+  EXPECT_EQ(all.said(1), "peer_lost");
+}
+
+TEST(ExchangeFaults, WrongCallsAreRefusedAndHarmNothing) {
+  run_local(2, [](World& world) {
+    Exchange exchange(world, {}, on_cpu());
+    const int self = world.rank();
+    std::vector<uint8_t> data(100);
+    const auto refused = [&](SendTo send, RecvFrom recv) {
+      return said_by<UsageError>([&] { exchange.exchange({&send, 1}, {&recv, 1}); });
+    };
+    EXPECT_EQ(said_by<UsageError>([&] { exchange.send(data.data(), 5, 2); }),
+              "a send of 5 bytes: there is no rank 2: there are 2");
+    EXPECT_EQ(said_by<UsageError>([&] { exchange.recv(data.data(), 6, -1); }),
+              "a receive of 6 bytes: there is no rank -1: there are 2");
+    EXPECT_EQ(said_by<UsageError>([&] { exchange.recv(nullptr, 6, 1); }),
+              "a receive of 6 bytes, peer 1: the pointer is null");
+    EXPECT_EQ(said_by<UsageError>([&] { exchange.send(data.data(), ~uint64_t{0}, 1); }),
+              "a send of 18446744073709551615 bytes: that is more than there is memory");
+    EXPECT_EQ(
+        said_by<UsageError>([&] { exchange.send(data.data(), 5, self); }),
+        fmt::format(
+            "rank {} sends 1 messages to itself and receives 0: a message to oneself is received in the "
+            "same call",
+            self));
+    EXPECT_EQ(
+        refused({data.data(), 5, self}, {data.data() + 50, 6, self}),
+        fmt::format("rank {} sends 5 bytes to itself and receives 6, as message 0: give both the same size",
+                    self));
+    EXPECT_EQ(make_call(world, exchange, 9, 3, 500), "");
+  });
+}
+
+TEST(ExchangeFaults, OptionsThatCannotBe) {
+  const auto made = [](const ExchangeOptions& options, const std::string& backend) {
+    std::string said;
+    run_local(2, [&](World& world) {
+      Config config;
+      config.backend = backend;
+      const std::string mine = said_by<UsageError>([&] { Exchange exchange(world, options, config); });
+      if (world.rank() == 0) said = mine;
+    });
+    return said;
+  };
+  EXPECT_EQ(made({.slot_bytes = 15}, "cpu"), "an exchange: slot_bytes is 15: it is from 16 to 2 GiB, or 0");
+  EXPECT_EQ(made({.slots = 257}, "cpu"), "an exchange: slots is 257: it is from 1 to 256, or 0");
+  EXPECT_EQ(made({.blocks_per_peer = 1025}, "cpu"),
+            "an exchange: blocks_per_peer is 1025: with 2 ranks it is from 1 to 1024, or 0");
+  EXPECT_EQ(made({}, "tpu"), "an exchange: backend 'tpu': there are 'cpu' and 'cuda'");
+}
+
+TEST(ExchangeFaults, OptionsThatDiffer) {
+  run_local(2, [](World& world) {
+    EXPECT_EQ(
+        said_by<RunError>([&] { Exchange exchange(world, {.slots = 2 + uint32_t(world.rank())}, on_cpu()); }),
+        "the ranks make different exchanges: rank 0 2 slots of 0 bytes, 0 blocks a peer, backend cpu, rank 1 "
+        "3 "
+        "slots of 0 bytes, 0 blocks a peer, backend cpu (0: the default); they must be alike");
+  });
+}
+
+}  // namespace
+}  // namespace chorale
