@@ -62,8 +62,9 @@ void BlockTask::run() {
   }
 }
 
-Scheduler::Scheduler(Options options)
-    : impl_(options.seed ? make_seeded(std::move(options)) : make_threaded(std::move(options))) {}
+Scheduler::Scheduler(Options options, const Scheduler* fibers_of)
+    : impl_(options.seed ? make_seeded(std::move(options), fibers_of ? fibers_of->impl_.get() : nullptr)
+                         : make_threaded(std::move(options))) {}
 
 Scheduler::~Scheduler() = default;
 

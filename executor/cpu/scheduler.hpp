@@ -62,7 +62,9 @@ class Scheduler {
     std::function<void()> idle_check = {};
   };
 
-  explicit Scheduler(Options options);
+  /// \param fibers_of  with a seed: whose fibers launch here too, on the same thread and by its draws; null:
+  ///                   it has fibers of its own
+  explicit Scheduler(Options options, const Scheduler* fibers_of = nullptr);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;

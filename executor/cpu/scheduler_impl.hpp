@@ -145,6 +145,7 @@ inline void sort_by_rank(std::vector<Stuck>& stuck) {
 }
 
 std::unique_ptr<SchedulerImpl> make_threaded(Scheduler::Options options);
-std::unique_ptr<SchedulerImpl> make_seeded(Scheduler::Options options);
+/// \param fibers_of  a seeded one whose thread it shares; null: it has its own
+std::unique_ptr<SchedulerImpl> make_seeded(Scheduler::Options options, const SchedulerImpl* fibers_of);
 
 }  // namespace chorale::cpu

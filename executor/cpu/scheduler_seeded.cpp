@@ -31,6 +31,8 @@ class SeededBlock : public BlockTask {
     obey_stop = true;
   }
 
+  SeededScheduler& scheduler;
+
  private:
   Draw& draw_;
 };
@@ -39,28 +41,73 @@ class SeededBlock : public BlockTask {
 class RankTask : public Task {
  public:
   explicit RankTask(std::function<void()> body) : Task(rank_stack_bytes), body_(std::move(body)) {}
-  void park(Ready until, const void* of, bool obey) {
+  void park(SeededScheduler& in, Ready until, const void* of, bool obey) {
+    scheduler = &in;
     obey_stop = obey;
     park_until(until, of);
   }
+
+  SeededScheduler* scheduler = nullptr;  ///< of the world in which it is parked
 
  private:
   void run() override { body_(); }
   std::function<void()> body_;
 };
 
+/// All fibers of a thread, whose next one is drawn: of a world, and of those that its survivors() made.
+class Fibers {
+ public:
+  explicit Fibers(uint64_t seed) : draw(seed) {}
+
+  void run(std::vector<std::function<void()>> bodies);
+
+  /// Room for the blocks of a launch, so that add() does not fail.
+  void reserve(size_t blocks) { tasks_.reserve(tasks_.size() + blocks); }
+  void add(std::unique_ptr<SeededBlock> block) {
+    SeededBlock* const task = block.get();
+    tasks_.push_back({task, nullptr, std::move(block)});
+  }
+
+  /// The unfinished blocks of a world.
+  std::vector<Stuck> look(const SeededScheduler& of) const;
+
+  Draw draw;
+  std::vector<SeededScheduler*> schedulers;  ///< one a world
+  RankTask* running = nullptr;               ///< the rank whose body runs, null while a block runs
+  SeededBlock* block = nullptr;              ///< the block that runs, null while a rank's body runs
+
+ private:
+  struct Entry {
+    Task* task;
+    RankTask* rank;                      // if it is one
+    std::unique_ptr<SeededBlock> block;  // if it is one
+
+    /// Of what is parked.
+    SeededScheduler& scheduler() const { return block ? block->scheduler : *rank->scheduler; }
+    bool runnable() const;
+  };
+
+  void run_one();
+  size_t pick();
+  void end(size_t at);
+  void starve(bool busy);
+  void check_deadlines();
+
+  std::vector<Entry> tasks_;
+  uint64_t picks_ = 0;
+};
+
 class SeededScheduler : public SchedulerImpl {
  public:
-  explicit SeededScheduler(Scheduler::Options options)
-      : SchedulerImpl(std::move(options)), draw(*options_.seed) {}
-
-  void run_seeded(std::vector<std::function<void()>> bodies) override {
-    std::vector<std::unique_ptr<RankTask>> ranks;
-    for (auto& body : bodies) ranks.push_back(std::make_unique<RankTask>(std::move(body)));
-    tasks_.reserve(ranks.size());
-    for (auto& rank : ranks) tasks_.push_back({rank.get(), rank.get(), nullptr});
-    while (!tasks_.empty()) run_one();
+  SeededScheduler(Scheduler::Options options, std::shared_ptr<Fibers> fibers)
+      : SchedulerImpl(std::move(options)), fibers_(std::move(fibers)) {
+    fibers_->schedulers.push_back(this);
   }
+  ~SeededScheduler() override { std::erase(fibers_->schedulers, this); }
+
+  const std::shared_ptr<Fibers>& fibers() const { return fibers_; }
+
+  void run_seeded(std::vector<std::function<void()>> bodies) override { fibers_->run(std::move(bodies)); }
 
   LaunchResult launch(int rank, int blocks, const Body& body, const Describe& describe) override {
     if (stopped() != Stop::none) return {stopped(), {}};
@@ -79,14 +126,14 @@ class SeededScheduler : public SchedulerImpl {
     for (int block = 0; block < blocks; ++block) {
       std::unique_ptr<SeededBlock> task = pool_.take();
       task->begin(launch, block);
-      tasks_.push_back({task.get(), nullptr, std::move(task)});
+      fibers_->add(std::move(task));
     }
     launches_.push_back(&launch);
     const Ready ended = [](const void* of) { return static_cast<const Launch*>(of)->remaining.load() == 0; };
-    if (block_) {
-      block_->park_through_stops(ended, &launch);
+    if (fibers_->block) {
+      fibers_->block->park_through_stops(ended, &launch);
     } else {
-      running_->park(ended, &launch, false);
+      fibers_->running->park(*this, ended, &launch, false);
     }
     launches_.erase(std::find(launches_.begin(), launches_.end(), &launch));
     if (launch.error) std::rethrow_exception(launch.error);
@@ -96,7 +143,7 @@ class SeededScheduler : public SchedulerImpl {
   }
 
   bool wait(Ready ready, const void* state, bool obey_stop) override {
-    running_->park(ready, state, obey_stop);
+    fibers_->running->park(*this, ready, state, obey_stop);
     return ready(state);
   }
 
@@ -107,114 +154,138 @@ class SeededScheduler : public SchedulerImpl {
     stuck_.clear();
   }
 
-  Draw draw;
+  // --- for Fibers ---
 
- private:
-  struct Entry {
-    Task* task;
-    RankTask* rank;                      // if it is one
-    std::unique_ptr<SeededBlock> block;  // if it is one
-  };
+  bool busy() const { return busy_.load(std::memory_order_acquire) != 0; }
 
-  /// All of a launch that may fail, before anything of it is among the tasks.
-  void make_room(size_t blocks) {
-    pool_.reserve(blocks, *this);
-    tasks_.reserve(tasks_.size() + blocks);
-    launches_.reserve(launches_.size() + 1);
-  }
-
-  void run_one() {
-    if (++picks_ % 4096 == 0) check_deadlines();
-    const bool stopping = stopped() != Stop::none;
-    if (stopping && !recorded_) record();
-    // Read before looking: an agent writes what a block waits for, and then is no longer busy.
-    const bool busy = busy_.load(std::memory_order_acquire) != 0;
-    const size_t picked = pick(stopping);
-    if (picked == tasks_.size()) return starve(stopping, busy);
-    Task* const task = tasks_[picked].task;
-    running_ = tasks_[picked].rank;
-    block_ = tasks_[picked].block.get();
-    if (task->resume()) end(picked);  // launch() may have moved the entries, not their order
-  }
-
-  size_t pick(bool stopping) {
-    // A few free draws first: a scan alone would favour whoever sits behind a row of parked ones.
-    for (int tries = 0; tries < 4; ++tries) {
-      const size_t at = draw.below(tasks_.size());
-      if (tasks_[at].task->runnable(stopping)) return at;
-    }
-    const size_t start = draw.below(tasks_.size());
-    for (size_t step = 0; step < tasks_.size(); ++step) {
-      const size_t at = (start + step) % tasks_.size();
-      if (tasks_[at].task->runnable(stopping)) return at;
-    }
-    return tasks_.size();
-  }
-
-  void end(size_t at) {
-    Entry ended = std::move(tasks_[at]);
-    tasks_[at] = std::move(tasks_.back());
-    tasks_.pop_back();
-    if (ended.block) {
-      --ended.block->launch().remaining;
-      pool_.give(std::move(ended.block));
-    }
-  }
-
-  /// Nothing can run.
-  void starve(bool stopping, bool busy) {
-    if (busy) {
-      check_deadlines();
-      sched_yield();
-    } else if (!stopping) {
-      deadlock(0, "every rank and every block waits for another", look());
-    } else {
-      // Waits that a stop does not end, and that nobody is left to end.
-      for (Entry& entry : tasks_) entry.task->obey_stop = true;
-    }
+  void give_back(std::unique_ptr<SeededBlock> block) {
+    --block->launch().remaining;
+    pool_.give(std::move(block));
   }
 
   void check_deadlines() {
     const Clock::time_point now = Clock::now();
     for (const Launch* launch : launches_) {
-      if (now > launch->deadline) return time_out(launch->rank, look());
+      if (now > launch->deadline) return time_out(launch->rank, fibers_->look(*this));
     }
   }
 
+  /// Once a stop, before a block learns of it.
   void record() {
+    if (recorded_ || stopped() == Stop::none) return;
     recorded_ = true;
-    stuck_ = look();
+    stuck_ = fibers_->look(*this);
     sort_by_rank(stuck_);
   }
 
-  std::vector<Stuck> look() const {
-    std::vector<Stuck> seen;
-    for (const Entry& entry : tasks_) {
-      if (entry.block) seen.push_back(entry.block->report());
-    }
-    return seen;
+  void starve() { deadlock(0, "every rank and every block waits for another", fibers_->look(*this)); }
+
+ private:
+  /// All of a launch that may fail, before anything of it is among the tasks.
+  void make_room(size_t blocks) {
+    pool_.reserve(blocks, *this);
+    fibers_->reserve(blocks);
+    launches_.reserve(launches_.size() + 1);
   }
 
+  const std::shared_ptr<Fibers> fibers_;
   TaskPool<SeededBlock> pool_;
-  std::vector<Entry> tasks_;
   std::vector<Launch*> launches_;
-  RankTask* running_ = nullptr;   // the rank whose body runs, null while a block runs
-  SeededBlock* block_ = nullptr;  // the block that runs, null while a rank's body runs
   std::vector<Stuck> stuck_;
   bool recorded_ = false;
-  uint64_t picks_ = 0;
 };
 
-SeededBlock::SeededBlock(SeededScheduler& scheduler) : BlockTask(scheduler), draw_(scheduler.draw) {}
+SeededBlock::SeededBlock(SeededScheduler& of) : BlockTask(of), scheduler(of), draw_(of.fibers()->draw) {}
 
 void SeededBlock::step() {
   if (draw_() % 4 == 0) park_until(nullptr, nullptr);
 }
 
+bool Fibers::Entry::runnable() const {
+  return !task->ready || task->runnable(scheduler().stopped() != Stop::none);
+}
+
+void Fibers::run(std::vector<std::function<void()>> bodies) {
+  std::vector<std::unique_ptr<RankTask>> ranks;
+  for (auto& body : bodies) ranks.push_back(std::make_unique<RankTask>(std::move(body)));
+  tasks_.reserve(ranks.size());
+  for (auto& rank : ranks) tasks_.push_back({rank.get(), rank.get(), nullptr});
+  while (!tasks_.empty()) run_one();
+}
+
+void Fibers::run_one() {
+  if (++picks_ % 4096 == 0) check_deadlines();
+  for (SeededScheduler* const one : schedulers) one->record();
+  // Read before looking: an agent writes what a block waits for, and then is no longer busy.
+  const bool busy = std::any_of(schedulers.begin(), schedulers.end(),
+                                [](const SeededScheduler* one) { return one->busy(); });
+  const size_t picked = pick();
+  if (picked == tasks_.size()) return starve(busy);
+  Task* const task = tasks_[picked].task;
+  running = tasks_[picked].rank;
+  block = tasks_[picked].block.get();
+  if (task->resume()) end(picked);  // launch() may have moved the entries, not their order
+}
+
+size_t Fibers::pick() {
+  // A few free draws first: a scan alone would favour whoever sits behind a row of parked ones.
+  for (int tries = 0; tries < 4; ++tries) {
+    const size_t at = draw.below(tasks_.size());
+    if (tasks_[at].runnable()) return at;
+  }
+  const size_t start = draw.below(tasks_.size());
+  for (size_t step = 0; step < tasks_.size(); ++step) {
+    const size_t at = (start + step) % tasks_.size();
+    if (tasks_[at].runnable()) return at;
+  }
+  return tasks_.size();
+}
+
+void Fibers::end(size_t at) {
+  Entry ended = std::move(tasks_[at]);
+  tasks_[at] = std::move(tasks_.back());
+  tasks_.pop_back();
+  if (!ended.block) return;
+  SeededScheduler& scheduler = ended.block->scheduler;
+  scheduler.give_back(std::move(ended.block));
+}
+
+/// Nothing can run.
+void Fibers::starve(bool busy) {
+  if (busy) {
+    check_deadlines();
+    sched_yield();
+    return;
+  }
+  bool stops = false;
+  for (const Entry& entry : tasks_) {
+    if (entry.scheduler().stopped() != Stop::none) continue;
+    entry.scheduler().starve();
+    stops = true;
+  }
+  if (stops) return;
+  // Waits that a stop does not end, and that nobody is left to end.
+  for (Entry& entry : tasks_) entry.task->obey_stop = true;
+}
+
+void Fibers::check_deadlines() {
+  for (SeededScheduler* const one : schedulers) one->check_deadlines();
+}
+
+std::vector<Stuck> Fibers::look(const SeededScheduler& of) const {
+  std::vector<Stuck> seen;
+  for (const Entry& entry : tasks_) {
+    if (entry.block && &entry.block->scheduler == &of) seen.push_back(entry.block->report());
+  }
+  return seen;
+}
+
 }  // namespace
 
-std::unique_ptr<SchedulerImpl> make_seeded(Scheduler::Options options) {
-  return std::make_unique<SeededScheduler>(std::move(options));
+std::unique_ptr<SchedulerImpl> make_seeded(Scheduler::Options options, const SchedulerImpl* fibers_of) {
+  std::shared_ptr<Fibers> fibers = fibers_of ? static_cast<const SeededScheduler*>(fibers_of)->fibers()
+                                             : std::make_shared<Fibers>(*options.seed);
+  return std::make_unique<SeededScheduler>(std::move(options), std::move(fibers));
 }
 
 }  // namespace chorale::cpu

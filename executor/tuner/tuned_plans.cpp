@@ -51,8 +51,11 @@ TuneKey plan_key(const TunedFor& machine, const std::string& collective, uint64_
   return key;
 }
 
-TunedPlans::TunedPlans(TuneTable table, std::string folder, TunedFor machine)
-    : table_(std::move(table)), folder_(std::move(folder)), machine_(std::move(machine)) {}
+TunedPlans::TunedPlans(TuneTable table, std::string folder, TunedFor machine, Make make)
+    : table_(std::move(table)),
+      folder_(std::move(folder)),
+      machine_(std::move(machine)),
+      make_(std::move(make)) {}
 
 TunedPlans::Choice TunedPlans::choose(const std::string& collective, uint64_t bytes, DType dtype) const {
   Choice choice;
@@ -87,12 +90,13 @@ const Plan& TunedPlans::plan(const Choice& choice) {
   const auto known = plans_.find(choice.file);
   if (known != plans_.end()) return known->second;
   std::error_code no_file;
-  if (!std::filesystem::exists(choice.file, no_file)) {
+  const bool there = std::filesystem::exists(choice.file, no_file);
+  if (!there && !make_) {
     throw UsageError(
         fmt::format("there is no {} of {} ranks in {}: chorale compile {} --set ranks={} -o {} makes it",
                     choice.name, machine_.ranks, folder_, choice.name, machine_.ranks, choice.file));
   }
-  Plan plan = load(choice.file);
+  Plan plan = there ? load(choice.file) : make_(choice.name, machine_.ranks);
   if (machine_.rank_order && !in_rank_order(plan)) {
     throw UsageError(
         fmt::format("{} does not add up in the order of the ranks, as is asked for here: chorale check "

@@ -31,6 +31,13 @@ inline constexpr const char* collective_names[] = {"a barrier",
                                                    "the making of a window",
                                                    "a reset"};
 
+/// Why a rank has given an attempt up to make the next world, see succession.hpp.
+struct Failure {
+  std::atomic<uint32_t> attempt;  ///< its number, and 1; stored when all else is written
+  uint32_t reason;                ///< a RunError::Reason
+  char text[1000];
+};
+
 /// One rank's part. Zero is its first state.
 struct alignas(64) Seat {
   static constexpr size_t chunk_bytes = 4096;
@@ -40,6 +47,13 @@ struct alignas(64) Seat {
   std::atomic<uint64_t> arrived;   ///< number of the last barrier that it entered
   std::atomic<uint64_t> resets;    ///< number of the last reset that it entered
   std::atomic<uint64_t> launches;  ///< see LaunchCount
+
+  // What it says when the next world is made. The rank itself alone writes it.
+  std::atomic<uint32_t> came;   ///< to the attempt of this number, less 1
+  std::atomic<uint64_t> offer;  ///< a descriptor of the next world's control memory
+  std::atomic<uint64_t> ready;  ///< the attempt's word, when it has what that offers
+  Failure failure;
+  uint32_t former_rank;  ///< in the world before, if there was one: written before any other sees it
 
   // What it says in an exchange. The ranks meet once an exchange, so one may be an exchange ahead of another
   // that still reads; two ahead it cannot be. Hence two of each.
@@ -55,7 +69,7 @@ struct Meeting {
 };
 
 struct Control {
-  static constexpr uint64_t version = 0x63686f72616c6504;  // "chorale", and 4
+  static constexpr uint64_t version = 0x63686f72616c6505;  // "chorale", and 5
   static constexpr size_t why_bytes = 4096;
 
   uint64_t magic;
@@ -70,6 +84,10 @@ struct Control {
   std::atomic<uint32_t> bell;     ///< a futex: rung when anything that a wait looks at has changed
   std::atomic<uint32_t> leavers;  ///< ranks that have left
   Meeting barrier, reset;
+
+  std::atomic<uint64_t> attempt;      ///< to make the next world: an Attempt
+  std::atomic<uint64_t> last_failed;  ///< of the attempts
+  uint64_t offered_in;                ///< the word of the attempt that made this world; 0: none did
 
   Seat* seats() { return reinterpret_cast<Seat*>(this + 1); }
   static size_t bytes(int ranks) { return sizeof(Control) + size_t(ranks) * sizeof(Seat); }

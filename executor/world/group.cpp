@@ -17,8 +17,7 @@ namespace chorale::world {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds check_interval{20};  // between looks for dead peers
-constexpr std::chrono::seconds patience{1};              // with a rank that says why it stops the world
+constexpr std::chrono::seconds patience{1};  // with a rank that says why it stops the world
 
 }  // namespace
 
@@ -54,13 +53,17 @@ struct Group::Waiter {
   }
 };
 
-Group::Group(int ranks, const Options& options) : options_(options), local_(true) {
+Group::Group(int ranks, const Options& options, Group* before, const std::vector<int>& former)
+    : options_(options), local_(true) {
   const auto free_aligned = [](std::byte* memory) { ::operator delete[](memory, std::align_val_t{4096}); };
   heap_ = {new (std::align_val_t{4096}) std::byte[Control::bytes(ranks)](), free_aligned};
   control_ = reinterpret_cast<Control*>(heap_.get());
   control_->ranks = uint32_t(ranks);
-  for (int rank = 0; rank < ranks; ++rank) control_->seats()[rank].presence = Presence::joined;
-  start(true);
+  for (int rank = 0; rank < ranks; ++rank) {
+    control_->seats()[rank].presence = Presence::joined;
+    if (before) control_->seats()[rank].former_rank = uint32_t(former[size_t(rank)]);
+  }
+  start(true, before ? before->scheduler_.get() : nullptr);
 }
 
 Group::Group(Mapping control, int rank, const Options& options)
@@ -72,7 +75,7 @@ Group::Group(Mapping control, int rank, const Options& options)
       const Process& process = control_->seats()[peer].process;
       if (peer != rank && process != self) watch_.add(peer, process);
     }
-    start(ranks() == 1);
+    start(ranks() == 1, nullptr);
   } catch (...) {
     leave(rank);  // the others have seen it join
     throw;
@@ -81,7 +84,7 @@ Group::Group(Mapping control, int rank, const Options& options)
 
 Group::~Group() = default;
 
-void Group::start(bool complete) {
+void Group::start(bool complete, const cpu::Scheduler* fibers_of) {
   before_reset_.resize(size_t(ranks()));
   executors_.resize(size_t(ranks()));
   shown_.resize(size_t(ranks()));
@@ -96,9 +99,13 @@ void Group::start(bool complete) {
       .raise = [this](Stop stop, int rank, const std::string& why) { raise(stop, rank, why); },
       .ranks_in_collective = {},
       .idle_check = {}};
-  if (complete) options.ranks_in_collective = [this] { return int(control_->barrier.arrived.load()); };
+  if (complete) {
+    options.ranks_in_collective = [this] {
+      return int(control_->barrier.arrived.load()) + in_succession_.load(std::memory_order_relaxed);
+    };
+  }
   if (!local_) options.idle_check = [this] { check_peers(); };
-  scheduler_ = std::make_unique<cpu::Scheduler>(std::move(options));
+  scheduler_ = std::make_unique<cpu::Scheduler>(std::move(options), fibers_of);
 }
 
 void Group::barrier(int rank, Collective what) { meet_for(what, rank); }
@@ -336,6 +343,13 @@ void Group::show(int rank, std::shared_ptr<const void> what) {
 std::shared_ptr<const void> Group::shown(int rank) {
   const std::lock_guard lock(shown_mutex_);
   return shown_[size_t(rank)];
+}
+
+std::vector<int> Group::former_ranks() const {
+  std::vector<int> former;
+  for (int rank = 0; control_->offered_in != 0 && rank < ranks(); ++rank)
+    former.push_back(int(control_->seats()[rank].former_rank));
+  return former;
 }
 
 void Group::check_peers() {

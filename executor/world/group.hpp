@@ -32,7 +32,8 @@ class Group {
   };
 
   /// All ranks in this process.
-  Group(int ranks, const Options& options);
+  /// \param before  the group whose survivors these are, with their ranks there; null: none
+  Group(int ranks, const Options& options, Group* before = nullptr, const std::vector<int>& former = {});
 
   /// `control`, a Control that all ranks have joined. Watches the others' processes.
   Group(Mapping control, int rank, const Options& options);
@@ -79,13 +80,17 @@ class Group {
   std::atomic<uint64_t>& launches(int rank) { return control_->seats()[rank].launches; }
   uint32_t& executors(int rank) { return executors_[size_t(rank)]; }
 
+  /// By rank: which it had in the world whose survivors these are; empty if there was none.
+  std::vector<int> former_ranks() const;
+
   /// Stops the world; false if somebody did before. abort_word()->stop is set when it returns.
   bool raise(Stop stop, int rank, const std::string& why);
 
  private:
+  friend class Succession;
   struct Waiter;
 
-  void start(bool complete);
+  void start(bool complete, const cpu::Scheduler* fibers_of);
   void meet_for(Collective what, int rank, const Doubt& doubt = {});
   size_t next_half(int rank);
   void meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop, const char* what,
@@ -110,8 +115,14 @@ class Group {
   std::mutex shown_mutex_;
   std::vector<std::shared_ptr<const void>> shown_;  ///< by rank
   std::mutex doubts_mutex_;
-  std::vector<const Doubt*> doubts_;  ///< of the ranks of this process that wait, by rank; null: none
+  std::vector<const Doubt*> doubts_;   ///< of the ranks of this process that wait, by rank; null: none
+  std::atomic<int> in_succession_{0};  ///< ranks of this process that wait for the next world
+  std::mutex next_mutex_;
+  std::shared_ptr<Group> next_;  ///< of a local world: what is offered
 };
+
+/// Between looks for dead peers.
+inline constexpr std::chrono::milliseconds check_interval{20};
 
 /// Sleeps until `bell` differs from `seen` or `limit` has passed. Works between processes.
 void sleep_on(std::atomic<uint32_t>& bell, uint32_t seen, std::chrono::nanoseconds limit);

@@ -9,6 +9,7 @@
 #include "../net/rendezvous.hpp"
 #include "group.hpp"
 #include "join.hpp"
+#include "succession.hpp"
 
 namespace chorale {
 namespace {
@@ -95,6 +96,13 @@ void World::agree(const std::optional<std::string>& my_error, RunError::Reason r
 
 void World::abort(const std::string& why) { group_->raise(Stop::aborted, rank_, why); }
 void World::reset() { group_->reset(rank_); }
+
+World World::survivors() {
+  world::Place place = world::next_of(*group_, rank_);
+  return World(std::move(place.group), place.rank);
+}
+
+std::vector<int> World::former_ranks() const { return group_->former_ranks(); }
 uint64_t World::resets() const { return group_->resets(rank_); }
 void World::check() const { group_->check(); }
 AbortWord* World::abort_word() const { return group_->abort_word(); }

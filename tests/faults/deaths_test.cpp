@@ -29,10 +29,9 @@ void survive(Rank& me, Caller& caller, const Failure& seen) {
   device().copy(back.data(), memory.get(), Data::bytes, caller.data.stream());
   device().wait(caller.data.stream());
   must(back == sent, "the device is as good as before");
-  if (me.ranks() < 3) return;
   // The survivors go on without it.
-  World fewer = World::join("shm://" + me.fresh + "-fewer", me.rank() - (me.rank() > 1), me.ranks() - 1,
-                            me.config.join());
+  World fewer = me.world.survivors();
+  must(fewer.rank() == me.rank() - (me.rank() > 1) && fewer.ranks() == me.ranks() - 1, "rank 1 has gone");
   Rank survivor{std::move(fewer), std::move(me.second), me.config, me.fresh};
   Caller again(survivor);
   for (int run = 0; run < 3; ++run) again.run_well(by_signals(survivor), run);

@@ -2,6 +2,7 @@
 /// Plans by collective and size, as a table of the tuner chooses them.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -36,7 +37,12 @@ TuneKey plan_key(const TunedFor& machine, const std::string& collective, uint64_
 /// executor refuses.
 class TunedPlans {
  public:
-  TunedPlans(TuneTable table, std::string folder, TunedFor machine);
+  /// A plan that the folder lacks: of a name, for so many ranks.
+  using Make = std::function<Plan(const std::string& name, int ranks)>;
+
+  /// \param make  makes what the folder lacks, as make_plan() of chorale::plans does; empty: then it is an
+  ///              error
+  TunedPlans(TuneTable table, std::string folder, TunedFor machine, Make make = {});
 
   struct Choice {
     std::string name, file;
@@ -52,8 +58,9 @@ class TunedPlans {
   /// \throws UsageError for a table that names no plan there, or a form of packets that is none
   Choice choose(const std::string& collective, uint64_t bytes, DType dtype) const;
 
-  /// The plan of choose(), read once. Stays as long as this.
-  /// \throws UsageError if there is no such file, or it is for rank_order and does not add up so; as load()
+  /// The plan of choose(), read or made once. Stays as long as this.
+  /// \throws UsageError if there is no such file and nothing makes one, or it is for rank_order and does not
+  /// add up so; as load()
   const Plan& plan(const Choice& choice);
 
   /// A plan that takes every size and is never far from the fastest: what is right where nothing was tuned.
@@ -65,6 +72,7 @@ class TunedPlans {
   const TuneTable table_;
   const std::string folder_;
   const TunedFor machine_;
+  const Make make_;
   std::map<std::string, Plan> plans_;
 };
 

@@ -100,8 +100,28 @@ class World {
   void abort(const std::string& why);
 
   /// Collective: takes an abort, a timeout or a deadlock back. Every rank must call it; a peer that died or
-  /// left cannot, so then it throws peer_lost.
+  /// left cannot, so then it throws peer_lost: see survivors().
   void reset();
+
+  /// Collective of those that are left: a world of them alone, numbered in the old order, with the old
+  /// timeout and workers. former_ranks() of it says who they are.
+  ///
+  /// For a world that has stopped because a peer died, or that a peer has left; after an abort or a timeout
+  /// that all outlived it has all ranks. Who still waits in the old world hears nothing of this call: if it
+  /// has not stopped, abort() it first. The old world is no more than before: what was made on it is
+  /// destroyed by its own handle's rules, before or after what is made on the new one.
+  ///
+  /// Either all ranks that call it get the same world, or all of them an error, after which they may call it
+  /// again. Who dies meanwhile may still be in the set: then the new world is one that a peer died in, and
+  /// has survivors() itself. \throws RunError timed_out naming ranks that live and have not called it within
+  /// timeout(), on all that
+  ///         have; resources if one of them cannot have the memory of the new world, on all; deadlock with a
+  ///         seed, where a timeout would be waited for in vain
+  /// \throws UsageError once it has made a world: the next one is made by the survivors() of that
+  World survivors();
+
+  /// By rank of this world: which rank it had in the one whose survivors() made this. Empty if none did.
+  std::vector<int> former_ranks() const;
 
   /// How often reset() has been called by this rank: what was shared before that is void.
   uint64_t resets() const;

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <chorale/dsl.hpp>
+#include <chorale/json.hpp>
+#include <chorale/make_plan.hpp>
+#include <chorale/proof.hpp>
 
 #include "tests/unit/plans/model.hpp"
 
@@ -68,6 +71,37 @@ Plan without(const std::string& name, const std::string& ranks, chorale::Opcode 
     }
   }
   return plan;
+}
+
+TEST(MakePlan, IsWhatIsCompiled) {
+  for (int ranks = 1; ranks <= 9; ++ranks) {
+    const chorale::Plan plan = chorale::make_plan("allreduce_all_pairs", ranks, {{"instances", "2"}});
+    Program program = build("allreduce_all_pairs", {{"ranks", std::to_string(ranks)}, {"instances", "2"}});
+    chorale::CompileOptions options = program.compile_options();
+    options.certify = true;
+    EXPECT_EQ(chorale::write(plan), chorale::write(std::move(program).compile(options).plan));
+    EXPECT_FALSE(plan.extension.verified.empty());
+    EXPECT_EQ(chorale::refute_certificate(plan), "");
+  }
+}
+
+TEST(MakePlan, SaysWhatItCannotMake) {
+  const auto said = [](const std::string& name, int ranks, const Parameters::Settings& settings) {
+    try {
+      chorale::make_plan(name, ranks, settings);
+      return std::string("nothing");
+    } catch (const std::invalid_argument& error) {
+      return std::string(error.what());
+    }
+  };
+  const auto expect = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  expect(said("allreduce_all_pears", 7, {}), "allreduce_all_pears");
+  expect(said("allreduce_all_pairs", 0, {}), "ranks");
+  expect(said("allreduce_all_pairs", 7, {{"instance", "2"}}), "instance");
+  expect(said("allreduce_all_pairs", 7, {{"instances", "2000"}}),
+         "'allreduce_all_pairs' for 7 ranks is not to be run:\n");
 }
 
 TEST(Model, FindsWhatIsMissing) {

@@ -183,6 +183,34 @@ TEST(TunedPlans, TablesThatAreShippedNameShippedPlans) {
   std::filesystem::remove_all(folder);
 }
 
+/// For numbers of ranks that nothing is shipped for.
+TEST(TunedPlans, WhatTheFolderLacksIsMade) {
+  const Plan ring = load(shipped + "/allreduce_ring_2.json");
+  std::vector<std::string> made;
+  const auto make = [&](const std::string& name, int ranks) {
+    made.push_back(name + " for " + std::to_string(ranks));
+    return ring;
+  };
+  TunedPlans plans(TuneTable(), shipped, {.ranks = 7}, make);
+  const auto chosen = plans.choose("allreduce", 4096, DType::f32);
+  EXPECT_EQ(plans.plan(chosen).name, "allreduce_ring");
+  plans.plan(chosen);  // is kept
+  EXPECT_EQ(made, std::vector<std::string>{"allreduce_all_pairs for 7"});
+  // What is there is read.
+  TunedPlans of_two(TuneTable(), shipped, {.ranks = 2}, make);
+  EXPECT_EQ(of_two.plan(of_two.choose("allreduce", 4096, DType::f32)).name, "allreduce_all_pairs");
+  // What is made is held to the order as well.
+  TunedPlans ordered(TuneTable(), shipped, {.ranks = 7, .rank_order = true}, make);
+  try {
+    ordered.plan(ordered.choose("allreduce", 4096, DType::f32));
+    ADD_FAILURE() << "a ring adds in another order";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("allreduce_staged_7.json does not add up in the order"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(TunedPlans, WhatIsChosenRuns) {
   TuneTable table;
   const TunedFor machine{.ranks = 2};

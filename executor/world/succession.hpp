@@ -1,0 +1,48 @@
+/// \file
+/// How those that are left of a world agree on the next one: World::survivors().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+namespace chorale::world {
+
+class Group;
+
+/// Where an attempt to make the next world stands. One word of the control memory, changed by comparing and
+/// swapping alone, so that all ranks see one course of events, whoever dies or sleeps in between:
+///
+///   open    ->  offered  ->  made
+///     |         |     ^
+///     +--> failed     another rank's offer, once the one that offers has died
+///
+/// A failed attempt is followed by the next; one that is made is the last.
+struct Attempt {
+  enum class Phase : uint8_t {
+    open,     ///< the living ranks come
+    offered,  ///< all have come; `rank` has made the memory of the next world, and the others open it
+    made,     ///< all of its ranks that live have opened it
+    failed    ///< `rank` has given it up, and its seat says why
+  };
+
+  uint32_t number = 0;
+  Phase phase = Phase::open;
+  uint32_t rank = 0;
+
+  uint64_t word() const { return uint64_t(number) << 32 | uint64_t(phase) << 24 | rank; }
+  static Attempt of(uint64_t word) {
+    return {uint32_t(word >> 32), Phase(word >> 24 & 0xff), uint32_t(word & 0xffffff)};
+  }
+  bool operator==(const Attempt&) const = default;
+};
+
+/// A rank of a group.
+struct Place {
+  std::shared_ptr<Group> group;
+  int rank = -1;
+};
+
+/// See World::survivors().
+Place next_of(Group& old, int rank);
+
+}  // namespace chorale::world

@@ -1,0 +1,27 @@
+#include "chorale/make_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <utility>
+
+#include "chorale/compile.hpp"
+#include "chorale/diagnostic.hpp"
+
+namespace chorale {
+
+Plan make_plan(const std::string& name, int ranks, const dsl::Parameters::Settings& settings) {
+  dsl::Parameters::Settings all = settings;
+  all["ranks"] = std::to_string(ranks);
+  dsl::Program program = dsl::build(name, all);
+  CompileOptions options = program.compile_options();
+  options.certify = true;  // an executor may ask for it
+  dsl::Compiled compiled = std::move(program).compile(options);
+  if (!compiled.ok()) {
+    throw std::invalid_argument(fmt::format("'{}' for {} ranks is not to be run:\n{}", name, ranks,
+                                            render(compiled.plan, compiled.diagnostics)));
+  }
+  return std::move(compiled.plan);
+}
+
+}  // namespace chorale

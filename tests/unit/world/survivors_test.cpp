@@ -1,0 +1,417 @@
+/// \file
+/// World::survivors(): those that are left of a world make one of their own.
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "../scheduler/scheduler_under_test.hpp"
+#include "chorale/window.hpp"
+#include "executor/cpu/sanitizers.hpp"
+#include "executor/world/group.hpp"
+#include "executor/world/together.hpp"
+#include "processes.hpp"
+#include "tools/shared.hpp"
+
+namespace chorale::test {
+namespace {
+
+using namespace std::chrono_literals;
+using Reason = RunError::Reason;
+using Ranks = std::vector<int>;
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string text_of(const Ranks& ranks) {
+  std::string text;
+  for (const int rank : ranks) text += (text.empty() ? "" : " ") + std::to_string(rank);
+  return text;
+}
+
+/// Of a world that works: its former ranks, if all of its ranks say the same ones in the same order.
+std::string told(World& world) {
+  const Ranks former = world.former_ranks();
+  for (const auto& theirs : world.allgather(std::as_bytes(std::span(former)))) {
+    const auto mine = std::as_bytes(std::span(former));
+    if (!std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end())) return "other ranks";
+  }
+  if (int(former.size()) != world.ranks()) return "another number of ranks";
+  Window window = Window::create(world, 4096);
+  *window.at((world.rank() + 1) % world.ranks()) = std::byte(7);
+  world.barrier();
+  return *window.local() == std::byte(7) ? text_of(former) : "no window";
+}
+
+/// How a call failed; "none" if it did not.
+std::string failure(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const RunError& error) {
+    return std::string(name(error.reason)) + ": " + error.what();
+  } catch (const UsageError& error) {
+    return std::string("usage: ") + error.what();
+  }
+  return "none";
+}
+
+/// Until the world has stopped, or a peer has left it.
+std::string barriers(World& world) {
+  return failure([&] {
+    for (;;) world.barrier();
+  });
+}
+
+class Survivors : public testing::Test {
+ protected:
+  void TearDown() override { EXPECT_EQ(leftovers(), std::vector<std::string>()); }
+
+  World join(int rank, int ranks, std::chrono::nanoseconds timeout = 120s) const {
+    return World::join(address, rank, ranks, {.workers = 3, .timeout = timeout});
+  }
+
+  const std::string address = fresh_address();
+};
+
+// --- processes ---
+
+TEST_F(Survivors, GoOnWithoutTheDeadTwice) {
+  Processes ranks(5, [&](int rank) -> std::string {
+    World world = join(rank, 5);
+    const int of_world[] = {1, 2};  // who dies: rank 1, then rank 2 of those that are left
+    std::string all = text_of(world.former_ranks());
+    for (const int dies : of_world) {
+      world.barrier();
+      if (world.rank() == dies) ::kill(getpid(), SIGKILL);
+      const std::string said = barriers(world);
+      if (!has(said, "peer_lost: rank " + std::to_string(dies) + " (pid ")) return said;
+      World next = world.survivors();
+      if (next.timeout() != 120s || next.local() || next.resets() != 0) return "other options";
+      if (next.former_ranks().at(size_t(next.rank())) != world.rank()) return "another rank";
+      if (const std::string again = failure([&] { world.survivors(); }); !has(again, "usage: ")) return again;
+      all += "|" + told(next);
+      world = std::move(next);
+    }
+    return all;
+  });
+  for (const int rank : {0, 2, 4}) EXPECT_EQ(ranks.said(rank), "|0 2 3 4|0 1 3") << rank;
+}
+
+TEST_F(Survivors, OfAWorldThatHasNotStopped) {
+  Processes ranks(3, [&](int rank) -> std::string {
+    World world = join(rank, 3);
+    world.barrier();
+    if (rank == 0) return "left";
+    World next = world.survivors();
+    return told(next);
+  });
+  for (const int rank : {1, 2}) EXPECT_EQ(ranks.said(rank), "1 2");
+}
+
+TEST_F(Survivors, OfAnAbortAreAll) {
+  Processes ranks(3, [&](int rank) -> std::string {
+    World world = join(rank, 3);
+    for (int round = 0; round < 20; ++round) {
+      if (rank == round % 3) world.abort("round " + std::to_string(round));
+      if (const std::string said = barriers(world); !has(said, "aborted by rank")) return said;
+      world = world.survivors();
+      if (const std::string said = told(world); said != "0 1 2") return said;
+    }
+    return "good";
+  });
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "good");
+}
+
+TEST_F(Survivors, AreOneIfAllOthersDied) {
+  Processes ranks(3, [&](int rank) -> std::string {
+    World world = join(rank, 3);
+    world.barrier();
+    if (rank != 2) ::kill(getpid(), SIGKILL);
+    barriers(world);
+    World alone = world.survivors();
+    return told(alone);
+  });
+  EXPECT_EQ(ranks.said(2), "2");
+}
+
+TEST_F(Survivors, WhoLivesAndDoesNotComeIsNamedOnAll) {
+  const tools::Shared<std::atomic<int>> given_up(1);
+  Processes ranks(4, [&](int rank) -> std::string {
+    World world = join(rank, 4, 3s);
+    world.barrier();
+    if (rank == 0) ::kill(getpid(), SIGKILL);
+    barriers(world);
+    std::string said;
+    if (rank == 2) {
+      while (given_up[0] < 2) std::this_thread::sleep_for(1ms);
+    } else {
+      said = failure([&] { world.survivors(); });
+      ++given_up[0];
+    }
+    World next = world.survivors();
+    return said + told(next);
+  });
+  const std::string late =
+      "s in survivors() for rank 2: all ranks that are left have to call it, and that one lives; ";
+  for (const int rank : {1, 3}) {
+    const std::string said = ranks.said(rank);
+    EXPECT_TRUE(has(said, "timed_out: timed out: rank ") && has(said, late) && has(said, "CHORALE_TIMEOUT"))
+        << said;
+    EXPECT_TRUE(said.ends_with("1 2 3")) << said;
+  }
+  EXPECT_EQ(ranks.said(2), "1 2 3");
+}
+
+/// Threads of one process live and die together.
+TEST_F(Survivors, OfProcessesWithSeveralRanks) {
+  Processes ranks(2, [&](int process) -> std::string {
+    std::string said[2];
+    {
+      std::vector<std::jthread> threads;
+      for (int thread = 0; thread < 2; ++thread) {
+        threads.emplace_back([&, thread] {
+          World world = join(2 * process + thread, 4);
+          world.barrier();
+          if (process == 0 && thread == 1) ::kill(getpid(), SIGKILL);
+          barriers(world);
+          World next = world.survivors();
+          said[thread] = told(next);
+        });
+      }
+    }
+    return said[0] + ", " + said[1];
+  });
+  EXPECT_EQ(ranks.said(1), "2 3, 2 3");
+}
+
+/// The one that offers the memory, and the one that opens it.
+TEST_F(Survivors, AllHearOfOneThatMayOpenNoMoreFiles) {
+#if defined(CHORALE_ASAN)
+  GTEST_SKIP() << "the sanitizers open files to look whether memory is there";
+#endif
+  for (const int poor : {1, 2}) {
+    Processes ranks(3, [&](int rank) -> std::string {
+      World world = join(rank, 3);
+      world.barrier();
+      if (rank == 0) ::kill(getpid(), SIGKILL);
+      barriers(world);
+      rlimit before{};
+      getrlimit(RLIMIT_NOFILE, &before);
+      if (rank == poor) {
+        const int next = ::open("/dev/null", O_RDONLY);
+        close(next);
+        const rlimit none_more{rlim_t(next), before.rlim_max};
+        setrlimit(RLIMIT_NOFILE, &none_more);
+      }
+      const std::string said = failure([&] { world.survivors(); });
+      setrlimit(RLIMIT_NOFILE, &before);
+      World next = world.survivors();
+      return said + "|" + told(next);
+    });
+    for (const int rank : {1, 2}) {
+      const std::string said = ranks.said(rank);
+      EXPECT_TRUE(has(said, "resources: rank " + std::to_string(poor) + ": cannot ") &&
+                  has(said, "Too many open files; allow more open files (ulimit -n)|1 2"))
+          << said;
+    }
+  }
+}
+
+/// Makes world after world, until so many are left: which.
+std::string last_of(World world, size_t how_many) {
+  Ranks left;
+  for (int rank = 0; rank < world.ranks(); ++rank) left.push_back(rank);
+  for (;;) {
+    World next = world.survivors();
+    Ranks still;
+    for (const int former : next.former_ranks()) still.push_back(left.at(size_t(former)));
+    left = still;
+    world = std::move(next);
+    try {
+      // Where two ranks had different sets, this would hang or differ.
+      if (const std::string said = told(world); said != text_of(world.former_ranks())) return said;
+      if (left.size() == how_many) return "left: " + text_of(left);
+    } catch (const RunError& error) {
+      if (error.reason != Reason::peer_lost || left.size() == how_many) return error.what();
+    }
+  }
+}
+
+/// Two ranks are killed at any time, the lowest among them, which offers.
+TEST_F(Survivors, AgreeWheneverOthersAreKilled) {
+  static unsigned seed = 20;
+  std::mt19937 random(seed++);
+  for (int times = 0; times < 25; ++times) {
+    const tools::Shared<std::atomic<int>> joined(1);
+    Processes ranks(5, [&](int rank) -> std::string {
+      World world = join(rank, 5);
+      ++joined[0];
+      return last_of(std::move(world), 3);
+    });
+    while (joined[0] < 5) std::this_thread::sleep_for(100us);
+    const int other = 1 + int(random() % 4);
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 20000));
+    ranks.kill(0);
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 4000));
+    ranks.kill(other);
+    Ranks left;
+    for (int rank = 1; rank < 5; ++rank) {
+      if (rank != other) left.push_back(rank);
+    }
+    for (const int rank : left) EXPECT_EQ(ranks.said(rank), "left: " + text_of(left)) << "rank " << rank;
+  }
+}
+
+// --- threads ---
+
+std::vector<LocalOptions> both_kinds() {
+  std::vector<LocalOptions> kinds(1);
+  for (uint64_t seed = 0; seed < 20; ++seed) kinds.push_back({.seed = seed});
+  return kinds;
+}
+
+TEST(LocalSurvivors, GoOnWithoutThoseThatLeftTwice) {
+  for (const LocalOptions& options : both_kinds()) {
+    std::atomic<int> good = 0;
+    run_local(
+        5,
+        [&](World& first) {
+          if (first.rank() == 1) return;
+          EXPECT_TRUE(has(barriers(first), "cannot end: rank 1 left the world"));
+          World second = first.survivors();
+          EXPECT_TRUE(second.local());
+          EXPECT_EQ(told(second), "0 2 3 4");
+          if (second.rank() == 0) return;
+          EXPECT_TRUE(has(barriers(second), "cannot end: rank 0 left the world"));
+          World third = second.survivors();
+          EXPECT_EQ(told(third), "1 2 3");
+          EXPECT_EQ(third.former_ranks().at(size_t(third.rank())), second.rank());
+          EXPECT_TRUE(
+              has(failure([&] { second.survivors(); }), "usage: survivors() has made the next world"));
+          ++good;
+        },
+        options);
+    EXPECT_EQ(good, 3);
+  }
+}
+
+/// Blocks of the new world run, and wait for each other, while the old one has stopped for good.
+TEST(LocalSurvivors, RunBlocks) {
+  for (const LocalOptions& options : both_kinds()) {
+    uint64_t words[3] = {};
+    run_local(
+        3,
+        [&](World& old) {
+          const uint64_t never = 0;
+          if (old.rank() == 0) old.abort("enough");
+          old.scheduler().launch(old.rank(), 2, [&](int, cpu::BlockHost& host) { await(host, &never, 1); });
+          EXPECT_TRUE(has(failure([&] { old.check(); }), "aborted by rank 0: enough"));
+          if (old.rank() == 0) return;
+          World world = old.survivors();
+          const int next = 1 + (world.rank() + 1) % 2;
+          world.scheduler().launch(world.rank(), 2, [&](int block, cpu::BlockHost& host) {
+            if (block == 0) store_release(&words[next], uint64_t(1));
+            await(host, &words[old.rank()], 1);
+          });
+          EXPECT_EQ(failure([&] { world.check(); }), "none");
+          EXPECT_NE(failure([&] { old.check(); }), "none");
+          EXPECT_EQ(told(world), "1 2");
+        },
+        options);
+  }
+}
+
+TEST(LocalSurvivors, StopApartFromTheOldWorld) {
+  for (const LocalOptions& options : both_kinds()) {
+    run_local(
+        3,
+        [&](World& old) {
+          old.barrier();
+          World world = old.survivors();
+          old.barrier();  // it has not stopped
+          if (world.rank() == 2) world.abort("the new one");
+          EXPECT_TRUE(has(barriers(world), "aborted by rank 2: the new one"));
+          old.barrier();
+          world.reset();
+          EXPECT_EQ(told(world), "0 1 2");
+        },
+        options);
+  }
+}
+
+TEST(LocalSurvivors, WhoIsStillInTheOldWorldHearsOfADeadlock) {
+  for (LocalOptions options : both_kinds()) {
+    if (!options.seed) continue;
+    options.timeout = 0s;
+    run_local(
+        3,
+        [&](World& old) {
+          if (old.rank() == 1) {
+            EXPECT_TRUE(has(failure([&] { old.barrier(); }), "deadlock: "));
+          }
+          World world = old.survivors();
+          EXPECT_EQ(told(world), "0 1 2");
+        },
+        options);
+  }
+}
+
+TEST(LocalSurvivors, WhoLivesAndDoesNotComeIsNamed) {
+  std::atomic<int> given_up = 0;
+  run_local(
+      4,
+      [&](World& world) {
+        if (world.rank() == 0) return;
+        if (world.rank() == 3) {
+          while (given_up < 2) std::this_thread::sleep_for(1ms);
+        } else {
+          const std::string said = failure([&] { world.survivors(); });
+          EXPECT_TRUE(has(said, "timed_out: timed out: rank ") && has(said, "in survivors() for rank 3: "))
+              << said;
+          ++given_up;
+        }
+        World next = world.survivors();
+        EXPECT_EQ(told(next), "1 2 3");
+      },
+      {.timeout = 2s});
+}
+
+/// A wait that nobody is left to end is not waited for.
+TEST(LocalSurvivors, AreNotWaitedForInVainWithASeed) {
+  int found = 0;
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    run_local(2,
+              [&](World& world) {
+                world.abort("both hear of it");
+                if (world.rank() == 1) {
+                  failure([&] { world.reset(); });
+                } else {
+                  found +=
+                      has(failure([&] { world.survivors(); }),
+                          "deadlock: deadlock: rank 0 waits in survivors() for rank 1, and every rank waits");
+                }
+              },
+              {.seed = seed, .timeout = 300ms});
+  }
+  EXPECT_GT(found, 0);
+}
+
+TEST(LocalSurvivors, ManyTimes) {
+  for (LocalOptions options : both_kinds()) {
+    run_local(
+        4,
+        [&](World& of) {
+          std::vector<World> worlds;
+          worlds.push_back(of.survivors());
+          for (int times = 0; times < 50; ++times) worlds.push_back(worlds.back().survivors());
+          EXPECT_EQ(told(worlds.back()), "0 1 2 3");
+        },
+        options);
+  }
+}
+
+}  // namespace
+}  // namespace chorale::test
