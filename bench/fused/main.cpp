@@ -80,7 +80,7 @@ int run_rank(const Options& options, int rank, const std::string& address) {
     }
     Bench bench(world);
     bool met = nccl != nullptr;
-    for (const auto make : {transpose_all_to_all, rms_norm_all_reduce}) {
+    for (const auto make : {transpose_all_to_all, rms_norm_all_reduce, uneven_all_to_all}) {
       const auto workload = make(world, *transport);
       if (workload->name().find(options.only) == std::string::npos) continue;
       met &= compare(options, bench, world, *workload, nccl.get());
@@ -104,7 +104,7 @@ int main(int argc, char** argv) {
       "2 a result is wrong, 3 it did not run.");
   app.add_option("ranks", options.ranks, "GPUs, a process each")->check(CLI::Range(2, 8));
   app.add_option("--sizes", options.sizes, "bytes of a rank's input: 1K,4M or 1K:16M or 1K:16M:4");
-  app.add_option("--only", options.only, "a part of the name of one of the two");
+  app.add_option("--only", options.only, "a part of the name of one of them");
   app.add_flag("--markdown", options.markdown, "print tables in Markdown");
   app.add_flag("--all", options.all, "show every form that is tried");
   CLI11_PARSE(app, argc, argv);

@@ -217,8 +217,12 @@ class Bench {
   double nccl(Way way, uint64_t bytes) {
     if (!nccl_) return 0;
     return time(way, bytes, [&] {
-      nccl_->exchange(way == Way::both || !receives_ ? in_ : nullptr,
-                      way == Way::both || receives_ ? out_ : nullptr, bytes, 1 - world_.rank(), stream_);
+      const int peer = 1 - world_.rank();
+      std::vector<SendTo> sends;
+      std::vector<RecvFrom> recvs;
+      if (way == Way::both || !receives_) sends.push_back({in_, bytes, peer});
+      if (way == Way::both || receives_) recvs.push_back({out_, bytes, peer});
+      nccl_->exchange(sends, recvs, stream_);
     });
   }
 

@@ -208,13 +208,15 @@ void Nccl::enqueue(const std::string& collective, const void* in, void* out, Mes
   }
 }
 
-void Nccl::exchange(const void* in, void* out, uint64_t bytes, int peer, void* on) {
+void Nccl::exchange(std::span<const SendTo> sends, std::span<const RecvFrom> recvs, void* on) {
   const Functions& nccl = Functions::get();
   const int type = *type_number(DType::u8);
   const Stream stream = static_cast<Stream>(on);
   must(nccl.ncclGroupStart(), "ncclGroupStart");
-  if (in) must(nccl.ncclSend(in, bytes, type, peer, state_->comm, stream), "ncclSend");
-  if (out) must(nccl.ncclRecv(out, bytes, type, peer, state_->comm, stream), "ncclRecv");
+  for (const SendTo& send : sends)
+    must(nccl.ncclSend(send.data, send.bytes, type, send.peer, state_->comm, stream), "ncclSend");
+  for (const RecvFrom& recv : recvs)
+    must(nccl.ncclRecv(recv.data, recv.bytes, type, recv.peer, state_->comm, stream), "ncclRecv");
   must(nccl.ncclGroupEnd(), "ncclGroupEnd");
 }
 

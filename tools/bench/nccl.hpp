@@ -3,8 +3,10 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
+#include "chorale/exchange.hpp"
 #include "chorale/executor.hpp"
 
 namespace chorale::tools {
@@ -29,8 +31,8 @@ class Nccl {
   void enqueue(const std::string& collective, const void* in, void* out, MessageSizes sizes, DType, ReduceOp,
                void* stream);
 
-  /// Enqueues a send to a peer, a receive from it, or both as one; null: not that one.
-  void exchange(const void* in, void* out, uint64_t bytes, int peer, void* stream);
+  /// Enqueues messages as one group, as chorale::Exchange does.
+  void exchange(std::span<const SendTo> sends, std::span<const RecvFrom> recvs, void* stream);
 
   std::string version() const;  ///< "2.28.9"
 
