@@ -14,8 +14,8 @@
 namespace chorale::torch_backend {
 namespace {
 
-/// For two ranks: 4 MB of each.
-constexpr ExchangeOptions shape{.slot_bytes = 64 << 10, .slots = 2, .blocks_per_peer = 16};
+/// For two ranks: 12 MB of each.
+constexpr ExchangeOptions shape{.slot_bytes = 128 << 10, .slots = 3, .blocks_per_peer = 16};
 
 }  // namespace
 
