@@ -223,8 +223,8 @@ class ChoraleBackend : public c10d::Backend {
                                                const c10d::AllToAllOptions&) override {
     if (out_splits.empty() && in_splits.empty())
       return move(c10d::OpType::ALLTOALL_BASE, "alltoall", in, out);
-    return exchange(c10d::OpType::ALLTOALL_BASE, split(in, in_splits, "input"),
-                    split(out, out_splits, "output"));
+    return exchange(c10d::OpType::ALLTOALL_BASE, rows_of(in, in_splits, "input"),
+                    rows_of(out, out_splits, "output"));
   }
   c10::intrusive_ptr<c10d::Work> alltoall(Tensors& outs, Tensors& ins,
                                           const c10d::AllToAllOptions&) override {
@@ -302,7 +302,7 @@ class ChoraleBackend : public c10d::Backend {
                 root, ", and none on others; rank ", getRank(), " has ", lists);
   }
   /// Rows of a tensor, a part for each rank; parts of one size where none are given.
-  Tensors split(const at::Tensor& whole, std::vector<int64_t> rows, const char* what) const {
+  Tensors rows_of(const at::Tensor& whole, std::vector<int64_t> rows, const char* what) const {
     TORCH_CHECK(whole.dim() > 0 && whole.is_contiguous(),
                 "chorale: all_to_all_single needs contiguous tensors");
     if (rows.empty()) {

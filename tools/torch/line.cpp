@@ -17,6 +17,17 @@ namespace {
 /// For two ranks: 12 MB of each.
 constexpr ExchangeOptions shape{.slot_bytes = 128 << 10, .slots = 3, .blocks_per_peer = 16};
 
+/// Streams of lines, by their GPU. The pool gives its 32 streams in turn, again and again, and two lines on
+/// one of them would wait for each other.
+struct Taken {
+  std::mutex mutex;
+  std::set<std::pair<c10::DeviceIndex, c10::StreamId>> streams;
+};
+Taken& taken() {
+  static Taken all;
+  return all;
+}
+
 }  // namespace
 
 void Transfer::finish(std::exception_ptr error) {
@@ -103,6 +114,9 @@ Line::~Line() {
   core_->changed.notify_all();
   // Who waits for the other end to come is left to its deadline.
   open ? core_->thread.join() : core_->thread.detach();
+  if (!core_->stream) return;
+  const std::lock_guard<std::mutex> lock(taken().mutex);
+  taken().streams.erase({core_->stream->device().index(), core_->stream->id()});
 }
 
 void Line::work(const std::shared_ptr<Core>& core) {
@@ -203,15 +217,11 @@ void Line::abort(const std::string& why) {
 }
 
 c10::Stream stream_for_line(const c10::Device& device) {
-  // The pool gives its 32 streams in turn, again and again. Two lines on one of them would wait for each
-  // other.
-  static std::mutex mutex;
-  static std::set<std::pair<c10::DeviceIndex, c10::StreamId>> taken;
   const c10::impl::VirtualGuardImpl guard(device.type());
-  const std::lock_guard<std::mutex> lock(mutex);
+  const std::lock_guard<std::mutex> lock(taken().mutex);
   for (int look = 0; look < 64; ++look) {
     const c10::Stream stream = guard.getStreamFromGlobalPool(device, /*isHighPriority=*/false);
-    if (taken.emplace(device.index(), stream.id()).second) return stream;
+    if (taken().streams.emplace(device.index(), stream.id()).second) return stream;
   }
   TORCH_WARN_ONCE(
       "chorale: more pairs of ranks send and receive than there are streams: some wait for each other");
