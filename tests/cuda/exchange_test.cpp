@@ -282,7 +282,7 @@ void require_mended(const Rank& rank, Exchange& exchange) {
   make_call(rank, exchange, test::messages_of(3, rank.world.ranks(), 3, 3000), "after a reset");
 }
 
-void test_faults(const Rank& rank, bool quick) {
+void test_faults(const Rank& rank) {
   if (rank.world.ranks() < 2) return;
   Exchange exchange(rank.world, {.slot_bytes = 256, .slots = 2, .blocks_per_peer = 3}, rank.config());
   const int self = rank.world.rank();
@@ -296,14 +296,21 @@ void test_faults(const Rank& rank, bool quick) {
     require(what.find(wanted) != std::string::npos, "other sizes: " + what);
     require_mended(rank, exchange);
   }
-  if (quick) return;
-  if (self == 0) exchange.recv(rank.memory, 100, 1, rank.stream);
-  const std::string what = said(rank, exchange, RunError::Reason::timed_out);
-  require(what.find(
-              "rank 0 receives a message of 100 bytes from rank 1, channel 0, which did not come in time") !=
-              std::string::npos,
-          "a peer that does not come: " + what);
-  require_mended(rank, exchange);
+  {
+    Config soon = rank.config();
+    soon.timeout = std::chrono::seconds(2);
+    Exchange hasty(rank.world, {}, soon);
+    if (self == 0) hasty.recv(rank.memory, 100, 1, rank.stream);
+    const std::string what = said(rank, hasty, RunError::Reason::timed_out);
+    require(
+        what.find(
+            "rank 0 receives a message of 100 bytes from rank 1, channel 0, which did not come in time") !=
+            std::string::npos,
+        "a peer that does not come: " + what);
+    require_mended(rank, exchange);
+    hasty.reset();
+    make_call(rank, hasty, test::messages_of(4, rank.world.ranks(), 3, 3000), "after a timeout");
+  }
   try {
     std::vector<uint8_t> pageable(100);
     exchange.send(pageable.data(), 100, rank.right(), rank.stream);
@@ -332,7 +339,7 @@ void run_rank(World& world, bool quick) {
   say("replays");
   test_replays(rank, quick);
   say("faults");
-  test_faults(rank, quick);
+  test_faults(rank);
   if (!quick) {
     say("messages longer than the rings");
     test_long(rank);
