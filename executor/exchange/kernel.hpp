@@ -20,7 +20,9 @@ struct KernelWork {
 };
 static_assert(sizeof(KernelWork) <= 4096);
 
-inline constexpr unsigned kernel_threads = 512;
+/// With more a thread would not hold in registers what it moves at a time, where two blocks share a
+/// multiprocessor.
+inline constexpr unsigned kernel_threads = 384;
 
 /// Whether it could be enqueued.
 cudaError_t enqueue_exchange(const KernelWork& work, uint32_t blocks, cudaStream_t stream);

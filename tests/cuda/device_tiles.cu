@@ -96,6 +96,17 @@ extern "C" __global__ void counted(DispatchTokens<bf16> dispatch, CombineTokens<
   out[threadIdx.x] =
       all_to_all_v<float>(block_group(), dispatch.table, leg, counts, CopyProduce{}, CopyConsume{}, deadline);
 }
+extern "C" __global__ void messages(EndpointTable table, const char* in, char* out_data, uint64_t bytes,
+                                    Deadline deadline, Stop* out, uint64_t* sent) {
+  const Group block = block_group();
+  const Endpoint& e = table.at(1, block.id);
+  out[threadIdx.x] = with_link(e, [&](auto fabric) {
+    const Stop stop = send_message<decltype(fabric)>(block, e, in, bytes, deadline);
+    return stop != Stop::none
+               ? stop
+               : recv_message<decltype(fabric)>(block, e, out_data, bytes, deadline, sent[threadIdx.x]);
+  });
+}
 extern "C" __global__ void packets(EndpointTable table, Leg leg, Deadline deadline, Stop* out) {
   const Group block = block_group();
   const Endpoint& e = table.at(1, block.id);

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -192,6 +193,46 @@ void test_long(const Rank& rank) {
     std::printf("  %.0f GB/s each way, to the next rank\n", double(n) * calls / seconds / 1e9);
 }
 
+/// More bytes than 32 bits count, where all ranks have room for them.
+void test_huge(const Rank& rank) {
+  const uint64_t n = (uint64_t{4} << 30) + 12345, part = 256 << 20;
+  size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total));
+  const bool room = free / uint64_t(rank.world.ranks()) > 3 * n;
+  for (const auto& theirs : rank.world.allgather(std::as_bytes(std::span(&room, 1)))) {
+    if (theirs[0] != std::byte{0}) continue;
+    if (rank.world.rank() == 0) std::printf("  skipped: a GPU has too little memory\n");
+    return;
+  }
+  Exchange exchange(rank.world, {}, rank.config());
+  uint8_t* memory[2] = {};
+  for (uint8_t*& one : memory) check(cudaMalloc(&one, n));
+  const auto value = [](int of, uint64_t at) { return uint8_t(uint64_t(of) * 50 + at / part); };
+  for (uint64_t at = 0; at < n; at += part) {
+    const uint64_t bytes = std::min(part, n - at);
+    check(cudaMemsetAsync(memory[0] + at, value(rank.world.rank(), at), bytes, rank.stream));
+  }
+  check(cudaStreamSynchronize(rank.stream));
+  rank.world.barrier();
+  const SendTo send{memory[0], n, rank.right()};
+  const RecvFrom recv{memory[1], n, rank.left()};
+  exchange.exchange({&send, 1}, {&recv, 1}, rank.stream);
+  rank.ended(exchange);
+  std::vector<uint8_t> got(4096);
+  for (uint64_t begin = 0; begin < n; begin += part) {
+    const uint64_t bytes = std::min(part, n - begin);
+    for (const uint64_t at : {begin, begin + bytes / 2, begin + bytes - got.size()}) {
+      check(cudaMemcpyAsync(got.data(), memory[1] + at, got.size(), cudaMemcpyDeviceToHost, rank.stream));
+      check(cudaStreamSynchronize(rank.stream));
+      require(got == std::vector<uint8_t>(got.size(), value(rank.left(), begin)),
+              "a message of more than 4 GiB is wrong at " + std::to_string(at));
+    }
+  }
+  rank.world.barrier();
+  for (uint8_t* const one : memory) check(cudaFree(one));
+  rank.world.barrier();
+}
+
 /// One graph, replayed with other data.
 void test_replays(const Rank& rank, bool quick) {
   Exchange exchange(rank.world, {.slot_bytes = 1024, .slots = 2}, rank.config());
@@ -241,7 +282,7 @@ void require_mended(const Rank& rank, Exchange& exchange) {
   make_call(rank, exchange, test::messages_of(3, rank.world.ranks(), 3, 3000), "after a reset");
 }
 
-void test_faults(const Rank& rank, bool quick) {
+void test_faults(const Rank& rank) {
   if (rank.world.ranks() < 2) return;
   Exchange exchange(rank.world, {.slot_bytes = 256, .slots = 2, .blocks_per_peer = 3}, rank.config());
   const int self = rank.world.rank();
@@ -255,14 +296,21 @@ void test_faults(const Rank& rank, bool quick) {
     require(what.find(wanted) != std::string::npos, "other sizes: " + what);
     require_mended(rank, exchange);
   }
-  if (quick) return;
-  if (self == 0) exchange.recv(rank.memory, 100, 1, rank.stream);
-  const std::string what = said(rank, exchange, RunError::Reason::timed_out);
-  require(what.find(
-              "rank 0 receives a message of 100 bytes from rank 1, channel 0, which did not come in time") !=
-              std::string::npos,
-          "a peer that does not come: " + what);
-  require_mended(rank, exchange);
+  {
+    Config soon = rank.config();
+    soon.timeout = std::chrono::seconds(2);
+    Exchange hasty(rank.world, {}, soon);
+    if (self == 0) hasty.recv(rank.memory, 100, 1, rank.stream);
+    const std::string what = said(rank, hasty, RunError::Reason::timed_out);
+    require(
+        what.find(
+            "rank 0 receives a message of 100 bytes from rank 1, channel 0, which did not come in time") !=
+            std::string::npos,
+        "a peer that does not come: " + what);
+    require_mended(rank, exchange);
+    hasty.reset();
+    make_call(rank, hasty, test::messages_of(4, rank.world.ranks(), 3, 3000), "after a timeout");
+  }
   try {
     std::vector<uint8_t> pageable(100);
     exchange.send(pageable.data(), 100, rank.right(), rank.stream);
@@ -291,10 +339,12 @@ void run_rank(World& world, bool quick) {
   say("replays");
   test_replays(rank, quick);
   say("faults");
-  test_faults(rank, quick);
+  test_faults(rank);
   if (!quick) {
     say("messages longer than the rings");
     test_long(rank);
+    say("a message of more than 4 GiB");
+    test_huge(rank);
   }
   world.barrier();
 }

@@ -8,6 +8,7 @@
 #include <torch/extension.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <functional>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -65,7 +66,48 @@ class Enqueued : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
-/// Point-to-point, gather and scatter are not here: torch.distributed says so when they are called.
+/// A message that was sent or received, or will be.
+class PointToPoint : public c10d::Work {
+ public:
+  PointToPoint(int rank, c10d::OpType type, std::shared_ptr<Transfer> transfer,
+               std::shared_ptr<Communicator> communicator)
+      : Work(rank, type), transfer_(std::move(transfer)), communicator_(std::move(communicator)) {}
+
+  bool isCompleted() override { return transfer_->ended(); }
+  bool isSuccess() const override { return true; }
+  void synchronize() override {
+    try {
+      transfer_->wait();
+      communicator_->check_transfers();
+    } catch (const std::exception& error) {
+      communicator_->abort(error.what());  // nobody is to wait for this rank
+      throw;
+    }
+  }
+  bool wait(std::chrono::milliseconds) override {
+    synchronize();
+    return true;
+  }
+  void abort() override { communicator_->abort("torch.distributed aborted the work"); }
+  Tensors result() override { return {transfer_->tensor()}; }
+  /// Waits on the host where wait() does.
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    synchronize();
+    const at::Tensor& tensor = transfer_->tensor();
+    std::vector<c10::Device> devices;
+    if (tensor.is_cuda()) devices.push_back(tensor.device());
+    auto future =
+        c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()), devices);
+    future->markCompleted(c10::IValue(Tensors{tensor}));
+    return future;
+  }
+
+ private:
+  const std::shared_ptr<Transfer> transfer_;
+  const std::shared_ptr<Communicator> communicator_;
+};
+
+/// What is not here torch.distributed refuses by name when it is called.
 class ChoraleBackend : public c10d::Backend {
  public:
   ChoraleBackend(int rank, int size, std::shared_ptr<Communicator> communicator)
@@ -100,12 +142,19 @@ class ChoraleBackend : public c10d::Backend {
     });
   }
 
-  /// There are plans for the root 0. From others it is an all-reduce of bits: the others add zeros.
+  /// There are plans for the root 0. From others it is an all-reduce of bits, where the others add zeros; of
+  /// two ranks it is one message.
   c10::intrusive_ptr<c10d::Work> broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
     const at::Tensor& tensor = only(tensors, "broadcast");
     return enqueue(c10d::OpType::BROADCAST, {tensor}, {tensor}, [this, tensor, options](void* stream) {
       if (options.rootRank == 0) {
         communicator_->run("broadcast", tensor, tensor, std::nullopt, stream);
+        return;
+      }
+      if (getSize() == 2) {
+        Tensors sends(2), recvs(2);
+        (getRank() == 0 ? recvs : sends)[size_t(1 - getRank())] = tensor;
+        communicator_->exchange(sends, recvs, tensor.device(), stream);
         return;
       }
       if (options.rootRank != getRank()) at::Tensor(tensor).zero_();
@@ -131,6 +180,12 @@ class ChoraleBackend : public c10d::Backend {
                                            const c10d::AllgatherOptions&) override {
     const at::Tensor& in = only(ins, "all_gather");
     TORCH_CHECK(outs.size() == 1, "chorale: all_gather of one tensor, not of ", outs.size());
+    const Tensors& list = for_all_ranks(outs[0], in, "all_gather");
+    // The same list everywhere, so all ranks decide alike.
+    if (std::any_of(list.begin(), list.end(),
+                    [&list](const at::Tensor& part) { return part.numel() != list[0].numel(); })) {
+      return exchange(c10d::OpType::ALLGATHER, Tensors(size_t(getSize()), in), list);
+    }
     const Tensors parts = same_as(in, outs[0], "all_gather");
     return enqueue(c10d::OpType::ALLGATHER, {in}, parts, [this, in, parts](void* stream) {
       const at::Tensor all = room_for(in, getSize());
@@ -166,24 +221,46 @@ class ChoraleBackend : public c10d::Backend {
                                                std::vector<int64_t>& out_splits,
                                                std::vector<int64_t>& in_splits,
                                                const c10d::AllToAllOptions&) override {
-    for (const std::vector<int64_t>* const splits : {&out_splits, &in_splits}) {
-      for (const int64_t split : *splits) {
-        TORCH_CHECK(split == splits->front(), "chorale: all_to_all_single has parts of one size, not of ",
-                    *splits, "; for counts of any kind there is all_to_all_v of its device library");
-      }
-    }
-    return move(c10d::OpType::ALLTOALL_BASE, "alltoall", in, out);
+    if (out_splits.empty() && in_splits.empty())
+      return move(c10d::OpType::ALLTOALL_BASE, "alltoall", in, out);
+    return exchange(c10d::OpType::ALLTOALL_BASE, rows_of(in, in_splits, "input"),
+                    rows_of(out, out_splits, "output"));
   }
   c10::intrusive_ptr<c10d::Work> alltoall(Tensors& outs, Tensors& ins,
                                           const c10d::AllToAllOptions&) override {
     TORCH_CHECK(!ins.empty(), "chorale: all_to_all of no tensors");
-    const Tensors from = same_as(ins[0], ins, "all_to_all"), to = same_as(ins[0], outs, "all_to_all");
-    return enqueue(c10d::OpType::ALLTOALL, from, to, [this, from, to](void* stream) {
-      const at::Tensor all = room_for(from[0], getSize()), came = at::empty_like(all);
-      for (int64_t rank = 0; rank < getSize(); ++rank) all[rank].copy_(from[size_t(rank)]);
-      communicator_->run("alltoall", all, came, std::nullopt, stream);
-      for (int64_t rank = 0; rank < getSize(); ++rank) at::Tensor(to[size_t(rank)]).copy_(came[rank]);
-    });
+    return exchange(c10d::OpType::ALLTOALL, for_all_ranks(ins, ins[0], "all_to_all"),
+                    for_all_ranks(outs, ins[0], "all_to_all"));
+  }
+
+  c10::intrusive_ptr<c10d::Work> gather(std::vector<Tensors>& outs, Tensors& ins,
+                                        const c10d::GatherOptions& options) override {
+    const at::Tensor& in = only(ins, "gather");
+    check_root(options.rootRank, outs.size(), "gather");
+    const auto ranks = size_t(getSize());
+    Tensors sends(ranks), recvs(ranks);
+    sends[size_t(options.rootRank)] = in;
+    if (options.rootRank == getRank()) recvs = for_all_ranks(outs[0], in, "gather");
+    return exchange(c10d::OpType::GATHER, sends, recvs);
+  }
+  c10::intrusive_ptr<c10d::Work> scatter(Tensors& outs, std::vector<Tensors>& ins,
+                                         const c10d::ScatterOptions& options) override {
+    const at::Tensor& out = only(outs, "scatter");
+    check_root(options.rootRank, ins.size(), "scatter");
+    const auto ranks = size_t(getSize());
+    Tensors sends(ranks), recvs(ranks);
+    recvs[size_t(options.rootRank)] = out;
+    if (options.rootRank == getRank()) sends = for_all_ranks(ins[0], out, "scatter");
+    return exchange(c10d::OpType::SCATTER, sends, recvs);
+  }
+
+  /// As with NCCL tags do not matter: messages between two ranks are received in the order in which they are
+  /// sent.
+  c10::intrusive_ptr<c10d::Work> send(Tensors& tensors, int to, int) override {
+    return transfer(c10d::OpType::SEND, only(tensors, "send"), to);
+  }
+  c10::intrusive_ptr<c10d::Work> recv(Tensors& tensors, int from, int) override {
+    return transfer(c10d::OpType::RECV, only(tensors, "recv"), from);
   }
 
   c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions&) override {
@@ -206,10 +283,46 @@ class ChoraleBackend : public c10d::Backend {
     TORCH_CHECK(!tensors[0].is_sparse(), "chorale: ", what, " of dense tensors only");
     return tensors[0];
   }
-  /// A list with a tensor like `one` for each rank.
-  Tensors same_as(const at::Tensor& one, const Tensors& list, const char* what) const {
+  /// A list with a tensor for each rank, on the device of `one`.
+  const Tensors& for_all_ranks(const Tensors& list, const at::Tensor& one, const char* what) const {
     TORCH_CHECK(int64_t(list.size()) == getSize(), "chorale: ", what, " has a list of ", list.size(),
                 " tensors for ", getSize(), " ranks");
+    for (const at::Tensor& tensor : list) {
+      TORCH_CHECK(!tensor.is_sparse() && tensor.device() == one.device(), "chorale: ", what,
+                  " has dense tensors of one device, not on ", one.device().str(), " and ",
+                  tensor.device().str());
+    }
+    return list;
+  }
+  /// The root alone has a list.
+  void check_root(int64_t root, size_t lists, const char* what) const {
+    TORCH_CHECK(root >= 0 && root < getSize(), "chorale: ", what, " has root ", root, " of ", getSize(),
+                " ranks");
+    TORCH_CHECK(lists == (root == getRank() ? 1u : 0u), "chorale: ", what, " has one list on the root, rank ",
+                root, ", and none on others; rank ", getRank(), " has ", lists);
+  }
+  /// Rows of a tensor, a part for each rank; parts of one size where none are given.
+  Tensors rows_of(const at::Tensor& whole, std::vector<int64_t> rows, const char* what) const {
+    TORCH_CHECK(whole.dim() > 0 && whole.is_contiguous(),
+                "chorale: all_to_all_single needs contiguous tensors");
+    if (rows.empty()) {
+      TORCH_CHECK(whole.size(0) % getSize() == 0, "chorale: all_to_all_single has an ", what, " of ",
+                  whole.size(0), " rows, which ", getSize(), " ranks do not share alike, and no split sizes");
+      rows.assign(size_t(getSize()), whole.size(0) / getSize());
+    }
+    int64_t all = 0;
+    for (const int64_t part : rows) {
+      TORCH_CHECK(part >= 0, "chorale: all_to_all_single has an ", what, " split of ", part, " rows");
+      all += part;
+    }
+    TORCH_CHECK(int64_t(rows.size()) == getSize() && all == whole.size(0),
+                "chorale: all_to_all_single has an ", what, " of ", whole.size(0), " rows for ", getSize(),
+                " ranks, and splits ", rows);
+    return whole.split_with_sizes(rows);
+  }
+  /// A list with a tensor like `one` for each rank.
+  Tensors same_as(const at::Tensor& one, const Tensors& list, const char* what) const {
+    for_all_ranks(list, one, what);
     for (const at::Tensor& tensor : list) {
       TORCH_CHECK(tensor.sizes() == one.sizes() && tensor.scalar_type() == one.scalar_type(),
                   "chorale: ", what, " has tensors of one shape and type, not ", one.sizes(), " and ",
@@ -237,6 +350,33 @@ class ChoraleBackend : public c10d::Backend {
     });
   }
 
+  /// sends[p] goes to rank p, and recvs[p] comes from there; undefined where there is nothing.
+  c10::intrusive_ptr<c10d::Work> exchange(c10d::OpType type, const Tensors& sends, const Tensors& recvs) {
+    Tensors ins, outs;
+    for (const at::Tensor& tensor : sends)
+      if (tensor.defined()) ins.push_back(tensor);
+    for (const at::Tensor& tensor : recvs)
+      if (tensor.defined()) outs.push_back(tensor);
+    const c10::Device device = ins.empty() ? outs[0].device() : ins[0].device();
+    return enqueue(type, ins.empty() ? outs : ins, outs, [this, sends, recvs, device](void* stream) {
+      communicator_->exchange(sends, recvs, device, stream);
+    });
+  }
+
+  /// One message, beside all else: neither a collective nor a message of others waits for it, nor it for
+  /// them.
+  c10::intrusive_ptr<c10d::Work> transfer(c10d::OpType type, const at::Tensor& tensor, int peer) {
+    const at::NoGradGuard values_only;
+    if (tensor.is_cuda()) check_device(tensor.device());
+    return c10::make_intrusive<PointToPoint>(
+        getRank(), type, communicator_->transfer(tensor, peer, type == c10d::OpType::SEND), communicator_);
+  }
+
+  void check_device(const c10::Device& device) const {
+    TORCH_CHECK(!device_ || *device_ == device, "chorale: a process group has one GPU, and this one has ",
+                device_ ? device_->str() : "", ", not ", device.str());
+  }
+
   /// Runs `call` now for tensors on the CPU, and behind what is on the current stream for others. All runs of
   /// a group are on one stream of its own: two of one plan must not be under way at once.
   c10::intrusive_ptr<c10d::Work> enqueue(c10d::OpType type, const Tensors& ins, const Tensors& outs,
@@ -250,8 +390,7 @@ class ChoraleBackend : public c10d::Backend {
       work->complete_future();
       return work;
     }
-    TORCH_CHECK(!device_ || *device_ == device, "chorale: a process group has one GPU, and this one has ",
-                device_ ? device_->str() : "", ", not ", device.str());
+    check_device(device);
     const c10::impl::VirtualGuardImpl cuda(device.type());
     if (!stream_) {
       device_ = device;

@@ -46,7 +46,7 @@ def extension():
     with_cuda = "CHORALE_WITH_CUDA" in targets.read_text()
     return torch.utils.cpp_extension.load(
         name="chorale_c10d",
-        sources=[str(HERE / "backend.cpp"), str(HERE / "communicator.cpp")],
+        sources=[str(HERE / "backend.cpp"), str(HERE / "communicator.cpp"), str(HERE / "line.cpp")],
         extra_include_paths=[str(root / "include"), str(HERE)],
         extra_cflags=["-std=c++20", "-O1"],
         extra_ldflags=[f"-L{library.parent}", *(f"-l{name}" for name in LIBRARIES),

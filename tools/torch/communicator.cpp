@@ -1,7 +1,7 @@
 #include "communicator.hpp"
 
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <chorale/collective.hpp>
@@ -10,6 +10,7 @@
 #include <chorale/needs.hpp>
 #include <filesystem>
 
+#include "errors.hpp"
 #include "types.hpp"
 
 namespace chorale::torch_backend {
@@ -52,20 +53,12 @@ at::Tensor as_words(const at::Tensor& tensor, int64_t rows, int64_t unit) {
   return at::from_blob(tensor.data_ptr(), {rows, words / rows}, options);
 }
 
-template <class F>
-void with_torch_errors(const F& call) {
-  try {
-    call();
-  } catch (const RunError& error) {
-    C10_THROW_ERROR(DistBackendError, std::string("chorale: ") + error.what());
-  }
-}
-
 }  // namespace
 
 Communicator::Communicator(const std::string& address, int rank, int ranks, const Options& options)
     : options_(options),
-      world_(World::join(address, rank, ranks, config_for("cpu", options.timeout).join())) {}
+      world_(World::join(address, rank, ranks, config_for("cpu", options.timeout).join())),
+      address_(address) {}
 
 Communicator::Place& Communicator::place_for(const at::Device& device) {
   const std::string name = device.str();
@@ -157,11 +150,85 @@ void Communicator::run_staged(Place& place, const Plan& plan, Arguments call, co
   }
 }
 
+void Communicator::exchange(const std::vector<at::Tensor>& sends, const std::vector<at::Tensor>& recvs,
+                            const at::Device& device, void* stream) {
+  std::vector<at::Tensor> held;  // copies, until the call that reads them is enqueued
+  std::vector<SendTo> to;
+  std::vector<RecvFrom> from;
+  std::vector<std::pair<at::Tensor, at::Tensor>> back;
+  for (int peer = 0; peer < ranks(); ++peer) {
+    const at::Tensor &sent = sends[size_t(peer)], &received = recvs[size_t(peer)];
+    if (peer == rank()) {
+      if (!sent.defined() && !received.defined()) continue;
+      TORCH_CHECK(sent.defined() && received.defined() && sent.numel() == received.numel() &&
+                      sent.scalar_type() == received.scalar_type(),
+                  "chorale: rank ", peer, " has ", sent.defined() ? sent.numel() : 0,
+                  " elements for itself, and room for ", received.defined() ? received.numel() : 0,
+                  ", or of another type");
+      received.copy_(sent.reshape(received.sizes()));
+      continue;
+    }
+    if (sent.defined()) {
+      held.push_back(sent.contiguous());
+      to.push_back({held.back().data_ptr(), held.back().nbytes(), peer});
+    }
+    if (received.defined()) {
+      if (!received.is_contiguous())
+        back.emplace_back(received, at::empty_like(received, at::MemoryFormat::Contiguous));
+      const at::Tensor& here = received.is_contiguous() ? received : back.back().second;
+      from.push_back({here.data_ptr(), here.nbytes(), peer});
+    }
+  }
+  const std::lock_guard<std::mutex> one_at_a_time(mutex_);
+  with_torch_errors([&] {
+    Place& place = place_for(device);
+    if (!place.exchange) {
+      const std::string backend = device.is_cuda() ? "cuda" : "cpu";
+      place.exchange =
+          std::make_unique<Exchange>(world_, ExchangeOptions{}, config_for(backend, options_.timeout));
+    }
+    place.exchange->exchange(to, from, stream);
+  });
+  for (const auto& [out, here] : back) out.copy_(here);
+}
+
+std::shared_ptr<Transfer> Communicator::transfer(const at::Tensor& tensor, int peer, bool sends) {
+  TORCH_CHECK(tensor.is_contiguous(), "chorale: send and recv need contiguous tensors");
+  TORCH_CHECK(tensor.is_cpu() || tensor.is_cuda(), "chorale: tensors are on the CPU or on CUDA, not on ",
+              tensor.device().str());
+  TORCH_CHECK(peer >= 0 && peer < ranks() && peer != rank(), "chorale: rank ", rank(), " of ", ranks(),
+              " cannot send to, or receive from, rank ", peer);
+  const std::lock_guard<std::mutex> lock(lines_mutex_);
+  const LineKey key{sends ? rank() : peer, sends ? peer : rank(), tensor.is_cuda()};
+  auto line = lines_.find(key);
+  if (line == lines_.end()) {
+    const std::string backend = key.on_gpu ? "cuda" : "cpu";
+    std::optional<c10::Stream> stream;
+    if (key.on_gpu) stream = stream_for_line(tensor.device());
+    const std::string ends = std::to_string(key.from) + "-" + std::to_string(key.to);
+    const std::string name =
+        "messages from rank " + std::to_string(key.from) + " to rank " + std::to_string(key.to);
+    line = lines_
+               .try_emplace(key, address_ + "-" + backend + "-" + ends, name, sends,
+                            config_for(backend, options_.timeout), stream)
+               .first;
+  }
+  return line->second.enqueue(tensor);
+}
+
 void Communicator::check() {
   const std::lock_guard<std::mutex> one_at_a_time(mutex_);
   with_torch_errors([&] {
-    for (auto& [name, place] : places_) place.executor.check();
+    for (auto& [name, place] : places_) {
+      place.executor.check();
+      if (place.exchange) place.exchange->check();
+    }
   });
+}
+
+void Communicator::check_transfers() {
+  const std::lock_guard<std::mutex> lock(lines_mutex_);
+  for (auto& [key, line] : lines_) line.check();
 }
 
 void Communicator::barrier(std::optional<at::Device> device, void* stream) {
@@ -174,16 +241,27 @@ void Communicator::barrier(std::optional<at::Device> device, void* stream) {
 
 void Communicator::close(void* stream) {
   const std::lock_guard<std::mutex> one_at_a_time(mutex_);
-  if (places_.empty()) return;
+  std::vector<Line*> lines;
+  {
+    const std::lock_guard<std::mutex> lock(lines_mutex_);
+    for (auto& [key, line] : lines_) lines.push_back(&line);
+  }
   try {
+    for (Line* const line : lines) line->settle();
     for (auto& [name, place] : places_) place.executor.synchronize(stream);
     world_.barrier();  // peers write into its memory until then
   } catch (const std::exception& error) {
     TORCH_WARN("chorale: a process group is destroyed whose ranks have not all ended well: ", error.what());
   }
+  const std::lock_guard<std::mutex> lock(lines_mutex_);
+  lines_.clear();
   places_.clear();
 }
 
-void Communicator::abort(const std::string& why) { world_.abort(why); }
+void Communicator::abort(const std::string& why) {
+  world_.abort(why);
+  const std::lock_guard<std::mutex> lock(lines_mutex_);
+  for (auto& [key, line] : lines_) line.abort(why);
+}
 
 }  // namespace chorale::torch_backend

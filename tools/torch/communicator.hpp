@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <chorale/exchange.hpp>
 #include <chorale/executor.hpp>
 #include <chorale/tuned_plans.hpp>
 #include <chrono>
@@ -12,6 +13,9 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "line.hpp"
 
 namespace chorale::torch_backend {
 
@@ -35,13 +39,25 @@ class Communicator {
   void run(const std::string& collective, const at::Tensor& in, const at::Tensor& out,
            std::optional<ReduceOp> op, void* stream);
 
+  /// Collective: sends[p] goes to rank p, and what rank p sends comes to recvs[p]; either list has a tensor
+  /// for each rank, undefined where there is none. Sizes and types may differ from rank to rank, but not
+  /// between the ends of a message. `device` is that of all tensors. Streams and errors as run().
+  void exchange(const std::vector<at::Tensor>& sends, const std::vector<at::Tensor>& recvs,
+                const at::Device& device, void* stream);
+
+  /// Sends a contiguous tensor to `peer`, or receives it from there, beside everything else. On CUDA it is
+  /// behind what is on the current stream. \throws as run()
+  std::shared_ptr<Transfer> transfer(const at::Tensor& tensor, int peer, bool sends);
+
   /// Throws what a run has failed with. Does not wait.
   void check();
+  /// The same of what was sent or received.
+  void check_transfers();
   /// Waits on the host for what runs on `stream`, and then for all ranks.
   void barrier(std::optional<at::Device> device, void* stream);
   /// Waits for all ranks and lets go of what peers reach. What has failed is a warning.
   void close(void* stream);
-  /// Ends everybody's waits. From any thread.
+  /// Ends everybody's waits, those for messages where the two ranks have met. From any thread.
   void abort(const std::string& why);
 
   int rank() const { return world_.rank(); }
@@ -52,11 +68,19 @@ class Communicator {
   struct Place {
     Executor executor;
     TunedPlans plans;
+    std::unique_ptr<Exchange> exchange = {};  ///< once there was one
     /// On GPUs a plan whose peers reach into its buffers is bound to these. A framework's tensors are anew
     /// where they please, on one rank and not on another: such plans go through memory of their own.
     char* stage_in = nullptr;
     char* stage_out = nullptr;
     std::map<const Plan*, bool> reached = {};
+  };
+
+  /// From rank `from` to rank `to`, of tensors of a kind of device.
+  struct LineKey {
+    int from, to;
+    bool on_gpu;
+    auto operator<=>(const LineKey&) const = default;
   };
 
   Place& place_for(const at::Device& device);
@@ -67,7 +91,10 @@ class Communicator {
   const Options options_;
   std::mutex mutex_;
   World world_;
+  const std::string address_;
   std::map<std::string, Place> places_;  ///< by the device's name
+  std::mutex lines_mutex_;               ///< not held while a collective waits
+  std::map<LineKey, Line> lines_;
 };
 
 }  // namespace chorale::torch_backend

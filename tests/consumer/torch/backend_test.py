@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 
 try:
     import torch
@@ -26,6 +27,12 @@ def values(rank, n, dtype, device, salt=0):
     """Small whole numbers: what is made of them is exact in every type and order."""
     generator = torch.Generator().manual_seed(1000 * salt + rank)
     return torch.randint(0, 3, (n,), generator=generator).to(dtype).to(device)
+
+
+def many(rank, n, device):
+    """Bytes, the same on all devices of a kind."""
+    generator = torch.Generator(device).manual_seed(rank)
+    return torch.randint(0, 255, (n,), generator=generator, dtype=torch.uint8, device=device)
 
 
 def expect(what, got, wanted):
@@ -105,6 +112,115 @@ def test_moves(rank, ranks, device, sizes):
     assert names == [{"rank": peer} for peer in range(ranks)], names
 
 
+def sent(tensor, peer):
+    return dist.P2POp(dist.isend, tensor, peer)
+
+
+def received(tensor, peer):
+    return dist.P2POp(dist.irecv, tensor, peer)
+
+
+def test_messages(rank, ranks, device, longest):
+    right, left = (rank + 1) % ranks, (rank - 1) % ranks
+    mine, out = values(rank, 1000, torch.float32, device), torch.empty(1000, device=device)
+    # Blocking pairs.
+    other = rank ^ 1
+    if rank < other:
+        dist.send(mine, other, tag=7)
+        dist.recv(out, other, tag=8)
+    else:
+        dist.recv(out, other, tag=9)
+        dist.send(mine, other)
+    expect("send and recv", out, values(other, 1000, torch.float32, device))
+    # Everybody sends before it receives, more than is held anywhere; twice, since ranks meet in the first.
+    for n in (longest, longest // 2 + 1):
+        mine, out = many(rank, n, device), torch.empty(n, dtype=torch.uint8, device=device)
+        works = [dist.isend(mine, right), dist.irecv(out, left)]
+        for work in works:
+            work.wait()
+        expect(f"isend before irecv of {n}", out, many(left, n, device))
+    # In turns, with a receive that stands open meanwhile.
+    late, early = torch.empty(5, device=device), torch.empty(longest // 8, dtype=torch.uint8, device=device)
+    if rank == 0:
+        answer = dist.irecv(late, 1)
+        question = dist.isend(early.fill_(3), 1)
+        question.wait()
+        answer.wait()
+        expect("an answer", late, torch.full((5,), 3.0))
+        assert answer.is_completed() or device.type == "cuda"
+    elif rank == 1:
+        dist.recv(early, 0)
+        dist.send(torch.full((5,), float(early[0]), device=device), 0)
+    # Several of one pair, some of nothing, at odd places, in a batch with those to and from everybody.
+    for salt in range(3):
+        sizes = [3, 0, 65537, 1]
+        ops, wanted = [], []
+        for shift in range(1, ranks):
+            to, come = (rank + shift) % ranks, (rank - shift) % ranks
+            for number, n in enumerate(sizes):
+                ops.append(sent(values(rank, n + 1, torch.int16, device, salt * 100 + to * 10 + number)[1:], to))
+                wanted.append((torch.empty(n + 3, dtype=torch.int16, device=device)[3:], come, n, number))
+        for one, come, _, _ in wanted:
+            ops.append(received(one, come))
+        for work in dist.batch_isend_irecv(ops):
+            work.wait()
+        for one, come, n, number in wanted:
+            expect("one of a batch", one, values(come, n + 1, torch.int16, device, salt * 100 + rank * 10 + number)[1:])
+    # Beside collectives: some ranks send before, and receive behind them.
+    n = longest // 4
+    mine, out = many(rank, n, device), torch.empty(n, dtype=torch.uint8, device=device)
+    total = torch.ones(100, device=device)
+    works = []
+    if rank % 2 == 0:
+        works.append(dist.isend(mine, right))
+    dist.all_reduce(total)
+    if rank % 2 == 1:
+        works.append(dist.isend(mine, right))
+    works.append(dist.irecv(out, left))
+    dist.all_reduce(total)
+    for work in works:
+        work.wait()
+    expect("beside collectives", out, many(left, n, device))
+    expect("collectives beside messages", total, torch.full((100,), float(ranks * ranks)))
+
+
+def test_uneven(rank, ranks, device, factor):
+    """What has parts of different sizes; `factor` says how large they are."""
+    def count(salt, source, to):
+        return (source * 7 + to * 3 + salt) % 5 * factor
+
+    for salt in range(5):
+        sends, recvs = ([count(salt, rank, peer) for peer in range(ranks)], [count(salt, peer, rank) for peer in range(ranks)])
+        parts = [values(rank * ranks + peer, 3 * n, torch.float32, device, salt).view(n, 3) for peer, n in enumerate(sends)]
+        wanted = [values(peer * ranks + rank, 3 * n, torch.float32, device, salt).view(n, 3) for peer, n in enumerate(recvs)]
+        out = torch.empty(sum(recvs), 3, device=device)
+        dist.all_to_all_single(out, torch.cat(parts), recvs, sends)
+        expect("all_to_all_single with split sizes", out, torch.cat(wanted))
+        outs = [torch.empty(3, n, device=device).t() for n in recvs]  # not contiguous
+        dist.all_to_all(outs, parts)
+        for one, other in zip(outs, wanted):
+            expect("all_to_all of different sizes", one, other)
+        outs = [torch.empty(count(salt, peer, 0), dtype=torch.bool, device=device) for peer in range(ranks)]
+        dist.all_gather(outs, values(rank, count(salt, rank, 0), torch.int32, device, salt).bool())
+        for peer, one in enumerate(outs):
+            expect("all_gather of different sizes", one, values(peer, count(salt, peer, 0), torch.int32, device, salt).bool())
+    for root in range(ranks):
+        everybody = [values(peer, 2 * factor + 1, torch.float64, device, root) for peer in range(ranks)]
+        parts = [torch.empty_like(one) for one in everybody] if rank == root else None
+        dist.gather(everybody[rank], parts, dst=root)
+        for one, other in zip(parts or [], everybody):
+            expect(f"gather to {root}", one, other)
+        mine = torch.empty_like(everybody[rank])
+        dist.scatter(mine, everybody if rank == root else None, src=root)
+        expect(f"scatter from {root}", mine, everybody[rank])
+        names = [None] * ranks if rank == root else None
+        dist.gather_object({"rank": rank}, names, dst=root)
+        assert names is None or names == [{"rank": peer} for peer in range(ranks)], names
+        mine = [None]
+        dist.scatter_object_list(mine, [f"for {peer}" for peer in range(ranks)] if rank == root else None, src=root)
+        assert mine == [f"for {rank}"], mine
+
+
 def test_several_at_a_time(rank, ranks, device):
     tensors = [values(rank, 5000, torch.float32, device, salt) for salt in range(6)]
     works = [dist.all_reduce(one, async_op=True) for one in tensors]
@@ -157,6 +273,37 @@ def test_graph(rank, ranks, device):
         expect("a replay", held, sum(values(peer, 3000, torch.float32, device, salt) for peer in range(ranks)))
 
 
+def test_graph_of_messages(rank, ranks, device):
+    """A captured ring of messages and an all-to-all with split sizes, replayed with other data each time."""
+    right, left = (rank + 1) % ranks, (rank - 1) % ranks
+    mine, out = torch.zeros(70000, device=device), torch.zeros(70000, device=device)
+    sends, recvs = [rank + 1 + peer for peer in range(ranks)], [peer + 1 + rank for peer in range(ranks)]
+    parts, came = torch.zeros(sum(sends), device=device), torch.zeros(sum(recvs), device=device)
+
+    def all_of_it():
+        for work in dist.batch_isend_irecv([sent(mine, right), received(out, left)]):
+            work.wait()
+        dist.all_to_all_single(came, parts, recvs, sends)
+
+    all_of_it()
+    torch.cuda.synchronize()
+    dist.barrier()
+    all_of_it()  # ranks have met
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        all_of_it()
+    dist.barrier()
+    for salt in range(20):
+        mine.copy_(values(rank, 70000, torch.float32, device, salt))
+        parts.fill_(float(rank * 100 + salt))
+        graph.replay()
+        expect("a replay of messages", out, values(left, 70000, torch.float32, device, salt))
+        expect("a replay with split sizes", came,
+               torch.cat([torch.full((n,), float(peer * 100 + salt)) for peer, n in enumerate(recvs)]))
+        dist.barrier()
+
+
 def refused(call):
     try:
         call()
@@ -167,11 +314,14 @@ def refused(call):
 
 def test_refusals(rank, ranks, device):
     tensor = torch.ones(6, device=device)
-    assert "does not support send" in refused(lambda: dist.send(tensor, 1 - rank % 2))
+    assert "does not support recvAnysource" in refused(lambda: dist.recv(tensor))
+    assert "need contiguous" in refused(lambda: dist.send(torch.ones(4, 6, device=device).t(), rank ^ 1))
     assert "reduces by SUM" in refused(lambda: dist.all_reduce(tensor.int(), dist.ReduceOp.BXOR))
     assert "has no type" in refused(lambda: dist.all_reduce(torch.ones(4, dtype=torch.int16, device=device)))
-    splits = [6 - ranks + 1] + [1] * (ranks - 1)
-    assert "parts of one size" in refused(lambda: dist.all_to_all_single(torch.empty(6, device=device), tensor, splits, splits))
+    splits = [6 - ranks] + [1] * (ranks - 1)
+    assert "an input of 6 rows" in refused(lambda: dist.all_to_all_single(torch.empty(6, device=device), tensor, splits, splits))
+    parts = [torch.empty(6 + peer, device=device) for peer in range(ranks)]
+    assert "for itself, and room for" in refused(lambda: dist.all_gather(parts, torch.ones(99, device=device)))
 
 
 def fails(call):
@@ -193,6 +343,23 @@ def fault_main(rank, ranks, prefix, folder, kind, share, fault):
     if fault == "other sizes":
         said = fails(lambda: dist.all_reduce(torch.ones(1000 + rank, device=device)))
         assert "bytes" in said, said
+    elif fault == "messages of other sizes":
+        mine = torch.ones(1000 + rank, device=device)
+        other = torch.ones(5, device=device)
+        call = {0: lambda: (dist.send(mine, 1), dist.all_reduce(other)), 1: lambda: dist.recv(mine, 0)}
+        said = fails(call.get(rank, lambda: dist.all_reduce(other)))
+        assert "rank 0 sends 4000 bytes to rank 1, which receives 4004" in said, said
+    elif fault == "a lost sender":
+        mine, out = torch.ones(10, device=device), torch.empty(10, device=device)
+        for work in dist.batch_isend_irecv([sent(mine, (rank + 1) % ranks), received(out, (rank - 1) % ranks)]):
+            work.wait()
+        expect("a message", out, mine)
+        dist.barrier()
+        if rank == 0:
+            said = fails(lambda: dist.recv(out, ranks - 1))
+            assert f"messages from rank {ranks - 1} to rank 0" in said and ("died" in said or "left" in said), said
+        elif rank != ranks - 1:
+            time.sleep(5)  # not what is looked at
     elif rank == ranks - 1:
         os._exit(0)
     else:
@@ -221,10 +388,14 @@ def rank_main(rank, ranks, prefix, folder, kind, share):
     # On GPUs more than what is staged at a time.
     test_reductions(rank, ranks, device, sizes + ([17_000_001] if kind == "cuda" else []))
     test_moves(rank, ranks, device, sizes + ([4_500_001] if kind == "cuda" else []))
+    test_messages(rank, ranks, device, 300_000_000 if kind == "cuda" else 20_000_000)
+    test_uneven(rank, ranks, device, 7)
+    test_uneven(rank, ranks, device, 100_001)
     test_several_at_a_time(rank, ranks, device)
     test_refusals(rank, ranks, device)
     if kind == "cuda":
         test_graph(rank, ranks, device)
+        test_graph_of_messages(rank, ranks, device)
     test_training(rank, ranks, device)
     dist.barrier()
     dist.destroy_process_group()
@@ -256,7 +427,8 @@ def main():
         elif gpus == 1 and share:
             runs += [("cuda", 2)]
         for kind, ranks in runs:
-            for number, (what, *words) in enumerate([(rank_main,), (fault_main, "other sizes"), (fault_main, "a lost peer")]):
+            for number, (what, *words) in enumerate([(rank_main,), (fault_main, "other sizes"), (fault_main, "a lost peer"),
+                                                     (fault_main, "messages of other sizes"), (fault_main, "a lost sender")]):
                 meet = os.path.join(folder, f"{kind}{ranks}.{number}")
                 os.mkdir(meet)
                 torch.multiprocessing.spawn(what, (ranks, prefix, meet, kind, share, *words), nprocs=ranks)

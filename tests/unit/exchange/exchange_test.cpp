@@ -1,6 +1,8 @@
 // Messages between ranks: lists that are drawn, against what was sent; by threads, by processes and in any
 // order.
 
+#include <thread>
+
 #include "support.hpp"
 #include "tests/unit/world/processes.hpp"
 
@@ -133,6 +135,27 @@ TEST(Exchange, CallsNeedNotBeAlike) {
     }
     exchange.exchange({}, {});
   });
+}
+
+/// Exchanges of worlds of their own may be under way beside each other: both ranks send more than the rings
+/// hold before they receive.
+TEST(Exchange, BesideEachOther) {
+  const std::string there = fresh_address(), back = fresh_address();
+  Processes all(2, [&](int rank) -> std::string {
+    std::vector<uint8_t> out(1 << 20, uint8_t(5 + rank)), in(1 << 20);
+    const auto line = [&](const std::string& address, bool sends) {
+      World world = World::join(address, sends ? 0 : 1, 2);
+      Exchange exchange(world, {.slot_bytes = 4096, .slots = 2}, on_cpu());
+      sends ? exchange.send(out.data(), out.size(), 1) : exchange.recv(in.data(), in.size(), 0);
+      world.barrier();
+    };
+    std::thread sender(line, rank == 0 ? there : back, true);
+    usleep(100000);
+    line(rank == 0 ? back : there, false);
+    sender.join();
+    return in == std::vector<uint8_t>(1 << 20, uint8_t(6 - rank)) ? "good" : "wrong";
+  });
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(all.said(rank), "good");
 }
 
 TEST(Exchange, MoreMessagesThanAKernelTakes) {

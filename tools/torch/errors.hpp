@@ -1,0 +1,23 @@
+/// \file
+/// Chorale's errors as PyTorch's.
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include <chorale/error.hpp>
+#include <string>
+
+namespace chorale::torch_backend {
+
+/// \param where  begins what is said of it
+/// \throws c10::DistBackendError for what fails in a run
+template <class F>
+void with_torch_errors(const F& call, const std::string& where = "") {
+  try {
+    call();
+  } catch (const RunError& error) {
+    C10_THROW_ERROR(DistBackendError, "chorale: " + where + error.what());
+  }
+}
+
+}  // namespace chorale::torch_backend
