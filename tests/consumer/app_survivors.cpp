@@ -21,7 +21,7 @@ size_t run(chorale::World world, const chorale::Config& config) {
   size_t wrong = wrong_sums(world, *executor, plan);
   try {
     for (;;) {
-      if (dies) std::raise(SIGKILL);
+      if (dies) raise(SIGKILL);
       wrong += wrong_sums(world, *executor, plan);
     }
   } catch (const chorale::RunError& error) {
