@@ -27,7 +27,7 @@ namespace chorale::world {
 /// has opened it says that it is ready. The offer becomes the next world when all in it are ready, or dead;
 /// only the rank that offers makes that step, so who takes over from it must have seen it dead. A rank that
 /// gives up makes the attempt fail, which is a step from the same word: so either all that came get the world
-/// or none does.
+/// or none does. See docs/decisions/0013-survivors-agree-by-one-word.md.
 class Succession {
  public:
   Succession(Group& old, int rank)

@@ -108,13 +108,15 @@ class World {
   ///
   /// For a world that has stopped because a peer died, or that a peer has left; after an abort or a timeout
   /// that all outlived it has all ranks. Who still waits in the old world hears nothing of this call: if it
-  /// has not stopped, abort() it first. The old world is no more than before: what was made on it is
-  /// destroyed by its own handle's rules, before or after what is made on the new one.
+  /// has not stopped, abort() it first. Executors, windows and schedules of the old world are destroyed as
+  /// always, before or after what is made on the new one; executors refer to the old handle, which stays
+  /// until then: they go first where the new world is assigned to it.
   ///
   /// Either all ranks that call it get the same world, or all of them an error, after which they may call it
   /// again. Who dies meanwhile may still be in the set: then the new world is one that a peer died in, and
-  /// has survivors() itself. \throws RunError timed_out naming ranks that live and have not called it within
-  /// timeout(), on all that
+  /// has survivors() itself.
+  ///
+  /// \throws RunError timed_out naming ranks that live and have not called it within timeout(), on all that
   ///         have; resources if one of them cannot have the memory of the new world, on all; deadlock with a
   ///         seed, where a timeout would be waited for in vain
   /// \throws UsageError once it has made a world: the next one is made by the survivors() of that

@@ -85,6 +85,17 @@ TEST(MakePlan, IsWhatIsCompiled) {
   }
 }
 
+/// Each with its certificate.
+TEST(MakePlan, MakesAllThatIsShippedForSeven) {
+  int made = 0;
+  for (const RegisteredProgram& program : programs()) {
+    if (program.name == "allreduce_two_level") continue;  // of two nodes
+    EXPECT_EQ(chorale::make_plan(program.name, 7).ranks(), 7u) << program.name;
+    ++made;
+  }
+  EXPECT_GE(made, 20);
+}
+
 TEST(MakePlan, SaysWhatItCannotMake) {
   const auto said = [](const std::string& name, int ranks, const Parameters::Settings& settings) {
     try {

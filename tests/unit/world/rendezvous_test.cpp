@@ -328,6 +328,24 @@ TEST_F(Rendezvous, ADeadRankZeroIsNamed) {
   close(file);
 }
 
+/// It was needed to meet, and is not needed again.
+TEST_F(Rendezvous, SurvivorsGoOnWithoutTheRankThatListened) {
+  Processes ranks(3, [&](int rank) -> std::string {
+    World world = World::join(address, rank, 3);
+    world.barrier();
+    if (rank == 0) ::kill(getpid(), SIGKILL);
+    try {
+      for (;;) world.barrier();
+    } catch (const RunError&) {
+      World next = world.survivors();
+      next.barrier();
+      return std::to_string(next.rank()) + " of " + std::to_string(next.ranks());
+    }
+  });
+  EXPECT_EQ(ranks.said(1), "0 of 2");
+  EXPECT_EQ(ranks.said(2), "1 of 2");
+}
+
 // --- the port ---
 
 TEST_F(Rendezvous, APortInUseIsNamed) {
