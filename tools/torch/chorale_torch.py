@@ -5,8 +5,7 @@
 
 registers the backend "chorale" for CPU and CUDA tensors of processes on one host. Its C++ part is built the first time,
 against the Chorale that this file is installed with; TORCH_CHORALE_PREFIX names another. Plans are chosen by the tables in
-share/chorale/plans/tuned; those that are made for other numbers of ranks (chorale compile NAME --set ranks=N -o FILE) are
-put into share/chorale/plans/shipped.
+share/chorale/plans/tuned, and are read from share/chorale/plans/shipped, or made where there is none for so many ranks.
 """
 import functools
 import os
@@ -17,7 +16,7 @@ import torch.distributed
 import torch.utils.cpp_extension
 
 HERE = pathlib.Path(__file__).resolve().parent
-LIBRARIES = ["chorale_executor", "chorale_compiler", "boost_context", "boost_program_options", "spdlog", "fmt"]
+LIBRARIES = ["chorale_executor", "chorale_dsl", "chorale_compiler", "boost_context", "boost_program_options", "spdlog", "fmt"]
 
 
 def prefix():
@@ -49,7 +48,8 @@ def extension():
         sources=[str(HERE / "backend.cpp"), str(HERE / "communicator.cpp"), str(HERE / "line.cpp")],
         extra_include_paths=[str(root / "include"), str(HERE)],
         extra_cflags=["-std=c++20", "-O1"],
-        extra_ldflags=[f"-L{library.parent}", *(f"-l{name}" for name in LIBRARIES),
+        extra_ldflags=[*(str(program) for program in sorted(root.glob("lib*/**/chorale_plans/*.o"))),
+                       f"-L{library.parent}", *(f"-l{name}" for name in LIBRARIES),
                        *([f"-L{toolkit}/lib64", "-lcudart_static", "-ldl", "-lrt"] if with_cuda else [])],
     )
 

@@ -7,6 +7,7 @@
 #include <chorale/collective.hpp>
 #include <chorale/config.hpp>
 #include <chorale/json.hpp>
+#include <chorale/make_plan.hpp>
 #include <chorale/needs.hpp>
 #include <filesystem>
 
@@ -70,7 +71,8 @@ Communicator::Place& Communicator::place_for(const at::Device& device) {
   return places_
       .emplace(name,
                Place{Executor(world_, config_for(backend, options_.timeout)),
-                     TunedPlans(table_for(options_.plans, machine), options_.plans + "/shipped", machine)})
+                     TunedPlans(table_for(options_.plans, machine), options_.plans + "/shipped", machine,
+                                [](const std::string& plan, int count) { return make_plan(plan, count); })})
       .first->second;
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs torch.distributed on the backend "chorale": backend_test.py FOLDER [--share-gpu]
 
-FOLDER is a build, or where Chorale is installed. On the CPU with 2 and 4 processes; on GPUs with as many as there are, 2 at least, or
+FOLDER is a build, or where Chorale is installed. On the CPU with 2, 3 and 4 processes; on GPUs with as many as there are, 2 at least, or
 with --share-gpu with 2 on one. Exits with 77 and says why where PyTorch is absent.
 """
 import os
@@ -420,7 +420,7 @@ def main():
         os.environ.setdefault("TORCH_EXTENSIONS_DIR", folder)
         import chorale_torch
         chorale_torch.extension()  # once, before the ranks ask for it together
-        runs = [("cpu", 2), ("cpu", 4)]
+        runs = [("cpu", 2), ("cpu", 3), ("cpu", 4)]
         gpus = torch.cuda.device_count()
         if gpus >= 2:
             runs += [("cuda", ranks) for ranks in (2, 4, 8) if ranks <= gpus]
