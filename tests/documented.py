@@ -20,6 +20,8 @@ GIVEN = {
                 "*stream = nullptr; extern chorale::World& world;",
     "ScheduleRun": "const int64_t m = 1, k = 1, n = 1; void *a = nullptr, *b = nullptr, *c = nullptr, *stream = nullptr; "
                    "extern chorale::World& world;",
+    "survivors()": "extern std::optional<chorale::Executor>& executor; extern chorale::World& world; "
+                   "extern chorale::Config& config; chorale::Plan plan;",
 }
 
 
@@ -42,7 +44,7 @@ def run(command, folder=None):
 def main():
     chorale, compiler = str(pathlib.Path(sys.argv[1]).resolve()), sys.argv[2]
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "dsl/include/chorale/dsl.hpp"]
-    includes = [f"-I{ROOT / folder / 'include'}" for folder in ("compiler", "dsl", "executor")]
+    includes = [f"-I{ROOT / folder / 'include'}" for folder in ("compiler", "dsl", "executor", "plans")]
     programs, scripts, wrong, missing, headers = 0, 0, 0, set(GIVEN), ""
     with tempfile.TemporaryDirectory() as folder:
         source = pathlib.Path(folder) / "documented.cpp"
