@@ -94,7 +94,7 @@ class CudaCarrier final : public Carrier, private cuda::Watched {
     std::copy(launch.messages.begin(), launch.messages.end(), work.messages);
     try {
       cuda::check(enqueue_exchange(work, launch.blocks, static_cast<cudaStream_t>(stream)),
-            "a launch of an exchange");
+                  "a launch of an exchange");
     } catch (const RunError& failed) {
       world_.abort(failed.what());  // peers would wait for what this rank has not launched
       throw;
@@ -111,7 +111,6 @@ class CudaCarrier final : public Carrier, private cuda::Watched {
   void reset() override { transport_->reset(); }
 
  private:
-
   static void require_resident(uint64_t blocks, uint64_t resident) {
     if (blocks <= resident) return;
     throw UsageError(fmt::format(

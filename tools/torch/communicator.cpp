@@ -248,13 +248,20 @@ void Communicator::close(void* stream) {
     const std::lock_guard<std::mutex> lock(lines_mutex_);
     for (auto& [key, line] : lines_) lines.push_back(&line);
   }
-  try {
-    for (Line* const line : lines) line->settle();
-    for (auto& [name, place] : places_) place.executor.synchronize(stream);
-    world_.barrier();  // peers write into its memory until then
-  } catch (const std::exception& error) {
-    TORCH_WARN("chorale: a process group is destroyed whose ranks have not all ended well: ", error.what());
-  }
+  // What is still under way uses what goes then, whatever else has failed.
+  std::string failed;
+  const auto attempt = [&failed](const auto& step) {
+    try {
+      step();
+    } catch (const std::exception& error) {
+      if (failed.empty()) failed = error.what();
+    }
+  };
+  for (Line* const line : lines) attempt([&] { line->settle(); });
+  for (auto& [name, place] : places_) attempt([&, &place = place] { place.executor.synchronize(stream); });
+  attempt([&] { world_.barrier(); });  // peers write into its memory until then
+  if (!failed.empty())
+    TORCH_WARN("chorale: a process group is destroyed whose ranks have not all ended well: ", failed);
   const std::lock_guard<std::mutex> lock(lines_mutex_);
   lines_.clear();
   places_.clear();

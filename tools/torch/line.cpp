@@ -69,6 +69,7 @@ struct Line::Core {
   bool open = false;                            ///< the ends have met, or will not
   bool direct = false;                          ///< on a GPU, once they have: who calls enqueues
   bool quit = false;
+  bool settled = false;       ///< nothing is on the stream
   std::exception_ptr failed;  ///< to meet
   std::optional<World> world;
   std::optional<Exchange> exchange;
@@ -108,12 +109,17 @@ Line::~Line() {
     const std::lock_guard<std::mutex> lock(core_->mutex);
     core_->quit = true;
     open = core_->open;
-    if (core_->world && !core_->queue.empty())
+    if (core_->world && (!core_->queue.empty() || (core_->direct && !core_->settled)))
       core_->world->abort("torch.distributed destroyed the process group");
   }
   core_->changed.notify_all();
   // Who waits for the other end to come is left to its deadline.
   open ? core_->thread.join() : core_->thread.detach();
+  try {
+    if (open && !core_->settled) settle();  // kernels use what goes now
+  } catch (const std::exception& error) {
+    TORCH_WARN("chorale: a process group is destroyed before its messages have ended: ", error.what());
+  }
   if (!core_->stream) return;
   const std::lock_guard<std::mutex> lock(taken().mutex);
   taken().streams.erase({core_->stream->device().index(), core_->stream->id()});
@@ -187,6 +193,7 @@ std::shared_ptr<Transfer> Line::enqueue(const at::Tensor& tensor) {
         c10::impl::VirtualGuardImpl(core_->stream->device_type()).getStream(core_->stream->device()));
   }
   const std::lock_guard<std::mutex> lock(core_->mutex);
+  core_->settled = false;
   if (core_->direct) {
     run(*core_, *transfer);
     if (transfer->error_) std::rethrow_exception(transfer->error_);
@@ -207,6 +214,7 @@ void Line::settle() {
   std::unique_lock<std::mutex> lock(core_->mutex);
   core_->changed.wait(lock, [this] { return core_->queue.empty(); });
   if (!core_->direct || !core_->exchange) return;
+  core_->settled = true;
   lock.unlock();  // an abort may come meanwhile
   with_torch_errors([&] { core_->exchange->synchronize(core_->stream->native_handle()); }, core_->where);
 }

@@ -1,0 +1,105 @@
+/// \file
+/// What torch.distributed waits for: what was enqueued on the group's stream, and messages beside it.
+#pragma once
+
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <memory>
+#include <optional>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+#include <utility>
+#include <vector>
+
+#include "communicator.hpp"
+
+namespace chorale::torch_backend {
+
+using Tensors = std::vector<at::Tensor>;
+
+/// What was enqueued, or has ended. On CUDA the current stream waits for it in wait(), not the host.
+class Enqueued : public c10d::Work {
+ public:
+  Enqueued(int rank, c10d::OpType type, Tensors outputs, std::shared_ptr<Communicator> communicator)
+      : Work(rank, type), outputs_(std::move(outputs)), communicator_(std::move(communicator)) {}
+
+  /// Of the stream that is current.
+  void record(const c10::Stream& stream) {
+    end_.emplace(stream.device_type());
+    end_->record(stream);
+    device_ = stream.device();
+  }
+
+  bool isCompleted() override { return !end_ || end_->query(); }
+  bool isSuccess() const override { return true; }
+  void synchronize() override {
+    if (end_) end_->block(c10::impl::VirtualGuardImpl(device_->type()).getStream(*device_));
+    communicator_->check();
+  }
+  bool wait(std::chrono::milliseconds) override {
+    synchronize();
+    return true;
+  }
+  void abort() override { communicator_->abort("torch.distributed aborted the work"); }
+  Tensors result() override { return outputs_; }
+
+  /// Called while the stream that the work is on is current.
+  void complete_future() {
+    std::vector<c10::Device> devices;
+    if (device_) devices.push_back(*device_);
+    future_ =
+        c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()), devices);
+    future_->markCompleted(c10::IValue(outputs_));
+  }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+
+ private:
+  const Tensors outputs_;
+  const std::shared_ptr<Communicator> communicator_;
+  std::optional<c10::Event> end_;
+  std::optional<c10::Device> device_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+
+/// A message that was sent or received, or will be.
+class PointToPoint : public c10d::Work {
+ public:
+  PointToPoint(int rank, c10d::OpType type, std::shared_ptr<Transfer> transfer,
+               std::shared_ptr<Communicator> communicator)
+      : Work(rank, type), transfer_(std::move(transfer)), communicator_(std::move(communicator)) {}
+
+  bool isCompleted() override { return transfer_->ended(); }
+  bool isSuccess() const override { return true; }
+  void synchronize() override {
+    try {
+      transfer_->wait();
+      communicator_->check_transfers();
+    } catch (const std::exception& error) {
+      communicator_->abort(error.what());  // nobody is to wait for this rank
+      throw;
+    }
+  }
+  bool wait(std::chrono::milliseconds) override {
+    synchronize();
+    return true;
+  }
+  void abort() override { communicator_->abort("torch.distributed aborted the work"); }
+  Tensors result() override { return {transfer_->tensor()}; }
+  /// Waits on the host where wait() does.
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    synchronize();
+    const at::Tensor& tensor = transfer_->tensor();
+    std::vector<c10::Device> devices;
+    if (tensor.is_cuda()) devices.push_back(tensor.device());
+    auto future =
+        c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()), devices);
+    future->markCompleted(c10::IValue(Tensors{tensor}));
+    return future;
+  }
+
+ private:
+  const std::shared_ptr<Transfer> transfer_;
+  const std::shared_ptr<Communicator> communicator_;
+};
+
+}  // namespace chorale::torch_backend
