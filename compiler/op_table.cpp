@@ -13,14 +13,14 @@ constexpr bool one = false;
 constexpr bool many = true;
 constexpr Field row_end{Role::Loop, {}, false, false};
 
-#define SRC(role, name, arity) Field{Role::role, #name, false, arity},
-#define DST(role, name, arity) Field{Role::role, #name, true, arity},
-#define ATTR(role) Field{Role::role, {}, false, false},
-#define OP(name, mnemonic, summary, fields) constexpr Field fields_of_##name[] = {fields row_end};
+#define CHORALE_SRC(role, name, arity) Field{Role::role, #name, false, arity},
+#define CHORALE_DST(role, name, arity) Field{Role::role, #name, true, arity},
+#define CHORALE_ATTR(role) Field{Role::role, {}, false, false},
+#define CHORALE_OP(name, mnemonic, summary, fields) constexpr Field fields_of_##name[] = {fields row_end};
 #include "chorale/ops.def"
 
 constexpr OpInfo table[] = {
-#define OP(name, mnemonic, summary, fields) \
+#define CHORALE_OP(name, mnemonic, summary, fields) \
   {#name, mnemonic, summary, {fields_of_##name, std::size(fields_of_##name) - 1}},
 #include "chorale/ops.def"
 };

@@ -24,12 +24,12 @@ struct Rewrite {
 };
 
 constexpr Check checks[] = {
-#define CHECK(name, summary) {pass::name},
+#define CHORALE_CHECK(name, summary) {pass::name},
 #include "chorale/passes.def"
 };
 
 constexpr Rewrite rewrites[] = {
-#define REWRITE(name, summary) {#name, pass::name},
+#define CHORALE_REWRITE(name, summary) {#name, pass::name},
 #include "chorale/passes.def"
 };
 

@@ -14,8 +14,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view checks[][2] = {
-#define CHECK(name, summary) {#name, summary},
-#define PROOF(name, summary) {#name, summary},
+#define CHORALE_CHECK(name, summary) {#name, summary},
+#define CHORALE_PROOF(name, summary) {#name, summary},
 #include "chorale/passes.def"
 };
 

@@ -16,7 +16,7 @@ struct Check {
 };
 
 constexpr Check checks[] = {
-#define HOST_CHECK(name, summary) {check_##name},
+#define CHORALE_HOST_CHECK(name, summary) {check_##name},
 #include "chorale/host/checks.def"
 };
 

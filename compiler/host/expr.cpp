@@ -10,7 +10,7 @@ std::string_view mnemonic(ExprKind kind) {
     case ExprKind::constant:
     case ExprKind::symbol:
       return {};
-#define EXPR(name, mnemonic) \
+#define CHORALE_EXPR(name, mnemonic) \
   case ExprKind::name: \
     return mnemonic;
 #include "chorale/host/exprs.def"

@@ -71,7 +71,7 @@ Expr Reader::expr(const Node& node) {
   }
   if (node.items() != 3) node.refuse("[operator, left, right]");
   static constexpr std::string_view words[] = {
-#define EXPR(name, mnemonic) mnemonic,
+#define CHORALE_EXPR(name, mnemonic) mnemonic,
 #include "chorale/host/exprs.def"
   };
   const auto kind = ExprKind(size_t(ExprKind::symbol) + 1 + node.item(0).choice(words));

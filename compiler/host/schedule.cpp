@@ -8,12 +8,12 @@ namespace chorale::host {
 namespace {
 
 #define FIELD(name) Field::name,
-#define HOST_OP(name, word, summary, fields) constexpr Field name##_fields[] = {fields};
+#define CHORALE_HOST_OP(name, word, summary, fields) constexpr Field name##_fields[] = {fields};
 #include "chorale/host/ops.def"
 #undef FIELD
 
 constexpr OpInfo table[] = {
-#define HOST_OP(name, word, summary, fields) {word, summary, name##_fields},
+#define CHORALE_HOST_OP(name, word, summary, fields) {word, summary, name##_fields},
 #include "chorale/host/ops.def"
 };
 

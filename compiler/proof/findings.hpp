@@ -13,7 +13,7 @@ namespace chorale::proof {
 /// In the order in which they are told: what a later one finds follows most often from what an earlier one
 /// found.
 enum class ProofName : uint8_t {
-#define PROOF(name, summary) name,
+#define CHORALE_PROOF(name, summary) name,
 #include "chorale/passes.def"
 };
 

@@ -17,12 +17,12 @@ namespace {
 using Run = void (*)(const Plan&, mscclpp::Finder&);
 
 constexpr TargetCheck mscclpp_checks[] = {
-#define CHECK(name, summary) {"mscclpp_" #name, summary},
+#define CHORALE_CHECK(name, summary) {"mscclpp_" #name, summary},
 #include "mscclpp/checks.def"
 };
 
 constexpr Run mscclpp_runs[] = {
-#define CHECK(name, summary) mscclpp::name,
+#define CHORALE_CHECK(name, summary) mscclpp::name,
 #include "mscclpp/checks.def"
 };
 

@@ -197,7 +197,7 @@ class Machine {
 
   static const char* record_name(Opcode code) {
     static constexpr const char* names[] = {
-#define OP(name, mnemonic, summary, fields) #name,
+#define CHORALE_OP(name, mnemonic, summary, fields) #name,
 #include "chorale/ops.def"
     };
     return names[size_t(code)];

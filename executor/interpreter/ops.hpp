@@ -16,7 +16,7 @@ namespace chorale {
 // plan.hpp is C++20; these are its enumerations, for a C++17 device compiler.
 enum class ChannelType : uint8_t { none, memory, port, switched };
 enum class Opcode : uint8_t {
-#define OP(name, mnemonic, summary, fields) name,
+#define CHORALE_OP(name, mnemonic, summary, fields) name,
 #include "chorale/ops.def"
 };
 enum class Role : uint8_t {
@@ -137,14 +137,14 @@ struct Cursor {
 #define CHORALE_ATTR_Sliced Slice slice{cursor.record->group_index, cursor.record->group_size};
 #define CHORALE_ATTR_Loop Turns loop{cursor.record->turns, cursor.record->turn_bytes, cursor.record->body};
 
-#define OP(name, mnemonic, summary, fields) \
+#define CHORALE_OP(name, mnemonic, summary, fields) \
   struct name { \
     Cursor cursor; \
     fields \
   };
-#define SRC(role, name, arity) Places<Role::role> name = cursor.take_source<Role::role>(arity);
-#define DST(role, name, arity) Places<Role::role> name = cursor.take_dest<Role::role>(arity);
-#define ATTR(role) CHORALE_ATTR_##role
+#define CHORALE_SRC(role, name, arity) Places<Role::role> name = cursor.take_source<Role::role>(arity);
+#define CHORALE_DST(role, name, arity) Places<Role::role> name = cursor.take_dest<Role::role>(arity);
+#define CHORALE_ATTR(role) CHORALE_ATTR_##role
 #include "chorale/ops.def"
 
 #undef CHORALE_ATTR_Via

@@ -262,7 +262,7 @@ CHORALE_FN Stop step(M& m, uint32_t record) {
   const image::Record& of = m.image().records[record];
   m.enter(record);
   switch (of.code) {
-#define OP(name, mnemonic, summary, fields) \
+#define CHORALE_OP(name, mnemonic, summary, fields) \
   case Opcode::name: \
     return run(m, op::name{op::Cursor(m.image(), of)});
 #include "chorale/ops.def"

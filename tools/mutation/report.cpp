@@ -12,8 +12,8 @@ namespace {
 
 /// Checks in the order in which they run.
 constexpr const char* checks_in_order[] = {
-#define CHECK(name, summary) #name,
-#define PROOF(name, summary) #name,
+#define CHORALE_CHECK(name, summary) #name,
+#define CHORALE_PROOF(name, summary) #name,
 #include "chorale/passes.def"
 };
 

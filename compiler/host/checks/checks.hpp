@@ -6,8 +6,8 @@
 
 namespace chorale::host {
 
-#define HOST_CHECK(name, summary) void check_##name(const Schedule&, const Concrete&, Diagnostics&);
-#define HOST_LINT HOST_CHECK
+#define CHORALE_HOST_CHECK(name, summary) void check_##name(const Schedule&, const Concrete&, Diagnostics&);
+#define CHORALE_HOST_LINT CHORALE_HOST_CHECK
 #include "chorale/host/checks.def"
 
 }  // namespace chorale::host

@@ -29,8 +29,8 @@ struct CompileOptions {
 };
 
 namespace pass {
-#define CHECK(name, summary) void name(const Plan&, Diagnostics&);
-#define REWRITE(name, summary) bool name(Plan&, const CompileOptions&);
+#define CHORALE_CHECK(name, summary) void name(const Plan&, Diagnostics&);
+#define CHORALE_REWRITE(name, summary) bool name(Plan&, const CompileOptions&);
 #include "chorale/passes.def"
 }  // namespace pass
 

@@ -46,18 +46,18 @@ enum class Protocol : uint8_t { Simple, LL };
 
 /// By ReduceOp, as in plan files.
 inline constexpr std::string_view reduce_op_names[] = {
-#define REDUCE_OP(name) #name,
+#define CHORALE_REDUCE_OP(name) #name,
 #include "chorale/types.def"
 };
 
 /// What an operation is: a row of ops.def each.
 enum class Opcode : uint8_t {
-#define OP(name, mnemonic, summary, fields) name,
+#define CHORALE_OP(name, mnemonic, summary, fields) name,
 #include "chorale/ops.def"
 };
 
 inline constexpr size_t opcode_count =
-#define OP(name, mnemonic, summary, fields) 1 +
+#define CHORALE_OP(name, mnemonic, summary, fields) 1 +
 #include "chorale/ops.def"
     0;
 

@@ -14,7 +14,7 @@ namespace chorale {
 
 /// The names of the proofs, see passes.def.
 inline constexpr std::string_view proof_names[] = {
-#define PROOF(name, summary) #name,
+#define CHORALE_PROOF(name, summary) #name,
 #include "chorale/passes.def"
 };
 

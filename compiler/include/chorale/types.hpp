@@ -9,30 +9,30 @@ namespace chorale {
 
 /// Type of one element of a buffer: DType::f32 and the others of types.def.
 enum class DType : uint8_t {
-#define DTYPE(name, bytes) name,
+#define CHORALE_DTYPE(name, bytes) name,
 #include "chorale/types.def"
 };
 
 /// How elements of the same index are combined: ReduceOp::sum and the others of types.def. `avg` is a sum
 /// that is divided once, when all addends are in.
 enum class ReduceOp : uint8_t {
-#define REDUCE_OP(name) name,
+#define CHORALE_REDUCE_OP(name) name,
 #include "chorale/types.def"
 };
 
 inline constexpr DType all_dtypes[] = {
-#define DTYPE(name, bytes) DType::name,
+#define CHORALE_DTYPE(name, bytes) DType::name,
 #include "chorale/types.def"
 };
 inline constexpr ReduceOp all_reduce_ops[] = {
-#define REDUCE_OP(name) ReduceOp::name,
+#define CHORALE_REDUCE_OP(name) ReduceOp::name,
 #include "chorale/types.def"
 };
 
 /// Bytes of one element; 0 for a value that is no DType.
 constexpr size_t dtype_size(DType type) {
   switch (type) {
-#define DTYPE(name, bytes) \
+#define CHORALE_DTYPE(name, bytes) \
   case DType::name: \
     return bytes;
 #include "chorale/types.def"
@@ -43,7 +43,7 @@ constexpr size_t dtype_size(DType type) {
 /// The name used in plans, on the command line and in messages: the enumerator's own.
 constexpr const char* dtype_name(DType type) {
   switch (type) {
-#define DTYPE(name, bytes) \
+#define CHORALE_DTYPE(name, bytes) \
   case DType::name: \
     return #name;
 #include "chorale/types.def"
@@ -54,7 +54,7 @@ constexpr const char* dtype_name(DType type) {
 /// As dtype_name.
 constexpr const char* reduce_op_name(ReduceOp op) {
   switch (op) {
-#define REDUCE_OP(name) \
+#define CHORALE_REDUCE_OP(name) \
   case ReduceOp::name: \
     return #name;
 #include "chorale/types.def"

@@ -41,7 +41,7 @@ inline std::string block_name(OpPlace at) {
 /// Bytes of a chunk in the largest message; 0 if the plan names none or has no chunks.
 uint64_t largest_chunk(const Plan&, const Gpu&);
 
-#define CHECK(name, summary) void name(const Plan&, Finder&);
+#define CHORALE_CHECK(name, summary) void name(const Plan&, Finder&);
 #include "checks.def"
 
 }  // namespace chorale::mscclpp

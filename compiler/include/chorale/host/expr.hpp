@@ -16,7 +16,7 @@ namespace chorale::host {
 enum class ExprKind : uint8_t {
   constant,
   symbol,
-#define EXPR(name, mnemonic) name,
+#define CHORALE_EXPR(name, mnemonic) name,
 #include "chorale/host/exprs.def"
 };
 

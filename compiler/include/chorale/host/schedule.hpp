@@ -82,7 +82,7 @@ struct Transfer {
 };
 
 enum class OpKind : uint8_t {
-#define HOST_OP(name, word, summary, fields) name,
+#define CHORALE_HOST_OP(name, word, summary, fields) name,
 #include "chorale/host/ops.def"
 };
 

@@ -59,7 +59,7 @@ class Index {
   Index(int64_t value) : value_(value) {}
   Index(int value) : value_(value) {}
 
-#define EXPR(name, mnemonic) \
+#define CHORALE_EXPR(name, mnemonic) \
   static Index name(const Index& left, const Index& right) { \
     return apply(host::ExprKind::name, left, right); \
   }
