@@ -136,8 +136,8 @@ class ChoraleBackend : public c10d::Backend {
                                                const c10d::AllToAllOptions&) override {
     if (out_splits.empty() && in_splits.empty())
       return move(c10d::OpType::ALLTOALL_BASE, "alltoall", in, out);
-    return exchange(c10d::OpType::ALLTOALL_BASE, rows_of(in, in_splits, "input"),
-                    rows_of(out, out_splits, "output"));
+    const Tensors from = rows_of(in, in_splits, "input"), to = rows_of(out, out_splits, "output");
+    return exchange(c10d::OpType::ALLTOALL_BASE, from, to);
   }
   c10::intrusive_ptr<c10d::Work> alltoall(Tensors& outs, Tensors& ins,
                                           const c10d::AllToAllOptions&) override {
