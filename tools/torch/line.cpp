@@ -9,10 +9,27 @@
 #include <thread>
 #include <utility>
 
+#ifdef CHORALE_WITH_CUDA
+#include <cuda_runtime_api.h>
+#endif
+
 #include "errors.hpp"
 
 namespace chorale::torch_backend {
 namespace {
+
+/// Whether calls on it go into a CUDA graph.
+bool is_captured(const c10::Stream& stream) {
+#ifdef CHORALE_WITH_CUDA
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(static_cast<cudaStream_t>(stream.native_handle()), &status) == cudaSuccess)
+    return status != cudaStreamCaptureStatusNone;
+  cudaGetLastError();  // the default stream, while another one is captured
+#else
+  (void)stream;
+#endif
+  return false;
+}
 
 /// For two ranks: 12 MB of each.
 constexpr ExchangeOptions shape{.slot_bytes = 128 << 10, .slots = 3, .blocks_per_peer = 16};
@@ -67,7 +84,7 @@ struct Line::Core {
   std::condition_variable changed;
   std::deque<std::shared_ptr<Transfer>> queue;  ///< the first may be under way
   bool open = false;                            ///< the ends have met, or will not
-  bool direct = false;                          ///< on a GPU, once they have: who calls enqueues
+  bool idle = false;                            ///< on a GPU: they have met, and nothing is queued
   bool quit = false;
   bool settled = false;       ///< nothing is on the stream
   std::exception_ptr failed;  ///< to meet
@@ -109,7 +126,7 @@ Line::~Line() {
     const std::lock_guard<std::mutex> lock(core_->mutex);
     core_->quit = true;
     open = core_->open;
-    if (core_->world && (!core_->queue.empty() || (core_->direct && !core_->settled)))
+    if (core_->world && (!core_->queue.empty() || (core_->idle && !core_->settled)))
       core_->world->abort("torch.distributed destroyed the process group");
   }
   core_->changed.notify_all();
@@ -139,24 +156,27 @@ void Line::work(const std::shared_ptr<Core>& core) {
   core->open = true;
   core->changed.notify_all();
   for (;;) {
-    core->direct = core->stream && core->queue.empty();
-    core->changed.wait(lock, [&] { return core->quit || core->direct || !core->queue.empty(); });
+    core->idle = core->stream && core->queue.empty();
+    core->changed.wait(lock, [&] { return core->quit || !core->queue.empty(); });
     if (core->queue.empty()) return;
     const std::shared_ptr<Transfer> transfer = core->queue.front();
     lock.unlock();
-    run(*core, *transfer);
+    run(*core, *transfer, core->stream.has_value());
     lock.lock();
     core->queue.pop_front();
     core->changed.notify_all();
   }
 }
 
-/// By one thread at a time: the line's own, or, once that has ended, who holds the mutex.
-void Line::run(Core& core, Transfer& transfer) {
+/// By one thread at a time: the line's own, or, while that is idle, who holds the mutex.
+void Line::run(Core& core, Transfer& transfer, bool meets) {
   const at::Tensor& tensor = transfer.tensor_;
   std::exception_ptr failed = core.failed;
   try {
     if (!failed) {
+      // A kernel that waits for its peer would be in the way of whatever that does first: of kernels that
+      // CUDA loads, which it does when no other runs, and of streams that share a queue with this one.
+      if (meets) with_torch_errors([&] { core.world->barrier(); }, core.where);
       std::optional<c10::StreamGuard> on_its_stream;
       if (core.stream) {
         on_its_stream.emplace(*core.stream);
@@ -187,18 +207,24 @@ void Line::run(Core& core, Transfer& transfer) {
 
 std::shared_ptr<Transfer> Line::enqueue(const at::Tensor& tensor) {
   auto transfer = std::make_shared<Transfer>(tensor);
+  bool captured = false;
   if (core_->stream) {
+    const c10::Stream current =
+        c10::impl::VirtualGuardImpl(core_->stream->device_type()).getStream(core_->stream->device());
+    captured = is_captured(current);
     transfer->ready_.emplace(core_->stream->device_type());
-    transfer->ready_->record(
-        c10::impl::VirtualGuardImpl(core_->stream->device_type()).getStream(core_->stream->device()));
+    transfer->ready_->record(current);
   }
   const std::lock_guard<std::mutex> lock(core_->mutex);
   core_->settled = false;
-  if (core_->direct) {
-    run(*core_, *transfer);
+  if (captured) {
+    TORCH_CHECK(core_->idle, "chorale: ", core_->where,
+                "a message is captured in a CUDA graph before another one of these two has ended");
+    run(*core_, *transfer, false);
     if (transfer->error_) std::rethrow_exception(transfer->error_);
   } else {
     core_->queue.push_back(transfer);
+    core_->idle = false;
     core_->changed.notify_all();
   }
   return transfer;
@@ -207,13 +233,13 @@ std::shared_ptr<Transfer> Line::enqueue(const at::Tensor& tensor) {
 void Line::check() {
   const std::lock_guard<std::mutex> lock(core_->mutex);
   if (core_->failed) std::rethrow_exception(core_->failed);
-  if (core_->direct) with_torch_errors([&] { core_->exchange->check(); }, core_->where);
+  if (core_->idle) with_torch_errors([&] { core_->exchange->check(); }, core_->where);
 }
 
 void Line::settle() {
   std::unique_lock<std::mutex> lock(core_->mutex);
   core_->changed.wait(lock, [this] { return core_->queue.empty(); });
-  if (!core_->direct || !core_->exchange) return;
+  if (!core_->idle || !core_->exchange) return;
   core_->settled = true;
   lock.unlock();  // an abort may come meanwhile
   with_torch_errors([&] { core_->exchange->synchronize(core_->stream->native_handle()); }, core_->where);

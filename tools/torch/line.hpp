@@ -57,9 +57,10 @@ class Line {
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
 
-  /// Sends the tensor, or receives it, behind all that was enqueued before; on a GPU also behind what is on
-  /// the current stream. It is contiguous and stays until the transfer has ended. \throws
-  /// c10::DistBackendError on a GPU, where an earlier one has failed
+  /// Sends the tensor, or receives it, behind all that was enqueued before, once both ranks have asked for
+  /// it; on a GPU also behind what is on the current stream. It is contiguous and stays until the transfer
+  /// has ended. Into a CUDA graph it goes at once. \throws c10::DistBackendError there, where an earlier one
+  /// has failed, c10::Error where an earlier one has not ended
   std::shared_ptr<Transfer> enqueue(const at::Tensor& tensor);
 
   /// Throws what has failed. Does not wait.
@@ -72,7 +73,7 @@ class Line {
  private:
   struct Core;
   static void work(const std::shared_ptr<Core>& core);
-  static void run(Core& core, Transfer& transfer);
+  static void run(Core& core, Transfer& transfer, bool meets);
 
   const std::shared_ptr<Core> core_;
 };

@@ -4,6 +4,7 @@
 FOLDER is a build, or where Chorale is installed. On the CPU with 2, 3 and 4 processes; on GPUs with as many as there are, 2 at least, or
 with --share-gpu with 2 on one. Exits with 77 and says why where PyTorch is absent.
 """
+import datetime
 import os
 import subprocess
 import sys
@@ -120,10 +121,9 @@ def received(tensor, peer):
     return dist.P2POp(dist.irecv, tensor, peer)
 
 
-def test_messages(rank, ranks, device, longest):
-    right, left = (rank + 1) % ranks, (rank - 1) % ranks
+def test_blocking_messages(rank, ranks, device):
+    """Pairs, of which the last of an odd number of ranks has none."""
     mine, out = values(rank, 1000, torch.float32, device), torch.empty(1000, device=device)
-    # Blocking pairs, of which the last of an odd number of ranks has none.
     other = rank ^ 1
     if rank < other < ranks:
         dist.send(mine, other, tag=7)
@@ -133,26 +133,36 @@ def test_messages(rank, ranks, device, longest):
         dist.send(mine, other)
     if other < ranks:
         expect("send and recv", out, values(other, 1000, torch.float32, device))
-    # Everybody sends before it receives, more than is held anywhere; twice, since ranks meet in the first.
+
+
+def test_sends_first(rank, ranks, device, longest):
+    """Everybody sends before it receives, more than is held anywhere; twice, since ranks meet in the first."""
+    right, left = (rank + 1) % ranks, (rank - 1) % ranks
     for n in (longest, longest // 2 + 1):
         mine, out = many(rank, n, device), torch.empty(n, dtype=torch.uint8, device=device)
         works = [dist.isend(mine, right), dist.irecv(out, left)]
         for work in works:
             work.wait()
         expect(f"isend before irecv of {n}", out, many(left, n, device))
-    # In turns, with a receive that stands open meanwhile.
-    late, early = torch.empty(5, device=device), torch.empty(longest // 8, dtype=torch.uint8, device=device)
+
+
+def test_messages_in_turns(rank, device, n):
+    """A question and its answer, for which a receive stands open meanwhile."""
+    late, early = torch.empty(5, device=device), torch.full((n,), 3, dtype=torch.uint8, device=device)
     if rank == 0:
         answer = dist.irecv(late, 1)
-        question = dist.isend(early.fill_(3), 1)
+        question = dist.isend(early, 1)
         question.wait()
         answer.wait()
-        expect("an answer", late, torch.full((5,), 3.0))
+        expect("an answer", late, torch.full((5,), 4.0))
         assert answer.is_completed() or device.type == "cuda"
     elif rank == 1:
-        dist.recv(early, 0)
-        dist.send(torch.full((5,), float(early[0]), device=device), 0)
-    # Several of one pair, some of nothing, at odd places, in a batch with those to and from everybody.
+        dist.recv(early.fill_(0), 0)
+        dist.send(torch.full((5,), 1 + float(early[0]), device=device), 0)
+
+
+def test_batches(rank, ranks, device):
+    """Several messages of one pair, some of nothing, at odd places, in a batch with those to and from everybody."""
     for salt in range(3):
         sizes = [3, 0, 65537, 1]
         ops, wanted = [], []
@@ -167,8 +177,11 @@ def test_messages(rank, ranks, device, longest):
             work.wait()
         for one, come, n, number in wanted:
             expect("one of a batch", one, values(come, n + 1, torch.int16, device, salt * 100 + rank * 10 + number)[1:])
-    # Beside collectives: some ranks send before, and receive behind them.
-    n = longest // 4
+
+
+def test_messages_beside_collectives(rank, ranks, device, n):
+    """Some ranks send before, and receive behind them."""
+    right, left = (rank + 1) % ranks, (rank - 1) % ranks
     mine, out = many(rank, n, device), torch.empty(n, dtype=torch.uint8, device=device)
     total = torch.ones(100, device=device)
     works = []
@@ -380,7 +393,8 @@ def join(rank, ranks, prefix, folder, kind, share):
         torch.cuda.set_device(device)
     import chorale_torch  # registers the backend
     del chorale_torch
-    dist.init_process_group("chorale", init_method=f"file://{folder}/{kind}{ranks}", rank=rank, world_size=ranks)
+    dist.init_process_group("chorale", init_method=f"file://{folder}/{kind}{ranks}", rank=rank, world_size=ranks,
+                            timeout=datetime.timedelta(seconds=60))
     return device
 
 
@@ -390,7 +404,12 @@ def rank_main(rank, ranks, prefix, folder, kind, share):
     # On GPUs more than what is staged at a time.
     test_reductions(rank, ranks, device, sizes + ([17_000_001] if kind == "cuda" else []))
     test_moves(rank, ranks, device, sizes + ([4_500_001] if kind == "cuda" else []))
-    test_messages(rank, ranks, device, 300_000_000 if kind == "cuda" else 20_000_000)
+    longest = 300_000_000 if kind == "cuda" else 20_000_000
+    test_blocking_messages(rank, ranks, device)
+    test_sends_first(rank, ranks, device, longest)
+    test_messages_in_turns(rank, device, longest // 8)
+    test_batches(rank, ranks, device)
+    test_messages_beside_collectives(rank, ranks, device, longest // 4)
     test_uneven(rank, ranks, device, 7)
     test_uneven(rank, ranks, device, 100_001)
     test_several_at_a_time(rank, ranks, device)
