@@ -16,7 +16,7 @@ GIVEN = {
     "World::join": "const int rank = 0, ranks = 8; const uint64_t n = 0; float *x = nullptr, *y = nullptr;",
     "TunedPlans": "const int ranks = 8; const uint64_t n = 0; float *x = nullptr, *y = nullptr; "
                   "extern chorale::Executor& executor;",
-    "Exchange": "const uint64_t n = 1, m = 1; const int left = 0, right = 1; void *x = nullptr, *y = nullptr, *z = nullptr, "
+    "Exchange": "const uint64_t n = 1, m = 1; const int left = 0, right = 1; void *x = nullptr, *y = nullptr, *u = nullptr, *v = nullptr, "
                 "*stream = nullptr; extern chorale::World& world;",
     "ScheduleRun": "const int64_t m = 1, k = 1, n = 1; void *a = nullptr, *b = nullptr, *c = nullptr, *stream = nullptr; "
                    "extern chorale::World& world;",

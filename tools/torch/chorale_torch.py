@@ -48,7 +48,7 @@ def extension():
         sources=[str(HERE / "backend.cpp"), str(HERE / "communicator.cpp"), str(HERE / "line.cpp")],
         extra_include_paths=[str(root / "include"), str(HERE), *([f"{toolkit}/include"] if with_cuda else [])],
         extra_cflags=["-std=c++20", "-O1", *(["-DCHORALE_WITH_CUDA"] if with_cuda else [])],
-        extra_ldflags=[*(str(program) for program in sorted(root.glob("lib*/**/chorale_plans/*.o"))),
+        extra_ldflags=[*(str(program) for program in sorted(root.glob("lib*/**/chorale_plans/**/*.o"))),
                        f"-L{library.parent}", *(f"-l{name}" for name in LIBRARIES),
                        *([f"-L{toolkit}/lib64", "-lcudart_static", "-ldl", "-lrt"] if with_cuda else [])],
     )
