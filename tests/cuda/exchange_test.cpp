@@ -5,21 +5,18 @@
 // --quick: short messages only, with time for compute-sanitizer. Exit status 0: all is right.
 
 #include <cuda_runtime.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chorale/exchange.hpp>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/cuda/rank_program.hpp"
 #include "tests/unit/exchange/messages.hpp"
 
 using namespace chorale;
@@ -325,7 +322,7 @@ void test_faults(const Rank& rank) {
   rank.world.barrier();
 }
 
-void run_rank(World& world, bool quick) {
+bool run_rank(World& world, bool quick) {
   int gpus = 0;
   check(cudaGetDeviceCount(&gpus));
   check(cudaSetDevice(world.rank() % gpus));
@@ -347,57 +344,9 @@ void run_rank(World& world, bool quick) {
     test_huge(rank);
   }
   world.barrier();
-}
-
-/// \return the exit status of a process that has the one rank, or, of threads, all
-int run_process(int rank, int ranks, const JoinOptions& join, bool quick, bool threads) {
-  try {
-    if (threads) {
-      LocalOptions options;
-      options.timeout = join.timeout;
-      run_local(
-          ranks, [&](World& world) { run_rank(world, quick); }, options);
-    } else {
-      World world = World::join("shm://cuda_exchange." + std::to_string(getppid()), rank, ranks, join);
-      run_rank(world, quick);
-    }
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
-    return 3;
-  }
-  return 0;
+  return true;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  // A time limit may end this from outside: what was said until then is to be seen.
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const std::vector<std::string> words(argv + 1, argv + argc);
-  const auto says = [&](const char* word) {
-    return std::find(words.begin(), words.end(), word) != words.end();
-  };
-  const int ranks = words.empty() ? 2 : std::atoi(words[0].c_str());
-  const bool quick = says("--quick"), threads = says("--share-gpus");
-  JoinOptions join;
-  join.timeout = std::chrono::seconds(quick ? 100 : 10);
-  std::vector<pid_t> children;
-  for (int rank = 0; rank < (threads ? 1 : ranks); ++rank) {
-    const pid_t child = fork();  // before CUDA is touched, which does not survive it
-    if (child == 0) {
-      // To load a kernel CUDA waits for those that run, which here may wait for the rank that loads it.
-      if (threads) setenv("CUDA_MODULE_LOADING", "EAGER", 1);
-      const int status = run_process(rank, ranks, join, quick, threads);
-      std::fflush(stdout);
-      std::_Exit(status);
-    }
-    children.push_back(child);
-  }
-  int failed = 0;
-  for (const pid_t child : children) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    failed |= status;
-  }
-  return failed == 0 ? 0 : 1;
-}
+int main(int argc, char** argv) { return test::rank_program(argc, argv, "cuda_exchange", run_rank); }

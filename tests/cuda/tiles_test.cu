@@ -3,21 +3,15 @@
 // forks a process a rank, with a GPU each. --share-gpus: ranks are threads of one process, and several may
 // have one GPU. --quick: short messages only, with time for compute-sanitizer. Exit status 0: all is right.
 
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <atomic>
 #include <chorale/launch.cuh>
 #include <chorale/one_sided_window.hpp>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/cuda/rank_program.hpp"
 #include "tests/cuda/tiles_counts.cuh"
 #include "tests/cuda/tiles_forms.cuh"
 #include "tests/cuda/tiles_fused.cuh"
@@ -317,60 +311,6 @@ bool run_rank(World& world, bool quick) {
   return failures == 0;
 }
 
-/// \return the exit status of a process that has the one rank, or, of threads, all
-int run_process(int rank, int ranks, const JoinOptions& join, bool quick, bool threads) {
-  std::atomic<bool> good{true};
-  try {
-    if (threads) {
-      LocalOptions options;
-      options.timeout = join.timeout;
-      run_local(
-          ranks,
-          [&](World& world) {
-            if (!run_rank(world, quick)) good = false;
-          },
-          options);
-    } else {
-      World world = World::join("shm://cuda_tiles." + std::to_string(getppid()), rank, ranks, join);
-      good = run_rank(world, quick);
-    }
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
-    return 3;
-  }
-  return good ? 0 : 1;
-}
-
 }  // namespace
 
-int main(int argc, char** argv) {
-  // A time limit may end this from outside: what was said until then is to be seen.
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const std::vector<std::string> words(argv + 1, argv + argc);
-  const auto says = [&](const char* word) {
-    return std::find(words.begin(), words.end(), word) != words.end();
-  };
-  const int ranks = words.empty() ? 2 : std::atoi(words[0].c_str());
-  const bool quick = says("--quick"), threads = says("--share-gpus");
-  JoinOptions join;
-  join.timeout = std::chrono::seconds(quick ? 100 : 10);
-  std::vector<pid_t> children;
-  for (int rank = 0; rank < (threads ? 1 : ranks); ++rank) {
-    const pid_t child = fork();  // before CUDA is touched, which does not survive it
-    if (child == 0) {
-      // To load a kernel CUDA waits for those that run, which here may wait for the rank that loads it.
-      if (threads) setenv("CUDA_MODULE_LOADING", "EAGER", 1);
-      const int status = run_process(rank, ranks, join, quick, threads);
-      std::fflush(stdout);
-      std::_Exit(status);
-    }
-    children.push_back(child);
-  }
-  int failed = 0;
-  for (const pid_t child : children) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    failed |= status;
-  }
-  return failed == 0 ? 0 : 1;
-}
+int main(int argc, char** argv) { return test::rank_program(argc, argv, "cuda_tiles", run_rank); }
