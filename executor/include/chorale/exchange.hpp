@@ -60,6 +60,11 @@ class Exchange {
   /// stream, or ordered by the caller; others may be under way beside each other. On the CPU it returns when
   /// this rank's messages have ended: what is sent has been taken, or lies in the ring.
   ///
+  /// On CUDA a launch whose peer is late waits on the GPU, and CUDA may have other work wait for it: streams
+  /// may share a queue, and a kernel that is loaded when it is first used waits for those that run
+  /// (CUDA_MODULE_LOADING=EAGER loads all at the start). So what the peer needs from this rank before it
+  /// comes is enqueued before.
+  ///
   /// Two ranks whose sizes differ are an error of all ranks, which names both.
   /// \throws UsageError for a peer that is not there, a null pointer, memory that a GPU cannot read, or
   ///         messages to oneself that are not received alike
