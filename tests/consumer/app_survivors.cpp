@@ -18,10 +18,10 @@ size_t run(chorale::World world, const chorale::Config& config) {
   const bool dies = world.rank() == 1;
   auto plan = chorale::make_plan("allreduce_all_pairs", world.ranks());
   auto executor = std::make_unique<chorale::Executor>(world, config);
-  size_t wrong = wrong_sums(world, *executor, plan);
+  size_t wrong = 0;
   try {
-    for (;;) {
-      if (dies) raise(SIGKILL);
+    for (int round = 0;; ++round) {
+      if (dies && round == 2) raise(SIGKILL);
       wrong += wrong_sums(world, *executor, plan);
     }
   } catch (const chorale::RunError& error) {
