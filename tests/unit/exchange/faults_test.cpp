@@ -18,7 +18,7 @@ std::vector<std::string> of_other_sizes(uint64_t sent, uint64_t received, const 
             [&](World& world) {
               Exchange exchange(world, options, on_cpu());
               std::vector<uint8_t> data(std::max(sent, received));
-              said[size_t(world.rank())] = said_by<RunError>([&] {
+              said[size_t(world.rank())] = message_of_error<RunError>([&] {
                 if (world.rank() == 0) exchange.send(data.data(), sent, 1);
                 if (world.rank() == 1) exchange.recv(data.data(), received, 0);
                 world.barrier();
@@ -52,10 +52,10 @@ TEST(ExchangeFaults, APeerThatDoesNotComeIsADeadlock) {
     Exchange exchange(world, {.slot_bytes = 64}, on_cpu());
     std::vector<uint8_t> data(5000);
     const std::string mine =
-        said_by<RunError>([&] { exchange.recv(data.data(), data.size(), 1 - world.rank()); });
+        message_of_error<RunError>([&] { exchange.recv(data.data(), data.size(), 1 - world.rank()); });
     if (world.rank() == 0) said = mine;
     world.reset();
-    EXPECT_NE(said_by<UsageError>([&] {
+    EXPECT_NE(message_of_error<UsageError>([&] {
                 exchange.send(data.data(), 1, 1 - world.rank());
               }).find("call Exchange::reset() on all ranks"),
               std::string::npos);
@@ -79,10 +79,10 @@ TEST(ExchangeFaults, APeerThatIsLateIsTheDeadlinesError) {
     Exchange exchange(world, {.slot_bytes = 64}, on_cpu());
     std::vector<uint8_t> data(5000);
     std::string said;
-    if (rank == 0) said = said_by<RunError>([&] { exchange.send(data.data(), data.size(), 1); });
+    if (rank == 0) said = message_of_error<RunError>([&] { exchange.send(data.data(), data.size(), 1); });
     while (rank == 1 && said.empty()) {
       usleep(10000);
-      said = said_by<RunError>([&] { world.check(); });
+      said = message_of_error<RunError>([&] { world.check(); });
     }
     world.reset();
     exchange.reset();
@@ -121,18 +121,18 @@ TEST(ExchangeFaults, WrongCallsAreRefusedAndHarmNothing) {
     const int self = world.rank();
     std::vector<uint8_t> data(100);
     const auto refused = [&](SendTo send, RecvFrom recv) {
-      return said_by<UsageError>([&] { exchange.exchange({&send, 1}, {&recv, 1}); });
+      return message_of_error<UsageError>([&] { exchange.exchange({&send, 1}, {&recv, 1}); });
     };
-    EXPECT_EQ(said_by<UsageError>([&] { exchange.send(data.data(), 5, 2); }),
+    EXPECT_EQ(message_of_error<UsageError>([&] { exchange.send(data.data(), 5, 2); }),
               "a send of 5 bytes: there is no rank 2: there are 2");
-    EXPECT_EQ(said_by<UsageError>([&] { exchange.recv(data.data(), 6, -1); }),
+    EXPECT_EQ(message_of_error<UsageError>([&] { exchange.recv(data.data(), 6, -1); }),
               "a receive of 6 bytes: there is no rank -1: there are 2");
-    EXPECT_EQ(said_by<UsageError>([&] { exchange.recv(nullptr, 6, 1); }),
+    EXPECT_EQ(message_of_error<UsageError>([&] { exchange.recv(nullptr, 6, 1); }),
               "a receive of 6 bytes, peer 1: the pointer is null");
-    EXPECT_EQ(said_by<UsageError>([&] { exchange.send(data.data(), ~uint64_t{0}, 1); }),
+    EXPECT_EQ(message_of_error<UsageError>([&] { exchange.send(data.data(), ~uint64_t{0}, 1); }),
               "a send of 18446744073709551615 bytes: that is more than there is memory");
     EXPECT_EQ(
-        said_by<UsageError>([&] { exchange.send(data.data(), 5, self); }),
+        message_of_error<UsageError>([&] { exchange.send(data.data(), 5, self); }),
         fmt::format(
             "rank {} sends 1 messages to itself and receives 0: a message to oneself is received in the "
             "same call",
@@ -151,7 +151,8 @@ TEST(ExchangeFaults, OptionsThatCannotBe) {
     run_local(2, [&](World& world) {
       Config config;
       config.backend = backend;
-      const std::string mine = said_by<UsageError>([&] { Exchange exchange(world, options, config); });
+      const std::string mine =
+          message_of_error<UsageError>([&] { Exchange exchange(world, options, config); });
       if (world.rank() == 0) said = mine;
     });
     return said;
@@ -166,7 +167,8 @@ TEST(ExchangeFaults, OptionsThatCannotBe) {
 TEST(ExchangeFaults, OptionsThatDiffer) {
   run_local(2, [](World& world) {
     EXPECT_EQ(
-        said_by<RunError>([&] { Exchange exchange(world, {.slots = 2 + uint32_t(world.rank())}, on_cpu()); }),
+        message_of_error<RunError>(
+            [&] { Exchange exchange(world, {.slots = 2 + uint32_t(world.rank())}, on_cpu()); }),
         "the ranks make different exchanges: rank 0 2 slots of 0 bytes, 0 blocks a peer, backend cpu, rank 1 "
         "3 "
         "slots of 0 bytes, 0 blocks a peer, backend cpu (0: the default); they must be alike");

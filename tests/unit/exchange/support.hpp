@@ -11,6 +11,7 @@
 
 #include "chorale/exchange.hpp"
 #include "messages.hpp"
+#include "tests/unit/message_of_error.hpp"
 
 namespace chorale::test {
 
@@ -82,17 +83,6 @@ inline std::string make_call(World& world, Exchange& exchange, uint64_t call, in
   Buffers buffers(messages_of(call, world.ranks(), most, longest), world.rank());
   exchange.exchange(buffers.sends, buffers.recvs);
   return buffers.wrong();
-}
-
-/// What a call that fails says; "" if it does not.
-template <class Error>
-std::string said_by(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace chorale::test

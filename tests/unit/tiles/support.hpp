@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "chorale/launch_cpu.hpp"
+#include "tests/unit/message_of_error.hpp"
 
 namespace chorale::test {
 
@@ -56,17 +57,6 @@ inline RendezvousOptions rings(uint32_t channels, uint32_t depth, uint64_t slot)
   options.depth = depth;
   options.per_peer_bytes = slot * depth * channels;
   return options;
-}
-
-/// What a wrong call says; "" if it was none.
-template <class Error>
-std::string message_of_error(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace chorale::test
