@@ -17,7 +17,7 @@
 #include "streams.hpp"
 #include "tests/cuda/schedule_work.hpp"
 #include "tests/unit/schedule_run/exchange.hpp"
-#include "tests/unit/schedule_run/thrown.hpp"
+#include "tests/unit/thrown.hpp"
 
 namespace chorale::hostrun {
 

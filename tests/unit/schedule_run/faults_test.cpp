@@ -11,7 +11,7 @@
 #include "executor/cpu/sanitizers.hpp"
 #include "tests/unit/scarce_memory.hpp"
 #include "tests/unit/schedule_run/schedules.hpp"
-#include "tests/unit/schedule_run/thrown.hpp"
+#include "tests/unit/thrown.hpp"
 #include "tests/unit/world/processes.hpp"
 
 namespace chorale::test {

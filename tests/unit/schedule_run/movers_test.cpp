@@ -12,7 +12,7 @@
 #include "executor/host/carry.hpp"
 #include "tests/unit/schedule_run/exchange.hpp"
 #include "tests/unit/schedule_run/schedules.hpp"
-#include "tests/unit/schedule_run/thrown.hpp"
+#include "tests/unit/thrown.hpp"
 #include "tests/unit/world/processes.hpp"
 
 namespace chorale::test {

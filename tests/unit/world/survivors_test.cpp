@@ -15,6 +15,7 @@
 #include "executor/world/group.hpp"
 #include "executor/world/together.hpp"
 #include "processes.hpp"
+#include "tests/unit/thrown.hpp"
 #include "tools/shared.hpp"
 
 namespace chorale::test {
@@ -46,21 +47,9 @@ std::string told(World& world) {
   return *window.local() == std::byte(7) ? text_of(former) : "no window";
 }
 
-/// How a call failed; "none" if it did not.
-std::string failure(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const RunError& error) {
-    return std::string(name(error.reason)) + ": " + error.what();
-  } catch (const UsageError& error) {
-    return std::string("usage: ") + error.what();
-  }
-  return "none";
-}
-
 /// Until the world has stopped, or a peer has left it.
 std::string barriers(World& world) {
-  return failure([&] {
+  return thrown([&] {
     for (;;) world.barrier();
   });
 }
@@ -93,7 +82,7 @@ TEST_F(Survivors, GoOnWithoutTheDeadTwice) {
       World next = world.survivors();
       if (next.timeout() != 120s || next.local() || next.resets() != 0) return "other options";
       if (next.former_ranks().at(size_t(next.rank())) != world.rank()) return "another rank";
-      if (const std::string again = failure([&] { world.survivors(); }); !has(again, "usage: ")) return again;
+      if (const std::string again = thrown([&] { world.survivors(); }); !has(again, "usage: ")) return again;
       all += "|" + told(next);
       world = std::move(next);
     }
@@ -150,7 +139,7 @@ TEST_F(Survivors, WhoLivesAndDoesNotComeIsNamedOnAll) {
     if (rank == 2) {
       while (given_up[0] < 2) std::this_thread::sleep_for(1ms);
     } else {
-      said = failure([&] { world.survivors(); });
+      said = thrown([&] { world.survivors(); });
       ++given_up[0];
     }
     World next = world.survivors();
@@ -208,7 +197,7 @@ TEST_F(Survivors, AllHearOfOneThatMayOpenNoMoreFiles) {
         const rlimit none_more{rlim_t(next), before.rlim_max};
         setrlimit(RLIMIT_NOFILE, &none_more);
       }
-      const std::string said = failure([&] { world.survivors(); });
+      const std::string said = thrown([&] { world.survivors(); });
       setrlimit(RLIMIT_NOFILE, &before);
       World next = world.survivors();
       return said + "|" + told(next);
@@ -291,8 +280,7 @@ TEST(LocalSurvivors, GoOnWithoutThoseThatLeftTwice) {
           World third = second.survivors();
           EXPECT_EQ(told(third), "1 2 3");
           EXPECT_EQ(third.former_ranks().at(size_t(third.rank())), second.rank());
-          EXPECT_TRUE(
-              has(failure([&] { second.survivors(); }), "usage: survivors() has made the next world"));
+          EXPECT_TRUE(has(thrown([&] { second.survivors(); }), "usage: survivors() has made the next world"));
           ++good;
         },
         options);
@@ -310,7 +298,7 @@ TEST(LocalSurvivors, RunBlocks) {
           const uint64_t never = 0;
           if (old.rank() == 0) old.abort("enough");
           old.scheduler().launch(old.rank(), 2, [&](int, cpu::BlockHost& host) { await(host, &never, 1); });
-          EXPECT_TRUE(has(failure([&] { old.check(); }), "aborted by rank 0: enough"));
+          EXPECT_TRUE(has(thrown([&] { old.check(); }), "aborted by rank 0: enough"));
           if (old.rank() == 0) return;
           World world = old.survivors();
           const int next = 1 + (world.rank() + 1) % 2;
@@ -318,8 +306,8 @@ TEST(LocalSurvivors, RunBlocks) {
             if (block == 0) store_release(&words[next], uint64_t(1));
             await(host, &words[old.rank()], 1);
           });
-          EXPECT_EQ(failure([&] { world.check(); }), "none");
-          EXPECT_NE(failure([&] { old.check(); }), "none");
+          EXPECT_EQ(thrown([&] { world.check(); }), "nothing");
+          EXPECT_NE(thrown([&] { old.check(); }), "nothing");
           EXPECT_EQ(told(world), "1 2");
         },
         options);
@@ -352,7 +340,7 @@ TEST(LocalSurvivors, WhoIsStillInTheOldWorldHearsOfADeadlock) {
         3,
         [&](World& old) {
           if (old.rank() == 1) {
-            EXPECT_TRUE(has(failure([&] { old.barrier(); }), "deadlock: "));
+            EXPECT_TRUE(has(thrown([&] { old.barrier(); }), "deadlock: "));
           }
           World world = old.survivors();
           EXPECT_EQ(told(world), "0 1 2");
@@ -370,7 +358,7 @@ TEST(LocalSurvivors, WhoLivesAndDoesNotComeIsNamed) {
         if (world.rank() == 3) {
           while (given_up < 2) std::this_thread::sleep_for(1ms);
         } else {
-          const std::string said = failure([&] { world.survivors(); });
+          const std::string said = thrown([&] { world.survivors(); });
           EXPECT_TRUE(has(said, "timed_out: timed out: rank ") && has(said, "in survivors() for rank 3: "))
               << said;
           ++given_up;
@@ -389,10 +377,10 @@ TEST(LocalSurvivors, AreNotWaitedForInVainWithASeed) {
               [&](World& world) {
                 world.abort("both hear of it");
                 if (world.rank() == 1) {
-                  failure([&] { world.reset(); });
+                  thrown([&] { world.reset(); });
                 } else {
                   found +=
-                      has(failure([&] { world.survivors(); }),
+                      has(thrown([&] { world.survivors(); }),
                           "deadlock: deadlock: rank 0 waits in survivors() for rank 1, and every rank waits");
                 }
               },
