@@ -1,7 +1,6 @@
 #include "succession.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>

@@ -174,8 +174,8 @@ void Line::run(Core& core, Transfer& transfer, bool meets) {
   std::exception_ptr failed = core.failed;
   try {
     if (!failed) {
-      // A kernel that waits for its peer would be in the way of whatever that does first: of kernels that
-      // CUDA loads, which it does when no other runs, and of streams that share a queue with this one.
+      // A kernel that waits for its peer can be in the way of what that needs first: CUDA may want an idle
+      // GPU to load a kernel, and streams may share a queue. With a receive standing open this has hung.
       if (meets) with_torch_errors([&] { core.world->barrier(); }, core.where);
       std::optional<c10::StreamGuard> on_its_stream;
       if (core.stream) {

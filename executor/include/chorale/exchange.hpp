@@ -61,7 +61,7 @@ class Exchange {
   /// this rank's messages have ended: what is sent has been taken, or lies in the ring.
   ///
   /// On CUDA a launch whose peer is late waits on the GPU, and CUDA may have other work wait for it: streams
-  /// may share a queue, and a kernel that is loaded when it is first used waits for those that run
+  /// may share a queue, and to load a kernel when it is first used may take an idle GPU
   /// (CUDA_MODULE_LOADING=EAGER loads all at the start). So what the peer needs from this rank before it
   /// comes is enqueued before.
   ///
