@@ -72,6 +72,15 @@ RankGpus RunOptions::gpus(const Config& config, uint32_t ranks) const {
   return found;
 }
 
+std::vector<uint64_t> sizes_for(const std::string& asked, const std::string& otherwise, uint32_t ranks,
+                                DType dtype) {
+  if (!asked.empty()) return parse_sizes(asked);
+  std::vector<uint64_t> sizes = parse_sizes(otherwise);
+  const uint64_t unit = uint64_t(ranks) * dtype_size(dtype);
+  for (uint64_t& size : sizes) size = std::max(size / unit, uint64_t(1)) * unit;
+  return sizes;
+}
+
 Plan plan_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::string>& allow) {
   Built built;
   if (names_program(wanted.what)) {

@@ -34,6 +34,11 @@ struct RunOptions {
   RankGpus gpus(const Config&, uint32_t ranks) const;
 };
 
+/// The sizes that are asked for, as parse_sizes(); where none are, those of `otherwise`, each rounded down to
+/// whole elements for every rank, one at least: so nccl-tests does it, too.
+std::vector<uint64_t> sizes_for(const std::string& asked, const std::string& otherwise, uint32_t ranks,
+                                DType dtype);
+
 /// Compiles a program or reads a plan, for `ranks` if not 0, checks it and proves it but for what `allow`
 /// names. \throws Failure plan_wrong after its findings were reported
 Plan plan_for(const Wanted&, uint32_t ranks, const std::vector<std::string>& allow);

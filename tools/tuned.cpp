@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "chorale/make_plan.hpp"
 #include "tools/bench/plans.hpp"
 
 namespace chorale::tools {
@@ -22,7 +23,8 @@ TunedPlans tuned_plans(const std::string& file, const TunedFor& machine) {
   const std::string wanted = file.empty() ? tuned_file(machine) : file;
   std::error_code error;
   const bool defaults = file.empty() && !std::filesystem::exists(wanted, error);
-  return TunedPlans(defaults ? TuneTable() : TuneTable::load(wanted), shipped_folder(), machine);
+  return TunedPlans(defaults ? TuneTable() : TuneTable::load(wanted), shipped_folder(), machine,
+                    [](const std::string& name, int ranks) { return make_plan(name, ranks); });
 }
 
 std::string words_of(const TunedPlans::Choice& choice) {

@@ -11,6 +11,7 @@
 #include "chorale/collective.hpp"
 #include "chorale/json.hpp"
 #include "chorale/proof.hpp"
+#include "default_plans.hpp"
 
 namespace chorale {
 
@@ -69,7 +70,7 @@ TunedPlans::Choice TunedPlans::choose(const std::string& collective, uint64_t by
   choice.bytes = chosen.bytes;
   choice.name = chosen.config.plan;
   if (chosen.found == TuneTable::Found::none) {
-    choice.name = default_name(collective, machine_.rank_order);
+    choice.name = default_name(collective, bytes);
   } else if (choice.name.empty()) {
     throw UsageError(
         fmt::format("the table has {} of {} bytes, and no plan for it", collective, chosen.bytes));
@@ -82,8 +83,22 @@ TunedPlans::Choice TunedPlans::choose(const std::string& collective, uint64_t by
                       collective, chosen.bytes, fmt::join(packet_form_names, ", ")));
     }
   }
-  choice.file = fmt::format("{}/{}_{}.json", folder_, choice.name, machine_.ranks);
+  choice.file = file_of(choice.name);
   return choice;
+}
+
+std::string TunedPlans::default_name(const std::string& collective, uint64_t bytes) const {
+  const std::vector<std::string> names = default_plans(machine_, collective, bytes);
+  if (make_) return names.front();
+  for (const std::string& name : names) {
+    std::error_code none;
+    if (std::filesystem::exists(file_of(name), none)) return name;
+  }
+  return names.back();
+}
+
+std::string TunedPlans::file_of(const std::string& name) const {
+  return fmt::format("{}/{}_{}.json", folder_, name, machine_.ranks);
 }
 
 const Plan& TunedPlans::plan(const Choice& choice) {
@@ -104,18 +119,6 @@ const Plan& TunedPlans::plan(const Choice& choice) {
                     choice.file));
   }
   return plans_.emplace(choice.file, std::move(plan)).first->second;
-}
-
-std::string TunedPlans::default_name(const std::string& collective, bool rank_order) {
-  if (rank_order && collective_reduces(collective)) return collective + "_staged";
-  if (collective == "allreduce") return "allreduce_all_pairs";
-  for (const char* const one : {"allgather", "reducescatter", "alltoall", "broadcast"}) {
-    if (collective == one) return collective + "_direct";
-  }
-  throw UsageError(
-      fmt::format("no plans are chosen for '{}', only for allreduce, allgather, reducescatter, "
-                  "alltoall and broadcast: execute a plan of its own",
-                  collective));
 }
 
 }  // namespace chorale

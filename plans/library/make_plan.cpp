@@ -7,13 +7,15 @@
 
 #include "chorale/compile.hpp"
 #include "chorale/diagnostic.hpp"
+#include "chorale/shipped_name.hpp"
 
 namespace chorale {
 
 Plan make_plan(const std::string& name, int ranks, const dsl::Parameters::Settings& settings) {
-  dsl::Parameters::Settings all = settings;
-  all["ranks"] = std::to_string(ranks);
-  dsl::Program program = dsl::build(name, all);
+  ShippedName wanted = shipped_name(name, ranks);
+  for (const auto& [key, value] : settings) wanted.settings.insert_or_assign(key, value);
+  wanted.settings["ranks"] = std::to_string(ranks);
+  dsl::Program program = dsl::build(wanted.program, wanted.settings);
   CompileOptions options = program.compile_options();
   options.certify = true;  // an executor may ask for it
   dsl::Compiled compiled = std::move(program).compile(options);

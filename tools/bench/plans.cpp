@@ -5,6 +5,7 @@
 #include <set>
 
 #include "chorale/compile.hpp"
+#include "chorale/shipped_name.hpp"
 #include "tools/findings.hpp"
 #include "tools/run_options.hpp"
 #include "tools/schedules/options.hpp"
@@ -24,23 +25,6 @@ std::string name_of(const fs::path& file, uint32_t ranks) {
   return name;
 }
 
-/// Of "allreduce_ring_b16", the algorithm with 16 instances: "allreduce_ring", and the setting; of
-/// "allreduce_two_shot_ordered_b16" "allreduce_two_shot", and that it adds in the order of the ranks, too.
-std::string algorithm_of(const std::string& name, dsl::Parameters::Settings& settings) {
-  const size_t at = name.rfind("_b");
-  if (at == std::string::npos || at + 2 == name.size()) return name;
-  const std::string blocks = name.substr(at + 2);
-  if (blocks.find_first_not_of("0123456789") != std::string::npos) return name;
-  settings.try_emplace("instances", blocks);
-  std::string algorithm = name.substr(0, at);
-  constexpr std::string_view ordered = "_ordered";
-  if (algorithm.ends_with(ordered)) {
-    settings.try_emplace("rank_order", "true");
-    algorithm.resize(algorithm.size() - ordered.size());
-  }
-  return algorithm;
-}
-
 /// The same algorithm in place, if it is a program that has the choice.
 void add_in_place(std::vector<NamedPlan>& plans, const std::string& full_name, const Plan& plan,
                   dsl::Parameters::Settings settings, const std::vector<std::string>& allow) {
@@ -48,16 +32,32 @@ void add_in_place(std::vector<NamedPlan>& plans, const std::string& full_name, c
   const auto known = [&](const std::string& name) {
     return std::any_of(programs.begin(), programs.end(), [&](const auto& one) { return one.name == name; });
   };
-  const std::string name = known(full_name) ? full_name : algorithm_of(full_name, settings);
+  const ShippedName shipped = shipped_name(full_name, int(plan.ranks()));
+  const std::string& name = shipped.program;
   if (plan.inplace || !known(name) || settings.contains("inplace")) return;
+  settings.insert(shipped.settings.begin(), shipped.settings.end());
   const std::vector<dsl::Parameter> declared = describe_program(name).parameters;
   const bool has_choice =
       std::any_of(declared.begin(), declared.end(), [](const auto& one) { return one.name == "inplace"; });
   if (!has_choice) return;
   settings["inplace"] = "true";
-  settings["ranks"] = std::to_string(plan.ranks());
   Built built = build_program(name, settings, {.target = {}, .allow = allow});
   if (built.diagnostics.empty()) plans.push_back({full_name, std::move(built.plan)});
+}
+
+/// Those of these names that can be made for so many ranks; an algorithm may be for some numbers only.
+std::vector<NamedPlan> made_as_shipped(const std::set<std::string>& names, uint32_t ranks) {
+  std::vector<NamedPlan> plans;
+  for (const std::string& name : names) {
+    const ShippedName shipped = shipped_name(name, int(ranks));
+    try {
+      Built built = build_program(shipped.program, shipped.settings);
+      if (built.diagnostics.empty()) plans.push_back({name, std::move(built.plan)});
+    } catch (const Failure&) {
+      continue;  // it takes no such number
+    }
+  }
+  return plans;
 }
 
 }  // namespace
@@ -86,26 +86,24 @@ std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ran
     if (name.starts_with(collective + "_") && name.ends_with(".json")) files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
-  std::set<uint32_t> others;
+  std::set<std::string> names;
   std::vector<NamedPlan> plans;
   for (const fs::path& file : files) {
     Plan plan = load_plan(file.string());
     if (plan.collective != collective) continue;
-    if (plan.ranks() != ranks) {
-      others.insert(plan.ranks());
-      continue;
-    }
+    names.insert(name_of(file, plan.ranks()));
+    if (plan.ranks() != ranks) continue;
     if (report(plan, chorale::check(plan)))
       throw Failure(Exit::plan_wrong, "a plan with findings is not run");
     plans.push_back({name_of(file, ranks), std::move(plan)});
   }
-  if (!plans.empty()) return plans;
-  std::vector<std::string> numbers;
-  for (const uint32_t other : others) numbers.push_back(std::to_string(other));
-  throw Failure(
-      Exit::command_wrong,
-      "no plan is shipped for " + collective + " of " + count(ranks, "rank") + ", only of " + join(numbers),
-      "name algorithms, which are compiled for --ranks: chorale list");
+  if (plans.empty()) plans = made_as_shipped(names, ranks);
+  if (plans.empty()) {
+    throw Failure(Exit::command_wrong,
+                  "no plan that is shipped for " + collective + " can be made for " + count(ranks, "rank"),
+                  "chorale compile says why, of an algorithm: chorale list");
+  }
+  return plans;
 }
 
 bool names_collective(const std::string& what) {

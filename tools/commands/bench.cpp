@@ -74,9 +74,9 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
                         TunedFor machine) {
   const bool cuda = config.backend.value == "cuda";
   BenchRequest request;
-  request.sizes = parse_sizes(!options.bytes.empty() ? options.bytes : cuda ? "1K:1G" : "1K:1M:4");
   request.ranks = plans.front().plan.ranks();
   request.dtype = options.run.type();
+  request.sizes = sizes_for(options.bytes, cuda ? "1K:1G" : "1K:1M:4", request.ranks, request.dtype);
   request.override_op = options.run.reduce_op(
       std::any_of(plans.begin(), plans.end(), [](const NamedPlan& named) { return reduces(named.plan); }));
   request.packet = options.run.packet_form();

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "chorale/collective.hpp"
+#include "chorale/shipped_name.hpp"
 #include "tools/adversarial.hpp"
 #include "tools/bench/plans.hpp"
 #include "tools/run_options.hpp"
@@ -60,8 +61,8 @@ bool in_place(const Options& options, const Plan& plan) {
 
 RunRequest request_of(const Options& options, const Config& config, const Plan& plan) {
   RunRequest request;
-  request.sizes = parse_sizes(options.bytes.empty() ? "1M" : options.bytes);
   request.dtype = options.run.type();
+  request.sizes = sizes_for(options.bytes, "1M", plan.ranks(), request.dtype);
   const std::optional<ReduceOp> op = options.run.reduce_op(reduces(plan));
   request.override_op = op.has_value();
   request.op = op ? *op : reduce_op_of(plan);
@@ -214,12 +215,25 @@ struct Share {
 
 std::vector<Share> shares_of(const Options& options, const TunedPlans& plans) {
   std::vector<Share> shares;
-  for (const uint64_t size : parse_sizes(options.bytes.empty() ? "1M" : options.bytes)) {
+  for (const uint64_t size : sizes_for(options.bytes, "1M", options.run.ranks, options.run.type())) {
     const TunedPlans::Choice choice = plans.choose(options.wanted.what, size, options.run.type());
     if (shares.empty() || words_of(shares.back().choice) != words_of(choice)) shares.push_back({choice, ""});
     shares.back().bytes += (shares.back().bytes.empty() ? "" : ",") + std::to_string(size);
   }
   return shares;
+}
+
+/// The file, or where none is shipped for so many ranks the program and its settings.
+Wanted wanted_of(const TunedPlans::Choice& choice, uint32_t ranks) {
+  Wanted wanted;
+  wanted.what = choice.file;
+  std::error_code no_file;
+  if (std::filesystem::exists(choice.file, no_file)) return wanted;
+  ShippedName shipped = shipped_name(choice.name, int(ranks));
+  wanted.what = shipped.program;
+  shipped.settings.erase("ranks");  // has an option of its own
+  for (const auto& [key, value] : shipped.settings) wanted.set.push_back(key + "=" + value);
+  return wanted;
 }
 
 /// A collective: each share's sizes are run together.
@@ -241,13 +255,11 @@ void run_chosen(const Options& options, const Config& config) {
                   "name sizes of one plan with --bytes, or the plan");
   }
   for (const auto& [choice, bytes] : shares) {
-    std::error_code no_file;
-    if (!std::filesystem::exists(choice.file, no_file)) shipped_plans(options.wanted.what, options.run.ranks);
     if (options.rank_order) plans.plan(choice);  // refuses what does not add up so
     std::cerr << "chosen: " << words_of(choice) << why_chosen(choice, options.run.type()) << "\n";
     Options one = options;
     one.bytes = bytes;
-    one.wanted.what = choice.file;
+    one.wanted = wanted_of(choice, options.run.ranks);
     if (choice.packet && one.run.packet.empty()) one.run.packet = packet_form_names[size_t(*choice.packet)];
     run_one(one, config);
   }

@@ -161,9 +161,8 @@ Exit tune_it(const Options& options) {
   bool any = false;
   for (const std::string& collective : options.what) {
     const Candidates candidates = candidates_of(options, collective);
-    for (const uint64_t bytes : parse_sizes(!options.bytes.empty() ? options.bytes
-                                            : cuda                 ? "1K:1G:4"
-                                                                   : "1K:1M:4")) {
+    for (const uint64_t bytes :
+         sizes_for(options.bytes, cuda ? "1K:1G:4" : "1K:1M:4", options.run.ranks, options.run.type())) {
       const bool in_place = candidates.plans.front().plan.inplace;
       const TuneKey key = plan_key(machine, collective, bytes, options.run.type(), in_place);
       const std::vector<Measurement> measured = tune(

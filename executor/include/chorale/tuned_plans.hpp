@@ -54,8 +54,10 @@ class TunedPlans {
 
   /// What the table has for this size, else for the next smaller one; else the same of another type, those
   /// with elements of the same bytes first, since what is fast depends on the bytes of a message more than on
-  /// what they mean; else default_name().
-  /// \throws UsageError for a table that names no plan there, or a form of packets that is none
+  /// what they mean; else a default: on GPUs by size and ranks, as what was fastest on two and on four H200s,
+  /// on the CPU, or where the folder lacks it and nothing makes it, a plan that is never far from the
+  /// fastest. \throws UsageError for a collective of another name, for a table that names no plan there, or a
+  /// form of packets that is none
   Choice choose(const std::string& collective, uint64_t bytes, DType dtype) const;
 
   /// The plan of choose(), read or made once. Stays as long as this.
@@ -63,12 +65,10 @@ class TunedPlans {
   /// add up so; as load()
   const Plan& plan(const Choice& choice);
 
-  /// A plan that takes every size and is never far from the fastest: what is right where nothing was tuned.
-  /// \param rank_order  whether it has to add in that order
-  /// \throws UsageError for a collective of another name
-  static std::string default_name(const std::string& collective, bool rank_order = false);
-
  private:
+  std::string default_name(const std::string& collective, uint64_t bytes) const;
+  std::string file_of(const std::string& name) const;
+
   const TuneTable table_;
   const std::string folder_;
   const TunedFor machine_;

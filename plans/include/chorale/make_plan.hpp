@@ -14,6 +14,8 @@ namespace chorale {
 ///
 ///   const Plan plan = make_plan("allreduce_all_pairs", world.ranks(), {{"instances", "16"}});
 ///
+/// \param name      of a program, or as shipped plans are called: "allreduce_two_shot_ordered_b16" adds up in
+///                  the order of the ranks, and has 16 thread blocks
 /// \param settings  further parameters of the program
 /// \throws std::invalid_argument if there is no such program, if it does not take these parameters, or with
 ///         what is wrong with the plan

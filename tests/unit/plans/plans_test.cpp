@@ -7,6 +7,7 @@
 #include <chorale/json.hpp>
 #include <chorale/make_plan.hpp>
 #include <chorale/proof.hpp>
+#include <filesystem>
 
 #include "tests/unit/plans/model.hpp"
 
@@ -96,6 +97,25 @@ TEST(MakePlan, MakesAllThatIsShippedForSeven) {
   EXPECT_GE(made, 20);
 }
 
+/// The names of files say how they were made; the certificate is what they lack.
+TEST(MakePlan, MakesWhatIsShippedByTheNamesOfFiles) {
+  int variants = 0;
+  for (const auto& file : std::filesystem::directory_iterator(CHORALE_SOURCE_DIR "/plans/shipped")) {
+    if (file.path().extension() != ".json") continue;
+    const std::string stem = file.path().stem().string();
+    const size_t mark = stem.rfind('_');
+    const std::string name = stem.substr(0, mark);
+    chorale::Plan made = chorale::make_plan(name, std::stoi(stem.substr(mark + 1)));
+    made.extension.verified.clear();
+    EXPECT_TRUE(chorale::write(made) == chorale::write(chorale::load(file.path().string()))) << stem;
+    variants += made.name != name;
+  }
+  EXPECT_GE(variants, 100);
+  // With 7 ranks each peer, and the rank itself, has 64 / 7 of the blocks.
+  EXPECT_EQ(chorale::make_plan("allgather_by_peer_b64", 7).gpus[0].threadblocks.size(), 63u);
+  EXPECT_EQ(chorale::make_plan("allgather_by_peer_b4", 7).gpus[0].threadblocks.size(), 7u);
+}
+
 TEST(MakePlan, SaysWhatItCannotMake) {
   const auto said = [](const std::string& name, int ranks, const Parameters::Settings& settings) {
     try {
@@ -109,6 +129,9 @@ TEST(MakePlan, SaysWhatItCannotMake) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
   expect(said("allreduce_all_pears", 7, {}), "allreduce_all_pears");
+  expect(said("allreduce_all_pears_b16", 7, {}), "allreduce_all_pears_b16");
+  expect(said("allreduce_ring_ordered_b16", 7, {}), "rank_order");
+  expect(said("allreduce_ring_b0", 7, {}), "allreduce_ring_b0");
   expect(said("allreduce_all_pairs", 0, {}), "ranks");
   expect(said("allreduce_all_pairs", 7, {{"instance", "2"}}), "instance");
   expect(said("allreduce_all_pairs", 7, {{"instances", "2000"}}),

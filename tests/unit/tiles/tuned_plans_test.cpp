@@ -29,7 +29,7 @@ TEST(TunedPlans, TheSizeElseTheNextSmallerElseTheDefault) {
   const TunedPlans plans(table, "plans", machine);
   const auto choice = [&](uint64_t bytes) { return plans.choose("allreduce", bytes, DType::bf16); };
 
-  EXPECT_EQ(choice(1023).name, "allreduce_all_pairs") << "in place is another key";
+  EXPECT_EQ(choice(1023).name, "allreduce_all_pairs") << "in place is another key; nothing is in this folder";
   EXPECT_EQ(choice(1023).found, Found::none);
   EXPECT_FALSE(choice(1023).packet.has_value());
   EXPECT_EQ(choice(1024).name, "allreduce_one_shot");
@@ -120,24 +120,63 @@ TEST(TunedPlans, TablesOfOtherThingsAreRefused) {
   EXPECT_EQ(
       said({.plan = "broadcast_ring", .packet = "ll64"}),
       "the table has packets of the form 'll64' for broadcast of 64 bytes, and there are ll8, ll16, ll128");
-  EXPECT_THROW(TunedPlans::default_name("gather"), UsageError);
+  EXPECT_EQ(
+      message_of_error<UsageError>([] { TunedPlans({}, "plans", {}).choose("gather", 64, DType::f32); }),
+      "no plans are chosen for 'gather', only for allreduce, allgather, reducescatter, alltoall and "
+      "broadcast: execute a plan of its own");
 }
 
 TEST(TunedPlans, DefaultsAreShippedAndTakeOddSizes) {
-  for (const bool rank_order : {false, true}) {
-    for (const int ranks : {2, 4, 8}) {
-      TunedPlans plans({}, shipped, {.ranks = ranks, .rank_order = rank_order});
-      for (const char* const collective :
-           {"allreduce", "allgather", "reducescatter", "alltoall", "broadcast"}) {
-        const TunedPlans::Choice choice = plans.choose(collective, 64, DType::f32);
-        const Plan& plan = plans.plan(choice);
-        EXPECT_EQ(plan.collective, collective) << choice.file;
-        EXPECT_EQ(plan.ranks(), uint32_t(ranks)) << choice.file;
-        EXPECT_NO_THROW(message_sizes(plan, uint64_t(ranks) * 7 * 4, DType::f32)) << choice.file;
-        EXPECT_EQ(&plans.plan(choice), &plan) << "read once";
+  for (const char* const backend : {"cpu", "cuda"}) {
+    for (const bool rank_order : {false, true}) {
+      for (const int ranks : {2, 4, 8}) {
+        TunedPlans plans({}, shipped, {.ranks = ranks, .backend = backend, .rank_order = rank_order});
+        for (const char* const collective :
+             {"allreduce", "allgather", "reducescatter", "alltoall", "broadcast"}) {
+          for (uint64_t bytes = 0; bytes <= uint64_t{1} << 32; bytes = bytes * 2 + 64) {
+            const TunedPlans::Choice choice = plans.choose(collective, bytes, DType::f32);
+            EXPECT_EQ(choice.found, Found::none);
+            const Plan& plan = plans.plan(choice);  // in the order of the ranks, if that is asked for
+            EXPECT_EQ(plan.collective, collective) << choice.file;
+            EXPECT_EQ(plan.ranks(), uint32_t(ranks)) << choice.file;
+            EXPECT_NO_THROW(message_sizes(plan, uint64_t(ranks) * 7 * 4, DType::f32)) << choice.file;
+            EXPECT_EQ(&plans.plan(choice), &plan) << "read once";
+          }
+        }
       }
     }
   }
+}
+
+TEST(TunedPlans, OnGpusTheDefaultDependsOnSizeAndRanks) {
+  const auto chosen = [](int ranks, uint64_t bytes, const std::string& collective = "allreduce",
+                         bool rank_order = false) {
+    const TunedFor machine{
+        .ranks = ranks, .backend = "cuda", .device = "NVIDIA H100", .rank_order = rank_order};
+    return TunedPlans({}, shipped, machine).choose(collective, bytes, DType::bf16).name;
+  };
+  // A one-shot all-reduce sends it all to every peer.
+  EXPECT_EQ(chosen(2, 128 << 10), "allreduce_one_shot_b16");
+  EXPECT_EQ(chosen(2, (128 << 10) + 1), "allreduce_two_shot_b32");
+  EXPECT_EQ(chosen(4, 40 << 10), "allreduce_one_shot_b16");
+  EXPECT_EQ(chosen(4, 48 << 10), "allreduce_two_shot_b16");
+  EXPECT_EQ(chosen(8, 1 << 10), "allreduce_one_shot_b4");
+  EXPECT_EQ(chosen(8, 16 << 10), "allreduce_one_shot_b16");
+  EXPECT_EQ(chosen(8, 32 << 10), "allreduce_two_shot_b16");
+  EXPECT_EQ(chosen(8, 1 << 20), "allreduce_all_pairs_b16");
+  EXPECT_EQ(chosen(8, 16 << 20), "allreduce_all_pairs_b64");
+  EXPECT_EQ(chosen(8, 1 << 30), "allreduce_ring_b64");
+  EXPECT_EQ(chosen(8, 1 << 30, "alltoall"), "alltoall_in_turns_b64");
+  EXPECT_EQ(chosen(8, 32 << 10, "allreduce", true), "allreduce_two_shot_ordered_b16");
+  EXPECT_EQ(chosen(2, 200 << 10, "allreduce", true), "allreduce_staged") << "that is not shipped for two";
+  EXPECT_EQ(chosen(8, 1 << 10, "allgather", true), "allgather_packets_b4") << "nothing is added up";
+
+  // For three nothing is shipped: a program that takes any number, or what is made.
+  EXPECT_EQ(chosen(3, 1 << 30), "allreduce_all_pairs");
+  const TunedFor three{.ranks = 3, .backend = "cuda"};
+  const auto make = [](const std::string&, int) { return Plan(); };
+  EXPECT_EQ(TunedPlans({}, shipped, three, make).choose("allreduce", 1 << 30, DType::bf16).name,
+            "allreduce_ring_b64");
 }
 
 /// The tables of a folder name plans that are shipped: "", or what is wrong.

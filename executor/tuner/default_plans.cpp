@@ -1,0 +1,107 @@
+#include "default_plans.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "chorale/collective.hpp"
+
+namespace chorale {
+namespace {
+
+constexpr uint64_t KiB = 1024, MiB = 1024 * KiB, any = UINT64_MAX;
+
+/// What `most` is compared with.
+enum class Counted { message, to_all_peers };
+
+struct Rule {
+  std::string_view collective;
+  uint64_t most;
+  std::string_view program, variant;  ///< the shipped plan is called by both, the variant is how it was made
+  Counted counted = Counted::message;
+};
+
+/// On GPUs behind switches of NVLink. The first whose `most` is not below the message is taken. From the
+/// tables that were tuned for two and for four H200s, and for more ranks from what goes over the links: a
+/// one-shot all-reduce sends the message to every peer, all others an equal share.
+constexpr Rule gpu_rules[] = {
+    {"allreduce", 16 * KiB, "allreduce_one_shot", "_b4", Counted::to_all_peers},
+    {"allreduce", 128 * KiB, "allreduce_one_shot", "_b16", Counted::to_all_peers},
+    {"allreduce", 128 * KiB, "allreduce_two_shot", "_b16"},
+    {"allreduce", 512 * KiB, "allreduce_two_shot", "_b32"},
+    {"allreduce", 2 * MiB, "allreduce_all_pairs", "_b16"},
+    {"allreduce", 32 * MiB, "allreduce_all_pairs", "_b64"},
+    {"allreduce", any, "allreduce_ring", "_b64"},
+    {"allgather", 16 * KiB, "allgather_packets", "_b4"},
+    {"allgather", 512 * KiB, "allgather_packets", "_b16"},
+    {"allgather", 2 * MiB, "allgather_direct", "_b64"},
+    {"allgather", 8 * MiB, "allgather_by_peer", "_b64"},
+    {"allgather", 32 * MiB, "allgather_by_peer", "_b128"},
+    {"allgather", any, "allgather_ring", "_b64"},
+    {"reducescatter", 16 * KiB, "reducescatter_packets", "_b4"},
+    {"reducescatter", 512 * KiB, "reducescatter_packets", "_b16"},
+    {"reducescatter", any, "reducescatter_direct", "_b64"},
+    {"alltoall", 16 * KiB, "alltoall_packets", "_b4"},
+    {"alltoall", 512 * KiB, "alltoall_packets", "_b16"},
+    {"alltoall", 2 * MiB, "alltoall_direct", "_b16"},
+    {"alltoall", 32 * MiB, "alltoall_direct", "_b64"},
+    {"alltoall", any, "alltoall_in_turns", "_b64"},
+    {"broadcast", any, "broadcast_direct", "_b16"},
+};
+
+/// The same of plans that add up in the order of the ranks.
+constexpr Rule gpu_rules_in_rank_order[] = {
+    {"allreduce", 16 * KiB, "allreduce_one_shot", "_b4", Counted::to_all_peers},
+    {"allreduce", 128 * KiB, "allreduce_one_shot", "_b16", Counted::to_all_peers},
+    {"allreduce", 128 * KiB, "allreduce_two_shot", "_ordered_b16"},
+    {"allreduce", 512 * KiB, "allreduce_two_shot", "_ordered_b32"},
+    {"allreduce", any, "allreduce_staged", "_b64"},
+    {"reducescatter", 16 * KiB, "reducescatter_packets", "_ordered_b4"},
+    {"reducescatter", 512 * KiB, "reducescatter_packets", "_ordered_b16"},
+    {"reducescatter", any, "reducescatter_staged", "_b64"},
+};
+
+template <size_t N>
+const Rule* rule_for(const Rule (&rules)[N], const std::string& collective, uint64_t bytes, int ranks) {
+  const auto applies = [&](const Rule& rule) {
+    const uint64_t peers = rule.counted == Counted::to_all_peers ? uint64_t(std::max(1, ranks - 1)) : 1;
+    return rule.collective == collective && bytes <= rule.most / peers;
+  };
+  const Rule* const found = std::find_if(std::begin(rules), std::end(rules), applies);
+  return found == std::end(rules) ? nullptr : found;
+}
+
+/// That which takes every number of ranks, and is never far from the fastest.
+std::string safe_default(const std::string& collective, bool rank_order) {
+  if (rank_order) return collective + "_staged";
+  return collective == "allreduce" ? "allreduce_all_pairs" : collective + "_direct";
+}
+
+}  // namespace
+
+std::vector<std::string> default_plans(const TunedFor& machine, const std::string& collective,
+                                       uint64_t bytes) {
+  const std::string_view known[] = {"allreduce", "allgather", "reducescatter", "alltoall", "broadcast"};
+  if (std::find(std::begin(known), std::end(known), collective) == std::end(known)) {
+    throw UsageError(
+        fmt::format("no plans are chosen for '{}', only for allreduce, allgather, reducescatter, "
+                    "alltoall and broadcast: execute a plan of its own",
+                    collective));
+  }
+  const bool rank_order = machine.rank_order && collective_reduces(collective);
+  std::vector<std::string> names;
+  if (machine.backend == "cuda") {
+    const Rule* const rule = rank_order ? rule_for(gpu_rules_in_rank_order, collective, bytes, machine.ranks)
+                                        : rule_for(gpu_rules, collective, bytes, machine.ranks);
+    if (rule) {
+      names.push_back(fmt::format("{}{}", rule->program, rule->variant));
+      // With another number of thread blocks it is still that algorithm.
+      if (!rank_order) names.emplace_back(rule->program);
+    }
+  }
+  names.push_back(safe_default(collective, rank_order));
+  return names;
+}
+
+}  // namespace chorale
