@@ -1,6 +1,5 @@
 // Chorale as a backend of torch.distributed.
 
-#include <ATen/ops/zeros.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -9,6 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chorale/compile.hpp>
+#include <chorale/diagnostic.hpp>
+#include <chorale/json.hpp>
+#include <chorale/make_plan.hpp>
+#include <chorale/proof.hpp>
 #include <functional>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -55,29 +59,10 @@ class ChoraleBackend : public c10d::Backend {
     });
   }
 
-  /// There are plans for the root 0. From others it is an all-reduce of bits, where the others add zeros; of
-  /// two ranks it is one message.
   c10::intrusive_ptr<c10d::Work> broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
     const at::Tensor& tensor = only(tensors, "broadcast");
     return enqueue(c10d::OpType::BROADCAST, {tensor}, {tensor}, [this, tensor, options](void* stream) {
-      if (options.rootRank == 0) {
-        communicator_->run("broadcast", tensor, tensor, std::nullopt, stream);
-        return;
-      }
-      if (getSize() == 2) {
-        Tensors sends(2), recvs(2);
-        (getRank() == 0 ? recvs : sends)[size_t(1 - getRank())] = tensor;
-        communicator_->exchange(sends, recvs, tensor.device(), stream);
-        return;
-      }
-      if (options.rootRank != getRank()) at::Tensor(tensor).zero_();
-      if (tensor.numel() == 0) return;
-      TORCH_CHECK(tensor.is_contiguous(), "chorale: broadcast needs contiguous tensors");
-      const bool words = tensor.nbytes() % 4 == 0 && reinterpret_cast<uintptr_t>(tensor.data_ptr()) % 4 == 0;
-      const at::Tensor bits =
-          at::from_blob(tensor.data_ptr(), {int64_t(tensor.nbytes()) / (words ? 4 : 1)},
-                        tensor.options().dtype(words ? at::kInt : at::kByte).requires_grad(false));
-      communicator_->run("allreduce", bits, bits, ReduceOp::sum, stream);
+      communicator_->broadcast(tensor, int(options.rootRank), stream);
     });
   }
 
@@ -182,6 +167,15 @@ class ChoraleBackend : public c10d::Backend {
     work->complete_future();
     return work;
   }
+
+  /// Beside what torch.distributed has.
+  c10::intrusive_ptr<c10d::Work> run(const SharedPlan& plan, const at::Tensor& in, const at::Tensor& out,
+                                     std::optional<ReduceOp> op) {
+    return enqueue(c10d::OpType::UNKNOWN, {in}, {out}, [this, plan, in, out, op](void* stream) {
+      communicator_->run_plan(plan, in, out, op, stream);
+    });
+  }
+  Communicator& communicator() { return *communicator_; }
 
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
@@ -355,9 +349,67 @@ c10::intrusive_ptr<c10d::Backend> create(const c10::intrusive_ptr<c10d::Store>& 
                                              std::make_shared<Communicator>(address, rank, size, options));
 }
 
+using BackendPointer = c10::intrusive_ptr<c10d::Backend>;
+
+ChoraleBackend& chorale_of(const BackendPointer& backend) {
+  auto* const ours = dynamic_cast<ChoraleBackend*>(backend.get());
+  TORCH_CHECK(ours, "chorale: the process group has the backend '", backend->getBackendName(),
+              "' for this device, not chorale");
+  return *ours;
+}
+
+/// \param prove  whether it has to be proved, but for what `allow` names
+/// \throws std::invalid_argument with what is wrong with it; as chorale::load()
+std::shared_ptr<Plan> load_plan(const std::string& file, bool prove, const std::vector<std::string>& allow) {
+  auto plan = std::make_shared<Plan>(load(file));
+  Diagnostics findings = check(*plan);
+  if (findings.empty() && prove) findings = prove_plan(*plan, allow).diagnostics();
+  if (!findings.empty()) throw std::invalid_argument(render(*plan, findings));
+  return plan;
+}
+
+std::shared_ptr<Plan> made_plan(const std::string& name, int ranks,
+                                const dsl::Parameters::Settings& settings) {
+  return std::make_shared<Plan>(make_plan(name, ranks, settings));
+}
+
+c10::intrusive_ptr<c10d::Work> run(const BackendPointer& backend, const std::shared_ptr<Plan>& plan,
+                                   const at::Tensor& in, const at::Tensor& out,
+                                   const std::optional<c10d::ReduceOp>& op) {
+  return chorale_of(backend).run(plan, in, out, op ? std::optional(op_of(*op, in)) : std::nullopt);
+}
+
+void use(const BackendPointer& backend, const std::shared_ptr<Plan>& plan, uint64_t least, uint64_t most) {
+  chorale_of(backend).communicator().use(plan, least, most);
+}
+
+std::string chosen(const BackendPointer& backend, const std::string& collective, const at::Tensor& like) {
+  // Of an all-gather the output counts, as in tables.
+  ChoraleBackend& ours = chorale_of(backend);
+  const uint64_t bytes = like.nbytes() * (collective == "allgather" ? uint64_t(ours.getSize()) : 1);
+  return ours.communicator().chosen(collective, bytes, dtype_of(like), like.device());
+}
+
+at::Tensor empty(const BackendPointer& backend, const std::vector<int64_t>& shape, const at::Tensor& like) {
+  return chorale_of(backend).communicator().empty(shape, like.scalar_type(), like.device());
+}
+
 }  // namespace
 }  // namespace chorale::torch_backend
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
-  module.def("create", &chorale::torch_backend::create, pybind11::call_guard<pybind11::gil_scoped_release>());
+  using namespace chorale;
+  using namespace chorale::torch_backend;
+  using Unlocked = pybind11::call_guard<pybind11::gil_scoped_release>;
+  pybind11::class_<Plan, std::shared_ptr<Plan>>(module, "Plan")
+      .def_readonly("name", &Plan::name)
+      .def_readonly("collective", &Plan::collective)
+      .def_property_readonly("ranks", &Plan::ranks);
+  module.def("create", &create, Unlocked());
+  module.def("load", &load_plan, Unlocked());
+  module.def("make", &made_plan, Unlocked());
+  module.def("run", &torch_backend::run, Unlocked());
+  module.def("use", &use, Unlocked());
+  module.def("chosen", &chosen, Unlocked());
+  module.def("empty", &torch_backend::empty, Unlocked());
 }

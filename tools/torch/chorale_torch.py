@@ -60,4 +60,60 @@ def _create(options, _):
                               str(prefix() / "share" / "chorale" / "plans"), gpu)
 
 
+def _backend(group, device):
+    group = torch.distributed.group.WORLD if group is None else group
+    return group._get_backend(torch.device(device))
+
+
+def load(file, *, prove=True, allow=()):
+    """The plan of a file. It is proved, but for the proofs that `allow` names, as in `chorale check --allow`.
+
+    Raises ValueError with what is wrong, at the author's lines, and RuntimeError for a file that is no plan."""
+    return extension().load(str(file), prove, list(allow))
+
+
+def make(name, ranks, **settings):
+    """The plan of a shipped algorithm, compiled and proved here: make("allreduce_ring", 6, instances=32).
+
+    `settings` are the algorithm's, as `chorale compile NAME --help` lists them."""
+    return extension().make(name, ranks, {key: str(value).lower() if isinstance(value, bool) else str(value)
+                                          for key, value in settings.items()})
+
+
+def run(plan, output, input=None, *, op=None, group=None, async_op=False):
+    """Collective: `output` is what the plan makes of everybody's `input`; without that, of `output` itself.
+
+    `op` is a torch.distributed.ReduceOp, in place of the plan's own. Tensors are contiguous, of one type and device. Streams, waiting
+    and errors are as with torch.distributed: returns None, or a Work with async_op."""
+    source = output if input is None else input
+    work = extension().run(_backend(group, output.device), plan, source, output, op)
+    if async_op:
+        return work
+    work.wait()
+    return None
+
+
+def use(plan, *, least=0, most=2**64 - 1, group=None, device="cuda"):
+    """From now on the group's collectives of the plan's kind run by it, for messages of `least` to `most` bytes; of several plans the last.
+
+    The bytes are those of the input, of an all-gather those of the output. All ranks say so, between the same calls."""
+    extension().use(_backend(group, device), plan, least, most)
+
+
+def chosen(collective, tensor, *, group=None):
+    """Which plan an "allreduce", "allgather", "reducescatter", "alltoall" or "broadcast" with this input runs by, and why."""
+    return extension().chosen(_backend(group, tensor.device), collective, tensor)
+
+
+def empty(*shape, dtype=torch.float32, device="cuda", group=None):
+    """Collective: a tensor of zeros in memory that peers reach, where plans that reach into tensors need not copy.
+
+    A collective takes it as it is where all ranks give tensors that were made together, at the same places in them. The memory is the
+    group's: it is not given back before the group is destroyed and the last tensor is gone, so make it once."""
+    device = torch.device(device)
+    if device.type == "cuda" and device.index is None:
+        device = torch.device("cuda", torch.cuda.current_device())
+    return extension().empty(_backend(group, device), list(shape), torch.empty(0, dtype=dtype, device=device))
+
+
 torch.distributed.Backend.register_backend("chorale", _create, extended_api=True, devices=["cpu", "cuda"])

@@ -6,6 +6,7 @@
 
 #include <chorale/exchange.hpp>
 #include <chorale/executor.hpp>
+#include <chorale/needs.hpp>
 #include <chorale/tuned_plans.hpp>
 #include <chrono>
 #include <map>
@@ -25,8 +26,11 @@ struct Options {
   std::chrono::nanoseconds timeout{0};  ///< of every wait, unless Chorale's own settings say otherwise
 };
 
+/// Stays while Python, or a communicator that has run it, has it.
+using SharedPlan = std::shared_ptr<const Plan>;
+
 /// One rank of a group of processes on one host. Calls of several threads run one after the other.
-class Communicator {
+class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
   /// Collective, as World::join().
   Communicator(const std::string& address, int rank, int ranks, const Options& options);
@@ -38,6 +42,26 @@ class Communicator {
   /// \throws c10::DistBackendError for what fails in the run; c10::Error, UsageError for a wrong call
   void run(const std::string& collective, const at::Tensor& in, const at::Tensor& out,
            std::optional<ReduceOp> op, void* stream);
+
+  /// The same by this plan, whatever its collective. What it reduces it reduces by `op`, if there is one.
+  void run_plan(const SharedPlan& plan, const at::Tensor& in, const at::Tensor& out,
+                std::optional<ReduceOp> op, void* stream);
+
+  /// Collective: what `root` has is in all tensors then.
+  void broadcast(const at::Tensor& tensor, int root, void* stream);
+
+  /// From now on run() takes this plan for its collective, for messages of `least` to `most` bytes; of
+  /// several the last. All ranks say so, between the same calls. \throws c10::Error for a plan of other
+  /// ranks, or of no collective that run() is called for
+  void use(const SharedPlan& plan, uint64_t least, uint64_t most);
+
+  /// Which plan run() takes, and why: "allreduce_ring_b64, the default: nothing is tuned for it".
+  std::string chosen(const std::string& collective, uint64_t bytes, DType dtype, const at::Device& device);
+
+  /// Collective: zeroed elements in memory that peers reach, for plans that need that: nothing is copied
+  /// then, where all ranks give such tensors. The memory is this communicator's, and stays until it is closed
+  /// and no tensor is left.
+  at::Tensor empty(at::IntArrayRef shape, at::ScalarType type, const at::Device& device);
 
   /// Collective: sends[p] goes to rank p, and what rank p sends comes to recvs[p]; either list has a tensor
   /// for each rank, undefined where there is none. Sizes and types may differ from rank to rank, but not
@@ -66,14 +90,21 @@ class Communicator {
  private:
   /// What tensors of one device need.
   struct Place {
-    Executor executor;
+    std::shared_ptr<Executor> executor;  ///< and of the tensors in its memory
     TunedPlans plans;
     std::unique_ptr<Exchange> exchange = {};  ///< once there was one
     /// On GPUs a plan whose peers reach into its buffers is bound to these. A framework's tensors are anew
     /// where they please, on one rank and not on another: such plans go through memory of their own.
     char* stage_in = nullptr;
     char* stage_out = nullptr;
-    std::map<const Plan*, bool> reached = {};
+    std::map<const Plan*, RankNeeds> reached = {};
+    std::vector<std::pair<const char*, uint64_t>> allocated = {};  ///< by empty()
+  };
+
+  /// What run() is told to take.
+  struct Preferred {
+    SharedPlan plan;
+    uint64_t least, most;
   };
 
   /// From rank `from` to rank `to`, of tensors of a kind of device.
@@ -84,7 +115,12 @@ class Communicator {
   };
 
   Place& place_for(const at::Device& device);
-  bool must_stage(Place& place, const at::Device& device, const Plan& plan, uint64_t bytes, DType dtype);
+  void check_ranks(const Plan& plan) const;
+  const Preferred* preferred(const std::string& collective, uint64_t bytes) const;
+  void execute(Place& place, const Plan& plan, const Arguments& call, const at::Tensor& in,
+               const at::Tensor& out, void* stream);
+  bool must_stage(Place& place, const Plan& plan, const Arguments& call, const at::Tensor& in,
+                  const at::Tensor& out);
   void run_staged(Place& place, const Plan& plan, Arguments call, const at::Tensor& in, const at::Tensor& out,
                   void* stream);
 
@@ -93,7 +129,10 @@ class Communicator {
   World world_;
   const std::string address_;
   std::map<std::string, Place> places_;  ///< by the device's name
-  std::mutex lines_mutex_;               ///< not held while a collective waits
+  std::vector<Preferred> preferred_;
+  std::map<const Plan*, SharedPlan> held_;  ///< what was bound, so that no other plan gets its address
+  std::map<int, SharedPlan> broadcasts_;    ///< by root
+  std::mutex lines_mutex_;                  ///< not held while a collective waits
   std::map<LineKey, Line> lines_;
 };
 

@@ -5,6 +5,7 @@ FOLDER is a build, or where Chorale is installed. On the CPU with 2, 3 and 4 pro
 with --share-gpu with 2 on one. Exits with 77 and says why where PyTorch is absent.
 """
 import datetime
+import json
 import os
 import subprocess
 import sys
@@ -339,6 +340,71 @@ def test_refusals(rank, ranks, device):
     expect_refused("for itself, and room for", lambda: dist.all_gather(parts, torch.ones(99, device=device)))
 
 
+def test_plans(rank, ranks, device, folder):
+    """Plans of one's own, by themselves and behind torch.distributed. Returns a tensor in the group's memory."""
+    import chorale_torch
+    ring = chorale_torch.make("allreduce_ring", ranks, instances=2)
+    assert (ring.name, ring.collective, ring.ranks) == ("allreduce_ring", "allreduce", ranks)
+    for n in [0, 1, 1001, 65537]:
+        everybody = [values(peer, n, torch.float32, device) for peer in range(ranks)]
+        out = torch.full((n,), -1., device=device)
+        chorale_torch.run(ring, out, everybody[rank])
+        expect(f"a ring of {n}", out, sum(everybody))
+        work = chorale_torch.run(ring, out, everybody[rank], op=dist.ReduceOp.MAX, async_op=True)
+        work.wait()
+        expect("a ring, largest", out, reduced(dist.ReduceOp.MAX, everybody))
+        out = everybody[rank].clone()
+        chorale_torch.run(ring, out)
+        expect("a ring in place", out, sum(everybody))
+    everybody = [values(peer, 1000, torch.complex64, device) for peer in range(ranks)]
+    gather = chorale_torch.make("allgather_direct", ranks)
+    out = torch.empty(1000 * ranks, dtype=torch.complex64, device=device)
+    chorale_torch.run(gather, out, everybody[rank])
+    expect("a gather", out, torch.cat(everybody))
+
+    # The group's memory: what peers reach is not copied. At any place in it, by plans of one's own and others.
+    ours, all_of_it = (chorale_torch.empty(3, n, dtype=torch.float32, device=device) for n in (1001, 1001 * ranks))
+    assert ours.shape == (3, 1001) and not ours.any()
+    everybody = [values(peer, 1001, torch.float32, device) for peer in range(ranks)]
+    ours[1] = everybody[rank]
+    for gathered in (lambda: chorale_torch.run(gather, all_of_it[2], ours[1]),
+                     lambda: dist.all_gather_into_tensor(all_of_it[2], ours[1])):
+        all_of_it.zero_()
+        gathered()
+        expect("a gather in the group's memory", all_of_it, torch.cat([torch.zeros(2, 1001 * ranks), torch.cat(everybody).cpu()[None]]))
+    chorale_torch.run(gather, all_of_it[1], everybody[rank])
+    expect("a gather from elsewhere", all_of_it[1], torch.cat(everybody))
+
+    like = torch.ones(1001, device=device)
+    before = chorale_torch.chosen("allreduce", like)
+    chorale_torch.use(ring, least=4000, most=5000, device=device)
+    assert chorale_torch.chosen("allreduce", like) == "allreduce_ring, as use() was told"
+    assert "use()" not in before + chorale_torch.chosen("allreduce", like[:999]) + chorale_torch.chosen("allgather", like)
+    dist.all_reduce(like)
+    expect("all_reduce by a plan of one's own", like, torch.full((1001,), float(ranks)))
+
+    gloo = dist.new_group(backend="gloo")
+    expect_refused("has the backend 'gloo'", lambda: chorale_torch.run(ring, torch.ones(4), group=gloo))
+    expect_refused(f"is for {ranks + 1} ranks", lambda: chorale_torch.run(chorale_torch.make("allreduce_ring", ranks + 1), like))
+    expect_refused("turns 4004 bytes into 4004, and the tensors have 4004 and 4000", lambda: chorale_torch.run(ring, like[:1000], like))
+    expect_refused("reduces nothing", lambda: chorale_torch.run(gather, out, out[:1000], op=dist.ReduceOp.SUM))
+    expect_refused("instance", lambda: chorale_torch.make("allreduce_ring", ranks, instance=2))
+    expect_refused("no_such", lambda: chorale_torch.load("no_such.json"))
+    if ranks == 2:
+        shipped = os.path.join(os.environ["TORCH_CHORALE_PREFIX"], "share", "chorale", "plans", "shipped", "allreduce_ring_2.json")
+        chorale_torch.run(chorale_torch.load(shipped), like)
+        expect("a plan of a file", like, torch.full((1001,), 4.))
+        with open(shipped) as file:
+            plan = json.load(file)
+        operations = plan["gpus"][0]["threadblocks"][0]["ops"]
+        operations.remove(next(one for one in operations if one["name"] == "wait"))
+        broken = os.path.join(folder, f"broken{rank}.json")
+        with open(broken, "w") as file:
+            json.dump(plan, file)
+        expect_refused("error: ", lambda: chorale_torch.load(broken))
+    return ours
+
+
 def fails(call):
     """What all_reduce of `call` raises, on GPUs perhaps a later one, since the first only enqueued it."""
     for _ in range(100):
@@ -356,8 +422,10 @@ def fault_main(rank, ranks, prefix, folder, kind, share, fault):
     device = join(rank, ranks, prefix, folder, kind, share)
     dist.all_reduce(torch.ones(1000, device=device))
     if fault == "other sizes":
+        import chorale_torch
+        chorale_torch.use(chorale_torch.make("allreduce_ring", ranks), device=device)
         said = fails(lambda: dist.all_reduce(torch.ones(1000 + rank, device=device)))
-        assert "bytes" in said, said
+        assert "bytes" in said and "allreduce_ring" in said, said
     elif fault == "messages of other sizes":
         mine = torch.ones(1000 + rank, device=device)
         other = torch.ones(5, device=device)
@@ -418,8 +486,10 @@ def rank_main(rank, ranks, prefix, folder, kind, share):
         test_graph(rank, ranks, device)
         test_graph_of_messages(rank, ranks, device)
     test_training(rank, ranks, device)
+    kept = test_plans(rank, ranks, device, folder)
     dist.barrier()
     dist.destroy_process_group()
+    expect("what was in the group's memory", kept[1], values(rank, 1001, torch.float32, device))
 
 
 def main():
