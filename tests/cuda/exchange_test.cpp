@@ -1,7 +1,7 @@
 // Exchange on GPUs, as tests/unit/exchange has it on the CPU:
-//   cuda_exchange RANKS [--quick] [--share-gpus]
-// forks a process a rank, with a GPU each. --share-gpus: ranks are threads of one process, and several may
-// have one GPU.
+//   cuda_exchange RANKS [--quick] [--share-gpus [--processes]]
+// forks a process a rank, with a GPU each. --share-gpus: several ranks may have one GPU, and are threads of
+// one process, or with --processes take turns on it.
 // --quick: short messages only, with time for compute-sanitizer. Exit status 0: all is right.
 
 #include <cuda_runtime.h>

@@ -1,7 +1,9 @@
 // The matrix on GPUs: every shipped algorithm against the oracle, bit for bit, one process a GPU. The oracle
 // is the one of the CPU's matrix, which the CPU backend equals, so the backends equal each other.
 //
-//   matrix_test [--ranks N] [--filter TEXT] [--dtypes LIST] [--packet FORM] [--quick]
+//   matrix_test [--ranks N] [--filter TEXT] [--dtypes LIST] [--packet FORM] [--quick] [--share-gpus]
+//
+// --share-gpus: where there are fewer GPUs than ranks, several have one, and take turns on it.
 //
 // Each case is five runs with new data and no host synchronisation between them, launched one by one, and
 // then as one launch captured in a CUDA graph and replayed.
@@ -127,6 +129,7 @@ std::string run_rank_on_gpu(chorale::Executor& executor, size_t rank, const Case
 
 std::string wanted_dtypes;  ///< comma-separated; empty: all
 std::string packet_form;    ///< empty: all in turn
+bool share_gpus = false;
 
 std::vector<DType> types_of(size_t size) {
   std::vector<DType> types;
@@ -196,6 +199,10 @@ int run_all(int rank, int ranks, const std::string& address, const std::string& 
   try {
     int devices = 0;
     must(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+    if (devices < (share_gpus ? 1 : ranks)) {
+      throw std::runtime_error(std::to_string(ranks) + " GPUs needed, found: " + std::to_string(devices) +
+                               (devices == 0 ? "" : "; let several ranks have one with --share-gpus"));
+    }
     must(cudaSetDevice(rank % devices), "cudaSetDevice");
     chorale::Config config = chorale::Config::load();
     config.backend = "cuda";
@@ -249,6 +256,7 @@ int main(int argc, char** argv) {
   for (int at = 1; at < argc; ++at) {
     const std::string word = argv[at];
     if (word == "--quick") quick = true;
+    if (word == "--share-gpus") share_gpus = true;
     if (word == "--ranks" && at + 1 < argc) ranks = std::atoi(argv[++at]);
     if (word == "--dtypes" && at + 1 < argc) wanted_dtypes = argv[++at];
     if (word == "--packet" && at + 1 < argc) packet_form = argv[++at];

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "tests/cuda/plan_work.hpp"
+#include "tests/cuda/share_gpus.hpp"
 
 namespace {
 
@@ -198,8 +199,7 @@ int run_process(int rank, const std::vector<Work>& all, int ranks, const std::st
 
 /// In a process of its own, too. \return how many cases failed, of all ranks
 int run_threads(const std::vector<Work>& all, int ranks, const std::string& results) {
-  setenv("CUDA_MODULE_LOADING", "EAGER", 1);  // a kernel that others wait for cannot be loaded beside them
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);  // nor can a copy pass a kernel in one hardware queue
+  let_threads_share_gpus();
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
     std::printf("FAILED %d ranks: no GPU\n", ranks);

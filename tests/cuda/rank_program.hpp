@@ -1,5 +1,5 @@
 /// \file
-/// What cuda_tiles and cuda_exchange have in common: NAME RANKS [--quick] [--share-gpus].
+/// What cuda_tiles and cuda_exchange have in common: NAME RANKS [--quick] [--share-gpus [--processes]].
 #pragma once
 
 #include <sys/wait.h>
@@ -15,6 +15,8 @@
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "tests/cuda/share_gpus.hpp"
 
 namespace chorale::test {
 
@@ -47,8 +49,8 @@ inline int run_ranks(const std::string& name, int rank, int ranks, bool quick, b
   return good ? 0 : 1;
 }
 
-/// Forks a process a rank. With --share-gpus ranks are threads of one process, and several may have one GPU.
-/// \return the exit status: 0 if all is right
+/// Forks a process a rank. With --share-gpus several may have one GPU, and ranks are threads of one process,
+/// but with --processes these take turns on it. \return the exit status: 0 if all is right
 inline int rank_program(int argc, char** argv, const std::string& name, const RankProgram& program) {
   // A time limit may end this from outside: what was said until then is to be seen.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
@@ -57,13 +59,12 @@ inline int rank_program(int argc, char** argv, const std::string& name, const Ra
     return std::find(words.begin(), words.end(), word) != words.end();
   };
   const int ranks = words.empty() ? 2 : std::atoi(words[0].c_str());
-  const bool quick = says("--quick"), threads = says("--share-gpus");
+  const bool quick = says("--quick"), threads = says("--share-gpus") && !says("--processes");
   std::vector<pid_t> children;
   for (int rank = 0; rank < (threads ? 1 : ranks); ++rank) {
     const pid_t child = fork();  // before CUDA is touched, which does not survive it
     if (child == 0) {
-      // To load a kernel CUDA waits for those that run, which here may wait for the rank that loads it.
-      if (threads) setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+      if (threads) let_threads_share_gpus();
       const int status = run_ranks(name, rank, ranks, quick, threads, program);
       std::fflush(stdout);
       std::_Exit(status);

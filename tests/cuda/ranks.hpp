@@ -27,6 +27,13 @@ inline int gpus() {
   return count;
 }
 
+/// Whether --share-gpus was said (share_gpus.hpp); before ranks are started.
+inline bool share_gpus = false;
+
+/// Whether so many ranks can be had, and whether several then have one GPU.
+inline bool gpus_suffice(int ranks) { return gpus() >= (share_gpus ? 1 : ranks); }
+inline bool gpus_are_shared(int ranks) { return gpus() < ranks; }
+
 /// One rank of a test: "good", or what is wrong.
 using RankBody = std::function<std::string(World&)>;
 
@@ -64,8 +71,8 @@ inline std::vector<std::string> on_threads(int ranks, const RankBody& body) {
 
 }  // namespace chorale::test
 
-/// Ends the case, by name, on a machine with fewer GPUs.
+/// Ends the case, by name, on a machine with fewer GPUs, unless ranks may share them.
 #define CHORALE_NEEDS_GPUS(count) \
-  if (::chorale::test::gpus() < (count)) { \
+  if (!::chorale::test::gpus_suffice(count)) { \
     GTEST_SKIP() << "GPUs needed: " << (count) << ", found: " << ::chorale::test::gpus(); \
   }

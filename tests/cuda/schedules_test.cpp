@@ -1,5 +1,11 @@
 // Host schedules on GPUs: AllgatherP2p, AG_matmul_P2p, and launches of plans, run one by one and from a
 // graph; and a peer that never comes.
+//
+//   schedules_test [--share-gpus] [--gtest_filter=...]
+//
+// --share-gpus: where there are fewer GPUs than ranks, several have one, as processes that take turns on it.
+// Threads of one process, each with streams that wait for the other's, do not: to make a graph or cuBLAS's
+// workspace CUDA may wait for all of them, and a queue that they share holds what the other one waits for.
 
 #include "tests/unit/schedule_run/schedules.hpp"
 
@@ -270,7 +276,7 @@ TEST_P(Schedules, AllgatherP2p) {
     });
   };
   expect_good(on_processes(GetParam(), body));
-  expect_good(on_threads(GetParam(), body));
+  if (!gpus_are_shared(GetParam())) expect_good(on_threads(GetParam(), body));
 }
 
 TEST_P(Schedules, AgMatmulP2p) {
@@ -309,7 +315,7 @@ TEST_P(Schedules, BoxesOfAnyForm) {
     return std::string("good");
   };
   expect_good(on_processes(GetParam(), body));
-  expect_good(on_threads(GetParam(), body));
+  if (!gpus_are_shared(GetParam())) expect_good(on_threads(GetParam(), body));
 }
 
 TEST_P(Schedules, AHundredReplays) {
@@ -330,12 +336,13 @@ TEST_P(Schedules, LaunchesBesideAMatmul) {
     return said == "good" ? launches(world, true) : said;
   };
   expect_good(on_processes(GetParam(), body));
-  expect_good(on_threads(GetParam(), body));
+  if (!gpus_are_shared(GetParam())) expect_good(on_threads(GetParam(), body));
 }
 
 TEST_P(Schedules, AgMatmulP2pAsLargeAsTheOriginal) {
   CHORALE_NEEDS_GPUS(GetParam());
   if (GetParam() == 1) GTEST_SKIP() << "one rank has nothing to gather";
+  if (gpus_are_shared(GetParam())) GTEST_SKIP() << "a GPU need not have the memory of several ranks";
   expect_good(on_processes(GetParam(), [](World& world) {
     return ag_matmul(world, {Order::rotated, Style::two, 1}, Mover::ce_put, 32768, 32768, 1024, false);
   }));

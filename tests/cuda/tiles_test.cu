@@ -1,7 +1,8 @@
 // Sends, receives and collectives of the device library on GPUs, as tests/unit/tiles has them on the CPU:
-//   cuda_tiles RANKS [--quick] [--share-gpus]
-// forks a process a rank, with a GPU each. --share-gpus: ranks are threads of one process, and several may
-// have one GPU. --quick: short messages only, with time for compute-sanitizer. Exit status 0: all is right.
+//   cuda_tiles RANKS [--quick] [--share-gpus [--processes]]
+// forks a process a rank, with a GPU each. --share-gpus: several ranks may have one GPU, and are threads of
+// one process, or with --processes take turns on it. --quick: short messages only, with time for
+// compute-sanitizer. Exit status 0: all is right.
 
 #include <chorale/launch.cuh>
 #include <chorale/one_sided_window.hpp>

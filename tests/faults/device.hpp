@@ -21,6 +21,9 @@ class Device {
   /// two are not the same and the host's part of a first call may take its time.
   virtual std::chrono::nanoseconds meeting_deadline(std::chrono::nanoseconds deadline) const = 0;
 
+  /// How many launches there are to be in a row where a case wants very many.
+  virtual int many() const = 0;
+
   /// The calling thread is `rank` from now on.
   virtual void use(int rank) = 0;
 

@@ -1,6 +1,7 @@
 /// \file
 /// Launches one after the other with nothing in between, with new data each, are all exact.
 
+#include <algorithm>
 #include <thread>
 
 #include "caller.hpp"
@@ -19,9 +20,9 @@ void back_to_back(Executor& executor, Data& data, const Plan& plan, int runs) {
   }
 }
 
-TEST_P(Replay, a_thousand_launches_without_the_host) {
+TEST_P(Replay, very_many_launches_without_the_host) {
   expect_good({.body = [](Rank& me) {
-    constexpr int runs = 1000;
+    const int runs = device().many();
     Executor executor(me.world, me.config);
     Data data(me, runs);
     for (const Plan* plan : {&by_signals(me), &by_packets(me), &in_two_steps(me)}) {
@@ -35,7 +36,7 @@ TEST_P(Replay, a_thousand_launches_without_the_host) {
 
 TEST_P(Replay, several_plans_each_on_its_stream) {
   expect_good({.body = [](Rank& me) {
-    constexpr int runs = 200;
+    const int runs = std::min(200, device().many());
     Executor executor(me.world, me.config);
     const Plan* const plans[] = {&by_signals(me), &by_packets(me), &in_two_steps(me)};
     std::vector<Data> data;
@@ -59,7 +60,7 @@ TEST_P(Replay, several_plans_each_on_its_stream) {
 
 TEST_P(Replay, several_communicators_with_no_order_between_them) {
   expect_good({.body = [](Rank& me) {
-    constexpr int runs = 200;
+    const int runs = std::min(200, device().many());
     // All that may wait for the device comes before the first launch, and after the last.
     Caller one(me), other(me, me.second);
     Data one_data(me, runs), other_data(me, runs);

@@ -136,19 +136,23 @@ Deadline deadline_of(uint64_t timeout_ns) { return {nullptr, timeout_ns, 0}; }
 }  // namespace
 
 void launch_message_writer(Room* mine, Room* peers, uint64_t rounds, Publish publish, uint64_t timeout_ns,
-                           Tally* tally) {
-  message_writer<<<1, threads>>>(mine, peers, rounds, publish, deadline_of(timeout_ns), tally);
+                           Tally* tally, void* stream) {
+  message_writer<<<1, threads, 0, cudaStream_t(stream)>>>(mine, peers, rounds, publish,
+                                                          deadline_of(timeout_ns), tally);
 }
 void launch_message_reader(Room* mine, Room* peers, uint64_t rounds, Look look, uint64_t timeout_ns,
-                           Tally* tally) {
-  message_reader<<<1, threads>>>(mine, peers, rounds, look, deadline_of(timeout_ns), tally);
+                           Tally* tally, void* stream) {
+  message_reader<<<1, threads, 0, cudaStream_t(stream)>>>(mine, peers, rounds, look, deadline_of(timeout_ns),
+                                                          tally);
 }
-void launch_packet_writer(Room* mine, Room* peers, uint64_t rounds, uint64_t timeout_ns, Tally* tally) {
-  packet_writer<<<1, threads>>>(mine, peers, rounds, deadline_of(timeout_ns), tally);
+void launch_packet_writer(Room* mine, Room* peers, uint64_t rounds, uint64_t timeout_ns, Tally* tally,
+                          void* stream) {
+  packet_writer<<<1, threads, 0, cudaStream_t(stream)>>>(mine, peers, rounds, deadline_of(timeout_ns), tally);
 }
 void launch_packet_reader(Room* mine, Room* peers, uint64_t rounds, uint64_t timeout_ns, Tally* plain,
-                          Tally* carried) {
-  packet_reader<<<1, threads>>>(mine, peers, rounds, deadline_of(timeout_ns), plain, carried);
+                          Tally* carried, void* stream) {
+  packet_reader<<<1, threads, 0, cudaStream_t(stream)>>>(mine, peers, rounds, deadline_of(timeout_ns), plain,
+                                                         carried);
 }
 void launch_alias(uint64_t* stores, const uint64_t* loads, uint64_t rounds, Between between, Tally* tally) {
   alias<<<1, threads>>>(stores, loads, rounds, between, tally);

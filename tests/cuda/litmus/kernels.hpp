@@ -25,19 +25,21 @@ enum class Publish : uint32_t { release, relaxed };
 /// How a reader looks.
 enum class Look : uint32_t { acquire, relaxed };
 
-/// One block a GPU: the writer stores a word a thread into the reader's room, meets, and posts; the reader
-/// waits and loads them by other threads than those that stored them. Both are enqueued on the current
-/// device.
-void launch_message_writer(Room* mine, Room* peers, uint64_t rounds, Publish, uint64_t timeout_ns, Tally*);
-void launch_message_reader(Room* mine, Room* peers, uint64_t rounds, Look, uint64_t timeout_ns, Tally*);
+/// One block a rank: the writer stores a word a thread into the reader's room, meets, and posts; the reader
+/// waits and loads them by other threads than those that stored them. Each needs a stream of its own.
+void launch_message_writer(Room* mine, Room* peers, uint64_t rounds, Publish, uint64_t timeout_ns, Tally*,
+                           void* stream);
+void launch_message_reader(Room* mine, Room* peers, uint64_t rounds, Look, uint64_t timeout_ns, Tally*,
+                           void* stream);
 
 /// The same with a packet a thread in place of the post. What the packets themselves carry counts apart.
-void launch_packet_writer(Room* mine, Room* peers, uint64_t rounds, uint64_t timeout_ns, Tally*);
+void launch_packet_writer(Room* mine, Room* peers, uint64_t rounds, uint64_t timeout_ns, Tally*,
+                          void* stream);
 void launch_packet_reader(Room* mine, Room* peers, uint64_t rounds, uint64_t timeout_ns, Tally* plain,
-                          Tally* carried);
+                          Tally* carried, void* stream);
 
 /// What stands between a store through one address and a load of the same bytes through another, by one
-/// block.
+/// block on the default stream.
 enum class Between : uint32_t { nop, fence, proxy_fence };
 void launch_alias(uint64_t* stores, const uint64_t* loads, uint64_t rounds, Between, Tally*);
 

@@ -1,10 +1,12 @@
 // Asks GPUs what docs/memory-model.md says of them, and what they do where it promises nothing.
 //
-//   cuda_litmus [--runs N]
+//   cuda_litmus [--runs N] [--share-gpus]
 //
 // A row for each question, with how often the outcome was seen that the model forbids or does not exclude.
-// Exit 0: no forbidden outcome was seen; 1: one was, or a wait came to its deadline; 2: a wrong call; 77:
-// fewer than 2 GPUs.
+// --share-gpus: where there is one GPU, both sides are blocks of it, and what needs the memory of a peer is
+// left out: the model forbids there what it forbids between GPUs, but less of what it leaves open is to be
+// seen. Exit 0: no forbidden outcome was seen; 1: one was, or a wait came to its deadline; 2: a wrong call;
+// 77: fewer than 2 GPUs, or none to share.
 
 #include <cuda_runtime_api.h>
 
@@ -18,6 +20,7 @@
 #include "alias.hpp"
 #include "executor/cuda/error.hpp"
 #include "kernels.hpp"
+#include "tests/cuda/share_gpus.hpp"
 
 namespace chorale::litmus {
 namespace {
@@ -27,6 +30,10 @@ using cuda::check;
 constexpr uint64_t timeout_ns = 10'000'000'000;  // of each wait
 
 int failures = 0;
+bool share_gpus = false;
+int gpus_used = 2;  ///< 1: both ranks are on GPU 0
+
+int gpu_of(int rank) { return rank % gpus_used; }
 
 /// \param promised  the outcome is forbidden
 void report(const char* question, bool promised, uint64_t wanted, const Tally& tally) {
@@ -71,7 +78,7 @@ class OnGpu {
 };
 
 void join_peers() {
-  for (int gpu = 0; gpu < 2; ++gpu) {
+  for (int gpu = 0; gpu < gpus_used && gpus_used > 1; ++gpu) {
     check(cudaSetDevice(gpu), "cudaSetDevice");
     const cudaError_t joined = cudaDeviceEnablePeerAccess(1 - gpu, 0);
     if (joined == cudaErrorPeerAccessAlreadyEnabled) {
@@ -82,39 +89,51 @@ void join_peers() {
   }
 }
 
-/// Two GPUs, a block each.
+/// Two ranks, a block each.
 class Pair {
  public:
+  Pair() {
+    for (int rank = 0; rank < 2; ++rank) {
+      check(cudaSetDevice(gpu_of(rank)), "cudaSetDevice");
+      check(cudaStreamCreateWithFlags(&streams_[rank], cudaStreamNonBlocking), "a stream");
+    }
+  }
+  Pair(const Pair&) = delete;
+  ~Pair() {
+    for (const cudaStream_t stream : streams_)
+      cuda::check_quietly(cudaStreamDestroy(stream), "cudaStreamDestroy");
+  }
+
   template <class Writer, class Reader>
   void run(const Writer& writer, const Reader& reader) {
     for (auto* room : {&of_writer_, &of_reader_}) room->clear();
     for (auto* tally : {&writers_, &readers_, &carried_}) tally->clear();
-    check(cudaSetDevice(0), "cudaSetDevice");
-    writer(of_writer_.get(), of_reader_.get(), writers_.get());
+    check(cudaSetDevice(gpu_of(0)), "cudaSetDevice");
+    writer(of_writer_.get(), of_reader_.get(), writers_.get(), streams_[0]);
     check(cudaGetLastError(), "the writer's launch");
-    check(cudaSetDevice(1), "cudaSetDevice");
-    reader(of_reader_.get(), of_writer_.get(), readers_.get(), carried_.get());
+    check(cudaSetDevice(gpu_of(1)), "cudaSetDevice");
+    reader(of_reader_.get(), of_writer_.get(), readers_.get(), carried_.get(), streams_[1]);
     check(cudaGetLastError(), "the reader's launch");
-    for (int gpu = 0; gpu < 2; ++gpu) {
-      check(cudaSetDevice(gpu), "cudaSetDevice");
-      check(cudaDeviceSynchronize(), "a litmus test");
-    }
+    for (const cudaStream_t stream : streams_) check(cudaStreamSynchronize(stream), "a litmus test");
   }
   Tally seen() const { return readers_.read(); }
   Tally carried() const { return carried_.read(); }
 
  private:
-  OnGpu<Room> of_writer_{0, room_bytes()}, of_reader_{1, room_bytes()};
-  OnGpu<Tally> writers_{0}, readers_{1}, carried_{1};
+  OnGpu<Room> of_writer_{gpu_of(0), room_bytes()}, of_reader_{gpu_of(1), room_bytes()};
+  OnGpu<Tally> writers_{gpu_of(0)}, readers_{gpu_of(1)}, carried_{gpu_of(1)};
+  cudaStream_t streams_[2] = {};
 };
 
 void ask_messages(Pair& pair, uint64_t runs) {
   const auto ask = [&](const char* question, bool promised, Publish publish, Look look) {
-    pair.run([&](Room* mine, Room* peers,
-                 Tally* tally) { launch_message_writer(mine, peers, runs, publish, timeout_ns, tally); },
-             [&](Room* mine, Room* peers, Tally* tally, Tally*) {
-               launch_message_reader(mine, peers, runs, look, timeout_ns, tally);
-             });
+    pair.run(
+        [&](Room* mine, Room* peers, Tally* tally, void* stream) {
+          launch_message_writer(mine, peers, runs, publish, timeout_ns, tally, stream);
+        },
+        [&](Room* mine, Room* peers, Tally* tally, Tally*, void* stream) {
+          launch_message_reader(mine, peers, runs, look, timeout_ns, tally, stream);
+        });
     report(question, promised, runs, pair.seen());
   };
   ask("signal_publishes_puts", true, Publish::release, Look::acquire);
@@ -123,17 +142,17 @@ void ask_messages(Pair& pair, uint64_t runs) {
 }
 
 void ask_packets(Pair& pair, uint64_t runs) {
-  pair.run([&](Room* mine, Room* peers,
-               Tally* tally) { launch_packet_writer(mine, peers, runs, timeout_ns, tally); },
-           [&](Room* mine, Room* peers, Tally* tally, Tally* carried) {
-             launch_packet_reader(mine, peers, runs, timeout_ns, tally, carried);
+  pair.run([&](Room* mine, Room* peers, Tally* tally,
+               void* stream) { launch_packet_writer(mine, peers, runs, timeout_ns, tally, stream); },
+           [&](Room* mine, Room* peers, Tally* tally, Tally* carried, void* stream) {
+             launch_packet_reader(mine, peers, runs, timeout_ns, tally, carried, stream);
            });
   report("packets_carry_their_data", true, runs, pair.carried());
   report("packets_publish_nothing_else", false, runs, pair.seen());
 }
 
 void ask_aliases(uint64_t runs) {
-  for (const int home : {0, 1}) {
+  for (int home = 0; home < gpus_used; ++home) {
     const TwoAddresses memory(home, 0, threads * words_apart * sizeof(uint64_t));
     OnGpu<Tally> tally(0);
     const auto ask = [&](const char* question, bool promised, Between between) {
@@ -155,17 +174,21 @@ void ask_aliases(uint64_t runs) {
 void ask_replay(uint64_t runs) {
   const Plan plan = load(CHORALE_SOURCE_DIR "/plans/shipped/allreduce_one_shot_2.json");
   constexpr uint64_t elements = 1024;
+  // A stop is not to cost a million deadlines. Ranks that share a GPU would stop each other if one filled its
+  // queue, where about a thousand launches fit.
+  const uint64_t at_once = gpus_used == 1 ? 100 : 1000;
   std::vector<Tally> tallies(2);
   run_local(2, [&](World& world) {
     const int rank = world.rank();
-    check(cudaSetDevice(rank), "cudaSetDevice");
+    const int gpu = gpu_of(rank);
+    check(cudaSetDevice(gpu), "cudaSetDevice");
     Config config = Config::load();
     config.backend = "cuda";
     Executor executor(world, config);
     auto* const input = static_cast<uint32_t*>(executor.allocate(elements * sizeof(uint32_t)));
     auto* const output = static_cast<uint32_t*>(executor.allocate(elements * sizeof(uint32_t)));
-    OnGpu<uint64_t> round(rank);
-    OnGpu<Tally> tally(rank);
+    OnGpu<uint64_t> round(gpu);
+    OnGpu<Tally> tally(gpu);
     cudaStream_t stream = nullptr;
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
     const Arguments arguments{
@@ -180,9 +203,10 @@ void ask_replay(uint64_t runs) {
     cudaGraphExec_t replay = nullptr;
     check(cudaGraphInstantiate(&replay, graph, 0), "a graph");
     check(cudaGraphDestroy(graph), "a graph");
-    for (uint64_t run = 0; run < runs; ++run) {
+    world.barrier();  // while a replay waits, CUDA may not let a rank of the same GPU make its graph
+    for (uint64_t run = 1; run <= runs; ++run) {
       check(cudaGraphLaunch(replay, stream), "a replay");
-      if (run % 1000 == 999) executor.synchronize(stream);  // a stop is not to cost a million deadlines
+      if (run % at_once == 0) executor.synchronize(stream);
     }
     executor.synchronize(stream);
     tallies[size_t(rank)] = tally.read();
@@ -195,10 +219,12 @@ void ask_replay(uint64_t runs) {
 
 int run(uint64_t runs) {
   int gpus = 0;
-  if (cudaGetDeviceCount(&gpus) != cudaSuccess || gpus < 2) {
-    std::printf("skipped: GPUs needed: 2, found: %d\n", gpus);
+  if (share_gpus) test::let_threads_share_gpus();
+  if (cudaGetDeviceCount(&gpus) != cudaSuccess || gpus < (share_gpus ? 1 : 2)) {
+    std::printf("skipped: GPUs needed: %d, found: %d\n", share_gpus ? 1 : 2, gpus);
     return 77;
   }
+  gpus_used = gpus < 2 ? 1 : 2;
   ask_replay(runs);
   join_peers();
   {
@@ -215,13 +241,17 @@ int run(uint64_t runs) {
 
 int main(int argc, char** argv) {
   uint64_t runs = 1'000'000;
-  if (argc == 3 && std::string(argv[1]) == "--runs") {
-    runs = std::strtoull(argv[2], nullptr, 10);
-  } else if (argc != 1) {
-    runs = 0;
+  for (int at = 1; at < argc; ++at) {
+    const std::string word = argv[at];
+    if (word == "--share-gpus") {
+      chorale::litmus::share_gpus = true;
+    } else {
+      runs = word == "--runs" && at + 1 < argc ? std::strtoull(argv[++at], nullptr, 10) : 0;
+    }
+    if (runs == 0) break;
   }
   if (runs == 0) {
-    std::fprintf(stderr, "usage: %s [--runs N]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s [--runs N] [--share-gpus]\n", argv[0]);
     return 2;
   }
   try {

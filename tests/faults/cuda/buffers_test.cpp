@@ -55,9 +55,10 @@ TEST_P(Buffers, that_are_new_on_one_rank_only_are_told_to_all) {
                    [](Rank& me) {
                      Caller caller(me);
                      caller.run_well(by_signals(me), 1);
-                     me.world.barrier();
+                     // Before the others wait for it: to free memory of their GPU CUDA may wait for them.
                      if (me.last())
                        caller.data.use(device().allocate(Data::bytes), device().allocate(Data::bytes));
+                     me.world.barrier();
                      const Failure seen = caller.failure(by_signals(me));
                      must_match(seen.text,
                                 "rank [0-9] has launched call 2 of this executor, which it had bound before, "

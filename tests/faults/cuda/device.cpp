@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include "tests/cuda/ranks.hpp"
+#include "tests/cuda/share_gpus.hpp"
 
 namespace chorale::test {
 namespace {
@@ -10,14 +11,25 @@ namespace {
 class Cuda final : public Device {
  public:
   std::string name() const override { return "cuda"; }
-  std::string why_not() const override { return gpus() == 0 ? "there is no GPU on this machine" : ""; }
+  std::string why_not() const override {
+    if (gpus() == 0) return "there is no GPU on this machine";
+    return gpus_suffice(2) ? "" : "there is one GPU, which ranks do not share without --share-gpus";
+  }
   int ranks() const override { return gpus() >= 4 ? 4 : 2; }
 
   std::chrono::nanoseconds meeting_deadline(std::chrono::nanoseconds deadline) const override {
     return deadline.count() == 0 ? deadline : deadline + std::chrono::seconds(2);
   }
 
+  /// As threads that share a GPU ranks would stop each other if one filled its queue, where about a thousand
+  /// commands fit, and as processes they take turns at each.
+  int many() const override { return gpus_are_shared(ranks()) ? 100 : 1000; }
+
   void use(int rank) override {
+    [[maybe_unused]] static const bool may_share = [this] {
+      if (gpus_are_shared(ranks())) let_threads_share_gpus();
+      return true;
+    }();
     cuda::check(cudaSetDevice(rank % gpus()), "cudaSetDevice");
     cuda::check(cudaFree(nullptr), "the context");
   }

@@ -12,10 +12,11 @@ namespace {
 class Graphs : public Faults {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Graphs, both_ways, way_name);
 
-/// One launch of a plan, captured.
+/// One launch of a plan, captured. Collective: on a GPU that ranks share CUDA may wait for all kernels to
+/// make a graph, so none may wait for who has none yet, and waits for the whole GPU end captures.
 class Graph {
  public:
-  Graph(Executor& executor, Data& data, const Plan& plan) : stream_(cudaStream_t(data.stream())) {
+  Graph(Rank& me, Executor& executor, Data& data, const Plan& plan) : stream_(cudaStream_t(data.stream())) {
     executor.prepare(plan, data.arguments());
     cuda::check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "the begin of a capture");
     executor.execute(plan, data.arguments(), stream_);
@@ -23,6 +24,7 @@ class Graph {
     cuda::check(cudaStreamEndCapture(stream_, &graph), "the end of a capture");
     cuda::check(cudaGraphInstantiate(&launch_, graph, 0), "a graph");
     cuda::check(cudaGraphDestroy(graph), "a graph");
+    me.world.barrier();
   }
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
@@ -37,11 +39,11 @@ class Graph {
 
 TEST_P(Graphs, and_eager_launches_mixed_are_exact) {
   expect_good({.body = [](Rank& me) {
-    constexpr int runs = 1000;
+    const int runs = device().many();
     Executor executor(me.world, me.config);
     Data data(me, runs);
     for (const Plan* plan : {&by_signals(me), &by_packets(me), &in_two_steps(me)}) {
-      Graph graph(executor, data, *plan);
+      Graph graph(me, executor, data, *plan);
       data.load(3);
       for (int run = 0; run < runs; ++run) {
         data.before(run);
@@ -63,7 +65,7 @@ TEST_P(Graphs, that_wait_in_vain_end_as_eager_launches_do) {
                    [](Rank& me) {
                      Caller caller(me);
                      {
-                       Graph graph(caller.executor, caller.data, by_signals(me));
+                       Graph graph(me, caller.executor, caller.data, by_signals(me));
                        graph.replay();
                        caller.executor.synchronize(caller.data.stream());
                        me.world.barrier();
@@ -79,7 +81,7 @@ TEST_P(Graphs, that_wait_in_vain_end_as_eager_launches_do) {
                                                  ": expected [0-9]+, seen [0-9]+");
                      }
                      me.world.reset();
-                     Graph again(caller.executor, caller.data, by_signals(me));
+                     Graph again(me, caller.executor, caller.data, by_signals(me));
                      for (int run = 1; run < 5; ++run) {
                        caller.data.load(run);
                        caller.data.before(0);
@@ -127,7 +129,7 @@ TEST_P(Graphs, keep_their_bindings_until_they_are_destroyed) {
       well([&] { executor.execute(plan, data.arguments(), data.stream()); });
     };
     {
-      Graph graph(executor, data, by_packets(me));
+      Graph graph(me, executor, data, by_packets(me));
       for (int round = 0; round < 3; ++round) {
         eagerly(by_signals(me));
         eagerly(in_two_steps(me));
