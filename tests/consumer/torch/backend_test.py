@@ -421,11 +421,15 @@ def fault_main(rank, ranks, prefix, folder, kind, share, fault):
     """Ranks that disagree, and a rank that is gone: an error on the others, and no hang."""
     device = join(rank, ranks, prefix, folder, kind, share)
     dist.all_reduce(torch.ones(1000, device=device))
-    if fault == "other sizes":
+    if fault == "other plans":
         import chorale_torch
-        chorale_torch.use(chorale_torch.make("allreduce_ring", ranks), device=device)
+        if rank == 0:
+            chorale_torch.use(chorale_torch.make("allreduce_ring", ranks), device=device)
+        said = fails(lambda: dist.all_reduce(torch.ones(1000, device=device)))
+        assert "rank" in said and "disagree on" in said and "allreduce_ring" in said, said
+    elif fault == "other sizes":
         said = fails(lambda: dist.all_reduce(torch.ones(1000 + rank, device=device)))
-        assert "bytes" in said and "allreduce_ring" in said, said
+        assert "bytes" in said, said
     elif fault == "messages of other sizes":
         mine = torch.ones(1000 + rank, device=device)
         other = torch.ones(5, device=device)
@@ -518,7 +522,7 @@ def main():
         elif gpus == 1 and share:
             runs += [("cuda", 2)]
         for kind, ranks in runs:
-            for number, (what, *words) in enumerate([(rank_main,), (fault_main, "other sizes"), (fault_main, "a lost peer"),
+            for number, (what, *words) in enumerate([(rank_main,), (fault_main, "other sizes"), (fault_main, "other plans"), (fault_main, "a lost peer"),
                                                      (fault_main, "messages of other sizes"), (fault_main, "a lost sender")]):
                 meet = os.path.join(folder, f"{kind}{ranks}.{number}")
                 os.mkdir(meet)

@@ -18,6 +18,7 @@ class Graph {
  public:
   Graph(Rank& me, Executor& executor, Data& data, const Plan& plan) : stream_(cudaStream_t(data.stream())) {
     executor.prepare(plan, data.arguments());
+    me.world.barrier();
     cuda::check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "the begin of a capture");
     executor.execute(plan, data.arguments(), stream_);
     cudaGraph_t graph = nullptr;
