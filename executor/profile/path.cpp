@@ -16,7 +16,6 @@ ProfilePlace place_of(const TraceSpan& span) { return {ProfilePlace::Kind::opera
 
 std::vector<ProfileStretch> Path::to(SpanPlace end, uint64_t start_ns) {
   stretches_.clear();
-  passed_.clear();
   here_ = end;
   now_ns_ = spans_.at(end).end_ns;
   while (here_.at != SpanPlace::none) go_back();
@@ -32,7 +31,6 @@ std::vector<ProfileStretch> Path::to(SpanPlace end, uint64_t start_ns) {
 /// Through one span; behind the first one of a block no place is left.
 void Path::go_back() {
   const TraceSpan& span = spans_.at(here_);
-  passed_.insert(&span);
   const Release release = waits_.of(here_);
   if (release.kind == Release::Kind::by_span && jump(release)) return;
   ProfileStretch stretch{place_of(span), here_.rank, here_.block};
@@ -47,18 +45,17 @@ void Path::go_back() {
   here_.at = here_.at == 0 ? SpanPlace::none : here_.at - 1;
 }
 
-/// To the span that released this one. False: it did not wait, or the path has been there, as it cannot be
-/// if the spans are of one launch.
+/// To the span that released this one; false: it did not wait. The path comes to an end, whatever the times
+/// are: each such way, and each to the span before in a block, leads to what is earlier in every execution of
+/// the plan, or at a barrier to one who came later, and from the last to nobody.
 bool Path::jump(const Release& release) {
   const TraceSpan& span = spans_.at(here_);
   const uint64_t at_ns = std::min(release.at_ns, now_ns_);
-  if (at_ns <= span.begin_ns || passed_.count(&spans_.at(release.by)) != 0) return false;
+  if (at_ns <= span.begin_ns) return false;
   ProfileStretch stretch{place_of(span), here_.rank, here_.block};
   stretch.waited = ProfileStretch::Waited::before;
   add(std::move(stretch), at_ns);
   here_ = release.by;
-  // Who came to a barrier last was before it until then.
-  if (release.arrival) here_.at = here_.at == 0 ? SpanPlace::none : here_.at - 1;
   return true;
 }
 

@@ -3,7 +3,6 @@
 /// one that released it, and else to the one before in the thread block.
 #pragma once
 
-#include <set>
 #include <vector>
 
 #include "chorale/profile.hpp"
@@ -30,7 +29,6 @@ class Path {
   const Waits& waits_;
   SpanPlace here_;
   uint64_t now_ns_ = 0;
-  std::set<const TraceSpan*> passed_;
   std::vector<ProfileStretch> stretches_;  // the last one first
 };
 

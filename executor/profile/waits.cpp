@@ -29,9 +29,9 @@ bool Waits::consider(const TraceSpan& waiting, const OpPlace& by, Release& relea
   if (place.at == SpanPlace::none) return false;
   const TraceSpan& span = spans_.at(place);
   if (span.begin_ns > waiting.end_ns) return false;
-  const bool arrival = info(op.code).has(Role::Arrive);
-  // It may have gone on with something else before its span ended.
-  const uint64_t at_ns = arrival ? span.begin_ns : std::min(span.end_ns, waiting.end_ns);
+  // Who comes to a barrier says so at once; others at the end of their span, or somewhat before.
+  const bool arrives = info(op.code).has(Role::Arrive);
+  const uint64_t at_ns = arrives ? span.begin_ns : std::min(span.end_ns, waiting.end_ns);
   const bool later =
       release.kind == Release::Kind::none ||
       std::tuple(at_ns, span.begin_ns) > std::tuple(release.at_ns, spans_.at(release.by).begin_ns);
@@ -39,7 +39,6 @@ bool Waits::consider(const TraceSpan& waiting, const OpPlace& by, Release& relea
   release.kind = Release::Kind::by_span;
   release.by = place;
   release.at_ns = at_ns;
-  release.arrival = arrival;
   return true;
 }
 

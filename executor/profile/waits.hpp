@@ -24,7 +24,6 @@ struct Release {
   SpanPlace by;
   /// When it had what it waited for, at the latest: not before it began it really waited.
   uint64_t at_ns = 0;
-  bool arrival = false;  ///< `by` released it when it began, and not at its end
   std::vector<uint32_t> peers;
   std::optional<SourceLine> peers_line;
 };
