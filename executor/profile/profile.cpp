@@ -84,25 +84,22 @@ SpanPlace last_of(const LaunchSpans& spans, std::optional<uint32_t> rank) {
   SpanPlace last;
   spans.each([&](const SpanPlace& place, const TraceSpan& span) {
     if (rank && place.rank != *rank) return;
-    // A block's last spans may have taken no time.
-    const bool same_block = last.rank == place.rank && last.block == place.block;
-    const uint64_t end_ns = last.at == SpanPlace::none ? 0 : spans.at(last).end_ns;
-    if (last.at == SpanPlace::none || span.end_ns > end_ns || (same_block && span.end_ns == end_ns))
-      last = place;
+    if (last.at == SpanPlace::none || span.end_ns > spans.at(last).end_ns) last = place;
   });
   return last;
 }
 
-uint32_t slowest_rank(const LaunchSpans& spans, uint32_t ranks) {
-  uint32_t slowest = 0;
+/// The last span of the rank that took longest; of several the first.
+SpanPlace last_of_slowest(const LaunchSpans& spans, uint32_t ranks) {
+  SpanPlace slowest;
   uint64_t most = 0;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     const SpanPlace last = last_of(spans, rank);
     if (last.at == SpanPlace::none) continue;
     const uint64_t ns = spans.at(last).end_ns - spans.begin_of(rank);
-    if (ns <= most) continue;
+    if (slowest.at != SpanPlace::none && ns <= most) continue;
     most = ns;
-    slowest = rank;
+    slowest = last;
   }
   return slowest;
 }
@@ -118,9 +115,8 @@ Profile profile(const Plan& plan, const Arguments& arguments, std::span<const Tr
   if (profile.launch == 0) return profile;
   const AwaitedByOp awaited = list_awaited(plan, layout.chunk_bytes);
   const Waits waits(plan, spans, awaited, clocks);
-  std::optional<uint32_t> rank;
-  if (clocks == Clocks::per_rank) rank = slowest_rank(spans, plan.ranks());
-  const SpanPlace last = last_of(spans, rank);
+  const SpanPlace last =
+      clocks == Clocks::one ? last_of(spans, std::nullopt) : last_of_slowest(spans, plan.ranks());
   uint64_t start_ns = spans.begin_of(last.rank);
   for (uint32_t other = 0; clocks == Clocks::one && other < plan.ranks(); ++other)
     start_ns = std::min(start_ns, spans.begin_of(other));

@@ -50,7 +50,7 @@ struct ProfileStretch {
     no,
     before,     ///< until it began: the path goes on from there with those that released it
     for_peers,  ///< in it, for `peers`: how long is not known, since their clocks are others
-    unknown,    ///< perhaps in it: thread blocks compete, or not all of them have spans
+    unknown,    ///< perhaps in it: thread blocks compete, or the spans do not say
   };
   ProfilePlace place;
   uint32_t rank = 0, block = 0;

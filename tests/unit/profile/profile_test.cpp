@@ -150,13 +150,14 @@ TEST(Profile, WhoReleasesIsNotKnownWhereBlocksCompete) {
   for (const uint32_t on : {0u, 1u}) add(block(plan, 0, on), Opcode::sem_release, {}, {}, {0});
   for (int turn = 0; turn < 2; ++turn) add(block(plan, 0, 2), Opcode::sem_acquire, {}, {}, {0});
   number_lines(plan);
+  block(plan, 0, 2).ops[1].at = block(plan, 0, 2).ops[0].at;
   std::vector<TraceSpan> spans;
   ran(spans, plan, 0, 0, {10, 11});
   ran(spans, plan, 0, 1, {20, 21});
   ran(spans, plan, 0, 2, {0, 30, 31});
   EXPECT_EQ(path(profile_of_spans(plan, spans)),
             "0.2 sem_acquire:21 0-30 unknown\n"
-            "0.2 sem_acquire:22 30-31\n");
+            "0.2 sem_acquire:21 30-31\n");
 }
 
 /// Rank 0 sends a packet, which rank 1 unpacks.
@@ -179,6 +180,47 @@ TEST(Profile, PacketsAreWaitedForAndThenMoved) {
             "0.0 put_packets:1 10-30\n"
             "1.0 unpack_packets:1 30-37 released\n");
   EXPECT_EQ(totals(found), "30 27 0 0 0");
+}
+
+TEST(Profile, NeighboursOfOneLineInOneBlockAreOneStretch) {
+  Plan plan = two_ranks();
+  for (uint32_t op = 0; op < 3; ++op) add(block(plan), Opcode::copy, {in(op)}, {out(op)});
+  number_lines(plan);
+  block(plan).ops[1].at = block(plan).ops[0].at;
+  std::vector<TraceSpan> spans;
+  ran(spans, plan, 0, 0, {0, 10, 30, 60});
+  EXPECT_EQ(path(profile_of_spans(plan, spans)),
+            "0.0 copy:1 0-30\n"
+            "0.0 copy:3 30-60\n");
+}
+
+TEST(Profile, NeighboursOfOneLineInOthersAreNot) {
+  for (const bool of_one_rank : {false, true}) {
+    Plan plan = two_ranks();
+    add_blocks(plan, 3);
+    const uint32_t next = of_one_rank ? 0 : 1, on = of_one_rank ? 2 : 1;
+    if (of_one_rank) {
+      add(block(plan), Opcode::copy_packets, {in(0)}, {scratch(0)});
+      add(block(plan, 0, 1), Opcode::reduce_copy_packets, {in(0), scratch(0)}, {out(0), scratch(1)});
+      add(block(plan, 0, 2), Opcode::reduce_copy_packets, {in(0), scratch(1)}, {out(1), scratch(2)});
+    } else {
+      add(block(plan, 1), Opcode::put_packets, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
+      add(block(plan, 0, 1), Opcode::read_put_packets, {scratch(0)}, {at(2, 1)}, {}, ChannelType::memory);
+      add(block(plan, 1, 1), Opcode::read_put_packets, {scratch(1)}, {at(2, 2)}, {}, ChannelType::memory);
+    }
+    number_lines(plan);
+    block(plan, next, on).ops[0].at = block(plan, 0, 1).ops[0].at;
+    std::vector<TraceSpan> spans;
+    ran(spans, plan, of_one_rank ? 0 : 1, 0, {0, 10});
+    ran(spans, plan, 0, 1, {0, 20});
+    ran(spans, plan, next, on, {0, 30});
+    EXPECT_EQ(path(profile_of_spans(plan, spans)), of_one_rank ? "0.0 copy_packets:1 0-10\n"
+                                                                 "0.1 reduce_copy_packets:11 10-20 released\n"
+                                                                 "0.2 reduce_copy_packets:11 20-30 released\n"
+                                                               : "1.0 put_packets:1 0-10\n"
+                                                                 "0.1 read_put_packets:11 10-20 released\n"
+                                                                 "1.1 read_put_packets:11 20-30 released\n");
+  }
 }
 
 TEST(Profile, ABlockThatBeginsLate) {
@@ -210,6 +252,21 @@ TEST(Profile, ClocksOfGpusAreNotCompared) {
             "0.0 signal:2 10-12\n"
             "0.0 wait:3 12-107 for 1 at 2\n");
   EXPECT_EQ(totals(found), "98 97 0 0 4");
+}
+
+TEST(Profile, OfTheRankThatTookLongestWhichNeedNotBeTheFirst) {
+  const Plan plan = exchange();
+  std::vector<TraceSpan> spans;
+  ran(spans, plan, 1, 0, {3, 90, 92, 95});
+  ran(spans, plan, 0, 0, {1000, 1010, 1012, 1017});
+  EXPECT_EQ(profile_of_spans(plan, spans, Clocks::per_rank).rank, 1u);
+  // Ranks without operations, and operations without time.
+  spans.clear();
+  ran(spans, plan, 1, 0, {5, 5, 5, 5});
+  const Profile found = profile_of_spans(plan, spans, Clocks::per_rank);
+  EXPECT_EQ(found.rank, 1u);
+  EXPECT_EQ(found.launch_ns, 0u);
+  EXPECT_EQ(path(found), "");
 }
 
 TEST(Profile, OfPacketsFromAPeersClockWaitingIsNotToldFromMoving) {
@@ -289,6 +346,21 @@ TEST(Profile, OfTheLastLaunchOfTheMessage) {
   EXPECT_EQ(found.launch_ns, 3000u);
   EXPECT_EQ(profile_of_spans(plan, {}).launch, 0u);
   EXPECT_EQ(profile_of_spans(plan, {}).lines.size(), 0u);
+}
+
+TEST(Profile, ClocksThatContradictThePlanAreNotBelieved) {
+  // The signal begins after the wait for it has ended.
+  Plan plan = exchange();
+  add(block(plan, 0), Opcode::copy, {in(1)}, {out(1)});
+  number_lines(plan);
+  std::vector<TraceSpan> spans;
+  ran(spans, plan, 0, 0, {0, 10, 12, 40, 100});
+  ran(spans, plan, 1, 0, {0, 50, 52, 60});
+  EXPECT_EQ(path(profile_of_spans(plan, spans)),
+            "0.0 put:1 0-10\n"
+            "0.0 signal:2 10-12\n"
+            "0.0 wait:3 12-40 unknown\n"
+            "0.0 copy:4 40-100\n");
 }
 
 TEST(Profile, OfALaunchThatStopped) {
