@@ -83,6 +83,33 @@ TEST(ProfileOfRuns, AccountsForAllTheTime) {
   EXPECT_GT(across, 0u) << "no path ever left its rank";
 }
 
+/// As on GPUs: what a rank's own spans say, whatever its clock has to do with those of others.
+TEST(ProfileOfRuns, WithAClockOfEachRankStaysOnOne) {
+  const Plan plan = load((source_dir() / "plans/shipped/allreduce_two_level_4.json").string());
+  const uint64_t bytes = some_sizes(plan, {4096})[0];
+  std::vector<TraceSpan> spans;
+  profile_of_run(plan, bytes, {}, spans);
+  for (TraceSpan& span : spans) {
+    const uint64_t apart = 1000000000 * uint64_t(span.rank);
+    span.begin_ns += apart;
+    span.end_ns += apart;
+  }
+  const Profile found = profile(plan, {.bytes = bytes, .dtype = DType::i32}, spans, Clocks::per_rank);
+  EXPECT_LT(found.launch_ns, 1000000000u);
+  uint64_t now = 0, waits = 0;
+  for (const ProfileStretch& stretch : found.path) {
+    EXPECT_EQ(stretch.rank, found.rank);
+    EXPECT_EQ(stretch.from_ns, now);
+    now = stretch.to_ns;
+    if (stretch.waited != ProfileStretch::Waited::for_peers) continue;
+    ++waits;
+    for (const uint32_t peer : stretch.peers) EXPECT_NE(peer, found.rank);
+    EXPECT_TRUE(stretch.peers_line);
+  }
+  EXPECT_EQ(now, found.launch_ns);
+  EXPECT_GT(waits, 0u);
+}
+
 /// Two messages of one plan have launches of the same numbers.
 TEST(ProfileOfRuns, IsOfOneMessage) {
   const Plan plan = load((source_dir() / "plans/shipped/allgather_ring_2.json").string());
