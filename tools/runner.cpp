@@ -71,7 +71,7 @@ class Rank {
     if (request_.override_op) arguments_.op = request_.op;
     arguments_.packet = request_.packet;
     executor_.prepare(plan_, arguments_);
-    run_.push_back(arguments_);
+    calls_.push_back(arguments_);
     CheckRun check(*device_, oracle, rank, request_.dtype, buffers);
     SizeReport& report = reports.size(rank, which);
     for (unsigned repeat = 0; repeat < request_.repeat; ++repeat) {
@@ -90,7 +90,7 @@ class Rank {
   /// What has been asked for of all sizes' last runs. Collective.
   void tell(const Config& config) const {
     if (!request_.trace.empty()) write_trace(world_, executor_, config, request_.trace);
-    if (request_.profiles) request_.profiles->add(world_, executor_, config, plan_, run_);
+    if (request_.profiles) request_.profiles->add(world_, executor_, config, plan_, calls_);
   }
 
  private:
@@ -110,7 +110,7 @@ class Rank {
   Executor executor_;
   std::byte *first_ = nullptr, *second_ = nullptr;
   Arguments arguments_;
-  std::vector<Arguments> run_;  ///< of each size
+  std::vector<Arguments> calls_;  ///< one of each size
 };
 
 std::vector<Oracle> oracles_of(const Plan& plan, const RunRequest& request) {

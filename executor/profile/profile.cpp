@@ -1,7 +1,9 @@
 #include "chorale/profile.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "../interpreter/layout.hpp"
