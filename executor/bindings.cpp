@@ -54,7 +54,11 @@ void Bindings::evict(std::span<const uint64_t> numbers) {
 }
 
 void Bindings::add_trace(std::vector<TraceSpan>& spans) const {
-  for (const Kept& kept : kept_) kept.binding->add_trace(spans);
+  for (const Kept& kept : kept_) {
+    const size_t before = spans.size();
+    kept.binding->add_trace(spans);
+    for (size_t at = before; at < spans.size(); ++at) spans[at].bytes = kept.binding->call().bytes;
+  }
 }
 
 }  // namespace chorale

@@ -71,6 +71,7 @@ class Rank {
     if (request_.override_op) arguments_.op = request_.op;
     arguments_.packet = request_.packet;
     executor_.prepare(plan_, arguments_);
+    calls_.push_back(arguments_);
     CheckRun check(*device_, oracle, rank, request_.dtype, buffers);
     SizeReport& report = reports.size(rank, which);
     for (unsigned repeat = 0; repeat < request_.repeat; ++repeat) {
@@ -86,7 +87,11 @@ class Rank {
     ++reports.done[rank];
   }
 
-  const Executor& executor() const { return executor_; }
+  /// What has been asked for of all sizes' last runs. Collective.
+  void tell(const Config& config) const {
+    if (!request_.trace.empty()) write_trace(world_, executor_, config, request_.trace);
+    if (request_.profiles) request_.profiles->add(world_, executor_, config, plan_, calls_);
+  }
 
  private:
   double run() {
@@ -105,6 +110,7 @@ class Rank {
   Executor executor_;
   std::byte *first_ = nullptr, *second_ = nullptr;
   Arguments arguments_;
+  std::vector<Arguments> calls_;  ///< one of each size
 };
 
 std::vector<Oracle> oracles_of(const Plan& plan, const RunRequest& request) {
@@ -132,7 +138,7 @@ RunOutcome run_plan(const Plan& plan, const RunRequest& request, const Config& c
     Rank rank(world, plan, request, config);
     for (size_t which = 0; which < request.sizes.size(); ++which)
       rank.run_size(which, oracles[which], reports);
-    if (!request.trace.empty()) write_trace(world, rank.executor(), config, request.trace);
+    rank.tell(config);
     world.barrier();  // nobody leaves while others still read its memory
   });
   for (size_t which = 0; which < request.sizes.size(); ++which) {

@@ -10,6 +10,7 @@
 #include "chorale/config.hpp"
 #include "chorale/executor.hpp"
 #include "tools/oracle.hpp"
+#include "tools/profile.hpp"
 
 namespace chorale::tools {
 
@@ -23,6 +24,7 @@ struct RunRequest {
   bool processes = false;  ///< a process a rank; else threads of this one
   unsigned repeat = 3;     ///< runs of each size, with new data each
   std::string trace;       ///< file for the trace of the last run of each size, see trace_to(); empty: none
+  const Profiles* profiles = nullptr;  ///< where profiles of the last runs go, see profile_by(); null: none
 };
 
 /// What came of one size.

@@ -141,6 +141,22 @@ std::vector<Message> list_messages(const Plan& plan) {
   return messages;
 }
 
+std::optional<Message> message_of(const Plan& plan, uint64_t chunk_bytes) {
+  const std::vector<Message> messages = list_messages(plan);
+  if (messages.empty()) return std::nullopt;
+  uint64_t common = 0, longest = 0;
+  for_each_pipeline(plan, [&](const Op& op) {
+    common = std::gcd(common, uint64_t(op.unit_bytes));
+    longest = std::max(longest, uint64_t(op.unit_bytes));
+  });
+  if (!longest) return messages[0];
+  const uint64_t most = longest * (pace_of(plan).ahead + 2), even = shares(plan);
+  const uint64_t chunk = std::min(std::max<uint64_t>(chunk_bytes, 1), most);
+  const uint64_t divisor = std::gcd(chunk, common);
+  if (chunk / divisor > max_atoms / even) return std::nullopt;
+  return Message{even * (chunk / divisor), even * (common / divisor), common};
+}
+
 void Memory::Space::add(uint64_t at) {
   if (pending.size() == limit) compact();
   pending.push_back(at);

@@ -9,6 +9,7 @@
 /// evenly; where it need not be, Shares (shares.hpp) says which slices are only known to lie in an operand.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "steps.hpp"
@@ -36,6 +37,10 @@ struct Message {
 /// take other numbers of turns, down to one for all chunks. Then the short ones in which members of groups
 /// have empty slices of packets: they neither send any nor wait for any.
 std::vector<Message> list_messages(const Plan&);
+
+/// The message whose chunks have so many bytes; of one so long that blocks cannot run ahead of each other any
+/// further, the shortest. Nothing: as list_messages().
+std::optional<Message> message_of(const Plan&, uint64_t chunk_bytes);
 
 /// Where in a pipeline an operation is; turn_atoms 0: in none.
 struct Turn {

@@ -63,13 +63,24 @@ class Rank {
         note(which, size, failure, true);
       }
     }
-    if (which == request_.first_plan && failure.empty() && !request_.trace.empty())
-      write_trace(world_, *executor, config_, request_.trace);
+    if (which == request_.first_plan && failure.empty()) tell(subject, *executor);
     // Nobody frees what others still use.
     world_.barrier();
   }
 
  private:
+  /// What has been asked for of the last launches of a plan.
+  void tell(const Subject& subject, const Executor& executor) {
+    if (!request_.trace.empty()) write_trace(world_, executor, config_, request_.trace);
+    if (!request_.profiles) return;
+    std::vector<Arguments> all;
+    for (const Case& one : subject.cases) {
+      if (!one.refused.empty()) continue;
+      all.push_back({.bytes = one.bytes, .dtype = request_.dtype, .packet = subject.packet});
+    }
+    request_.profiles->add(world_, executor, config_, *subject.plan, all);
+  }
+
   /// Runs `part` on all ranks. Why it failed, "" if it did not; the world works again afterwards.
   std::string attempt(const std::function<void()>& part, bool* usage = nullptr) {
     std::optional<std::string> mine;

@@ -11,6 +11,7 @@
 #include "chorale/config.hpp"
 #include "chorale/executor.hpp"
 #include "tools/oracle.hpp"
+#include "tools/profile.hpp"
 #include "tools/ranks.hpp"
 #include "tools/shared.hpp"
 
@@ -50,6 +51,7 @@ struct BenchRequest {
   std::optional<ReduceOp> override_op;
   std::optional<PacketForm> packet;
   std::string trace;  ///< a file for the trace of the first subject's last launch; empty: none
+  const Profiles* profiles = nullptr;  ///< where profiles of its last launches go; null: none
   bool eager = true, graph = true, processes = false;
   unsigned warmup = 5;
   unsigned calls = 50;        ///< in one graph, or launched in a row

@@ -15,6 +15,7 @@
 #include "chorale/shipped_name.hpp"
 #include "tools/adversarial.hpp"
 #include "tools/bench/plans.hpp"
+#include "tools/profile.hpp"
 #include "tools/run_options.hpp"
 #include "tools/runner.hpp"
 #include "tools/schedules/options.hpp"
@@ -31,7 +32,8 @@ struct Options {
   std::string bytes, seed, trace, tuned;
   unsigned repeat = 3;
   uint64_t schedules = 0;
-  bool adversarial = false, in_place = false, out_of_place = false, rank_order = false, no_times = false;
+  bool adversarial = false, in_place = false, out_of_place = false, rank_order = false, no_times = false,
+       profile = false;
 };
 
 uint64_t seed_of(const Options& options) { return options.seed.empty() ? 0 : parse_seed(options.seed); }
@@ -39,6 +41,7 @@ uint64_t seed_of(const Options& options) { return options.seed.empty() ? 0 : par
 Config config_of(const Options& options) {
   Config config = options.run.config();
   trace_to(config, options.trace);
+  profile_by(config, options.profile);
   if (options.seed.empty()) return config;
   if (options.run.processes) {
     throw Failure(Exit::command_wrong, "--seed needs all ranks in one process; --processes makes one a rank");
@@ -108,11 +111,11 @@ void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& 
 
 Exit run_schedules(const Options& options) {
   if (options.run.processes || options.run.workers || !options.run.backend.empty() ||
-      !options.run.op.empty() || !options.trace.empty()) {
+      !options.run.op.empty() || !options.trace.empty() || options.profile) {
     throw Failure(
         Exit::command_wrong,
         "--adversarial runs on a machine of its own: it takes no --processes, --workers, --backend, "
-        "--op or --trace");
+        "--op, --trace or --profile");
   }
   const Plan plan = plan_for(options.wanted, options.run.ranks, options.run.allow);
   refuse_schedule(plan, "--adversarial", "--seed draws an order of its lanes");
@@ -135,12 +138,13 @@ const char* as_what(bool processes, const Config& config) {
 ScheduleRequest schedule_request_of(const Options& options, const Config& config, const Plan& plan) {
   const RunOptions& run = options.run;
   if (!options.bytes.empty() || run.dtype != "f32" || !run.op.empty() || !run.packet.empty() || run.workers ||
-      !options.trace.empty() || options.in_place || options.out_of_place) {
-    throw Failure(Exit::command_wrong,
-                  "'" + plan.name +
-                      "' is a host schedule, whose tensors have sizes and types of their own: it takes no "
-                      "--bytes, --dtype, --op, --packet, --workers, --trace, --in-place or --out-of-place",
-                  "set its parameters with --param");
+      !options.trace.empty() || options.profile || options.in_place || options.out_of_place) {
+    throw Failure(
+        Exit::command_wrong,
+        "'" + plan.name +
+            "' is a host schedule, whose tensors have sizes and types of their own: it takes no "
+            "--bytes, --dtype, --op, --packet, --workers, --trace, --profile, --in-place or --out-of-place",
+        "set its parameters with --param");
   }
   ScheduleRequest request;
   request.ranks = schedule_ranks(*plan.extension.host, run.ranks);
@@ -181,7 +185,9 @@ void run_one(const Options& options, const Config& config) {
     throw Failure(Exit::command_wrong,
                   "--param, --plan and --mover are for host schedules; '" + plan.name + "' has none");
   }
-  const RunRequest request = request_of(options, config, plan);
+  RunRequest request = request_of(options, config, plan);
+  std::optional<Profiles> profiles;
+  if (options.profile) request.profiles = &profiles.emplace();
   const bool checked = Oracle(plan, {request.dtype, request.op, 0, 0, 0}).knows_result();
   options.run.gpus(config, plan.ranks());
   const RunOutcome outcome = run_plan(plan, request, config);
@@ -192,6 +198,7 @@ void run_one(const Options& options, const Config& config) {
   const bool any =
       std::any_of(outcome.sizes.begin(), outcome.sizes.end(), [](auto& size) { return size.finished; });
   if (any) print_table(plan, request, outcome, !options.no_times, checked);
+  if (profiles) std::cerr << profiles->text() << std::flush;
   if (!checked) std::cerr << "note: " << unknown_result(plan) << '\n';
   for (size_t which = 0; which < outcome.sizes.size(); ++which) {
     if (const auto& wrong = outcome.sizes[which].wrong) {
@@ -319,6 +326,8 @@ Action command::run(CLI::App& app) {
   options->schedule.declare(app);
   app.add_option("--trace", options->trace, "Write when each operation of the last run ran, for Perfetto")
       ->type_name("FILE");
+  app.add_flag("--profile", options->profile,
+               "Print where the time of the last run went, by line of the plan's author");
   app.add_option("--tuned", options->tuned,
                  "The table by which plans of a collective are chosen; default plans/tuned/<device>.json")
       ->type_name("FILE");

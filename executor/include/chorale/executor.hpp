@@ -50,6 +50,7 @@ struct TraceSpan {
   SourceLine line;                    ///< the author's; line 0: unknown
   uint64_t launch = 0;                ///< of this plan with these arguments, from 1
   uint64_t begin_ns = 0, end_ns = 0;  ///< of the device's clock, which differs from GPU to GPU
+  uint64_t bytes = 0;                 ///< of the message, as in Arguments
 };
 
 /// One rank's executor. Calls on all ranks of the world must come in the same

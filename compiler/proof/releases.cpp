@@ -1,0 +1,164 @@
+// Who releases whom, from what an execution tells of its counters, barriers and packets. In which order it
+// does the operations of different blocks says nothing: the n-th take of a counter is behind its n-th post
+// in all executions, unless blocks compete.
+
+#include "chorale/releases.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "../roles.hpp"
+#include "player.hpp"
+
+namespace chorale {
+namespace proof {
+namespace {
+
+constexpr uint32_t waiting_roles =
+    await_roles | Shape::bit(Role::Acquire) | Shape::bit(Role::Arrive) | Shape::bit(Role::PacketRead);
+
+class Releases : public Observer {
+ public:
+  Releases(const Player& player, AwaitedByOp& out)
+      : player_(player), out_(out), posts_(player.counters().size()), rounds_(player.meetings().size()) {
+    if (player.memory().any_packets()) writers_.resize(player.memory().cells());
+    for (const Chain& chain : player.chains())
+      turns_.emplace_back(player.plan().gpus[chain.rank].threadblocks[chain.block].ops.size());
+  }
+
+  void move(uint32_t chain, const Step& step, std::span<const Touch> touches) override {
+    for (const Touch& touch : touches) {
+      if (!touch.access->packets) continue;
+      for (uint32_t cell = touch.cell; cell < touch.cell + touch.cells; ++cell) {
+        if (touch.access->write) {
+          writers_[cell] = here(chain);
+        } else if (step.kind == Step::Kind::move) {
+          add(awaited(chain), writers_[cell]);
+        }
+      }
+    }
+  }
+
+  void post(uint32_t chain, const Step&, uint32_t counter) override {
+    posts_[counter].push_back(here(chain));
+  }
+
+  void take(uint32_t chain, const Step&, uint32_t counter, uint64_t first, uint64_t n) override {
+    const Counter& of = player_.counters()[counter];
+    Awaited& awaited = this->awaited(chain);
+    for (uint64_t post = first; post < first + n; ++post) add(awaited, posts_[counter][post]);
+    // What there is from the beginning releases nobody.
+    if (n == 0 && of.takes > of.initial) awaited.known = false;
+    if (of.competes()) competing_.push_back({chain, player_.chains()[chain].op});
+  }
+
+  void arrive(uint32_t chain, uint32_t meeting) override {
+    const Meeting& of = player_.meetings()[meeting];
+    const size_t round = of.arrived / of.participants;
+    if (rounds_[meeting].size() <= round) rounds_[meeting].resize(round + 1);
+    rounds_[meeting][round].push_back(here(chain));
+  }
+
+  void leave(uint32_t chain, uint32_t meeting) override {
+    const Meeting& of = player_.meetings()[meeting];
+    Awaited& awaited = this->awaited(chain);
+    for (const OpPlace& place : rounds_[meeting][player_.chains()[chain].goal / of.participants - 1])
+      add(awaited, place);
+    if (of.members.size() != of.participants) awaited.known = false;
+  }
+
+  /// Who goes first where blocks compete was chosen: another run may choose otherwise.
+  void doubt_competing() {
+    for (const auto& [chain, op] : competing_) of(chain, op).known = false;
+  }
+
+ private:
+  /// Where a block is, as others name it.
+  OpPlace here(uint32_t at) const {
+    const Chain& chain = player_.chains()[at];
+    const bool earlier = chain.body_end != 0 && chain.turns_left > 1;
+    return {chain.rank, chain.block, earlier ? chain.body - 1 : chain.op};
+  }
+
+  Awaited& of(uint32_t at, uint32_t op) const {
+    const Chain& chain = player_.chains()[at];
+    return out_[chain.rank][chain.block][op];
+  }
+
+  /// Of the operation that a block is at, in this turn.
+  Awaited& awaited(uint32_t at) {
+    const Chain& chain = player_.chains()[at];
+    Awaited& awaited = of(at, chain.op);
+    uint64_t& turn = turns_[at][chain.op];
+    if (turn != chain.turn.first) awaited = {};
+    turn = chain.turn.first;
+    return awaited;
+  }
+
+  /// Packets lie cell by cell, and those of one operation side by side.
+  static void add(Awaited& awaited, const OpPlace& place) {
+    const auto same = [&](const OpPlace& other) {
+      return other.rank == place.rank && other.threadblock == place.threadblock && other.op == place.op;
+    };
+    if (awaited.releases.empty() || !same(awaited.releases.back())) awaited.releases.push_back(place);
+  }
+
+  const Player& player_;
+  AwaitedByOp& out_;
+  std::vector<std::vector<OpPlace>> posts_;                // by counter
+  std::vector<std::vector<std::vector<OpPlace>>> rounds_;  // by meeting
+  std::vector<OpPlace> writers_;                           // by cell of packets
+  std::vector<std::vector<uint64_t>> turns_;               // by chain and operation: where its turn begins
+  std::vector<std::pair<uint32_t, uint32_t>> competing_;   // chains and operations
+};
+
+/// Each once.
+void settle(Awaited& awaited) {
+  const auto key = [](const OpPlace& place) { return std::tuple(place.rank, place.threadblock, place.op); };
+  std::vector<OpPlace>& list = awaited.releases;
+  std::sort(list.begin(), list.end(), [&](const OpPlace& a, const OpPlace& b) { return key(a) < key(b); });
+  list.erase(std::unique(list.begin(), list.end(),
+                         [&](const OpPlace& a, const OpPlace& b) { return key(a) == key(b); }),
+             list.end());
+}
+
+/// Plays a launch. False: it did not come to its end.
+bool play(const Plan& plan, uint64_t chunk_bytes, AwaitedByOp& out) {
+  const std::optional<Message> message = message_of(plan, chunk_bytes);
+  if (!message) return false;
+  const Memory memory(plan, *message, false);
+  if (!memory.fits()) return false;
+  Player player(plan, memory);
+  Releases releases(player, out);
+  Choices choices;
+  const bool ended = player.play(1, choices, releases);
+  if (!choices.made().empty()) releases.doubt_competing();
+  return ended;
+}
+
+}  // namespace
+}  // namespace proof
+
+AwaitedByOp list_awaited(const Plan& plan, uint64_t chunk_bytes) {
+  AwaitedByOp out;
+  for (const Gpu& gpu : plan.gpus) {
+    auto& blocks = out.emplace_back();
+    for (const ThreadBlock& block : gpu.threadblocks) blocks.emplace_back(block.ops.size());
+  }
+  const bool ended = proof::play(plan, chunk_bytes, out);
+  for (size_t rank = 0; rank < out.size(); ++rank) {
+    for (size_t block = 0; block < out[rank].size(); ++block) {
+      for (size_t op = 0; op < out[rank][block].size(); ++op) {
+        Awaited& awaited = out[rank][block][op];
+        proof::settle(awaited);
+        const Opcode code = plan.gpus[rank].threadblocks[block].ops[op].code;
+        if (!ended && shape(code).has_any(proof::waiting_roles)) awaited.known = false;
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace chorale

@@ -1,0 +1,76 @@
+/// \file
+/// The spans of one launch, as thread blocks had them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "chorale/diagnostic.hpp"
+#include "chorale/executor.hpp"
+
+namespace chorale::profile_of {
+
+/// A span: its thread block, and how many of the block's were before it.
+struct SpanPlace {
+  static constexpr uint32_t none = ~uint32_t{0};
+  uint32_t rank = 0, block = 0, at = none;
+};
+
+class LaunchSpans {
+ public:
+  /// Of the last launch of a message of `bytes`.
+  LaunchSpans(const Plan&, std::span<const TraceSpan>, uint64_t bytes);
+
+  uint64_t launch() const { return launch_; }  ///< 0: there is none
+
+  /// In order of time.
+  const std::vector<const TraceSpan*>& of(uint32_t rank, uint32_t block) const {
+    return blocks_[rank][block].spans;
+  }
+  const TraceSpan& at(const SpanPlace& place) const { return *of(place.rank, place.block)[place.at]; }
+
+  /// The one in which an operation was done. What a GPU does together with an operation before has no span of
+  /// its own. at == none: the block has none.
+  SpanPlace holder(const OpPlace&) const;
+
+  /// Calls visit(OpPlace) for the operations that were done in a span: its own, and those of the same kind
+  /// behind it that have none.
+  template <class Visit>
+  void each_op(const TraceSpan& span, Visit&& visit) const {
+    const std::vector<Op>& ops = plan_.gpus[span.rank].threadblocks[span.block].ops;
+    const std::vector<uint32_t>& holders = blocks_[span.rank][span.block].holders;
+    for (uint32_t op = span.op; op < ops.size() && holders[op] == holders[span.op]; ++op) {
+      if (ops[op].code == ops[span.op].code) visit(OpPlace{span.rank, span.block, op});
+    }
+  }
+
+  /// When the first span of a rank began.
+  uint64_t begin_of(uint32_t rank) const { return begins_[rank]; }
+  static constexpr uint64_t never = ~uint64_t{0};  ///< it has none
+
+  /// Calls visit(SpanPlace, const TraceSpan&) for all of them.
+  template <class Visit>
+  void each(Visit&& visit) const {
+    for (uint32_t rank = 0; rank < blocks_.size(); ++rank) {
+      for (uint32_t block = 0; block < blocks_[rank].size(); ++block) {
+        const std::vector<const TraceSpan*>& spans = blocks_[rank][block].spans;
+        for (uint32_t at = 0; at < spans.size(); ++at) visit(SpanPlace{rank, block, at}, *spans[at]);
+      }
+    }
+  }
+
+ private:
+  struct Block {
+    std::vector<const TraceSpan*> spans;
+    std::vector<uint32_t> holders;  ///< by operation: position in spans
+  };
+
+  const Plan& plan_;
+  uint64_t launch_ = 0;
+  std::vector<std::vector<Block>> blocks_;  // by rank and block
+  std::vector<uint64_t> begins_;            // by rank
+};
+
+}  // namespace chorale::profile_of

@@ -1,0 +1,35 @@
+/// \file
+/// The critical path of a launch: back in time from its end, each time from an operation that waited to the
+/// one that released it, and else to the one before in the thread block.
+#pragma once
+
+#include <vector>
+
+#include "chorale/profile.hpp"
+#include "waits.hpp"
+
+namespace chorale::profile_of {
+
+ProfilePlace place_of(const TraceSpan&);
+
+class Path {
+ public:
+  Path(const LaunchSpans& spans, const Waits& waits) : spans_(spans), waits_(waits) {}
+
+  /// To `end`, since `start_ns`. In order of time; neighbours differ.
+  std::vector<ProfileStretch> to(SpanPlace end, uint64_t start_ns);
+
+ private:
+  void go_back();
+  bool jump(const Release&);
+  void begin(uint64_t start_ns);
+  void add(ProfileStretch, uint64_t from_ns);
+
+  const LaunchSpans& spans_;
+  const Waits& waits_;
+  SpanPlace here_;
+  uint64_t now_ns_ = 0;
+  std::vector<ProfileStretch> stretches_;  // the last one first
+};
+
+}  // namespace chorale::profile_of

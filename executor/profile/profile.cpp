@@ -1,0 +1,139 @@
+#include "chorale/profile.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "../interpreter/layout.hpp"
+#include "path.hpp"
+
+namespace chorale {
+namespace {
+
+using namespace profile_of;
+
+bool has_any(const OpInfo& op, std::initializer_list<Role> roles) {
+  return std::any_of(roles.begin(), roles.end(), [&](Role role) { return op.has(role); });
+}
+
+/// The lines of a profile, while they are counted.
+class Lines {
+ public:
+  void add(const TraceSpan& span) {
+    ProfileLine& line = of(place_of(span));
+    const uint64_t ns = span.end_ns - span.begin_ns;
+    if (line.spans++ == 0 || ns > line.longest_ns) {
+      line.longest_ns = ns;
+      line.rank = span.rank;
+      line.block = span.block;
+    }
+    line.total_ns += ns;
+  }
+
+  void add(const ProfileStretch& stretch) {
+    ProfileLine& line = of(stretch.place);
+    const uint64_t ns = stretch.to_ns - stretch.from_ns;
+    line.path_ns += ns;
+    if (stretch.place.kind == ProfilePlace::Kind::operation) return;
+    line.longest_ns = ns;  // there is one such stretch at most
+    line.rank = stretch.rank;
+    line.block = stretch.block;
+  }
+
+  std::vector<ProfileLine> sorted() const {
+    std::vector<ProfileLine> list;
+    for (const auto& [key, line] : lines_) list.push_back(line);
+    std::stable_sort(list.begin(), list.end(), [](const ProfileLine& a, const ProfileLine& b) {
+      return std::tuple(a.path_ns, a.total_ns) > std::tuple(b.path_ns, b.total_ns);
+    });
+    return list;
+  }
+
+ private:
+  ProfileLine& of(const ProfilePlace& place) {
+    ProfileLine& line = lines_[{place.line.file, place.line.line, place.name, place.kind}];
+    line.place = place;
+    return line;
+  }
+
+  std::map<std::tuple<std::string, uint32_t, std::string_view, ProfilePlace::Kind>, ProfileLine> lines_;
+};
+
+/// What the time of a span is.
+void count(ProfileTotals& totals, const OpInfo& op, const TraceSpan& span, const Release& release) {
+  const uint64_t ns = span.end_ns - span.begin_ns;
+  const bool moves = std::any_of(op.fields.begin(), op.fields.end(),
+                                 [](const Field& field) { return is_operand(field.role); });
+  if (op.has(Role::Loop)) {
+    totals.earlier_turns_ns += ns;
+  } else if (!moves) {
+    const bool waits =
+        has_any(op, {Role::Await, Role::AwaitRelaxed, Role::Acquire, Role::Arrive, Role::Drain});
+    (waits ? totals.waiting_ns : totals.other_ns) += ns;
+  } else if (release.kind == Release::Kind::by_peers || release.kind == Release::Kind::unknown) {
+    totals.waiting_or_moving_ns += ns;
+  } else {
+    const uint64_t waited = release.at_ns > span.begin_ns ? release.at_ns - span.begin_ns : 0;
+    totals.waiting_ns += waited;
+    totals.moving_ns += ns - waited;
+  }
+}
+
+/// The span that ended last, of one rank or of all; of several the first.
+SpanPlace last_of(const LaunchSpans& spans, std::optional<uint32_t> rank) {
+  SpanPlace last;
+  spans.each([&](const SpanPlace& place, const TraceSpan& span) {
+    if (rank && place.rank != *rank) return;
+    if (last.at == SpanPlace::none || span.end_ns > spans.at(last).end_ns) last = place;
+  });
+  return last;
+}
+
+/// The last span of the rank that took longest; of several the first.
+SpanPlace last_of_slowest(const LaunchSpans& spans, uint32_t ranks) {
+  SpanPlace slowest;
+  uint64_t most = 0;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    const SpanPlace last = last_of(spans, rank);
+    if (last.at == SpanPlace::none) continue;
+    const uint64_t ns = spans.at(last).end_ns - spans.begin_of(rank);
+    if (slowest.at != SpanPlace::none && ns <= most) continue;
+    most = ns;
+    slowest = last;
+  }
+  return slowest;
+}
+
+}  // namespace
+
+Profile profile(const Plan& plan, const Arguments& arguments, std::span<const TraceSpan> all, Clocks clocks) {
+  const interpreter::Layout layout = interpreter::layout_of(plan, arguments.bytes, arguments.dtype,
+                                                            arguments.packet.value_or(PacketForm::ll8));
+  Profile profile;
+  const LaunchSpans spans(plan, all, arguments.bytes);
+  profile.launch = spans.launch();
+  if (profile.launch == 0) return profile;
+  const AwaitedByOp awaited = list_awaited(plan, layout.chunk_bytes);
+  const Waits waits(plan, spans, awaited, clocks);
+  const SpanPlace last =
+      clocks == Clocks::one ? last_of(spans, std::nullopt) : last_of_slowest(spans, plan.ranks());
+  uint64_t start_ns = spans.begin_of(last.rank);
+  for (uint32_t other = 0; clocks == Clocks::one && other < plan.ranks(); ++other)
+    start_ns = std::min(start_ns, spans.begin_of(other));
+  profile.rank = last.rank;
+  profile.launch_ns = spans.at(last).end_ns - start_ns;
+  profile.path = Path(spans, waits).to(last, start_ns);
+  Lines lines;
+  spans.each([&](const SpanPlace& place, const TraceSpan& span) {
+    lines.add(span);
+    const Op& op = plan.gpus[span.rank].threadblocks[span.block].ops[span.op];
+    count(profile.totals, info(op.code), span, waits.of(place));
+  });
+  for (const ProfileStretch& stretch : profile.path) lines.add(stretch);
+  profile.lines = lines.sorted();
+  return profile;
+}
+
+}  // namespace chorale

@@ -1,0 +1,216 @@
+#include "tools/profile.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "tools/command.hpp"
+
+namespace chorale::tools {
+namespace {
+
+constexpr size_t most_lines = 20, most_stretches = 8;
+
+double us(uint64_t ns) { return double(ns) / 1e3; }
+
+std::string line_words(const SourceLine& line) {
+  return line.line == 0 ? "-" : line.file + ":" + std::to_string(line.line);
+}
+
+std::string name_words(const ProfilePlace& place) {
+  switch (place.kind) {
+    case ProfilePlace::Kind::rank_begins:
+      return "(before the rank began)";
+    case ProfilePlace::Kind::block_begins:
+      return "(before the block began)";
+    default:
+      return std::string(place.name);
+  }
+}
+
+std::string who(uint32_t rank, uint32_t block, ProfilePlace::Kind kind) {
+  if (kind == ProfilePlace::Kind::rank_begins) return fmt::format("rank {}", rank);
+  return fmt::format("rank {}, block {}", rank, block);
+}
+
+/// Rows with columns that are as wide as what is in them: numbers to the right, words to the left.
+std::string aligned(const std::vector<std::vector<std::string>>& rows, size_t numbers) {
+  std::vector<size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t column = 0; column < row.size(); ++column)
+      widths[column] = std::max(widths[column], row[column].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t column = 0; column < row.size(); ++column) {
+      line += column < numbers ? fmt::format("  {:>{}}", row[column], widths[column])
+                               : fmt::format("  {:<{}}", row[column], widths[column]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string lines_text(const Profile& profile) {
+  std::vector<std::vector<std::string>> rows = {
+      {"path us", "path %", "spans", "total us", "longest us", "at", "line", "operation"}};
+  for (const ProfileLine& line : profile.lines) {
+    if (rows.size() > most_lines) break;
+    const bool spans = line.place.kind == ProfilePlace::Kind::operation;
+    const double share = profile.launch_ns ? 100.0 * double(line.path_ns) / double(profile.launch_ns) : 0;
+    rows.push_back({fmt::format("{:.2f}", us(line.path_ns)), fmt::format("{:.1f}", share),
+                    spans ? std::to_string(line.spans) : "-",
+                    spans ? fmt::format("{:.2f}", us(line.total_ns)) : "-",
+                    fmt::format("{:.2f}", us(line.longest_ns)), who(line.rank, line.block, line.place.kind),
+                    line_words(line.place.line), name_words(line.place)});
+  }
+  std::string text = aligned(rows, 5);
+  if (profile.lines.size() > most_lines)
+    text += fmt::format("  and {} with less\n", count(profile.lines.size() - most_lines, "line"));
+  return text;
+}
+
+std::string waited_words(const ProfileStretch& stretch) {
+  switch (stretch.waited) {
+    case ProfileStretch::Waited::for_peers: {
+      std::vector<std::string> ranks;
+      for (const uint32_t rank : stretch.peers) ranks.push_back(std::to_string(rank));
+      std::string words = (ranks.size() == 1 ? "waiting for rank " : "waiting for ranks ") + join(ranks);
+      if (stretch.peers_line && stretch.peers_line->line != 0)
+        words += ", " + line_words(*stretch.peers_line);
+      return words;
+    }
+    case ProfileStretch::Waited::before:
+      return "after its release";
+    case ProfileStretch::Waited::unknown:
+      return "who released it is not known";
+    default:
+      return "";
+  }
+}
+
+/// The longest stretches, in order of time.
+std::string path_text(const Profile& profile) {
+  std::vector<const ProfileStretch*> kept;
+  for (const ProfileStretch& stretch : profile.path) kept.push_back(&stretch);
+  std::stable_sort(kept.begin(), kept.end(), [](const ProfileStretch* a, const ProfileStretch* b) {
+    return a->to_ns - a->from_ns > b->to_ns - b->from_ns;
+  });
+  if (kept.size() > most_stretches) kept.resize(most_stretches);
+  std::sort(kept.begin(), kept.end(),
+            [](const ProfileStretch* a, const ProfileStretch* b) { return a->from_ns < b->from_ns; });
+  std::vector<std::vector<std::string>> rows = {{"us", "from", "to", "at", "line", "operation"}};
+  for (const ProfileStretch* stretch : kept) {
+    rows.push_back({fmt::format("{:.2f}", us(stretch->to_ns - stretch->from_ns)),
+                    fmt::format("{:.2f}", us(stretch->from_ns)), fmt::format("{:.2f}", us(stretch->to_ns)),
+                    who(stretch->rank, stretch->block, stretch->place.kind), line_words(stretch->place.line),
+                    name_words(stretch->place), waited_words(*stretch)});
+  }
+  const std::string which =
+      kept.size() == profile.path.size()
+          ? "its stretches"
+          : fmt::format("the {} longest of its {} stretches", kept.size(), profile.path.size());
+  return "critical path, " + which + ":\n" + aligned(rows, 3);
+}
+
+std::string totals_text(const ProfileTotals& totals) {
+  const auto share = [&](uint64_t ns, const char* what) {
+    return fmt::format("{:.1f}% {}", totals.all_ns() ? 100.0 * double(ns) / double(totals.all_ns()) : 0,
+                       what);
+  };
+  std::vector<std::string> shares = {share(totals.waiting_ns, "waiting"),
+                                     share(totals.moving_ns, "moving data")};
+  if (totals.waiting_or_moving_ns)
+    shares.push_back(share(totals.waiting_or_moving_ns, "waiting for packets or moving them"));
+  if (totals.earlier_turns_ns)
+    shares.push_back(share(totals.earlier_turns_ns, "in turns of pipelines before the last"));
+  shares.push_back(share(totals.other_ns, "else"));
+  return fmt::format("all thread blocks, {:.2f} us: {}\n", us(totals.all_ns()), join(shares));
+}
+
+/// A span as ranks send it: the plan has the rest.
+struct Sent {
+  uint32_t rank, block, op, spare;
+  uint64_t launch, begin_ns, end_ns, bytes;
+};
+
+/// What all ranks have traced of a plan, on rank 0; nothing on others.
+std::vector<TraceSpan> gather(World& world, const Executor& executor, const Plan& plan) {
+  std::vector<Sent> mine;
+  for (const TraceSpan& span : executor.trace()) {
+    mine.push_back({span.rank, span.block, span.op, 0, span.launch, span.begin_ns, span.end_ns, span.bytes});
+  }
+  std::vector<TraceSpan> all;
+  const auto sent = world.allgather(std::as_bytes(std::span(mine)));
+  if (world.rank() != 0) return all;
+  for (const std::vector<std::byte>& of : sent) {
+    for (size_t at = 0; at + sizeof(Sent) <= of.size(); at += sizeof(Sent)) {
+      Sent one;
+      std::memcpy(&one, of.data() + at, sizeof one);
+      const Op& op = plan.gpus[one.rank].threadblocks[one.block].ops[one.op];
+      all.push_back({plan.name, one.rank, one.block, one.op, info(op.code).name, plan.line_of(op), one.launch,
+                     one.begin_ns, one.end_ns, one.bytes});
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+void profile_by(Config& config, bool wanted) {
+  if (wanted) config.trace = std::max(config.trace.value, 1u);
+}
+
+std::string text_of(const Profile& profile, const Plan& plan, uint64_t bytes, Clocks clocks) {
+  const std::string of = fmt::format("profile of {}, {} bytes", plan.name, format_bytes(bytes));
+  if (profile.launch == 0) return of + ": nothing was traced\n";
+  std::string text = fmt::format("{}, launch {}: {:.2f} us", of, profile.launch, us(profile.launch_ns));
+  if (clocks == Clocks::per_rank) text += fmt::format(" on rank {}, which took longest", profile.rank);
+  return text + "\n" + lines_text(profile) + path_text(profile) + totals_text(profile.totals);
+}
+
+Profiles::Profiles() : file_(std::tmpfile()) {
+  if (!file_) {
+    throw Failure(Exit::run_failed,
+                  std::string("no temporary file for what --profile prints: ") + std::strerror(errno));
+  }
+}
+
+void Profiles::add(World& world, const Executor& executor, const Config& config, const Plan& plan,
+                   std::span<const Arguments> all) const {
+  const Clocks clocks = config.backend.value == "cpu" ? Clocks::one : Clocks::per_rank;
+  const std::vector<TraceSpan> spans = gather(world, executor, plan);
+  std::optional<std::string> wrong;
+  if (world.rank() == 0) {
+    try {
+      for (Arguments arguments : all) {
+        if (!arguments.packet) arguments.packet = packet_form_of(config.packet.value);
+        const std::string text =
+            text_of(profile(plan, arguments, spans, clocks), plan, arguments.bytes, clocks);
+        if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() ||
+            std::fflush(file_.get()) != 0)
+          wrong = std::string("what --profile prints cannot be kept: ") + std::strerror(errno);
+      }
+    } catch (const std::exception& error) {
+      wrong = error.what();
+    }
+  }
+  world.agree(wrong);
+}
+
+std::string Profiles::text() const {
+  std::string text;
+  char part[4096];
+  std::rewind(file_.get());
+  while (const size_t bytes = std::fread(part, 1, sizeof part, file_.get())) text.append(part, bytes);
+  return text;
+}
+
+}  // namespace chorale::tools

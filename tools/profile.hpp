@@ -1,0 +1,43 @@
+/// \file
+/// --profile: where the time of the last launch of each size went, in words.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "chorale/profile.hpp"
+
+namespace chorale::tools {
+
+/// What --profile asks of the executor.
+void profile_by(Config& config, bool wanted);
+
+/// Lines of text, as docs/traces.md explains them.
+/// \param bytes  of the message
+std::string text_of(const Profile&, const Plan&, uint64_t bytes, Clocks);
+
+/// What ranks say of their launches, for the command to print behind its results. Made before the ranks are
+/// started, which may be processes.
+class Profiles {
+ public:
+  Profiles();
+
+  /// Collective: rank 0 adds the profiles of launches with these arguments, of what all ranks' executors,
+  /// made with `config`, have traced.
+  /// \throws RunError, on all ranks, if they cannot be kept
+  void add(World& world, const Executor& executor, const Config& config, const Plan& plan,
+           std::span<const Arguments> all) const;
+
+  /// What was added, when the ranks have ended.
+  std::string text() const;
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+}  // namespace chorale::tools
