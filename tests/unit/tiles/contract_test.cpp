@@ -407,6 +407,40 @@ TEST(Contract, TilesThatCutElementsAreRefusedByTheKernelToo) {
   });
 }
 
+/// Sends over a fabric, whatever the link.
+template <class Ops>
+struct SendOver {
+  EndpointTable table;
+  Leg message;
+  Stop operator()(const Group& group, const Deadline& deadline) const {
+    return send_tiles<float, Ops>(group, table.at(1, group.id), message, CopyProduce{}, deadline);
+  }
+};
+
+TEST(Contract, AFabricThatIsNotTheLinksIsRefused) {
+  const auto said_over = [](auto fabric, bool proxied) {
+    return message_of_error<std::logic_error>([&] {
+      run_local(2, [&](World& world) {
+        const auto transport = proxied ? port_rendezvous(world, rings(1, 2, 64), ProxyKind::shared_memory)
+                                       : direct_rendezvous(world, rings(1, 2, 64));
+        float data[16] = {};
+        Leg message;
+        message.in = data;
+        message.bytes = sizeof data;
+        if (world.rank() == 0)
+          launch(*transport, SendOver<decltype(fabric)>{transport->table(), message}, {1});
+      });
+    });
+  };
+  EXPECT_EQ(said_over(Direct{}, true),
+            "the link of rank 0 to rank 1 is a proxy's, and this transfer is over Direct, the default of "
+            "send_tiles() and the like; choose as the link is: with_link(endpoint, [&](auto fabric) { "
+            "...<T, decltype(fabric)>(...) })");
+  EXPECT_EQ(said_over(Port{}, false)
+                .find("the link of rank 0 to rank 1 is direct, and this transfer is over Port;"),
+            0u);
+}
+
 TEST(Contract, RanksThatSendAndReceiveDifferentMessagesAreTold) {
   for (const int what : {0, 1, 2}) {
     const std::string said = message_of_error<std::logic_error>([&] {
