@@ -2,6 +2,7 @@
 
 #include "chorale/dsl/collectives.hpp"
 
+#include <bit>
 #include <utility>
 
 #include "dsl/recording.hpp"
@@ -71,8 +72,14 @@ void Recording::set_options(const ProgramOptions& options, Here at) {
   plan_.reuse_resources = options.reuse_resources;
   plan_.extension.bounded_proof = options.bounded_proof;
   plan_.use_double_scratch_buffer = options.use_double_scratch_buffer;
-  plan_.threads_per_block = uint64_t(within("threads_per_block", options.threads_per_block, 1, 1024));
+  plan_.threads_per_block = uint64_t(within("threads_per_block", options.threads_per_block, 32, 1024));
+  if (plan_.threads_per_block % 32) {
+    find(at, say("threads_per_block is ", plan_.threads_per_block, ", but must be a multiple of 32"));
+  }
   plan_.buffer_alignment = uint64_t(within("buffer_alignment", options.buffer_alignment, 1, max_count));
+  if (!std::has_single_bit(plan_.buffer_alignment)) {
+    find(at, say("buffer_alignment is ", plan_.buffer_alignment, ", but must be a power of two"));
+  }
   plan_.min_message_size = options.min_message_size;
   plan_.max_message_size = options.max_message_size;
 }

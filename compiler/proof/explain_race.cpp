@@ -55,8 +55,9 @@ class Race {
     if (first_ != second_) witness_.remedies = list_remedies(history_, finding_);
     const Past all(history_, second_, false);
     if (published && all.has(first_)) return show_relaxed(all);
+    if (ends_before(finding_.events[0], finding_.events[1])) return show_end();
     const Past of_second(history_, second_, published), of_first(history_, first_, published);
-    show_known(of_second);
+    show_known(of_second, first_, "B");
     show_join(of_first, of_second);
     witness_.because.push_back(std::string("missing: any way from A to B") +
                                (published ? " that publishes what A wrote" : ""));
@@ -71,17 +72,27 @@ class Race {
         "to B that does");
   }
 
-  /// How far the second one knows that the first one's side has come.
-  void show_known(const Past& of_second) {
+  /// The launch has ended without knowing of the second access: that one is to come first.
+  void show_end() {
+    const bool published = finding_.events[1].writes;
+    const Past of_first(history_, first_, published), of_second(history_, second_, published);
+    show_known(of_first, second_, "A");
+    show_join(of_first, of_second);
+    witness_.because.push_back(std::string("missing: any way from B to A") +
+                               (published ? " that publishes what B wrote" : ""));
+  }
+
+  /// How far one access knows that the other one's side has come.
+  void show_known(const Past& past, uint32_t other, const std::string& one) {
     if (same_agent(nodes_[first_], nodes_[second_])) return;
     uint32_t known = History::none;
     for (uint32_t at = 0; at < nodes_.size(); ++at) {
-      if (of_second.has(at) && same_agent(nodes_[at], nodes_[first_]) && slice_.speaks(at) &&
+      if (past.has(at) && same_agent(nodes_[at], nodes_[other]) && slice_.speaks(at) &&
           nodes_[at].kind != Node::Kind::begin)
         known = at;
     }
     witness_.because.push_back(
-        "of " + slice_.who(first_) + " B knows " +
+        "of " + slice_.who(other) + " " + one + " knows " +
         (known == History::none ? "nothing" : "no more than " + slice_.name(known) + launch_of(known)));
   }
 

@@ -158,7 +158,8 @@ class Prover {
       findings_.add(
           ProofName::decidable, Kind::undecided, *shares.packets(),
           "this plan cannot be proved: other operations share these packets in another way, and where "
-          "slices end depends on the size of the message");
+          "slices end depends on the size of the message",
+          "name the same chunks, and as large thread block groups, where packets are written and read");
       return;
     }
     const uint32_t launches = findings_.wanted(ProofName::replay) ? memory.banks() + 1 : 1;

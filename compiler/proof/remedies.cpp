@@ -215,13 +215,6 @@ class Remedies {
     return {rank, 0, end ? uint32_t(plan_.gpus[rank].threadblocks[0].ops.size()) : 0};
   }
 
-  /// Whether a launch of the one, whose end it is, ends while the other still goes on.
-  static bool ends_before(const ProofEvent& end, const ProofEvent& other) {
-    // Two segments a launch: see Races::begin() and end().
-    return end.who == Who::application && other.who != Who::application &&
-           end.segment == 2 * other.launch + 2;
-  }
-
   /// The launch of the first ends after the second.
   void outlast() {
     const ProofEvent &end = finding_.events[0], &late = finding_.events[1];
@@ -263,6 +256,11 @@ class Remedies {
 };
 
 }  // namespace
+
+bool ends_before(const ProofEvent& end, const ProofEvent& other) {
+  // Two segments a launch: see Races::begin() and end().
+  return end.who == Who::application && other.who != Who::application && end.segment == 2 * other.launch + 2;
+}
 
 std::vector<std::string> list_remedies(const History& history, const Finding& finding) {
   return Remedies(history, finding).list();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "../world/together.hpp"
@@ -45,6 +46,45 @@ void check_own(int self, std::span<const SendTo> sends, std::span<const RecvFrom
     throw UsageError(fmt::format(
         "rank {} sends {} bytes to itself and receives {}, as message {}: give both the same size", self,
         sent[at], received[at], at));
+  }
+}
+
+/// Memory that is received into while it is sent from, or twice, holds in the end what nobody can tell. Only
+/// what a rank sends itself may come back to where it was.
+void check_overlaps(int self, std::span<const SendTo> sends, std::span<const RecvFrom> recvs) {
+  if (recvs.empty() || sends.size() + recvs.size() < 2) return;
+  struct Part {
+    uintptr_t begin, end;
+    int peer;
+    bool received;
+  };
+  std::vector<Part> parts;
+  parts.reserve(sends.size() + recvs.size());
+  const auto add = [&](const void* data, uint64_t bytes, int peer, bool received) {
+    const auto begin = reinterpret_cast<uintptr_t>(data);
+    if (bytes != 0) parts.push_back({begin, begin + bytes, peer, received});
+  };
+  for (const SendTo& send : sends) add(send.data, send.bytes, send.peer, false);
+  for (const RecvFrom& recv : recvs) add(recv.data, recv.bytes, recv.peer, true);
+  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.begin < b.begin; });
+  // Of those before a part the one of each kind that reaches furthest is as good as all.
+  const Part* furthest[2] = {nullptr, nullptr};
+  for (const Part& part : parts) {
+    for (const Part* before : furthest) {
+      if (!before || before->end <= part.begin || !(before->received || part.received)) continue;
+      if (part.peer == self && before->peer == self && part.begin == before->begin &&
+          part.end == before->end && before->received != part.received)
+        continue;
+      const Part& into = part.received ? part : *before;
+      const Part& other = part.received ? *before : part;
+      throw UsageError(fmt::format(
+          "what is received from rank {}, [{:#x}, {:#x}), lies in what is {} rank {} beside it, [{:#x}, "
+          "{:#x}): give it memory of its own",
+          into.peer, into.begin, into.end, other.received ? "received from" : "sent to", other.peer,
+          other.begin, other.end));
+    }
+    const Part*& reached = furthest[part.received];
+    if (!reached || reached->end < part.end) reached = &part;
   }
 }
 
@@ -137,6 +177,7 @@ void Exchange::exchange(std::span<const SendTo> sends, std::span<const RecvFrom>
     carrier.require_readable(recv.data);
   }
   check_own(world.rank(), sends, recvs);
+  check_overlaps(world.rank(), sends, recvs);
   for (const Launch& launch : launches_of(sends, recvs, carrier.links(), carrier.most_messages()))
     carrier.run(launch, stream);
 }

@@ -79,6 +79,10 @@ class Mesh final : public Transport {
 
 std::unique_ptr<Transport> mesh(std::shared_ptr<Transport> intra, std::shared_ptr<Transport> inter,
                                 int local_domain_size) {
+  if (!intra || !inter) {
+    throw UsageError(fmt::format("a mesh of a transport that is not there: {} is null, give it both",
+                                 intra ? "inter" : "intra"));
+  }
   World& world = intra->world();
   const auto all = world.allgather(world::bytes_of(local_domain_size));
   for (int rank = 1; rank < world.ranks(); ++rank) {

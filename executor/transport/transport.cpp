@@ -141,7 +141,8 @@ uint64_t detail::bytes_of(uint64_t elements, uint64_t element_bytes) {
 void check_transfer(const Transport& transport, uint64_t elements, uint64_t element_bytes, uint32_t groups,
                     Form form) {
   const uint64_t slot = transport.slot_bytes(), region = transport.per_peer_bytes();
-  if (element_bytes == 0 || slot % element_bytes != 0) {
+  if (element_bytes == 0) throw UsageError("elements of 0 bytes: say how long one is");
+  if (slot % element_bytes != 0) {
     throw UsageError(
         fmt::format("a slot of {} bytes is no whole number of elements of {} bytes: give the transport other "
                     "per_peer_bytes, channels or depth",

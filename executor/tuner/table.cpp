@@ -250,14 +250,17 @@ void TuneTable::save(const std::string& path) const {
   // link stays one.
   std::error_code none;
   const std::filesystem::path canonical = std::filesystem::canonical(path, none);
-  const std::string target = none ? path : canonical.string(),
-                    fresh = fmt::format("{}.{}", target, ::getpid());
+  const std::string target = none ? path : canonical.string();
+  // A device or a pipe is written to: to rename would put a file in its place.
+  const bool replaced = !std::filesystem::is_other(std::filesystem::status(target, none));
+  const std::string fresh = replaced ? fmt::format("{}.{}", target, ::getpid()) : target;
+  errno = 0;
   std::ofstream file(fresh, std::ios::trunc);
   file << text();
   file.close();
-  if (file && std::rename(fresh.c_str(), target.c_str()) == 0) return;
+  if (file && (!replaced || std::rename(fresh.c_str(), target.c_str()) == 0)) return;
   const int error = errno;
-  std::remove(fresh.c_str());
+  if (replaced) std::remove(fresh.c_str());
   throw RunError(RunError::Reason::resources,
                  fmt::format("{}: cannot be written: {}", path, std::generic_category().message(error)));
 }

@@ -311,6 +311,9 @@ bool Group::raise(Stop stop, int rank, const std::string& why) {
   if (stop == Stop::deadlock || stop == Stop::timed_out) {
     if (const std::string more = doubted(); !more.empty() && more != why) text = more + "; " + why;
   }
+  // Waits in launches do not see who has left, and may be for them.
+  if (stop == Stop::timed_out && control_->leavers.load(std::memory_order_acquire) != 0)
+    text = left_text() + " left the world; " + text;
   const size_t length = std::min(text.size(), Control::why_bytes - 1);
   std::memcpy(control_->why, text.data(), length);
   control_->why[length] = 0;
@@ -378,6 +381,15 @@ void Group::look_for_dead() {
 
 std::string Group::process_text(int rank) {
   return fmt::format("rank {} (pid {})", rank, control_->seats()[rank].process.pid);
+}
+
+std::string Group::left_text() {
+  std::vector<int> left;
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (control_->seats()[peer].presence.load(std::memory_order_acquire) == Presence::left)
+      left.push_back(peer);
+  }
+  return ranks_text(left);
 }
 
 std::string Group::missing(std::atomic<uint64_t> Seat::*number, uint64_t wanted, bool only_left) {

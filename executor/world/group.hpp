@@ -100,6 +100,8 @@ class Group {
   std::string missing(std::atomic<uint64_t> Seat::*number, uint64_t wanted, bool only_left);
   std::string process_text(int rank);
   std::string doubted();
+  /// "rank 1": those that have left.
+  std::string left_text();
   void ring();
 
   Options options_;

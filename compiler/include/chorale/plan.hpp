@@ -317,8 +317,8 @@ struct Plan {
   bool reuse_resources = false;            ///< turns of a pipeline use the same scratch
   bool use_double_scratch_buffer = false;  ///< launches take two copies of scratch in turns
   std::vector<Gpu> gpus;                   ///< by rank
-  uint64_t threads_per_block = 1024;       ///< 1 to 1024
-  uint64_t buffer_alignment = 16;          ///< bytes, at multiples of which chunks begin
+  uint64_t threads_per_block = 1024;       ///< a multiple of 32, to 1024
+  uint64_t buffer_alignment = 16;          ///< bytes, at multiples of which chunks begin; a power of two
   uint64_t min_message_size = 0, max_message_size = UINT64_MAX;  ///< bytes, counted as in Arguments
   Extension extension;
   std::vector<SourceLine> source;   ///< authors' lines that Op::at points to

@@ -39,7 +39,7 @@ struct Witness {
   std::vector<WitnessEdge> edges;
   uint32_t left_out = 0;              ///< events that there was no room for
   std::vector<std::string> because;   ///< what the events show, a sentence each
-  std::vector<std::string> remedies;  ///< changes with which A comes before B, each of which was played
+  std::vector<std::string> remedies;  ///< changes with which A and B are in order, each of which was played
 };
 
 /// Plays the finding's execution again and keeps what matters.

@@ -51,8 +51,8 @@ class Exchange {
 
   /// Moves all of `sends` and `recvs`, at once: no message waits for one of another peer or direction, so a
   /// rank may send to and receive from everybody, whatever the sizes. Those of one peer and direction go in
-  /// the order in which they stand. What is received must not lie in what is sent or received beside it. A
-  /// message to oneself is received in the same call.
+  /// the order in which they stand. What is received must not lie in what is sent or received beside it, but
+  /// for a message to oneself that stays where it is. A message to oneself is received in the same call.
   ///
   /// On CUDA it enqueues on `stream` (a cudaStream_t; null: the default stream) and returns, with one kernel
   /// for up to 160 messages; it may be captured in a graph, and replayed. What goes wrong later is thrown by
@@ -66,8 +66,9 @@ class Exchange {
   /// comes is enqueued before.
   ///
   /// Two ranks whose sizes differ are an error of all ranks, which names both.
-  /// \throws UsageError for a peer that is not there, a null pointer, memory that a GPU cannot read, or
-  ///         messages to oneself that are not received alike
+  /// \throws UsageError for a peer that is not there, a null pointer, memory that a GPU cannot read,
+  ///         what is received in memory that is used beside it, or messages to oneself that are not received
+  ///         alike
   /// \throws RunError aborted if two ranks name different sizes; timed_out if a peer does not come, deadlock
   ///         where that is seen; otherwise as Executor::execute(). After it, World::reset() and reset()
   void exchange(std::span<const SendTo> sends, std::span<const RecvFrom> recvs, void* stream = nullptr);

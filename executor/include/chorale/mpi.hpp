@@ -12,6 +12,9 @@
 namespace chorale {
 
 /// Collective over `communicator`, whose processes must be on one host. MPI is used only inside this call.
+///
+/// For World::survivors() the launcher has to let the others live when a process dies: Open MPI 4 ends all of
+/// them, unless mpirun is called with --enable-recovery.
 /// \throws RunError mismatch, naming the hosts, if there are several; otherwise as World::join()
 World world_from_mpi(MPI_Comm communicator, JoinOptions options = {});
 

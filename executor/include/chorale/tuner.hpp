@@ -15,15 +15,15 @@ namespace chorale {
 
 /// What a configuration is looked up by. All of it has to agree, but for `bytes`.
 struct TuneKey {
-  std::string kind;  ///< "sendrecv", "all_reduce", or what the application calls it
+  std::string kind = {};  ///< "sendrecv", "all_reduce", or what the application calls it
   int world = 1;
   DType dtype = DType::f32;
   uint64_t bytes = 0;
   uint64_t rows = 0;
   std::string transport = "direct";  ///< "direct", "port", "mesh"
-  std::string device;                ///< the GPU's name; "" on the CPU
+  std::string device = {};           ///< the GPU's name; "" on the CPU
   std::string backend = "cpu";
-  std::string variant;        ///< names the hooks; has to, if they are not the default
+  std::string variant = {};   ///< names the hooks; has to, if they are not the default
   bool default_hooks = true;  ///< CopyProduce and CopyConsume. Not part of the key
 
   /// \throws UsageError without a variant for hooks that are not the default: their times are not those of
@@ -51,8 +51,8 @@ void check_geometry(const Transport& transport, const TuneConfig& config);
 /// What one candidate came to.
 struct Measurement {
   bool correct = false;
-  double ns = 0;    ///< of one call
-  std::string why;  ///< if it is not correct
+  double ns = 0;         ///< of one call
+  std::string why = {};  ///< if it is not correct
 };
 
 /// Configurations by key, as a JSON file.

@@ -45,7 +45,9 @@ struct JoinOptions {
 
 /// One rank of a group: who is there, small exchanges between hosts, abort.
 ///
-/// Every wait ends: with its condition, at the deadline, at an abort, or when a peer dies or leaves.
+/// Every wait ends: with its condition, at the deadline, at an abort, or when a peer dies; here also when a
+/// peer leaves that would have to come. A launch that waits for one that has left ends at its deadline, if
+/// not all ranks live in one process, and names it.
 /// A handle is used by one thread at a time; abort() alone may be called from any thread.
 /// Destroying it never blocks: it marks the rank as having left.
 class World {

@@ -141,6 +141,29 @@ TEST(ExchangeFaults, WrongCallsAreRefusedAndHarmNothing) {
         refused({data.data(), 5, self}, {data.data() + 50, 6, self}),
         fmt::format("rank {} sends 5 bytes to itself and receives 6, as message 0: give both the same size",
                     self));
+    // What is received in what is sent, or received, beside it.
+    const auto at = [&](size_t byte) { return reinterpret_cast<uintptr_t>(data.data() + byte); };
+    EXPECT_EQ(
+        refused({data.data(), 50, 1 - self}, {data.data() + 49, 20, 1 - self}),
+        fmt::format("what is received from rank {}, [{:#x}, {:#x}), lies in what is sent to rank {} beside "
+                    "it, [{:#x}, {:#x}): give it memory of its own",
+                    1 - self, at(49), at(69), 1 - self, at(0), at(50)));
+    const RecvFrom twice[] = {{data.data() + 60, 20, 1 - self}, {data.data(), 61, 1 - self}};
+    EXPECT_EQ(
+        message_of_error<UsageError>([&] { exchange.exchange({}, twice); }),
+        fmt::format("what is received from rank {}, [{:#x}, {:#x}), lies in what is received from rank {} "
+                    "beside it, [{:#x}, {:#x}): give it memory of its own",
+                    1 - self, at(60), at(80), 1 - self, at(0), at(61)));
+    // Side by side, sent twice, empty, or to oneself and back: all right.
+    const SendTo sends[] = {{data.data(), 10, 1 - self},
+                            {data.data() + 60, 0, 1 - self},
+                            {data.data() + 5, 10, 1 - self},
+                            {data.data() + 80, 20, self}};
+    const RecvFrom recvs[] = {{data.data() + 15, 10, 1 - self},
+                              {data.data() + 5, 0, 1 - self},
+                              {data.data() + 25, 10, 1 - self},
+                              {data.data() + 80, 20, self}};
+    exchange.exchange(sends, recvs);
     EXPECT_EQ(make_call(world, exchange, 9, 3, 500), "");
   });
 }

@@ -204,6 +204,10 @@ TEST(Mixed, MeshesThatCannotBeAreRefused) {
     const std::shared_ptr<Transport> other = direct_rendezvous(world, rings(2, 2, 256));
     EXPECT_THROW(mesh(one, other, 1), UsageError);
     EXPECT_THROW(mesh(one, one, 0), UsageError);
+    EXPECT_EQ(message_of_error<UsageError>([&] { mesh(one, nullptr, 1); }),
+              "a mesh of a transport that is not there: inter is null, give it both");
+    EXPECT_EQ(message_of_error<UsageError>([&] { mesh(nullptr, one, 1); }),
+              "a mesh of a transport that is not there: intra is null, give it both");
     const std::string said = message_of_error<RunError>([&] { mesh(one, one, 1 + world.rank()); });
     EXPECT_NE(said.find("domains of 1 ranks at rank 0, of 2 at rank 1"), std::string::npos) << said;
     // The lesser of the two limits holds.

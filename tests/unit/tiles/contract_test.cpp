@@ -220,6 +220,7 @@ TEST(Contract, CheckTransferTestsInOrder) {
           message_of_error<UsageError>([&] { check_transfer(*transport, elements, size, groups, form); });
       if (text.empty()) return "";
       if (text.find("whole number of elements") != std::string::npos) return "elements";
+      if (text.find("elements of 0 bytes") != std::string::npos) return "no bytes";
       if (text.find("do not fit") != std::string::npos) return "capacity";
       if (text.find("groups for") != std::string::npos) return "groups";
       if (text.find("never ends") != std::string::npos) return "form";
@@ -246,7 +247,7 @@ TEST(Contract, CheckTransferTestsInOrder) {
     EXPECT_STREQ(said(0, 1, 5, Form::one_way), "groups");
     EXPECT_STREQ(said(1 << 30, 8, 1, Form::one_way), "");  // a ring takes messages of any length
     EXPECT_STREQ(said(1 << 30, 8, 1, Form::interleaved), "");
-    EXPECT_STREQ(said(0, 0, 1, Form::one_way), "elements");
+    EXPECT_STREQ(said(0, 0, 1, Form::one_way), "no bytes");
 
     const auto single = direct_rendezvous(world, rings(1, 1, 96));
     EXPECT_NO_THROW(check_transfer(*single, 96, 1, 1, Form::interleaved));
@@ -405,6 +406,40 @@ TEST(Contract, TilesThatCutElementsAreRefusedByTheKernelToo) {
     });
     EXPECT_NE(said.find("a tile cuts an element"), std::string::npos) << said;
   });
+}
+
+/// Sends over a fabric, whatever the link.
+template <class Ops>
+struct SendOver {
+  EndpointTable table;
+  Leg message;
+  Stop operator()(const Group& group, const Deadline& deadline) const {
+    return send_tiles<float, Ops>(group, table.at(1, group.id), message, CopyProduce{}, deadline);
+  }
+};
+
+TEST(Contract, AFabricThatIsNotTheLinksIsRefused) {
+  const auto said_over = [](auto fabric, bool proxied) {
+    return message_of_error<std::logic_error>([&] {
+      run_local(2, [&](World& world) {
+        const auto transport = proxied ? port_rendezvous(world, rings(1, 2, 64), ProxyKind::shared_memory)
+                                       : direct_rendezvous(world, rings(1, 2, 64));
+        float data[16] = {};
+        Leg message;
+        message.in = data;
+        message.bytes = sizeof data;
+        if (world.rank() == 0)
+          launch(*transport, SendOver<decltype(fabric)>{transport->table(), message}, {1});
+      });
+    });
+  };
+  EXPECT_EQ(said_over(Direct{}, true),
+            "the link of rank 0 to rank 1 is a proxy's, and this transfer is over Direct, the default of "
+            "send_tiles() and the like; choose as the link is: with_link(endpoint, [&](auto fabric) { "
+            "...<T, decltype(fabric)>(...) })");
+  EXPECT_EQ(said_over(Port{}, false)
+                .find("the link of rank 0 to rank 1 is direct, and this transfer is over Port;"),
+            0u);
 }
 
 TEST(Contract, RanksThatSendAndReceiveDifferentMessagesAreTold) {

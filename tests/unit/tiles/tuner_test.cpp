@@ -1,8 +1,10 @@
 #include "chorale/tuner.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -127,6 +129,27 @@ TEST(Tuner, ATableIsReplacedWholeOrNotAtAll) {
   const auto entries = std::filesystem::directory_iterator(folder);
   EXPECT_EQ(std::distance(begin(entries), end(entries)), 2) << "nothing else is left";
   EXPECT_THROW(fresh.save(folder / "none" / "table.json"), RunError);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Tuner, WhatIsNoFileIsWrittenToAndStays) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("chorale-tuner-pipe-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  const std::string path = folder / "pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const int pipe = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(pipe, 0);
+  TuneTable table;
+  table.set({.kind = "sendrecv"}, {.blocks = 8}, 900);
+  table.save(path);
+  EXPECT_TRUE(std::filesystem::is_fifo(path)) << "no file has taken its place";
+  std::string text(table.text().size(), 0);
+  if (std::filesystem::is_fifo(path)) {
+    EXPECT_EQ(read(pipe, text.data(), text.size()), ssize_t(text.size()));
+  }
+  EXPECT_EQ(text, table.text());
+  close(pipe);
   std::filesystem::remove_all(folder);
 }
 

@@ -278,6 +278,22 @@ TEST_F(Join, OneThatLeftIsNotWaitedFor) {
   EXPECT_TRUE(has(said, "peer_lost: a barrier of rank 0 cannot end: rank 1 left the world")) << said;
 }
 
+TEST_F(Join, OneThatLeftIsNamedByALaunchThatWaitsForIt) {
+  Processes ranks(3, [&](int rank) -> std::string {
+    World world = join(rank, 3, 3s);
+    Window window = Window::create(world, 4096);
+    if (rank == 2) return "left";
+    const uint64_t* const word = reinterpret_cast<const uint64_t*>(window.local());
+    world.scheduler().launch(rank, 1, [&](int, cpu::BlockHost& host) { await(host, word, 1); });
+    world.check();
+    return "good";
+  });
+  for (const int rank : {0, 1}) {
+    const std::string said = ranks.said(rank);
+    EXPECT_TRUE(has(said, "timed_out: timed out: rank 2 left the world; a launch of rank ")) << said;
+  }
+}
+
 TEST_F(Join, AbortReachesOtherProcessesAndResetMendsIt) {
   Processes ranks(3, [&](int rank) -> std::string {
     World world = join(rank, 3);

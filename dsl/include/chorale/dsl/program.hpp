@@ -22,9 +22,9 @@ struct ProgramOptions {
   bool auto_sync = true;  ///< threads are synchronised where operations of a block touch the same memory
   ReplicationPolicy replication = ReplicationPolicy::interleaved;  ///< MSCCL++: replication_policy
   bool reuse_resources = false;            ///< turns of a pipeline use the same scratch
-  int64_t threads_per_block = 1024;        ///< 1 to 1024; MSCCL++: num_threads_per_block
+  int64_t threads_per_block = 1024;        ///< a multiple of 32, to 1024; MSCCL++: num_threads_per_block
   bool use_double_scratch_buffer = false;  ///< launches take two copies of scratch in turns
-  int64_t buffer_alignment = 16;           ///< bytes; at least 1
+  int64_t buffer_alignment = 16;           ///< bytes; a power of two
   uint64_t min_message_size = 0, max_message_size = UINT64_MAX;  ///< bytes; min is not above max
   /// Thread blocks may compete for semaphores and channels: then a bounded number of orders is proved.
   bool bounded_proof = false;

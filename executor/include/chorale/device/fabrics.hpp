@@ -14,6 +14,7 @@
 // All are called by the whole group. After a Stop other than none nothing has been said to the peer.
 
 #include <cstdint>
+#include <type_traits>
 
 #include "chorale/device/deadline.hpp"
 #include "chorale/device/link.hpp"
@@ -162,6 +163,13 @@ struct Reserved {
     return Stop::none;
   }
 };
+
+/// Whether transfers over this fabric are for that link.
+template <class Ops>
+CHORALE_FN bool fits(const Endpoint& e) {
+  if (std::is_same_v<Ops, Port>) return e.kind == LinkKind::port;
+  return !std::is_base_of_v<Direct, Ops> || e.kind != LinkKind::port;
+}
 
 /// f(Direct{}), f(Port{}) or f(Self{}), as the endpoint's link is: so that one kernel mixes them.
 template <class F>

@@ -173,6 +173,22 @@ CHORALE_HD Leg typed(Leg leg) {
   return leg;
 }
 
+/// A link to which a proxy alone has a way is no memory that a kernel can write to. Where a kernel is to be
+/// as fast as can be it is not asked.
+template <class Ops>
+CHORALE_FN void check_fabric(const Endpoint& e) {
+#if defined(__CUDACC__)
+  if (CHORALE_CHECKED && !fits<Ops>(e)) refuse("a link of another fabric: see with_link()");
+#else
+  if (fits<Ops>(e)) return;
+  const bool proxied = e.kind == LinkKind::port;
+  refuse("the link of rank " + std::to_string(e.self) + " to rank " + std::to_string(e.peer) + " is " +
+         (proxied ? "a proxy's" : "direct") + ", and this transfer is over " +
+         (proxied ? "Direct, the default of send_tiles() and the like" : "Port") +
+         "; choose as the link is: with_link(endpoint, [&](auto fabric) { ...<T, decltype(fabric)>(...) })");
+#endif
+}
+
 template <class T, class Ops, class Hook, class X>
 class Sender {
  public:
@@ -185,6 +201,7 @@ class Sender {
         deadline_(deadline),
         at_(e, leg_, load_relaxed(&e.local->cursor.sent), is_block_hook<Hook>),
         ctx_(context(group, e, leg_, at_.tile_bytes, extra)) {
+    check_fabric<Ops>(e);
     ctx_.recv_peer = recv_peer;
   }
 
@@ -264,6 +281,7 @@ class Receiver {
         deadline_(deadline),
         at_(e, leg_, load_relaxed(&e.local->cursor.received), is_block_hook<Hook>),
         ctx_(context(group, e, leg_, at_.tile_bytes, extra)) {
+    check_fabric<Ops>(e);
     ctx_.peer = send_peer;
   }
 
@@ -300,8 +318,9 @@ class Receiver {
 
 }  // namespace detail
 
-/// Sends this group's share to the peer of `e`. T is what travels. The data that hooks read must stay until
-/// the call returns, and no longer.
+/// Sends this group's share to the peer of `e`, over the fabric `Ops`, which has to be that of the link: see
+/// with_link(). Over Port what is sent has left this rank's memory after Port::drain(). T is what travels.
+/// The data that hooks read must stay until the call returns, and no longer.
 template <class T, class Ops = Direct, class Produce = CopyProduce, class X = None>
 CHORALE_FN Stop send_tiles(const Group& group, const Endpoint& e, const Leg& leg, const Produce& produce = {},
                            const Deadline& deadline = {}, X* extra = nullptr) {
@@ -380,6 +399,8 @@ template <class T, class In, class Out, class Hook, class X>
 CHORALE_FN Stop forward_tiles(const Group& group, const Endpoint& from, const Endpoint& to,
                               const Leg& message, const Hook& hook, const Deadline& deadline, X* extra) {
   if (from.slot_bytes() != to.slot_bytes()) refuse("forwarding between rings with slots of other sizes");
+  detail::check_fabric<In>(from);
+  detail::check_fabric<Out>(to);
   const Leg leg = detail::typed<T>(message);
   detail::Progress in(from, leg, load_relaxed(&from.local->cursor.received), false);
   detail::Progress out(to, leg, load_relaxed(&to.local->cursor.sent), false);
