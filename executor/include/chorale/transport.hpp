@@ -136,8 +136,7 @@ std::unique_ptr<Transport> port_rendezvous(World& world, const RendezvousOptions
 /// Collective: links of `intra` to ranks of the same domain, of `inter` to others. A domain is
 /// `local_domain_size` ranks side by side. The two have been made of one world.
 /// \throws UsageError if one is null, their slots differ or the size is less than 1; RunError mismatch, on
-/// all ranks,
-///         if the ranks' sizes differ
+///         all ranks, if the ranks' sizes differ
 std::unique_ptr<Transport> mesh(std::shared_ptr<Transport> intra, std::shared_ptr<Transport> inter,
                                 int local_domain_size);
 
