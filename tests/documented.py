@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Programs and calls that the pages and <chorale/dsl.hpp> show are right: documented.py <chorale> <C++ compiler>
 
-Every program, from CHORALE_PROGRAM on, is compiled by `chorale compile`, which proves it. Every script in Python writes
-plan.json, which is checked and run. What README.md shows of the library is only read by the C++ compiler, with the headers that it names, and with the variables below.
+Every program, from CHORALE_PROGRAM on, is compiled by `chorale compile`, which proves it. A script in Python that writes
+plan.json is run, and the plan checked and run; of others, which need PyTorch, the syntax is looked at, and backend_test.py makes their calls. What README.md shows of the library is only read by the C++ compiler, with the headers that it names, and with the variables below.
 """
 import pathlib
 import re
@@ -59,6 +59,9 @@ def main():
 
         for page in pages:
             for block in blocks(page, "python") if page.suffix == ".md" else ():
+                if "plan.json" not in block:
+                    look(page, block, [sys.executable, "-c", "import ast, sys; ast.parse(open(sys.argv[1]).read())", str(source)])
+                    continue
                 scripts += 1
                 for command in ([sys.executable, "-c", block], [chorale, "check", "plan.json"],
                                 [chorale, "run", "plan.json", "--bytes", "4K"]):
