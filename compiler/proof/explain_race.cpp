@@ -7,6 +7,7 @@
 #include "../checks/report.hpp"
 #include "explain.hpp"
 #include "paths.hpp"
+#include "reader.hpp"
 #include "remedies.hpp"
 
 namespace chorale::proof {
@@ -55,7 +56,8 @@ class Race {
     if (first_ != second_) witness_.remedies = list_remedies(history_, finding_);
     const Past all(history_, second_, false);
     if (published && all.has(first_)) return show_relaxed(all);
-    if (ends_before(finding_.events[0], finding_.events[1])) return show_end();
+    if (ends_before(finding_.events[0], finding_.events[1]) || reads_what_was_before(history_, finding_))
+      return show_late();
     const Past of_second(history_, second_, published), of_first(history_, first_, published);
     show_known(of_second, first_, "B");
     show_join(of_first, of_second);
@@ -72,8 +74,8 @@ class Race {
         "to B that does");
   }
 
-  /// The launch has ended without knowing of the second access: that one is to come first.
-  void show_end() {
+  /// The second access is to come first: the launch has ended without knowing of it, or its data is gone.
+  void show_late() {
     const bool published = finding_.events[1].writes;
     const Past of_first(history_, first_, published), of_second(history_, second_, published);
     show_known(of_first, second_, "A");

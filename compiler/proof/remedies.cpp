@@ -10,6 +10,7 @@
 #include "../checks/report.hpp"
 #include "../resolve.hpp"
 #include "paths.hpp"
+#include "reader.hpp"
 #include "slice.hpp"
 
 namespace chorale::proof {
@@ -115,13 +116,27 @@ class Remedies {
       : plan_(history.player().plan()), history_(history), finding_(finding) {}
 
   std::vector<std::string> list() {
-    const ProofEvent &first = finding_.events[0], &second = finding_.events[1];
     for (const ProofEvent& event : finding_.events) {
       if (event.who != Who::application && in_pipeline(plan_, event.at)) return {};
     }
     publish();
     if (!list_.empty()) return list_;
+    if (reads_what_was_before(history_, finding_)) {
+      Finding swapped = finding_;
+      std::swap(swapped.events[0], swapped.events[1]);
+      Remedies other(history_, swapped);
+      other.order();
+      return other.list_;
+    }
     take_turns();
+    order();
+    return list_;
+  }
+
+ private:
+  /// What brings the second event behind the first.
+  void order() {
+    const ProofEvent &first = finding_.events[0], &second = finding_.events[1];
     const bool blocks = first.who != Who::application && second.who != Who::application;
     if (first.who == Who::proxy && !first.writes) flush();
     if (blocks && first.at.rank == second.at.rank) {
@@ -131,10 +146,8 @@ class Remedies {
         release();
     }
     if (first.at.rank != second.at.rank) ends_before(first, second) ? outlast() : signal();
-    return list_;
   }
 
- private:
   void offer(const Trial& trial, std::string text, bool reversed = false) {
     if (trial.orders(reversed)) list_.push_back(std::move(text));
   }

@@ -11,8 +11,8 @@ namespace chorale::proof {
 bool ends_before(const ProofEvent& end, const ProofEvent& other);
 
 /// Changes of the plan, in words. Each was made and played: the first access then comes before the second
-/// one, or where ends_before() the second before the first, and the plan to its end.
-/// \param finding  a race with two events that `history` has
+/// one, or where ends_before() or reads_what_was_before() the second before the first, and the plan to its
+/// end. \param finding  a race with two events that `history` has
 std::vector<std::string> list_remedies(const History& history, const Finding& finding);
 
 }  // namespace chorale::proof
