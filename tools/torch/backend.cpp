@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chorale/collective.hpp>
 #include <chorale/compile.hpp>
 #include <chorale/diagnostic.hpp>
 #include <chorale/json.hpp>
@@ -387,7 +388,8 @@ std::string chosen(const BackendPointer& backend, const std::string& collective,
   // Of an all-gather the output counts, as in tables.
   ChoraleBackend& ours = chorale_of(backend);
   const uint64_t bytes = like.nbytes() * (collective == "allgather" ? uint64_t(ours.getSize()) : 1);
-  return ours.communicator().chosen(collective, bytes, dtype_of(like), like.device());
+  const DType dtype = collective_reduces(collective) ? dtype_of(like) : DType::u8;
+  return ours.communicator().chosen(collective, bytes, dtype, like.device());
 }
 
 at::Tensor empty(const BackendPointer& backend, const std::vector<int64_t>& shape, const at::Tensor& like) {

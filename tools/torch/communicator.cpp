@@ -216,8 +216,7 @@ std::string Communicator::chosen(const std::string& collective, uint64_t bytes, 
   const std::lock_guard<std::mutex> one_at_a_time(mutex_);
   if (const Preferred* const mine = preferred(collective, bytes))
     return mine->plan->name + ", as use() was told";
-  const TunedPlans::Choice choice =
-      place_for(device).plans.choose(collective, bytes, collective_reduces(collective) ? dtype : DType::u8);
+  const TunedPlans::Choice choice = place_for(device).plans.choose(collective, bytes, dtype);
   std::string words = choice.name;
   if (choice.packet) words += std::string(", ") + std::string(packet_form_names[size_t(*choice.packet)]);
   if (choice.found == TuneTable::Found::none) return words + ", the default: nothing is tuned for it";

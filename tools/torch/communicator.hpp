@@ -55,7 +55,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   /// ranks, or of no collective that run() is called for
   void use(const SharedPlan& plan, uint64_t least, uint64_t most);
 
-  /// Which plan run() takes, and why: "allreduce_ring_b64, the default: nothing is tuned for it".
+  /// Which plan run() takes for elements of a type, u8 where nothing is reduced, and why:
+  /// "allreduce_ring_b64, the default: nothing is tuned for it".
   std::string chosen(const std::string& collective, uint64_t bytes, DType dtype, const at::Device& device);
 
   /// Collective: zeroed elements in memory that peers reach, for plans that need that: nothing is copied
