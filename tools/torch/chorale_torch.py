@@ -16,6 +16,7 @@ import torch.distributed
 import torch.utils.cpp_extension
 
 HERE = pathlib.Path(__file__).resolve().parent
+SOURCES = ["backend.cpp", "communicator.cpp", "line.cpp", "own_plans.cpp", "staging.cpp"]
 LIBRARIES = ["chorale_executor", "chorale_dsl", "chorale_compiler", "boost_context", "boost_program_options", "spdlog", "fmt"]
 
 
@@ -45,7 +46,7 @@ def extension():
     with_cuda = "CHORALE_WITH_CUDA" in targets.read_text()
     return torch.utils.cpp_extension.load(
         name="chorale_c10d",
-        sources=[str(HERE / "backend.cpp"), str(HERE / "communicator.cpp"), str(HERE / "line.cpp")],
+        sources=[str(HERE / name) for name in SOURCES],
         extra_include_paths=[str(root / "include"), str(HERE), *([f"{toolkit}/include"] if with_cuda else [])],
         extra_cflags=["-std=c++20", "-O1", *(["-DCHORALE_WITH_CUDA"] if with_cuda else [])],
         extra_ldflags=[*(str(program) for program in sorted(root.glob("lib*/**/chorale_plans/**/*.o"))),

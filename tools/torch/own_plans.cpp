@@ -1,0 +1,98 @@
+// What torch.distributed does not have: plans of one's own, and memory that peers reach.
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <chorale/collective.hpp>
+
+#include "communicator.hpp"
+#include "errors.hpp"
+#include "tensors.hpp"
+#include "types.hpp"
+
+namespace chorale::torch_backend {
+
+void Communicator::run_plan(const SharedPlan& plan, const at::Tensor& in, const at::Tensor& out,
+                            std::optional<ReduceOp> op, void* stream) {
+  check_alike(plan->name, in, out);
+  check_ranks(*plan);
+  // Custom plans may add up.
+  const bool moves = is_parted(plan->collective) && !collective_reduces(plan->collective);
+  TORCH_CHECK(!op || !moves, "chorale: ", plan->name, " reduces nothing, and has an operator");
+  Arguments call{.in = in.data_ptr(),
+                 .out = out.data_ptr(),
+                 .bytes = plan->collective == "allgather" ? out.nbytes() : in.nbytes(),
+                 .dtype = moves ? DType::u8 : dtype_of(in),
+                 .op = op};
+  const MessageSizes sizes = message_sizes(*plan, call.bytes, call.dtype);
+  TORCH_CHECK(sizes.input == in.nbytes() && sizes.output == out.nbytes(), "chorale: ", plan->name, " turns ",
+              sizes.input, " bytes into ", sizes.output, ", and the tensors have ", in.nbytes(), " and ",
+              out.nbytes());
+  if (call.bytes == 0) return;
+  const std::lock_guard<std::mutex> one_at_a_time(mutex_);
+  with_torch_errors([&] {
+    held_.emplace(plan.get(), plan);
+    execute(place_for(in.device()), *plan, call, in, out, stream);
+  });
+}
+
+const Communicator::Preferred* Communicator::preferred(const std::string& collective, uint64_t bytes) const {
+  const auto last = std::find_if(preferred_.rbegin(), preferred_.rend(), [&](const Preferred& one) {
+    return one.plan->collective == collective && bytes >= one.least && bytes <= one.most;
+  });
+  return last == preferred_.rend() ? nullptr : &*last;
+}
+
+void Communicator::use(const SharedPlan& plan, uint64_t least, uint64_t most) {
+  check_ranks(*plan);
+  TORCH_CHECK(is_parted(plan->collective) && plan->collective != "sendrecv", "chorale: ", plan->name,
+              " is of the collective '", plan->collective,
+              "', which torch.distributed does not call: run() it by itself");
+  TORCH_CHECK(plan->collective != "broadcast" || plan->extension.root == 0, "chorale: ", plan->name,
+              " has root ", plan->extension.root, ", and the plan of every broadcast has root 0");
+  const std::lock_guard<std::mutex> one_at_a_time(mutex_);
+  held_.emplace(plan.get(), plan);
+  preferred_.push_back({plan, least, most});
+}
+
+std::string Communicator::chosen(const std::string& collective, uint64_t bytes, DType dtype,
+                                 const at::Device& device) {
+  const std::lock_guard<std::mutex> one_at_a_time(mutex_);
+  if (const Preferred* const mine = preferred(collective, bytes))
+    return mine->plan->name + ", as use() was told";
+  const TunedPlans::Choice choice = place_for(device).plans.choose(collective, bytes, dtype);
+  std::string words = choice.name;
+  if (choice.packet) words += std::string(", ") + std::string(packet_form_names[size_t(*choice.packet)]);
+  if (choice.found == TuneTable::Found::none) return words + ", the default: nothing is tuned for it";
+  return words + ", as tuned for " + std::to_string(choice.bytes) + " bytes of " + dtype_name(choice.dtype);
+}
+
+at::Tensor Communicator::empty(at::IntArrayRef shape, at::ScalarType type, const at::Device& device) {
+  int64_t elements = 1;
+  for (const int64_t size : shape) {
+    TORCH_CHECK(size >= 0, "chorale: a tensor of shape ", shape);
+    elements *= size;
+  }
+  const uint64_t bytes = uint64_t(elements) * c10::elementSize(type);
+  const auto options = at::TensorOptions().dtype(type).device(device);
+  if (bytes == 0) return at::empty(shape, options);
+  const std::lock_guard<std::mutex> one_at_a_time(mutex_);
+  at::Tensor tensor;
+  with_torch_errors([&] {
+    Place& place = place_for(device);
+    void* const memory = place.executor->allocate(bytes);
+    place.allocated.emplace_back(static_cast<const char*>(memory), bytes);
+    // The executor refers to the world, which is ours.
+    const auto keep = [self = shared_from_this(), executor = place.executor](void*) {};
+    tensor = at::from_blob(memory, shape, keep, options);
+  });
+  return tensor;
+}
+
+void Communicator::check_ranks(const Plan& plan) const {
+  TORCH_CHECK(plan.ranks() == uint32_t(ranks()), "chorale: ", plan.name, " is for ", plan.ranks(),
+              " ranks, and the process group has ", ranks());
+}
+
+}  // namespace chorale::torch_backend

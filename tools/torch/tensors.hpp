@@ -1,0 +1,51 @@
+/// \file
+/// Tensors as the inputs and outputs of collectives.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+namespace chorale::torch_backend {
+
+/// Of how many parts, one for each rank, a collective's input and output are.
+struct Parts {
+  int64_t in, out;
+};
+inline Parts parts_of(const std::string& collective, int ranks) {
+  return {collective == "reducescatter" || collective == "alltoall" ? ranks : 1,
+          collective == "allgather" || collective == "alltoall" ? ranks : 1};
+}
+
+/// Those whose inputs and outputs are parts of one size: what is done to pieces of all parts is done to the
+/// whole.
+inline bool is_parted(const std::string& collective) {
+  const char* const parted[] = {"allreduce", "allgather", "reducescatter",
+                                "alltoall",  "broadcast", "sendrecv"};
+  return std::find(std::begin(parted), std::end(parted), collective) != std::end(parted);
+}
+
+inline void check_alike(const std::string& what, const at::Tensor& in, const at::Tensor& out) {
+  TORCH_CHECK(in.is_contiguous() && out.is_contiguous(), "chorale: ", what, " needs contiguous tensors");
+  TORCH_CHECK(in.scalar_type() == out.scalar_type() && in.device() == out.device(), "chorale: ", what, " of ",
+              in.scalar_type(), " on ", in.device().str(), " into ", out.scalar_type(), " on ",
+              out.device().str());
+  TORCH_CHECK(in.is_cpu() || in.is_cuda(), "chorale: tensors are on the CPU or on CUDA, not on ",
+              in.device().str());
+}
+
+/// The tensor as rows of the widest words that it is made of: to copy parts of rows.
+inline at::Tensor as_words(const at::Tensor& tensor, int64_t rows, int64_t unit) {
+  const at::ScalarType word = unit % 8 == 0   ? at::kLong
+                              : unit % 4 == 0 ? at::kInt
+                              : unit % 2 == 0 ? at::kShort
+                                              : at::kByte;
+  const auto options = tensor.options().dtype(word).requires_grad(false);
+  const int64_t words = int64_t(tensor.nbytes()) / int64_t(c10::elementSize(word));
+  return at::from_blob(tensor.data_ptr(), {rows, words / rows}, options);
+}
+
+}  // namespace chorale::torch_backend
