@@ -43,18 +43,6 @@ std::string totals(const Profile& profile) {
          " " + std::to_string(of.other_ns / 1000);
 }
 
-/// Each rank puts to the other, signals, and waits for the other's signal: lines 1, 2 and 3.
-Plan exchange() {
-  Plan plan = two_ranks();
-  for (const uint32_t rank : {0u, 1u}) {
-    add(block(plan, rank), Opcode::put, {in(0)}, {at(1, 0)}, {}, ChannelType::memory);
-    add(block(plan, rank), Opcode::signal, {}, {}, {0}, ChannelType::memory);
-    add(block(plan, rank), Opcode::wait, {}, {}, {0}, ChannelType::memory);
-  }
-  number_lines(plan);
-  return plan;
-}
-
 TEST(Profile, ASlowRankIsTheTopLine) {
   const Plan plan = exchange();
   std::vector<TraceSpan> spans;

@@ -6,19 +6,6 @@
 namespace chorale {
 namespace {
 
-/// Rank 1 puts slowly; both signal and wait. Lines 1 to 3.
-Plan exchange() {
-  Plan plan = two_ranks();
-  plan.name = "exchange";
-  for (const uint32_t rank : {0u, 1u}) {
-    add(block(plan, rank), Opcode::put, {in(0)}, {at(1, 0)}, {}, ChannelType::memory);
-    add(block(plan, rank), Opcode::signal, {}, {}, {0}, ChannelType::memory);
-    add(block(plan, rank), Opcode::wait, {}, {}, {0}, ChannelType::memory);
-  }
-  number_lines(plan);
-  return plan;
-}
-
 std::string printed(const Plan& plan, const std::vector<TraceSpan>& spans, Clocks clocks = Clocks::one) {
   return tools::text_of(profile_of_spans(plan, spans, clocks), plan, traced_bytes, clocks);
 }

@@ -20,6 +20,19 @@ inline void number_lines(Plan& plan) {
   }
 }
 
+/// Each rank puts to the other, signals, and waits for the other's signal: lines 1, 2 and 3.
+inline Plan exchange() {
+  Plan plan = two_ranks();
+  plan.name = "exchange";
+  for (const uint32_t rank : {0u, 1u}) {
+    add(block(plan, rank), Opcode::put, {in(0)}, {at(1, 0)}, {}, ChannelType::memory);
+    add(block(plan, rank), Opcode::signal, {}, {}, {0}, ChannelType::memory);
+    add(block(plan, rank), Opcode::wait, {}, {}, {0}, ChannelType::memory);
+  }
+  number_lines(plan);
+  return plan;
+}
+
 /// The first operation of a block began at times[0], the second at times[1]; the last one ended at the last
 /// time. In microseconds.
 inline void ran(std::vector<TraceSpan>& spans, const Plan& plan, uint32_t rank, uint32_t on,
