@@ -6,8 +6,8 @@
 
 #include "../checks/report.hpp"
 #include "explain.hpp"
+#include "late_read.hpp"
 #include "paths.hpp"
-#include "reader.hpp"
 #include "remedies.hpp"
 
 namespace chorale::proof {

@@ -9,8 +9,8 @@
 
 #include "../checks/report.hpp"
 #include "../resolve.hpp"
+#include "late_read.hpp"
 #include "paths.hpp"
-#include "reader.hpp"
 #include "slice.hpp"
 
 namespace chorale::proof {

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Whose data a read is for that races with a write.
+/// Of a read that races with a write: whether it comes too late, for data that is gone then.
 
 #include "history.hpp"
 

@@ -1,4 +1,4 @@
-#include "reader.hpp"
+#include "late_read.hpp"
 
 #include <algorithm>
 #include <map>
