@@ -35,7 +35,7 @@ struct RunOptions {
 };
 
 /// The sizes that are asked for, as parse_sizes(); where none are, those of `otherwise`, each rounded down to
-/// whole elements for every rank, one at least: so nccl-tests does it, too.
+/// whole elements for every rank, one at least; nccl-tests, too, rounds what is cut into parts.
 std::vector<uint64_t> sizes_for(const std::string& asked, const std::string& otherwise, uint32_t ranks,
                                 DType dtype);
 

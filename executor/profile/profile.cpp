@@ -109,6 +109,7 @@ SpanPlace last_of_slowest(const LaunchSpans& spans, uint32_t ranks) {
 }  // namespace
 
 Profile profile(const Plan& plan, const Arguments& arguments, std::span<const TraceSpan> all, Clocks clocks) {
+  // All forms of packets but LL128 cut messages alike.
   const interpreter::Layout layout = interpreter::layout_of(plan, arguments.bytes, arguments.dtype,
                                                             arguments.packet.value_or(PacketForm::ll8));
   Profile profile;

@@ -22,9 +22,10 @@ struct Rule {
   Counted counted = Counted::message;
 };
 
-/// On GPUs behind switches of NVLink. The first whose `most` is not below the message is taken. From the
-/// tables that were tuned for two and for four H200s, and for more ranks from what goes over the links: a
-/// one-shot all-reduce sends the message to every peer, all others an equal share.
+/// On GPUs behind switches of NVLink. The first whose `most` is not below the message is taken, and the last
+/// of each collective takes any. One rule near the tables that were tuned for two and for four H200s; for
+/// more ranks from what goes over the links: a one-shot all-reduce sends the message to every peer, all
+/// others an equal share. See docs/decisions/0014-defaults-by-size.md.
 constexpr Rule gpu_rules[] = {
     {"allreduce", 16 * KiB, "allreduce_one_shot", "_b4", Counted::to_all_peers},
     {"allreduce", 128 * KiB, "allreduce_one_shot", "_b16", Counted::to_all_peers},
@@ -62,6 +63,7 @@ constexpr Rule gpu_rules_in_rank_order[] = {
     {"reducescatter", any, "reducescatter_staged", "_b64"},
 };
 
+/// Null: there is none for this collective.
 template <size_t N>
 const Rule* rule_for(const Rule (&rules)[N], const std::string& collective, uint64_t bytes, int ranks) {
   const auto applies = [&](const Rule& rule) {
@@ -82,8 +84,8 @@ std::string safe_default(const std::string& collective, bool rank_order) {
 
 std::vector<std::string> default_plans(const TunedFor& machine, const std::string& collective,
                                        uint64_t bytes) {
-  const std::string_view known[] = {"allreduce", "allgather", "reducescatter", "alltoall", "broadcast"};
-  if (std::find(std::begin(known), std::end(known), collective) == std::end(known)) {
+  const Rule* rule = rule_for(gpu_rules, collective, bytes, machine.ranks);
+  if (!rule) {
     throw UsageError(
         fmt::format("no plans are chosen for '{}', only for allreduce, allgather, reducescatter, "
                     "alltoall and broadcast: execute a plan of its own",
@@ -92,13 +94,10 @@ std::vector<std::string> default_plans(const TunedFor& machine, const std::strin
   const bool rank_order = machine.rank_order && collective_reduces(collective);
   std::vector<std::string> names;
   if (machine.backend == "cuda") {
-    const Rule* const rule = rank_order ? rule_for(gpu_rules_in_rank_order, collective, bytes, machine.ranks)
-                                        : rule_for(gpu_rules, collective, bytes, machine.ranks);
-    if (rule) {
-      names.push_back(fmt::format("{}{}", rule->program, rule->variant));
-      // With another number of thread blocks it is still that algorithm.
-      if (!rank_order) names.emplace_back(rule->program);
-    }
+    if (rank_order) rule = rule_for(gpu_rules_in_rank_order, collective, bytes, machine.ranks);
+    names.push_back(fmt::format("{}{}", rule->program, rule->variant));
+    // With another number of thread blocks it is still that algorithm.
+    if (!rank_order) names.emplace_back(rule->program);
   }
   names.push_back(safe_default(collective, rank_order));
   return names;

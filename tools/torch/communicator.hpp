@@ -131,7 +131,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const std::string address_;
   std::map<std::string, Place> places_;  ///< by the device's name
   std::vector<Preferred> preferred_;
-  std::map<const Plan*, SharedPlan> held_;  ///< what was bound, so that no other plan gets its address
+  std::map<const Plan*, SharedPlan> held_;  ///< that run_plan() has run: no other plan gets their addresses
   std::map<int, SharedPlan> broadcasts_;    ///< by root
   std::mutex lines_mutex_;                  ///< not held while a collective waits
   std::map<LineKey, Line> lines_;

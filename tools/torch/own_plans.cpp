@@ -52,7 +52,6 @@ void Communicator::use(const SharedPlan& plan, uint64_t least, uint64_t most) {
   TORCH_CHECK(plan->collective != "broadcast" || plan->extension.root == 0, "chorale: ", plan->name,
               " has root ", plan->extension.root, ", and the plan of every broadcast has root 0");
   const std::lock_guard<std::mutex> one_at_a_time(mutex_);
-  held_.emplace(plan.get(), plan);
   preferred_.push_back({plan, least, most});
 }
 

@@ -83,7 +83,9 @@ struct Profile {
   ProfileTotals totals;
 };
 
-/// \param arguments  of the launches; the last one that has spans is looked at
+/// \param arguments  of the launches, with their packet where it was LL128 by configuration; the last one
+/// that
+///                   has spans is looked at
 /// \param spans      of all ranks, in any order; what is of other plans and messages is left out
 /// \throws UsageError as message_sizes()
 Profile profile(const Plan& plan, const Arguments& arguments, std::span<const TraceSpan> spans,
