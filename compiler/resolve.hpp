@@ -10,14 +10,6 @@
 
 namespace chorale {
 
-/// The collectives whose layout follows from their name: see segmentation().
-inline constexpr std::string_view standard_collectives[] = {"allreduce", "allgather", "reducescatter",
-                                                            "alltoall",  "sendrecv",  "broadcast"};
-
-inline bool contains(std::span<const std::string_view> words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
 /// The rank-level id at thread-block-local position `local`; -1 if there is none.
 inline int64_t channel_id(const ThreadBlock& block, ChannelType type, uint32_t local) {
   const ChannelRefs* refs = block.channels_of(type);

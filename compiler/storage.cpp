@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "chorale/collective.hpp"
 #include "resolve.hpp"
 
 namespace chorale {
@@ -33,7 +34,7 @@ bool is_one_storage(const Plan& plan, uint32_t rank) {
     for (const Gpu& gpu : plan.gpus) any[size_t(kind)] |= gpu.chunks[size_t(kind)] != 0;
   }
   // What a collective of no name has no chunks of is empty, and so is not as large as the other one.
-  if (!contains(standard_collectives, plan.collective) && any[0] != any[1]) return false;
+  if (!is_standard(plan.collective) && any[0] != any[1]) return false;
   for_each_op(plan, rank, [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op*, OpPlace) {
     for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
       if (!is_remote(field.role) && !is_switched(field.role) && operand.ref < std::size(touched))

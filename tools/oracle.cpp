@@ -57,22 +57,16 @@ std::optional<double> from_post(const Plan& plan, const Oracle::Case& of, uint32
   return result;
 }
 
-/// Collectives by whose name a result is known.
-constexpr std::string_view known[] = {"allreduce", "allgather", "reducescatter",
-                                      "alltoall",  "broadcast", "sendrecv"};
-
 }  // namespace
 
 bool promises(const Plan& plan) {
-  return !plan.extension.post.empty() ||
-         (plan.collective != "sendrecv" &&
-          std::find(std::begin(known), std::end(known), plan.collective) != std::end(known));
+  return !plan.extension.post.empty() || (plan.collective != "sendrecv" && is_standard(plan.collective));
 }
 
 std::string unknown_result(const Plan& plan) {
   if (promises(plan) || plan.collective == "sendrecv") return "";
   return "a plan of '" + plan.collective + "' does not say what its result is" +
-         did_you_mean(plan.collective, known);
+         did_you_mean(plan.collective, standard_collectives);
 }
 
 std::optional<double> promised(const Plan& plan, const Oracle::Case& of, uint32_t rank, uint64_t index,

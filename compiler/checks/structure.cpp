@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "../resolve.hpp"
+#include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
 
 namespace chorale {
@@ -36,7 +37,7 @@ void check_launch(const Plan& plan, Report& report) {
 /// Chunk counts that contradict the collective: every segment has as many chunks on both sides and on every
 /// rank.
 void check_collective(const Plan& plan, Report& report) {
-  if (plan.gpus.empty() || !contains(standard_collectives, plan.collective)) return;
+  if (plan.gpus.empty() || !is_standard(plan.collective)) return;
   const Segmentation parts = segmentation(plan);
   const uint64_t first = plan.gpus[0].chunks[0];
   for (const Gpu& gpu : plan.gpus) {
@@ -100,7 +101,8 @@ void check_extension(const Plan& plan, Report& report) {
   const Extension& own = plan.extension;
   for (size_t position = 0; position < own.requirements.size(); ++position) {
     const std::string& feature = own.requirements[position];
-    if (!contains(known_requirements, feature))
+    if (std::find(std::begin(known_requirements), std::end(known_requirements), feature) ==
+        std::end(known_requirements))
       report.add_at(path_of("chorale", "requires", position),
                     "the plan requires '" + feature + "', which is not known");
   }

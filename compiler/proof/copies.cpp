@@ -29,6 +29,7 @@
 
 #include "../channel_ends.hpp"
 #include "../resolve.hpp"
+#include "chorale/collective.hpp"
 
 namespace chorale::proof {
 namespace {
@@ -431,7 +432,7 @@ bool Excerpt::leaves_out(uint32_t rank, const Message& message, const Range& ran
 std::optional<Excerpt> leave_out_copies(const Plan& plan, const Storage& storage) {
   size_t most = 0;
   for (const Gpu& gpu : plan.gpus) most = std::max(most, gpu.threadblocks.size());
-  const bool uniform = contains(standard_collectives, plan.collective) && plan.collective != "sendrecv";
+  const bool uniform = is_standard(plan.collective) && plan.collective != "sendrecv";
   if (most < 2 || !uniform || !plan.extension.post.empty()) return {};
   return Copies(plan, storage).leave_out();
 }

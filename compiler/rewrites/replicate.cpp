@@ -12,6 +12,7 @@
 // Costs k times the thread blocks and plan; linear in its result.
 
 #include "../resolve.hpp"
+#include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
 
 namespace chorale {
@@ -57,7 +58,7 @@ void replicate_channels(Gpu& gpu, uint32_t instances) {
 
 /// A collective without a layout of its own counts in logical chunks: fixed before there are more.
 void keep_segments(Plan& plan) {
-  if (contains(standard_collectives, plan.collective)) return;
+  if (is_standard(plan.collective)) return;
   const auto equal = [&](size_t buffer) {
     return std::all_of(plan.gpus.begin(), plan.gpus.end(),
                        [&](const Gpu& gpu) { return gpu.chunks[buffer] == plan.gpus[0].chunks[buffer]; });

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
 #include "chorale/shipped_name.hpp"
 #include "tools/findings.hpp"
@@ -14,8 +15,6 @@ namespace chorale::tools {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* collectives[] = {"allreduce", "allgather", "reducescatter", "alltoall", "broadcast"};
 
 /// "allreduce_ring" of "allreduce_ring_8.json".
 std::string name_of(const fs::path& file, uint32_t ranks) {
@@ -106,15 +105,11 @@ std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ran
   return plans;
 }
 
-bool names_collective(const std::string& what) {
-  return std::find(std::begin(collectives), std::end(collectives), what) != std::end(collectives);
-}
-
 std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common, uint32_t ranks,
                                   const std::vector<std::string>& allow) {
   std::vector<NamedPlan> plans;
   for (const std::string& word : words) {
-    if (names_collective(word)) {
+    if (is_standard(word)) {
       if (!common.set.empty() || !common.name.empty()) {
         throw Failure(Exit::command_wrong,
                       "--set and --name are for programs; '" + word + "' stands for shipped plans",

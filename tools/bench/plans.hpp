@@ -19,12 +19,8 @@ struct NamedPlan {
 /// \throws Failure if there is none
 std::string shipped_folder();
 
-/// The names that stand for all shipped plans of a collective.
-bool names_collective(const std::string& what);
-
-/// The shipped plans of a collective, checked, by name; for a number of ranks that none is shipped for the same
-/// plans, made here.
-/// \throws Failure if there are none
+/// The shipped plans of a collective, for which its name stands; checked, by name; for a number of ranks that
+/// none is shipped for the same plans, made here. \throws Failure if there are none
 std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ranks);
 
 /// The plans of every word, for one number of ranks. Where an algorithm can also be had in place, that plan

@@ -273,7 +273,7 @@ void run_chosen(const Options& options, const Config& config) {
 }
 
 Exit run_it(const Options& options) {
-  const bool collective = names_collective(options.wanted.what);
+  const bool collective = is_standard(options.wanted.what);
   if (!options.tuned.empty() && !collective) {
     throw Failure(Exit::command_wrong, "--tuned chooses a plan, and '" + options.wanted.what + "' is one",
                   "name a collective: allreduce, allgather, reducescatter, alltoall, broadcast");

@@ -136,7 +136,7 @@ Exit tune_it(const Options& options) {
   bool any_reduces = false;
   for (const std::string& word : options.what) {
     any_reduces = any_reduces || collective_reduces(word);
-    if (names_collective(word)) continue;
+    if (is_standard(word)) continue;
     throw Failure(Exit::command_wrong, "'" + word + "' is no collective",
                   "plans are tuned for allreduce, allgather, reducescatter, alltoall and broadcast");
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "chorale/collective.hpp"
 #include "compiler/resolve.hpp"
 #include "compiler/roles.hpp"
 
@@ -144,7 +145,7 @@ uint32_t Edit::add_channel(uint32_t rank, uint32_t peer, ChannelType type) {
 }
 
 bool Edit::cut_chunks() {
-  if (!contains(standard_collectives, plan_.collective)) {
+  if (!is_standard(plan_.collective)) {
     for (const Gpu& gpu : plan_.gpus) {
       if (!std::equal(gpu.chunks, gpu.chunks + 2, plan_.gpus[0].chunks)) return false;
     }

@@ -1,24 +1,15 @@
-// Chorale as a backend of torch.distributed.
+#include "backend.hpp"
 
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <limits.h>
-#include <torch/extension.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chorale/collective.hpp>
-#include <chorale/compile.hpp>
-#include <chorale/diagnostic.hpp>
-#include <chorale/json.hpp>
-#include <chorale/make_plan.hpp>
-#include <chorale/proof.hpp>
 #include <functional>
-#include <torch/csrc/distributed/c10d/Backend.hpp>
-#include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include "communicator.hpp"
+#include "arguments.hpp"
 #include "types.hpp"
 #include "work.hpp"
 
@@ -79,17 +70,15 @@ class ChoraleBackend : public c10d::Backend {
                                            const c10d::AllgatherOptions&) override {
     const at::Tensor& in = only(ins, "all_gather");
     TORCH_CHECK(outs.size() == 1, "chorale: all_gather of one tensor, not of ", outs.size());
-    const Tensors& list = for_all_ranks(outs[0], in, "all_gather");
+    const Tensors& list = for_all_ranks(outs[0], getSize(), in, "all_gather");
     // The same list everywhere, so all ranks decide alike.
-    if (std::any_of(list.begin(), list.end(),
-                    [&list](const at::Tensor& part) { return part.numel() != list[0].numel(); })) {
-      return exchange(c10d::OpType::ALLGATHER, Tensors(size_t(getSize()), in), list);
-    }
-    const Tensors parts = same_as(in, outs[0], "all_gather");
+    if (uneven(list)) return exchange(c10d::OpType::ALLGATHER, Tensors(size_t(getSize()), in), list);
+    const Tensors parts = same_as(in, list, getSize(), "all_gather");
     return enqueue(c10d::OpType::ALLGATHER, {in}, parts, [this, in, parts](void* stream) {
-      const at::Tensor all = room_for(in, getSize());
+      const at::Tensor all = rows_for(parts);
       communicator_->run("allgather", in.contiguous(), all, std::nullopt, stream);
-      for (int64_t rank = 0; rank < getSize(); ++rank) at::Tensor(parts[size_t(rank)]).copy_(all[rank]);
+      for (int64_t rank = 0; rank < getSize(); ++rank)
+        at::Tensor(parts[size_t(rank)]).copy_(all[rank].view(in.sizes()));
     });
   }
 
@@ -107,12 +96,16 @@ class ChoraleBackend : public c10d::Backend {
                                                 const c10d::ReduceScatterOptions& options) override {
     const at::Tensor& out = only(outs, "reduce_scatter");
     TORCH_CHECK(ins.size() == 1, "chorale: reduce_scatter into one tensor, not from ", ins.size(), " lists");
-    const Tensors parts = same_as(out, ins[0], "reduce_scatter");
+    const Tensors parts = for_all_ranks(ins[0], getSize(), out, "reduce_scatter");
+    same_as(out, {parts[size_t(getRank())]}, 1, "reduce_scatter");
     const ReduceOp op = op_of(options.reduceOp, out);
     return enqueue(c10d::OpType::REDUCE_SCATTER, parts, {out}, [this, out, parts, op](void* stream) {
-      const at::Tensor all = room_for(out, getSize());
-      for (int64_t rank = 0; rank < getSize(); ++rank) all[rank].copy_(parts[size_t(rank)]);
-      communicator_->run("reducescatter", all, out, op, stream);
+      const at::Tensor all = in_rows(parts);
+      // The same list everywhere, so all ranks decide alike.
+      if (!uneven(parts)) return communicator_->run("reducescatter", all, out, op, stream);
+      const at::Tensor mine = at::empty_like(all[0]);
+      communicator_->run("reducescatter", all, mine, op, stream);
+      at::Tensor(out).copy_(mine.narrow(0, 0, out.numel()).view(out.sizes()));
     });
   }
 
@@ -122,34 +115,34 @@ class ChoraleBackend : public c10d::Backend {
                                                const c10d::AllToAllOptions&) override {
     if (out_splits.empty() && in_splits.empty())
       return move(c10d::OpType::ALLTOALL_BASE, "alltoall", in, out);
-    const Tensors from = rows_of(in, in_splits, "input"), to = rows_of(out, out_splits, "output");
-    return exchange(c10d::OpType::ALLTOALL_BASE, from, to);
+    return exchange(c10d::OpType::ALLTOALL_BASE, rows_of(in, in_splits, getSize(), "input"),
+                    rows_of(out, out_splits, getSize(), "output"));
   }
   c10::intrusive_ptr<c10d::Work> alltoall(Tensors& outs, Tensors& ins,
                                           const c10d::AllToAllOptions&) override {
     TORCH_CHECK(!ins.empty(), "chorale: all_to_all of no tensors");
-    return exchange(c10d::OpType::ALLTOALL, for_all_ranks(ins, ins[0], "all_to_all"),
-                    for_all_ranks(outs, ins[0], "all_to_all"));
+    return exchange(c10d::OpType::ALLTOALL, for_all_ranks(ins, getSize(), ins[0], "all_to_all"),
+                    for_all_ranks(outs, getSize(), ins[0], "all_to_all"));
   }
 
   c10::intrusive_ptr<c10d::Work> gather(std::vector<Tensors>& outs, Tensors& ins,
                                         const c10d::GatherOptions& options) override {
     const at::Tensor& in = only(ins, "gather");
-    check_root(options.rootRank, outs.size(), "gather");
+    check_root(options.rootRank, outs.size(), getRank(), getSize(), "gather");
     const auto ranks = size_t(getSize());
     Tensors sends(ranks), recvs(ranks);
     sends[size_t(options.rootRank)] = in;
-    if (options.rootRank == getRank()) recvs = for_all_ranks(outs[0], in, "gather");
+    if (options.rootRank == getRank()) recvs = for_all_ranks(outs[0], getSize(), in, "gather");
     return exchange(c10d::OpType::GATHER, sends, recvs);
   }
   c10::intrusive_ptr<c10d::Work> scatter(Tensors& outs, std::vector<Tensors>& ins,
                                          const c10d::ScatterOptions& options) override {
     const at::Tensor& out = only(outs, "scatter");
-    check_root(options.rootRank, ins.size(), "scatter");
+    check_root(options.rootRank, ins.size(), getRank(), getSize(), "scatter");
     const auto ranks = size_t(getSize());
     Tensors sends(ranks), recvs(ranks);
     recvs[size_t(options.rootRank)] = out;
-    if (options.rootRank == getRank()) sends = for_all_ranks(ins[0], out, "scatter");
+    if (options.rootRank == getRank()) sends = for_all_ranks(ins[0], getSize(), out, "scatter");
     return exchange(c10d::OpType::SCATTER, sends, recvs);
   }
 
@@ -185,64 +178,6 @@ class ChoraleBackend : public c10d::Backend {
 
  private:
   using Call = std::function<void(void* stream)>;
-
-  static const at::Tensor& only(const Tensors& tensors, const char* what) {
-    TORCH_CHECK(tensors.size() == 1, "chorale: ", what, " of one tensor, not of ", tensors.size());
-    TORCH_CHECK(!tensors[0].is_sparse(), "chorale: ", what, " of dense tensors only");
-    return tensors[0];
-  }
-  /// A list with a tensor for each rank, on the device of `one`.
-  const Tensors& for_all_ranks(const Tensors& list, const at::Tensor& one, const char* what) const {
-    TORCH_CHECK(int64_t(list.size()) == getSize(), "chorale: ", what, " has a list of ", list.size(),
-                " tensors for ", getSize(), " ranks");
-    for (const at::Tensor& tensor : list) {
-      TORCH_CHECK(!tensor.is_sparse() && tensor.device() == one.device(), "chorale: ", what,
-                  " has dense tensors of one device, not on ", one.device().str(), " and ",
-                  tensor.device().str());
-    }
-    return list;
-  }
-  /// The root alone has a list.
-  void check_root(int64_t root, size_t lists, const char* what) const {
-    TORCH_CHECK(root >= 0 && root < getSize(), "chorale: ", what, " has root ", root, " of ", getSize(),
-                " ranks");
-    TORCH_CHECK(lists == (root == getRank() ? 1u : 0u), "chorale: ", what, " has one list on the root, rank ",
-                root, ", and none on others; rank ", getRank(), " has ", lists);
-  }
-  /// Rows of a tensor, a part for each rank; parts of one size where none are given.
-  Tensors rows_of(const at::Tensor& whole, std::vector<int64_t> rows, const char* what) const {
-    TORCH_CHECK(whole.dim() > 0 && whole.is_contiguous(),
-                "chorale: all_to_all_single needs contiguous tensors");
-    if (rows.empty()) {
-      TORCH_CHECK(whole.size(0) % getSize() == 0, "chorale: all_to_all_single has an ", what, " of ",
-                  whole.size(0), " rows, which ", getSize(), " ranks do not share alike, and no split sizes");
-      rows.assign(size_t(getSize()), whole.size(0) / getSize());
-    }
-    int64_t all = 0;
-    for (const int64_t part : rows) {
-      TORCH_CHECK(part >= 0, "chorale: all_to_all_single has an ", what, " split of ", part, " rows");
-      all += part;
-    }
-    TORCH_CHECK(int64_t(rows.size()) == getSize() && all == whole.size(0),
-                "chorale: all_to_all_single has an ", what, " of ", whole.size(0), " rows for ", getSize(),
-                " ranks, and splits ", rows);
-    return whole.split_with_sizes(rows);
-  }
-  /// A list with a tensor like `one` for each rank.
-  Tensors same_as(const at::Tensor& one, const Tensors& list, const char* what) const {
-    for_all_ranks(list, one, what);
-    for (const at::Tensor& tensor : list) {
-      TORCH_CHECK(tensor.sizes() == one.sizes() && tensor.scalar_type() == one.scalar_type(),
-                  "chorale: ", what, " has tensors of one shape and type, not ", one.sizes(), " and ",
-                  tensor.sizes());
-    }
-    return list;
-  }
-  static at::Tensor room_for(const at::Tensor& one, int64_t ranks) {
-    std::vector<int64_t> shape(one.sizes().begin(), one.sizes().end());
-    shape.insert(shape.begin(), ranks);
-    return at::empty(shape, one.options().requires_grad(false));
-  }
 
   c10::intrusive_ptr<c10d::Work> move(c10d::OpType type, const char* collective, const at::Tensor& in,
                                       const at::Tensor& out) {
@@ -328,10 +263,17 @@ std::string host_name() {
   return name;
 }
 
-/// Collective: rank 0 says in the group's store where to meet.
-c10::intrusive_ptr<c10d::Backend> create(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                                         double timeout_seconds, const std::string& plans,
-                                         const std::string& gpu) {
+ChoraleBackend& chorale_of(const BackendPointer& backend) {
+  auto* const ours = dynamic_cast<ChoraleBackend*>(backend.get());
+  TORCH_CHECK(ours, "chorale: the process group has the backend '", backend->getBackendName(),
+              "' for this device, not chorale");
+  return *ours;
+}
+
+}  // namespace
+
+BackendPointer create(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                      double timeout_seconds, const std::string& plans, const std::string& gpu) {
   static int groups = 0;
   if (rank == 0) {
     const std::string address =
@@ -350,68 +292,11 @@ c10::intrusive_ptr<c10d::Backend> create(const c10::intrusive_ptr<c10d::Store>& 
                                              std::make_shared<Communicator>(address, rank, size, options));
 }
 
-using BackendPointer = c10::intrusive_ptr<c10d::Backend>;
-
-ChoraleBackend& chorale_of(const BackendPointer& backend) {
-  auto* const ours = dynamic_cast<ChoraleBackend*>(backend.get());
-  TORCH_CHECK(ours, "chorale: the process group has the backend '", backend->getBackendName(),
-              "' for this device, not chorale");
-  return *ours;
+c10::intrusive_ptr<c10d::Work> run(const BackendPointer& backend, const SharedPlan& plan,
+                                   const at::Tensor& in, const at::Tensor& out, std::optional<ReduceOp> op) {
+  return chorale_of(backend).run(plan, in, out, op);
 }
 
-/// \param prove  whether it has to be proved, but for what `allow` names
-/// \throws std::invalid_argument with what is wrong with it; as chorale::load()
-std::shared_ptr<Plan> load_plan(const std::string& file, bool prove, const std::vector<std::string>& allow) {
-  auto plan = std::make_shared<Plan>(load(file));
-  Diagnostics findings = check(*plan);
-  if (findings.empty() && prove) findings = prove_plan(*plan, allow).diagnostics();
-  if (!findings.empty()) throw std::invalid_argument(render(*plan, findings));
-  return plan;
-}
+Communicator& communicator_of(const BackendPointer& backend) { return chorale_of(backend).communicator(); }
 
-std::shared_ptr<Plan> made_plan(const std::string& name, int ranks,
-                                const dsl::Parameters::Settings& settings) {
-  return std::make_shared<Plan>(make_plan(name, ranks, settings));
-}
-
-c10::intrusive_ptr<c10d::Work> run(const BackendPointer& backend, const std::shared_ptr<Plan>& plan,
-                                   const at::Tensor& in, const at::Tensor& out,
-                                   const std::optional<c10d::ReduceOp>& op) {
-  return chorale_of(backend).run(plan, in, out, op ? std::optional(op_of(*op, in)) : std::nullopt);
-}
-
-void use(const BackendPointer& backend, const std::shared_ptr<Plan>& plan, uint64_t least, uint64_t most) {
-  chorale_of(backend).communicator().use(plan, least, most);
-}
-
-std::string chosen(const BackendPointer& backend, const std::string& collective, const at::Tensor& like) {
-  // Of an all-gather the output counts, as in tables.
-  ChoraleBackend& ours = chorale_of(backend);
-  const uint64_t bytes = like.nbytes() * (collective == "allgather" ? uint64_t(ours.getSize()) : 1);
-  const DType dtype = collective_reduces(collective) ? dtype_of(like) : DType::u8;
-  return ours.communicator().chosen(collective, bytes, dtype, like.device());
-}
-
-at::Tensor empty(const BackendPointer& backend, const std::vector<int64_t>& shape, const at::Tensor& like) {
-  return chorale_of(backend).communicator().empty(shape, like.scalar_type(), like.device());
-}
-
-}  // namespace
 }  // namespace chorale::torch_backend
-
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
-  using namespace chorale;
-  using namespace chorale::torch_backend;
-  using Unlocked = pybind11::call_guard<pybind11::gil_scoped_release>;
-  pybind11::class_<Plan, std::shared_ptr<Plan>>(module, "Plan")
-      .def_readonly("name", &Plan::name)
-      .def_readonly("collective", &Plan::collective)
-      .def_property_readonly("ranks", &Plan::ranks);
-  module.def("create", &create, Unlocked());
-  module.def("load", &load_plan, Unlocked());
-  module.def("make", &made_plan, Unlocked());
-  module.def("run", &torch_backend::run, Unlocked());
-  module.def("use", &use, Unlocked());
-  module.def("chosen", &chosen, Unlocked());
-  module.def("empty", &torch_backend::empty, Unlocked());
-}

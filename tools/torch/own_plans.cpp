@@ -18,7 +18,7 @@ void Communicator::run_plan(const SharedPlan& plan, const at::Tensor& in, const 
   check_alike(plan->name, in, out);
   check_ranks(*plan);
   // Custom plans may add up.
-  const bool moves = is_parted(plan->collective) && !collective_reduces(plan->collective);
+  const bool moves = is_standard(plan->collective) && !collective_reduces(plan->collective);
   TORCH_CHECK(!op || !moves, "chorale: ", plan->name, " reduces nothing, and has an operator");
   Arguments call{.in = in.data_ptr(),
                  .out = out.data_ptr(),
@@ -46,7 +46,7 @@ const Communicator::Preferred* Communicator::preferred(const std::string& collec
 
 void Communicator::use(const SharedPlan& plan, uint64_t least, uint64_t most) {
   check_ranks(*plan);
-  TORCH_CHECK(is_parted(plan->collective) && plan->collective != "sendrecv", "chorale: ", plan->name,
+  TORCH_CHECK(is_standard(plan->collective) && plan->collective != "sendrecv", "chorale: ", plan->name,
               " is of the collective '", plan->collective,
               "', which torch.distributed does not call: run() it by itself");
   TORCH_CHECK(plan->collective != "broadcast" || plan->extension.root == 0, "chorale: ", plan->name,

@@ -64,7 +64,7 @@ void Communicator::run_staged(Place& place, const Plan& plan, Arguments call, co
   const at::Tensor from = as_words(in, parts.in, unit), to = as_words(out, parts.out, unit);
   const int64_t words = from.size(1), word = int64_t(from.element_size());
   const int64_t most = stage_bytes / std::max(parts.in, parts.out) / 128 * 128 / word;
-  TORCH_CHECK(is_parted(plan.collective) || (words <= most && in.nbytes() == out.nbytes()),
+  TORCH_CHECK(is_standard(plan.collective) || (words <= most && in.nbytes() == out.nbytes()),
               "chorale: ", plan.name, " of the collective '", plan.collective, "' makes ", out.nbytes(),
               " bytes of ", in.nbytes(),
               ", and peers reach into them: take tensors that chorale_torch.empty() has made");

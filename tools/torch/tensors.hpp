@@ -5,8 +5,6 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/from_blob.h>
 
-#include <algorithm>
-#include <iterator>
 #include <string>
 
 namespace chorale::torch_backend {
@@ -18,14 +16,6 @@ struct Parts {
 inline Parts parts_of(const std::string& collective, int ranks) {
   return {collective == "reducescatter" || collective == "alltoall" ? ranks : 1,
           collective == "allgather" || collective == "alltoall" ? ranks : 1};
-}
-
-/// Those whose inputs and outputs are parts of one size: what is done to pieces of all parts is done to the
-/// whole.
-inline bool is_parted(const std::string& collective) {
-  const char* const parted[] = {"allreduce", "allgather", "reducescatter",
-                                "alltoall",  "broadcast", "sendrecv"};
-  return std::find(std::begin(parted), std::end(parted), collective) != std::end(parted);
 }
 
 inline void check_alike(const std::string& what, const at::Tensor& in, const at::Tensor& out) {

@@ -11,11 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "arguments.hpp"
 #include "communicator.hpp"
 
 namespace chorale::torch_backend {
-
-using Tensors = std::vector<at::Tensor>;
 
 /// What was enqueued, or has ended. On CUDA the current stream waits for it in wait(), not the host.
 class Enqueued : public c10d::Work {

@@ -21,7 +21,8 @@ except ImportError as error:
     print(f"skipped: PyTorch is not installed ({error})")
     sys.exit(77)
 
-DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int32, torch.int64, torch.uint8, torch.int8]
+FP8 = [torch.float8_e4m3fn, torch.float8_e5m2]
+DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int32, torch.int64, torch.uint8, torch.int8, *FP8]
 OPS = [dist.ReduceOp.SUM, dist.ReduceOp.PRODUCT, dist.ReduceOp.MIN, dist.ReduceOp.MAX]
 
 
@@ -38,19 +39,25 @@ def many(rank, n, device):
 
 
 def expect(what, got, wanted):
-    assert got.dtype == wanted.dtype and torch.equal(got.cpu(), wanted.cpu()), f"rank {dist.get_rank()}: {what}"
+    assert got.dtype == wanted.dtype and torch.equal(comparable(got), comparable(wanted)), f"rank {dist.get_rank()}: {what}"
+
+
+def comparable(tensor):
+    """PyTorch does not compare, nor calculate with, floats of 8 bits."""
+    return tensor.cpu().float() if tensor.dtype in FP8 else tensor.cpu()
 
 
 def reduced(op, all_values):
-    result = all_values[0].clone()
-    for one in all_values[1:]:
+    dtype = all_values[0].dtype
+    result, *others = [one.float() if dtype in FP8 else one.clone() for one in all_values]
+    for one in others:
         if op == dist.ReduceOp.SUM:
             result += one
         elif op == dist.ReduceOp.PRODUCT:
             result *= one
         else:
             result = (torch.minimum if op == dist.ReduceOp.MIN else torch.maximum)(result, one)
-    return result
+    return result.to(dtype)
 
 
 def test_reductions(rank, ranks, device, sizes):
@@ -219,6 +226,12 @@ def test_uneven(rank, ranks, device, factor):
         dist.all_gather(outs, values(rank, count(salt, rank, 0), torch.int32, device, salt).bool())
         for peer, one in enumerate(outs):
             expect("all_gather of different sizes", one, values(peer, count(salt, peer, 0), torch.int32, device, salt).bool())
+        lengths = [count(salt, peer, 0) for peer in range(ranks)]
+        everybody = [[values(source * ranks + peer, 2 * n, torch.float32, device, salt).view(n, 2).t() for peer, n in enumerate(lengths)]
+                     for source in range(ranks)]
+        out = torch.empty(lengths[rank], 2, device=device).t()
+        dist.reduce_scatter(out, everybody[rank])
+        expect("reduce_scatter of different sizes", out, sum(parts[rank] for parts in everybody))
     for root in range(ranks):
         everybody = [values(peer, 2 * factor + 1, torch.float64, device, root) for peer in range(ranks)]
         parts = [torch.empty_like(one) for one in everybody] if rank == root else None
@@ -336,6 +349,9 @@ def test_refusals(rank, ranks, device):
     expect_refused("has no type", lambda: dist.all_reduce(torch.ones(4, dtype=torch.int16, device=device)))
     splits = [6 - ranks] + [1] * (ranks - 1)
     expect_refused("an input of 6 rows", lambda: dist.all_to_all_single(torch.empty(6, device=device), tensor, splits, splits))
+    parts = [torch.ones(6, device=device), *(torch.ones(7, device=device).double() for _ in range(ranks - 1))]
+    expect_refused("of one type, not", lambda: dist.reduce_scatter(torch.empty_like(parts[rank]), parts))
+    expect_refused("one shape and type, not", lambda: dist.reduce_scatter(torch.empty(8, device=device), parts))
     parts = [torch.empty(6 + peer, device=device) for peer in range(ranks)]
     expect_refused("for itself, and room for", lambda: dist.all_gather(parts, torch.ones(99, device=device)))
 
