@@ -115,8 +115,9 @@ class ChoraleBackend : public c10d::Backend {
                                                const c10d::AllToAllOptions&) override {
     if (out_splits.empty() && in_splits.empty())
       return move(c10d::OpType::ALLTOALL_BASE, "alltoall", in, out);
-    return exchange(c10d::OpType::ALLTOALL_BASE, rows_of(in, in_splits, getSize(), "input"),
-                    rows_of(out, out_splits, getSize(), "output"));
+    const Tensors from = rows_of(in, in_splits, getSize(), "input");
+    const Tensors to = rows_of(out, out_splits, getSize(), "output");
+    return exchange(c10d::OpType::ALLTOALL_BASE, from, to);
   }
   c10::intrusive_ptr<c10d::Work> alltoall(Tensors& outs, Tensors& ins,
                                           const c10d::AllToAllOptions&) override {
