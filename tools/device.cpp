@@ -37,6 +37,9 @@ class Host : public Device {
               [&](unsigned, uint64_t first, uint64_t size) { look(from + first, first, size); });
   }
   void* stream() override { return nullptr; }
+  void copy(std::byte* to, const std::byte* from, uint64_t bytes) override {
+    if (bytes) std::memcpy(to, from, bytes);
+  }
   void finish(World&) override {}
   double time_us(const std::function<void()>& enqueue, const std::function<void()>& wait) override {
     const auto start = std::chrono::steady_clock::now();

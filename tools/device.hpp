@@ -39,6 +39,8 @@ class Device {
 
   /// For Executor::execute().
   virtual void* stream() = 0;
+  /// Enqueues a copy on the stream, from this device's memory to this device's.
+  virtual void copy(std::byte* to, const std::byte* from, uint64_t bytes) = 0;
   /// Waits for the stream, as long as the world lives and its timeout allows. \throws RunError
   virtual void finish(World&) = 0;
   /// Microseconds from before the first to after the last thing that `enqueue` puts on the stream.

@@ -85,19 +85,22 @@ class Gpu : public Device {
               [&](unsigned thread, uint64_t first, uint64_t size) {
                 Stage& stage = stage_of(thread);
                 make(stage.memory, first, size);
-                copy(to + first, stage.memory, size, stage);
+                copy_by(stage, to + first, stage.memory, size);
               });
   }
   void look(const std::byte* from, uint64_t bytes, const Look& look) override {
     in_pieces(bytes, piece_bytes, unsigned(stages_.size()),
               [&](unsigned thread, uint64_t first, uint64_t size) {
                 Stage& stage = stage_of(thread);
-                copy(stage.memory, from + first, size, stage);
+                copy_by(stage, stage.memory, from + first, size);
                 look(stage.memory, first, size);
               });
   }
 
   void* stream() override { return stream_; }
+  void copy(std::byte* to, const std::byte* from, uint64_t bytes) override {
+    must(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "cudaMemcpyAsync");
+  }
   void finish(World& world) override {
     const auto start = std::chrono::steady_clock::now();
     const std::chrono::nanoseconds timeout = world.timeout();
@@ -145,7 +148,7 @@ class Gpu : public Device {
     }
     return stage;
   }
-  static void copy(std::byte* to, const std::byte* from, uint64_t bytes, const Stage& stage) {
+  static void copy_by(const Stage& stage, std::byte* to, const std::byte* from, uint64_t bytes) {
     must(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stage.stream), "cudaMemcpyAsync");
     must(cudaStreamSynchronize(stage.stream), "cudaStreamSynchronize");
   }

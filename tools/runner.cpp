@@ -5,6 +5,7 @@
 
 #include "tools/check_run.hpp"
 #include "tools/device.hpp"
+#include "tools/in_a_row.hpp"
 #include "tools/ranks.hpp"
 #include "tools/shared.hpp"
 #include "tools/trace.hpp"
@@ -72,15 +73,30 @@ class Rank {
     arguments_.packet = request_.packet;
     executor_.prepare(plan_, arguments_);
     calls_.push_back(arguments_);
-    CheckRun check(*device_, oracle, rank, request_.dtype, buffers);
     SizeReport& report = reports.size(rank, which);
-    for (unsigned repeat = 0; repeat < request_.repeat; ++repeat) {
-      check.fill(repeat);
-      reports.time(rank, which, repeat) = run();
-      const Findings found = check.compare(repeat);
-      if (!found.what.empty() && !report.wrong) {
-        report.wrong = true;
-        std::snprintf(report.what, sizeof report.what, "%s", found.what.c_str());
+    const auto note = [&report](const Findings& found) {
+      if (found.what.empty() || report.wrong) return;
+      report.wrong = true;
+      std::snprintf(report.what, sizeof report.what, "%s", found.what.c_str());
+    };
+    if (request_.in_a_row) {
+      LaunchesInARow launches(*device_, executor_, plan_, arguments_, oracle, rank, buffers,
+                              request_.in_a_row);
+      for (unsigned repeat = 0; repeat < request_.repeat; ++repeat) {
+        const uint64_t turn = uint64_t(repeat) * request_.in_a_row;
+        launches.fill(turn);
+        world_.barrier();
+        launches.enqueue();
+        executor_.synchronize(device_->stream());
+        world_.barrier();
+        note(launches.compare(turn));
+      }
+    } else {
+      CheckRun check(*device_, oracle, rank, request_.dtype, buffers);
+      for (unsigned repeat = 0; repeat < request_.repeat; ++repeat) {
+        check.fill(repeat);
+        reports.time(rank, which, repeat) = run();
+        note(check.compare(repeat));
       }
     }
     report.finished = true;

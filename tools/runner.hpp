@@ -23,13 +23,14 @@ struct RunRequest {
   bool in_place = false;
   bool processes = false;  ///< a process a rank; else threads of this one
   unsigned repeat = 3;     ///< runs of each size, with new data each
+  unsigned in_a_row = 0;   ///< launches of each run, see LaunchesInARow; 0: one, timed
   std::string trace;       ///< file for the trace of the last run of each size, see trace_to(); empty: none
   const Profiles* profiles = nullptr;  ///< where profiles of the last runs go, see profile_by(); null: none
 };
 
 /// What came of one size.
 struct SizeResult {
-  std::vector<double> times_us;      ///< of each run: the slowest rank's
+  std::vector<double> times_us;      ///< of each run: the slowest rank's; 0 with `in_a_row`
   std::optional<std::string> wrong;  ///< the first wrong element, or what else was wrong
   bool finished = false;
 };

@@ -30,7 +30,7 @@ struct Options {
   RunOptions run;
   ScheduleOptions schedule;
   std::string bytes, seed, trace, tuned;
-  unsigned repeat = 3;
+  unsigned repeat = 3, in_a_row = 0;
   uint64_t schedules = 0;
   bool adversarial = false, in_place = false, out_of_place = false, rank_order = false, no_times = false,
        profile = false;
@@ -73,6 +73,7 @@ RunRequest request_of(const Options& options, const Config& config, const Plan& 
   request.in_place = in_place(options, plan);
   request.processes = options.run.as_processes(config);
   request.repeat = options.repeat;
+  request.in_a_row = options.in_a_row;
   request.trace = options.trace;
   return request;
 }
@@ -111,11 +112,11 @@ void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& 
 
 Exit run_schedules(const Options& options) {
   if (options.run.processes || options.run.workers || !options.run.backend.empty() ||
-      !options.run.op.empty() || !options.trace.empty() || options.profile) {
+      !options.run.op.empty() || !options.trace.empty() || options.profile || options.in_a_row) {
     throw Failure(
         Exit::command_wrong,
         "--adversarial runs on a machine of its own: it takes no --processes, --workers, --backend, "
-        "--op, --trace or --profile");
+        "--op, --trace, --profile or --in-a-row");
   }
   const Plan plan = plan_for(options.wanted, options.run.ranks, options.run.allow);
   refuse_schedule(plan, "--adversarial", "--seed draws an order of its lanes");
@@ -138,12 +139,14 @@ const char* as_what(bool processes, const Config& config) {
 ScheduleRequest schedule_request_of(const Options& options, const Config& config, const Plan& plan) {
   const RunOptions& run = options.run;
   if (!options.bytes.empty() || run.dtype != "f32" || !run.op.empty() || !run.packet.empty() || run.workers ||
-      !options.trace.empty() || options.profile || options.in_place || options.out_of_place) {
+      !options.trace.empty() || options.profile || options.in_a_row || options.in_place ||
+      options.out_of_place) {
     throw Failure(
         Exit::command_wrong,
         "'" + plan.name +
             "' is a host schedule, whose tensors have sizes and types of their own: it takes no "
-            "--bytes, --dtype, --op, --packet, --workers, --trace, --profile, --in-place or --out-of-place",
+            "--bytes, --dtype, --op, --packet, --workers, --trace, --profile, --in-a-row, --in-place or "
+            "--out-of-place",
         "set its parameters with --param");
   }
   ScheduleRequest request;
@@ -193,11 +196,12 @@ void run_one(const Options& options, const Config& config) {
   const RunOutcome outcome = run_plan(plan, request, config);
   std::cout << plan.name << ": " << plan.collective << " of " << count(plan.ranks(), "rank") << " as "
             << as_what(request.processes, config) << (request.in_place ? ", in place" : ", out of place")
-            << ", " << config.backend.value << "\n"
+            << ", " << config.backend.value
+            << (request.in_a_row ? ", " + count(request.in_a_row, "time") + " in a row" : "") << "\n"
             << std::flush;
   const bool any =
       std::any_of(outcome.sizes.begin(), outcome.sizes.end(), [](auto& size) { return size.finished; });
-  if (any) print_table(plan, request, outcome, !options.no_times, checked);
+  if (any) print_table(plan, request, outcome, !options.no_times && !request.in_a_row, checked);
   if (profiles) std::cerr << profiles->text() << std::flush;
   if (!checked) std::cerr << "note: " << unknown_result(plan) << '\n';
   for (size_t which = 0; which < outcome.sizes.size(); ++which) {
@@ -319,6 +323,12 @@ Action command::run(CLI::App& app) {
       ->needs(adversarial);
   app.add_option("--repeat", options->repeat, "Runs of each size, with new data each; default 3")
       ->check(CLI::Range(1u, 1000000u).description("1 to 1000000"))
+      ->type_name("N");
+  app.add_option(
+         "--in-a-row", options->in_a_row,
+         "Instead of one launch each run makes so many, with new data each and nobody waiting between: eager "
+         "ones and on GPUs CUDA graphs, as each rank draws. No times")
+      ->check(CLI::Range(1u, 100000u).description("1 to 100000"))
       ->type_name("N");
   CLI::Option* in_place = app.add_flag("--in-place", options->in_place, "Input and output are one buffer");
   app.add_flag("--out-of-place", options->out_of_place, "Input and output are two buffers")
