@@ -326,7 +326,7 @@ Action command::run(CLI::App& app) {
       ->type_name("N");
   app.add_option(
          "--in-a-row", options->in_a_row,
-         "Instead of one launch each run makes so many, with new data each and nobody waiting between: eager "
+         "In each run so many launches instead of one, with new data each and nobody waiting in between: eager "
          "ones and on GPUs CUDA graphs, as each rank draws. No times")
       ->check(CLI::Range(1u, 100000u).description("1 to 100000"))
       ->type_name("N");
