@@ -11,7 +11,8 @@
 namespace chorale::c {
 namespace {
 
-constexpr const char* kind_names[] = {"config", "world", "plan", "executor", "tuned_plans"};
+/// By Kind.
+constexpr const char* kind_names[] = {"a config", "a world", "a plan", "an executor", "a tuned_plans"};
 
 struct Entry {
   Kind kind;
@@ -42,8 +43,7 @@ uint64_t add_handle(Kind kind, std::shared_ptr<void> object) {
 
 std::shared_ptr<void> find_handle(Kind kind, uint64_t number, bool takes) {
   const char* const wanted = kind_names[size_t(kind)];
-  if (number == 0)
-    throw StatusError(CHORALE_INVALID_HANDLE, fmt::format("the handle of a {} is null", wanted));
+  if (number == 0) throw StatusError(CHORALE_INVALID_HANDLE, fmt::format("the handle of {} is null", wanted));
   Table& all = table();
   std::unordered_map<uint64_t, Entry>::node_type taken;  // destroyed without the lock
   std::shared_lock shared(all.mutex, std::defer_lock);
@@ -53,14 +53,14 @@ std::shared_ptr<void> find_handle(Kind kind, uint64_t number, bool takes) {
   if (found == all.entries.end()) {
     throw StatusError(CHORALE_INVALID_HANDLE,
                       number < all.next
-                          ? fmt::format("handle {} of a {} has been closed", number, wanted)
-                          : fmt::format("{:#x} is no handle of a {}: it is given by what makes one, and not "
+                          ? fmt::format("handle {} of {} has been closed", number, wanted)
+                          : fmt::format("{:#x} is no handle of {}: it is given by what makes one, and not "
                                         "an address",
                                         number, wanted));
   }
   if (found->second.kind != kind) {
     throw StatusError(CHORALE_INVALID_HANDLE,
-                      fmt::format("handle {} is of a {}, and one of a {} is needed", number,
+                      fmt::format("handle {} is of {}, and one of {} is needed", number,
                                   kind_names[size_t(found->second.kind)], wanted));
   }
   if (!takes) return found->second.object;

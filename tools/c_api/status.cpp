@@ -33,9 +33,41 @@ chorale_status status_of(RunError::Reason reason) {
   return CHORALE_FAILED;
 }
 
+/// Bytes of the character of UTF-8 at `at`; 0 if there is none.
+size_t character_at(const std::string& words, size_t at) {
+  const auto byte = [&](size_t after) { return uint32_t(static_cast<unsigned char>(words[at + after])); };
+  const uint32_t first = byte(0);
+  const size_t bytes = first < 0x80       ? 1
+                       : first >> 5 == 6  ? 2
+                       : first >> 4 == 14 ? 3
+                       : first >> 3 == 30 ? 4
+                                          : 0;
+  if (bytes < 2) return bytes;
+  if (words.size() - at < bytes) return 0;
+  uint32_t code = first & (0xffu >> (bytes + 1));
+  for (size_t after = 1; after < bytes; ++after) {
+    if (byte(after) >> 6 != 2) return 0;
+    code = code << 6 | (byte(after) & 0x3f);
+  }
+  constexpr uint32_t least[] = {0, 0, 0x80, 0x800,
+                                0x10000};  // what is written longer than it need be is none
+  return code >= least[bytes] && code <= 0x10ffff && code >> 11 != 0xd800 >> 11 ? bytes : 0;
+}
+
+/// A message may show bytes of a file that is no text.
+void make_utf8(std::string& words) {
+  for (size_t at = 0; at < words.size();) {
+    const size_t bytes = character_at(words, at);
+    if (bytes == 0) words[at] = '?';
+    at += bytes == 0 ? 1 : bytes;
+  }
+}
+
 chorale_status keep(chorale_status status, const char* function, const char* message) noexcept {
   try {
-    last_text = fmt::format("{}: {}", function, message);
+    std::string words = fmt::format("{}: {}", function, message);
+    make_utf8(words);
+    last_text = std::move(words);
     last_error = last_text.c_str();
   } catch (...) {
     last_error = "there is no memory for the message";

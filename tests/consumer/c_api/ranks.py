@@ -84,9 +84,12 @@ def call_wrongly(library):
     chorale.fails(INVALID_ARGUMENT, "'plan' is null", "plan_load", b"plan.json", None)
     chorale.fails(UNREADABLE_FILE, "/no/plan.json", "plan_load", b"/no/plan.json", byref(handle))
     chorale.fails(INVALID_PLAN, 'no "name"', "plan_read", b"{}", c_uint64(2), byref(handle))
+    # A message is UTF-8, whatever it tells of: too long forms, halves of pairs and numbers that are too large are not.
+    no_text = b"\xff\xc0\xaf\xed\xa0\x80\xf4\x90\x80\x80" + "/\u00e9\u20ac\U0001f600".encode() + b"\xe2\x82"
+    chorale.fails(UNREADABLE_FILE, "?" * 10 + "/\u00e9\u20ac\U0001f600??:", "plan_load", no_text, byref(handle))
     chorale.fails(INVALID_HANDLE, "of a plan is null", "plan_prove", None, None)
     plan = chorale.made("plan_make", b"allreduce_all_pairs", 2, None, c_uint64(0))
-    chorale.fails(INVALID_HANDLE, "is of a plan, and one of a executor", "executor_check", plan)
+    chorale.fails(INVALID_HANDLE, "is of a plan, and one of an executor", "executor_check", plan)
     text = c_void_p()
     chorale.ok("plan_json", plan, byref(text))
     wrong = ctypes.string_at(text).replace(b'"signal"', b'"wait"', 1)

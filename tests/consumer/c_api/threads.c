@@ -62,7 +62,7 @@ static void* run_rank(void* handle) {
   OK(chorale_world_close(world));
   OK(chorale_executor_check(executor));
   OK(chorale_executor_close(executor));
-  FAILS(CHORALE_INVALID_HANDLE, "of a executor has been closed", chorale_executor_close(executor));
+  FAILS(CHORALE_INVALID_HANDLE, "of an executor has been closed", chorale_executor_close(executor));
   return NULL;
 }
 
@@ -140,8 +140,8 @@ static void check_refusals(void) {
         chorale_tuned_plans_execute(tuned, executor, NULL, &call, NULL));
   FAILS(CHORALE_RESOURCES, "18446744073709551615 bytes",
         chorale_executor_allocate(executor, UINT64_MAX, &memory));
-  FAILS(CHORALE_INVALID_HANDLE, "of a executor is null", chorale_executor_check(NULL));
-  FAILS(CHORALE_INVALID_HANDLE, "of a executor is null", chorale_executor_synchronize(NULL, NULL));
+  FAILS(CHORALE_INVALID_HANDLE, "of an executor is null", chorale_executor_check(NULL));
+  FAILS(CHORALE_INVALID_HANDLE, "of an executor is null", chorale_executor_synchronize(NULL, NULL));
   FAILS(CHORALE_INVALID_ARGUMENT, "'rank' is null", chorale_world_rank(world, NULL));
   FAILS(CHORALE_INVALID_ARGUMENT, "'ranks' is null", chorale_world_ranks(world, NULL));
   FAILS(CHORALE_INVALID_ARGUMENT, "'why' is null", chorale_world_abort(world, NULL));
