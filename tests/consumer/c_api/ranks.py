@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Chorale by ctypes alone, as an engine would load it: ranks.py LIBRARY
 
-Four processes meet over TCP, make and prove a plan and add up; then rank 2 is lost, and the others are told. One more makes wrong calls.
+Four processes meet over TCP, make and prove a plan and add up; then rank 2 is lost, and the others are told. Others make wrong calls, and load two copies.
 """
 import ctypes
 import multiprocessing
 import os
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 from ctypes import byref, c_char_p, c_float, c_int32, c_uint64, c_void_p
 
 RANKS, COUNT, LOST = 4, 3001, 2
@@ -103,13 +105,23 @@ def call_wrongly(library):
     chorale.fails(INVALID_HANDLE, "has been closed", "plan_close", plan)
 
 
+def load_twice(library):
+    """A process may have Chorale twice: this library, and an extension of a framework that was built with it."""
+    with tempfile.TemporaryDirectory() as folder:
+        other = shutil.copy(library, folder + "/libother.so")
+        for chorale in Chorale(library), Chorale(other):
+            world = c_void_p()
+            chorale.ok("world_local", 1, None, byref(world))
+            chorale.ok("world_close", world)
+
+
 def main():
     library = sys.argv[1]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}".encode()
     processes = [multiprocessing.Process(target=run_rank, args=(library, address, rank)) for rank in range(RANKS)]
-    processes.append(multiprocessing.Process(target=call_wrongly, args=(library,)))
+    processes += [multiprocessing.Process(target=target, args=(library,)) for target in (call_wrongly, load_twice)]
     for process in processes:
         process.start()
     for process in processes:
@@ -117,7 +129,7 @@ def main():
     codes = [process.exitcode for process in processes]
     wanted = [-signal.SIGKILL if at == LOST else 0 for at in range(len(processes))]
     assert codes == wanted, f"the processes ended with {codes}, and not {wanted}"
-    print(f"{RANKS} processes by ctypes, and wrong calls")
+    print(f"{RANKS} processes by ctypes, wrong calls, two copies in a process")
 
 
 if __name__ == "__main__":
