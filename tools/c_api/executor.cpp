@@ -27,25 +27,29 @@ void chorale::c::execute(ExecutorObject& object, const Plan& plan, const Argumen
   object.executor.execute(plan, arguments, stream);
 }
 
+Config chorale::c::config_on(const chorale_config* config, chorale_backend backend, int32_t device) {
+  Config settings = config_of(config);
+  if (const std::string name = backend_of(backend); !name.empty()) settings.backend = name;
+  if (device < CHORALE_CURRENT_DEVICE)
+    throw UsageError(
+        fmt::format("device {}: neither a GPU's number nor CHORALE_CURRENT_DEVICE (-1)", device));
+  if (settings.backend.value != "cuda" && device != CHORALE_CURRENT_DEVICE) {
+    throw UsageError(
+        fmt::format("device {} of the backend '{}' ({}), which has none: say CHORALE_CUDA, or "
+                    "CHORALE_CURRENT_DEVICE (-1)",
+                    device, settings.backend.value, settings.backend.from));
+  }
+  return settings;
+}
+
 chorale_status chorale_executor_create(chorale_world* world, chorale_config* config, chorale_backend backend,
                                        int32_t device, chorale_executor** executor) {
   return guarded(__func__, [&] {
     chorale_executor*& out = result("executor", executor);
     const std::shared_ptr<WorldObject> of = get(world);
-    Config settings = config_of(config);
-    if (const std::string name = backend_of(backend); !name.empty()) settings.backend = name;
-    if (device < CHORALE_CURRENT_DEVICE)
-      throw UsageError(
-          fmt::format("device {}: neither a GPU's number nor CHORALE_CURRENT_DEVICE (-1)", device));
-    const bool on_gpu = settings.backend.value == "cuda";
-    if (!on_gpu && device != CHORALE_CURRENT_DEVICE) {
-      throw UsageError(
-          fmt::format("device {} of the backend '{}' ({}), which has none: say CHORALE_CUDA, or "
-                      "CHORALE_CURRENT_DEVICE (-1)",
-                      device, settings.backend.value, settings.backend.from));
-    }
+    const Config settings = config_on(config, backend, device);
     const Use use(of->in_use);
-    const CurrentDevice current(on_gpu ? device : CHORALE_CURRENT_DEVICE);
+    const CurrentDevice current(device);
     out = c::open<chorale_executor>(
         std::make_shared<ExecutorObject>(ExecutorObject{of, Executor(of->world, settings)}));
   });
@@ -83,11 +87,5 @@ chorale_status chorale_executor_allocate(chorale_executor* executor, uint64_t by
 }
 
 chorale_status chorale_executor_close(chorale_executor* executor) {
-  return guarded(__func__, [&] {
-    std::shared_ptr<ExecutorObject> object = get(executor);
-    const std::shared_ptr<WorldObject> world = object->world;
-    const Use use(world->in_use);
-    object = nullptr;
-    take(executor);
-  });
+  return guarded(__func__, [&] { close_alone(executor); });
 }

@@ -12,7 +12,8 @@ namespace chorale::c {
 namespace {
 
 /// By Kind.
-constexpr const char* kind_names[] = {"a config", "a world", "a plan", "an executor", "a tuned_plans"};
+constexpr const char* kind_names[] = {"a config",    "a world",       "a plan",
+                                      "an executor", "a tuned_plans", "an exchange"};
 
 struct Entry {
   Kind kind;
@@ -72,7 +73,8 @@ Use::Use(std::atomic<bool>& in_use) : in_use_(in_use) {
   if (in_use_.exchange(true, std::memory_order_acquire)) {
     throw StatusError(
         CHORALE_IN_USE,
-        "a world, with its executors, takes one call at a time, and another thread is in one: give "
+        "a world, with its executors and exchanges, takes one call at a time, and another thread is in one: "
+        "give "
         "each thread a world of its own, or let one thread make all calls; abort alone may come at "
         "any time");
   }

@@ -16,8 +16,9 @@ struct WorldObject;
 struct PlanObject;
 struct ExecutorObject;
 struct TunedPlansObject;
+struct ExchangeObject;
 
-enum class Kind : uint8_t { config, world, plan, executor, tuned_plans };
+enum class Kind : uint8_t { config, world, plan, executor, tuned_plans, exchange };
 
 /// What a handle of a type stands for.
 template <class Handle>
@@ -46,6 +47,11 @@ template <>
 struct Of<chorale_tuned_plans> {
   using Object = TunedPlansObject;
   static constexpr Kind kind = Kind::tuned_plans;
+};
+template <>
+struct Of<chorale_exchange> {
+  using Object = ExchangeObject;
+  static constexpr Kind kind = Kind::exchange;
 };
 
 uint64_t add_handle(Kind kind, std::shared_ptr<void> object);

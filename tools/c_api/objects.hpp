@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chorale/config.hpp>
+#include <chorale/exchange.hpp>
 #include <chorale/executor.hpp>
 #include <chorale/plan.hpp>
 #include <chorale/tuned_plans.hpp>
@@ -49,10 +50,27 @@ struct TunedPlansObject {
   TunedPlans plans;
 };
 
+struct ExchangeObject {
+  std::shared_ptr<WorldObject> world;  ///< the exchange refers to it
+  Exchange exchange;
+};
+
 /// The settings of a handle; of null those of file and environment.
 Config config_of(const chorale_config* config);
 
+/// The same on a backend. \throws UsageError for a device that cannot be there; whether it is there is not
+/// asked
+Config config_on(const chorale_config* config, chorale_backend backend, int32_t device);
+
 /// Enqueues or runs, as chorale_executor_execute().
 void execute(ExecutorObject& object, const Plan& plan, const Arguments& arguments, void* stream);
+
+/// Closes what refers to a world, while no other thread is in a call there.
+template <class Handle>
+void close_alone(const Handle* handle) {
+  const std::shared_ptr<WorldObject> world = get(handle)->world;
+  const Use use(world->in_use);
+  take(handle);
+}
 
 }  // namespace chorale::c

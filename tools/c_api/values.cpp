@@ -73,14 +73,9 @@ bool flag_of(const char* name, int32_t value) {
 Arguments arguments_of(const chorale_arguments* arguments) {
   required("arguments", arguments);
   require_size("arguments", arguments->struct_bytes, sizeof *arguments);
-  // A newer header's: what is 0 there is as if it were not there.
-  const char* const bytes = reinterpret_cast<const char*>(arguments);
-  if (arguments->reserved != 0 || std::any_of(bytes + sizeof *arguments, bytes + arguments->struct_bytes,
-                                              [](char byte) { return byte; })) {
-    throw UsageError(
-        "arguments have a value in members that this library does not know: a newer one has them, or "
-        "the struct was not set to CHORALE_ARGUMENTS");
-  }
+  require_zeros("arguments", arguments, sizeof *arguments, arguments->struct_bytes);
+  if (arguments->reserved != 0)
+    throw UsageError("'reserved' of 'arguments' is not 0: set the struct to CHORALE_ARGUMENTS");
   return {.in = arguments->in,
           .out = arguments->out,
           .bytes = arguments->bytes,
@@ -99,6 +94,15 @@ void require_size(const char* name, uint64_t size, uint64_t least) {
   if (size < least || size > most) {
     throw UsageError(
         fmt::format("struct_bytes of '{}' is {}: it should be its sizeof, {} here", name, size, least));
+  }
+}
+
+void require_zeros(const char* name, const void* at, uint64_t known, uint64_t size) {
+  const char* const bytes = static_cast<const char*>(at);
+  if (std::any_of(bytes + known, bytes + size, [](char byte) { return byte != 0; })) {
+    throw UsageError(
+        fmt::format("'{}' has a value in members that this library does not know: it has {} bytes of the {}",
+                    name, known, size));
   }
 }
 

@@ -43,6 +43,10 @@ Value& result(const char* name, Value* at) {
 /// \throws UsageError if a struct's size is smaller than its first version's
 void require_size(const char* name, uint64_t size, uint64_t least);
 
+/// A newer header's struct: what it adds is 0, as if it were not there.
+/// \throws UsageError if any of its bytes from `known` to `size` is not
+void require_zeros(const char* name, const void* at, uint64_t known, uint64_t size);
+
 /// Fills the members for which `out` has room, but for its size, which stands first and is the caller's.
 template <class Struct>
 void fill(const char* name, Struct* out, Struct values) {

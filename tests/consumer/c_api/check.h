@@ -58,6 +58,7 @@ void check_config(void);
 void check_plans(const char* file);
 void check_tuned_plans(void);
 void check_threads(void);
+void check_messages(void);
 void check_processes(void);
 
 #endif

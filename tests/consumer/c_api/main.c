@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   check_plans(argv[1]);
   check_tuned_plans();
   check_threads();
+  check_messages();
   printf("the C API %s, ABI %d\n", chorale_version(), (int)chorale_abi());
   return 0;
 }

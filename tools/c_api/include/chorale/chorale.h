@@ -1,8 +1,8 @@
 #ifndef CHORALE_CHORALE_H
 #define CHORALE_CHORALE_H
 /// \file
-/// Chorale's plain C API: worlds, plans, executors, plans by size. libchorale.so is all that it needs. C99,
-/// and C++.
+/// Chorale's plain C API: worlds, plans, executors, plans by size, messages. libchorale.so is all that it
+/// needs. C99, and C++.
 ///
 /// **Errors.** Every function that can fail returns a chorale_status; chorale_last_error() then has the whole
 /// message, with the values and, where one is known, the remedy. Nothing is thrown, and what a call would
@@ -10,11 +10,11 @@
 ///
 /// **Handles** are numbers and not addresses, and none is given twice: one that is null, closed or of another
 /// kind is CHORALE_INVALID_HANDLE. Each is closed by its chorale_..._close(). What a handle was made of may
-/// be closed before it, in any order: a world is left when it and all its executors are closed.
+/// be closed before it, in any order: a world is left when it and all its executors and exchanges are closed.
 ///
-/// **Threads.** A world, with its executors, takes calls of one thread at a time: a call beside another one
-/// is CHORALE_IN_USE and does nothing. chorale_world_abort() may come from any thread at any time. All else
-/// may be called from any thread.
+/// **Threads.** A world, with its executors and exchanges, takes calls of one thread at a time: a call beside
+/// another one is CHORALE_IN_USE and does nothing. chorale_world_abort() may come from any thread at any
+/// time. All else may be called from any thread.
 ///
 /// **Processes.** A handle is of the process that made it: none is used in a child of fork().
 ///
@@ -190,8 +190,8 @@ CHORALE_API chorale_status chorale_world_survivors(chorale_world* world, chorale
 CHORALE_API chorale_status chorale_world_former_ranks(chorale_world* world, int32_t* former, uint64_t room,
                                                       uint64_t* count);
 
-/// Marks this rank as having left, once its executors are closed too. Never blocks; chorale_world_barrier()
-/// before it lets peers end what they do.
+/// Marks this rank as having left, once its executors and exchanges are closed too. Never blocks;
+/// chorale_world_barrier() before it lets peers end what they do.
 CHORALE_API chorale_status chorale_world_close(chorale_world* world);
 
 // -- Plans
@@ -349,6 +349,71 @@ CHORALE_API chorale_status chorale_tuned_plans_execute(chorale_tuned_plans* plan
                                                        const chorale_arguments* arguments, void* stream);
 
 CHORALE_API chorale_status chorale_tuned_plans_close(chorale_tuned_plans* plans);
+
+// -- Messages
+
+/// One rank's end of messages between ranks whose sizes the host knows. Messages between two ranks are
+/// matched in their order, as those of ncclSend() and ncclRecv(), and both ranks name one size.
+typedef struct chorale_exchange chorale_exchange;
+
+/// What an exchange is made of; 0: chosen by the library. The same on all ranks.
+typedef struct chorale_exchange_options {
+  uint64_t struct_bytes;     ///< sizeof(chorale_exchange_options)
+  uint64_t slot_bytes;       ///< of a ring's slot, at least 16
+  uint32_t slots;            ///< of a ring, at most 256
+  uint32_t blocks_per_peer;  ///< thread blocks that work on one peer and direction, at most
+} chorale_exchange_options;
+
+typedef struct chorale_send_to {
+  const void* data;  ///< any alignment; multiples of 16 are fast. May be null if there are no bytes
+  uint64_t bytes;
+  int32_t peer;
+  int32_t reserved;  ///< 0
+} chorale_send_to;
+
+typedef struct chorale_recv_from {
+  void* data;
+  uint64_t bytes;
+  int32_t peer;
+  int32_t reserved;  ///< 0
+} chorale_recv_from;
+
+/// Collective. \param options  null: all are chosen \param backend,device  as of chorale_executor_create()
+CHORALE_API chorale_status chorale_exchange_create(chorale_world* world, chorale_config* config,
+                                                   chorale_backend backend, int32_t device,
+                                                   const chorale_exchange_options* options,
+                                                   chorale_exchange** exchange);
+
+/// Moves all messages at once: none waits for one of another peer or direction, so all ranks may send to and
+/// receive from everybody, whatever the sizes. Those of one peer and direction go in the order in which they
+/// stand. A message to oneself is received in the same call. What is received must not lie in what is sent or
+/// received beside it.
+///
+/// On CUDA it enqueues on `stream`, and may be captured; calls that have a peer and direction in common are
+/// made on one stream, or ordered by the caller. On the CPU it returns when this rank's messages have ended.
+/// \param sends, recvs  each may be null if there are none
+/// \retval CHORALE_ABORTED on all ranks if two name different sizes for a message
+/// \retval CHORALE_TIMED_OUT if a peer does not come. After either, chorale_world_reset() and
+///         chorale_exchange_reset()
+CHORALE_API chorale_status chorale_exchange_run(chorale_exchange* exchange, const chorale_send_to* sends,
+                                                uint64_t send_count, const chorale_recv_from* recvs,
+                                                uint64_t recv_count, void* stream);
+
+/// chorale_exchange_run() of one message.
+CHORALE_API chorale_status chorale_exchange_send(chorale_exchange* exchange, const void* data, uint64_t bytes,
+                                                 int32_t peer, void* stream);
+CHORALE_API chorale_status chorale_exchange_recv(chorale_exchange* exchange, void* data, uint64_t bytes,
+                                                 int32_t peer, void* stream);
+
+/// As chorale_executor_check() and chorale_executor_synchronize().
+CHORALE_API chorale_status chorale_exchange_check(chorale_exchange* exchange);
+CHORALE_API chorale_status chorale_exchange_synchronize(chorale_exchange* exchange, void* stream);
+
+/// Collective, after chorale_world_reset(): makes the rings new.
+CHORALE_API chorale_status chorale_exchange_reset(chorale_exchange* exchange);
+
+/// As chorale_executor_close().
+CHORALE_API chorale_status chorale_exchange_close(chorale_exchange* exchange);
 
 #ifdef __cplusplus
 }
