@@ -137,7 +137,8 @@ chorale_status chorale_plan_needs(chorale_plan* plan, int32_t rank, uint64_t byt
           .scratch_bytes = known.scratch_bytes,
           .thread_blocks = known.thread_blocks,
           .input_reached = known.input_reached,
-          .output_reached = known.output_reached});
+          .output_reached = known.output_reached,
+          .reserved = 0});
   });
 }
 

@@ -81,6 +81,9 @@ def check_programs(prefix, work, compiler, plan, environment):
     run("ninja", "-C", cmake_build)
     print(run(cmake_build / "api", plan).strip(), "- by find_package()")
 
+    if not shutil.which("pkg-config"):
+        print("skipped: the program by pkg-config, which this machine lacks")
+        return
     where = next(prefix.glob("lib*/**/chorale.pc")).parent
     flags = run("pkg-config", "--cflags", "--libs", "chorale", env={**environment, "PKG_CONFIG_PATH": str(where)}).split()
     run(compiler, "-std=c99", "-D_DEFAULT_SOURCE", "-Wall", "-Wextra", "-Wpedantic", "-Werror", *sorted(HERE.glob("*.c")), "-o",

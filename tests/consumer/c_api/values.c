@@ -95,7 +95,7 @@ static void check_sizes(chorale_plan* plan) {
   FAILS(CHORALE_INVALID_ARGUMENT, "dtype -2147483648",
         chorale_plan_message_sizes(plan, 4, INT32_MIN, &in, &out));
 
-  chorale_needs needs = {sizeof needs, 0, 0, 0, 0};
+  chorale_needs needs = {sizeof needs, 0, 0, 0, 0, 0};
   OK(chorale_plan_needs(plan, 3, 4096, CHORALE_F32, &needs));
   EXPECT(needs.thread_blocks > 0 && needs.input_reached == 1 && needs.output_reached == 1 &&
          needs.scratch_bytes == 0);

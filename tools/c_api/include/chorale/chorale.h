@@ -25,10 +25,6 @@
 
 #include <stdint.h>
 
-#if defined(_WIN32)
-#error "Chorale is for Linux"
-#endif
-
 #define CHORALE_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
@@ -118,16 +114,16 @@ enum { CHORALE_CURRENT_DEVICE = -1 };
 
 // -- Configuration
 
-/// Settings, as the ini file that CHORALE_CONFIG names and the environment CHORALE_<NAME> have them; docs and
-/// `chorale doctor --only settings` list them. Where a function takes one, null stands for a new one.
+/// Settings, as the ini file that CHORALE_CONFIG names and the environment CHORALE_<NAME> have them;
+/// `chorale doctor --only settings` lists them. Where a function takes one, null stands for a new one.
 typedef struct chorale_config chorale_config;
 
-/// Reads file and environment. \retval CHORALE_INVALID_ARGUMENT for an unknown name, "did you mean", or a bad
-/// value
+/// Reads file and environment.
+/// \retval CHORALE_INVALID_ARGUMENT for an unknown name, "did you mean", or a bad value
 CHORALE_API chorale_status chorale_config_load(chorale_config** config);
 
 /// Overrides a setting of this handle: `name` as in the environment, "CHORALE_TIMEOUT", `value` too, "10s".
-/// Worlds and executors that there are keep theirs.
+/// Worlds and executors that there are keep theirs; CHORALE_LOG_LEVEL is the process's, at once.
 CHORALE_API chorale_status chorale_config_set(chorale_config* config, const char* name, const char* value);
 
 /// The value of "CHORALE_TIMEOUT": "10s".
@@ -174,8 +170,8 @@ CHORALE_API chorale_status chorale_world_abort(chorale_world* world, const char*
 /// CHORALE_OK, or what the world has stopped with. Never blocks.
 CHORALE_API chorale_status chorale_world_check(chorale_world* world);
 
-/// Collective: takes an abort, a timeout or a deadlock back. \retval CHORALE_PEER_LOST if a peer died or
-/// left, which cannot call it: see chorale_world_survivors()
+/// Collective: takes an abort, a timeout or a deadlock back.
+/// \retval CHORALE_PEER_LOST if a peer died or left, which cannot call it: see chorale_world_survivors()
 CHORALE_API chorale_status chorale_world_reset(chorale_world* world);
 
 /// Collective of those that are left, after a peer has died or left: a world of them alone, numbered in the
@@ -186,7 +182,7 @@ CHORALE_API chorale_status chorale_world_survivors(chorale_world* world, chorale
 /// By rank of this world: which rank it had in the one whose survivors it has. None if it has no such.
 /// \param former  room for `room` numbers; may be null if that is 0
 /// \param count   how many there are
-/// \retval CHORALE_INVALID_ARGUMENT if there are more than 0 < `room`; `count` is set
+/// \retval CHORALE_INVALID_ARGUMENT if there is room for some, but not for all; `count` is set
 CHORALE_API chorale_status chorale_world_former_ranks(chorale_world* world, int32_t* former, uint64_t room,
                                                       uint64_t* count);
 
@@ -216,8 +212,9 @@ CHORALE_API chorale_status chorale_plan_make(const char* name, int32_t ranks, co
 CHORALE_API chorale_status chorale_plan_json(chorale_plan* plan, char** text);
 
 /// Checks and proves it: that it computes its collective, ends, has no data race and may be launched again
-/// and again. \retval CHORALE_INVALID_PLAN if something is found \param findings  all of the first check or
-/// proof that finds something, at their author's lines; null if
+/// and again.
+/// \retval CHORALE_INVALID_PLAN if something is found
+/// \param findings  all of the first check or proof that finds something, at their author's lines; null if
 ///                  nothing is found. May be null: chorale_last_error() has them too
 CHORALE_API chorale_status chorale_plan_prove(chorale_plan* plan, char** findings);
 
@@ -244,8 +241,9 @@ typedef struct chorale_needs {
   uint64_t struct_bytes;   ///< set by the caller: sizeof(chorale_needs)
   uint64_t scratch_bytes;  ///< allocated when the plan is bound
   uint32_t thread_blocks;  ///< all of them at a time: they wait for each other
-  int32_t input_reached;   ///< 1 if peers read or write there, so that on GPUs other memory means another
-  int32_t output_reached;  ///< binding, on all ranks
+  int32_t input_reached;   ///< 1 if peers read or write there: on GPUs other memory means another binding,
+  int32_t output_reached;  ///< on all ranks
+  int32_t reserved;
 } chorale_needs;
 
 /// What one rank of a plan takes of the machine for a message.
@@ -276,9 +274,11 @@ typedef struct chorale_arguments {
 #define CHORALE_ARGUMENTS \
   { sizeof(chorale_arguments), 0, 0, 0, 0, CHORALE_OP_OF_PLAN, CHORALE_PACKET_OF_CONFIG, 0 }
 
+/// Collective.
 /// \param backend  or CHORALE_BACKEND_OF_CONFIG
 /// \param device   of CUDA: the GPU's number, or CHORALE_CURRENT_DEVICE, which it must be on the CPU
 /// \retval CHORALE_INVALID_ARGUMENT if the library was built without the backend, or there is no such GPU
+/// \retval CHORALE_FAILED if there is no driver
 CHORALE_API chorale_status chorale_executor_create(chorale_world* world, chorale_config* config,
                                                    chorale_backend backend, int32_t device,
                                                    chorale_executor** executor);
@@ -322,9 +322,8 @@ typedef struct chorale_tuned_plans chorale_tuned_plans;
 /// \param folder   PREFIX/share/chorale/plans/shipped; what it lacks is made. Null: everything is
 /// \param backend  CHORALE_CPU or CHORALE_CUDA
 /// \param device   the GPU's name, "NVIDIA H200", as in the table; null on the CPU
-/// \param rank_order  1: of collectives that reduce only plans that add in the order of the ranks, so that a
-/// sum
-///                 has the same bits in messages of every size; else 0
+/// \param rank_order  1: of collectives that reduce only plans that add in the order of the ranks, so that
+///                 a sum has the same bits in messages of every size; else 0
 CHORALE_API chorale_status chorale_tuned_plans_open(const char* table, const char* folder, int32_t ranks,
                                                     chorale_backend backend, const char* device,
                                                     int32_t rank_order, chorale_tuned_plans** plans);
@@ -343,7 +342,7 @@ CHORALE_API chorale_status chorale_tuned_plans_explain(chorale_tuned_plans* plan
                                                        uint64_t bytes, chorale_dtype dtype, char** text);
 
 /// Collective: chorale_executor_execute() of the plan that is chosen for `arguments`; its `packet` is not
-/// looked at.
+/// looked at. Before a capture: chorale_executor_prepare() with the plan and the packet that are chosen.
 CHORALE_API chorale_status chorale_tuned_plans_execute(chorale_tuned_plans* plans, chorale_executor* executor,
                                                        const char* collective,
                                                        const chorale_arguments* arguments, void* stream);
@@ -378,7 +377,9 @@ typedef struct chorale_recv_from {
   int32_t reserved;  ///< 0
 } chorale_recv_from;
 
-/// Collective. \param options  null: all are chosen \param backend,device  as of chorale_executor_create()
+/// Collective.
+/// \param backend,device  as of chorale_executor_create()
+/// \param options  null: all are chosen
 CHORALE_API chorale_status chorale_exchange_create(chorale_world* world, chorale_config* config,
                                                    chorale_backend backend, int32_t device,
                                                    const chorale_exchange_options* options,
