@@ -1,7 +1,7 @@
 #include <chorale/error.hpp>
 #include <chorale/exchange.hpp>
 
-#include "current_device.hpp"
+#include "device.hpp"
 #include "objects.hpp"
 #include "status.hpp"
 #include "values.hpp"
@@ -53,7 +53,7 @@ chorale_status chorale_exchange_create(chorale_world* world, chorale_config* con
     const Config settings = config_on(config, backend, device);
     const ExchangeOptions chosen = options_of(options);
     const Use use(of->in_use);
-    const CurrentDevice current(device);
+    make_current(device);
     out = c::open<chorale_exchange>(
         std::make_shared<ExchangeObject>(ExchangeObject{of, Exchange(of->world, chosen, settings)}));
   });

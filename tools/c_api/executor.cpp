@@ -2,7 +2,7 @@
 
 #include <chorale/error.hpp>
 
-#include "current_device.hpp"
+#include "device.hpp"
 #include "objects.hpp"
 #include "status.hpp"
 #include "values.hpp"
@@ -49,7 +49,7 @@ chorale_status chorale_executor_create(chorale_world* world, chorale_config* con
     const std::shared_ptr<WorldObject> of = get(world);
     const Config settings = config_on(config, backend, device);
     const Use use(of->in_use);
-    const CurrentDevice current(device);
+    make_current(device);
     out = c::open<chorale_executor>(
         std::make_shared<ExecutorObject>(ExecutorObject{of, Executor(of->world, settings)}));
   });

@@ -276,7 +276,8 @@ typedef struct chorale_arguments {
 
 /// Collective.
 /// \param backend  or CHORALE_BACKEND_OF_CONFIG
-/// \param device   of CUDA: the GPU's number, or CHORALE_CURRENT_DEVICE, which it must be on the CPU
+/// \param device   of CUDA: the GPU's number, which is then the current one in this thread, as after
+///                 cudaSetDevice(); or CHORALE_CURRENT_DEVICE, which it must be on the CPU
 /// \retval CHORALE_INVALID_ARGUMENT if the library was built without the backend, or there is no such GPU
 /// \retval CHORALE_FAILED if there is no driver
 CHORALE_API chorale_status chorale_executor_create(chorale_world* world, chorale_config* config,
