@@ -16,18 +16,25 @@ namespace {
 constexpr DType dtypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64,      DType::i32,     DType::u32,
                             DType::i64, DType::u8,  DType::i8,   DType::fp8_e4m3, DType::fp8_e5m2};
 static_assert(std::size(dtypes) == std::size(all_dtypes), "a type of types.def has no number in chorale.h");
-static_assert(dtypes[CHORALE_F16 - 1] == DType::f16 && dtypes[CHORALE_U8 - 1] == DType::u8 &&
+static_assert(dtypes[CHORALE_F32 - 1] == DType::f32 && dtypes[CHORALE_F16 - 1] == DType::f16 &&
+              dtypes[CHORALE_BF16 - 1] == DType::bf16 && dtypes[CHORALE_F64 - 1] == DType::f64 &&
+              dtypes[CHORALE_I32 - 1] == DType::i32 && dtypes[CHORALE_U32 - 1] == DType::u32 &&
+              dtypes[CHORALE_I64 - 1] == DType::i64 && dtypes[CHORALE_U8 - 1] == DType::u8 &&
+              dtypes[CHORALE_I8 - 1] == DType::i8 && dtypes[CHORALE_FP8_E4M3 - 1] == DType::fp8_e4m3 &&
               dtypes[CHORALE_FP8_E5M2 - 1] == DType::fp8_e5m2);
 
 constexpr ReduceOp ops[] = {ReduceOp::sum, ReduceOp::min, ReduceOp::max, ReduceOp::prod, ReduceOp::avg};
 static_assert(std::size(ops) == std::size(all_reduce_ops),
               "an operator of types.def has no number in chorale.h");
-static_assert(ops[CHORALE_MAX - 1] == ReduceOp::max && ops[CHORALE_AVG - 1] == ReduceOp::avg);
+static_assert(ops[CHORALE_SUM - 1] == ReduceOp::sum && ops[CHORALE_MIN - 1] == ReduceOp::min &&
+              ops[CHORALE_MAX - 1] == ReduceOp::max && ops[CHORALE_PROD - 1] == ReduceOp::prod &&
+              ops[CHORALE_AVG - 1] == ReduceOp::avg);
 
 constexpr PacketForm packets[] = {PacketForm::ll8, PacketForm::ll16, PacketForm::ll128};
 static_assert(std::size(packets) == std::size(packet_form_names),
               "a form of packets has no number in chorale.h");
-static_assert(packets[CHORALE_LL128 - 1] == PacketForm::ll128);
+static_assert(packets[CHORALE_LL8 - 1] == PacketForm::ll8 && packets[CHORALE_LL16 - 1] == PacketForm::ll16 &&
+              packets[CHORALE_LL128 - 1] == PacketForm::ll128);
 
 /// The one that has this number.
 template <class Value, size_t count>

@@ -1,7 +1,38 @@
 /* Versions, status, configuration, plans: what needs no world. */
+#include <stddef.h>
+
 #include "check.h"
 
+/* What bindings in other languages have written down. A change here is another ABI. */
+static void check_abi(void) {
+  const int32_t statuses[] = {CHORALE_OK,     CHORALE_INVALID_ARGUMENT, CHORALE_INVALID_HANDLE,
+                              CHORALE_IN_USE, CHORALE_INVALID_PLAN,     CHORALE_UNREADABLE_FILE};
+  const int32_t reasons[] = {CHORALE_TIMED_OUT, CHORALE_ABORTED,   CHORALE_DEADLOCK, CHORALE_PEER_LOST,
+                             CHORALE_MISMATCH,  CHORALE_RESOURCES, CHORALE_FAILED};
+  const int32_t dtypes[] = {CHORALE_F32, CHORALE_F16,      CHORALE_BF16,    CHORALE_F64,
+                            CHORALE_I32, CHORALE_U32,      CHORALE_I64,     CHORALE_U8,
+                            CHORALE_I8,  CHORALE_FP8_E4M3, CHORALE_FP8_E5M2};
+  const int32_t ops[] = {CHORALE_OP_OF_PLAN, CHORALE_SUM,  CHORALE_MIN,
+                         CHORALE_MAX,        CHORALE_PROD, CHORALE_AVG};
+  const int32_t packets[] = {CHORALE_PACKET_OF_CONFIG, CHORALE_LL8, CHORALE_LL16, CHORALE_LL128};
+  for (int32_t at = 0; at < 6; ++at) EXPECT(statuses[at] == at && ops[at] == at);
+  for (int32_t at = 0; at < 7; ++at) EXPECT(reasons[at] == 16 + at);
+  for (int32_t at = 0; at < 11; ++at) EXPECT(dtypes[at] == 1 + at);
+  for (int32_t at = 0; at < 4; ++at) EXPECT(packets[at] == at);
+  EXPECT(CHORALE_BACKEND_OF_CONFIG == 0 && CHORALE_CPU == 1 && CHORALE_CUDA == 2 &&
+         CHORALE_CURRENT_DEVICE == -1);
+  EXPECT(sizeof(chorale_arguments) == 48 && offsetof(chorale_arguments, bytes) == 24 &&
+         offsetof(chorale_arguments, packet) == 40);
+  EXPECT(sizeof(chorale_plan_info) == 56 && offsetof(chorale_plan_info, in_place) == 28 &&
+         offsetof(chorale_plan_info, message_parts) == 48);
+  EXPECT(sizeof(chorale_needs) == 32 && offsetof(chorale_needs, output_reached) == 24);
+  EXPECT(sizeof(chorale_exchange_options) == 24 && offsetof(chorale_exchange_options, blocks_per_peer) == 20);
+  EXPECT(sizeof(chorale_send_to) == 24 && sizeof(chorale_recv_from) == 24 &&
+         offsetof(chorale_recv_from, peer) == 16);
+}
+
 void check_values(void) {
+  check_abi();
   EXPECT(chorale_abi() == CHORALE_ABI);
   EXPECT(strchr(chorale_version(), '.'));
   EXPECT(strcmp(chorale_last_error(), "") == 0);
