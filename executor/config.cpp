@@ -238,6 +238,9 @@ Config Config::load() {
   const char* const ini = std::getenv(std::string(config_variable).c_str());
   Config config = read(ini ? ini : "", environ);
   static const std::shared_ptr<spdlog::logger> log = [] {
+    // That of another copy of this library in the process: of libchorale.so, or in an extension of a
+    // framework.
+    if (auto known = spdlog::get("chorale")) return known;
     auto made = spdlog::stderr_color_mt("chorale");
     made->set_pattern("[%T.%e %^%l%$] chorale: %v");
     return made;

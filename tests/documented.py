@@ -2,7 +2,7 @@
 """Programs and calls that the pages and <chorale/dsl.hpp> show are right: documented.py <chorale> <C++ compiler>
 
 Every program, from CHORALE_PROGRAM on, is compiled by `chorale compile`, which proves it. A script in Python that writes
-plan.json is run, and the plan checked and run; of others, which need PyTorch, the syntax is looked at, and backend_test.py makes their calls. What README.md shows of the library is only read by the C++ compiler, with the headers that it names, and with the variables below.
+plan.json is run, and the plan checked and run; of others the syntax is looked at: they need PyTorch, and backend_test.py makes their calls, or the installed library, and consumer/c_api/test.py runs them. What README.md shows of the library is only read by the C++ compiler, with the headers that it names, and with the variables below.
 """
 import pathlib
 import re

@@ -1,0 +1,92 @@
+/// \file
+/// Handles of the C API: numbers that stand for objects. A number is given once, so a closed handle is found
+/// out for good, and an object stays until the calls that use it have returned.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "chorale/chorale.h"
+
+namespace chorale::c {
+
+struct ConfigObject;
+struct WorldObject;
+struct PlanObject;
+struct ExecutorObject;
+struct TunedPlansObject;
+struct ExchangeObject;
+
+enum class Kind : uint8_t { config, world, plan, executor, tuned_plans, exchange };
+
+/// What a handle of a type stands for.
+template <class Handle>
+struct Of;
+template <>
+struct Of<chorale_config> {
+  using Object = ConfigObject;
+  static constexpr Kind kind = Kind::config;
+};
+template <>
+struct Of<chorale_world> {
+  using Object = WorldObject;
+  static constexpr Kind kind = Kind::world;
+};
+template <>
+struct Of<chorale_plan> {
+  using Object = PlanObject;
+  static constexpr Kind kind = Kind::plan;
+};
+template <>
+struct Of<chorale_executor> {
+  using Object = ExecutorObject;
+  static constexpr Kind kind = Kind::executor;
+};
+template <>
+struct Of<chorale_tuned_plans> {
+  using Object = TunedPlansObject;
+  static constexpr Kind kind = Kind::tuned_plans;
+};
+template <>
+struct Of<chorale_exchange> {
+  using Object = ExchangeObject;
+  static constexpr Kind kind = Kind::exchange;
+};
+
+uint64_t add_handle(Kind kind, std::shared_ptr<void> object);
+/// \param takes  it is no handle any more
+/// \throws StatusError invalid_handle if it is none of this kind
+std::shared_ptr<void> find_handle(Kind kind, uint64_t number, bool takes);
+
+/// \throws std::bad_alloc
+template <class Handle>
+Handle* open(std::shared_ptr<typename Of<Handle>::Object> object) {
+  // NOLINTNEXTLINE: a number in a type of its own, and never an address
+  return reinterpret_cast<Handle*>(uintptr_t(add_handle(Of<Handle>::kind, std::move(object))));
+}
+template <class Handle>
+std::shared_ptr<typename Of<Handle>::Object> get(const Handle* handle) {
+  return std::static_pointer_cast<typename Of<Handle>::Object>(
+      find_handle(Of<Handle>::kind, reinterpret_cast<uintptr_t>(handle), false));
+}
+/// The same, and closes the handle.
+template <class Handle>
+std::shared_ptr<typename Of<Handle>::Object> take(const Handle* handle) {
+  return std::static_pointer_cast<typename Of<Handle>::Object>(
+      find_handle(Of<Handle>::kind, reinterpret_cast<uintptr_t>(handle), true));
+}
+
+/// The time that a thread has a world for itself. \throws StatusError in_use if another one has it
+class Use {
+ public:
+  explicit Use(std::atomic<bool>& in_use);
+  ~Use() { in_use_.store(false, std::memory_order_release); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+ private:
+  std::atomic<bool>& in_use_;
+};
+
+}  // namespace chorale::c

@@ -1,0 +1,76 @@
+/// \file
+/// What handles of the C API stand for.
+#pragma once
+
+#include <atomic>
+#include <chorale/config.hpp>
+#include <chorale/exchange.hpp>
+#include <chorale/executor.hpp>
+#include <chorale/plan.hpp>
+#include <chorale/tuned_plans.hpp>
+#include <chorale/world.hpp>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "handles.hpp"
+
+namespace chorale::c {
+
+struct ConfigObject {
+  std::mutex mutex;
+  std::string ini;                               ///< the file's name; "": none
+  std::vector<std::string> environment;          ///< "CHORALE_TIMEOUT=10s", as it was
+  std::map<std::string, std::string> overrides;  ///< by the variable's name
+  Config config;
+};
+
+struct WorldObject {
+  explicit WorldObject(World of) : world(std::move(of)) {}
+
+  World world;
+  std::atomic<bool> in_use{false};  ///< by a call, of an executor too
+};
+
+struct PlanObject {
+  std::shared_ptr<const Plan> plan;
+};
+
+struct ExecutorObject {
+  std::shared_ptr<WorldObject> world;  ///< the executor refers to it
+  Executor executor;
+};
+
+struct TunedPlansObject {
+  explicit TunedPlansObject(TunedPlans of) : plans(std::move(of)) {}
+
+  std::mutex mutex;  ///< of `plans`
+  TunedPlans plans;
+};
+
+struct ExchangeObject {
+  std::shared_ptr<WorldObject> world;  ///< the exchange refers to it
+  Exchange exchange;
+};
+
+/// The settings of a handle; of null those of file and environment.
+Config config_of(const chorale_config* config);
+
+/// The same on a backend. \throws UsageError for a device that cannot be there; whether it is there is not
+/// asked
+Config config_on(const chorale_config* config, chorale_backend backend, int32_t device);
+
+/// Enqueues or runs, as chorale_executor_execute().
+void execute(ExecutorObject& object, const Plan& plan, const Arguments& arguments, void* stream);
+
+/// Closes what refers to a world, while no other thread is in a call there.
+template <class Handle>
+void close_alone(const Handle* handle) {
+  const std::shared_ptr<WorldObject> world = get(handle)->world;
+  const Use use(world->in_use);
+  take(handle);
+}
+
+}  // namespace chorale::c

@@ -1,0 +1,94 @@
+#include <fmt/format.h>
+
+#include <chorale/make_plan.hpp>
+
+#include "objects.hpp"
+#include "status.hpp"
+#include "values.hpp"
+
+using namespace chorale;
+using namespace chorale::c;
+
+namespace {
+
+/// A folder that nothing lies in, for plans that are all made.
+constexpr const char* no_folder = "/dev/null";
+
+struct Chosen {
+  TunedPlans::Choice choice;
+  std::shared_ptr<const Plan> plan;  ///< stays as long as the handle's object, which it holds
+};
+
+Chosen choose(const chorale_tuned_plans* plans, const char* collective, uint64_t bytes, DType dtype) {
+  const std::shared_ptr<TunedPlansObject> object = get(plans);
+  const std::lock_guard lock(object->mutex);
+  const TunedPlans::Choice choice = object->plans.choose(text("collective", collective), bytes, dtype);
+  return {choice, std::shared_ptr<const Plan>(object, &object->plans.plan(choice))};
+}
+
+std::string words_of(const TunedPlans::Choice& choice) {
+  const std::string packet =
+      choice.packet ? fmt::format(", {}", packet_form_names[size_t(*choice.packet)]) : "";
+  if (choice.found == TuneTable::Found::none)
+    return fmt::format("{}{}, the default: nothing is tuned for it", choice.name, packet);
+  return fmt::format("{}{}, as tuned for {} bytes of {}", choice.name, packet, choice.bytes,
+                     dtype_name(choice.dtype));
+}
+
+}  // namespace
+
+chorale_status chorale_tuned_plans_open(const char* table, const char* folder, int32_t ranks,
+                                        chorale_backend backend, const char* device, int32_t rank_order,
+                                        chorale_tuned_plans** plans) {
+  return guarded(__func__, [&] {
+    chorale_tuned_plans*& out = result("plans", plans);
+    if (ranks < 1) throw UsageError(fmt::format("{} ranks: there is at least 1", ranks));
+    const TunedFor machine{.ranks = ranks,
+                           .backend = backend_of(backend),
+                           .device = device ? device : "",
+                           .rank_order = flag_of("rank_order", rank_order)};
+    if (machine.backend.empty())
+      throw UsageError("a table is of a backend: say CHORALE_CPU (1) or CHORALE_CUDA (2), and not 0");
+    TunedPlans made(table ? TuneTable::load(table) : TuneTable(), folder ? folder : no_folder, machine,
+                    [](const std::string& name, int count) { return make_plan(name, count); });
+    out = c::open<chorale_tuned_plans>(std::make_shared<TunedPlansObject>(std::move(made)));
+  });
+}
+
+chorale_status chorale_tuned_plans_choose(chorale_tuned_plans* plans, const char* collective, uint64_t bytes,
+                                          chorale_dtype dtype, chorale_plan** plan, chorale_packet* packet) {
+  return guarded(__func__, [&] {
+    chorale_plan*& out = result("plan", plan);
+    if (packet) *packet = CHORALE_PACKET_OF_CONFIG;
+    const Chosen chosen = choose(plans, collective, bytes, dtype_of(dtype));
+    out = c::open<chorale_plan>(std::make_shared<PlanObject>(PlanObject{chosen.plan}));
+    if (packet) *packet = packet_number(chosen.choice.packet);
+  });
+}
+
+chorale_status chorale_tuned_plans_explain(chorale_tuned_plans* plans, const char* collective, uint64_t bytes,
+                                           chorale_dtype dtype, char** text) {
+  return guarded(__func__, [&] {
+    char*& out = result("text", text);
+    const std::shared_ptr<TunedPlansObject> object = get(plans);
+    const std::lock_guard lock(object->mutex);
+    out =
+        give_text(words_of(object->plans.choose(c::text("collective", collective), bytes, dtype_of(dtype))));
+  });
+}
+
+chorale_status chorale_tuned_plans_execute(chorale_tuned_plans* plans, chorale_executor* executor,
+                                           const char* collective, const chorale_arguments* arguments,
+                                           void* stream) {
+  return guarded(__func__, [&] {
+    const std::shared_ptr<ExecutorObject> on = get(executor);
+    Arguments call = arguments_of(arguments);
+    const Chosen chosen = choose(plans, collective, call.bytes, call.dtype);
+    call.packet = chosen.choice.packet;
+    execute(*on, *chosen.plan, call, stream);
+  });
+}
+
+chorale_status chorale_tuned_plans_close(chorale_tuned_plans* plans) {
+  return guarded(__func__, [&] { take(plans); });
+}

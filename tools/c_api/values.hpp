@@ -1,0 +1,62 @@
+/// \file
+/// What callers pass: numbers that may be none of an enum's, pointers that may be null, structs of other
+/// versions.
+#pragma once
+
+#include <chorale/executor.hpp>
+#include <chorale/packet_form.hpp>
+#include <chorale/types.hpp>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "chorale/chorale.h"
+
+namespace chorale::c {
+
+/// \throws UsageError for a number that is none of the enum's
+DType dtype_of(chorale_dtype dtype);
+std::optional<ReduceOp> op_of(chorale_op op);
+std::optional<PacketForm> packet_of(chorale_packet packet);
+chorale_packet packet_number(const std::optional<PacketForm>& packet);
+/// "cpu", "cuda"; "": as the configuration says
+std::string backend_of(chorale_backend backend);
+bool flag_of(const char* name, int32_t value);
+
+/// \throws UsageError if it is null, if its size is not one that this library knows, or for its values
+Arguments arguments_of(const chorale_arguments* arguments);
+
+/// \throws UsageError naming a pointer that is null
+const void* required(const char* name, const void* pointer);
+inline const char* text(const char* name, const char* pointer) {
+  return static_cast<const char*>(required(name, pointer));
+}
+
+/// Where a call puts its result, 0 until then. \throws UsageError if it is null
+template <class Value>
+Value& result(const char* name, Value* at) {
+  required(name, at);
+  *at = Value();
+  return *at;
+}
+
+/// \throws UsageError if a struct's size is smaller than its first version's
+void require_size(const char* name, uint64_t size, uint64_t least);
+
+/// A newer header's struct: what it adds is 0, as if it were not there.
+/// \throws UsageError if any of its bytes from `known` to `size` is not
+void require_zeros(const char* name, const void* at, uint64_t known, uint64_t size);
+
+/// Fills the members for which `out` has room, but for its size, which stands first and is the caller's.
+template <class Struct>
+void fill(const char* name, Struct* out, Struct values) {
+  required(name, out);
+  require_size(name, out->struct_bytes, sizeof(Struct));
+  values.struct_bytes = out->struct_bytes;
+  *out = values;
+}
+
+/// For chorale_text_free(). \throws std::bad_alloc
+char* give_text(const std::string& words);
+
+}  // namespace chorale::c
