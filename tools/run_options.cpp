@@ -6,6 +6,7 @@
 #include "chorale/compile.hpp"
 #include "chorale/proof.hpp"
 #include "tools/algorithms.hpp"
+#include "tools/bench/plans.hpp"
 #include "tools/elements.hpp"
 #include "tools/findings.hpp"
 
@@ -85,7 +86,7 @@ Plan plan_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::strin
   Built built;
   if (names_program(wanted.what)) {
     dsl::Parameters::Settings settings = parse_settings(wanted.set);
-    const std::string name = load_program(wanted);
+    const std::string name = load_program(wanted, collective_words());
     if (ranks && !settings.contains("ranks")) {
       const std::vector<dsl::Parameter> declared = describe_program(name).parameters;
       const bool takes_ranks =

@@ -15,8 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* collectives[] = {"allreduce", "allgather", "reducescatter", "alltoall", "broadcast"};
-
 /// "allreduce_ring" of "allreduce_ring_8.json".
 std::string name_of(const fs::path& file, uint32_t ranks) {
   std::string name = file.stem().string();
@@ -106,8 +104,15 @@ std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ran
   return plans;
 }
 
+std::span<const std::string> collective_words() {
+  static const std::vector<std::string> words = {"allreduce", "allgather", "reducescatter", "alltoall",
+                                                 "broadcast"};
+  return words;
+}
+
 bool names_collective(const std::string& what) {
-  return std::find(std::begin(collectives), std::end(collectives), what) != std::end(collectives);
+  const auto words = collective_words();
+  return std::find(words.begin(), words.end(), what) != words.end();
 }
 
 std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common, uint32_t ranks,

@@ -276,7 +276,7 @@ Exit run_it(const Options& options) {
   const bool collective = names_collective(options.wanted.what);
   if (!options.tuned.empty() && !collective) {
     throw Failure(Exit::command_wrong, "--tuned chooses a plan, and '" + options.wanted.what + "' is one",
-                  "name a collective: allreduce, allgather, reducescatter, alltoall, broadcast");
+                  "name a collective: " + join(collective_words()));
   }
   if (options.rank_order && !collective) {
     throw Failure(Exit::command_wrong,

@@ -137,8 +137,8 @@ Exit tune_it(const Options& options) {
   for (const std::string& word : options.what) {
     any_reduces = any_reduces || collective_reduces(word);
     if (names_collective(word)) continue;
-    throw Failure(Exit::command_wrong, "'" + word + "' is no collective",
-                  "plans are tuned for allreduce, allgather, reducescatter, alltoall and broadcast");
+    throw Failure(Exit::command_wrong, unknown("collective", word, collective_words()),
+                  "plans are tuned for " + join(collective_words()));
   }
   options.run.reduce_op(any_reduces);
   const Config config = options.run.config();
