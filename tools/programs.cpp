@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 #include <sstream>
+#include <utility>
 
 #include "chorale/json.hpp"
 #include "chorale/proof.hpp"
@@ -170,7 +171,14 @@ dsl::Description describe_program(const std::string& name) {
   return authored(name, [&] { return dsl::describe(name); });
 }
 
+void take_standard_input() {
+  static bool taken = false;
+  if (std::exchange(taken, true))
+    throw Failure(Exit::command_wrong, "only one of the plans can be standard input");
+}
+
 Plan load_plan(const std::string& path) {
+  if (path == "-") take_standard_input();
   try {
     return chorale::load(path);
   } catch (const PlanError& error) {

@@ -68,6 +68,10 @@ Built build_program(const std::string& name, const dsl::Parameters::Settings&, c
 /// dsl::describe(). \throws Failure as build_program()
 dsl::Description describe_program(const std::string& name);
 
+/// Before standard input is read: there is only one plan in it.
+/// \throws Failure command_wrong the second time
+void take_standard_input();
+
 /// Reads a plan file, "-" being standard input.
 /// \throws Failure plan_wrong if the text is no plan, command_wrong if it cannot be read or is a program
 Plan load_plan(const std::string& path);

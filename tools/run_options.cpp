@@ -110,8 +110,9 @@ Plan plan_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::strin
                               : check_plan(built.plan, {.target = {}, .allow = allow});
     }
   }
-  if (report(built.plan, built.diagnostics))
-    throw Failure(Exit::plan_wrong, "a plan with findings is not run");
+  if (report(built.plan, built.diagnostics)) {
+    throw Failure(Exit::plan_wrong, "a plan with findings is not run", allowing(built.diagnostics));
+  }
   // A host schedule is for any number of ranks.
   if (ranks && ranks != built.plan.ranks() && !built.plan.extension.host) {
     throw Failure(Exit::command_wrong,

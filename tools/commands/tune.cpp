@@ -157,7 +157,13 @@ Exit tune_it(const Options& options) {
   if (options.output.empty()) {
     std::filesystem::create_directories(std::filesystem::path(file).parent_path(), error);
   }
-  need_writable(file);
+  try {
+    need_writable(file);
+  } catch (const Failure& failure) {
+    if (!options.output.empty()) throw;
+    throw Failure(failure.exit, failure.what(),
+                  "-o names another file, which run and bench take with --tuned");
+  }
   bool any = false;
   for (const std::string& collective : options.what) {
     const Candidates candidates = candidates_of(options, collective);
