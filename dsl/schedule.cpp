@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "chorale/did_you_mean.hpp"
 #include "chorale/host/names.hpp"
 #include "chorale/host/place.hpp"
 #include "dsl/schedule_recording.hpp"
@@ -61,8 +62,12 @@ void Lane::wait(Token token, Here at) const {
 Token Lane::collective(std::string_view kind, const View& dst, const View& src, CollectiveOptions options,
                        Here at) const {
   const auto& known = host::collective_names;
-  if (std::find(std::begin(known), std::end(known), kind) == std::end(known))
-    recording_->find(at, say("there is no collective '", kind, "'"));
+  if (std::find(std::begin(known), std::end(known), kind) == std::end(known)) {
+    std::string names;
+    for (const std::string_view name : known) names += (names.empty() ? "" : ", ") + std::string(name);
+    recording_->find(
+        at, say("there is no collective '", kind, "', expected one of ", names, did_you_mean(kind, known)));
+  }
   const Token token = options.token ? *options.token : recording_->token();
   host::Op& op = recording_->op(OpKind::collective, *this, at);
   op.name = kind;
@@ -116,6 +121,8 @@ Schedule::Schedule(ScheduleOptions options, Here at)
     : recording_(std::make_unique<ScheduleRecording>(std::move(options))) {
   if (recording_->name.empty()) recording_->find(at, "the schedule has no name");
   std::vector<uint32_t> ranks = recording_->s.ranks;
+  if (ranks.empty())
+    recording_->find(at, "the schedule does not say for how many ranks it is: .ranks = {2, 4, 8}");
   std::sort(ranks.begin(), ranks.end());
   for (size_t k = 0; k < ranks.size(); ++k) {
     if (ranks[k] == 0 || ranks[k] > host::most_ranks)

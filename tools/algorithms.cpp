@@ -10,6 +10,7 @@ namespace chorale::tools {
 namespace {
 
 std::string text_of(const std::string& path) {
+  if (path == "-") take_standard_input();
   try {
     return path == "-" ? read_standard_input() : read_file(path);
   } catch (const std::bad_alloc&) {

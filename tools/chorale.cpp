@@ -56,12 +56,24 @@ std::vector<std::string> options_of(const CLI::App& app) {
   return names;
 }
 
+/// `chorale help run` is `chorale run --help`, and `chorale help` is `chorale --help`.
+std::vector<char*> as_option(int argc, char** argv) {
+  static char option[] = "--help";
+  std::vector<char*> words(argv, argv + argc);
+  const auto asks = [&] { return words.size() > 1 && std::string_view(words[1]) == "help"; };
+  if (!asks()) return words;
+  while (asks()) words.erase(words.begin() + 1);
+  words.insert(words.begin() + (words.size() > 1 ? 2 : 1), option);
+  return words;
+}
+
 /// Misspelt commands and options are found before CLI11 parses: it would complain of what they leave missing.
 void refuse_unknown_words(CLI::App& app, int argc, char** argv) {
   const CLI::App* at = &app;
   int next = 1;
   if (argc > 1 && argv[1][0] != '-') {
-    const std::vector<std::string> names = names_of(app);
+    std::vector<std::string> names = names_of(app);
+    names.push_back("help");
     if (std::find(names.begin(), names.end(), argv[1]) == names.end()) {
       throw Failure(Exit::command_wrong, unknown("command", argv[1], names),
                     "chorale --help lists the commands");
@@ -116,6 +128,9 @@ int run(int argc, char** argv) {
 #define COMMAND(name, summary) add(#name, summary, command::name);
 #include "tools/commands.def"
 
+  app.footer(std::string("chorale help COMMAND, or chorale COMMAND --help, lists what a command takes.\n") +
+             footer);  // behind the commands, which have taken over the other
+
   if (argc < 2) {
     std::cerr << app.help();
     return int(Exit::command_wrong);
@@ -141,7 +156,8 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   keep_closed_streams();
   try {
-    return run(argc, argv);
+    std::vector<char*> words = as_option(argc, argv);
+    return run(int(words.size()), words.data());
   } catch (const Failure& failure) {
     return fail(failure.exit, failure.what(), failure.help);
   } catch (const UsageError& error) {

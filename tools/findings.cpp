@@ -40,6 +40,18 @@ std::vector<Explained> explain_all(const Plan& plan, const Diagnostics& diagnost
   return all;
 }
 
+std::string allowing(const Diagnostics& diagnostics) {
+  std::vector<std::string> proofs;
+  for (const Diagnostic& diagnostic : diagnostics) {
+    if (!is_proof(diagnostic.check)) return "";
+    if (std::find(proofs.begin(), proofs.end(), diagnostic.check) == proofs.end())
+      proofs.push_back(diagnostic.check);
+  }
+  std::string options;
+  for (const std::string& proof : proofs) options += " --allow " + proof;
+  return "to run it all the same:" + options;
+}
+
 namespace {
 
 uint64_t operations(const Plan& plan) {

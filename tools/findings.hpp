@@ -24,6 +24,9 @@ std::vector<Explained> explain_all(const Plan&, const Diagnostics& diagnostics);
 /// Prints the findings to stderr. True if there were any.
 bool report(const Plan&, const Diagnostics&);
 
+/// How a plan in which only proofs have found something is run all the same; empty for other findings.
+std::string allowing(const Diagnostics&);
+
 /// Tells findings in every way that was asked for.
 class Telling {
  public:

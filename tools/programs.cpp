@@ -6,9 +6,11 @@
 #include <iterator>
 #include <limits>
 #include <sstream>
+#include <utility>
 
 #include "chorale/json.hpp"
 #include "chorale/proof.hpp"
+#include "chorale/shipped_name.hpp"
 #include "tools/algorithms.hpp"
 #include "tools/authored.hpp"
 #include "tools/source.hpp"
@@ -49,6 +51,27 @@ std::vector<std::string> load(const std::string& what) {
                 "chorale compile " + program + " -o plan.json makes its plan");
 }
 
+/// bench and tune call plans by the algorithm and by how it is made; a plan's file has the number of ranks,
+/// too.
+void refuse_form(const std::string& what) {
+  std::string name = what;
+  int ranks = 8;  // as a program's default
+  const size_t ending = what.find_last_not_of("0123456789");
+  const bool numbered =
+      ending != what.npos && what.size() - ending - 1 < 5 && ending + 1 < what.size() && what[ending] == '_';
+  if (numbered) {
+    name = what.substr(0, ending);
+    ranks = std::max(1, std::stoi(what.substr(ending + 1)));
+  }
+  const ShippedName made = shipped_name(name, ranks);
+  const std::vector<std::string> shipped = names(dsl::programs());
+  if (std::find(shipped.begin(), shipped.end(), made.program) == shipped.end()) return;
+  std::string words = made.program;
+  for (const auto& [key, value] : made.settings) words += " --set " + key + "=" + value;
+  throw Failure(Exit::command_wrong, "'" + what + "' is a plan of the algorithm '" + made.program + "'",
+                "for " + count(uint64_t(ranks), "rank") + " that is " + words);
+}
+
 }  // namespace
 
 void declare_wanted(CLI::App& app, Wanted& wanted, const std::string& what_it_is) {
@@ -85,7 +108,7 @@ bool names_program(const std::string& what) {
   return !std::filesystem::exists(what, error);
 }
 
-std::string load_program(const Wanted& wanted) {
+std::string load_program(const Wanted& wanted, std::span<const std::string> besides) {
   if (is_source(wanted.what) || is_plugin(wanted.what)) {
     const std::vector<std::string> added = load(wanted.what);
     if (!wanted.name.empty()) {
@@ -106,7 +129,10 @@ std::string load_program(const Wanted& wanted) {
     const bool path =
         wanted.what.find('/') != std::string::npos || wanted.what.find('.') != std::string::npos;
     if (path) throw Failure(Exit::command_wrong, "there is no file " + wanted.what);
-    throw Failure(Exit::command_wrong, unknown("algorithm", wanted.what, shipped),
+    refuse_form(wanted.what);
+    std::vector<std::string> known(besides.begin(), besides.end());
+    known.insert(known.end(), shipped.begin(), shipped.end());
+    throw Failure(Exit::command_wrong, unknown("algorithm", wanted.what, known),
                   "chorale list names those that are shipped");
   }
   return wanted.what;
@@ -145,7 +171,14 @@ dsl::Description describe_program(const std::string& name) {
   return authored(name, [&] { return dsl::describe(name); });
 }
 
+void take_standard_input() {
+  static bool taken = false;
+  if (std::exchange(taken, true))
+    throw Failure(Exit::command_wrong, "only one of the plans can be standard input");
+}
+
 Plan load_plan(const std::string& path) {
+  if (path == "-") take_standard_input();
   try {
     return chorale::load(path);
   } catch (const PlanError& error) {

@@ -2,6 +2,7 @@
 /// Plans from whatever names them on the command line: files, C++ sources, plugins, shipped algorithms.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,9 @@ void declare_wanted(CLI::App&, Wanted&, const std::string& what_it_is);
 bool names_program(const std::string& what);
 
 /// Loads what has to be loaded and returns the name of the one program that is meant.
+/// \param besides  what else the command takes in the place of a name
 /// \throws Failure: "did you mean", or the list if there are several
-std::string load_program(const Wanted&);
+std::string load_program(const Wanted&, std::span<const std::string> besides = {});
 
 /// "key=value" words of an option as settings.
 dsl::Parameters::Settings parse_settings(const std::vector<std::string>& words,
@@ -65,6 +67,10 @@ Built build_program(const std::string& name, const dsl::Parameters::Settings&, c
 
 /// dsl::describe(). \throws Failure as build_program()
 dsl::Description describe_program(const std::string& name);
+
+/// Before standard input is read: there is only one plan in it.
+/// \throws Failure command_wrong the second time
+void take_standard_input();
 
 /// Reads a plan file, "-" being standard input.
 /// \throws Failure plan_wrong if the text is no plan, command_wrong if it cannot be read or is a program

@@ -6,6 +6,7 @@
 #include "chorale/compile.hpp"
 #include "chorale/proof.hpp"
 #include "tools/algorithms.hpp"
+#include "tools/bench/plans.hpp"
 #include "tools/elements.hpp"
 #include "tools/findings.hpp"
 
@@ -85,7 +86,7 @@ Plan plan_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::strin
   Built built;
   if (names_program(wanted.what)) {
     dsl::Parameters::Settings settings = parse_settings(wanted.set);
-    const std::string name = load_program(wanted);
+    const std::string name = load_program(wanted, collective_words());
     if (ranks && !settings.contains("ranks")) {
       const std::vector<dsl::Parameter> declared = describe_program(name).parameters;
       const bool takes_ranks =
@@ -109,8 +110,9 @@ Plan plan_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::strin
                               : check_plan(built.plan, {.target = {}, .allow = allow});
     }
   }
-  if (report(built.plan, built.diagnostics))
-    throw Failure(Exit::plan_wrong, "a plan with findings is not run");
+  if (report(built.plan, built.diagnostics)) {
+    throw Failure(Exit::plan_wrong, "a plan with findings is not run", allowing(built.diagnostics));
+  }
   // A host schedule is for any number of ranks.
   if (ranks && ranks != built.plan.ranks() && !built.plan.extension.host) {
     throw Failure(Exit::command_wrong,

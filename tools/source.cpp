@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "tools/command.hpp"
@@ -32,7 +33,8 @@ extern "C" void pass_on(int signal) {
   if (const pid_t process = child) ::kill(process, signal);
 }
 
-struct sigaction old_interrupt, old_terminate;
+constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP};
+struct sigaction before[std::size(signals)];
 
 /// Runs `command` with stdout sent to stderr, or both to nowhere. Its exit status; 127 if there is no such
 /// program.
@@ -44,8 +46,7 @@ int run_command(const std::vector<std::string>& command, bool quiet) {
   if (process < 0)
     throw Failure(Exit::run_failed, std::string("cannot start a process: ") + std::strerror(errno));
   if (process == 0) {
-    ::signal(SIGINT, SIG_DFL);
-    ::signal(SIGTERM, SIG_DFL);
+    for (const int signal : signals) ::signal(signal, SIG_DFL);
     const int nowhere = quiet ? ::open("/dev/null", O_WRONLY) : -1;
     ::dup2(quiet ? nowhere : STDERR_FILENO, STDOUT_FILENO);
     if (quiet) ::dup2(nowhere, STDERR_FILENO);
@@ -81,8 +82,7 @@ TemporaryFolder::TemporaryFolder() {
   std::string name = std::string(base && *base ? base : "/tmp") + "/chorale-XXXXXX";
   struct sigaction action = {};
   action.sa_handler = pass_on;
-  ::sigaction(SIGINT, &action, &old_interrupt);
-  ::sigaction(SIGTERM, &action, &old_terminate);
+  for (size_t at = 0; at < std::size(signals); ++at) ::sigaction(signals[at], &action, &before[at]);
   if (!::mkdtemp(name.data())) {
     throw Failure(Exit::command_wrong, "cannot make a temporary folder " + name + ": " + std::strerror(errno),
                   "TMPDIR names the folder to make it in");
@@ -93,8 +93,7 @@ TemporaryFolder::TemporaryFolder() {
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
   fs::remove_all(path_, ignored);
-  ::sigaction(SIGINT, &old_interrupt, nullptr);
-  ::sigaction(SIGTERM, &old_terminate, nullptr);
+  for (size_t at = 0; at < std::size(signals); ++at) ::sigaction(signals[at], &before[at], nullptr);
 }
 
 std::string HostCompiler::text() const {

@@ -61,7 +61,8 @@ std::string sum_misfit(const Operand& out, const Operand& in,
                        const std::map<std::string, int64_t>& attributes) {
   const int64_t axis = summed_axis(attributes);
   if (axis < 0 || size_t(axis) >= in.shape.size())
-    return fmt::format("sum over axis {} of {}", axis, in.text);
+    return fmt::format("sum over axis {} of {}, which has {}", axis, in.text,
+                       in.shape.size() == 1 ? "1 axis" : fmt::format("{} axes", in.shape.size()));
   std::vector<uint64_t> left = in.shape;
   left.erase(left.begin() + axis);
   return left == out.shape ? "" : fmt::format("sum of {} over axis {} to {}", in.text, axis, out.text);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "chorale/host/concrete.hpp"
 #include "collectives.hpp"
 #include "compiler/host/report.hpp"
@@ -46,6 +48,11 @@ class Unroller {
     report(out_, s_, check, at, std::move(text), std::move(help));
   }
   std::string here() const;
+  std::string token_words(uint32_t token, int64_t index) const;
+  /// "there are 2 ranks".
+  std::string there_are_ranks() const {
+    return (settings_.ranks == 1 ? "there is " : "there are ") + count(settings_.ranks, "rank");
+  }
 
   const Schedule& s_;
   const Settings& settings_;
@@ -55,6 +62,7 @@ class Unroller {
   uint32_t rank_ = 0, pool_ = 0;
   std::vector<std::pair<std::string, int64_t>> turn_;
   std::map<std::pair<uint32_t, int64_t>, uint32_t> tokens_;  // outstanding: the step that made it
+  std::set<uint32_t> indexed_;  // tokens that are made or waited for with an expression as index
   std::map<std::tuple<uint32_t, int64_t, uint32_t, uint32_t>, uint32_t> flags_;
   std::vector<Collective> collectives_;
   std::vector<bool> used_, allocated_, alive_;  // by tensor, on this rank so far; alive: not freed
@@ -65,6 +73,12 @@ std::string Unroller::here() const {
   Step at;
   at.turn = turn_;
   return where(rank_, at);
+}
+
+/// "token 1", or "token 1[2]" of one that has indices.
+std::string Unroller::token_words(uint32_t token, int64_t index) const {
+  const bool plain = index == 0 && !indexed_.contains(token);
+  return fmt::format("token {}{}", token, plain ? "" : fmt::format("[{}]", index));
 }
 
 int64_t Unroller::number(Expr expr, uint32_t at, const char* what) {
@@ -80,7 +94,9 @@ void Unroller::symbols() {
     const auto given = settings_.params.find(param.name);
     if (given == settings_.params.end() && !param.value) {
       say("tags", 0, fmt::format("parameter '{}' has no value", param.name),
-          "give it one with --set " + param.name + "=...");
+          fmt::format("give it one in the plan's \"params\", with chorale run --param {}=.., or in "
+                      "ScheduleArguments::params",
+                      param.name));
       throw Stop{};
     }
     values_[param.name] = given == settings_.params.end() ? *param.value : given->second;
@@ -112,8 +128,8 @@ void Unroller::tensors() {
       }
       if (axis.tag == Tag::ranks && extent != settings_.ranks) {
         say("tags", tensor.at,
-            fmt::format("an axis of '{}' is spread over the ranks and has extent {}, but there are {} ranks",
-                        tensor.name, extent, settings_.ranks),
+            fmt::format("an axis of '{}' is spread over the ranks and has extent {}, but {}", tensor.name,
+                        extent, there_are_ranks()),
             "split the axis in two: [ranks, extent / ranks]");
         throw Stop{};
       }
@@ -219,7 +235,7 @@ uint32_t Unroller::lane(const Lane& lane, uint32_t at) {
 uint32_t Unroller::peer(Expr expr, uint32_t at, bool may_be_self) {
   const int64_t peer = number(expr, at, "peer");
   if (peer < 0 || peer >= int64_t(settings_.ranks)) {
-    say("peers", at, fmt::format("peer {} on {}, but there are {} ranks", peer, here(), settings_.ranks));
+    say("peers", at, fmt::format("peer {} on {}, but {}", peer, here(), there_are_ranks()));
     throw Stop{};
   }
   if (!may_be_self && peer == rank_) {
@@ -262,19 +278,23 @@ void Unroller::group(const Op& op) {
 
 void Unroller::token(const Op& op, uint32_t position) {
   const auto key = std::pair(op.token, number(op.index, op.at, "index"));
+  if (s_.exprs[op.index].kind != ExprKind::constant) indexed_.insert(op.token);
   if (!tokens_.emplace(key, position).second) {
     say("tokens", op.at,
-        fmt::format("token {} is made again on {} before it was waited for", op.token, here()));
+        fmt::format("{} is made again on {} before it was waited for", token_words(key.first, key.second),
+                    here()));
     throw Stop{};
   }
 }
 
 void Unroller::wait(const Op& op) {
-  const auto known = tokens_.find({op.token, number(op.index, op.at, "index")});
+  const int64_t index = number(op.index, op.at, "index");
+  if (s_.exprs[op.index].kind != ExprKind::constant) indexed_.insert(op.token);
+  const auto known = tokens_.find({op.token, index});
   if (known == tokens_.end()) {
     say("tokens", op.at,
-        fmt::format("token {} is waited for on {}, but nothing has made it since the last wait", op.token,
-                    here()));
+        fmt::format("{} is waited for on {}, but nothing has made it since the last wait",
+                    token_words(op.token, index), here()));
     throw Stop{};
   }
   step(StepKind::wait, op).token = known->second;
@@ -300,7 +320,8 @@ void Unroller::flag(const Op& op) {
 void Unroller::loop(const Op& op) {
   const int64_t lo = number(op.lo, op.at, "bound"), hi = number(op.hi, op.at, "bound");
   if (hi > lo && uint64_t(hi) - uint64_t(lo) > most_steps) {
-    say("bounds", op.at, fmt::format("a loop of {} turns", uint64_t(hi) - uint64_t(lo)));
+    say("bounds", op.at,
+        fmt::format("a loop of {} turns, expected at most {}", uint64_t(hi) - uint64_t(lo), most_steps));
     throw Stop{};
   }
   const auto outer = values_.find(op.name);
@@ -408,7 +429,8 @@ Concrete Unroller::all() {
     for (const auto& [key, position] : tokens_) {
       const Step& made = made_.steps[rank_][position];
       say("tokens", made.at,
-          fmt::format("token {} of {} is never waited for", key.first, where(rank_, made)));
+          fmt::format("{} of {} is never waited for", token_words(key.first, key.second),
+                      where(rank_, made)));
     }
   }
   expand_collectives(made_, collectives_, s_, settings_.automatic, out_);

@@ -18,16 +18,27 @@
 #include "chorale/error.hpp"
 #include "sanitizers.hpp"
 
-#if defined(CHORALE_ASAN)
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
-#endif
 #if defined(CHORALE_TSAN)
 #include <sanitizer/tsan_interface.h>
 #endif
 
+// Weak, not by an #if: an application with the address sanitizer links this library as it is without.
+extern "C" {
+[[gnu::weak]] void __sanitizer_start_switch_fiber(void** fake, const void* bottom, size_t bytes);
+[[gnu::weak]] void __sanitizer_finish_switch_fiber(void* fake, const void** bottom, size_t* bytes);
+[[gnu::weak]] void __asan_unpoison_memory_region(const volatile void* memory, size_t bytes);
+}
+
 namespace chorale::cpu {
 namespace {
+
+/// Before a switch to another stack, and behind one: for the address sanitizer, if there is one.
+inline void asan_start_switch(void** fake, const void* bottom, size_t bytes) {
+  if (__sanitizer_start_switch_fiber) __sanitizer_start_switch_fiber(fake, bottom, bytes);
+}
+inline void asan_finish_switch(void* fake, const void** bottom, size_t* bytes) {
+  if (__sanitizer_finish_switch_fiber) __sanitizer_finish_switch_fiber(fake, bottom, bytes);
+}
 
 /// The stack is ours: nothing to free when boost thinks that it is done with it.
 struct KeepStack {
@@ -98,9 +109,9 @@ class Fiber::Context {
   // For the sanitizers, which must be told of every switch.
   [[maybe_unused]] void* tsan_inside_ = nullptr;
   [[maybe_unused]] void* tsan_outside_ = nullptr;
-  [[maybe_unused]] void* asan_fake_ = nullptr;
-  [[maybe_unused]] const void* asan_outside_bottom_ = nullptr;
-  [[maybe_unused]] size_t asan_outside_bytes_ = 0;
+  void* asan_fake_ = nullptr;
+  const void* asan_outside_bottom_ = nullptr;
+  size_t asan_outside_bytes_ = 0;
 };
 
 Fiber::Context::Context(size_t stack_bytes) : stack_bytes_(stack_bytes) {
@@ -125,10 +136,9 @@ Fiber::Context::~Context() {
 #if defined(CHORALE_TSAN)
   __tsan_destroy_fiber(tsan_inside_);
 #endif
-#if defined(CHORALE_ASAN)
   // Frames that never returned left their redzones marked, and the addresses will be used again.
-  __asan_unpoison_memory_region(stack_ + page_bytes, mapped_bytes_ - page_bytes);
-#endif
+  if (__asan_unpoison_memory_region)
+    __asan_unpoison_memory_region(stack_ + page_bytes, mapped_bytes_ - page_bytes);
   munmap(stack_, mapped_bytes_);
 }
 
@@ -163,17 +173,13 @@ void Fiber::Context::give(std::unique_ptr<Context> context) {
 }
 
 /// First thing on the fiber after a switch to it.
-inline void Fiber::Context::enter([[maybe_unused]] bool first) {
-#if defined(CHORALE_ASAN)
-  __sanitizer_finish_switch_fiber(first ? nullptr : asan_fake_, &asan_outside_bottom_, &asan_outside_bytes_);
-#endif
+inline void Fiber::Context::enter(bool first) {
+  asan_finish_switch(first ? nullptr : asan_fake_, &asan_outside_bottom_, &asan_outside_bytes_);
 }
 
 /// Last thing on the fiber before a switch away from it.
 inline void Fiber::Context::leave() {
-#if defined(CHORALE_ASAN)
-  __sanitizer_start_switch_fiber(&asan_fake_, asan_outside_bottom_, asan_outside_bytes_);
-#endif
+  asan_start_switch(&asan_fake_, asan_outside_bottom_, asan_outside_bytes_);
 #if defined(CHORALE_TSAN)
   __tsan_switch_to_fiber(tsan_outside_, 0);
 #endif
@@ -203,19 +209,15 @@ bool Fiber::Context::resume(Fiber& fiber) {
   ended_ = false;
   Exceptions* const of_thread = exceptions_of_thread();
   const Exceptions saved = std::exchange(*of_thread, exceptions_);
-#if defined(CHORALE_ASAN)
   void* fake = nullptr;
-  __sanitizer_start_switch_fiber(&fake, stack_ + page_bytes, mapped_bytes_ - page_bytes);
-#endif
+  asan_start_switch(&fake, stack_ + page_bytes, mapped_bytes_ - page_bytes);
 #if defined(CHORALE_TSAN)
   tsan_outside_ = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(tsan_inside_, 0);
 #endif
   // The moved-from handle is empty, so assigning to it unwinds nothing.
   inside_.fiber = std::move(inside_.fiber).resume();
-#if defined(CHORALE_ASAN)
-  __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
-#endif
+  asan_finish_switch(fake, nullptr, nullptr);
   exceptions_ = std::exchange(*of_thread, saved);
   return ended_;
 }

@@ -81,12 +81,18 @@ void check_overlaps(const std::vector<host::ConcreteTensor>& tensors, const Sche
   }
 }
 
+[[noreturn]] void no_tensor(const std::vector<host::ConcreteTensor>& tensors, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const host::ConcreteTensor& tensor : tensors) names.push_back(tensor.name);
+  throw UsageError(fmt::format("the schedule has no tensor '{}'{}", name, did_you_mean(name, names)));
+}
+
 void check_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
   const auto& tensors = made.concrete.tensors;
   for (const auto& [name, memory] : arguments.buffers) {
     const auto found = std::find_if(tensors.begin(), tensors.end(),
                                     [&name = name](const auto& tensor) { return tensor.name == name; });
-    if (found == tensors.end()) throw UsageError(fmt::format("the schedule has no tensor '{}'", name));
+    if (found == tensors.end()) no_tensor(tensors, name);
     if (found->role == host::Role::temp)
       throw UsageError(fmt::format("'{}' is a temporary of the schedule, which has memory of its own", name));
     if (!memory && found->bytes)
@@ -98,17 +104,34 @@ void check_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
   check_overlaps(tensors, arguments);
 }
 
+/// Nobody has a function of this name.
+[[noreturn]] void no_function(const std::string& who, const std::string& name, const HostFunctions& own,
+                              const HostFunctions& built_in) {
+  std::vector<std::string_view> names;
+  for (const HostFunctions* functions : {&own, &built_in})
+    for (const auto& [known, function] : *functions) names.push_back(known);
+  throw UsageError(
+      fmt::format("{}: function '{}' is neither built in nor among ScheduleArguments::functions{}", who, name,
+                  did_you_mean(name, names)));
+}
+
 /// What is called is there, and built-in functions have views that they can work on.
-void check_calls(const Unrolled& made, const HostFunctions& own, const HostFunctions& built_in, bool cuda) {
+void check_calls(const host::Schedule& schedule, const Unrolled& made, const HostFunctions& own,
+                 const HostFunctions& built_in, bool cuda) {
   const host::Concrete& all = made.concrete;
   for (uint32_t rank = 0; rank < all.ranks; ++rank) {
     for (const host::Step& step : all.steps[rank]) {
-      if (step.kind != host::StepKind::call || own.count(step.name)) continue;
-      if (!built_in.count(step.name)) {
-        throw UsageError(
-            fmt::format("{}: function '{}' is neither built in nor among ScheduleArguments::functions",
-                        where(rank, step), step.name));
+      if (step.kind != host::StepKind::call) continue;
+      const SourceLine line = schedule.line_of(step.at);
+      const std::string who =
+          where(rank, step) + (line.line ? fmt::format(" ({}:{})", line.file, line.line) : "");
+      if (const auto mine = own.find(step.name); mine != own.end()) {
+        if (!mine->second)
+          throw UsageError(
+              fmt::format("{}: function '{}' of ScheduleArguments::functions is empty", who, step.name));
+        continue;
       }
+      if (!built_in.count(step.name)) no_function(who, step.name, own, built_in);
       std::vector<TensorView> writes, reads;
       const auto view = [&](const host::Box& box) {
         return TensorView{nullptr, all.tensors[box.tensor].dtype, box.shape, box.strides};
@@ -118,7 +141,7 @@ void check_calls(const Unrolled& made, const HostFunctions& own, const HostFunct
       const HostCall call{.name = step.name, .writes = writes, .reads = reads, .attributes = step.attributes};
       std::string wrong = misfit(call);
       if (wrong.empty() && cuda) wrong = cuda_misfit(call);
-      if (!wrong.empty()) throw UsageError(fmt::format("{}: {}", where(rank, step), wrong));
+      if (!wrong.empty()) throw UsageError(fmt::format("{}: {}", who, wrong));
     }
   }
 }
@@ -152,7 +175,7 @@ struct ScheduleRun::State {
   size_t tensor(std::string_view name) const {
     for (size_t at = 0; at < shapes.tensors.size(); ++at)
       if (shapes.tensors[at].name == name) return at;
-    throw UsageError(fmt::format("the schedule has no tensor '{}'", name));
+    no_tensor(shapes.tensors, name);
   }
 
   void check_world() const {
@@ -176,7 +199,7 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
     check_buffers(made, arguments);
     HostFunctions built_in =
         backend == "cpu" ? cpu_functions() : cuda_functions(uint32_t(made.concrete.lanes.size()));
-    check_calls(made, functions, built_in, backend == "cuda");
+    check_calls(*plan.extension.host, made, functions, built_in, backend == "cuda");
     check_launches(*plan.extension.host, made, plans);
     functions.merge(built_in);
   } catch (const UsageError& wrong) {

@@ -19,6 +19,15 @@ namespace {
 
 constexpr const char* folder = "/dev/shm";
 
+/// More room would not mend what /dev/shm refuses for another reason.
+[[noreturn]] void throw_refused(int error) {
+  throw RunError(
+      RunError::Reason::resources,
+      fmt::format("ranks as processes share memory in {}: {}; mount a tmpfs there that this user may "
+                  "write to, or let ranks be threads",
+                  folder, std::strerror(error)));
+}
+
 [[noreturn]] void throw_full(uint64_t bytes, const std::string& problem) {
   struct statvfs space {};
   uint64_t free_bytes = 0;
@@ -105,6 +114,7 @@ Descriptor create_shared(uint64_t bytes) {
   }
   Descriptor memory = create_unnamed();
   if (!memory && (errno == EMFILE || errno == ENFILE)) throw_errno("create shared memory");
+  if (!memory && errno != ENOSPC && errno != ENOMEM) throw_refused(errno);
   if (!memory) throw_full(bytes, std::strerror(errno));
   int error = EINTR;
   while (error == EINTR) error = posix_fallocate(memory.get(), 0, off_t(bytes));

@@ -24,6 +24,7 @@ cmake -S "$here/author_only" -B "$work/author_only" -DCMAKE_PREFIX_PATH="$work/i
 "$work/installed/bin/chorale" compile "$here/../../plans/allreduce_ring.cpp" --set ranks=4 -o "$work/ring.json"
 "$work/build/app_threads" "$work/ring.json"
 "$work/build/app_survivors"
+"$work/build/app_sanitized"
 if [ -x "$work/build/app_mpi" ] && command -v mpirun >/dev/null; then
   plan=$work/installed/share/chorale/plans/shipped/allreduce_ring_2.json
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n 2 "$work/build/app_mpi" "$plan"

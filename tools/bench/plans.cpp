@@ -105,11 +105,25 @@ std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ran
   return plans;
 }
 
+std::span<const std::string> collective_words() {
+  static const std::vector<std::string> words = [] {
+    std::vector<std::string> shipped(std::begin(standard_collectives), std::end(standard_collectives));
+    std::erase(shipped, "sendrecv");  // none is shipped for it
+    return shipped;
+  }();
+  return words;
+}
+
+bool names_collective(const std::string& what) {
+  const auto words = collective_words();
+  return std::find(words.begin(), words.end(), what) != words.end();
+}
+
 std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common, uint32_t ranks,
                                   const std::vector<std::string>& allow) {
   std::vector<NamedPlan> plans;
   for (const std::string& word : words) {
-    if (is_standard(word)) {
+    if (names_collective(word)) {
       if (!common.set.empty() || !common.name.empty()) {
         throw Failure(Exit::command_wrong,
                       "--set and --name are for programs; '" + word + "' stands for shipped plans",

@@ -2,6 +2,7 @@
 /// The plans that `chorale bench` times: named one by one, or all that are shipped for a collective.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,12 @@ struct NamedPlan {
 /// \throws Failure if there is none
 std::string shipped_folder();
 
-/// The shipped plans of a collective, for which its name stands; checked, by name; for a number of ranks that
-/// none is shipped for the same plans, made here. \throws Failure if there are none
+/// The names that stand for all shipped plans of a collective.
+std::span<const std::string> collective_words();
+bool names_collective(const std::string& what);
+
+/// The shipped plans of a collective, checked, by name; for a number of ranks that none is shipped for the
+/// same plans, made here. \throws Failure if there are none
 std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ranks);
 
 /// The plans of every word, for one number of ranks. Where an algorithm can also be had in place, that plan

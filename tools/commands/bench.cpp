@@ -5,7 +5,6 @@
 #include <iostream>
 #include <memory>
 
-#include "chorale/collective.hpp"
 #include "chorale/proof.hpp"
 #include "tools/bench/live.hpp"
 #include "tools/bench/nccl.hpp"
@@ -119,7 +118,7 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
     throw Failure(Exit::command_wrong, "none of these plans adds up in the order of the ranks",
                   "chorale check --certify says in which order a plan does");
   if (!options.tuned.empty()) {
-    if (!std::all_of(options.what.begin(), options.what.end(), is_standard)) {
+    if (!std::all_of(options.what.begin(), options.what.end(), names_collective)) {
       throw Failure(Exit::command_wrong, "--tuned chooses plans, so only collectives can be named with it");
     }
     machine.rank_order = options.rank_order;
@@ -178,7 +177,7 @@ Exit bench_it(Options options) {
   Config config = options.run.config();
   trace_to(config, options.trace);
   profile_by(config, options.profile);
-  const bool collective = std::any_of(options.what.begin(), options.what.end(), is_standard);
+  const bool collective = std::any_of(options.what.begin(), options.what.end(), names_collective);
   if (options.run.ranks == 0 && collective && config.backend.value == "cuda") {
     options.run.ranks = uint32_t(find_rank_gpus().names.size());
   }

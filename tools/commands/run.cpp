@@ -277,10 +277,10 @@ void run_chosen(const Options& options, const Config& config) {
 }
 
 Exit run_it(const Options& options) {
-  const bool collective = is_standard(options.wanted.what);
+  const bool collective = names_collective(options.wanted.what);
   if (!options.tuned.empty() && !collective) {
     throw Failure(Exit::command_wrong, "--tuned chooses a plan, and '" + options.wanted.what + "' is one",
-                  "name a collective: allreduce, allgather, reducescatter, alltoall, broadcast");
+                  "name a collective: " + join(collective_words()));
   }
   if (options.rank_order && !collective) {
     throw Failure(Exit::command_wrong,
@@ -324,10 +324,10 @@ Action command::run(CLI::App& app) {
   app.add_option("--repeat", options->repeat, "Runs of each size, with new data each; default 3")
       ->check(CLI::Range(1u, 1000000u).description("1 to 1000000"))
       ->type_name("N");
-  app.add_option(
-         "--in-a-row", options->in_a_row,
-         "In each run so many launches instead of one, with new data each and nobody waiting in between: eager "
-         "ones and on GPUs CUDA graphs, as each rank draws. No times")
+  app.add_option("--in-a-row", options->in_a_row,
+                 "In each run so many launches instead of one, with new data each and nobody waiting in "
+                 "between: eager "
+                 "ones and on GPUs CUDA graphs, as each rank draws. No times")
       ->check(CLI::Range(1u, 100000u).description("1 to 100000"))
       ->type_name("N");
   CLI::Option* in_place = app.add_flag("--in-place", options->in_place, "Input and output are one buffer");

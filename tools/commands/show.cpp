@@ -5,11 +5,13 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "chorale/host/dump.hpp"
 #include "chorale/host/names.hpp"
 #include "chorale/needs.hpp"
 #include "tools/command.hpp"
+#include "tools/findings.hpp"
 #include "tools/programs.hpp"
 #include "tools/words.hpp"
 
@@ -97,7 +99,9 @@ void show_schedule(const Plan& plan, const std::string& stage, int64_t ranks) {
   if (ranks == 0) ranks = schedule.ranks.empty() ? 2 : schedule.ranks.back();
   Diagnostics findings;
   const host::Concrete made = host::concretise(schedule, {.ranks = uint32_t(ranks)}, findings);
-  if (!findings.empty()) throw Failure(Exit::plan_wrong, render(plan, findings));
+  if (report(plan, findings))
+    throw Failure(Exit::plan_wrong, "a schedule with findings is not shown as ranks have it",
+                  "--stage schedule shows it as it was written");
   if (stage == "movers") {
     std::cout << host::dump(plan.name, host::expand_movers(made), 0);
     return;
@@ -106,8 +110,10 @@ void show_schedule(const Plan& plan, const std::string& stage, int64_t ranks) {
   const bool digits =
       !number.empty() && number.size() < 6 && number.find_first_not_of("0123456789") == number.npos;
   if (!digits || std::stol(number) >= ranks) {
+    const std::vector<std::string> stages = {"layout", "schedule", "movers", "rank:0"};
     throw Failure(Exit::command_wrong,
-                  "there is no stage '" + stage + "' of " + count(uint64_t(ranks), "rank"),
+                  number.empty() ? unknown("stage", stage, stages)
+                                 : "there is no stage '" + stage + "' of " + count(uint64_t(ranks), "rank"),
                   "stages are layout, schedule, movers and rank:0 to rank:" + std::to_string(ranks - 1));
   }
   std::cout << host::dump(plan.name, made, uint32_t(std::stol(number)));

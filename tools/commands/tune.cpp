@@ -136,9 +136,9 @@ Exit tune_it(const Options& options) {
   bool any_reduces = false;
   for (const std::string& word : options.what) {
     any_reduces = any_reduces || collective_reduces(word);
-    if (is_standard(word)) continue;
-    throw Failure(Exit::command_wrong, "'" + word + "' is no collective",
-                  "plans are tuned for allreduce, allgather, reducescatter, alltoall and broadcast");
+    if (names_collective(word)) continue;
+    throw Failure(Exit::command_wrong, unknown("collective", word, collective_words()),
+                  "plans are tuned for " + join(collective_words()));
   }
   options.run.reduce_op(any_reduces);
   const Config config = options.run.config();
@@ -157,7 +157,13 @@ Exit tune_it(const Options& options) {
   if (options.output.empty()) {
     std::filesystem::create_directories(std::filesystem::path(file).parent_path(), error);
   }
-  need_writable(file);
+  try {
+    need_writable(file);
+  } catch (const Failure& failure) {
+    if (!options.output.empty()) throw;
+    throw Failure(failure.exit, failure.what(),
+                  "-o names another file, which run and bench take with --tuned");
+  }
   bool any = false;
   for (const std::string& collective : options.what) {
     const Candidates candidates = candidates_of(options, collective);

@@ -3,7 +3,10 @@
 #include <sched.h>
 #include <sys/statvfs.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 
 #include "chorale/world.hpp"
@@ -54,6 +57,12 @@ void examine_shared_memory(Examination& found) {
   if (::statvfs("/dev/shm", &room) != 0) {
     found.fail("/dev/shm", "is not there",
                "mount a tmpfs on /dev/shm; without it ranks can be threads, not processes");
+    return;
+  }
+  if (::access("/dev/shm", W_OK | X_OK) != 0) {
+    found.fail(
+        "/dev/shm", std::string("cannot be written to: ") + std::strerror(errno),
+        "mount a tmpfs there that this user may write to; without it ranks can be threads, not processes");
     return;
   }
   const uint64_t size = uint64_t(room.f_blocks) * room.f_frsize,

@@ -115,7 +115,11 @@ class Checker {
                  fmt::format("the layout form has no function '{}', {}", op.name,
                              fmt::format("only {}{}", fmt::join(known, ", "), did_you_mean(op.name, known))),
                  "write the explicit form, in which lanes call functions of the application");
-    if (!operands(op)) return;
+    if (!operands(op)) {
+      if (op.writes.size() == 1)
+        made_.emplace(op.writes[0].tensor, op.at);  // not to be told again by who reads it
+      return;
+    }
     for (const View& read : op.reads) {
       if (tensor_of(read).role != Role::in && !made_.count(read.tensor))
         say(op.at, fmt::format("'{}' is read before anything computes it", tensor_of(read).name),

@@ -49,7 +49,7 @@ TEST(HostChecks, MistakesAreFound) {
       {R"({"op":"call","fn":"add","writes":[["y"]],"reads":[["x"],["x"],["x"]]})",
        "add writes 1 and reads 2 views, but is given 1 and 3, on rank 0 [shapes]"},
       {R"({"op":"call","fn":"sum","writes":[["y"]],"reads":[["x"]],"attrs":{"axis":1}})",
-       "sum over axis 1 of x[0:4] (f32[4]), on rank 0 [shapes]"},
+       "sum over axis 1 of x[0:4] (f32[4]), which has 1 axis, on rank 0 [shapes]"},
       // collectives
       {R"({"op":"collective","token":1,"kind":"allreduce","dst":["y"],"src":["x"],"reduce":"max"},{"op":"wait","token":1})",
        "allreduce with max: addends can only be summed, on rank 0 [shapes]"},

@@ -119,8 +119,15 @@ TEST(Concretise, MistakesAreFindings) {
       {R"({"op":"group","token":1,"do":[]})", "token 1 of rank 0 is never waited for [tokens]"},
       {R"({"op":"for","i":"i","lo":0,"hi":2,"body":[{"op":"group","token":1,"do":[]}]})",
        "token 1 is made again on rank 0, i = 1 before it was waited for [tokens]"},
+      {R"({"op":"for","i":"i","lo":0,"hi":2,"body":[{"op":"group","token":[1,"i"],"do":[]}]},{"op":"wait","token":[1,1]})",
+       "token 1[0] of rank 0, i = 0 is never waited for [tokens]"},
+      {R"({"op":"for","i":"i","lo":0,"hi":2,"body":[{"op":"group","token":[1,"i"],"do":[]}]},{"op":"wait","token":[1,2]})",
+       "token 1[2] is waited for on rank 0, but nothing has made it"},
+      {R"({"op":"for","i":"i","lo":0,"hi":2,"body":[{"op":"group","token":[1,["*","i",0]],"do":[]}]})",
+       "token 1[0] is made again on rank 0, i = 1 before it was waited for [tokens]"},
       {R"({"op":"mark","lane":["pool",0],"text":"a"})", "pool lane 0 on rank 0, but there are 0 [bounds]"},
-      {R"({"op":"for","i":"i","lo":0,"hi":1000000000,"body":[]})", "a loop of 1000000000 turns"},
+      {R"({"op":"for","i":"i","lo":0,"hi":1000000000,"body":[]})",
+       "a loop of 1000000000 turns, expected at most 4000000"},
       {R"({"op":"free","t":"a"},{"op":"fill","dst":["a"],"value":0})",
        "'a' is used on rank 0 after it was freed"},
       {R"({"op":"fill","dst":["a"],"value":0},{"op":"alloc","t":"a"})",
@@ -130,6 +137,8 @@ TEST(Concretise, MistakesAreFindings) {
     const std::string found = findings(head + body + "]}", 2);
     EXPECT_NE(found.find(expected), std::string::npos) << body << "\n" << found;
   }
+  const std::string alone = findings(head + R"({"op":"send","src":["a"],"peer":1}]})", 1);
+  EXPECT_NE(alone.find("peer 1 on rank 0, but there is 1 rank [peers]"), std::string::npos) << alone;
   // Made once, wherever it stands in a loop.
   EXPECT_EQ(findings(head + R"({"op":"for","i":"i","lo":0,"hi":2,"body":[{"op":"alloc","t":"a"},
       {"op":"fill","dst":["a"],"value":0}]}]})",

@@ -40,6 +40,15 @@ TEST(Refused, All) {
       "1 error\n",
       [&](Schedule& s) { s.set(s.output("y", f32, {over_lanes(s.ranks())}), rows(s)); });
   SAYS(
+      "here: error: 'set' of x[ranks, 3] to t[ranks]: the number of axes does not fit [tags]\n"
+      "help: operands have as many axes as the result, 1\n"
+      "1 error\n",  // and not that nothing computes what is read next
+      [&](Schedule& s) {
+        const Tensor t = s.temporary("t", f32, {over_lanes(s.ranks())});
+        s.set(t, rows(s));
+        s.set(s.output("y", f32, {over_lanes(s.ranks())}), t);
+      });
+  SAYS(
       "here: error: 'sum' of x[ranks, 3] to y[3]: the axis to sum over is none of its operand's [tags]\n"
       "help: axes are counted from 0 to 1\n"
       "1 error\n",

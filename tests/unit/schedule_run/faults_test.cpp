@@ -147,7 +147,22 @@ TEST(ScheduleFaults, WrongCallsAreRefusedOnAllRanks) {
   expect_parts(said(plan, [](World&, auto& given) { given.params["nn"] = 1; }),
                {"plan 'test' has no parameter 'nn', did you mean 'n'?"});
   expect_parts(said(plan, [](World&, auto& given) { given.functions.erase("produce"); }),
-               {"function 'produce' is neither built in"});
+               {"usage: rank 0: function 'produce' is neither built in"});
+  Plan written = plan;
+  host::Schedule lines = *plan.extension.host;
+  lines.source = {{"mine.cpp", 7}};
+  lines.body.front().at = 1;
+  written.extension.host = std::make_shared<host::Schedule>(lines);
+  expect_parts(
+      said(written,
+           [](World&, auto& given) {
+             given.functions["prodcue"] = given.functions.extract("produce").mapped();
+           }),
+      {"usage: rank 0 (mine.cpp:7): function 'produce' is neither built in", "did you mean 'prodcue'?"});
+  expect_parts(said(plan, [](World&, auto& given) { given.functions["produce"] = nullptr; }),
+               {"function 'produce' of ScheduleArguments::functions is empty"});
+  expect_parts(said(plan, [](World&, auto& given) { given.buffers["t11"] = nullptr; }),
+               {"no tensor 't11', did you mean 't1'?"});
   expect_parts(said(plan, [](World&, auto& given) { given.buffers["t2"] = nullptr; }), {"no tensor 't2'"});
   expect_parts(said(plan, [](World& world, auto& given) { given.params["n"] = world.rank() + 1; }),
                {"mismatch: ranks 0 and 1 disagree on the schedule", "n = 1", "n = 2"});

@@ -217,6 +217,19 @@ TEST(Schedules, WhatIsOfAnotherScheduleIsNoticed) {
   EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "a token of another schedule"), "");
 }
 
+TEST(Schedules, WordsThatWereMeant) {
+  Pair of;
+  of.main.wait(of.main.collective("all_gather", of.t, of.x[0]));
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1,
+                     "there is no collective 'all_gather', expected one of allgather, allreduce, "
+                     "reducescatter, broadcast, reduce, alltoall, did you mean 'allgather'?"),
+            "");
+  Schedule nobody({.name = "nobody"});
+  EXPECT_EQ(found_at(nobody, __LINE__ - 1,
+                     "the schedule does not say for how many ranks it is: .ranks = {2, 4, 8}"),
+            "");
+}
+
 TEST(Schedules, NamesAreThoseThatAPlanFileCanHave) {
   Pair of;
   of.schedule.lane("comm lane");

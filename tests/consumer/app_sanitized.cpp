@@ -1,0 +1,27 @@
+// An application with the address sanitizer, which links the library as it is without: what is thrown on a
+// fiber's stack is no error of memory.
+
+#include <chorale/world.hpp>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+int main() {
+  std::string told;
+  try {
+    chorale::run_local(2,
+                       [](chorale::World& world) {
+                         world.barrier();
+                         if (world.rank() == 1) throw std::runtime_error("mine");
+                         world.barrier();
+                       },
+                       {.seed = 5});
+  } catch (const std::exception& error) {
+    told = error.what();
+  }
+  if (told.find("mine") == std::string::npos) {
+    std::printf("expected what rank 1 threw, but was told '%s'\n", told.c_str());
+    return 1;
+  }
+  std::puts("ok");
+}
