@@ -54,7 +54,7 @@ Machine fit(Machine machine, const std::vector<Measurement>& all, Plans& plans,
       }
     }
     std::fprintf(stderr, "step %.3f: mean |log| %.4f\n", step, best);
-    if (before - best < 1e-4 * best * 10) step /= 2;
+    if (before - best < 0.01 * best) step /= 2;
   }
   return machine;
 }

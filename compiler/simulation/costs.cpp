@@ -27,6 +27,9 @@ Cost cost_of(const Move& move, double bytes, const Machine& machine, PacketForm 
   if (bytes == 0) return cost;
   if (move.reads + move.packet_reads) cost.latency_ns = machine.read_ns;
   if (move.gets) cost.latency_ns = std::max(cost.latency_ns, machine.remote_read_ns);
+  const int operands = move.reads + move.writes + move.gets + move.puts + move.packet_reads +
+                       move.packet_writes + move.packet_puts;
+  cost.latency_ns += machine.operand_ns * std::max(0, operands - 2);
   cost.block_ns = bytes * (move.reads / machine.block_read_gb_s + move.writes / machine.block_write_gb_s +
                            move.gets / machine.block_get_gb_s + move.puts / machine.block_put_gb_s +
                            move.combined / machine.block_reduce_gb_s) +

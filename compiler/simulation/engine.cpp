@@ -114,7 +114,11 @@ class Engine {
     while (actor.at < events.size()) {
       if (yields(at)) return;
       const Event& event = events[actor.at];
-      if (!actor.begun && !begin(at, event)) continue;
+      if (!actor.begun) {
+        // Others may be earlier by now: ports are taken in order of time.
+        begin(at, event);
+        continue;
+      }
       if (!await(at, event)) return;
       if (!finish(at, event)) continue;
       next(actor);
@@ -129,13 +133,13 @@ class Engine {
     actor.waited = actor.piece = 0;
   }
 
-  /// What an event costs before it waits for anything. False: it leaves nothing to do.
-  bool begin(uint32_t at, const Event& event) {
+  /// What an event costs before it waits for anything; one that leaves nothing to do is passed over.
+  void begin(uint32_t at, const Event& event) {
     Actor& actor = actors_[at];
     if (event.kind == Event::Kind::move && costs_[event.move].bytes == 0 && event.token == no_token &&
         event.awaited == 0) {
       next(actor);
-      return false;
+      return;
     }
     if (!times_.ops.empty()) {
       std::vector<OpTime>& ops = times_.ops[at];
@@ -148,7 +152,6 @@ class Engine {
       if (event.kind == Event::Kind::post && !event.relaxed) actor.now += machine_.release_ns;
     }
     if (event.kind == Event::Kind::meet) make(event.token, actor.now);
-    return true;
   }
 
   /// False: something is still to come.
@@ -196,7 +199,7 @@ class Engine {
     const uint32_t pieces = pieces_of(cost);
     if (actor.piece == 0) {
       // Loads of one operation are under way at once.
-      if (!event.continued) actor.now += cost.latency_ns;
+      actor.now += event.continued ? machine_.operand_ns : cost.latency_ns;
       ++actor.piece;
       return false;
     }

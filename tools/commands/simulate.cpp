@@ -104,13 +104,6 @@ Exit simulate_it(const Options& options) {
     return named.plan.inplace && out_of_place.contains(named.name);
   });
   const uint32_t ranks = of.plans.front().plan.ranks();
-  for (const NamedPlan& named : of.plans) {
-    if (named.plan.ranks() == ranks) continue;
-    throw Failure(Exit::command_wrong,
-                  "plan '" + named.name + "' is for " + count(named.plan.ranks(), "rank") + ", but plan '" +
-                      of.plans.front().name + "' is for " + std::to_string(ranks),
-                  "simulate them one after the other: the table has one number of ranks");
-  }
   of.sizes = sizes_for(options.bytes, "1K:1G:4", ranks, of.dtype);
   need_one(options, of);
   predict(of, !options.trace.empty() || options.profile);
