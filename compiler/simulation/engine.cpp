@@ -51,6 +51,59 @@ struct Actor {
   uint32_t next_waiting = ~uint32_t{0};
 };
 
+/// Who goes on when: the earliest first. Of four children each, since most often the one on top is replaced
+/// by one that is not much later.
+class Heap {
+ public:
+  struct Entry {
+    double ns;
+    uint32_t actor;
+    bool operator<(const Entry& other) const { return ns != other.ns ? ns < other.ns : actor < other.actor; }
+  };
+
+  bool empty() const { return entries_.empty(); }
+  /// The earliest, which stays on top until it is replaced or popped.
+  uint32_t hold() {
+    entries_.front().ns = -1;
+    return entries_.front().actor;
+  }
+  /// Whether any but the one on top is before this.
+  bool any_before(const Entry& entry) const {
+    for (size_t child = 1; child < std::min(size_t(5), entries_.size()); ++child) {
+      if (entries_[child] < entry) return true;
+    }
+    return false;
+  }
+
+  void push(Entry entry) {
+    size_t at = entries_.size();
+    entries_.push_back(entry);
+    for (; at > 0 && entry < entries_[(at - 1) / 4]; at = (at - 1) / 4) entries_[at] = entries_[(at - 1) / 4];
+    entries_[at] = entry;
+  }
+  void pop() {
+    const Entry last = entries_.back();
+    entries_.pop_back();
+    if (!entries_.empty()) replace_top(last);
+  }
+  void replace_top(Entry entry) {
+    size_t at = 0;
+    for (size_t first = 1; first < entries_.size(); first = 4 * at + 1) {
+      size_t least = first;
+      for (size_t child = first + 1; child < std::min(first + 4, entries_.size()); ++child) {
+        if (entries_[child] < entries_[least]) least = child;
+      }
+      if (!(entries_[least] < entry)) break;
+      entries_[at] = entries_[least];
+      at = least;
+    }
+    entries_[at] = entry;
+  }
+
+ private:
+  std::vector<Entry> entries_;
+};
+
 class Engine {
  public:
   Engine(const Recording& recording, const std::vector<Cost>& costs, const Machine& machine, uint32_t ranks,
@@ -73,13 +126,12 @@ class Engine {
   Times run() {
     for (uint32_t chain = 0; chain < chains_; ++chain) push(chain);
     while (!heap_.empty()) {
-      std::pop_heap(heap_.begin(), heap_.end(), later);
-      const uint32_t actor = heap_.back().actor;
-      heap_.pop_back();
-      if (actor < chains_) {
-        go_on(actor);
+      const uint32_t actor = heap_.hold();
+      const bool again = actor < chains_ ? go_on(actor) : carry(actor - chains_);
+      if (again) {
+        heap_.replace_top({actors_[actor].now, actor});
       } else {
-        carry(actor - chains_);
+        heap_.pop();
       }
     }
     for (const Gpu& gpu : gpus_) {
@@ -92,39 +144,30 @@ class Engine {
  private:
   static constexpr uint32_t nobody = ~uint32_t{0};
 
-  struct Entry {
-    double ns;
-    uint32_t actor;
-  };
-  static bool later(const Entry& a, const Entry& b) { return a.ns != b.ns ? a.ns > b.ns : a.actor > b.actor; }
-  void push(uint32_t actor) {
-    heap_.push_back({actors_[actor].now, actor});
-    std::push_heap(heap_.begin(), heap_.end(), later);
-  }
-  /// Whether somebody is to go first.
-  bool yields(uint32_t actor) {
-    if (heap_.empty() || !later({actors_[actor].now, actor}, heap_.front())) return false;
-    push(actor);
-    return true;
-  }
+  void push(uint32_t actor) { heap_.push({actors_[actor].now, actor}); }
 
-  void go_on(uint32_t at) {
+  /// False: it has ended, or waits for a token. True: others are earlier.
+  bool go_on(uint32_t at) {
     Actor& actor = actors_[at];
     const std::vector<Event>& events = recording_.blocks[at];
     while (actor.at < events.size()) {
-      if (yields(at)) return;
       const Event& event = events[actor.at];
       if (!actor.begun) {
-        // Others may be earlier by now: ports are taken in order of time.
         begin(at, event);
-        continue;
+        if (!actor.begun) continue;
+        // Ports are taken in order of time.
+        if (event.kind != Event::Kind::take && heap_.any_before({actor.now, at})) return true;
       }
-      if (!await(at, event)) return;
-      if (!finish(at, event)) continue;
-      next(actor);
+      if (!await(at, event)) return false;
+      if (finish(at, event)) {
+        next(actor);
+      } else if (heap_.any_before({actor.now, at})) {
+        return true;
+      }
     }
     times_.ends_ns[at] = actor.now;
     times_.end_ns = std::max(times_.end_ns, actor.now);
+    return false;
   }
 
   void next(Actor& actor) {
@@ -152,6 +195,13 @@ class Engine {
       if (event.kind == Event::Kind::post && !event.relaxed) actor.now += machine_.release_ns;
     }
     if (event.kind == Event::Kind::meet) make(event.token, actor.now);
+    if (event.kind == Event::Kind::move && event.awaited == 0) start(actor, event);
+  }
+
+  /// Until the first bytes of a move have come. Loads of one operation are under way at once.
+  void start(Actor& actor, const Event& event) {
+    actor.now += event.continued ? machine_.operand_ns : costs_[event.move].latency_ns;
+    actor.piece = 1;
   }
 
   /// False: something is still to come.
@@ -198,9 +248,7 @@ class Engine {
     const Cost& cost = costs_[event.move];
     const uint32_t pieces = pieces_of(cost);
     if (actor.piece == 0) {
-      // Loads of one operation are under way at once.
-      actor.now += event.continued ? machine_.operand_ns : cost.latency_ns;
-      ++actor.piece;
+      start(actor, event);
       return false;
     }
     const double part = 1.0 / pieces;
@@ -259,8 +307,8 @@ class Engine {
     push(chains_ + rank);
   }
 
-  /// The next piece of an order.
-  void carry(uint32_t rank) {
+  /// The next piece of an order. False: there are no more orders.
+  bool carry(uint32_t rank) {
     Actor& proxy = actors_[chains_ + rank];
     const Event& event = *orders_[rank].front().event;
     const Cost& cost = costs_[event.move];
@@ -269,7 +317,7 @@ class Engine {
       if (!proxy.begun) {
         proxy.begun = true;
         proxy.now += machine_.copy_engine_ns;
-        return push(chains_ + rank);
+        return true;
       }
       const double part = 1.0 / pieces;
       double end = gpus_[rank].memory.take(proxy.now, cost.memory_ns * part);
@@ -278,7 +326,7 @@ class Engine {
                                   cost.bytes * part));
       }
       proxy.now = end;
-      if (++proxy.piece < pieces) return push(chains_ + rank);
+      if (++proxy.piece < pieces) return true;
     }
     make(event.done, proxy.now);
     if (event.token != no_token) make(event.token, proxy.now + machine_.signal_ns);
@@ -286,9 +334,9 @@ class Engine {
     proxy.piece = 0;
     orders_[rank].pop_front();
     proxy.idle = orders_[rank].empty();
-    if (proxy.idle) return;
+    if (proxy.idle) return false;
     proxy.now = std::max(proxy.now, orders_[rank].front().ready_ns);
-    push(chains_ + rank);
+    return true;
   }
 
   /// One of those that make a token has done so.
@@ -316,7 +364,7 @@ class Engine {
   std::vector<uint32_t> left_;
   std::vector<double> come_;
   std::vector<uint32_t> waiting_;  // by token: the last of those that wait
-  std::vector<Entry> heap_;
+  Heap heap_;
   Times times_;
 };
 
