@@ -9,6 +9,7 @@
 #include <ctime>
 #include <iostream>
 
+#include "chorale/json.hpp"
 #include "chorale/make_plan.hpp"
 #include "measurements.hpp"
 
@@ -100,23 +101,46 @@ void each(const std::vector<Judged>& all) {
   }
 }
 
-/// Simulated operations a second: all-reduce around a ring.
-void rate(const Machine& machine, int ranks) {
+/// Of the processor: others may use the machine.
+double seconds_since(std::clock_t start) { return double(std::clock() - start) / CLOCKS_PER_SEC; }
+
+/// Simulated operations a second: all-reduce around a ring, with moves of one piece and of as many as there
+/// are.
+void ring_rate(const Machine& machine, int ranks) {
   const Plan plan = make_plan("allreduce_ring_b1", ranks);
-  // Of the processor: others may use the machine.
-  const auto seconds = [](std::clock_t from) { return double(std::clock() - from) / CLOCKS_PER_SEC; };
   Simulator simulator(plan);
+  std::clock_t start = std::clock();
   const SimulatedCall call{.bytes = uint64_t(ranks) << 11};
-  const std::clock_t start = std::clock();
-  const Simulation first = simulator.simulate(call, machine);
-  const double once = seconds(start);
-  const std::clock_t then = std::clock();
-  simulator.simulate(call, machine);
-  const double again = seconds(then);
+  const double ops = double(simulator.simulate(call, machine).ops);
+  const double first = seconds_since(start);
+  fmt::print("allreduce_ring of {} ranks, {:.3g} operations\n", ranks, ops);
+  const auto print = [&](const char* what, double seconds) {
+    fmt::print("{:<32} {:8.2f} s {:8.1f} million a second\n", what, seconds, ops / seconds / 1e6);
+  };
+  print("played, and simulated", first);
+  for (const int shift : {11, 20}) {
+    start = std::clock();
+    simulator.simulate({.bytes = uint64_t(ranks) << shift}, machine);
+    print(fmt::format("simulated, chunks of {}", size_word(uint64_t(1) << shift)).c_str(),
+          seconds_since(start));
+  }
+}
+
+/// Shipped plans a second.
+void shipped_rate(const Machine& machine, uint32_t ranks) {
+  const Plans plans(CHORALE_SOURCE_DIR "/plans/shipped");
+  std::vector<double> milliseconds;
+  for (const char* const collective : {"allreduce", "allgather", "reducescatter", "alltoall"}) {
+    for (const std::string& name : plans.names(collective, ranks)) {
+      const Plan plan = load(plans.path(name, ranks));
+      const std::clock_t start = std::clock();
+      simulate(plan, {.bytes = 1 << 20}, machine);
+      milliseconds.push_back(1e3 * seconds_since(start));
+    }
+  }
   fmt::print(
-      "\nallreduce_ring of {} ranks: {} operations; played and simulated in {:.2f} s ({:.1f} million a "
-      "second), once more in {:.2f} s ({:.1f} million a second)\n",
-      ranks, first.ops, once, double(first.ops) / once / 1e6, again, double(first.ops) / again / 1e6);
+      "{} shipped plans of {} ranks at 1M, played and simulated: median {:.2f} ms, slowest {:.1f} ms\n",
+      milliseconds.size(), ranks, quantile(milliseconds, 0.5), quantile(milliseconds, 1));
 }
 
 int run(int argc, char** argv) {
@@ -131,11 +155,12 @@ int run(int argc, char** argv) {
   app.add_flag("--fit", fitted, "Fit the parameters first, and print the machine instead of tables");
   app.add_option("--fixed", fixed, "Parameters that are left as they are")->delimiter(',');
   app.add_flag("--all", every, "Every call, too");
-  app.add_option("--rate", ranks, "Only how many operations a second, for a ring of so many ranks");
+  app.add_option("--rate", ranks, "Only how fast it is, for a ring of so many ranks and shipped plans");
   CLI11_PARSE(app, argc, argv);
   Machine machine = load_machine(machine_file);
   if (ranks > 0) {
-    rate(machine, ranks);
+    ring_rate(machine, ranks);
+    shipped_rate(machine, 8);
     return 0;
   }
   const std::vector<Measurement> measurements = read_measurements(measured);

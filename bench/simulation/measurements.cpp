@@ -39,11 +39,15 @@ double Plans::us(uint32_t ranks, const std::string& plan, PacketForm packet, uin
                  const Machine& machine) {
   Known& known = known_[{plan, ranks}];
   if (!known.simulator) {
-    known.plan = load(folder_ + "/" + plan + "_" + std::to_string(ranks) + ".json");
+    known.plan = load(path(plan, ranks));
     known.simulator = std::make_unique<Simulator>(known.plan);
   }
   const SimulatedCall call{.bytes = bytes, .dtype = DType::bf16, .packet = packet, .eager = eager};
   return known.simulator->simulate(call, machine).ns / 1e3;
+}
+
+std::string Plans::path(const std::string& plan, uint32_t ranks) const {
+  return folder_ + "/" + plan + "_" + std::to_string(ranks) + ".json";
 }
 
 std::vector<std::string> Plans::names(const std::string& collective, uint32_t ranks) const {

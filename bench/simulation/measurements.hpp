@@ -37,6 +37,7 @@ class Plans {
   double us(const Measurement& of, const Machine& machine) {
     return us(of.ranks, of.plan, of.packet, of.bytes, of.eager, machine);
   }
+  std::string path(const std::string& plan, uint32_t ranks) const;
   /// All that are shipped for a collective.
   std::vector<std::string> names(const std::string& collective, uint32_t ranks) const;
 

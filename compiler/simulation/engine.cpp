@@ -16,7 +16,7 @@ namespace chorale::simulation {
 namespace {
 
 constexpr double piece_bytes = 2048;
-constexpr uint32_t most_pieces = 16;
+constexpr uint32_t most_pieces = 4;
 
 /// A link's way out or in, or a memory.
 struct Port {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -74,6 +75,9 @@ std::vector<std::string> refusals(const Predictions& of) {
   return order;
 }
 
+/// The times themselves are sums of thousands of others.
+double rounded(double value) { return std::round(value * 1e4) / 1e4; }
+
 Json fields(const Predictions& of, const Prediction& one) {
   const Row row = row_of(of, one);
   Json json;
@@ -87,11 +91,11 @@ Json fields(const Predictions& of, const Prediction& one) {
   json["plan"] = row.name;
   for (const char* const key : {"time_us", "algbw", "busbw", "link_busy", "memory_busy"}) json[key] = nullptr;
   if (one.refused.empty()) {
-    json["time_us"] = row.us;
-    json["algbw"] = row.algorithm;
-    json["busbw"] = row.bus;
-    json["link_busy"] = row.busy.link / 100;
-    json["memory_busy"] = row.busy.memory / 100;
+    json["time_us"] = rounded(row.us);
+    json["algbw"] = rounded(row.algorithm);
+    json["busbw"] = rounded(row.bus);
+    json["link_busy"] = rounded(row.busy.link / 100);
+    json["memory_busy"] = rounded(row.busy.memory / 100);
   }
   json["fastest"] = row.fastest;
   json["note"] = one.refused;

@@ -1,7 +1,9 @@
 #include "chorale/machine.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "chorale/read_file.hpp"
 #include "chorale/usage_error.hpp"
 #include "tests/unit/simulation/made_up.hpp"
 
@@ -63,6 +65,16 @@ TEST(MachineFile, SaysWhatIsWrongAndWhere) {
 TEST(MachineFile, TheShippedOneIsComplete) {
   const Machine machine = load_machine(CHORALE_SOURCE_DIR "/plans/machines/nvidia_h200.json");
   EXPECT_EQ(machine.name, "NVIDIA H200");
+  // docs/simulation.md has each parameter with its value.
+  const std::string page = read_file(CHORALE_SOURCE_DIR "/docs/simulation.md");
+#define CHORALE_NS(name, summary) \
+  EXPECT_NE(page.find(fmt::format("| `" #name "_ns` | {:g} | " summary " |", machine.name##_ns)), page.npos) \
+      << #name;
+#define CHORALE_GB_S(name, summary) \
+  EXPECT_NE(page.find(fmt::format("| `" #name "_gb_s` | {:g} | " summary " |", machine.name##_gb_s)), \
+            page.npos) \
+      << #name;
+#include "chorale/machine.def"
 }
 
 }  // namespace

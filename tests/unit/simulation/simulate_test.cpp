@@ -67,6 +67,43 @@ TEST(Simulate, ALinkThatTurnsToAnotherPeerIsSlower) {
   EXPECT_NEAR(ns_of(plan, machine), 4000 + 2000 / 3.0, near);
 }
 
+/// Ranks 1 and 2 put to rank 0, rank 1 from chunk 0 and rank 2 from chunk 1.
+Plan two_to_one() {
+  Plan plan = two_ranks();
+  plan.gpus.push_back(plan.gpus[1]);
+  plan.gpus[2].id = 2;
+  for (Gpu& gpu : plan.gpus) {
+    gpu.channels.clear();
+    for (ThreadBlock& of : gpu.threadblocks) of.channels.clear();
+  }
+  add_put(plan, 1, 0, 0);
+  add_put(plan, 2, 0, 1);
+  return plan;
+}
+
+TEST(Simulate, TwoGpusShareTheLinkOfTheThird) {
+  Machine machine = nothing_takes_time();
+  machine.link_put_gb_s = 2;
+  const Simulation result = simulate(two_to_one(), {.bytes = made_up_bytes, .dtype = DType::u8}, machine);
+  EXPECT_NEAR(result.ns, 8000, near);
+  EXPECT_NEAR(result.links[0].in_busy_ns, 8000, near);
+  EXPECT_NEAR(result.links[1].out_busy_ns, 4000, near);
+  EXPECT_EQ(result.links[0].bytes_in, 2 * chunk_bytes);
+}
+
+TEST(Simulate, WhatIsLaterDoesNotHoldTheLink) {
+  Plan plan = two_ranks();
+  add(block(plan, 0, 0), Opcode::signal, {}, {}, {0}, ChannelType::memory);
+  add(block(plan, 1, 0), Opcode::wait, {}, {}, {0}, ChannelType::memory);
+  add_put(plan, 0, 1, 0);
+  Machine machine = nothing_takes_time();
+  machine.release_ns = 5000;
+  machine.read_ns = 100;
+  machine.link_put_gb_s = 2;
+  // The put is through at 4100, before the signal leaves at 5000.
+  EXPECT_NEAR(ns_of(plan, machine), 5000, near);
+}
+
 TEST(Simulate, HopsAddUp) {
   Plan plan = two_ranks();
   for (int hop = 0; hop < 6; ++hop) add_hop(plan, uint32_t(hop % 2));
@@ -211,6 +248,9 @@ TEST(Simulate, TheProxyTakesOrdersInTurn) {
   machine.signal_ns = 800;
   // The second order is taken while the first is carried out.
   EXPECT_NEAR(ns_of(plan, machine), 1000 + 2 * (200 + 2000) + 800, near);
+  Machine quick = nothing_takes_time();
+  quick.proxy_ns = 1000;
+  EXPECT_NEAR(ns_of(plan, quick), 2000, near);
   add(block(plan, 0, 0), Opcode::flush, {}, {}, {0}, ChannelType::port);
   const Simulation result =
       simulate(plan, {.bytes = made_up_bytes, .dtype = DType::u8, .spans = true}, machine);
