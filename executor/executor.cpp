@@ -10,8 +10,8 @@
 #include "agreement.hpp"
 #include "backend.hpp"
 #include "bindings.hpp"
+#include "chorale/layout.hpp"
 #include "chorale/proof.hpp"
-#include "interpreter/layout.hpp"
 #include "launch_count.hpp"
 
 namespace chorale {
@@ -106,7 +106,7 @@ struct Executor::State {
     const std::vector<uint64_t> evictable =
         agree_on_binding(world, plan, call, launches, bindings.evictable(may_evict));
     if (!binds) {
-      interpreter::layout_of(plan, 0, call.dtype, call.packet);
+      layout_of(plan, 0, call.dtype, call.packet);
       return nullptr;
     }
     bindings.evict(evictable);

@@ -28,7 +28,7 @@ std::vector<uint32_t> peers_of(const Gpu& gpu) {
 }  // namespace
 
 RankNeeds needs_of(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype) {
-  const interpreter::Layout layout = interpreter::layout_of(plan, bytes, dtype);
+  const Layout layout = layout_of(plan, bytes, dtype);
   const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(plan, rank, layout);
   const Gpu& gpu = plan.gpus[rank];
   RankNeeds needs;

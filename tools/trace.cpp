@@ -64,15 +64,35 @@ uint64_t first_of_all(World& world, uint64_t mine) {
   return first;
 }
 
+std::string file_of(const std::string& lines) {
+  return "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + lines + "\n]}\n";
+}
+
 }  // namespace
 
-void trace_to(Config& config, const std::string& path) {
+void need_trace_file(const std::string& path) {
   if (path.empty()) return;
   if (path == "-") {
     throw Failure(Exit::command_wrong, "--trace writes a file, since results go to standard output",
                   "name one, as trace.json");
   }
   need_writable(path);
+}
+
+void write_trace(const std::vector<TraceSpan>& spans, uint32_t ranks, const std::string& path) {
+  std::vector<std::vector<TraceSpan>> by_rank(ranks);
+  for (const TraceSpan& span : spans) by_rank[span.rank].push_back(span);
+  std::string lines;
+  for (uint32_t rank = 0; rank < ranks; ++rank) {
+    if (by_rank[rank].empty()) continue;
+    lines += (lines.empty() ? "" : ",\n") + lines_of(by_rank[rank], rank, first_of(spans));
+  }
+  write_output(path, file_of(lines));
+}
+
+void trace_to(Config& config, const std::string& path) {
+  if (path.empty()) return;
+  need_trace_file(path);
   config.trace = std::max(config.trace.value, 1u);
 }
 
@@ -96,7 +116,7 @@ void write_trace(World& world, const Executor& executor, const Config& config, c
         wrong =
             "nothing was traced: no rank has run an operation, since there are no bytes, or none in the plan";
       } else {
-        write_output(path, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" + lines + "\n]}\n");
+        write_output(path, file_of(lines));
       }
     } catch (const Failure& failure) {
       wrong = failure.what();

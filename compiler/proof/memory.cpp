@@ -144,16 +144,24 @@ std::vector<Message> list_messages(const Plan& plan) {
 std::optional<Message> message_of(const Plan& plan, uint64_t chunk_bytes) {
   const std::vector<Message> messages = list_messages(plan);
   if (messages.empty()) return std::nullopt;
-  uint64_t common = 0, longest = 0;
+  uint64_t longest = 0;
+  for_each_pipeline(plan, [&](const Op& op) { longest = std::max(longest, uint64_t(op.unit_bytes)); });
+  if (!longest) return messages[0];
+  return message_of_all_turns(plan, std::min(chunk_bytes, longest * (pace_of(plan).ahead + 2)));
+}
+
+std::optional<Message> message_of_all_turns(const Plan& plan, uint64_t chunk_bytes) {
+  const uint64_t even = shares(plan);
+  uint64_t common = 0, chunks = 1;
   for_each_pipeline(plan, [&](const Op& op) {
     common = std::gcd(common, uint64_t(op.unit_bytes));
-    longest = std::max(longest, uint64_t(op.unit_bytes));
+    chunks = std::max(chunks, uint64_t(op.chunks));
   });
-  if (!longest) return messages[0];
-  const uint64_t most = longest * (pace_of(plan).ahead + 2), even = shares(plan);
-  const uint64_t chunk = std::min(std::max<uint64_t>(chunk_bytes, 1), most);
+  if (!even) return std::nullopt;
+  if (!common) return Message{even, 1, 1};
+  const uint64_t chunk = std::max<uint64_t>(chunk_bytes, 1);
   const uint64_t divisor = std::gcd(chunk, common);
-  if (chunk / divisor > max_atoms / even) return std::nullopt;
+  if (chunk / divisor > max_atoms / even / chunks) return std::nullopt;
   return Message{even * (chunk / divisor), even * (common / divisor), common};
 }
 

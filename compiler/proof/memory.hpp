@@ -42,6 +42,9 @@ std::vector<Message> list_messages(const Plan&);
 /// further, the shortest. Nothing: as list_messages().
 std::optional<Message> message_of(const Plan&, uint64_t chunk_bytes);
 
+/// The same with every turn that its pipelines take, however many.
+std::optional<Message> message_of_all_turns(const Plan&, uint64_t chunk_bytes);
+
 /// Where in a pipeline an operation is; turn_atoms 0: in none.
 struct Turn {
   uint64_t first = 0, atoms = 0;

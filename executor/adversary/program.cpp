@@ -20,9 +20,7 @@ using interpreter::packet_kind;
 constexpr uint32_t most_data_lanes = 8;
 
 /// Of bytes that begin and end where segments do, or where units do.
-uint32_t cell_bytes(const interpreter::Layout& layout) {
-  return uint32_t(std::gcd<uint64_t>(16, layout.segment_bytes));
-}
+uint32_t cell_bytes(const Layout& layout) { return uint32_t(std::gcd<uint64_t>(16, layout.segment_bytes)); }
 
 /// Threads of a block that move data, and as many beside them as there are things of one kind to do at once.
 struct Threads {
@@ -187,7 +185,7 @@ uint64_t choose_size(Plan& plan, DType dtype, PacketForm packet) {
       }
     }
   }
-  const uint64_t alignment = interpreter::layout_of(plan, 0, dtype, packet).alignment;
+  const uint64_t alignment = layout_of(plan, 0, dtype, packet).alignment;
   for (Gpu& gpu : plan.gpus) {
     for (ThreadBlock& block : gpu.threadblocks) {
       for (Op& op : block.ops) {
@@ -200,7 +198,7 @@ uint64_t choose_size(Plan& plan, DType dtype, PacketForm packet) {
     }
   }
   const uint64_t units = std::max({uint64_t(2), group, turns});
-  const interpreter::Layout empty = interpreter::layout_of(plan, 0, dtype, packet);
+  const Layout empty = layout_of(plan, 0, dtype, packet);
   uint64_t segment = units * empty.chunks_per_segment * empty.alignment;
   if (empty.chunks_per_segment > 1) segment -= 16;  // the last chunk is shorter than the others
   // What a message of one segment's bytes has in segments says of how many it is made.
@@ -213,7 +211,7 @@ uint64_t choose_size(Plan& plan, DType dtype, PacketForm packet) {
 }
 
 void lengthen_turns(Plan& plan, uint64_t bytes, DType dtype, PacketForm packet, bool all_chunks) {
-  const interpreter::Layout layout = interpreter::layout_of(plan, bytes, dtype, packet);
+  const Layout layout = layout_of(plan, bytes, dtype, packet);
   std::vector<Op*> pipelines;
   uint64_t least = UINT32_MAX, chunks = 1;
   for (Gpu& gpu : plan.gpus) {

@@ -80,7 +80,7 @@ struct Program {
   Program(const Plan&, const AdversaryOptions&);
 
   Arena arena;
-  interpreter::Layout layout;
+  Layout layout;
   std::vector<RankMemory> memory;  ///< by rank
   std::vector<Instruction> instructions;
   std::vector<Ref> refs;

@@ -17,7 +17,7 @@ using interpreter::packet_kind;
 struct Binding::Parts {
   uint64_t signals, plain, packets, staging, bytes;
 
-  Parts(const Plan& plan, uint32_t rank, const interpreter::Layout& layout, bool stages) {
+  Parts(const Plan& plan, uint32_t rank, const Layout& layout, bool stages) {
     const Gpu& gpu = plan.gpus[rank];
     const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(plan, rank, layout);
     signals = sizeof(Published);

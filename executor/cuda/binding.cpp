@@ -51,7 +51,7 @@ bool any(World& world, bool mine) {
 struct Binding::Parts {
   uint64_t plain, packets, bytes;  // signals are at 0
 
-  Parts(const Plan& plan, uint32_t rank, const interpreter::Layout& layout) {
+  Parts(const Plan& plan, uint32_t rank, const Layout& layout) {
     const Gpu& gpu = plan.gpus[rank];
     const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(plan, rank, layout);
     const uint64_t channels =

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "chorale/layout.hpp"
 #include "image.hpp"
-#include "layout.hpp"
 
 namespace chorale::interpreter {
 

@@ -8,6 +8,13 @@
 
 namespace chorale::interpreter {
 
+template <class P>
+constexpr bool stores_as(PacketForm form) {
+  return payload_of(form).bytes == packet_payload<P> && payload_of(form).stored == packet_slots<P>;
+}
+static_assert(stores_as<LL8>(PacketForm::ll8) && stores_as<LL16>(PacketForm::ll16) &&
+              stores_as<LL128>(PacketForm::ll128));
+
 /// Calls f(TypeTag<P>{}) with the type of packets that `form` names, and gives what it gives.
 template <class F>
 auto with_packet_form(PacketForm form, const F& f) {

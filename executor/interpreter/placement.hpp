@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "chorale/layout.hpp"
 #include "chorale/plan.hpp"
-#include "layout.hpp"
 
 namespace chorale::interpreter {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <tuple>
 
-#include "../interpreter/layout.hpp"
+#include "chorale/layout.hpp"
 #include "path.hpp"
 
 namespace chorale {
@@ -110,8 +110,8 @@ SpanPlace last_of_slowest(const LaunchSpans& spans, uint32_t ranks) {
 
 Profile profile(const Plan& plan, const Arguments& arguments, std::span<const TraceSpan> all, Clocks clocks) {
   // All forms of packets but LL128 cut messages alike.
-  const interpreter::Layout layout = interpreter::layout_of(plan, arguments.bytes, arguments.dtype,
-                                                            arguments.packet.value_or(PacketForm::ll8));
+  const Layout layout =
+      layout_of(plan, arguments.bytes, arguments.dtype, arguments.packet.value_or(PacketForm::ll8));
   Profile profile;
   const LaunchSpans spans(plan, all, arguments.bytes);
   profile.launch = spans.launch();

@@ -1,5 +1,7 @@
 // The results as CSV and JSON: every subject, size and mode; and the best plans of size ranges as JSON.
 
+#include "tools/csv.hpp"
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -12,13 +14,6 @@ namespace chorale::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\n") == text.npos) return text;
-  std::string result = "\"";
-  for (const char letter : text) result += letter == '"' ? std::string("\"\"") : std::string(1, letter);
-  return result + "\"";
-}
 
 Json facts_of(const BenchResults& results) {
   Json facts;
@@ -56,28 +51,14 @@ Json fields(const BenchResults& results, const Result& result) {
   return row;
 }
 
-std::string word(const Json& value) {
-  if (value.is_null()) return "";
-  if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
-  return value.is_string() ? quoted(value.get<std::string>()) : value.dump();
-}
-
 }  // namespace
 
 std::string csv(const BenchResults& results) {
-  std::string text;
+  std::vector<Json> rows;
   for (const Result& result : results.all) {
-    if (!says_something(results, result)) continue;
-    const Json row = fields(results, result);
-    std::string head, line;
-    for (const auto& [key, value] : row.items()) {
-      head += (head.empty() ? "" : ",") + key;
-      line += (line.empty() ? "" : ",") + word(value);
-    }
-    if (text.empty()) text = head + "\n";
-    text += line + "\n";
+    if (says_something(results, result)) rows.push_back(fields(results, result));
   }
-  return text;
+  return csv_text(rows);
 }
 
 std::string json(const BenchResults& results) {

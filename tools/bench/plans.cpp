@@ -120,7 +120,7 @@ bool names_collective(const std::string& what) {
 }
 
 std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common, uint32_t ranks,
-                                  const std::vector<std::string>& allow) {
+                                  const std::vector<std::string>& allow, const char* command) {
   std::vector<NamedPlan> plans;
   for (const std::string& word : words) {
     if (names_collective(word)) {
@@ -136,8 +136,7 @@ std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const W
     } else {
       const bool program = names_program(word);
       Plan plan = plan_for({word, common.name, common.set}, ranks, allow);
-      refuse_schedule(plan, "chorale bench",
-                      "chorale run times host schedules, and bench_overlap compares them");
+      refuse_schedule(plan, command, "chorale run times host schedules, and bench_overlap compares them");
       const std::string name = program ? plan.name : name_of(word, plan.ranks());
       plans.push_back({name, plan});
       if (program) add_in_place(plans, name, plan, parse_settings(common.set), allow);

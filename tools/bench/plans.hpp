@@ -31,8 +31,10 @@ std::vector<NamedPlan> shipped_plans(const std::string& collective, uint32_t ran
 /// The plans of every word, for one number of ranks. Where an algorithm can also be had in place, that plan
 /// follows it under the same name.
 /// \param allow  proofs to leave out
+/// \param command  what messages call the one that asks
 /// \param ranks  0: those of the first plan; a collective's name needs it
 std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common, uint32_t ranks,
-                                  const std::vector<std::string>& allow);
+                                  const std::vector<std::string>& allow,
+                                  const char* command = "chorale bench");
 
 }  // namespace chorale::tools

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "chorale/usage_error.hpp"
+
 namespace chorale {
 
 /// The machine or the run failed. The message holds the values and, where one is known, the remedy.
@@ -44,10 +46,5 @@ constexpr const char* name(RunError::Reason reason) {
   }
   return "other";
 }
-
-/// The call was wrong: the caller can mend it without looking at the machine.
-struct UsageError : std::invalid_argument {
-  using std::invalid_argument::invalid_argument;
-};
 
 }  // namespace chorale

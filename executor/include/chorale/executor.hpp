@@ -11,8 +11,10 @@
 
 #include "chorale/config.hpp"
 #include "chorale/error.hpp"
+#include "chorale/layout.hpp"
 #include "chorale/packet_form.hpp"
 #include "chorale/plan.hpp"
+#include "chorale/trace_span.hpp"
 #include "chorale/types.hpp"
 #include "chorale/world.hpp"
 
@@ -31,26 +33,6 @@ struct Arguments {
   DType dtype = DType::f32;
   std::optional<ReduceOp> op = {};        ///< replaces the plan's reduction operator
   std::optional<PacketForm> packet = {};  ///< default: Config
-};
-
-/// Bytes of a rank's input and output.
-struct MessageSizes {
-  uint64_t input = 0, output = 0;
-};
-/// Those of a message of `bytes`, counted as in Arguments.
-/// \throws UsageError if the plan cannot take that size: says which sizes it takes
-MessageSizes message_sizes(const Plan&, uint64_t bytes, DType);
-
-/// When one operation of a thread block ran.
-struct TraceSpan {
-  std::string plan;
-  uint32_t rank = 0, block = 0;
-  uint32_t op = 0;                    ///< in the thread block's operations
-  std::string_view name;              ///< the operation's, a literal
-  SourceLine line;                    ///< the author's; line 0: unknown
-  uint64_t launch = 0;                ///< of this plan with these arguments, from 1
-  uint64_t begin_ns = 0, end_ns = 0;  ///< of the device's clock, which differs from GPU to GPU
-  uint64_t bytes = 0;                 ///< of the message, as in Arguments
 };
 
 /// One rank's executor. Calls on all ranks of the world must come in the same

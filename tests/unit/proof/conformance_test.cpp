@@ -330,7 +330,7 @@ TEST(ProofConformance, EveryOperationTouchesWhatItDeclares) {
       for (int round = 0; round < 60; ++round) {
         const bool in_pipeline = round % 3 == 0 && !shape(Opcode(code)).has(Role::Arrive);
         const Plan plan = one_op(Opcode(code), via, in_pipeline, random);
-        const auto layout = interpreter::layout_of(plan, 8 * chunk_bytes, DType::i32);
+        const auto layout = layout_of(plan, 8 * chunk_bytes, DType::i32);
         ASSERT_EQ(layout.chunk_bytes, chunk_bytes);
         const interpreter::BoundImage image = interpreter::build_image(plan, 0, layout, DType::i32, {});
         WritingMachine machine(image);

@@ -23,7 +23,7 @@ struct TapeRuns {
 class BoundRanks {
  public:
   BoundRanks(const Plan& plan, const TapeRuns& runs)
-      : plan_(plan), runs_(runs), layout_(interpreter::layout_of(plan, runs.bytes, DType::i32, runs.packet)) {
+      : plan_(plan), runs_(runs), layout_(layout_of(plan, runs.bytes, DType::i32, runs.packet)) {
     const uint32_t n = plan.ranks();
     for (uint32_t rank = 0; rank < n; ++rank) {
       Memory& of = memory_.emplace_back();
@@ -165,7 +165,7 @@ class BoundRanks {
 
   const Plan& plan_;
   const TapeRuns runs_;
-  const interpreter::Layout layout_;
+  const Layout layout_;
   std::deque<Memory> memory_;
   std::vector<TapeRank> ranks_;
 };

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "executor/interpreter/layout.hpp"
+#include "chorale/layout.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 
 namespace chorale {
@@ -38,7 +38,7 @@ struct Recorded {
   static uint64_t base_of(size_t buffer) { return (buffer + 1) << 20; }
 
   Recorded(const Plan& plan, uint64_t bytes, uint64_t page_bytes = default_page_bytes, uint64_t shift = 0) {
-    const interpreter::Layout layout = interpreter::layout_of(plan, bytes, DType::i32);
+    const Layout layout = layout_of(plan, bytes, DType::i32);
     image = interpreter::build_image(plan, 0, layout, DType::i32, {});
     for (size_t buffer = 2; buffer < image.buffers.size(); ++buffer) {
       image.buffers[buffer].base = reinterpret_cast<char*>(base_of(buffer) + shift);

@@ -23,4 +23,12 @@ constexpr std::optional<PacketForm> packet_form_of(std::string_view word) {
   return std::nullopt;
 }
 
+/// The least payload that is sent, and the bytes that are stored for it.
+struct PacketPayload {
+  uint32_t bytes, stored;
+};
+constexpr PacketPayload payload_of(PacketForm form) {
+  return form == PacketForm::ll128 ? PacketPayload{112, 128} : PacketPayload{16, 32};
+}
+
 }  // namespace chorale

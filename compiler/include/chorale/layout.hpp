@@ -1,10 +1,24 @@
 #pragma once
 /// \file
-/// How many bytes a plan's chunks have for one message.
+/// How many bytes a plan's buffers and chunks have for one message.
 
-#include "chorale/executor.hpp"
+#include <cstdint>
 
-namespace chorale::interpreter {
+#include "chorale/packet_form.hpp"
+#include "chorale/plan.hpp"
+#include "chorale/types.hpp"
+#include "chorale/usage_error.hpp"
+
+namespace chorale {
+
+/// Bytes of a rank's input and output.
+struct MessageSizes {
+  uint64_t input = 0, output = 0;
+};
+/// Those of a message of `bytes`: of the input, but of the output for all-gather (as MSCCL++ and nccl-tests
+/// count).
+/// \throws UsageError if the plan cannot take that size: says which sizes it takes
+MessageSizes message_sizes(const Plan&, uint64_t bytes, DType);
 
 /// All chunks have one size; docs/decisions/0001 says why.
 struct Layout {
@@ -25,4 +39,4 @@ Layout layout_of(const Plan&, uint64_t bytes, DType, PacketForm = PacketForm::ll
 /// Whether any operation of the plan sends or waits for packets.
 bool sends_packets(const Plan&);
 
-}  // namespace chorale::interpreter
+}  // namespace chorale

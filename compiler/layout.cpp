@@ -1,14 +1,11 @@
-#include "layout.hpp"
+#include "chorale/layout.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "chorale/device/packet.hpp"
-
 namespace chorale {
-namespace interpreter {
 namespace {
 
 uint64_t most_chunks(const Plan& plan, BufferKind kind) {
@@ -86,7 +83,7 @@ Layout layout_of(const Plan& plan, uint64_t bytes, DType dtype, PacketForm form)
         fmt::format("plan '{}': a buffer alignment of {} bytes", plan.name, plan.buffer_alignment));
   }
   Layout layout;
-  if (form == PacketForm::ll128 && sends_packets(plan)) layout.packet = packet_payload<LL128>;
+  if (form == PacketForm::ll128 && sends_packets(plan)) layout.packet = payload_of(form).bytes;
   layout.alignment = std::lcm(plan.buffer_alignment, layout.packet);
   const uint64_t in = most_chunks(plan, BufferKind::input), out = most_chunks(plan, BufferKind::output);
   const Segmentation segments = segmentation(plan);
@@ -118,10 +115,8 @@ Layout layout_of(const Plan& plan, uint64_t bytes, DType dtype, PacketForm form)
   return layout;
 }
 
-}  // namespace interpreter
-
 MessageSizes message_sizes(const Plan& plan, uint64_t bytes, DType dtype) {
-  return interpreter::layout_of(plan, bytes, dtype).sizes;
+  return layout_of(plan, bytes, dtype).sizes;
 }
 
 }  // namespace chorale

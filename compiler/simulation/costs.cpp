@@ -1,0 +1,64 @@
+#include "costs.hpp"
+
+#include <algorithm>
+
+namespace chorale::simulation {
+namespace {
+
+/// Bytes of the message before a place in a buffer, whose segments may end before their last chunk does.
+double valid_until(double nominal, const Layout& layout) {
+  const double segment = double(layout.segment_nominal());
+  const double before = segment > 0 ? double(uint64_t(nominal / segment)) : 0;
+  return before * double(layout.segment_bytes) +
+         std::min(nominal - before * segment, double(layout.segment_bytes));
+}
+
+double bytes_of(const Move& move, double atom_bytes, const Layout& layout) {
+  if (move.buffer == BufferKind::scratch) return double(move.end - move.begin) * atom_bytes;
+  return valid_until(double(move.end) * atom_bytes, layout) -
+         valid_until(double(move.begin) * atom_bytes, layout);
+}
+
+Cost cost_of(const Move& move, double bytes, const Machine& machine, PacketForm form) {
+  const PacketPayload payload = payload_of(form);
+  const double stored = bytes * payload.stored / payload.bytes;
+  Cost cost;
+  cost.bytes = bytes;
+  if (bytes == 0) return cost;
+  if (move.reads + move.packet_reads) cost.latency_ns = machine.read_ns;
+  if (move.gets) cost.latency_ns = std::max(cost.latency_ns, machine.remote_read_ns);
+  const int operands = move.reads + move.writes + move.gets + move.puts + move.packet_reads +
+                       move.packet_writes + move.packet_puts;
+  cost.latency_ns += machine.operand_ns * std::max(0, operands - 2);
+  cost.block_ns = bytes * (move.reads / machine.block_read_gb_s + move.writes / machine.block_write_gb_s +
+                           move.gets / machine.block_get_gb_s + move.puts / machine.block_put_gb_s +
+                           move.combined / machine.block_reduce_gb_s) +
+                  stored * (move.packet_reads / machine.block_packet_read_gb_s +
+                            (move.packet_writes + move.packet_puts) / machine.block_packet_write_gb_s);
+  cost.memory_ns = ((move.reads + move.writes) * bytes + (move.packet_reads + move.packet_writes) * stored) /
+                   machine.memory_gb_s;
+  const auto way = [&](Peer::Way of, double over, double rate) {
+    cost.way_ns[size_t(of)] = over / rate;
+    cost.peer_memory_ns[size_t(of)] = over / machine.memory_gb_s;
+    cost.way_bytes[size_t(of)] = over;
+  };
+  way(Peer::Way::get, bytes, machine.link_get_gb_s);
+  way(Peer::Way::put, bytes, machine.link_put_gb_s);
+  way(Peer::Way::packets, stored, machine.link_packet_gb_s);
+  cost.copy_engine_ns = bytes / machine.link_copy_engine_gb_s;
+  return cost;
+}
+
+}  // namespace
+
+std::vector<Cost> list_costs(const Recording& recording, const Layout& layout, const Machine& machine,
+                             PacketForm form) {
+  const double atom_bytes = double(layout.chunk_bytes) / double(recording.message.chunk);
+  std::vector<Cost> costs;
+  costs.reserve(recording.moves.size());
+  for (const Move& move : recording.moves)
+    costs.push_back(cost_of(move, bytes_of(move, atom_bytes, layout), machine, form));
+  return costs;
+}
+
+}  // namespace chorale::simulation

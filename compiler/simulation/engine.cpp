@@ -1,0 +1,327 @@
+// An actor is a thread block or the proxy of a rank; who is earliest goes on, and of several the first by
+// number, so the same launch always gives the same times. An actor goes on by itself until it has to wait for
+// a token or somebody else is earlier.
+//
+// A move reserves the links and memories that it needs piece by piece: each is free again when it has taken
+// what was reserved before. Max-min fair shares would have to be solved anew at every beginning and end of a
+// move; pieces cost one reservation each and come near to them, since blocks that move at the same time take
+// turns. Only who moves more than a few pieces' bytes is cut.
+
+#include "engine.hpp"
+
+#include <algorithm>
+#include <deque>
+
+#include "heap.hpp"
+
+namespace chorale::simulation {
+namespace {
+
+constexpr double piece_bytes = 2048;
+constexpr uint32_t most_pieces = 4;
+
+/// A link's way out or in, or a memory.
+struct Port {
+  double free_ns = 0, busy_ns = 0;
+  uint32_t peer = ~uint32_t{0};  // that a link last carried something from or to
+
+  double take(double now, double ns) {
+    free_ns = std::max(free_ns, now) + ns;
+    busy_ns += ns;
+    return free_ns;
+  }
+};
+
+struct Gpu {
+  Port out, in, memory;
+  double bytes_out = 0, bytes_in = 0;
+};
+
+/// What the proxy was told, and when it has understood.
+struct Order {
+  const Event* event;
+  double ready_ns;
+};
+
+struct Actor {
+  double now = 0;
+  uint32_t at = 0;      // the event
+  uint32_t waited = 0;  // tokens of it that have come
+  uint32_t piece = 0;   // of its move
+  bool begun = false;
+  bool idle = true;  // a proxy without orders
+  uint32_t next_waiting = ~uint32_t{0};
+};
+
+class Engine {
+ public:
+  Engine(const Recording& recording, const std::vector<Cost>& costs, const Machine& machine, uint32_t ranks,
+         bool ops)
+      : recording_(recording),
+        costs_(costs),
+        machine_(machine),
+        gpus_(ranks),
+        orders_(ranks),
+        proxy_free_(ranks, 0),
+        chains_(uint32_t(recording.blocks.size())),
+        actors_(recording.blocks.size() + ranks),
+        left_(recording.needed),
+        come_(recording.needed.size(), 0),
+        waiting_(recording.needed.size(), nobody) {
+    if (ops) times_.ops.resize(chains_);
+    times_.ends_ns.resize(chains_);
+  }
+
+  Times run() {
+    for (uint32_t chain = 0; chain < chains_; ++chain) push(chain);
+    while (!heap_.empty()) {
+      const uint32_t actor = heap_.hold();
+      const bool again = actor < chains_ ? go_on(actor) : carry(actor - chains_);
+      if (again) {
+        heap_.replace_top({actors_[actor].now, actor});
+      } else {
+        heap_.pop();
+      }
+    }
+    for (const Gpu& gpu : gpus_) {
+      times_.links.push_back({uint64_t(gpu.bytes_out + 0.5), uint64_t(gpu.bytes_in + 0.5), gpu.out.busy_ns,
+                              gpu.in.busy_ns, gpu.memory.busy_ns});
+    }
+    return std::move(times_);
+  }
+
+ private:
+  static constexpr uint32_t nobody = ~uint32_t{0};
+
+  void push(uint32_t actor) { heap_.push({actors_[actor].now, actor}); }
+
+  /// False: it has ended, or waits for a token. True: others are earlier.
+  bool go_on(uint32_t at) {
+    Actor& actor = actors_[at];
+    const std::vector<Event>& events = recording_.blocks[at];
+    while (actor.at < events.size()) {
+      const Event& event = events[actor.at];
+      if (!actor.begun) {
+        begin(at, event);
+        if (!actor.begun) continue;
+        // Ports are taken in order of time.
+        if (event.kind != Event::Kind::take && heap_.any_before({actor.now, at})) return true;
+      }
+      if (!await(at, event)) return false;
+      if (finish(at, event)) {
+        next(actor);
+      } else if (heap_.any_before({actor.now, at})) {
+        return true;
+      }
+    }
+    times_.ends_ns[at] = actor.now;
+    times_.end_ns = std::max(times_.end_ns, actor.now);
+    return false;
+  }
+
+  void next(Actor& actor) {
+    ++actor.at;
+    actor.begun = false;
+    actor.waited = actor.piece = 0;
+  }
+
+  /// What an event costs before it waits for anything; one that leaves nothing to do is passed over.
+  void begin(uint32_t at, const Event& event) {
+    Actor& actor = actors_[at];
+    if (event.kind == Event::Kind::move && costs_[event.move].bytes == 0 && event.token == no_token &&
+        event.awaited == 0) {
+      next(actor);
+      return;
+    }
+    if (!times_.ops.empty()) {
+      std::vector<OpTime>& ops = times_.ops[at];
+      if (ops.empty() || ops.back().op != event.op) ops.push_back({event.op, actor.now});
+    }
+    actor.begun = true;
+    if (event.synced) actor.now += machine_.sync_ns;
+    if (!event.continued) {
+      actor.now += machine_.issue_ns;
+      if (event.kind == Event::Kind::post && !event.relaxed) actor.now += machine_.release_ns;
+    }
+    if (event.kind == Event::Kind::meet) make(event.token, actor.now);
+    if (event.kind == Event::Kind::move && event.awaited == 0) start(actor, event);
+  }
+
+  /// Until the first bytes of a move have come. Loads of one operation are under way at once.
+  void start(Actor& actor, const Event& event) {
+    actor.now += event.continued ? machine_.operand_ns : costs_[event.move].latency_ns;
+    actor.piece = 1;
+  }
+
+  /// False: something is still to come.
+  bool await(uint32_t at, const Event& event) {
+    Actor& actor = actors_[at];
+    for (; actor.waited < event.awaited; ++actor.waited) {
+      const Token token = recording_.awaited[event.first_awaited + actor.waited];
+      if (left_[token]) {
+        actor.next_waiting = waiting_[token];
+        waiting_[token] = at;
+        return false;
+      }
+      actor.now = std::max(actor.now, come_[token]);
+    }
+    return true;
+  }
+
+  /// What it costs then. False: it is not through, or time has passed that others may use first.
+  bool finish(uint32_t at, const Event& event) {
+    Actor& actor = actors_[at];
+    switch (event.kind) {
+      case Event::Kind::move:
+        return move(actor, recording_.ranks[at], event);
+      case Event::Kind::post:
+        make(event.token, event.local ? actor.now + machine_.semaphore_ns
+                                      : cross_signal(recording_.ranks[at], event, actor.now));
+        return true;
+      case Event::Kind::take:
+        if (!event.continued && !event.relaxed) actor.now += machine_.acquire_ns;
+        return true;
+      case Event::Kind::push:
+        order(recording_.ranks[at], event, actor.now);
+        return true;
+      case Event::Kind::drain:
+        return true;
+      case Event::Kind::meet:
+        actor.now += machine_.barrier_ns + recording_.needed[event.token] * machine_.barrier_block_ns;
+        return true;
+    }
+    return true;
+  }
+
+  bool move(Actor& actor, uint32_t rank, const Event& event) {
+    const Cost& cost = costs_[event.move];
+    const uint32_t pieces = pieces_of(cost);
+    if (actor.piece == 0) {
+      start(actor, event);
+      return false;
+    }
+    const double part = 1.0 / pieces;
+    double end = actor.now + cost.block_ns * part;
+    end = std::max(end, gpus_[rank].memory.take(actor.now, cost.memory_ns * part));
+    for (uint32_t peer = event.first_peer; peer < event.first_peer + event.peers; ++peer) {
+      const Peer& to = recording_.peers[peer];
+      const size_t way = size_t(to.way);
+      const bool from_there = to.way == Peer::Way::get;
+      const double ns = cost.way_ns[way] * part;
+      end = std::max(end, cross(from_there ? to.rank : rank, from_there ? rank : to.rank, actor.now, ns,
+                                cost.way_bytes[way] * part));
+      end = std::max(end, gpus_[to.rank].memory.take(actor.now, cost.peer_memory_ns[way] * part));
+    }
+    actor.now = end;
+    if (++actor.piece <= pieces) return false;
+    if (event.token != no_token) {
+      const bool far = recording_.moves[event.move].packet_puts != 0;
+      make(event.token, actor.now + (far ? machine_.packet_ns : machine_.local_packet_ns));
+    }
+    return true;
+  }
+
+  static uint32_t pieces_of(const Cost& cost) {
+    return uint32_t(std::clamp(cost.bytes / piece_bytes, 1.0, double(most_pieces)));
+  }
+
+  double cross(uint32_t from, uint32_t to, double now, double ns, double bytes) {
+    Port& out = gpus_[from].out;
+    Port& in = gpus_[to].in;
+    gpus_[from].bytes_out += bytes;
+    gpus_[to].bytes_in += bytes;
+    const double turned = std::max(ns, bytes / machine_.link_mixed_gb_s);
+    const double out_ns = out.peer == to ? ns : turned, in_ns = in.peer == from ? ns : turned;
+    out.peer = to;
+    in.peer = from;
+    return std::max(out.take(now, out_ns), in.take(now, in_ns));
+  }
+
+  /// When a signal is seen.
+  double cross_signal(uint32_t rank, const Event& event, double now) {
+    const uint32_t to = recording_.peers[event.first_peer].rank;
+    return machine_.signal_ns + std::max(gpus_[rank].out.take(now, machine_.link_signal_ns),
+                                         gpus_[to].in.take(now, machine_.link_signal_ns));
+  }
+
+  /// Hands an order to the proxy, which takes one after the other and has its copy engine carry them out in
+  /// that order.
+  void order(uint32_t rank, const Event& event, double now) {
+    proxy_free_[rank] = std::max(proxy_free_[rank], now) + machine_.proxy_ns;
+    orders_[rank].push_back({&event, proxy_free_[rank]});
+    Actor& proxy = actors_[chains_ + rank];
+    if (!proxy.idle) return;
+    proxy.idle = false;
+    proxy.now = std::max(proxy.now, proxy_free_[rank]);
+    push(chains_ + rank);
+  }
+
+  /// The next piece of an order. False: there are no more orders.
+  bool carry(uint32_t rank) {
+    Actor& proxy = actors_[chains_ + rank];
+    const Event& event = *orders_[rank].front().event;
+    const Cost& cost = costs_[event.move];
+    const uint32_t pieces = pieces_of(cost);
+    if (cost.bytes > 0) {
+      if (!proxy.begun) {
+        proxy.begun = true;
+        proxy.now += machine_.copy_engine_ns;
+        return true;
+      }
+      const double part = 1.0 / pieces;
+      double end = gpus_[rank].memory.take(proxy.now, cost.memory_ns * part);
+      for (uint32_t peer = event.first_peer; peer < event.first_peer + event.peers; ++peer) {
+        end = std::max(end, cross(rank, recording_.peers[peer].rank, proxy.now, cost.copy_engine_ns * part,
+                                  cost.bytes * part));
+      }
+      proxy.now = end;
+      if (++proxy.piece < pieces) return true;
+    }
+    make(event.done, proxy.now);
+    if (event.token != no_token) make(event.token, proxy.now + machine_.signal_ns);
+    proxy.begun = false;
+    proxy.piece = 0;
+    orders_[rank].pop_front();
+    proxy.idle = orders_[rank].empty();
+    if (proxy.idle) return false;
+    proxy.now = std::max(proxy.now, orders_[rank].front().ready_ns);
+    return true;
+  }
+
+  /// One of those that make a token has done so.
+  void make(Token token, double ns) {
+    come_[token] = std::max(come_[token], ns);
+    if (--left_[token]) return;
+    for (uint32_t at = waiting_[token]; at != nobody;) {
+      Actor& actor = actors_[at];
+      const uint32_t after = actor.next_waiting;
+      actor.now = std::max(actor.now, come_[token]);
+      push(at);
+      at = after;
+    }
+    waiting_[token] = nobody;
+  }
+
+  const Recording& recording_;
+  const std::vector<Cost>& costs_;
+  const Machine& machine_;
+  std::vector<Gpu> gpus_;
+  std::vector<std::deque<Order>> orders_;  // by rank
+  std::vector<double> proxy_free_;
+  const uint32_t chains_;
+  std::vector<Actor> actors_;  // the chains, then the proxies of the ranks
+  std::vector<uint32_t> left_;
+  std::vector<double> come_;
+  std::vector<uint32_t> waiting_;  // by token: the last of those that wait
+  Heap heap_;
+  Times times_;
+};
+
+}  // namespace
+
+Times run(const Recording& recording, const std::vector<Cost>& costs, const Machine& machine, uint32_t ranks,
+          bool ops) {
+  return Engine(recording, costs, machine, ranks, ops).run();
+}
+
+}  // namespace chorale::simulation

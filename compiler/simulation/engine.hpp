@@ -1,0 +1,29 @@
+#pragma once
+/// \file
+/// The discrete events of one launch.
+
+#include <vector>
+
+#include "chorale/simulate.hpp"
+#include "costs.hpp"
+#include "recording.hpp"
+
+namespace chorale::simulation {
+
+/// When a thread block was at an operation.
+struct OpTime {
+  uint32_t op;
+  double begin_ns;
+};
+
+struct Times {
+  double end_ns = 0;
+  std::vector<LinkUse> links;            ///< by rank
+  std::vector<std::vector<OpTime>> ops;  ///< by chain, in order, if they are wanted
+  std::vector<double> ends_ns;           ///< by chain
+};
+
+/// \param ranks  of the plan
+Times run(const Recording&, const std::vector<Cost>&, const Machine&, uint32_t ranks, bool ops);
+
+}  // namespace chorale::simulation

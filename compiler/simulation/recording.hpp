@@ -1,0 +1,68 @@
+#pragma once
+/// \file
+/// What a launch consists of, as the simulator needs it: for each thread block the events of its operations,
+/// one after the other, and what each waits for. It does not depend on the machine, nor, without pipelines,
+/// on the size of the message.
+
+#include <cstdint>
+#include <vector>
+
+#include "../proof/memory.hpp"
+#include "../proof/player.hpp"
+
+namespace chorale::simulation {
+
+/// Data that is moved as one: how many operands of which kind, and which part of the message.
+struct Move {
+  uint16_t reads = 0, writes = 0, gets = 0, puts = 0;  ///< plain operands, here and at peers
+  uint16_t packet_reads = 0, packet_writes = 0, packet_puts = 0;
+  uint16_t combined = 0;                    ///< operands that are combined with another
+  BufferKind buffer = BufferKind::scratch;  ///< input or output: where it is cut at the end of the message
+  uint64_t begin = 0, end = 0;              ///< atoms of that buffer; of scratch, from 0
+
+  bool operator==(const Move&) const = default;
+};
+
+/// A peer whose link and memory a move needs.
+struct Peer {
+  enum class Way : uint8_t { get, put, packets };
+  uint32_t rank;
+  Way way;
+};
+
+/// What many wait for, and some do.
+using Token = uint32_t;
+inline constexpr Token no_token = ~Token{0};
+
+struct Event {
+  enum class Kind : uint8_t { move, post, take, push, drain, meet };
+  Kind kind = Kind::move;
+  bool synced = false;     ///< behind a synchronisation of the block's threads
+  bool continued = false;  ///< the same operation as the event before, done side by side with it
+  bool relaxed = false;
+  bool local = false;  ///< of a semaphore, not a channel
+  uint32_t op = 0;     ///< of the block; in a pipeline before its last turn, the pipeline
+  uint32_t move = 0;   ///< move, and push with data: in Recording::moves, from 1 on; 0: none
+  uint32_t first_peer = 0;
+  uint16_t peers = 0;
+  uint32_t first_awaited = 0, awaited = 0;  ///< in Recording::awaited
+  Token token = no_token;                   ///< post, push: the signal; move: its packets; meet: the meeting
+  Token done = no_token;                    ///< push: it was carried out
+};
+
+struct Recording {
+  proof::Message message;
+  std::vector<std::vector<Event>> blocks;  ///< by chain of the player
+  std::vector<uint32_t> ranks, positions;  ///< by chain: whose it is
+  std::vector<Move> moves;                 ///< the first is none
+  std::vector<Peer> peers;
+  std::vector<Token> awaited;
+  std::vector<uint32_t> needed;  ///< by token: how many events make it
+  uint64_t ops = 0;
+};
+
+/// Plays a launch.
+/// \throws UsageError if the plan cannot be played
+Recording record(const Plan&, const proof::Message&);
+
+}  // namespace chorale::simulation

@@ -1,0 +1,78 @@
+#include "chorale/simulate.hpp"
+
+#include <cmath>
+#include <optional>
+
+#include "engine.hpp"
+
+namespace chorale {
+namespace {
+
+using namespace simulation;
+
+std::vector<TraceSpan> spans_of(const Plan& plan, uint64_t bytes, const Recording& recording,
+                                const Times& times) {
+  std::vector<TraceSpan> spans;
+  for (size_t chain = 0; chain < times.ops.size(); ++chain) {
+    const uint32_t rank = recording.ranks[chain], position = recording.positions[chain];
+    const ThreadBlock& block = plan.gpus[rank].threadblocks[position];
+    const std::vector<OpTime>& ops = times.ops[chain];
+    for (size_t at = 0; at < ops.size(); ++at) {
+      const Op& op = block.ops[ops[at].op];
+      const double end = at + 1 < ops.size() ? ops[at + 1].begin_ns : times.ends_ns[chain];
+      spans.push_back({plan.name, rank, position, ops[at].op, info(op.code).name, plan.line_of(op), 1,
+                       uint64_t(std::llround(ops[at].begin_ns)), uint64_t(std::llround(end)), bytes});
+    }
+  }
+  return spans;
+}
+
+double launch_ns(const Plan& plan, const Machine& machine, bool eager) {
+  size_t blocks = 0;
+  for (const Gpu& gpu : plan.gpus) blocks = std::max(blocks, gpu.threadblocks.size());
+  return (eager ? machine.launch_eager_ns : machine.launch_graph_ns) +
+         double(blocks) * machine.launch_block_ns;
+}
+
+}  // namespace
+
+struct Simulator::State {
+  const Plan& plan;
+  std::optional<Recording> recording;
+};
+
+Simulator::Simulator(const Plan& plan) : state_(new State{plan, std::nullopt}) {}
+Simulator::~Simulator() = default;
+Simulator::Simulator(Simulator&&) noexcept = default;
+
+Simulation Simulator::simulate(const SimulatedCall& call, const Machine& machine) {
+  const Plan& plan = state_->plan;
+  const Layout layout = layout_of(plan, call.bytes, call.dtype, call.packet);
+  const std::optional<proof::Message> message = proof::message_of_all_turns(plan, layout.chunk_bytes);
+  if (!message) {
+    throw UsageError(
+        "plan '" + plan.name +
+        "' shares chunks among groups of thread blocks of too many different sizes to be played");
+  }
+  std::optional<Recording>& recording = state_->recording;
+  const bool known = recording && recording->message.chunk == message->chunk &&
+                     recording->message.unit == message->unit && recording->message.bytes == message->bytes;
+  if (!known) recording = record(plan, *message);
+
+  const std::vector<Cost> costs = list_costs(*recording, layout, machine, call.packet);
+  Times times = run(*recording, costs, machine, plan.ranks(), call.spans);
+  Simulation result;
+  result.launch_ns = launch_ns(plan, machine, call.eager);
+  result.ns = times.end_ns + result.launch_ns;
+  if (call.eager) result.ns = std::max(result.ns, machine.enqueue_ns);
+  result.ops = recording->ops;
+  result.spans = spans_of(plan, call.bytes, *recording, times);
+  result.links = std::move(times.links);
+  return result;
+}
+
+Simulation simulate(const Plan& plan, const SimulatedCall& call, const Machine& machine) {
+  return Simulator(plan).simulate(call, machine);
+}
+
+}  // namespace chorale

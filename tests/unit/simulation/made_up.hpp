@@ -1,0 +1,39 @@
+/// \file
+/// Machines and plans whose times can be computed by hand.
+#pragma once
+
+#include "chorale/simulate.hpp"
+#include "tests/unit/compiler/helpers.hpp"
+
+namespace chorale {
+
+/// Nothing takes any time, to a picosecond: each test says what does.
+inline Machine nothing_takes_time() {
+  Machine machine;
+  machine.name = "made up";
+#define CHORALE_NS(name, summary) machine.name##_ns = 0;
+#define CHORALE_GB_S(name, summary) machine.name##_gb_s = 1e9;
+#include "chorale/machine.def"
+  return machine;
+}
+
+/// The buffers of two_ranks() have 8 chunks: each of 8000 bytes.
+constexpr uint64_t chunk_bytes = 8000, made_up_bytes = 8 * chunk_bytes;
+
+inline double ns_of(const Plan& plan, const Machine& machine, uint64_t bytes = made_up_bytes,
+                    PacketForm packet = PacketForm::ll16) {
+  return simulate(plan, {.bytes = bytes, .dtype = DType::u8, .packet = packet}, machine).ns;
+}
+
+/// Chunk `chunk` of rank `rank`'s input to its peer's, by thread block `id`.
+inline void add_put(Plan& plan, uint32_t rank, uint32_t id, uint64_t chunk) {
+  add(block(plan, rank, id), Opcode::put, {in(chunk)}, {at(1, chunk)}, {}, ChannelType::memory);
+}
+
+/// `rank` tells its peer, which waits.
+inline void add_hop(Plan& plan, uint32_t rank, Opcode signal = Opcode::signal, Opcode wait = Opcode::wait) {
+  add(block(plan, rank), signal, {}, {}, {0}, ChannelType::memory);
+  add(block(plan, 1 - rank), wait, {}, {}, {0}, ChannelType::memory);
+}
+
+}  // namespace chorale

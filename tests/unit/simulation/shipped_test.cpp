@@ -1,0 +1,103 @@
+// All shipped plans, on the machine that is shipped.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "chorale/profile.hpp"
+#include "tests/unit/simulation/made_up.hpp"
+
+namespace chorale {
+namespace {
+
+Machine h200() { return load_machine(CHORALE_SOURCE_DIR "/plans/machines/nvidia_h200.json"); }
+
+std::vector<std::string> shipped_plans() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(CHORALE_SOURCE_DIR "/plans/shipped"))
+    if (entry.path().extension() == ".json") names.push_back(entry.path().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Plan shipped(const std::string& name) { return load(CHORALE_SOURCE_DIR "/plans/shipped/" + name + ".json"); }
+
+TEST(ShippedPlans, TakeLongerForMoreBytes) {
+  const Machine machine = h200();
+  size_t plans = 0;
+  for (const std::string& name : shipped_plans()) {
+    SCOPED_TRACE(name);
+    const Plan plan = load(name);
+    Simulator simulator(plan);
+    double before = 0;
+    for (const uint64_t kib : {1, 64, 1024, 16 * 1024, 256 * 1024, 1024 * 1024}) {
+      const SimulatedCall call{.bytes = kib << 10, .dtype = DType::bf16};
+      const double ns = simulator.simulate(call, machine).ns;
+      EXPECT_GT(ns, machine.launch_graph_ns);
+      // Where all blocks signal at once, a little data may bring them into a better order.
+      EXPECT_GE(ns, kib > 1024 ? before : before * 0.8) << kib;
+      before = ns;
+    }
+    // The same again, also where other sizes came between.
+    const SimulatedCall call{.bytes = 1024, .dtype = DType::bf16};
+    EXPECT_EQ(simulator.simulate(call, machine).ns, simulate(plan, call, machine).ns);
+    ++plans;
+  }
+  EXPECT_GT(plans, 150u);
+}
+
+TEST(ShippedPlans, ProfilesAccountForAllTime) {
+  const Machine machine = h200();
+  for (const char* const name : {"allgather_ring_4", "allreduce_two_shot_4", "allreduce_two_level_4",
+                                 "broadcast_ring_4", "alltoall_by_port_4", "reducescatter_direct_b16_8"}) {
+    SCOPED_TRACE(name);
+    const Plan plan = shipped(name);
+    const Simulation result = simulate(plan, {.bytes = 1 << 20, .spans = true}, machine);
+    const Profile where = profile(plan, {.bytes = 1 << 20}, result.spans, Clocks::one);
+    EXPECT_EQ(where.launch, 1u);
+    EXPECT_NEAR(double(where.launch_ns), result.ns - result.launch_ns, 1);
+    uint64_t path_ns = 0;
+    for (const ProfileStretch& stretch : where.path) path_ns += stretch.to_ns - stretch.from_ns;
+    EXPECT_EQ(path_ns, where.launch_ns);
+  }
+}
+
+/// What no shipped plan has: semaphores and barriers.
+Plan meeting() {
+  Plan plan = two_ranks();
+  add(block(plan, 0, 0), Opcode::sem_release, {}, {}, {0});
+  add(block(plan, 0, 1), Opcode::sem_acquire, {}, {}, {0});
+  for (const uint32_t id : {0u, 1u}) add(block(plan, 0, id), Opcode::barrier, {}, {}, {0}).participants = 2;
+  return plan;
+}
+
+TEST(ShippedPlans, EveryParameterHasAnEffect) {
+  const Machine machine = h200();
+  std::vector<Plan> plans = {meeting()};
+  for (const char* const name :
+       {"allgather_ring_4", "allreduce_two_shot_4", "allreduce_one_shot_b16_4", "allreduce_all_pairs_b64_4",
+        "alltoall_by_port_4", "allgather_packets_4", "reducescatter_direct_b64_2", "allreduce_staged_b64_4"})
+    plans.push_back(shipped(name));
+  const auto times = [&](const Machine& of) {
+    std::vector<double> all;
+    for (const Plan& plan : plans) {
+      for (const uint64_t bytes : {uint64_t(4096), uint64_t(1) << 28}) {
+        for (const bool eager : {false, true})
+          all.push_back(simulate(plan, {.bytes = bytes, .dtype = DType::bf16, .eager = eager}, of).ns);
+      }
+    }
+    return all;
+  };
+  const std::vector<double> as_is = times(machine);
+  const auto expect_change = [&](const char* name, double Machine::*parameter, double factor) {
+    Machine other = machine;
+    other.*parameter = other.*parameter * factor + (factor > 1 ? 1000 : 0);
+    EXPECT_NE(times(other), as_is) << name;
+  };
+#define CHORALE_NS(name, summary) expect_change(#name "_ns", &Machine::name##_ns, 2);
+#define CHORALE_GB_S(name, summary) expect_change(#name "_gb_s", &Machine::name##_gb_s, 0.2);
+#include "chorale/machine.def"
+}
+
+}  // namespace
+}  // namespace chorale

@@ -1,0 +1,171 @@
+// chorale simulate: the time of plans on a machine that is not here.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <set>
+
+#include "chorale/profile.hpp"
+#include "tools/elements.hpp"
+#include "tools/findings.hpp"
+#include "tools/profile.hpp"
+#include "tools/run_options.hpp"
+#include "tools/simulate/predictions.hpp"
+#include "tools/trace.hpp"
+
+namespace chorale::tools {
+namespace {
+
+struct Options {
+  std::vector<std::string> what, allow;
+  Wanted common;  ///< --set and --name
+  std::string bytes, machine, dtype = "f32", packet = "ll16", format = "text", output = "-", trace;
+  uint32_t ranks = 0;
+  bool eager = false, all = false, profile = false;
+};
+
+Machine machine_of(const std::string& file) {
+  const std::filesystem::path known =
+      std::filesystem::path(shipped_folder()).parent_path() / "machines" / "nvidia_h200.json";
+  try {
+    return load_machine(file.empty() ? known.string() : file);
+  } catch (const UsageError& wrong) {
+    throw Failure(
+        Exit::command_wrong, wrong.what(),
+        "docs/simulation.md says what a machine file has; nvidia_h200.json beside the shipped plans is "
+        "one to begin with");
+  } catch (const std::runtime_error& unread) {
+    throw Failure(Exit::command_wrong, unread.what());
+  }
+}
+
+/// A trace and a profile are of one simulation.
+void need_one(const Options& options, const Predictions& of) {
+  if (options.trace.empty() && !options.profile) return;
+  const std::string option = options.profile ? "--profile" : "--trace";
+  if (of.plans.size() > 1 && of.plans.front().name != of.plans.back().name) {
+    throw Failure(Exit::command_wrong,
+                  option + " is of one plan, but there are " + std::to_string(of.plans.size()),
+                  "name the one plan");
+  }
+  if (of.sizes.size() == 1) return;
+  throw Failure(Exit::command_wrong,
+                option + " is of one size, but there are " + std::to_string(of.sizes.size()),
+                "name the one size: --bytes 1M");
+}
+
+void predict(Predictions& of, bool spans) {
+  Progress progress;
+  for (size_t plan = 0; plan < of.plans.size(); ++plan) {
+    Simulator simulator(of.plans[plan].plan);
+    for (size_t size = 0; size < of.sizes.size(); ++size) {
+      progress(of.plans[plan].name + " at " + format_bytes(of.sizes[size]));
+      Prediction one{plan, size, {}, {}};
+      try {
+        one.simulation = simulator.simulate({.bytes = of.sizes[size],
+                                             .dtype = of.dtype,
+                                             .packet = of.packet,
+                                             .eager = of.eager,
+                                             .spans = spans},
+                                            of.machine);
+      } catch (const UsageError& error) {
+        one.refused = error.what();
+      }
+      of.all.push_back(std::move(one));
+    }
+  }
+  std::stable_sort(of.all.begin(), of.all.end(),
+                   [](const Prediction& a, const Prediction& b) { return a.size < b.size; });
+}
+
+std::string formatted(const Options& options, const Predictions& of, bool collective) {
+  if (options.format == "csv") return csv(of);
+  if (options.format == "json") return json(of);
+  return text_table(of, {.all = options.all || !collective});
+}
+
+Exit simulate_it(const Options& options) {
+  if (options.output != "-") need_writable(options.output);
+  need_trace_file(options.trace);
+  Predictions of;
+  of.machine = machine_of(options.machine);
+  of.dtype = dtype_of(options.dtype);
+  of.packet = *packet_form_of(options.packet);
+  of.eager = options.eager;
+  of.plans = find_plans(options.what, options.common, options.ranks, options.allow, "chorale simulate");
+  // In place is the same plan with less to copy, which an algorithm has and its plan file has not.
+  std::set<std::string> out_of_place;
+  for (const NamedPlan& named : of.plans) {
+    if (!named.plan.inplace) out_of_place.insert(named.name);
+  }
+  std::erase_if(of.plans, [&](const NamedPlan& named) {
+    return named.plan.inplace && out_of_place.contains(named.name);
+  });
+  const uint32_t ranks = of.plans.front().plan.ranks();
+  of.sizes = sizes_for(options.bytes, "1K:1G:4", ranks, of.dtype);
+  need_one(options, of);
+  predict(of, !options.trace.empty() || options.profile);
+  const bool collective = std::any_of(options.what.begin(), options.what.end(), names_collective);
+  const bool any =
+      std::any_of(of.all.begin(), of.all.end(), [](const auto& one) { return one.refused.empty(); });
+  if (!any) throw Failure(Exit::command_wrong, of.all.front().refused);
+  write_output(options.output, formatted(options, of, collective));
+  const Prediction& only = of.all.front();
+  const Plan& plan = of.plans[only.plan].plan;
+  if (!options.trace.empty()) write_trace(only.simulation.spans, ranks, options.trace);
+  if (options.profile) {
+    const Arguments arguments{.bytes = of.sizes[0], .dtype = of.dtype, .packet = of.packet};
+    std::cerr << text_of(profile(plan, arguments, only.simulation.spans, Clocks::one), plan, of.sizes[0],
+                         Clocks::one);
+  }
+  return Exit::well;
+}
+
+}  // namespace
+
+Action command::simulate(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("what", options->what,
+                 "Plan files, algorithms as for run, or a collective: all its shipped plans")
+      ->required();
+  app.add_option("--bytes", options->bytes, "Sizes of the message, as for run; default 1K:1G:4")
+      ->type_name("SIZES");
+  app.add_option("--ranks", options->ranks, "Number of ranks; default: the plan's")
+      ->check(CLI::Range(1u, 4096u).description("1 to 4096"))
+      ->type_name("N");
+  app.add_option("--machine", options->machine, "The machine's times and rates; default: an NVIDIA H200's")
+      ->type_name("FILE");
+  app.add_option("--dtype", options->dtype, "Type of an element; default f32")
+      ->check(one_of("dtype", dtype_names()))
+      ->type_name("NAME");
+  app.add_option("--packet", options->packet, "Form of packets; default ll16")
+      ->check(one_of("packet form", {std::begin(packet_form_names), std::end(packet_form_names)}))
+      ->type_name("NAME");
+  app.add_flag("--eager", options->eager, "Launches in a row; default: in a CUDA graph");
+  app.add_option("--set", options->common.set, "A parameter of the program; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--name", options->common.name, "Which program, if a source has several")->type_name("NAME");
+  declare_allow(app, options->allow,
+                "A proof to leave out, by the name in brackets, or proofs for all; may be repeated");
+  app.add_flag("--all", options->all, "Of a collective a row for every plan, not for the fastest only");
+  app.add_option("--format", options->format, "Form of the output; default text")
+      ->check(one_of("format", {"text", "csv", "json"}))
+      ->type_name("NAME");
+  app.add_option("-o,--output", options->output, "Write the output there")->type_name("FILE");
+  app.add_option("--trace", options->trace,
+                 "Write when each operation would run, for Perfetto; one plan and size only")
+      ->type_name("FILE");
+  app.add_flag("--profile", options->profile,
+               "Print where the time would go, by line of the plan's author; one plan and size only");
+  app.footer(
+      "No GPU is needed, and no data is touched. Times are of one call of many in a row; algbw and busbw "
+      "are\n"
+      "GB/s as nccl-tests define them, busy is of the busiest GPU's link and memory. docs/simulation.md has\n"
+      "how far the predictions were from what was measured.");
+  return [options] { return simulate_it(*options); };
+}
+
+}  // namespace chorale::tools

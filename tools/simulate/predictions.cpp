@@ -1,0 +1,155 @@
+#include "tools/simulate/predictions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "chorale/json_text.hpp"
+#include "tools/bench/results.hpp"
+#include "tools/csv.hpp"
+#include "tools/oracle.hpp"
+
+namespace chorale::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// How busy a port was, of the one that was busiest.
+struct Busiest {
+  double link = 0, memory = 0;
+};
+
+Busiest busiest(const Simulation& simulation) {
+  Busiest most;
+  for (const LinkUse& use : simulation.links) {
+    most.link = std::max({most.link, use.out_busy_ns, use.in_busy_ns});
+    most.memory = std::max(most.memory, use.memory_busy_ns);
+  }
+  return {100 * most.link / simulation.ns, 100 * most.memory / simulation.ns};
+}
+
+struct Row {
+  const Plan* plan;
+  std::string name;
+  uint64_t bytes, elements;
+  double us, algorithm, bus;
+  Busiest busy;
+  bool fastest;
+};
+
+Row row_of(const Predictions& of, const Prediction& one) {
+  const NamedPlan& named = of.plans[one.plan];
+  const uint64_t bytes = of.sizes[one.size];
+  const double algorithm = one.simulation.ns > 0 ? double(bytes) / one.simulation.ns : 0;
+  return {&named.plan,
+          named.name,
+          bytes,
+          bytes / dtype_size(of.dtype),
+          one.simulation.ns / 1e3,
+          algorithm,
+          algorithm * bus_factor(named.plan.collective, named.plan.ranks()),
+          busiest(one.simulation),
+          of.fastest(one)};
+}
+
+std::string trimmed(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+/// One for each reason, with the sizes that it holds for.
+std::vector<std::string> refusals(const Predictions& of) {
+  std::map<std::string, std::string> sizes;
+  std::vector<std::string> order;
+  for (const Prediction& one : of.all) {
+    if (one.refused.empty()) continue;
+    std::string& at = sizes[one.refused];
+    if (at.empty()) order.push_back(one.refused);
+    const std::string size = format_bytes(of.sizes[one.size]);
+    if (at.find(size) == at.npos) at += (at.empty() ? "" : ", ") + size;
+  }
+  for (std::string& reason : order) reason = "not simulated at " + sizes[reason] + ": " + reason;
+  return order;
+}
+
+/// The times themselves are sums of thousands of others.
+double rounded(double value) { return std::round(value * 1e4) / 1e4; }
+
+Json fields(const Predictions& of, const Prediction& one) {
+  const Row row = row_of(of, one);
+  Json json;
+  json["collective"] = row.plan->collective;
+  json["ranks"] = row.plan->ranks();
+  json["size"] = row.bytes;
+  json["count"] = row.elements;
+  json["type"] = dtype_name(of.dtype);
+  json["mode"] = of.eager ? "eager" : "graph";
+  json["place"] = row.plan->inplace ? "in-place" : "out-of-place";
+  json["plan"] = row.name;
+  for (const char* const key : {"time_us", "algbw", "busbw", "link_busy", "memory_busy"}) json[key] = nullptr;
+  if (one.refused.empty()) {
+    json["time_us"] = rounded(row.us);
+    json["algbw"] = rounded(row.algorithm);
+    json["busbw"] = rounded(row.bus);
+    json["link_busy"] = rounded(row.busy.link / 100);
+    json["memory_busy"] = rounded(row.busy.memory / 100);
+  }
+  json["fastest"] = row.fastest;
+  json["note"] = one.refused;
+  return json;
+}
+
+}  // namespace
+
+bool Predictions::fastest(const Prediction& one) const {
+  if (!one.refused.empty()) return false;
+  const Plan& mine = plans[one.plan].plan;
+  return std::none_of(all.begin(), all.end(), [&](const Prediction& other) {
+    const Plan& plan = plans[other.plan].plan;
+    if (other.size != one.size || !other.refused.empty() || plan.collective != mine.collective) return false;
+    if (plan.inplace != mine.inplace) return false;
+    return other.simulation.ns < one.simulation.ns ||
+           (other.simulation.ns == one.simulation.ns && other.plan < one.plan);
+  });
+}
+
+std::string text_table(const Predictions& of, const PredictionStyle& style) {
+  std::string text = fmt::format("# predicted for {}, {} ranks, {}\n", of.machine.name,
+                                 of.plans.front().plan.ranks(), of.eager ? "eager" : "in a CUDA graph");
+  const auto line = [&](const std::string& first, const auto&... words) {
+    text += trimmed(fmt::format("{}{:>12}{:>14}{:>10}{:>11}{:>9}{:>9}{:>7}{:>7}  {}", first, words...));
+  };
+  line("#", "size", "count", "type", "time", "algbw", "busbw", "link", "memory", "plan");
+  line("#", "(B)", "(elements)", "", "(us)", "(GB/s)", "(GB/s)", "busy", "busy", "");
+  for (const Prediction& one : of.all) {
+    if (!one.refused.empty()) continue;
+    const Row row = row_of(of, one);
+    if (!style.all && !row.fastest) continue;
+    line(row.fastest && style.all ? "*" : " ", row.bytes, row.elements, dtype_name(of.dtype),
+         time_word(row.us), fmt::format("{:.2f}", row.algorithm), fmt::format("{:.2f}", row.bus),
+         fmt::format("{:.0f}%", row.busy.link), fmt::format("{:.0f}%", row.busy.memory),
+         row.name + (row.plan->inplace ? ", in place" : ""));
+  }
+  if (style.all && of.plans.size() > 1) text += "# *: the fastest of its size\n";
+  for (const std::string& refused : refusals(of)) text += "# " + refused + "\n";
+  return text;
+}
+
+std::string csv(const Predictions& of) {
+  std::vector<Json> rows;
+  for (const Prediction& one : of.all) rows.push_back(fields(of, one));
+  return csv_text(rows);
+}
+
+std::string json(const Predictions& of) {
+  Json whole;
+  whole["machine"] = of.machine.name;
+  whole["results"] = Json::array();
+  for (const Prediction& one : of.all) whole["results"].push_back(fields(of, one));
+  return json_text(whole, 2) + "\n";
+}
+
+}  // namespace chorale::tools

@@ -1,0 +1,42 @@
+/// \file
+/// What plans would take on a machine, and its forms.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "chorale/simulate.hpp"
+#include "tools/bench/plans.hpp"
+
+namespace chorale::tools {
+
+/// One plan at one size.
+struct Prediction {
+  size_t plan = 0, size = 0;
+  Simulation simulation;
+  std::string refused;  ///< why the plan does not take that size; empty: it does
+};
+
+struct Predictions {
+  Machine machine;
+  DType dtype = DType::f32;
+  PacketForm packet = PacketForm::ll16;
+  bool eager = false;
+  std::vector<NamedPlan> plans;
+  std::vector<uint64_t> sizes;
+  std::vector<Prediction> all;  ///< by size, then by plan
+
+  /// The fastest of the plans for the same collective and place at its size.
+  bool fastest(const Prediction&) const;
+};
+
+struct PredictionStyle {
+  bool all = true;  ///< every plan, not the fastest of each size only
+};
+
+/// Columns as those of bench.
+std::string text_table(const Predictions&, const PredictionStyle&);
+std::string csv(const Predictions&);
+std::string json(const Predictions&);
+
+}  // namespace chorale::tools
