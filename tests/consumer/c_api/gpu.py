@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The C API on GPUs by ctypes, with tensors and streams of PyTorch, as an engine would: gpu.py LIBRARY [RANKS] [--share-gpu]
+"""The C API on GPUs by ctypes, with tensors and streams of PyTorch, as an engine would: gpu.py LIBRARY [RANKS] [--share-gpus]
 
-A process a rank, each with a GPU of its own, or with --share-gpu all with the first one. Says why and does nothing where PyTorch is absent.
+A process a rank, each with a GPU of its own, or with --share-gpus all with the first one. Says why and does nothing where PyTorch is absent.
 """
 import multiprocessing
 import os
@@ -81,10 +81,10 @@ def main():
     except ImportError as error:
         print(f"skipped: PyTorch is not installed ({error})")
         return
-    words = [word for word in sys.argv[1:] if word != "--share-gpu"]
-    library, ranks, share = words[0], int(words[1]) if len(words) > 1 else 2, "--share-gpu" in sys.argv
+    words = [word for word in sys.argv[1:] if word != "--share-gpus"]
+    library, ranks, share = words[0], int(words[1]) if len(words) > 1 else 2, "--share-gpus" in sys.argv
     if torch.cuda.device_count() < (1 if share else ranks):
-        sys.exit(f"{ranks} ranks need {ranks} GPUs, or one and --share-gpu; there are {torch.cuda.device_count()}")
+        sys.exit(f"{ranks} ranks need {ranks} GPUs, or one and --share-gpus; there are {torch.cuda.device_count()}")
     start = multiprocessing.get_context("spawn")  # CUDA does not go on in a child of fork()
     address = f"shm://chorale-c-api-{os.getpid()}".encode()
     processes = [start.Process(target=run_rank, args=(library, address, rank, ranks, share)) for rank in range(ranks)]
