@@ -84,7 +84,7 @@ build_project() {
   fi
   local what="building without the CUDA backend: no nvcc" minutes=five
   grep -q '^CHORALE_CUDA:BOOL=OFF' "$build/CMakeCache.txt" && what="building without the CUDA backend: it is off"
-  grep -q chorale_kernels "$build/build.ninja" && what="building with the CUDA backend" minutes=seven
+  grep -q chorale_kernels "$build/build.ninja" && what="building with the CUDA backend" minutes=twelve
   [ $# -gt 0 ] || minutes=fifteen  # tests and all
   [ -x "$build/tools/chorale" ] || what+=" (about $minutes minutes on two cores)"
   if [ -t 1 ]; then
