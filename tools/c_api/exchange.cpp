@@ -11,14 +11,6 @@ using namespace chorale::c;
 
 namespace {
 
-/// Runs `call` on an exchange whose world no other thread is using.
-template <class Call>
-void alone(const chorale_exchange* exchange, const Call& call) {
-  const std::shared_ptr<ExchangeObject> object = get(exchange);
-  const Use use(object->world->in_use);
-  call(object->exchange);
-}
-
 ExchangeOptions options_of(const chorale_exchange_options* options) {
   if (!options) return {};
   require_size("options", options->struct_bytes, sizeof *options);
@@ -55,7 +47,7 @@ chorale_status chorale_exchange_create(chorale_world* world, chorale_config* con
     const Use use(of->in_use);
     make_current(device);
     out = c::open<chorale_exchange>(
-        std::make_shared<ExchangeObject>(ExchangeObject{of, Exchange(of->world, chosen, settings)}));
+        std::make_shared<ExchangeObject>(ExchangeObject{{of, Exchange(of->world, chosen, settings)}}));
   });
 }
 

@@ -10,21 +10,10 @@
 using namespace chorale;
 using namespace chorale::c;
 
-namespace {
-
-/// Runs `call` on an executor whose world no other thread is using.
-template <class Call>
-void alone(const chorale_executor* executor, const Call& call) {
-  const std::shared_ptr<ExecutorObject> object = get(executor);
-  const Use use(object->world->in_use);
-  call(object->executor);
-}
-
-}  // namespace
-
-void chorale::c::execute(ExecutorObject& object, const Plan& plan, const Arguments& arguments, void* stream) {
-  const Use use(object.world->in_use);
-  object.executor.execute(plan, arguments, stream);
+void chorale::c::execute(ExecutorObject& executor, const Plan& plan, const Arguments& arguments,
+                         void* stream) {
+  const Use use(executor.world->in_use);
+  executor.object.execute(plan, arguments, stream);
 }
 
 Config chorale::c::config_on(const chorale_config* config, chorale_backend backend, int32_t device) {
@@ -51,7 +40,7 @@ chorale_status chorale_executor_create(chorale_world* world, chorale_config* con
     const Use use(of->in_use);
     make_current(device);
     out = c::open<chorale_executor>(
-        std::make_shared<ExecutorObject>(ExecutorObject{of, Executor(of->world, settings)}));
+        std::make_shared<ExecutorObject>(ExecutorObject{{of, Executor(of->world, settings)}}));
   });
 }
 

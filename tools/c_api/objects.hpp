@@ -38,21 +38,20 @@ struct PlanObject {
   std::shared_ptr<const Plan> plan;
 };
 
-struct ExecutorObject {
-  std::shared_ptr<WorldObject> world;  ///< the executor refers to it
-  Executor executor;
+/// What lives in a world, which stays as long.
+template <class T>
+struct InWorld {
+  std::shared_ptr<WorldObject> world;  ///< `object` refers to it
+  T object;
 };
+struct ExecutorObject : InWorld<Executor> {};
+struct ExchangeObject : InWorld<Exchange> {};
 
 struct TunedPlansObject {
   explicit TunedPlansObject(TunedPlans of) : plans(std::move(of)) {}
 
   std::mutex mutex;  ///< of `plans`
   TunedPlans plans;
-};
-
-struct ExchangeObject {
-  std::shared_ptr<WorldObject> world;  ///< the exchange refers to it
-  Exchange exchange;
 };
 
 /// The settings of a handle; of null those of file and environment.
@@ -63,9 +62,17 @@ Config config_of(const chorale_config* config);
 Config config_on(const chorale_config* config, chorale_backend backend, int32_t device);
 
 /// Enqueues or runs, as chorale_executor_execute().
-void execute(ExecutorObject& object, const Plan& plan, const Arguments& arguments, void* stream);
+void execute(ExecutorObject& executor, const Plan& plan, const Arguments& arguments, void* stream);
 
-/// Closes what refers to a world, while no other thread is in a call there.
+/// Runs `call` on what lives in a world, while no other thread is in a call there.
+template <class Handle, class Call>
+void alone(const Handle* handle, const Call& call) {
+  const auto in_world = get(handle);
+  const Use use(in_world->world->in_use);
+  call(in_world->object);
+}
+
+/// Closes what lives in a world, while no other thread is in a call there.
 template <class Handle>
 void close_alone(const Handle* handle) {
   const std::shared_ptr<WorldObject> world = get(handle)->world;
