@@ -82,7 +82,7 @@ build_project() {
       -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -g1 -DNDEBUG" $launcher ||
       die "cmake could not configure the project"
   fi
-  local what="building without the CUDA backend: no nvcc" minutes=ten
+  local what="building without the CUDA backend: no nvcc" minutes=seven
   grep -q '^CHORALE_CUDA:BOOL=OFF' "$build/CMakeCache.txt" && what="building without the CUDA backend: it is off"
   grep -q chorale_kernels "$build/build.ninja" && what="building with the CUDA backend" minutes=twelve
   [ $# -gt 0 ] || minutes=fifteen  # tests and all
