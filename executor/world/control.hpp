@@ -44,6 +44,7 @@ struct alignas(64) Seat {
 
   std::atomic<Presence> presence;
   Process process;                 ///< valid once joined
+  uint32_t host;                   ///< its number; those of one share memory
   std::atomic<uint64_t> arrived;   ///< number of the last barrier that it entered
   std::atomic<uint64_t> resets;    ///< number of the last reset that it entered
   std::atomic<uint64_t> launches;  ///< see LaunchCount

@@ -72,6 +72,7 @@ Group::Group(Mapping control, int rank, const Options& options)
   try {
     const Process self = control_->seats()[rank].process;
     for (int peer = 0; peer < ranks(); ++peer) {
+      if (host(peer) != host(rank)) several_hosts_ = true;
       const Process& process = control_->seats()[peer].process;
       if (peer != rank && process != self) watch_.add(peer, process);
     }

@@ -42,6 +42,12 @@ class Group {
 
   int ranks() const { return int(control_->ranks); }
   bool local() const { return local_; }
+
+  /// Which host a rank is on, from 0 in the order of their lowest ranks. Ranks of one share memory.
+  uint32_t host(int rank) const { return control_->seats()[rank].host; }
+  /// Whether there is more than one.
+  bool several_hosts() const { return several_hosts_; }
+
   std::chrono::nanoseconds timeout() const { return options_.timeout; }
   AbortWord* abort_word() { return &control_->abort; }
   cpu::Scheduler& scheduler() { return *scheduler_; }
@@ -106,6 +112,7 @@ class Group {
 
   Options options_;
   bool local_;
+  bool several_hosts_ = false;
   std::unique_ptr<std::byte[], void (*)(std::byte*)> heap_{nullptr, nullptr};
   Mapping mapping_;
   Control* control_;

@@ -19,7 +19,7 @@ using Reason = RunError::Reason;
 /// One rank on its way into the world.
 class Joining {
  public:
-  Joining(const std::string& name, int rank, int ranks, std::chrono::nanoseconds timeout)
+  Joining(const std::string& name, int rank, int ranks, std::chrono::nanoseconds timeout, const std::string& host)
       : name_(name),
         // Users share /dev/shm, but not their jobs.
         file_(fmt::format("chorale-{}-{}", getuid(), name)),
@@ -27,7 +27,8 @@ class Joining {
         ranks_(ranks),
         timeout_(timeout),
         start_(Clock::now()),
-        self_(this_process()) {}
+        self_(this_process()),
+        host_(host) {}
 
   Mapping run() {
     rank_ == 0 ? create() : find();
@@ -107,6 +108,7 @@ class Joining {
                       rank_, name_, mine.process.pid));
     }
     mine.process = self_;
+    mine.host = host_.empty() ? 0 : uint32_t(std::stoul(host_));
     mine.presence.store(Presence::joined, std::memory_order_release);
     // Whoever completes the world takes the name away: the next job may use it at once.
     if (control().joined.fetch_add(1) + 1 == uint32_t(ranks_)) unpublish(memory_, file_);
@@ -170,14 +172,16 @@ class Joining {
   const std::chrono::nanoseconds timeout_;
   const Clock::time_point start_;
   const Process self_;
+  const std::string host_;
   Descriptor memory_;
   Mapping mapping_;
 };
 
 }  // namespace
 
-Mapping meet_under(const std::string& name, int rank, int ranks, std::chrono::nanoseconds timeout) {
-  return Joining(name, rank, ranks, timeout).run();
+Mapping meet_under(const std::string& name, int rank, int ranks, std::chrono::nanoseconds timeout,
+                   const std::string& host) {
+  return Joining(name, rank, ranks, timeout, host).run();
 }
 
 }  // namespace chorale::world

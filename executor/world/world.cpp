@@ -62,7 +62,7 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
     if (left.count() > 0)
       left = std::max(left - (std::chrono::steady_clock::now() - start), std::chrono::nanoseconds(1));
   }
-  world::Mapping control = world::meet_under(name, rank, ranks, left);
+  world::Mapping control = world::meet_under(name, rank, ranks, left, options.host);
   return World(std::make_shared<world::Group>(std::move(control), rank,
                                               world::Group::Options{options.workers, {}, options.timeout}),
                rank);

@@ -41,6 +41,9 @@ struct JoinOptions {
   unsigned workers = 0;
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);
   uint16_t port = 0;  ///< of from_environment()'s rendezvous; 0: see there
+  /// Ranks of one host share memory, and no others do. Empty: found out; set it to take one machine for
+  /// several hosts.
+  std::string host = {};
 };
 
 /// One rank of a group: who is there, small exchanges between hosts, abort.
