@@ -25,6 +25,10 @@ std::string printable(std::string_view bytes) {
 
 }  // namespace
 
+std::string encode(const Frame& frame) {
+  return fmt::format("{}{:08x}{}{}", magic, frame.text.size() + 1, char(frame.kind), frame.text);
+}
+
 void Connection::listen(Listener listener) {
   listener_ = std::move(listener);
   read();
@@ -65,8 +69,7 @@ void Connection::take_frames() {
 
 void Connection::send(const Frame& frame) {
   if (!socket_.is_open()) return;
-  outgoing_.push_back(
-      fmt::format("{}{:08x}{}{}", magic, frame.text.size() + 1, char(frame.kind), frame.text));
+  outgoing_.push_back(encode(frame));
   if (outgoing_.size() == 1) write();
 }
 
@@ -90,6 +93,13 @@ void Connection::close() {
   boost::system::error_code ignored;
   socket_.close(ignored);
   listener_ = {};  // it may hold this connection
+}
+
+int Connection::release() {
+  boost::system::error_code error;
+  const int file = socket_.release(error);
+  listener_ = {};
+  return error ? -1 : file;
 }
 
 std::string Connection::peer() const {

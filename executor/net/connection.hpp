@@ -17,7 +17,8 @@ enum class FrameKind : char {
   hello = 'h',    ///< to rank 0: encode(Hello)
   gave_up = 'g',  ///< to rank 0: why
   waiting = 'w',  ///< from rank 0: heard; the text names the ranks that are missing
-  joined = 'j',   ///< from rank 0: the name to meet under
+  joined = 'j',   ///< from rank 0: a Roster
+  ready = 'r',    ///< to rank 0, of the lowest rank of another host: the last frame, then the link is free
   failed = 'f'    ///< from rank 0: a letter for the reason, then the message
 };
 
@@ -25,6 +26,9 @@ struct Frame {
   FrameKind kind;
   std::string text;
 };
+
+/// As it goes over the wire.
+std::string encode(const Frame& frame);
 
 /// One end. Its owner runs the io_context; the callbacks are called from there.
 class Connection : public std::enable_shared_from_this<Connection> {
@@ -42,6 +46,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void send(const Frame& frame);
   bool sending() const { return !outgoing_.empty(); }
   void close();
+  /// Gives the socket away. Nothing may be under way in either direction but a read that finds nothing.
+  int release();
   std::string peer() const;  ///< "1.2.3.4:567"
 
  private:

@@ -1,5 +1,7 @@
 // The side of all ranks but 0.
 
+#include <sys/socket.h>
+
 #include <thread>
 
 #include "../world/group.hpp"
@@ -12,7 +14,7 @@ class Follower {
  public:
   explicit Follower(Meeting& meeting) : meeting_(meeting) {}
 
-  std::string run() {
+  Met run() {
     const std::vector<tcp::endpoint> endpoints = resolve(meeting_);
     // Rank 0 may start later, so a refused connection is no error yet.
     for (auto pause = std::chrono::milliseconds(5);; pause = std::min(pause * 2, longest_pause)) {
@@ -21,7 +23,7 @@ class Follower {
         const std::optional<Verdict> verdict = talk(Clock::time_point::max());
         if (!verdict) continue;
         if (verdict->error) throw RunError(*verdict->error, verdict->text);
-        return verdict->text;
+        return {Roster::decode(verdict->text), std::move(links_)};
       }
       if (meeting_.expired()) throw_unanswered();
       std::this_thread::sleep_for(pause);
@@ -66,6 +68,7 @@ class Follower {
     connection_->send({FrameKind::hello, encode(meeting_.mine)});
     const bool ended = meeting_.run_until([&] { return verdict || foreign || closed; }, limit);
     if (!ended && missing) give_up(*missing);
+    if (verdict && !verdict->error) keep_link(Roster::decode(verdict->text));
     connection_->close();
     if (verdict) return verdict;
     if (foreign) {
@@ -86,6 +89,19 @@ class Follower {
  private:
   static constexpr std::chrono::milliseconds longest_pause{100};
 
+  /// The lowest rank of another host than rank 0's keeps its connection.
+  void keep_link(const Roster& roster) {
+    const size_t self = size_t(meeting_.mine.rank);
+    if (self >= roster.hosts.size() || roster.hosts[self] == 0) return;
+    if (roster.lowest_rank(roster.hosts[self]) != meeting_.mine.rank) return;
+    links_.resize(roster.host_names.size());
+    links_[0] = world::Descriptor(connection_->release());
+    // Rank 0 speaks when it has heard this, to whoever reads then. Such a connection has room for as much.
+    const std::string ready = encode(Frame{FrameKind::ready, {}});
+    if (::send(links_[0].get(), ready.data(), ready.size(), MSG_NOSIGNAL) != ssize_t(ready.size()))
+      world::throw_errno("say to rank 0 that " + meeting_.where() + " is joined");
+  }
+
   /// Tells rank 0, so that the others need not wait until their own deadlines.
   [[noreturn]] void give_up(const std::string& missing) {
     const std::string why = meeting_.absent_text(missing);
@@ -102,12 +118,13 @@ class Follower {
 
   Meeting& meeting_;
   std::shared_ptr<Connection> connection_;
-  std::string problem_;  ///< of the last try that ended
+  std::vector<world::Descriptor> links_;  ///< by host
+  std::string problem_;                   ///< of the last try that ended
 };
 
 }  // namespace
 
-std::string follow(Meeting& meeting) { return Follower(meeting).run(); }
+Met follow(Meeting& meeting) { return Follower(meeting).run(); }
 
 std::optional<Verdict> ask_other_leader(Meeting& meeting, const tcp::endpoint& at) {
   Follower follower(meeting);

@@ -43,12 +43,17 @@ Host this_host() {
 
 std::string Hello::process_text() const { return fmt::format("pid {} on {}", pid, host.name); }
 
-Hello hello_of(int rank, int ranks) { return {CHORALE_VERSION, rank, ranks, int(getpid()), this_host()}; }
+Hello hello_of(int rank, int ranks, const std::string& label) {
+  Hello hello{CHORALE_VERSION, rank, ranks, int(getpid()), this_host()};
+  hello.host.label = label;
+  return hello;
+}
 
 // One a line, the version first: whatever later versions say, that line they keep.
 std::string encode(const Hello& hello) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n", hello.version, hello.rank, hello.ranks, hello.pid,
-                     hello.host.name, hello.host.boot, hello.host.shared, hello.host.user);
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n", hello.version, hello.rank, hello.ranks,
+                     hello.pid, hello.host.name, hello.host.boot, hello.host.shared, hello.host.user,
+                     hello.host.label);
 }
 
 std::optional<Hello> decode_hello(const std::string& text) {
@@ -57,45 +62,37 @@ std::optional<Hello> decode_hello(const std::string& text) {
   if (!std::getline(lines, hello.version)) return std::nullopt;
   lines >> hello.rank >> hello.ranks >> hello.pid;
   lines.ignore(1);
-  for (std::string* field : {&hello.host.name, &hello.host.boot, &hello.host.shared, &hello.host.user}) {
+  Host& host = hello.host;
+  for (std::string* field : {&host.name, &host.boot, &host.shared, &host.user, &host.label})
     std::getline(lines, *field);
-  }
   return hello;
 }
 
 std::string why_apart(const std::vector<Hello>& ranks) {
-  struct Place {
-    const Hello* first;
-    std::vector<int> ranks;
-  };
-  std::vector<Place> places;
-  bool one_machine = true;
+  const Host& first = ranks.front().host;
+  std::vector<std::pair<const Host*, std::vector<int>>> places;
   for (const Hello& hello : ranks) {
-    const auto at = std::find_if(places.begin(), places.end(), [&](const Place& place) {
-      return place.first->host.shares_memory_with(hello.host);
+    // What is apart on purpose, or on another machine, is several hosts.
+    if (hello.host.boot != first.boot || hello.host.label != first.label) return {};
+    const auto at = std::find_if(places.begin(), places.end(), [&](const auto& place) {
+      return place.first->shares_memory_with(hello.host);
     });
     if (at != places.end()) {
-      at->ranks.push_back(hello.rank);
+      at->second.push_back(hello.rank);
     } else {
-      places.push_back({&hello, {hello.rank}});
+      places.push_back({&hello.host, {hello.rank}});
     }
-    one_machine = one_machine && hello.host.boot == ranks.front().host.boot;
   }
   if (places.size() < 2) return {};
   std::string list;
-  for (const Place& place : places) {
-    const Host& host = place.first->host;
-    list += fmt::format("{}{} ({}{})", list.empty() ? "" : ", ", host.name, world::ranks_text(place.ranks),
-                        one_machine ? ", user " + host.user : "");
+  for (const auto& [host, of_it] : places) {
+    list += fmt::format("{}{} ({}, user {})", list.empty() ? "" : ", ", host->name, world::ranks_text(of_it),
+                        host->user);
   }
-  if (one_machine) {
-    return fmt::format(
-        "the ranks are on one machine but share no memory: {}; run them as one user in one container, or the "
-        "containers with --ipc=host --pid=host",
-        list);
-  }
-  return fmt::format("the ranks are on {} hosts: {}; a world has one host for now: start all ranks on one",
-                     places.size(), list);
+  return fmt::format(
+      "the ranks are on one machine but share no memory: {}; run them as one user in one container, or the "
+      "containers with --ipc=host --pid=host",
+      list);
 }
 
 }  // namespace chorale::net

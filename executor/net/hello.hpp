@@ -8,15 +8,16 @@
 
 namespace chorale::net {
 
-/// Where a process runs. Two share memory if all but the name agree.
+/// Where a process runs. Two share memory if all but the name agree, which is for people.
 struct Host {
   std::string name;
   std::string boot;    ///< the kernel's boot id
   std::string shared;  ///< which /dev/shm, and which process namespace: containers have their own
   std::string user;    ///< numeric id
+  std::string label;   ///< JoinOptions::host
 
   bool shares_memory_with(const Host& other) const {
-    return boot == other.boot && shared == other.shared && user == other.user;
+    return boot == other.boot && shared == other.shared && user == other.user && label == other.label;
   }
 };
 
@@ -30,14 +31,16 @@ struct Hello {
 };
 
 /// Of this process.
-Hello hello_of(int rank, int ranks);
+/// \param label  see JoinOptions::host
+Hello hello_of(int rank, int ranks, const std::string& label = {});
 
 std::string encode(const Hello&);
 
 /// None if it is no hello. Of another version only the version is sure to be right.
 std::optional<Hello> decode_hello(const std::string& text);
 
-/// Why these, one a rank, cannot share memory: names hosts and ranks. Empty if they can.
+/// Why these, one a rank, share no memory although they are on one machine: names users and ranks. Empty if
+/// they do, or are on several machines, or say by labels that they are to be apart.
 std::string why_apart(const std::vector<Hello>& ranks);
 
 }  // namespace chorale::net

@@ -28,7 +28,7 @@ class Leader {
     for (const auto& connection : connections_) connection->close();
   }
 
-  std::string run() {
+  Met run() {
     for (const tcp::endpoint& endpoint : resolve(meeting_)) listen(endpoint);
     if (acceptors_.empty()) throw_not_here();
     register_rank(meeting_.mine, nullptr);
@@ -41,11 +41,40 @@ class Leader {
     }
     meeting_.flush(connections_);
     if (verdict_->error) throw RunError(*verdict_->error, verdict_->text);
-    return verdict_->text;
+    return {Roster::decode(verdict_->text), linked()};
   }
 
  private:
   static constexpr std::chrono::seconds linger{2};
+
+  /// Waits for the other hosts' lowest ranks to free their connections. By host.
+  std::vector<world::Descriptor> linked() {
+    const auto all = [&] {
+      return lost_ >= 0 || std::all_of(links_.begin() + (links_.empty() ? 0 : 1), links_.end(),
+                                       [](const world::Descriptor& link) { return bool(link); });
+    };
+    const bool came = meeting_.run_until(all);
+    if (lost_ >= 0) {
+      throw RunError(Reason::peer_lost,
+                     fmt::format("rank {} ({}) died while {} was being joined", lost_,
+                                 present_[size_t(lost_)]->process_text(), meeting_.where()));
+    }
+    if (came) return std::move(links_);
+    std::vector<int> silent;
+    for (uint32_t host = 1; host < links_.size(); ++host) {
+      if (!links_[host]) silent.push_back(roster_.lowest_rank(host));
+    }
+    throw RunError(Reason::timed_out, meeting_.absent_text(world::ranks_text(silent)));
+  }
+
+  /// Of the lowest rank of another host: its last frame.
+  void free_link(Connection& from) {
+    for (const Member& member : members_) {
+      if (member.connection != &from) continue;
+      const uint32_t host = roster_.hosts[size_t(member.rank)];
+      if (host < links_.size()) links_[host] = world::Descriptor(from.release());
+    }
+  }
 
   void listen(const tcp::endpoint& endpoint) {
     boost::system::error_code error;
@@ -117,6 +146,7 @@ class Leader {
 
   void take(Connection& from, const Frame& frame) {
     if (frame.kind == FrameKind::gave_up) return end({Reason::timed_out, frame.text});
+    if (frame.kind == FrameKind::ready) return free_link(from);
     const std::optional<Hello> hello = decode_hello(frame.text);
     if (frame.kind != FrameKind::hello || !hello) return;
     if (hello->rank >= 0 && hello->rank < ranks_) seen_[size_t(hello->rank)] = true;
@@ -154,8 +184,10 @@ class Leader {
     if (absent().empty()) {
       std::vector<Hello> all;
       for (const std::optional<Hello>& one : present_) all.push_back(*one);
-      const std::string apart = why_apart(all);
-      return end(apart.empty() ? Verdict{{}, fresh_name()} : Verdict{Reason::mismatch, apart});
+      if (const std::string apart = why_apart(all); !apart.empty()) return end({Reason::mismatch, apart});
+      roster_ = Roster::of(fresh_name(), all);
+      if (roster_.host_names.size() > 1) links_.resize(roster_.host_names.size());
+      return end({{}, roster_.encode()});
     }
     for (const Member& member : members_) member.connection->send({FrameKind::waiting, missing()});
   }
@@ -163,6 +195,12 @@ class Leader {
   void lose(const Connection& connection) {
     for (const Member& member : members_) {
       if (member.connection != &connection) continue;
+      if (verdict_ && !verdict_->error) {
+        const uint32_t host = roster_.hosts[size_t(member.rank)];
+        if (host < links_.size() && roster_.lowest_rank(host) == member.rank && host != 0)
+          lost_ = member.rank;
+        return;
+      }
       return end(
           {Reason::peer_lost, fmt::format("rank {} ({}) died while {} was being joined", member.rank,
                                           present_[size_t(member.rank)]->process_text(), meeting_.where())});
@@ -201,11 +239,14 @@ class Leader {
   std::vector<std::optional<Hello>> present_;             ///< by rank
   std::vector<bool> seen_;                                ///< by rank: it has said hello, right or wrong
   std::optional<Verdict> verdict_;
+  Roster roster_;                         ///< once all are there
+  std::vector<world::Descriptor> links_;  ///< by host, of several
+  int lost_ = -1;                         ///< the lowest rank of a host, gone before it freed its link
   std::string problem_;
 };
 
 }  // namespace
 
-std::string lead(Meeting& meeting) { return Leader(meeting).run(); }
+Met lead(Meeting& meeting) { return Leader(meeting).run(); }
 
 }  // namespace chorale::net

@@ -17,16 +17,17 @@
 #include "chorale/error.hpp"
 #include "connection.hpp"
 #include "hello.hpp"
+#include "rendezvous.hpp"
 
 namespace chorale::net {
 
 using Clock = std::chrono::steady_clock;
 using Reason = RunError::Reason;
 
-/// How a rendezvous ended: a name, or an error.
+/// How a rendezvous ended: a roster, or an error.
 struct Verdict {
   std::optional<Reason> error;
-  std::string text;  ///< the name, or the message
+  std::string text;  ///< Roster::encode(), or the message
 };
 
 inline Frame frame_of(const Verdict& verdict) {
@@ -99,9 +100,9 @@ struct Meeting {
 /// \throws RunError other
 std::vector<tcp::endpoint> resolve(Meeting& meeting);
 
-/// The two sides: the name to meet under, or a RunError.
-std::string lead(Meeting& meeting);
-std::string follow(Meeting& meeting);
+/// The two sides. \throws RunError
+Met lead(Meeting& meeting);
+Met follow(Meeting& meeting);
 
 /// What the leader that has taken this rank 0's address says to a second rank 0; none if it is no leader.
 std::optional<Verdict> ask_other_leader(Meeting& meeting, const tcp::endpoint& at);

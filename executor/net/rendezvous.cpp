@@ -34,7 +34,7 @@ std::vector<tcp::endpoint> resolve(Meeting& meeting) {
   }
 }
 
-std::string rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout) {
+Met rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout) {
   Meeting meeting(address, mine, timeout);
   return mine.rank == 0 ? lead(meeting) : follow(meeting);
 }

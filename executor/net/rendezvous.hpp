@@ -5,20 +5,30 @@
 #include <chrono>
 #include <string>
 
+#include "../world/shared_memory.hpp"
 #include "address.hpp"
 #include "chorale/error.hpp"
 #include "hello.hpp"
+#include "roster.hpp"
 
 namespace chorale::net {
 
-/// Collective: a fresh name, the same on all ranks, under which they can meet in the memory that they share.
+struct Met {
+  Roster roster;  ///< the same on all ranks, with a fresh name
+  /// By host: connections between rank 0 and the lowest rank of each other host, on those two; nothing has
+  /// gone over them yet, and rank 0 speaks first. Others have none.
+  std::vector<world::Descriptor> links;
+};
+
+/// Collective: finds out who is where.
 ///
 /// Rank 0 listens on `address`; the others connect, again and again until it does, and say who they are.
-/// Rank 0 compares, and tells all of them the name, or what is wrong.
+/// Rank 0 compares, and tells all of them the roster, or what is wrong.
 /// \param timeout  0: none
 /// \throws RunError timed_out naming the ranks that did not come; mismatch if two processes have one rank,
-///         if numbers of ranks or versions differ, the ranks cannot share memory, or something else speaks
-///         on the port; peer_lost if one dies meanwhile; other if the address cannot be resolved or used
-std::string rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout);
+///         if numbers of ranks or versions differ, ranks of one machine share no memory, or something else
+///         speaks on the port; peer_lost if one dies meanwhile; other if the address cannot be resolved or
+///         used
+Met rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout);
 
 }  // namespace chorale::net

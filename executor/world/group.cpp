@@ -13,6 +13,8 @@
 #include <new>
 #include <thread>
 
+#include "mirror.hpp"
+
 namespace chorale::world {
 namespace {
 
@@ -66,17 +68,21 @@ Group::Group(int ranks, const Options& options, Group* before, const std::vector
   start(true, before ? before->scheduler_.get() : nullptr);
 }
 
-Group::Group(Mapping control, int rank, const Options& options)
-    : options_(options), local_(false), mapping_(std::move(control)) {
+Group::Group(Mapping control, int rank, const Options& options, Hosts hosts)
+    : options_(options), local_(false), mapping_(std::move(control)), host_names_(std::move(hosts.names)) {
   control_ = reinterpret_cast<Control*>(mapping_.data());
   try {
     const Process self = control_->seats()[rank].process;
     for (int peer = 0; peer < ranks(); ++peer) {
-      if (host(peer) != host(rank)) several_hosts_ = true;
+      if (host(peer) != host(rank)) {
+        several_hosts_ = true;
+        continue;  // Mirror hears of it
+      }
       const Process& process = control_->seats()[peer].process;
       if (peer != rank && process != self) watch_.add(peer, process);
     }
     start(ranks() == 1, nullptr);
+    if (!hosts.links.empty()) mirror_ = std::make_unique<Mirror>(*this, host(rank), std::move(hosts.links));
   } catch (...) {
     leave(rank);  // the others have seen it join
     throw;
@@ -121,7 +127,7 @@ size_t Group::next_half(int rank) {
 void Group::meet_for(Collective what, int rank, const Doubt& doubt) {
   const size_t half = next_half(rank);
   control_->seats()[rank].collective[half] = what;
-  meet(control_->barrier, &Seat::arrived, rank, true, collective_names[size_t(what)], {}, doubt);
+  meet(control_->barrier, &Seat::arrived, rank, true, collective_names[size_t(what)], doubt);
   const Collective first = control_->seats()[0].collective[half];
   for (int peer = 1; peer < ranks(); ++peer) {
     const Collective other = control_->seats()[peer].collective[half];
@@ -169,16 +175,7 @@ void Group::reset(int rank) {
       failed = std::current_exception();
     }
   }
-  meet(control_->reset, &Seat::resets, rank, false, collective_names[size_t(Collective::reset)], [this] {
-    for (int peer = 0; peer < ranks(); ++peer) control_->seats()[peer].arrived = 0;
-    control_->barrier.arrived = 0;
-    control_->barrier.passed = 0;
-    control_->why_ready = 0;
-    control_->abort.rank = 0;
-    store_relaxed(&control_->abort.stop, 0u);
-    store_release(&control_->abort.claimed, 0u);
-    if (local_) scheduler_->rearm();
-  });
+  meet(control_->reset, &Seat::resets, rank, false, collective_names[size_t(Collective::reset)]);
   if (!local_) {
     scheduler_->rearm();
     // Nobody may stop the world again while a peer's scheduler still holds the report of the last stop.
@@ -190,18 +187,34 @@ void Group::reset(int rank) {
   std::rethrow_exception(failed);
 }
 
+void Group::clear_stop() {
+  for (int peer = 0; peer < ranks(); ++peer) control_->seats()[peer].arrived = 0;
+  control_->barrier.arrived = 0;
+  control_->barrier.passed = 0;
+  control_->why_ready = 0;
+  control_->abort.rank = 0;
+  store_relaxed(&control_->abort.stop, 0u);
+  store_release(&control_->abort.claimed, 0u);
+  if (local_) scheduler_->rearm();
+}
+
+bool Group::arrive(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, uint64_t wanted) {
+  (control_->seats()[rank].*number).store(wanted);
+  const bool last = meeting.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == uint32_t(ranks());
+  if (last) {
+    meeting.arrived.store(0, std::memory_order_relaxed);
+    if (&meeting == &control_->reset) clear_stop();
+    meeting.passed.store(wanted, std::memory_order_release);
+  }
+  if (last || several_hosts_) ring();
+  return last;
+}
+
 void Group::meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop,
-                 const char* what, const std::function<void()>& before_release, const Doubt& doubt) {
+                 const char* what, const Doubt& doubt) {
   if (obey_stop) check();
   const uint64_t wanted = (control_->seats()[rank].*number).load(std::memory_order_relaxed) + 1;
-  (control_->seats()[rank].*number).store(wanted);
-  if (meeting.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == uint32_t(ranks())) {
-    meeting.arrived.store(0, std::memory_order_relaxed);
-    if (before_release) before_release();
-    meeting.passed.store(wanted, std::memory_order_release);
-    ring();
-    return;
-  }
+  if (arrive(meeting, number, rank, wanted)) return;
   const auto doubting = [this, rank](const Doubt* of) {
     const std::lock_guard lock(doubts_mutex_);
     doubts_[size_t(rank)] = of;
@@ -297,6 +310,17 @@ void Group::throw_stopped() {
 }
 
 bool Group::raise(Stop stop, int rank, const std::string& why) {
+  std::string text = why;
+  if (stop == Stop::deadlock || stop == Stop::timed_out) {
+    if (const std::string more = doubted(); !more.empty() && more != why) text = more + "; " + why;
+  }
+  // Waits in launches do not see who has left, and may be for them.
+  if (stop == Stop::timed_out && control_->leavers.load(std::memory_order_acquire) != 0)
+    text = left_text() + " left the world; " + text;
+  return raise_as_said(stop, rank, text);
+}
+
+bool Group::raise_as_said(Stop stop, int rank, const std::string& text) {
   AbortWord& word = control_->abort;
   const auto start = Clock::now();
   for (uint32_t unclaimed = 0;
@@ -308,13 +332,6 @@ bool Group::raise(Stop stop, int rank, const std::string& why) {
     if (load_acquire(&word.stop) != 0) return false;
     sched_yield();
   }
-  std::string text = why;
-  if (stop == Stop::deadlock || stop == Stop::timed_out) {
-    if (const std::string more = doubted(); !more.empty() && more != why) text = more + "; " + why;
-  }
-  // Waits in launches do not see who has left, and may be for them.
-  if (stop == Stop::timed_out && control_->leavers.load(std::memory_order_acquire) != 0)
-    text = left_text() + " left the world; " + text;
   const size_t length = std::min(text.size(), Control::why_bytes - 1);
   std::memcpy(control_->why, text.data(), length);
   control_->why[length] = 0;
@@ -380,7 +397,14 @@ void Group::look_for_dead() {
   check_peers();
 }
 
+std::string Group::host_text(int rank) const {
+  const size_t of = host(rank);
+  return of < host_names_.size() ? fmt::format("host {} ({})", of, host_names_[of])
+                                 : fmt::format("host {}", of);
+}
+
 std::string Group::process_text(int rank) {
+  if (control_->seats()[rank].process.pid == 0) return fmt::format("rank {} ({})", rank, host_text(rank));
   return fmt::format("rank {} (pid {})", rank, control_->seats()[rank].process.pid);
 }
 

@@ -21,6 +21,14 @@
 
 namespace chorale::world {
 
+/// Of a world over several hosts.
+struct Hosts {
+  std::vector<std::string> names;  ///< by host
+  std::vector<Descriptor> links;   ///< by host: connections of this rank, if it speaks for its host
+};
+
+class Mirror;
+
 /// The control memory, and how ranks wait for what stands there: on a futex, or as a fiber of the seeded
 /// scheduler. Thread-safe.
 class Group {
@@ -36,7 +44,7 @@ class Group {
   Group(int ranks, const Options& options, Group* before = nullptr, const std::vector<int>& former = {});
 
   /// `control`, a Control that all ranks have joined. Watches the others' processes.
-  Group(Mapping control, int rank, const Options& options);
+  Group(Mapping control, int rank, const Options& options, Hosts hosts = {});
 
   ~Group();
 
@@ -47,6 +55,8 @@ class Group {
   uint32_t host(int rank) const { return control_->seats()[rank].host; }
   /// Whether there is more than one.
   bool several_hosts() const { return several_hosts_; }
+  /// "host 1 (node8)".
+  std::string host_text(int rank) const;
 
   std::chrono::nanoseconds timeout() const { return options_.timeout; }
   AbortWord* abort_word() { return &control_->abort; }
@@ -91,16 +101,22 @@ class Group {
 
   /// Stops the world; false if somebody did before. abort_word()->stop is set when it returns.
   bool raise(Stop stop, int rank, const std::string& why);
+  /// The same, of what is the whole reason.
+  bool raise_as_said(Stop stop, int rank, const std::string& why);
 
  private:
+  friend class Mirror;
   friend class Succession;
   struct Waiter;
 
   void start(bool complete, const cpu::Scheduler* fibers_of);
   void meet_for(Collective what, int rank, const Doubt& doubt = {});
   size_t next_half(int rank);
+  /// Rank `rank` is in its meeting number `wanted`. True if it was the last, and all others may go on.
+  bool arrive(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, uint64_t wanted);
+  void clear_stop();
   void meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop, const char* what,
-            const std::function<void()>& before_release, const Doubt& doubt = {});
+            const Doubt& doubt = {});
   void wait(const Waiter& waiter, const char* what);
   [[noreturn]] void throw_stopped();
   std::string missing(std::atomic<uint64_t> Seat::*number, uint64_t wanted, bool only_left);
@@ -128,6 +144,8 @@ class Group {
   std::atomic<int> in_succession_{0};  ///< ranks of this process that wait for the next world
   std::mutex next_mutex_;
   std::shared_ptr<Group> next_;  ///< of a local world: what is offered
+  std::vector<std::string> host_names_;
+  std::unique_ptr<Mirror> mirror_;  ///< of the rank that speaks for its host; last, since it uses the others
 };
 
 /// Between looks for dead peers.

@@ -19,19 +19,20 @@ using Reason = RunError::Reason;
 /// One rank on its way into the world.
 class Joining {
  public:
-  Joining(const std::string& name, int rank, int ranks, std::chrono::nanoseconds timeout, const std::string& host)
+  Joining(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
+          std::chrono::nanoseconds timeout)
       : name_(name),
         // Users share /dev/shm, but not their jobs.
         file_(fmt::format("chorale-{}-{}", getuid(), name)),
         rank_(rank),
-        ranks_(ranks),
+        ranks_(int(hosts.size())),
+        hosts_(hosts),
         timeout_(timeout),
         start_(Clock::now()),
-        self_(this_process()),
-        host_(host) {}
+        self_(this_process()) {}
 
   Mapping run() {
-    rank_ == 0 ? create() : find();
+    rank_ == first() ? create() : find();
     take_seat();
     wait_for_all();
     return std::move(mapping_);
@@ -41,29 +42,41 @@ class Joining {
   Control& control() { return *reinterpret_cast<Control*>(mapping_.data()); }
   Seat& seat(int rank) { return control().seats()[rank]; }
 
-  /// Rank 0 prepares the memory before it gets its name, so that nobody ever sees half of it.
+  bool near(int rank) const { return hosts_[size_t(rank)] == hosts_[size_t(rank_)]; }
+  /// The lowest rank of this host.
+  int first() const {
+    return int(std::find(hosts_.begin(), hosts_.end(), hosts_[size_t(rank_)]) - hosts_.begin());
+  }
+
+  /// The lowest rank prepares the memory before it gets its name, so that nobody ever sees half of it.
   void create() {
     memory_ = create_shared(Control::bytes(ranks_));
     mapping_ = Mapping(memory_, Control::bytes(ranks_));
     control().magic = Control::version;
     control().ranks = uint32_t(ranks_);
     control().owner = self_;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      seat(rank).host = hosts_[size_t(rank)];
+      if (near(rank)) continue;
+      seat(rank).presence = Presence::joined;
+      control().joined.fetch_add(1);
+    }
     while (!publish(memory_, file_)) {
       const Descriptor other = open_published(file_);
       if (!other) continue;  // it has just gone
       if (const std::optional<Process> owner = owner_of(other); owner && is_alive(*owner)) {
         throw RunError(
             Reason::mismatch,
-            fmt::format("another job uses 'shm://{}': its rank 0 is process {}; give each job a name "
+            fmt::format("another job uses 'shm://{}': its rank {} is process {}; give each job a name "
                         "of its own",
-                        name_, owner->pid));
+                        name_, rank_, owner->pid));
       }
       unpublish(other, file_);
       check_deadline();
     }
   }
 
-  /// The others wait for it to appear. What a dead rank 0 has left behind is its successor's to replace.
+  /// The others wait for it to appear. What a dead first rank has left behind is its successor's to replace.
   void find() {
     for (auto pause = std::chrono::microseconds(200);; pause = std::min(pause * 2, longest_pause)) {
       memory_ = open_published(file_);
@@ -73,7 +86,7 @@ class Joining {
       }
       if (expired()) {
         if (memory_) unpublish(memory_, file_);  // its owner is dead
-        throw_timed_out({0});
+        throw_timed_out({first()});
       }
       std::this_thread::sleep_for(pause);
     }
@@ -108,7 +121,6 @@ class Joining {
                       rank_, name_, mine.process.pid));
     }
     mine.process = self_;
-    mine.host = host_.empty() ? 0 : uint32_t(std::stoul(host_));
     mine.presence.store(Presence::joined, std::memory_order_release);
     // Whoever completes the world takes the name away: the next job may use it at once.
     if (control().joined.fetch_add(1) + 1 == uint32_t(ranks_)) unpublish(memory_, file_);
@@ -124,7 +136,7 @@ class Joining {
       for (int peer = 0; peer < ranks_; ++peer) {
         Presence presence = seat(peer).presence.load(std::memory_order_acquire);
         if (presence == Presence::absent || presence == Presence::claimed) absent.push_back(peer);
-        if (presence == Presence::joined && peer != rank_ && !is_alive(seat(peer).process)) {
+        if (presence == Presence::joined && peer != rank_ && near(peer) && !is_alive(seat(peer).process)) {
           // It may have given up and ended since the first look.
           presence = seat(peer).presence.load(std::memory_order_acquire);
           if (presence == Presence::joined) throw_lost(peer, "died");
@@ -162,26 +174,26 @@ class Joining {
 
   bool expired() const { return timeout_.count() > 0 && Clock::now() - start_ > timeout_; }
   void check_deadline() {
-    if (expired()) throw_timed_out({0});
+    if (expired()) throw_timed_out({first()});
   }
 
   static constexpr std::chrono::microseconds longest_pause{10000};
 
   const std::string name_, file_;
   const int rank_, ranks_;
+  const std::vector<uint32_t> hosts_;  ///< by rank
   const std::chrono::nanoseconds timeout_;
   const Clock::time_point start_;
   const Process self_;
-  const std::string host_;
   Descriptor memory_;
   Mapping mapping_;
 };
 
 }  // namespace
 
-Mapping meet_under(const std::string& name, int rank, int ranks, std::chrono::nanoseconds timeout,
-                   const std::string& host) {
-  return Joining(name, rank, ranks, timeout, host).run();
+Mapping meet_under(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
+                   std::chrono::nanoseconds timeout) {
+  return Joining(name, rank, hosts, timeout).run();
 }
 
 }  // namespace chorale::world

@@ -3,16 +3,18 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "shared_memory.hpp"
 
 namespace chorale::world {
 
-/// Collective: the Control of the job called `name`, joined by all its ranks; the name is free again.
-/// \param timeout  0: none
-/// \throws RunError  see World::join
-Mapping meet_under(const std::string& name, int rank, int ranks, std::chrono::nanoseconds timeout,
-                   const std::string& host = {});
+/// Collective of a host's ranks: the Control of the job called `name`, joined by all of them; the name is
+/// free again. Ranks of other hosts have joined it from the beginning. \param hosts  by rank \param timeout
+/// 0: none \throws RunError  see World::join
+Mapping meet_under(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
+                   std::chrono::nanoseconds timeout);
 
 }  // namespace chorale::world

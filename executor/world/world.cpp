@@ -44,11 +44,17 @@ World::~World() {
 
 World World::join(const std::string& address, int rank, int ranks, JoinOptions options) {
   std::optional<net::Address> rendezvous;
-  std::string name;
+  net::Met met;
   if (address.starts_with("tcp://")) {
     rendezvous = net::parse_address(address);
   } else {
-    name = shm_name(address);
+    met.roster = net::Roster::of_one_host(shm_name(address), std::max(ranks, 1));
+  }
+  if (!rendezvous && !options.host.empty()) {
+    throw UsageError(
+        fmt::format("ranks that meet under '{}' share memory, and JoinOptions::host ('{}') says "
+                    "which do not: meet under tcp://host:port",
+                    address, options.host));
   }
   if (ranks < 1 || rank < 0 || rank >= ranks) {
     throw UsageError(
@@ -57,20 +63,22 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
   std::chrono::nanoseconds left = options.timeout;
   if (rendezvous) {
     const auto start = std::chrono::steady_clock::now();
-    name = net::rendezvous(*rendezvous, net::hello_of(rank, ranks), options.timeout);
+    met = net::rendezvous(*rendezvous, net::hello_of(rank, ranks, options.host), options.timeout);
     // 0 would mean that there is no limit.
     if (left.count() > 0)
       left = std::max(left - (std::chrono::steady_clock::now() - start), std::chrono::nanoseconds(1));
   }
-  world::Mapping control = world::meet_under(name, rank, ranks, left, options.host);
-  return World(std::make_shared<world::Group>(std::move(control), rank,
-                                              world::Group::Options{options.workers, {}, options.timeout}),
+  world::Mapping control = world::meet_under(met.roster.name, rank, met.roster.hosts, left);
+  return World(std::make_shared<world::Group>(
+                   std::move(control), rank, world::Group::Options{options.workers, {}, options.timeout},
+                   world::Hosts{std::move(met.roster.host_names), std::move(met.links)}),
                rank);
 }
 
 int World::ranks() const { return group_->ranks(); }
 std::chrono::nanoseconds World::timeout() const { return group_->timeout(); }
 bool World::local() const { return group_->local(); }
+int World::host(int rank) const { return int(group_->host(rank)); }
 void World::barrier() { group_->barrier(rank_); }
 
 std::vector<std::vector<std::byte>> World::allgather(std::span<const std::byte> mine) {
@@ -98,6 +106,12 @@ void World::abort(const std::string& why) { group_->raise(Stop::aborted, rank_, 
 void World::reset() { group_->reset(rank_); }
 
 World World::survivors() {
+  if (group_->several_hosts()) {
+    throw UsageError(
+        "survivors() is for worlds of one host, and this one has several: those that are left join anew, "
+        "under "
+        "another address");
+  }
   world::Place place = world::next_of(*group_, rank_);
   return World(std::move(place.group), place.rank);
 }

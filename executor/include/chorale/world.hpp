@@ -36,13 +36,12 @@ struct LocalOptions {
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< of every wait; 0: none
 };
 
-/// For ranks that are processes of one host. Config::join() gives those of the environment and the ini file.
+/// For ranks that are processes. Config::join() gives those of the environment and the ini file.
 struct JoinOptions {
   unsigned workers = 0;
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);
   uint16_t port = 0;  ///< of from_environment()'s rendezvous; 0: see there
-  /// Ranks of one host share memory, and no others do. Empty: found out; set it to take one machine for
-  /// several hosts.
+  /// Takes one machine for several hosts: ranks that say different names here share no memory. tcp:// only.
   std::string host = {};
 };
 
@@ -59,13 +58,17 @@ class World {
   /// \throws UsageError if ranks < 1, or with a seed, which needs run_local()
   static std::vector<World> local(int ranks, LocalOptions options = {});
 
-  /// Collective over `ranks` processes of one host. They meet under `address`: "shm://name", or
-  /// "tcp://host:port", where rank 0 listens until all have come.
+  /// Collective over `ranks` processes. They meet under `address`: "shm://name" on one host, or
+  /// "tcp://host:port" on one or several, where rank 0 listens until all have come.
+  ///
+  /// Ranks of several hosts share no memory, so that plans connect them by port channels alone. The lowest
+  /// rank of each host speaks with rank 0 for all of that host: when it has left, or died, the others hear
+  /// nothing more of each other.
   ///
   /// \throws UsageError for an address of another kind, or a rank outside [0, ranks)
   /// \throws RunError timed_out naming the ranks that did not come; mismatch if two jobs use the address, two
-  ///         processes have one rank, the numbers of ranks or the versions differ, or the ranks are on
-  ///         several hosts; resources if shared memory is full or the port is in use; other if there is no
+  ///         processes have one rank, the numbers of ranks or the versions differ, or ranks of one machine
+  ///         share no memory; resources if shared memory is full or the port is in use; other if there is no
   ///         such host
   static World join(const std::string& address, int rank, int ranks, JoinOptions options = {});
 
@@ -87,6 +90,9 @@ class World {
 
   /// True if all ranks live in this process, so that a pointer of one is good for all.
   bool local() const;
+
+  /// Which host a rank is on, from 0 in the order of their lowest ranks. Ranks of one share memory.
+  int host(int rank) const;
 
   /// Collective: returns once all ranks have called it.
   /// \throws RunError timed_out naming the missing ranks, aborted, deadlock, peer_lost, or mismatch on all

@@ -77,7 +77,7 @@ class Rendezvous : public testing::Test {
   void TearDown() override { EXPECT_EQ(leftovers(), std::vector<std::string>()); }
 
   std::string meet(const Hello& mine, std::chrono::nanoseconds timeout = 60s) const {
-    return net::rendezvous(parse_address(address), mine, timeout);
+    return net::rendezvous(parse_address(address), mine, timeout).roster.name;
   }
 
   const uint16_t port = free_port();
@@ -179,21 +179,41 @@ TEST_F(Rendezvous, AnotherVersion) {
   }
 }
 
+/// The lowest rank of each host has a connection, which nothing has gone over.
 TEST_F(Rendezvous, SeveralHosts) {
-  Processes ranks(4, [&](int rank) {
-    Hello mine = hello_of(rank, 4);
-    mine.host.name = rank < 2 ? "node1" : "node2";
+  Processes ranks(6, [&](int rank) -> std::string {
+    Hello mine = hello_of(rank, 6);
+    mine.host.name = "node" + std::to_string(std::vector{7, 7, 8, 9, 8, 9}[size_t(rank)]);
     mine.host.boot = mine.host.name;
-    return meet(mine);
+    const net::Met met = net::rendezvous(parse_address(address), mine, 60s);
+    const net::Roster& roster = met.roster;
+    if (roster.hosts != std::vector<uint32_t>{0, 0, 1, 2, 1, 2}) return "other hosts";
+    if (roster.host_names != std::vector<std::string>{"node7", "node8", "node9"}) return "other names";
+    std::string said;
+    for (size_t host = 0; host < met.links.size(); ++host) {
+      const int link = met.links[host].get();
+      if (link < 0) continue;
+      if (rank == 0) {
+        if (::write(link, roster.name.data(), roster.name.size()) < 0) return "cannot write";
+      } else {
+        pollfd polled{link, POLLIN, 0};
+        poll(&polled, 1, 60000);
+        if (read_some(link) != roster.name) return "no word from rank 0";
+      }
+      said += "host " + std::to_string(host) + ";";
+    }
+    return said;
   });
-  for (int rank = 0; rank < 4; ++rank) {
-    const std::string said = ranks.said(rank);
-    EXPECT_TRUE(
-        has(said,
-            "mismatch: the ranks are on 2 hosts: node1 (ranks 0, 1), node2 (ranks 2, 3); a world has one "
-            "host for now"))
-        << said;
-  }
+  const char* const wanted[] = {"host 1;host 2;", "", "host 0;", "host 0;", "", ""};
+  for (int rank = 0; rank < 6; ++rank) EXPECT_EQ(ranks.said(rank), wanted[rank]) << rank;
+}
+
+TEST_F(Rendezvous, HostsOfOneMachineByName) {
+  Processes ranks(3, [&](int rank) {
+    return net::rendezvous(parse_address(address), hello_of(rank, 3, rank == 1 ? "b" : "a"), 60s)
+        .roster.host_names.at(1);
+  });
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "b");
 }
 
 TEST_F(Rendezvous, ContainersAndUsersOfOneMachine) {

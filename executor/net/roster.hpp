@@ -1,0 +1,30 @@
+/// \file
+/// Who is where: what a rendezvous finds out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hello.hpp"
+
+namespace chorale::net {
+
+struct Roster {
+  std::string name;                     ///< under which ranks of one host meet
+  std::vector<uint32_t> hosts;          ///< by rank; numbered in the order of their lowest ranks
+  std::vector<std::string> host_names;  ///< by host, for people
+
+  /// Of ranks whose hellos these are, one a rank.
+  static Roster of(std::string name, const std::vector<Hello>& ranks);
+  /// All on one host.
+  static Roster of_one_host(std::string name, int ranks);
+
+  /// The rank that speaks for a host.
+  int lowest_rank(uint32_t host) const;
+
+  std::string encode() const;
+  static Roster decode(const std::string& text);
+};
+
+}  // namespace chorale::net

@@ -1,0 +1,318 @@
+#include "mirror.hpp"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "group.hpp"
+#include "thread.hpp"
+
+namespace chorale::world {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// That a peer's host reads what it is told takes no longer: it does nothing else.
+constexpr std::chrono::seconds send_limit{20};
+
+void set(int socket, int level, int option, int value) {
+  ::setsockopt(socket, level, option, &value, sizeof value);
+}
+
+/// A host that is gone without a word is noticed after some 15 s.
+void watch_over(int socket) {
+  set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, 5);
+  set(socket, IPPROTO_TCP, TCP_KEEPINTVL, 2);
+  set(socket, IPPROTO_TCP, TCP_KEEPCNT, 5);
+  set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 15000);
+}
+
+}  // namespace
+
+Mirror::Mirror(Group& group, uint32_t host, std::vector<Descriptor> links)
+    : group_(group), control_(*group.control_), host_(host), told_(size_t(group.ranks())) {
+  for (uint32_t other = 0; other < links.size(); ++other) {
+    if (!links[other]) continue;
+    watch_over(links[other].get());
+    links_.emplace_back();
+    links_.back().socket = std::move(links[other]);
+    links_.back().host = other;
+  }
+  wake_ = Descriptor(::eventfd(0, EFD_CLOEXEC));
+  if (!wake_) throw_errno("make an eventfd");
+  teller_ = start_thread("what other hosts are told", [this] { tell_all(); });
+  try {
+    listener_ = start_thread("what other hosts say", [this] { listen_all(); });
+  } catch (...) {
+    quit_ = true;
+    teller_.join();
+    throw;
+  }
+}
+
+Mirror::~Mirror() {
+  quit_ = true;
+  group_.ring();
+  const uint64_t one = 1;
+  if (::write(wake_.get(), &one, sizeof one) != sizeof one) std::terminate();  // an eventfd takes it
+  teller_.join();
+  listener_.join();
+  const std::lock_guard lock(mutex_);
+  tell_news();
+}
+
+// -- Telling
+
+void Mirror::tell_all() {
+  while (!quit_) {
+    const uint32_t seen = control_.bell.load(std::memory_order_acquire);
+    {
+      const std::lock_guard lock(mutex_);
+      do_heard();
+      tell_news();
+    }
+    group_.check_peers();
+    // Device code stops the world without ringing.
+    sleep_on(control_.bell, seen, check_interval);
+  }
+}
+
+void Mirror::tell_news() {
+  tell_stop();
+  for (int rank = 0; rank < group_.ranks(); ++rank) {
+    if (group_.host(rank) == host_) tell_of(rank);
+  }
+}
+
+void Mirror::tell_stop() {
+  const uint64_t resets = control_.reset.passed.load(std::memory_order_acquire);
+  const uint32_t stop = load_acquire(&control_.abort.stop);
+  if (stop == 0 || stop_told_in_ == resets + 1) return;
+  stop_told_in_ = resets + 1;
+  const std::string why = control_.why_ready.load(std::memory_order_acquire) ? control_.why : "";
+  Event event{};
+  event.what = What::stop;
+  event.rank = control_.abort.rank;
+  event.number = stop;
+  event.resets = resets;
+  event.bytes = uint32_t(why.size());
+  tell(event, why.data());
+}
+
+/// Looked at last is what is told last: who has left has arrived before.
+void Mirror::tell_of(int rank) {
+  Seat& seat = control_.seats()[rank];
+  Told& told = told_[size_t(rank)];
+  const bool left = seat.presence.load(std::memory_order_acquire) == Presence::left;
+  Event event{};
+  event.rank = uint32_t(rank);
+  if (const uint64_t resets = seat.resets.load(); resets > told.resets) {
+    // Its barriers count from 0 again when the reset is over, which it is not before this is told.
+    told.resets = resets;
+    told.arrived = 0;
+    event.what = What::reset;
+    event.number = resets;
+    tell(event, nullptr);
+  } else if (control_.reset.passed.load(std::memory_order_acquire) >= told.resets) {
+    // One ahead of what has been told at most two: no rank gets further without it.
+    for (const uint64_t arrived = seat.arrived.load(); told.arrived < arrived;)
+      tell_arrival(rank, ++told.arrived, told.resets);
+  }
+  if (const uint64_t launches = seat.launches.load(std::memory_order_relaxed); launches != told.launches) {
+    told.launches = launches;
+    event.what = What::launches;
+    event.number = launches;
+    tell(event, nullptr);
+  }
+  if (left && !told.left) {
+    told.left = true;
+    event.what = What::left;
+    tell(event, nullptr);
+  }
+}
+
+void Mirror::tell_arrival(int rank, uint64_t number, uint64_t resets) {
+  const Seat& seat = control_.seats()[rank];
+  const size_t half = number % 2;
+  Event event{};
+  event.what = What::arrived;
+  event.rank = uint32_t(rank);
+  event.number = number;
+  event.resets = resets;
+  event.collective = seat.collective[half];
+  event.total = seat.total_bytes[half];
+  const bool speaks = event.collective != Collective::barrier && event.collective != Collective::reset;
+  event.bytes = speaks ? uint32_t(std::min<uint64_t>(event.total, Seat::chunk_bytes)) : 0;
+  tell(event, seat.chunk[half]);
+}
+
+void Mirror::tell(const Event& event, const void* data, const Link* except) {
+  for (Link& link : links_) {
+    if (&link != except && link.open) send(link, event, data);
+  }
+}
+
+void Mirror::send(Link& link, const Event& event, const void* data) {
+  const size_t bytes = sizeof event + event.bytes;
+  const auto start = Clock::now();
+  for (size_t done = 0; done < bytes;) {
+    iovec parts[2] = {{const_cast<Event*>(&event), sizeof event}, {const_cast<void*>(data), event.bytes}};
+    const size_t of_head = std::min(done, sizeof event), of_data = done - of_head;
+    parts[0] = {reinterpret_cast<char*>(parts[0].iov_base) + of_head, sizeof event - of_head};
+    parts[1] = {static_cast<char*>(parts[1].iov_base) + of_data, event.bytes - of_data};
+    msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = 2;
+    const ssize_t sent = ::sendmsg(link.socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      done += size_t(sent);
+    } else if (errno == EAGAIN && !quit_ && Clock::now() - start < send_limit) {
+      pollfd polled{link.socket.get(), POLLOUT, 0};
+      ::poll(&polled, 1, int(check_interval.count()));
+    } else if (errno != EINTR) {
+      link.open = false;  // do_heard() sees to it
+      return;
+    }
+  }
+}
+
+// -- Listening
+
+void Mirror::listen_all() {
+  std::vector<pollfd> polled;
+  for (const Link& link : links_) polled.push_back({link.socket.get(), POLLIN, 0});
+  polled.push_back({wake_.get(), POLLIN, 0});
+  while (!quit_) {
+    if (::poll(polled.data(), polled.size(), -1) < 0) continue;  // interrupted
+    const std::lock_guard lock(mutex_);
+    for (size_t at = 0; at < links_.size(); ++at) {
+      if (polled[at].revents != 0) read(links_[at]);
+      if (!links_[at].open) polled[at].fd = -1;
+    }
+    do_heard();
+  }
+}
+
+/// What is there, passed on before anybody here can have an answer to it.
+void Mirror::read(Link& link) {
+  std::byte part[64 << 10];
+  const ssize_t got = ::recv(link.socket.get(), part, sizeof part, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) {
+    link.open = false;
+    return;
+  }
+  std::vector<std::byte>& in = link.incoming;
+  in.insert(in.end(), part, part + got);
+  size_t done = 0;
+  for (Event event; in.size() - done >= sizeof event; done += sizeof event + event.bytes) {
+    std::memcpy(&event, in.data() + done, sizeof event);
+    if (in.size() - done < sizeof event + event.bytes) break;
+    const std::byte* const data = in.data() + done + sizeof event;
+    if (host_ == 0) tell(event, data, &link);
+    link.heard.push_back({event, {data, data + event.bytes}});
+  }
+  in.erase(in.begin(), in.begin() + ptrdiff_t(done));
+}
+
+void Mirror::do_heard() {
+  for (Link& link : links_) {
+    while (!link.heard.empty() && may_be_done(link.heard.front().event)) {
+      do_one(link.heard.front());
+      link.heard.pop_front();
+    }
+    // What is still to be done may be that they have left.
+    if (!link.open && !link.lost && link.heard.empty()) see_to_end(link);
+  }
+}
+
+/// Not if ranks of this host have not come as far.
+bool Mirror::may_be_done(const Event& event) const {
+  const uint64_t resets = control_.reset.passed.load(std::memory_order_acquire);
+  switch (event.what) {
+    case What::arrived:
+      // In a stopped world nobody waits for it.
+      return event.resets <= resets &&
+             (event.resets < resets || load_acquire(&control_.abort.stop) != 0 ||
+              control_.barrier.passed.load(std::memory_order_acquire) + 1 >= event.number);
+    case What::reset:
+      return resets + 1 >= event.number;
+    case What::stop:
+      return event.resets <= resets;
+    default:
+      return true;
+  }
+}
+
+void Mirror::do_one(const Heard& heard) {
+  const Event& event = heard.event;
+  if (event.rank >= uint32_t(group_.ranks())) return;
+  Seat& seat = control_.seats()[event.rank];
+  const uint64_t resets = control_.reset.passed.load(std::memory_order_acquire);
+  switch (event.what) {
+    case What::arrived: {
+      if (event.resets < resets || load_acquire(&control_.abort.stop) != 0) return;
+      const size_t half = event.number % 2;
+      seat.collective[half] = event.collective;
+      seat.total_bytes[half] = event.total;
+      std::memcpy(seat.chunk[half], heard.data.data(), std::min(heard.data.size(), Seat::chunk_bytes));
+      group_.arrive(control_.barrier, &Seat::arrived, int(event.rank), event.number);
+      return;
+    }
+    case What::reset:
+      group_.arrive(control_.reset, &Seat::resets, int(event.rank), event.number);
+      return;
+    case What::launches:
+      seat.launches.store(event.number, std::memory_order_relaxed);
+      return;
+    case What::stop:
+      if (event.resets < resets) return;
+      group_.raise_as_said(Stop(event.number), int(event.rank),
+                           {reinterpret_cast<const char*>(heard.data.data()), heard.data.size()});
+      if (host_ != 0) stop_told_in_ = event.resets + 1;  // rank 0's host has told the others
+      return;
+    case What::left:
+      seat.presence.store(Presence::left, std::memory_order_release);
+      control_.leavers.fetch_add(1, std::memory_order_acq_rel);
+      group_.ring();
+      return;
+  }
+}
+
+/// Nothing more is heard of the ranks behind a connection: of one host, or, except on rank 0's, of all.
+void Mirror::see_to_end(Link& link) {
+  link.lost = true;
+  std::vector<int> gone;
+  bool speaker_left = false;
+  for (int rank = 0, first = -1; rank < group_.ranks(); ++rank) {
+    if (host_ == 0 ? group_.host(rank) != link.host : group_.host(rank) == host_) continue;
+    const bool left = control_.seats()[rank].presence.load(std::memory_order_acquire) == Presence::left;
+    if (first < 0) speaker_left = left;
+    if (first < 0) first = rank;
+    if (!left) gone.push_back(rank);
+  }
+  if (gone.empty()) return;
+  if (!speaker_left) {
+    group_.raise_as_said(Stop::peer_lost, gone.front(),
+                         fmt::format("{} died, or the connection to {} broke",
+                                     group_.process_text(gone.front()), group_.host_text(gone.front())));
+  }
+  for (const int rank : gone) {
+    control_.seats()[rank].presence.store(Presence::left, std::memory_order_release);
+    control_.leavers.fetch_add(1, std::memory_order_acq_rel);
+  }
+  group_.ring();
+}
+
+}  // namespace chorale::world

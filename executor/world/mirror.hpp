@@ -1,0 +1,101 @@
+/// \file
+/// Worlds over several hosts: what ranks say in the control memory of one host is said in that of all others.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "control.hpp"
+#include "shared_memory.hpp"
+
+namespace chorale::world {
+
+class Group;
+
+/// Each host has a control memory of its own, with a seat for every rank. The lowest rank of a host looks at
+/// the seats of that host's ranks and tells rank 0's host, which tells all others, what has happened there;
+/// and it does in this memory what the others' ranks have done in theirs. So everybody waits as in a world of
+/// one host.
+///
+/// Rank 0's host passes on what it hears before it does it itself, and every connection keeps its order: what
+/// a rank has done because of something comes, everywhere, behind that. What a rank does next may come to a
+/// host before that host's own ranks have come as far, since they count themselves here at once and there
+/// later: it waits, and all that comes behind it.
+class Mirror {
+ public:
+  /// \param host   whose seats are looked at here
+  /// \param links  by host: connections, those that there are
+  /// \throws RunError resources if there are no threads for it
+  Mirror(Group& group, uint32_t host, std::vector<Descriptor> links);
+
+  /// Tells the others what has happened; does not wait for them.
+  ~Mirror();
+
+ private:
+  enum class What : uint32_t { arrived, reset, launches, stop, left };
+
+  /// On the wire, in this machine's byte order; `bytes` of text or data follow.
+  struct Event {
+    What what;
+    uint32_t rank;
+    uint64_t number;  ///< of the barrier or reset; the launches; a Stop
+    uint64_t resets;  ///< that the rank, or for a stop its host, had seen
+    uint64_t total;   ///< arrived: Seat::total_bytes
+    Collective collective;
+    uint32_t bytes;
+  };
+  struct Heard {
+    Event event;
+    std::vector<std::byte> data;
+  };
+
+  struct Link {
+    Descriptor socket;
+    uint32_t host = 0;
+    std::vector<std::byte> incoming;
+    std::deque<Heard> heard;  ///< that is not done yet
+    bool open = true;         ///< more may come
+    bool lost = false;        ///< its end has been seen to
+  };
+
+  /// What the others have been told of a rank.
+  struct Told {
+    uint64_t arrived = 0, resets = 0, launches = 0;
+    bool left = false;
+  };
+
+  void tell_all();
+  void listen_all();
+
+  void tell_news();
+  void tell_of(int rank);
+  void tell_arrival(int rank, uint64_t number, uint64_t resets);
+  void tell_stop();
+  void tell(const Event& event, const void* data, const Link* except = nullptr);
+  void send(Link& link, const Event& event, const void* data);
+
+  void read(Link& link);
+  void do_heard();
+  bool may_be_done(const Event& event) const;
+  void do_one(const Heard& heard);
+  void see_to_end(Link& link);
+
+  Group& group_;
+  Control& control_;
+  const uint32_t host_;
+  std::mutex mutex_;  ///< of all below
+  std::vector<Link> links_;
+  std::vector<Told> told_;     ///< by rank
+  uint64_t stop_told_in_ = 0;  ///< 1 and the resets there had been when a stop was told; 0: none
+  Descriptor wake_;            ///< an eventfd, for listen_all()
+  std::atomic<bool> quit_{false};
+  std::thread teller_, listener_;
+};
+
+}  // namespace chorale::world
