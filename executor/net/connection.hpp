@@ -18,7 +18,7 @@ enum class FrameKind : char {
   gave_up = 'g',  ///< to rank 0: why
   waiting = 'w',  ///< from rank 0: heard; the text names the ranks that are missing
   joined = 'j',   ///< from rank 0: a Roster
-  ready = 'r',    ///< to rank 0, of the lowest rank of another host: the last frame, then the link is free
+  ready = 'r',    ///< to rank 0, of the lowest rank of another host: the last frame of its connection
   failed = 'f'    ///< from rank 0: a letter for the reason, then the message
 };
 

@@ -1,5 +1,6 @@
 // The side of all ranks but 0.
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <thread>
@@ -96,10 +97,21 @@ class Follower {
     if (roster.lowest_rank(roster.hosts[self]) != meeting_.mine.rank) return;
     links_.resize(roster.host_names.size());
     links_[0] = world::Descriptor(connection_->release());
-    // Rank 0 speaks when it has heard this, to whoever reads then. Such a connection has room for as much.
+    // Such a connection has room for as much.
     const std::string ready = encode(Frame{FrameKind::ready, {}});
-    if (::send(links_[0].get(), ready.data(), ready.size(), MSG_NOSIGNAL) != ssize_t(ready.size()))
+    const int link = links_[0].get();
+    if (::send(link, ready.data(), ready.size(), MSG_NOSIGNAL) != ssize_t(ready.size()))
       world::throw_errno("say to rank 0 that " + meeting_.where() + " is joined");
+    // What came right behind that, rank 0 might read with it, and take for its own.
+    pollfd polled{link, POLLIN, 0};
+    char go = 0;
+    while (::poll(&polled, 1, 100) <= 0) {
+      if (meeting_.expired()) throw RunError(Reason::timed_out, meeting_.absent_text("rank 0"));
+    }
+    if (::recv(link, &go, 1, 0) != 1) {
+      throw RunError(Reason::peer_lost, fmt::format("rank 0 died while {} was being joined; see what it said",
+                                                    meeting_.where()));
+    }
   }
 
   /// Tells rank 0, so that the others need not wait until their own deadlines.

@@ -1,5 +1,7 @@
 // The side of rank 0.
 
+#include <sys/socket.h>
+
 #include <boost/asio/ip/v6_only.hpp>
 #include <random>
 
@@ -59,7 +61,14 @@ class Leader {
                      fmt::format("rank {} ({}) died while {} was being joined", lost_,
                                  present_[size_t(lost_)]->process_text(), meeting_.where()));
     }
-    if (came) return std::move(links_);
+    if (came) {
+      for (const world::Descriptor& link : links_) {
+        const char go = 0;
+        if (link && ::send(link.get(), &go, 1, MSG_NOSIGNAL) != 1)
+          world::throw_errno("say to a host that " + meeting_.where() + " is joined");
+      }
+      return std::move(links_);
+    }
     std::vector<int> silent;
     for (uint32_t host = 1; host < links_.size(); ++host) {
       if (!links_[host]) silent.push_back(roster_.lowest_rank(host));

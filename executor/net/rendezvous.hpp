@@ -15,8 +15,8 @@ namespace chorale::net {
 
 struct Met {
   Roster roster;  ///< the same on all ranks, with a fresh name
-  /// By host: connections between rank 0 and the lowest rank of each other host, on those two; nothing has
-  /// gone over them yet, and rank 0 speaks first. Others have none.
+  /// By host: connections between rank 0 and the lowest rank of each other host, on those two; both may
+  /// speak. Others have none.
   std::vector<world::Descriptor> links;
 };
 

@@ -42,6 +42,9 @@ void watch_over(int socket) {
 
 Mirror::Mirror(Group& group, uint32_t host, std::vector<Descriptor> links)
     : group_(group), control_(*group.control_), host_(host), told_(size_t(group.ranks())) {
+  for (int rank = 0; rank < group.ranks(); ++rank) {
+    if (group.host(rank) == host) mine_.push_back(rank);
+  }
   for (uint32_t other = 0; other < links.size(); ++other) {
     if (!links[other]) continue;
     watch_over(links[other].get());
@@ -89,57 +92,91 @@ void Mirror::tell_all() {
 }
 
 void Mirror::tell_news() {
-  tell_stop();
-  for (int rank = 0; rank < group_.ranks(); ++rank) {
-    if (group_.host(rank) == host_) tell_of(rank);
+  // Who stops a world has met the others as often as it is found here to have.
+  const Event stop = news_of_stop();
+  while (tell_arrivals()) {
   }
+  if (stop.number != 0) tell(stop, control_.why);
+  while (tell_resets()) {
+  }
+  for (const int rank : mine_) tell_rest(rank);
 }
 
-void Mirror::tell_stop() {
-  const uint64_t resets = control_.reset.passed.load(std::memory_order_acquire);
-  const uint32_t stop = load_acquire(&control_.abort.stop);
-  if (stop == 0 || stop_told_in_ == resets + 1) return;
-  stop_told_in_ = resets + 1;
-  const std::string why = control_.why_ready.load(std::memory_order_acquire) ? control_.why : "";
+/// What a rank does next, it does because others have come as far, so that is told first. Here: the ranks of
+/// this host that have told of fewest resets, or of fewest arrivals behind as many.
+bool Mirror::tell_arrivals() {
+  const uint64_t passed = control_.reset.passed.load(std::memory_order_acquire);
+  uint64_t resets = ~uint64_t(0), least = ~uint64_t(0);
+  for (const int rank : mine_) resets = std::min(resets, told_[size_t(rank)].resets);
+  if (resets != passed) return false;  // arrivals count from 0 again
+  for (const int rank : mine_) {
+    const Told& told = told_[size_t(rank)];
+    if (told.resets == resets) least = std::min(least, told.arrived);
+  }
+  bool any = false;
+  for (const int rank : mine_) {
+    Told& told = told_[size_t(rank)];
+    if (told.resets != resets || told.arrived != least) continue;
+    const uint64_t arrived = control_.seats()[rank].arrived.load();
+    if (arrived <= least || control_.reset.passed.load(std::memory_order_acquire) != passed) continue;
+    tell_arrival(rank, ++told.arrived, resets);
+    any = true;
+  }
+  return any;
+}
+
+bool Mirror::tell_resets() {
+  uint64_t least = ~uint64_t(0);
+  for (const int rank : mine_) least = std::min(least, told_[size_t(rank)].resets);
+  bool any = false;
+  for (const int rank : mine_) {
+    Told& told = told_[size_t(rank)];
+    if (told.resets != least || control_.seats()[rank].resets.load() == least) continue;
+    Event event{};
+    event.what = What::reset;
+    event.rank = uint32_t(rank);
+    event.number = ++told.resets;
+    told.arrived = 0;
+    tell(event, nullptr);
+    any = true;
+  }
+  return any;
+}
+
+/// Its number is 0 if there is nothing to tell.
+Mirror::Event Mirror::news_of_stop() {
   Event event{};
   event.what = What::stop;
+  event.resets = control_.reset.passed.load(std::memory_order_acquire);
+  const uint32_t stop = load_acquire(&control_.abort.stop);
+  if (stop == 0 || stop_told_in_ == event.resets + 1) return event;
+  stop_told_in_ = event.resets + 1;
   event.rank = control_.abort.rank;
   event.number = stop;
-  event.resets = resets;
-  event.bytes = uint32_t(why.size());
-  tell(event, why.data());
+  if (control_.why_ready.load(std::memory_order_acquire)) event.bytes = uint32_t(std::strlen(control_.why));
+  return event;
 }
 
-/// Looked at last is what is told last: who has left has arrived before.
-void Mirror::tell_of(int rank) {
+void Mirror::tell_rest(int rank) {
   Seat& seat = control_.seats()[rank];
   Told& told = told_[size_t(rank)];
-  const bool left = seat.presence.load(std::memory_order_acquire) == Presence::left;
   Event event{};
   event.rank = uint32_t(rank);
-  if (const uint64_t resets = seat.resets.load(); resets > told.resets) {
-    // Its barriers count from 0 again when the reset is over, which it is not before this is told.
-    told.resets = resets;
-    told.arrived = 0;
-    event.what = What::reset;
-    event.number = resets;
-    tell(event, nullptr);
-  } else if (control_.reset.passed.load(std::memory_order_acquire) >= told.resets) {
-    // One ahead of what has been told at most two: no rank gets further without it.
-    for (const uint64_t arrived = seat.arrived.load(); told.arrived < arrived;)
-      tell_arrival(rank, ++told.arrived, told.resets);
-  }
   if (const uint64_t launches = seat.launches.load(std::memory_order_relaxed); launches != told.launches) {
     told.launches = launches;
     event.what = What::launches;
     event.number = launches;
     tell(event, nullptr);
   }
-  if (left && !told.left) {
-    told.left = true;
-    event.what = What::left;
-    tell(event, nullptr);
-  }
+  if (told.left || seat.presence.load(std::memory_order_acquire) != Presence::left) return;
+  // Where it has been before has been told.
+  if (told.resets != seat.resets.load()) return;
+  if (told.arrived < seat.arrived.load() &&
+      control_.reset.passed.load(std::memory_order_acquire) == told.resets)
+    return;
+  told.left = true;
+  event.what = What::left;
+  tell(event, nullptr);
 }
 
 void Mirror::tell_arrival(int rank, uint64_t number, uint64_t resets) {
@@ -159,7 +196,7 @@ void Mirror::tell_arrival(int rank, uint64_t number, uint64_t resets) {
 
 void Mirror::tell(const Event& event, const void* data, const Link* except) {
   for (Link& link : links_) {
-    if (&link != except && link.open) send(link, event, data);
+    if (&link != except && link.reads) send(link, event, data);
   }
 }
 
@@ -181,7 +218,9 @@ void Mirror::send(Link& link, const Event& event, const void* data) {
       pollfd polled{link.socket.get(), POLLOUT, 0};
       ::poll(&polled, 1, int(check_interval.count()));
     } else if (errno != EINTR) {
-      link.open = false;  // do_heard() sees to it
+      // The other end has gone, and what it said before may still be here to be read. Or it does not read.
+      link.reads = false;
+      if (errno == EAGAIN && !quit_) ::shutdown(link.socket.get(), SHUT_RDWR);
       return;
     }
   }

@@ -60,6 +60,7 @@ class Mirror {
     uint32_t host = 0;
     std::vector<std::byte> incoming;
     std::deque<Heard> heard;  ///< that is not done yet
+    bool reads = true;        ///< the other end does
     bool open = true;         ///< more may come
     bool lost = false;        ///< its end has been seen to
   };
@@ -74,9 +75,11 @@ class Mirror {
   void listen_all();
 
   void tell_news();
-  void tell_of(int rank);
+  bool tell_arrivals();
+  bool tell_resets();
+  void tell_rest(int rank);
   void tell_arrival(int rank, uint64_t number, uint64_t resets);
-  void tell_stop();
+  Event news_of_stop();
   void tell(const Event& event, const void* data, const Link* except = nullptr);
   void send(Link& link, const Event& event, const void* data);
 
@@ -89,7 +92,8 @@ class Mirror {
   Group& group_;
   Control& control_;
   const uint32_t host_;
-  std::mutex mutex_;  ///< of all below
+  std::vector<int> mine_;  ///< ranks of this host
+  std::mutex mutex_;       ///< of all below
   std::vector<Link> links_;
   std::vector<Told> told_;     ///< by rank
   uint64_t stop_told_in_ = 0;  ///< 1 and the resets there had been when a stop was told; 0: none

@@ -68,7 +68,10 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
     if (left.count() > 0)
       left = std::max(left - (std::chrono::steady_clock::now() - start), std::chrono::nanoseconds(1));
   }
-  world::Mapping control = world::meet_under(met.roster.name, rank, met.roster.hosts, left);
+  // Hosts that are one machine have one /dev/shm.
+  std::string name = met.roster.name;
+  if (const uint32_t host = met.roster.hosts.at(size_t(rank)); host != 0) name += fmt::format("-{}", host);
+  world::Mapping control = world::meet_under(name, rank, met.roster.hosts, left);
   return World(std::make_shared<world::Group>(
                    std::move(control), rank, world::Group::Options{options.workers, {}, options.timeout},
                    world::Hosts{std::move(met.roster.host_names), std::move(met.links)}),

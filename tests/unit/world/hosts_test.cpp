@@ -42,13 +42,13 @@ class Hosts : public testing::Test {
  protected:
   void TearDown() override { EXPECT_EQ(leftovers(), std::vector<std::string>()); }
 
-  World join(const Layout& layout, int rank, std::chrono::nanoseconds timeout = 120s) const {
+  World join(const Layout& layout, int rank, std::chrono::nanoseconds timeout = 20s) const {
     return World::join(address, rank, int(layout.size()), {.timeout = timeout, .host = layout[size_t(rank)]});
   }
 
   /// What the ranks of a world say.
   std::vector<std::string> said(const Layout& layout, const std::function<std::string(World&)>& body,
-                                std::chrono::nanoseconds timeout = 120s) const {
+                                std::chrono::nanoseconds timeout = 20s) const {
     Processes ranks(int(layout.size()), [&](int rank) {
       World world = join(layout, rank, timeout);
       return body(world);
