@@ -2,7 +2,7 @@
 """What pages say of each other, of files, commands and settings is so: pages.py <chorale>
 
 Links lead somewhere, docs/README.md has a line for every page, files that are named are there, commands and their options exist,
-docs/settings.md has the settings with their defaults, and README.md the range of what docs/benchmarks.md has measured of products.
+docs/settings.md has the settings with their defaults, docs/proof.md the checks, and README.md the range of what docs/benchmarks.md has measured of products.
 """
 import os
 import pathlib
@@ -103,6 +103,18 @@ def wrong_settings(chorale):
         yield page, "cannot be compared: chorale doctor lists no settings"
 
 
+def checks_without_a_line():
+    """docs/proof.md has every check and what it says, and every proof."""
+    page = ROOT / "docs/proof.md"
+    table = (ROOT / "compiler/include/chorale/passes.def").read_text()
+    passes = re.findall(r'^CHORALE_(CHECK|PROOF)\((\w+), "(.*)"\)$', table, re.M)
+    for kind, name, summary in passes:
+        if (f"| `{name}` | {summary} |" if kind == "CHECK" else f"(`{name}`)") not in page.read_text():
+            yield page, f"does not have {name}: {summary}"
+    if not passes:
+        yield page, "cannot be compared: passes.def has no rows"
+
+
 def wrong_figures():
     """README.md's rows of products are the ranges of docs/benchmarks.md: of each shape the best form."""
     table = (ROOT / "README.md").read_text()
@@ -126,7 +138,7 @@ def wrong_figures():
 def main():
     chorale = str(pathlib.Path(sys.argv[1]).resolve())
     found = [*wrong_links(), *pages_without_a_line(), *files_that_are_not_there(), *wrong_commands(chorale), *wrong_settings(chorale),
-             *wrong_figures()]
+             *checks_without_a_line(), *wrong_figures()]
     for page, what in found:
         print(f"FAILED {page.relative_to(ROOT)} {what}")
     print(f"{len(PAGES)} pages, {sum(1 for page in PAGES for _ in links(page))} links, {len(found)} wrong")
