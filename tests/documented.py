@@ -2,7 +2,7 @@
 """Programs and calls that the pages and the public headers show are right: documented.py <chorale> <C++ compiler> [folder of CUDA's headers]
 
 Every program, from CHORALE_PROGRAM on, is compiled by `chorale compile`, which proves it. A script in Python that writes
-plan.json is run, and the plan checked and run; of others the syntax is looked at: they need PyTorch, and backend_test.py makes their calls, or the installed library, and consumer/c_api/test.py runs them. Other C++ is only read by the compiler, with the headers that its page names, and with what documented_given.py says that it takes for granted. pages.py is for what pages say of each other.
+plan.json is run, and the plan checked and run; of others the syntax is looked at: they need PyTorch, and backend_test.py makes their calls, or the installed library, and consumer/c_api/test.py runs them. Other C++ is only read by the compiler, with the headers that its page names, and with what documented_given.py says that it takes for granted. Findings that README.md and docs/counter-examples.md show are those that their programs give. pages.py is for what pages say of each other.
 """
 import pathlib
 import re
@@ -38,7 +38,7 @@ class Documented:
     def __init__(self, chorale, compiler, cuda, folder):
         self.chorale, self.compiler, self.cuda, self.folder = chorale, compiler, cuda, folder
         self.source = pathlib.Path(folder) / "documented.cpp"
-        self.programs = self.scripts = self.calls = self.wrong = 0
+        self.programs = self.scripts = self.calls = self.findings = self.wrong = 0
         self.missing = {(page, word) for page, words in GIVEN.items() for word in words}
 
     def look(self, page, text, command):
@@ -84,6 +84,39 @@ class Documented:
         self.look(page, headers + text,
                   [self.compiler, "-std=c++20", "-fsyntax-only", f"-I{ROOT}", *includes, str(self.source)])
 
+    def look_at_findings(self, page, program, options):
+        """What the page shows between indents of this program's findings is what `chorale compile` says, line by line."""
+        said = subprocess.run([self.chorale, "compile", program.name, *options, "-o", f"{self.folder}/plan.json"],
+                              text=True, capture_output=True, timeout=300, cwd=program.parent).stderr.splitlines()
+        first = next((line for line in said if "error: " in line), "no finding")
+        shown = page.read_text().splitlines()
+        if "    " + first not in shown:
+            self.wrong += 1
+            print(f"FAILED {page.relative_to(ROOT)} does not show what {program.name} gives:\n{first}")
+            return
+        at = shown.index("    " + first)
+        for line in said:
+            if at == len(shown) or not shown[at].startswith("    "):
+                break  # it may leave out the rest
+            if shown[at] != "    " + line:
+                self.wrong += 1
+                print(f"FAILED {page.relative_to(ROOT)}:{at + 1} shows\n{shown[at]}\nand {program.name} gives\n    {line}")
+                return
+            at += 1
+        self.findings += 1
+
+    def findings_of_pages(self):
+        page = ROOT / "README.md"
+        program = next(block for block in blocks(page) if "CHORALE_PROGRAM(" in block).splitlines(True)
+        waits = [at for at, line in enumerate(program) if ".wait(" in line]
+        for left_out in ([waits[-1]], [waits[-1] - 1, waits[-1]]):  # the last wait; the last signal and wait
+            folder = pathlib.Path(self.folder) / f"without_{len(left_out)}"
+            folder.mkdir()
+            source = folder / "my_allgather.cpp"
+            source.write_text("".join(line for at, line in enumerate(program) if at not in left_out))
+            self.look_at_findings(page, source, ["--set", "ranks=2"])
+        self.look_at_findings(ROOT / "docs/counter-examples.md", ROOT / "tests/golden/sources/bad_swap.cpp", [])
+
     def page(self, page):
         if page.suffix == ".md":
             for block in blocks(page, "python"):
@@ -106,9 +139,10 @@ def main():
         documented = Documented(str(pathlib.Path(sys.argv[1]).resolve()), sys.argv[2], cuda, folder)
         for page in pages:
             documented.page(page)
+        documented.findings_of_pages()
     for page, word in sorted(documented.missing):
         print(f"FAILED: {page} no longer shows {word}")
-    print(f"{documented.programs} programs, {documented.scripts} scripts, {documented.calls} calls, {documented.wrong} wrong")
+    print(f"{documented.programs} programs, {documented.scripts} scripts, {documented.calls} calls, {documented.findings} findings, {documented.wrong} wrong")
     sys.exit(bool(documented.wrong or documented.missing or not documented.programs or not documented.scripts))
 
 
