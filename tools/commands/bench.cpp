@@ -110,7 +110,7 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
   }
   if (request.subjects.empty())
     throw Failure(Exit::command_wrong, "none of these plans adds up in the order of the ranks",
-                  "chorale check --certify says in which order a plan does");
+                  "chorale check PLAN --certify FILE says in which order a plan does");
   if (!options.tuned.empty()) {
     if (!std::all_of(options.what.begin(), options.what.end(), names_collective)) {
       throw Failure(Exit::command_wrong, "--tuned chooses plans, so only collectives can be named with it");

@@ -285,7 +285,7 @@ Exit run_it(const Options& options) {
   if (options.rank_order && !collective) {
     throw Failure(Exit::command_wrong,
                   "--rank-order chooses a plan, and '" + options.wanted.what + "' is one",
-                  "chorale check --certify says in which order it adds up");
+                  "chorale check PLAN --certify FILE says in which order it adds up");
   }
   if (options.adversarial && collective) {
     throw Failure(Exit::command_wrong,
