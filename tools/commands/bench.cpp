@@ -101,12 +101,6 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
   }
   request.graph = request.graph && cuda;
   for (const NamedPlan& named : plans) {
-    if (named.plan.ranks() != request.ranks) {
-      throw Failure(Exit::command_wrong,
-                    "plan '" + named.name + "' is for " + count(named.plan.ranks(), "rank") + ", but plan '" +
-                        plans.front().name + "' is for " + std::to_string(request.ranks),
-                    "time them one after the other: the ranks of one run are the same processes");
-    }
     // Known only where it is asked for, since it is proved.
     const bool wanted = options.rank_order || !options.tuned_out.empty();
     const bool rank_order = wanted && in_rank_order(named.plan);
@@ -116,7 +110,7 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
   }
   if (request.subjects.empty())
     throw Failure(Exit::command_wrong, "none of these plans adds up in the order of the ranks",
-                  "chorale check --certify says in which order a plan does");
+                  "chorale check PLAN --certify FILE says in which order a plan does");
   if (!options.tuned.empty()) {
     if (!std::all_of(options.what.begin(), options.what.end(), names_collective)) {
       throw Failure(Exit::command_wrong, "--tuned chooses plans, so only collectives can be named with it");
@@ -250,6 +244,8 @@ Action command::bench(CLI::App& app) {
       ->allow_extra_args(false);
   app.add_option("--name", options->common.name, "Which program, if a source has several")->type_name("NAME");
   options->run.declare(app);
+  app.get_option("--ranks")->description(
+      "Number of ranks; default: the plan's, of a collective on cuda as many as there are GPUs");
   app.add_flag("--eager", options->eager, "Time launches; default: launches and graphs");
   app.add_flag("--graph", options->graph, "Time CUDA graphs; default: launches and graphs");
   app.add_option("--calls", options->calls, "Calls in one graph, or in a row; default 50")

@@ -285,7 +285,7 @@ Exit run_it(const Options& options) {
   if (options.rank_order && !collective) {
     throw Failure(Exit::command_wrong,
                   "--rank-order chooses a plan, and '" + options.wanted.what + "' is one",
-                  "chorale check --certify says in which order it adds up");
+                  "chorale check PLAN --certify FILE says in which order it adds up");
   }
   if (options.adversarial && collective) {
     throw Failure(Exit::command_wrong,
@@ -311,7 +311,10 @@ Action command::run(CLI::App& app) {
                  "shows any order with --adversarial")
       ->type_name("SIZES");
   options->run.declare(app);
-  app.add_option("--seed", options->seed, "Run everything on one thread, in an order drawn from this number")
+  app.add_option(
+         "--seed", options->seed,
+         "Run everything on one thread, in an order drawn from this number; default: the configuration's, "
+         "off; of --adversarial 0")
       ->type_name("N");
   CLI::Option* adversarial =
       app.add_flag("--adversarial", options->adversarial,
