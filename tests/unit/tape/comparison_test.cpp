@@ -8,6 +8,7 @@
 
 #include "chorale/releases.hpp"
 #include "chorale/simulate.hpp"
+#include "tests/unit/compiler/helpers.hpp"
 #include "tests/unit/tape/bound_ranks.hpp"
 
 namespace chorale::test {
@@ -114,10 +115,10 @@ bool comes_to_its_end(const Plan& plan) {
 }
 
 bool has_ports(const Plan& plan) {
+  const auto over_port = [](const Op& op) { return op.via == ChannelType::port; };
   for (const Gpu& gpu : plan.gpus)
     for (const ThreadBlock& block : gpu.threadblocks)
-      for (const Op& op : block.ops)
-        if (op.via == ChannelType::port) return true;
+      if (std::any_of(block.ops.begin(), block.ops.end(), over_port)) return true;
   return false;
 }
 
@@ -176,6 +177,25 @@ TEST(ComparisonOfTapes, NothingIsLeftOver) {
   EXPECT_GT(counted.lines, 100u);
   EXPECT_GT(counted.with, 0u);
   EXPECT_GT(counted.fewer, 0u) << "no tape did two operations together";
+}
+
+TEST(ComparisonOfTapes, TurnsOfPipelines) {
+  Plan plan = two_ranks();
+  for (const uint32_t rank : {0u, 1u}) {
+    add(block(plan, rank), Opcode::signal, {}, {}, {0}, ChannelType::memory);
+    Op& pipeline = add(block(plan, rank), Opcode::pipeline);
+    pipeline.body = 2;
+    pipeline.unit_bytes = 1024;
+    pipeline.chunks = 1;
+    add(block(plan, rank), Opcode::copy, {in(0)}, {scratch(0)});
+    add(block(plan, rank), Opcode::copy, {scratch(0)}, {out(0)});
+    add(block(plan, rank), Opcode::wait, {}, {}, {0}, ChannelType::memory);
+  }
+  Counted counted;
+  for (const uint64_t bytes : {8192, 16384, 65536})
+    expect_no_gaps(plan, {.bytes = bytes}, false, true, counted);
+  EXPECT_EQ(counted.lines, 3u * 3) << "signal, both copies, wait";
+  EXPECT_EQ(counted.with, 2u) << "of two sizes there is more than one turn";
 }
 
 }  // namespace
