@@ -60,7 +60,8 @@ struct Executor::State {
                                   ? fmt::format("; require_proof is set ({})", config.require_proof.from)
                                   : "";
     throw UsageError(
-        fmt::format("plan '{}' has no certificate that holds: {}{}. Prove it with chorale check --certify",
+        fmt::format("plan '{}' has no certificate that holds: {}{}. chorale check PLAN --certify FILE proves "
+                    "it and writes one",
                     plan.name, wrong, asked));
   }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Programs and calls that the pages and <chorale/dsl.hpp> show are right: documented.py <chorale> <C++ compiler>
+"""Programs and calls that the pages and the public headers show are right: documented.py <chorale> <C++ compiler> [folder of CUDA's headers]
 
 Every program, from CHORALE_PROGRAM on, is compiled by `chorale compile`, which proves it. A script in Python that writes
-plan.json is run, and the plan checked and run; of others the syntax is looked at: they need PyTorch, and backend_test.py makes their calls, or the installed library, and consumer/c_api/test.py runs them. What README.md shows of the library is only read by the C++ compiler, with the headers that it names, and with the variables below.
+plan.json is run, and the plan checked and run; of others the syntax is looked at: they need PyTorch, and backend_test.py makes their calls, or the installed library, and consumer/c_api/test.py runs them. Other C++ is only read by the compiler, with the headers that its page names, and with what documented_given.py says that it takes for granted. Findings that README.md and docs/counter-examples.md show are those that their programs give. pages.py is for what pages say of each other.
 """
 import pathlib
 import re
@@ -10,30 +10,23 @@ import subprocess
 import sys
 import tempfile
 
+from documented_given import GIVEN, HEADERS
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# What a call in README.md takes for granted, by a word of it.
-GIVEN = {
-    "World::join": "const int rank = 0, ranks = 8; const uint64_t n = 0; float *x = nullptr, *y = nullptr;",
-    "TunedPlans": "const int ranks = 8; const uint64_t n = 0; float *x = nullptr, *y = nullptr; "
-                  "extern chorale::Executor& executor;",
-    "Exchange": "const uint64_t n = 1, m = 1; const int left = 0, right = 1; void *x = nullptr, *y = nullptr, *u = nullptr, *v = nullptr, "
-                "*stream = nullptr; extern chorale::World& world;",
-    "ScheduleRun": "const int64_t m = 1, k = 1, n = 1; void *a = nullptr, *b = nullptr, *c = nullptr, *stream = nullptr; "
-                   "extern chorale::World& world;",
-    "survivors()": "extern std::optional<chorale::Executor>& executor; extern chorale::World& world; "
-                   "extern chorale::Config& config; chorale::Plan plan;",
-}
 
 
 def blocks(path, language="cpp"):
-    """The C++ of a page, or of the comment at the head of a header; what leaves something out is left out."""
+    """The C++ of a page, or the programs of the comments of a header. What stands for something left out is taken away."""
     text = path.read_text()
     if path.suffix == ".md":
         found = re.findall(rf"^```{language}\n(.*?)^```$", text, re.M | re.S)
     else:
         found = re.findall(r"(?:^/// {3}.*\n|^///\n(?=/// {3}))+", text, re.M)
         found = [re.sub(r"^/// {0,3}", "", block, flags=re.M) for block in found]
-    return [block for block in found if not re.search(r"\.\.\.|\{ \.\. \}", block)]
+        found = [block for block in found if "CHORALE_PROGRAM(" in block and "..." not in block]
+    if language != "cpp":
+        return found
+    return [re.sub(r"^ *\.\.\.\n", "", block, flags=re.M).replace(" .. }", " }") for block in found]
 
 
 def run(command, folder=None):
@@ -41,50 +34,116 @@ def run(command, folder=None):
     return done.returncode == 0, done.stderr
 
 
+class Documented:
+    def __init__(self, chorale, compiler, cuda, folder):
+        self.chorale, self.compiler, self.cuda, self.folder = chorale, compiler, cuda, folder
+        self.source = pathlib.Path(folder) / "documented.cpp"
+        self.programs = self.scripts = self.calls = self.findings = self.wrong = 0
+        self.missing = {(page, word) for page, words in GIVEN.items() for word in words}
+
+    def look(self, page, text, command):
+        self.source.write_text(text)
+        well, words = run(command, self.folder)
+        if not well:
+            self.wrong += 1
+            print(f"FAILED {page.relative_to(ROOT)}:\n{text}\n{words}")
+
+    def look_at_script(self, page, block):
+        if "plan.json" not in block:
+            syntax = "import ast, sys; ast.parse(open(sys.argv[1]).read())"
+            self.look(page, block, [sys.executable, "-c", syntax, str(self.source)])
+            return
+        self.scripts += 1
+        for command in ([sys.executable, "-c", block], [self.chorale, "check", "plan.json"],
+                        [self.chorale, "run", "plan.json", "--bytes", "4K"]):
+            self.look(page, block, command)
+
+    def look_at_program(self, page, block):
+        self.programs += 1
+        head = "" if "#include" in block else "#include <chorale/dsl.hpp>\nusing namespace chorale::dsl;\n"
+        self.look(page, head + block, [self.chorale, "compile", str(self.source), "-o", f"{self.folder}/plan.json"])
+
+    def look_at_calls(self, page, block, headers):
+        given = GIVEN.get(page.name, {})
+        word = next((word for word in given if word in block), None)
+        if word is None:
+            self.wrong += 1
+            print(f"FAILED {page.relative_to(ROOT)}: documented_given.py does not say what this takes for granted:\n{block}")
+            return
+        self.missing.discard((page.name, word))
+        if "cudaSetDevice" in block and not self.cuda:
+            print(f"skipped: {word} of {page.name}, there are no headers of CUDA")
+            return
+        self.calls += 1
+        body = re.sub(r"^#include.*\n", "", block, flags=re.M)
+        includes = [f"-I{ROOT / folder / 'include'}" for folder in ("compiler", "dsl", "executor", "plans")]
+        if self.cuda:
+            includes += ["-isystem", self.cuda]
+        types = body.rfind("\n};\n") + 4
+        text = given[word].replace("SHOWN", body).replace("DECLARED", body[:types]).replace("CALLED", body[types:])
+        self.look(page, headers + text,
+                  [self.compiler, "-std=c++20", "-fsyntax-only", f"-I{ROOT}", *includes, str(self.source)])
+
+    def look_at_findings(self, page, program, options):
+        """What the page shows between indents of this program's findings is what `chorale compile` says, line by line."""
+        said = subprocess.run([self.chorale, "compile", program.name, *options, "-o", f"{self.folder}/plan.json"],
+                              text=True, capture_output=True, timeout=300, cwd=program.parent).stderr.splitlines()
+        first = next((line for line in said if "error: " in line), "no finding")
+        shown = page.read_text().splitlines()
+        if "    " + first not in shown:
+            self.wrong += 1
+            print(f"FAILED {page.relative_to(ROOT)} does not show what {program.name} gives:\n{first}")
+            return
+        at = shown.index("    " + first)
+        for line in said:
+            if at == len(shown) or not shown[at].startswith("    "):
+                break  # it may leave out the rest
+            if shown[at] != "    " + line:
+                self.wrong += 1
+                print(f"FAILED {page.relative_to(ROOT)}:{at + 1} shows\n{shown[at]}\nand {program.name} gives\n    {line}")
+                return
+            at += 1
+        self.findings += 1
+
+    def findings_of_pages(self):
+        page = ROOT / "README.md"
+        program = next(block for block in blocks(page) if "CHORALE_PROGRAM(" in block).splitlines(True)
+        waits = [at for at, line in enumerate(program) if ".wait(" in line]
+        for left_out in ([waits[-1]], [waits[-1] - 1, waits[-1]]):  # the last wait; the last signal and wait
+            folder = pathlib.Path(self.folder) / f"without_{len(left_out)}"
+            folder.mkdir()
+            source = folder / "my_allgather.cpp"
+            source.write_text("".join(line for at, line in enumerate(program) if at not in left_out))
+            self.look_at_findings(page, source, ["--set", "ranks=2"])
+        self.look_at_findings(ROOT / "docs/counter-examples.md", ROOT / "tests/golden/sources/bad_swap.cpp", [])
+
+    def page(self, page):
+        if page.suffix == ".md":
+            for block in blocks(page, "python"):
+                self.look_at_script(page, block)
+        headers = HEADERS.get(page.name, "")
+        for block in blocks(page):
+            if "CHORALE_PROGRAM(" in block:
+                self.look_at_program(page, block)
+                continue
+            # A page is read from its beginning: headers of earlier calls are there.
+            headers += "".join(re.findall(r"^#include.*\n", block, re.M))
+            self.look_at_calls(page, block, headers)
+
+
 def main():
-    chorale, compiler = str(pathlib.Path(sys.argv[1]).resolve()), sys.argv[2]
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "dsl/include/chorale/dsl.hpp"]
-    includes = [f"-I{ROOT / folder / 'include'}" for folder in ("compiler", "dsl", "executor", "plans")]
-    programs, scripts, wrong, missing, headers = 0, 0, 0, set(GIVEN), ""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "bench/README.md", ROOT / "CONTRIBUTING.md",
+             *sorted(ROOT.glob("*/include/chorale/**/*.hpp"))]
+    cuda = sys.argv[3] if len(sys.argv) > 3 and (pathlib.Path(sys.argv[3]) / "cuda_runtime_api.h").exists() else ""
     with tempfile.TemporaryDirectory() as folder:
-        source = pathlib.Path(folder) / "documented.cpp"
-
-        def look(page, text, command):
-            nonlocal wrong
-            source.write_text(text)
-            well, words = run(command, folder)
-            if not well:
-                wrong += 1
-                print(f"FAILED {page.relative_to(ROOT)}:\n{text}\n{words}")
-
+        documented = Documented(str(pathlib.Path(sys.argv[1]).resolve()), sys.argv[2], cuda, folder)
         for page in pages:
-            for block in blocks(page, "python") if page.suffix == ".md" else ():
-                if "plan.json" not in block:
-                    look(page, block, [sys.executable, "-c", "import ast, sys; ast.parse(open(sys.argv[1]).read())", str(source)])
-                    continue
-                scripts += 1
-                for command in ([sys.executable, "-c", block], [chorale, "check", "plan.json"],
-                                [chorale, "run", "plan.json", "--bytes", "4K"]):
-                    look(page, block, command)
-            for block in blocks(page):
-                if "CHORALE_PROGRAM(" in block:
-                    programs += 1
-                    head = "" if "#include" in block else "#include <chorale/dsl.hpp>\nusing namespace chorale::dsl;\n"
-                    look(page, head + block, [chorale, "compile", str(source), "-o", f"{folder}/plan.json"])
-                elif page.name == "README.md":
-                    word = next((word for word in GIVEN if word in block), None)
-                    if not word:
-                        continue
-                    missing.discard(word)
-                    # A page is read from its beginning: headers of earlier calls are there.
-                    headers += "".join(re.findall(r"^#include.*\n", block, re.M))
-                    body = re.sub(r"^#include.*\n", "", block, flags=re.M)
-                    look(page, f"{headers}void shown() {{\n{GIVEN[word]}\n{body}}}\n",
-                         [compiler, "-std=c++20", "-fsyntax-only", *includes, str(source)])
-    if missing:
-        print("FAILED: README.md no longer shows", *missing)
-    print(f"{programs} programs, {scripts} scripts, {len(GIVEN)} calls, {wrong} wrong")
-    sys.exit(bool(wrong or missing or not programs or not scripts))
+            documented.page(page)
+        documented.findings_of_pages()
+    for page, word in sorted(documented.missing):
+        print(f"FAILED: {page} no longer shows {word}")
+    print(f"{documented.programs} programs, {documented.scripts} scripts, {documented.calls} calls, {documented.findings} findings, {documented.wrong} wrong")
+    sys.exit(bool(documented.wrong or documented.missing or not documented.programs or not documented.scripts))
 
 
 if __name__ == "__main__":

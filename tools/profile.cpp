@@ -8,18 +8,16 @@
 #include <optional>
 #include <vector>
 
+#include "chorale/comparison.hpp"
+#include "chorale/simulate.hpp"
 #include "tools/command.hpp"
+#include "tools/comparison.hpp"
+#include "tools/profile_words.hpp"
 
 namespace chorale::tools {
 namespace {
 
 constexpr size_t most_lines = 20, most_stretches = 8;
-
-double us(uint64_t ns) { return double(ns) / 1e3; }
-
-std::string line_words(const SourceLine& line) {
-  return line.line == 0 ? "-" : line.file + ":" + std::to_string(line.line);
-}
 
 std::string name_words(const ProfilePlace& place) {
   switch (place.kind) {
@@ -35,27 +33,6 @@ std::string name_words(const ProfilePlace& place) {
 std::string who(uint32_t rank, uint32_t block, ProfilePlace::Kind kind) {
   if (kind == ProfilePlace::Kind::rank_begins) return fmt::format("rank {}", rank);
   return fmt::format("rank {}, block {}", rank, block);
-}
-
-/// Rows with columns that are as wide as what is in them: numbers to the right, words to the left.
-std::string aligned(const std::vector<std::vector<std::string>>& rows, size_t numbers) {
-  std::vector<size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (size_t column = 0; column < row.size(); ++column)
-      widths[column] = std::max(widths[column], row[column].size());
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t column = 0; column < row.size(); ++column) {
-      line += column < numbers ? fmt::format("  {:>{}}", row[column], widths[column])
-                               : fmt::format("  {:<{}}", row[column], widths[column]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
 }
 
 std::string lines_text(const Profile& profile) {
@@ -176,27 +153,35 @@ std::string text_of(const Profile& profile, const Plan& plan, uint64_t bytes, Cl
   return text + "\n" + lines_text(profile) + path_text(profile) + totals_text(profile.totals);
 }
 
-Profiles::Profiles() : file_(std::tmpfile()) {
+Profiles::Profiles(std::optional<Machine> machine) : machine_(std::move(machine)), file_(std::tmpfile()) {
   if (!file_) {
     throw Failure(Exit::run_failed,
                   std::string("no temporary file for what --profile prints: ") + std::strerror(errno));
   }
 }
 
+void Profiles::keep(const std::string& text) const {
+  if (std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size() && std::fflush(file_.get()) == 0)
+    return;
+  throw RunError(RunError::Reason::resources,
+                 std::string("what --profile prints cannot be kept: ") + std::strerror(errno));
+}
+
 void Profiles::add(World& world, const Executor& executor, const Config& config, const Plan& plan,
-                   std::span<const Arguments> all) const {
+                   std::span<const ProfiledCall> calls) const {
   const Clocks clocks = config.backend.value == "cpu" ? Clocks::one : Clocks::per_rank;
   const std::vector<TraceSpan> spans = gather(world, executor, plan);
   std::optional<std::string> wrong;
   if (world.rank() == 0) {
     try {
-      for (Arguments arguments : all) {
+      Simulator simulator(plan);
+      for (ProfiledCall call : calls) {
+        Arguments& arguments = call.arguments;
         if (!arguments.packet) arguments.packet = packet_form_of(config.packet.value);
-        const std::string text =
-            text_of(profile(plan, arguments, spans, clocks), plan, arguments.bytes, clocks);
-        if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() ||
-            std::fflush(file_.get()) != 0)
-          wrong = std::string("what --profile prints cannot be kept: ") + std::strerror(errno);
+        const Profile found = profile(plan, arguments, spans, clocks);
+        keep(text_of(found, plan, arguments.bytes, clocks));
+        if (machine_ && found.launch != 0)
+          keep(text_beside_prediction(plan, call, spans, clocks, simulator, *machine_));
       }
     } catch (const std::exception& error) {
       wrong = error.what();

@@ -4,9 +4,11 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "chorale/machine.hpp"
 #include "chorale/profile.hpp"
 
 namespace chorale::tools {
@@ -18,17 +20,25 @@ void profile_by(Config& config, bool wanted);
 /// \param bytes  of the message
 std::string text_of(const Profile&, const Plan&, uint64_t bytes, Clocks);
 
+/// A call whose last launch is looked at.
+struct ProfiledCall {
+  Arguments arguments = {};
+  bool eager = true;                       ///< a launch; else one of a CUDA graph
+  std::optional<double> in_a_row_us = {};  ///< what one took of many in a row, where that was measured
+};
+
 /// What ranks say of their launches, for the command to print behind its results. Made before the ranks are
 /// started, which may be processes.
 class Profiles {
  public:
-  Profiles();
+  /// \param machine  whose prediction is put beside them; none: no prediction
+  explicit Profiles(std::optional<Machine> machine = {});
 
-  /// Collective: rank 0 adds the profiles of launches with these arguments, of what all ranks' executors,
+  /// Collective: rank 0 adds the profiles of the last launches of these calls, of what all ranks' executors,
   /// made with `config`, have traced.
   /// \throws RunError, on all ranks, if they cannot be kept
   void add(World& world, const Executor& executor, const Config& config, const Plan& plan,
-           std::span<const Arguments> all) const;
+           std::span<const ProfiledCall> calls) const;
 
   /// What was added, when the ranks have ended.
   std::string text() const;
@@ -37,6 +47,9 @@ class Profiles {
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
+  void keep(const std::string& text) const;
+
+  std::optional<Machine> machine_;
   std::unique_ptr<std::FILE, Close> file_;
 };
 

@@ -215,7 +215,7 @@ Diagnostics check_plan(const Plan& plan, const Aim& aim, ProofFacts* facts) {
 
 void declare_plan_output(CLI::App& app, std::string& output) {
   app.add_option("-o,--output", output,
-                 "Where the plan goes; - is standard output; as CBOR if its name ends in .cbor")
+                 "Where the plan goes; default -, standard output; as CBOR if its name ends in .cbor")
       ->type_name("FILE");
 }
 

@@ -25,11 +25,13 @@ void RunOptions::declare(CLI::App& app) {
   app.add_option("--backend", backend, "Where to run; default: the configuration's, cpu")
       ->check(one_of("backend", {"cpu", "cuda"}))
       ->type_name("NAME");
-  app.add_option("--packet", packet, "Form of packets; default: the configuration's")
+  app.add_option("--packet", packet, "Form of packets; default: the configuration's, ll16")
       ->check(one_of("packet form", {std::begin(packet_form_names), std::end(packet_form_names)}))
       ->type_name("NAME");
-  app.add_option("--timeout", timeout, "Of every wait: 30s, 500ms, off")->type_name("TIME");
-  app.add_option("--workers", workers, "Threads that run thread blocks; default, and with 0: one a core")
+  app.add_option("--timeout", timeout, "Of every wait: 30s, 500ms, off; default: the configuration's, 30s")
+      ->type_name("TIME");
+  app.add_option("--workers", workers,
+                 "Threads that run thread blocks; default, and with 0: the configuration's, one a core")
       ->check(CLI::Range(0u, 4096u).description("0 to 4096"))
       ->type_name("N");
   CLI::Option* const as_processes =

@@ -72,7 +72,7 @@ class Rank {
     if (request_.override_op) arguments_.op = request_.op;
     arguments_.packet = request_.packet;
     executor_.prepare(plan_, arguments_);
-    calls_.push_back(arguments_);
+    calls_.push_back({arguments_});
     SizeReport& report = reports.size(rank, which);
     const auto note = [&report](const Findings& found) {
       if (found.what.empty() || report.wrong) return;
@@ -126,7 +126,7 @@ class Rank {
   Executor executor_;
   std::byte *first_ = nullptr, *second_ = nullptr;
   Arguments arguments_;
-  std::vector<Arguments> calls_;  ///< one of each size
+  std::vector<ProfiledCall> calls_;  ///< one of each size
 };
 
 std::vector<Oracle> oracles_of(const Plan& plan, const RunRequest& request) {

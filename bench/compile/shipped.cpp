@@ -7,9 +7,10 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <string>
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   using Clock = std::chrono::steady_clock;
   const auto milliseconds = [](Clock::time_point from, Clock::time_point to) {
     return std::chrono::duration<double, std::milli>(to - from).count();
@@ -43,4 +44,7 @@ int main(int argc, char** argv) {
   }
   if (slow) std::printf("10 ms or more\n");
   return slow ? 1 : 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "error: %s\n", error.what());
+  return 3;
 }

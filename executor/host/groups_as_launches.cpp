@@ -98,7 +98,8 @@ void add_route(Plan& plan, const Route& route) {
   control(receives, Opcode::wait, route.at);
 }
 
-/// Proved, as whatever compile() makes.
+/// Proved, as whatever compile() makes, and certified: nobody else could do that for executors that require
+/// it.
 Plan plan_of(const Exchange& exchange, uint32_t ranks, uint32_t most_blocks) {
   Plan plan;
   plan.name = exchange.name;
@@ -118,7 +119,7 @@ Plan plan_of(const Exchange& exchange, uint32_t ranks, uint32_t most_blocks) {
   }
   const uint32_t fit = std::max(1u, most_blocks_of_a_rank / (exchange.sends + exchange.receives));
   const uint32_t instances = std::min(fit, blocks_for(exchange.slot, most_blocks));
-  const Diagnostics findings = compile(plan, {.instances = instances});
+  const Diagnostics findings = compile(plan, {.instances = instances, .certify = true});
   if (!findings.empty()) throw std::logic_error(render(plan, findings));
   return plan;
 }

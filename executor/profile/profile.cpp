@@ -1,22 +1,18 @@
 #include "chorale/profile.hpp"
 
 #include <algorithm>
-#include <initializer_list>
 #include <map>
-#include <optional>
 #include <tuple>
 
 #include "chorale/layout.hpp"
+#include "op_kind.hpp"
 #include "path.hpp"
+#include "whole_launch.hpp"
 
 namespace chorale {
 namespace {
 
 using namespace profile_of;
-
-bool has_any(const OpInfo& op, std::initializer_list<Role> roles) {
-  return std::any_of(roles.begin(), roles.end(), [&](Role role) { return op.has(role); });
-}
 
 /// The lines of a profile, while they are counted.
 class Lines {
@@ -64,14 +60,10 @@ class Lines {
 /// What the time of a span is.
 void count(ProfileTotals& totals, const OpInfo& op, const TraceSpan& span, const Release& release) {
   const uint64_t ns = span.end_ns - span.begin_ns;
-  const bool moves = std::any_of(op.fields.begin(), op.fields.end(),
-                                 [](const Field& field) { return is_operand(field.role); });
   if (op.has(Role::Loop)) {
     totals.earlier_turns_ns += ns;
-  } else if (!moves) {
-    const bool waits =
-        has_any(op, {Role::Await, Role::AwaitRelaxed, Role::Acquire, Role::Arrive, Role::Drain});
-    (waits ? totals.waiting_ns : totals.other_ns) += ns;
+  } else if (!moves_data(op)) {
+    (only_waits(op) ? totals.waiting_ns : totals.other_ns) += ns;
   } else if (release.kind == Release::Kind::by_peers || release.kind == Release::Kind::unknown) {
     totals.waiting_or_moving_ns += ns;
   } else {
@@ -79,31 +71,6 @@ void count(ProfileTotals& totals, const OpInfo& op, const TraceSpan& span, const
     totals.waiting_ns += waited;
     totals.moving_ns += ns - waited;
   }
-}
-
-/// The span that ended last, of one rank or of all; of several the first.
-SpanPlace last_of(const LaunchSpans& spans, std::optional<uint32_t> rank) {
-  SpanPlace last;
-  spans.each([&](const SpanPlace& place, const TraceSpan& span) {
-    if (rank && place.rank != *rank) return;
-    if (last.at == SpanPlace::none || span.end_ns > spans.at(last).end_ns) last = place;
-  });
-  return last;
-}
-
-/// The last span of the rank that took longest; of several the first.
-SpanPlace last_of_slowest(const LaunchSpans& spans, uint32_t ranks) {
-  SpanPlace slowest;
-  uint64_t most = 0;
-  for (uint32_t rank = 0; rank < ranks; ++rank) {
-    const SpanPlace last = last_of(spans, rank);
-    if (last.at == SpanPlace::none) continue;
-    const uint64_t ns = spans.at(last).end_ns - spans.begin_of(rank);
-    if (slowest.at != SpanPlace::none && ns <= most) continue;
-    most = ns;
-    slowest = last;
-  }
-  return slowest;
 }
 
 }  // namespace
@@ -118,14 +85,10 @@ Profile profile(const Plan& plan, const Arguments& arguments, std::span<const Tr
   if (profile.launch == 0) return profile;
   const AwaitedByOp awaited = list_awaited(plan, layout.chunk_bytes);
   const Waits waits(plan, spans, awaited, clocks);
-  const SpanPlace last =
-      clocks == Clocks::one ? last_of(spans, std::nullopt) : last_of_slowest(spans, plan.ranks());
-  uint64_t start_ns = spans.begin_of(last.rank);
-  for (uint32_t other = 0; clocks == Clocks::one && other < plan.ranks(); ++other)
-    start_ns = std::min(start_ns, spans.begin_of(other));
-  profile.rank = last.rank;
-  profile.launch_ns = spans.at(last).end_ns - start_ns;
-  profile.path = Path(spans, waits).to(last, start_ns);
+  const WholeLaunch whole = whole_launch(spans, plan.ranks(), clocks);
+  profile.rank = whole.last.rank;
+  profile.launch_ns = whole.ns;
+  profile.path = Path(spans, waits).to(whole.last, whole.start_ns);
   Lines lines;
   spans.each([&](const SpanPlace& place, const TraceSpan& span) {
     lines.add(span);

@@ -115,7 +115,7 @@ const Plan& TunedPlans::plan(const Choice& choice) {
   if (machine_.rank_order && !in_rank_order(plan)) {
     throw UsageError(
         fmt::format("{} does not add up in the order of the ranks, as is asked for here: chorale check "
-                    "--certify says how it does, and chorale tune makes a table of those that do",
+                    "PLAN --certify FILE says how it does, and chorale tune makes a table of those that do",
                     choice.file));
   }
   return plans_.emplace(choice.file, std::move(plan)).first->second;

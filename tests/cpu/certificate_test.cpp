@@ -41,8 +41,7 @@ TEST(Certificate, IsAskedForWhereRequired) {
   EXPECT_EQ(run_with(true, [](uint32_t rank) { return read(write(certified()), rank); }), "");
   EXPECT_EQ(run_with(true, [](uint32_t) { return shipped(); }),
             "plan 'allgather_ring' has no certificate that holds: there is none; require_proof is set "
-            "(code). Prove "
-            "it with chorale check --certify");
+            "(code). chorale check PLAN --certify FILE proves it and writes one");
 }
 
 TEST(Certificate, OfAnotherPlanIsRefused) {

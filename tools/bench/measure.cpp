@@ -73,12 +73,21 @@ class Rank {
   void tell(const Subject& subject, const Executor& executor) {
     if (!request_.trace.empty()) write_trace(world_, executor, config_, request_.trace);
     if (!request_.profiles) return;
-    std::vector<Arguments> all;
-    for (const Case& one : subject.cases) {
+    std::vector<ProfiledCall> calls;
+    for (size_t size = 0; size < subject.cases.size(); ++size) {
+      const Case& one = subject.cases[size];
       if (!one.refused.empty()) continue;
-      all.push_back({.bytes = one.bytes, .dtype = request_.dtype, .packet = subject.packet});
+      calls.push_back({{.bytes = one.bytes, .dtype = request_.dtype, .packet = subject.packet}});
+      // The last launch was of the last mode.
+      for (const Mode mode : all_modes) {
+        const Report& report = reports_.at(rank_, request_.first_plan, size, mode);
+        const double us = slowest(report.finished ? report.us : 0);
+        if (us == 0) continue;
+        calls.back().eager = mode == Mode::eager;
+        calls.back().in_a_row_us = us;
+      }
     }
-    request_.profiles->add(world_, executor, config_, *subject.plan, all);
+    request_.profiles->add(world_, executor, config_, *subject.plan, calls);
   }
 
   /// Runs `part` on all ranks. Why it failed, "" if it did not; the world works again afterwards.

@@ -121,6 +121,7 @@ bool names_collective(const std::string& what) {
 
 std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const Wanted& common, uint32_t ranks,
                                   const std::vector<std::string>& allow, const char* command) {
+  const uint32_t asked = ranks;
   std::vector<NamedPlan> plans;
   for (const std::string& word : words) {
     if (names_collective(word)) {
@@ -135,9 +136,16 @@ std::vector<NamedPlan> find_plans(const std::vector<std::string>& words, const W
       }
     } else {
       const bool program = names_program(word);
-      Plan plan = plan_for({word, common.name, common.set}, ranks, allow);
+      // A program is made for the ranks of the first plan; a plan has its own.
+      Plan plan = plan_for({word, common.name, common.set}, program ? ranks : asked, allow);
       refuse_schedule(plan, command, "chorale run times host schedules, and bench_overlap compares them");
       const std::string name = program ? plan.name : name_of(word, plan.ranks());
+      if (ranks && plan.ranks() != ranks) {
+        throw Failure(Exit::command_wrong,
+                      "plan '" + name + "' is for " + count(plan.ranks(), "rank") + ", but plan '" +
+                          plans.front().name + "' is for " + std::to_string(ranks),
+                      std::string(command) + " compares plans for one number of ranks");
+      }
       plans.push_back({name, plan});
       if (program) add_in_place(plans, name, plan, parse_settings(common.set), allow);
     }

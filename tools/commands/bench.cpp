@@ -11,7 +11,7 @@
 #include "tools/bench/plans.hpp"
 #include "tools/bench/results.hpp"
 #include "tools/bench/subject.hpp"
-#include "tools/profile.hpp"
+#include "tools/profile_options.hpp"
 #include "tools/run_options.hpp"
 #include "tools/trace.hpp"
 #include "tools/tuned.hpp"
@@ -25,8 +25,8 @@ struct Options {
   RunOptions run;
   std::string bytes, format = "text", output, markdown, tuned, tuned_out, commit, trace;
   unsigned warmup = 5, calls = 50;
-  bool eager = false, graph = false, no_nccl = false, all = false, rank_order = false, no_times = false,
-       profile = false;
+  bool eager = false, graph = false, no_nccl = false, all = false, rank_order = false, no_times = false;
+  ProfileOptions profile;
 };
 
 /// Leaves what a table chooses: subjects with the form of packets that it says, at the sizes for which it
@@ -86,10 +86,10 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
   request.eager = options.eager || !options.graph;
   request.graph = options.graph || !options.eager;
   request.trace = options.trace;
-  if ((!request.trace.empty() || options.profile) && plans.front().name != plans.back().name) {
+  if ((!request.trace.empty() || options.profile.profile) && plans.front().name != plans.back().name) {
     throw Failure(Exit::command_wrong,
-                  std::string(options.profile ? "--profile" : "--trace") + " is of one plan, but there are " +
-                      std::to_string(plans.size()),
+                  std::string(options.profile.profile ? "--profile" : "--trace") +
+                      " is of one plan, but there are " + std::to_string(plans.size()),
                   "name the one plan; a traced plan is slower, so its times are not to be compared");
   }
   request.processes = options.run.as_processes(config);
@@ -101,12 +101,6 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
   }
   request.graph = request.graph && cuda;
   for (const NamedPlan& named : plans) {
-    if (named.plan.ranks() != request.ranks) {
-      throw Failure(Exit::command_wrong,
-                    "plan '" + named.name + "' is for " + count(named.plan.ranks(), "rank") + ", but plan '" +
-                        plans.front().name + "' is for " + std::to_string(request.ranks),
-                    "time them one after the other: the ranks of one run are the same processes");
-    }
     // Known only where it is asked for, since it is proved.
     const bool wanted = options.rank_order || !options.tuned_out.empty();
     const bool rank_order = wanted && in_rank_order(named.plan);
@@ -116,7 +110,7 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
   }
   if (request.subjects.empty())
     throw Failure(Exit::command_wrong, "none of these plans adds up in the order of the ranks",
-                  "chorale check --certify says in which order a plan does");
+                  "chorale check PLAN --certify FILE says in which order a plan does");
   if (!options.tuned.empty()) {
     if (!std::all_of(options.what.begin(), options.what.end(), names_collective)) {
       throw Failure(Exit::command_wrong, "--tuned chooses plans, so only collectives can be named with it");
@@ -176,7 +170,8 @@ Exit bench_it(Options options) {
     need_writable(*path);
   Config config = options.run.config();
   trace_to(config, options.trace);
-  profile_by(config, options.profile);
+  profile_by(config, options.profile.profile);
+  const std::optional<Profiles> profiles = options.profile.profiles();
   const bool collective = std::any_of(options.what.begin(), options.what.end(), names_collective);
   if (options.run.ranks == 0 && collective && config.backend.value == "cuda") {
     options.run.ranks = uint32_t(find_rank_gpus().names.size());
@@ -186,8 +181,7 @@ Exit bench_it(Options options) {
   const uint32_t ranks = plans.front().plan.ranks();
   const RankGpus gpus = options.run.gpus(config, ranks);
   BenchRequest request = request_of(options, config, plans, tuned_for(config, gpus, ranks));
-  std::optional<Profiles> profiles;
-  if (options.profile) request.profiles = &profiles.emplace();
+  if (profiles) request.profiles = &*profiles;
   quieten_nccl();
   const BenchReports reports(request);
   Launch launch;
@@ -250,6 +244,8 @@ Action command::bench(CLI::App& app) {
       ->allow_extra_args(false);
   app.add_option("--name", options->common.name, "Which program, if a source has several")->type_name("NAME");
   options->run.declare(app);
+  app.get_option("--ranks")->description(
+      "Number of ranks; default: the plan's, of a collective on cuda as many as there are GPUs");
   app.add_flag("--eager", options->eager, "Time launches; default: launches and graphs");
   app.add_flag("--graph", options->graph, "Time CUDA graphs; default: launches and graphs");
   app.add_option("--calls", options->calls, "Calls in one graph, or in a row; default 50")
@@ -279,8 +275,8 @@ Action command::bench(CLI::App& app) {
   app.add_option("--trace", options->trace,
                  "Write when each operation of the last launch ran, for Perfetto; one plan only")
       ->type_name("FILE");
-  app.add_flag("--profile", options->profile,
-               "Print where the time of the last launch went, by line of the plan's author; one plan only");
+  options->profile.declare(
+      app, "Print where the time of the last launch went, by line of the plan's author; one plan only");
   app.add_option("--commit", options->commit,
                  "What to call this build; default: git describe when it was configured")
       ->type_name("TEXT");

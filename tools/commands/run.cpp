@@ -15,7 +15,7 @@
 #include "chorale/shipped_name.hpp"
 #include "tools/adversarial.hpp"
 #include "tools/bench/plans.hpp"
-#include "tools/profile.hpp"
+#include "tools/profile_options.hpp"
 #include "tools/run_options.hpp"
 #include "tools/runner.hpp"
 #include "tools/schedules/options.hpp"
@@ -32,8 +32,8 @@ struct Options {
   std::string bytes, seed, trace, tuned;
   unsigned repeat = 3, in_a_row = 0;
   uint64_t schedules = 0;
-  bool adversarial = false, in_place = false, out_of_place = false, rank_order = false, no_times = false,
-       profile = false;
+  bool adversarial = false, in_place = false, out_of_place = false, rank_order = false, no_times = false;
+  ProfileOptions profile;
 };
 
 uint64_t seed_of(const Options& options) { return options.seed.empty() ? 0 : parse_seed(options.seed); }
@@ -41,7 +41,7 @@ uint64_t seed_of(const Options& options) { return options.seed.empty() ? 0 : par
 Config config_of(const Options& options) {
   Config config = options.run.config();
   trace_to(config, options.trace);
-  profile_by(config, options.profile);
+  profile_by(config, options.profile.profile);
   if (options.seed.empty()) return config;
   if (options.run.processes) {
     throw Failure(Exit::command_wrong, "--seed needs all ranks in one process; --processes makes one a rank");
@@ -112,7 +112,7 @@ void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& 
 
 Exit run_schedules(const Options& options) {
   if (options.run.processes || options.run.workers || !options.run.backend.empty() ||
-      !options.run.op.empty() || !options.trace.empty() || options.profile || options.in_a_row) {
+      !options.run.op.empty() || !options.trace.empty() || options.profile.profile || options.in_a_row) {
     throw Failure(
         Exit::command_wrong,
         "--adversarial runs on a machine of its own: it takes no --processes, --workers, --backend, "
@@ -139,7 +139,7 @@ const char* as_what(bool processes, const Config& config) {
 ScheduleRequest schedule_request_of(const Options& options, const Config& config, const Plan& plan) {
   const RunOptions& run = options.run;
   if (!options.bytes.empty() || run.dtype != "f32" || !run.op.empty() || !run.packet.empty() || run.workers ||
-      !options.trace.empty() || options.profile || options.in_a_row || options.in_place ||
+      !options.trace.empty() || options.profile.profile || options.in_a_row || options.in_place ||
       options.out_of_place) {
     throw Failure(
         Exit::command_wrong,
@@ -182,6 +182,7 @@ void run_host(const Options& options, const Config& config, const Plan& plan) {
 }
 
 void run_one(const Options& options, const Config& config) {
+  const std::optional<Profiles> profiles = options.profile.profiles();
   const Plan plan = plan_for(options.wanted, options.run.ranks, options.run.allow);
   if (plan.extension.host) return run_host(options, config, plan);
   if (options.schedule.given()) {
@@ -189,8 +190,7 @@ void run_one(const Options& options, const Config& config) {
                   "--param, --plan and --mover are for host schedules; '" + plan.name + "' has none");
   }
   RunRequest request = request_of(options, config, plan);
-  std::optional<Profiles> profiles;
-  if (options.profile) request.profiles = &profiles.emplace();
+  if (profiles) request.profiles = &*profiles;
   const bool checked = Oracle(plan, {request.dtype, request.op, 0, 0, 0}).knows_result();
   options.run.gpus(config, plan.ranks());
   const RunOutcome outcome = run_plan(plan, request, config);
@@ -285,7 +285,7 @@ Exit run_it(const Options& options) {
   if (options.rank_order && !collective) {
     throw Failure(Exit::command_wrong,
                   "--rank-order chooses a plan, and '" + options.wanted.what + "' is one",
-                  "chorale check --certify says in which order it adds up");
+                  "chorale check PLAN --certify FILE says in which order it adds up");
   }
   if (options.adversarial && collective) {
     throw Failure(Exit::command_wrong,
@@ -311,7 +311,10 @@ Action command::run(CLI::App& app) {
                  "shows any order with --adversarial")
       ->type_name("SIZES");
   options->run.declare(app);
-  app.add_option("--seed", options->seed, "Run everything on one thread, in an order drawn from this number")
+  app.add_option(
+         "--seed", options->seed,
+         "Run everything on one thread, in an order drawn from this number; default: the configuration's, "
+         "off; of --adversarial 0")
       ->type_name("N");
   CLI::Option* adversarial =
       app.add_flag("--adversarial", options->adversarial,
@@ -336,8 +339,7 @@ Action command::run(CLI::App& app) {
   options->schedule.declare(app);
   app.add_option("--trace", options->trace, "Write when each operation of the last run ran, for Perfetto")
       ->type_name("FILE");
-  app.add_flag("--profile", options->profile,
-               "Print where the time of the last run went, by line of the plan's author");
+  options->profile.declare(app, "Print where the time of the last run went, by line of the plan's author");
   app.add_option("--tuned", options->tuned,
                  "The table by which plans of a collective are chosen; default plans/tuned/<device>.json")
       ->type_name("FILE");

@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <set>
@@ -12,6 +11,7 @@
 #include "tools/findings.hpp"
 #include "tools/profile.hpp"
 #include "tools/run_options.hpp"
+#include "tools/simulate/machine_file.hpp"
 #include "tools/simulate/predictions.hpp"
 #include "tools/trace.hpp"
 
@@ -25,21 +25,6 @@ struct Options {
   uint32_t ranks = 0;
   bool eager = false, all = false, profile = false;
 };
-
-Machine machine_of(const std::string& file) {
-  const std::filesystem::path known =
-      std::filesystem::path(shipped_folder()).parent_path() / "machines" / "nvidia_h200.json";
-  try {
-    return load_machine(file.empty() ? known.string() : file);
-  } catch (const UsageError& wrong) {
-    throw Failure(
-        Exit::command_wrong, wrong.what(),
-        "docs/simulation.md says what a machine file has; nvidia_h200.json beside the shipped plans is "
-        "one to begin with");
-  } catch (const std::runtime_error& unread) {
-    throw Failure(Exit::command_wrong, unread.what());
-  }
-}
 
 /// A trace and a profile are of one simulation.
 void need_one(const Options& options, const Predictions& of) {

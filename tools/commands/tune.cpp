@@ -206,6 +206,7 @@ Action command::tune(CLI::App& app) {
       ->type_name("SIZES");
   options->run.declare(app);
   app.get_option("--ranks")->required()->description("Number of ranks");
+  app.get_option("--packet")->description("Only this form of packets; default: every one");
   app.add_option("--plan", options->plans,
                  "Only this shipped plan, by its name without ranks; may be repeated")
       ->type_name("NAME")

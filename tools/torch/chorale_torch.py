@@ -76,7 +76,7 @@ def load(file, *, prove=True, allow=()):
 def make(name, ranks, **settings):
     """The plan of a shipped algorithm, compiled and proved here: make("allreduce_ring", 6, instances=32).
 
-    `settings` are the algorithm's, as `chorale compile NAME --help` lists them."""
+    `settings` are the algorithm's, as `chorale compile NAME --help-program` lists them."""
     return extension().make(name, ranks, {key: str(value).lower() if isinstance(value, bool) else str(value)
                                           for key, value in settings.items()})
 

@@ -28,7 +28,7 @@ struct Setting {
 /// Later wins: default, ini file (a plain file of at most 1 MB, named by CHORALE_CONFIG), environment
 /// CHORALE_<NAME>, code.
 struct Config {
-  Setting<std::chrono::nanoseconds> timeout{std::chrono::seconds(30)};  ///< "30s", "500ms", "2us"; "off" is 0
+  Setting<std::chrono::nanoseconds> timeout{std::chrono::seconds(30)};  ///< as parse_duration(); "off" is 0
   Setting<unsigned> workers{0};               ///< threads that run blocks; 0: one a core
   Setting<uint16_t> port{0};                  ///< of World::from_environment(); 0: see there
   Setting<std::optional<uint64_t>> seed{};    ///< of the deterministic scheduler; "off": none
@@ -54,7 +54,7 @@ struct Config {
   std::string describe() const;
 };
 
-/// "30s", "500ms", "20us", "7ns", "off".
+/// "2min", "30s", "500ms", "20us", "7ns", "off".
 /// \throws UsageError if `text` is none of these
 std::chrono::nanoseconds parse_duration(const std::string& text);
 

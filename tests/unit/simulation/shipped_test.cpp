@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "chorale/comparison.hpp"
 #include "chorale/profile.hpp"
 #include "tests/unit/simulation/made_up.hpp"
 
@@ -59,6 +60,36 @@ TEST(ShippedPlans, ProfilesAccountForAllTime) {
     uint64_t path_ns = 0;
     for (const ProfileStretch& stretch : where.path) path_ns += stretch.to_ns - stretch.from_ns;
     EXPECT_EQ(path_ns, where.launch_ns);
+  }
+}
+
+/// Beside what another machine would take, the largest gap is at what that machine does worse.
+TEST(ShippedPlans, ASlowerMachineHasItsGapWhereItIsSlower) {
+  const Machine machine = h200();
+  struct Slower {
+    const char* plan;
+    double Machine::*parameter;
+    double factor;
+    const char* operation;
+  };
+  for (const Slower& slower :
+       {Slower{"allgather_ring_4", &Machine::block_put_gb_s, 0.25, "put"},
+        Slower{"allgather_ring_4", &Machine::release_ns, 50, "signal"},
+        Slower{"allreduce_one_shot_4", &Machine::block_packet_read_gb_s, 0.1, "combine_packets"}}) {
+    SCOPED_TRACE(slower.plan);
+    const Plan plan = shipped(slower.plan);
+    const SimulatedCall call{.bytes = 1 << 20, .spans = true};
+    Machine other = machine;
+    other.*slower.parameter *= slower.factor;
+    const Simulation predicted = simulate(plan, call, machine), measured = simulate(plan, call, other);
+    const Comparison itself = compare(plan, call.bytes, predicted.spans, Clocks::one, predicted.spans);
+    EXPECT_TRUE(itself.only_measured.empty() && itself.only_predicted.empty());
+    for (const ComparedLine& line : itself.lines) EXPECT_EQ(line.gap_ns(), 0) << line.place.name;
+    const Comparison found = compare(plan, call.bytes, measured.spans, Clocks::one, predicted.spans);
+    EXPECT_GT(found.measured_ns, found.predicted_ns);
+    ASSERT_FALSE(found.lines.empty());
+    EXPECT_EQ(found.lines[0].place.name, std::string_view(slower.operation));
+    EXPECT_GT(found.lines[0].gap_ns(), 0);
   }
 }
 

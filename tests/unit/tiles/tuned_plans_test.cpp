@@ -92,7 +92,8 @@ TEST(TunedPlans, InRankOrderOnlyPlansThatAddSo) {
   EXPECT_EQ(message_of_error<UsageError>([&] { plans.plan(choice("allreduce", 65536)); }),
             shipped +
                 "/allreduce_ring_4.json does not add up in the order of the ranks, as is asked for here: "
-                "chorale check --certify says how it does, and chorale tune makes a table of those that do");
+                "chorale check PLAN --certify FILE says how it does, and chorale tune makes a table of those "
+                "that do");
   machine.rank_order = false;
   TunedPlans fastest(table, shipped, machine);
   EXPECT_EQ(fastest.choose("allreduce", 65536, DType::f32).name, "allreduce_ring");

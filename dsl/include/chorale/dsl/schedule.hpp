@@ -8,8 +8,8 @@
 ///     const Index rank = schedule.rank(), ranks = schedule.ranks(), n = schedule.param("n", 1024);
 ///     const Tensor in = schedule.input("t0", DType::f32, {over_ranks(ranks), n});
 ///     const Tensor out = schedule.output("t1", DType::f32, {over_lanes(ranks), n});
-///     schedule.loop("i", 0, ranks, [&](Index i) { schedule.pool(i %
-///     schedule.lanes()).after({schedule.main()}); }); schedule.loop("i", 0, ranks, [&](Index i) {
+///     schedule.loop("i", 0, ranks, [&](Index i) { schedule.pool(i % 4).after({schedule.main()}); });
+///     schedule.loop("i", 0, ranks, [&](Index i) {
 ///       const Lane lane = schedule.pool(i % schedule.lanes());
 ///       schedule.when(i == rank, [&] { lane.copy(out[i], in[0]); },
 ///                     [&] {

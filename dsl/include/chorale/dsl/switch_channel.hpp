@@ -32,8 +32,8 @@ class SwitchChannel {
   RankView at_rank(int64_t rank, Here at = Here::current()) const;
 
   /// dst = the region of every member, combined in rank order. No ReduceOp::avg, as in Rank::reduce().
-  ///   {"name":"glre","buffer_type":"i","buffer_offset":0,"size":1,"dst_chunk":dst,
-  ///    "channel_ids":[id],"channel_type":"switch","reduce_op":"sum"}
+  ///   {"name":"glre","src_buff":[{"switch_channel_id":0,"index":0,"size":1}],"dst_buff":[dst],
+  ///    "channel_type":"switch","reduce_op":"sum"}
   void reduce(int64_t rank, int64_t buffer_offset, int64_t size, Chunk dst, int64_t tb,
               ReduceOp reduce_op = ReduceOp::sum, Here at = Here::current()) const;
 

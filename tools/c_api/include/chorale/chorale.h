@@ -150,7 +150,7 @@ CHORALE_API chorale_status chorale_world_join(const char* address, int32_t rank,
                                               chorale_config* config, chorale_world** world);
 
 /// Collective: joins as the launcher says in the environment, torchrun or mpirun: RANK, WORLD_SIZE,
-/// MASTER_ADDR and MASTER_PORT, or OMPI_COMM_WORLD_RANK and _SIZE.
+/// MASTER_ADDR and MASTER_PORT, or OMPI_COMM_WORLD_RANK and _SIZE with these two.
 CHORALE_API chorale_status chorale_world_from_environment(chorale_config* config, chorale_world** world);
 
 /// A world whose ranks live in this process, each to be used by a thread of its own.
@@ -338,7 +338,7 @@ CHORALE_API chorale_status chorale_tuned_plans_choose(chorale_tuned_plans* plans
                                                       uint64_t bytes, chorale_dtype dtype,
                                                       chorale_plan** plan, chorale_packet* packet);
 
-/// Which plan that is, and why: "allreduce_ring_b64, ll16, as tuned for 65536 bytes of bf16".
+/// Which plan that is, and why: "allreduce_one_shot_b128, ll16, as tuned for 65536 bytes of bf16".
 CHORALE_API chorale_status chorale_tuned_plans_explain(chorale_tuned_plans* plans, const char* collective,
                                                        uint64_t bytes, chorale_dtype dtype, char** text);
 

@@ -1,0 +1,150 @@
+#include "chorale/comparison.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <tuple>
+
+#include "launch_spans.hpp"
+#include "op_kind.hpp"
+#include "parts.hpp"
+#include "whole_launch.hpp"
+
+namespace chorale {
+namespace {
+
+using namespace profile_of;
+
+/// Which of the two has time for a part.
+enum class Side : uint8_t { both, measured, predicted };
+
+Side side_of(const Part& part) {
+  if (!part.measured_ns) return Side::predicted;
+  return part.predicted_ns ? Side::both : Side::measured;
+}
+
+TimeKind kind_of(std::span<const Op> ops, const Part& part) {
+  const auto turns = [&](uint32_t op) { return info(ops[op].code).has(Role::Loop); };
+  const OpInfo& op = info(ops[part.op].code);
+  if (turns(part.op) || std::any_of(part.with.begin(), part.with.end(), turns)) return TimeKind::turns;
+  if (op.has(Role::PacketRead)) return TimeKind::packets;
+  return only_waits(op) ? TimeKind::waits : TimeKind::work;
+}
+
+ProfilePlace place_of(const Plan& plan, const Op& op) {
+  return {ProfilePlace::Kind::operation, info(op.code).name, plan.line_of(op)};
+}
+
+/// The times of some thread blocks, while they are added up: one block after the other.
+class Blocks {
+ public:
+  void add(uint32_t rank, uint32_t block, const Part& part) {
+    if (all_.empty() || all_.back().rank != rank || all_.back().block != block) all_.push_back({rank, block});
+    all_.back().measured_ns += part.measured_ns.value_or(0);
+    all_.back().predicted_ns += part.predicted_ns.value_or(0);
+  }
+
+  uint32_t count() const { return uint32_t(all_.size()); }
+  BlockTimes measured() const { return times(&One::measured_ns); }
+  BlockTimes predicted() const { return times(&One::predicted_ns); }
+
+ private:
+  struct One {
+    uint32_t rank, block;
+    uint64_t measured_ns = 0, predicted_ns = 0;
+  };
+
+  BlockTimes times(uint64_t One::*ns) const {
+    BlockTimes times;
+    std::vector<uint64_t> sorted;
+    for (const One& one : all_) {
+      if (sorted.empty() || one.*ns > times.longest_ns) times = {0, one.*ns, one.rank, one.block};
+      sorted.push_back(one.*ns);
+    }
+    std::sort(sorted.begin(), sorted.end());
+    const size_t middle = sorted.size() / 2;
+    times.median_ns =
+        sorted.size() % 2 ? sorted[middle] : sorted[middle - 1] + (sorted[middle] - sorted[middle - 1]) / 2;
+    return times;
+  }
+
+  std::vector<One> all_;
+};
+
+/// The lines of a comparison, while they are added up.
+class Lines {
+ public:
+  void add(const Plan& plan, uint32_t rank, uint32_t block, const Part& part) {
+    const std::vector<Op>& ops = plan.gpus[rank].threadblocks[block].ops;
+    const TimeKind kind = kind_of(ops, part);
+    const ProfilePlace place = place_of(plan, ops[part.op]);
+    Line& line = lines_[{side_of(part), kind, place.line.file, place.line.line, place.name}];
+    line.place = place;
+    for (const uint32_t op : part.with) {
+      const ProfilePlace other = place_of(plan, ops[op]);
+      if (other == place || std::find(line.with.begin(), line.with.end(), other) != line.with.end()) continue;
+      line.with.push_back(other);
+    }
+    line.blocks.add(rank, block, part);
+    kinds_[kind].add(rank, block, part);
+  }
+
+  std::vector<ComparedLine> of(Side side) const {
+    std::vector<ComparedLine> list;
+    for (const auto& [key, line] : lines_) {
+      if (std::get<Side>(key) != side) continue;
+      list.push_back({line.place, std::get<TimeKind>(key), line.with, line.blocks.count(),
+                      line.blocks.measured(), line.blocks.predicted()});
+    }
+    std::stable_sort(list.begin(), list.end(), [](const ComparedLine& a, const ComparedLine& b) {
+      const auto last = [](const ComparedLine& line) { return line.kind == TimeKind::waits; };
+      return std::tuple(last(a), -std::llabs(a.gap_ns())) < std::tuple(last(b), -std::llabs(b.gap_ns()));
+    });
+    return list;
+  }
+
+  std::vector<ComparedKind> kinds() const {
+    std::vector<ComparedKind> list;
+    for (const auto& [kind, blocks] : kinds_)
+      list.push_back({kind, blocks.count(), blocks.measured(), blocks.predicted()});
+    return list;
+  }
+
+ private:
+  struct Line {
+    ProfilePlace place;
+    std::vector<ProfilePlace> with;
+    Blocks blocks;
+  };
+
+  std::map<std::tuple<Side, TimeKind, std::string, uint32_t, std::string_view>, Line> lines_;
+  std::map<TimeKind, Blocks> kinds_;
+};
+
+}  // namespace
+
+Comparison compare(const Plan& plan, uint64_t bytes, std::span<const TraceSpan> measured, Clocks clocks,
+                   std::span<const TraceSpan> predicted) {
+  Comparison comparison;
+  const LaunchSpans ran(plan, measured, bytes), simulated(plan, predicted, bytes);
+  comparison.launch = ran.launch();
+  if (ran.launch() == 0) return comparison;
+  comparison.measured_ns = whole_launch(ran, plan.ranks(), clocks).ns;
+  if (simulated.launch() != 0)
+    comparison.predicted_ns = whole_launch(simulated, plan.ranks(), Clocks::one).ns;
+  Lines lines;
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
+    const std::vector<ThreadBlock>& blocks = plan.gpus[rank].threadblocks;
+    for (uint32_t block = 0; block < blocks.size(); ++block) {
+      for (const Part& part : parts_of(blocks[block].ops, ran.of(rank, block), simulated.of(rank, block)))
+        lines.add(plan, rank, block, part);
+    }
+  }
+  comparison.lines = lines.of(Side::both);
+  comparison.only_measured = lines.of(Side::measured);
+  comparison.only_predicted = lines.of(Side::predicted);
+  comparison.kinds = lines.kinds();
+  return comparison;
+}
+
+}  // namespace chorale

@@ -1,0 +1,27 @@
+/// \file
+/// What operations spend their time on.
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "chorale/plan.hpp"
+
+namespace chorale::profile_of {
+
+inline bool has_any(const OpInfo& op, std::initializer_list<Role> roles) {
+  return std::any_of(roles.begin(), roles.end(), [&](Role role) { return op.has(role); });
+}
+
+inline bool moves_data(const OpInfo& op) {
+  return std::any_of(op.fields.begin(), op.fields.end(),
+                     [](const Field& field) { return is_operand(field.role); });
+}
+
+/// It moves nothing, and waits.
+inline bool only_waits(const OpInfo& op) {
+  return !moves_data(op) &&
+         has_any(op, {Role::Await, Role::AwaitRelaxed, Role::Acquire, Role::Arrive, Role::Drain});
+}
+
+}  // namespace chorale::profile_of

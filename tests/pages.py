@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""What pages say of each other, of files, commands and settings is so: pages.py <chorale>
+
+Links lead somewhere, docs/README.md has a line for every page, files that are named are there, commands and their options exist,
+docs/settings.md has the settings with their defaults, docs/proof.md the checks, and README.md the range of what docs/benchmarks.md has measured of products.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "bench/README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# Files that only a user makes, or that stand for many.
+MADE = {"tests/wrong/Wnn_what.cpp", "FOLDER/page.md", "plans/tuned/cpu.json", "plans/tuned/<GPU>.json", "plans/tuned/<device>.json"}
+SUFFIXES = "hpp|cpp|cuh|cu|def|py|sh|json|in|md|tsv|xml|h"
+
+
+def prose(page):
+    return re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
+
+
+def anchors(page):
+    """As GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.M)
+    plain = [re.sub(r"[`*]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)) for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in plain}
+
+
+def links(page):
+    """(file, anchor) of each link to a page or file here."""
+    text = re.sub(r"`[^`\n]*`", "", prose(page))
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        if not target.startswith("http"):
+            file, _, anchor = target.partition("#")
+            yield target, (page.parent / file).resolve() if file else page, anchor
+
+
+def wrong_links():
+    for page in PAGES:
+        for target, file, anchor in links(page):
+            if not file.exists():
+                yield page, f"links to {target}, which is not there"
+            elif anchor and anchor not in anchors(file):
+                yield page, f"links to {target}, where there is no such heading"
+
+
+def pages_without_a_line():
+    index = ROOT / "docs/README.md"
+    listed = {file for _, file, _ in links(index)}
+    for page in PAGES:
+        if page.is_relative_to(ROOT / "docs") and page != index and page not in listed:
+            yield index, f"does not have {page.relative_to(ROOT)}"
+
+
+def files_that_are_not_there():
+    kept = [path.relative_to(ROOT).as_posix() for folder in sorted(ROOT.iterdir())
+            if folder.is_dir() and folder.name not in ("build", ".git") for path in folder.rglob("*")]
+    for page in PAGES:
+        for word in sorted(set(re.findall(r"`([^`\n]+)`", prose(page)))):
+            name = word.strip("<>").rstrip("/")
+            is_path = re.fullmatch(rf"[\w./-]*\w\.({SUFFIXES})", name) and "/" in name
+            if is_path and name not in MADE and not any(("/" + file).endswith("/" + name) for file in kept):
+                yield page, f"names {word}, which is no file here"
+
+
+def run(*command):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("CHORALE_")}
+    return subprocess.run(command, text=True, capture_output=True, check=True, timeout=60, env=environment).stdout
+
+
+def wrong_commands(chorale):
+    commands = re.findall(r"^  (\w+) {2,}", run(chorale, "--help").split("Subcommands:")[1], re.M)
+    options = {command: set(re.findall(r"--[\w-]+", run(chorale, command, "--help"))) for command in commands}
+    table = ROOT / "README.md"
+    for command in commands:
+        if not re.search(rf"^\| .*`(chorale )?{command}\b.* \|", table.read_text(), re.M):
+            yield table, f"has no row for chorale {command}"
+    for page in PAGES:
+        code = re.findall(r"`(chorale [^`\n]+)`", prose(page)) + re.findall(r"^    (chorale .*)$", prose(page), re.M)
+        for line in code:
+            command = line.split()[1]
+            if command == "help" or command.startswith("-"):
+                continue
+            if command not in options:
+                yield page, f"has '{line}', and there is no command {command}"
+                continue
+            for option in re.findall(r"(?<!\S)\[?(--[\w-]+)", line.split(" #")[0]):
+                if option not in options[command]:
+                    yield page, f"has '{line}', and {command} has no {option}"
+
+
+def wrong_settings(chorale):
+    """Names and defaults of docs/settings.md, in the order in which they are listed."""
+    page = ROOT / "docs/settings.md"
+    there = re.findall(r"^ *(\w+) = (\S+)  \(default\)$", run(chorale, "doctor", "--only", "settings"), re.M)
+    shown = re.findall(r"^\| `(\w+)` \|.*\| `([^`]*)` \|$", page.read_text(), re.M)
+    for name, value in sorted(set(there) ^ set(shown)):
+        where = "has, and the library has not" if (name, value) in shown else "does not have"
+        yield page, f"{where} '{name} = {value}'"
+    if not there:
+        yield page, "cannot be compared: chorale doctor lists no settings"
+
+
+def checks_without_a_line():
+    """docs/proof.md has every check and what it says, and every proof."""
+    page = ROOT / "docs/proof.md"
+    table = (ROOT / "compiler/include/chorale/passes.def").read_text()
+    passes = re.findall(r'^CHORALE_(CHECK|PROOF)\((\w+), "(.*)"\)$', table, re.M)
+    for kind, name, summary in passes:
+        if (f"| `{name}` | {summary} |" if kind == "CHECK" else f"(`{name}`)") not in page.read_text():
+            yield page, f"does not have {name}: {summary}"
+    if not passes:
+        yield page, "cannot be compared: passes.def has no rows"
+
+
+def wrong_figures():
+    """README.md's rows of products are the ranges of docs/benchmarks.md: of each shape the best form."""
+    table = (ROOT / "README.md").read_text()
+    sections = (ROOT / "docs/benchmarks.md").read_text().split("\n# Four GPUs\n")
+    for column, section in enumerate(sections):
+        best = {}
+        for row in re.findall(r"^\| all-gather and product \|(.*)\|$", section, re.M):
+            cells = [cell.strip() for cell in row.split("|")]
+            of = best.setdefault(cells[0], [0.0] * 3)
+            best[cells[0]] = [max(old, float(cells[at])) for old, at in zip(of, (9, 10, 7))]
+        for name, values in zip(("as fast as NCCL and cuBLAS one after the other", "as fast as PyTorch's fused operation",
+                                 "of the larger of product and all-gather alone"), zip(*best.values())):
+            row = re.search(rf"^\|.*{re.escape(name)} \| (.*) \| (.*) \|$", table, re.M)
+            expected = f"{min(values):.2f} to {max(values):.2f}"
+            if not row or row.group(column + 1) != expected:
+                yield ROOT / "README.md", f"says {row and row.group(column + 1)} {name}; docs/benchmarks.md has {expected}"
+        if len(best) != 5:
+            yield ROOT / "docs/benchmarks.md", f"has {len(best)} shapes of all-gather and product, not five"
+
+
+def main():
+    chorale = str(pathlib.Path(sys.argv[1]).resolve())
+    found = [*wrong_links(), *pages_without_a_line(), *files_that_are_not_there(), *wrong_commands(chorale), *wrong_settings(chorale),
+             *checks_without_a_line(), *wrong_figures()]
+    for page, what in found:
+        print(f"FAILED {page.relative_to(ROOT)} {what}")
+    print(f"{len(PAGES)} pages, {sum(1 for page in PAGES for _ in links(page))} links, {len(found)} wrong")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()

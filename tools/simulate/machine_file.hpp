@@ -1,0 +1,15 @@
+/// \file
+/// The machine that --machine names.
+#pragma once
+
+#include <string>
+
+#include "chorale/machine.hpp"
+
+namespace chorale::tools {
+
+/// \param file  empty: the NVIDIA H200's, beside the shipped plans
+/// \throws Failure command_wrong
+Machine machine_of(const std::string& file);
+
+}  // namespace chorale::tools
