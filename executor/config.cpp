@@ -60,6 +60,12 @@ unsigned parse_blocks(const std::string& text) {
   return *number;
 }
 
+std::string parse_host(const std::string& text) {
+  if (!is_host_name(text))
+    throw UsageError(fmt::format("'{}' is no name of 1 to 200 printable characters", text));
+  return text;
+}
+
 uint16_t parse_port(const std::string& text) {
   const auto port = parse_number<uint16_t>(text);
   if (!port) throw UsageError(fmt::format("'{}' is no number from 0 to 65535", text));
@@ -118,6 +124,8 @@ const std::array rows = {
                     std::to_string(value)),
     CHORALE_SETTING(port, "of the rendezvous that launchers set up; 0: from MASTER_PORT", parse_port(text),
                     std::to_string(value)),
+    CHORALE_SETTING(host, "takes a machine for several, by the names that ranks say here; auto: found out",
+                    parse_host(text), value),
     CHORALE_SETTING(seed, "of the deterministic scheduler", parse_seed(text),
                     value ? std::to_string(*value) : "off"s),
     CHORALE_SETTING(backend, "where plans run", parse_word(text, {"cpu", "cuda"}), value),

@@ -13,6 +13,7 @@
 #include "chorale/layout.hpp"
 #include "chorale/proof.hpp"
 #include "launch_count.hpp"
+#include "world/group.hpp"
 
 namespace chorale {
 
@@ -45,6 +46,7 @@ struct Executor::State {
     if (name == "cpu") {
       backend = make_cpu_backend(world, config);
     } else if (name == "cuda") {
+      world.group().require_one_host("backend 'cuda'");
       backend = make_cuda_backend(world, config);
     } else {
       throw UsageError(fmt::format("backend '{}': neither 'cpu' nor 'cuda'", name));

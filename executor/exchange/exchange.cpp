@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "carrier.hpp"
 
@@ -158,7 +159,7 @@ struct Exchange::State {
 };
 
 Exchange::Exchange(World& world, const ExchangeOptions& options, const Config& config)
-    : state_(std::make_unique<State>(world, options, config)) {}
+    : state_((world.group().require_one_host("Exchange"), std::make_unique<State>(world, options, config))) {}
 Exchange::~Exchange() = default;
 Exchange::Exchange(Exchange&&) noexcept = default;
 Exchange& Exchange::operator=(Exchange&&) noexcept = default;

@@ -186,6 +186,7 @@ struct ScheduleRun::State {
 
 ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments& arguments,
                          const Config& config) {
+  world.group().require_one_host("ScheduleRun");
   const std::string backend = config.backend;
   std::string error;
   Unrolled made;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "../world/group.hpp"
 #include "chorale/device/packet.hpp"
 #include "chorale/device/vec.hpp"
 
@@ -77,6 +78,7 @@ uint64_t Geometry::packets_at(int ranks, int peer, uint32_t channel) const {
 uint64_t Geometry::bytes(int ranks) const { return packets_at(ranks, ranks, 0); }
 
 Geometry agree_on_geometry(World& world, const RendezvousOptions& options, const std::string& what) {
+  world.group().require_one_host(what);
   const std::string mine = text_of(options, what);
   const auto all = world.allgather(std::as_bytes(std::span(mine.data(), mine.size())));
   for (int rank = 1; rank < world.ranks(); ++rank) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "chorale/window.hpp"
 #include "in_device_memory.hpp"
@@ -49,6 +50,7 @@ struct OneSidedWindow::State {
 
 OneSidedWindow OneSidedWindow::create(World& world, uint64_t bytes, uint32_t signals, uint32_t barriers,
                                       Space space) {
+  world.group().require_one_host("OneSidedWindow::create");
   using Counts = std::array<uint32_t, 3>;
   const Counts mine{signals, barriers, uint32_t(space)};
   const auto all = world.allgather(world::bytes_of(mine));

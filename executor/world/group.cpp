@@ -403,6 +403,16 @@ std::string Group::host_text(int rank) const {
                                  : fmt::format("host {}", of);
 }
 
+void Group::require_one_host(const std::string& what) const {
+  if (!several_hosts_) return;
+  int other = 1;
+  while (host(other) == host(0)) ++other;
+  throw UsageError(
+      fmt::format("{}: rank 0 is on {} and rank {} on {}, which share no memory; between hosts there are "
+                  "plans of the CPU backend, by port channels",
+                  what, host_text(0), other, host_text(other)));
+}
+
 std::string Group::process_text(int rank) {
   if (control_->seats()[rank].process.pid == 0) return fmt::format("rank {} ({})", rank, host_text(rank));
   return fmt::format("rank {} (pid {})", rank, control_->seats()[rank].process.pid);

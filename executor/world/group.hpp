@@ -57,6 +57,9 @@ class Group {
   bool several_hosts() const { return several_hosts_; }
   /// "host 1 (node8)".
   std::string host_text(int rank) const;
+  /// For what reaches peers by memory.
+  /// \throws UsageError that names `what` and the hosts, if there are several
+  void require_one_host(const std::string& what) const;
 
   std::chrono::nanoseconds timeout() const { return options_.timeout; }
   AbortWord* abort_word() { return &control_->abort; }

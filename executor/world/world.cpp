@@ -29,6 +29,11 @@ std::string shm_name(const std::string& address) {
 
 }  // namespace
 
+bool is_host_name(const std::string& name) {
+  return !name.empty() && name.size() <= 200 &&
+         std::all_of(name.begin(), name.end(), [](char letter) { return letter >= ' ' && letter <= '~'; });
+}
+
 World::World(std::shared_ptr<world::Group> group, int rank) : group_(std::move(group)), rank_(rank) {}
 World::World(World&&) noexcept = default;
 
@@ -49,6 +54,10 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
     rendezvous = net::parse_address(address);
   } else {
     met.roster = net::Roster::of_one_host(shm_name(address), std::max(ranks, 1));
+  }
+  if (!options.host.empty() && !is_host_name(options.host)) {
+    throw UsageError(
+        fmt::format("JoinOptions::host '{}' is no name of 1 to 200 printable characters", options.host));
   }
   if (!rendezvous && !options.host.empty()) {
     throw UsageError(

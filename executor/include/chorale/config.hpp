@@ -31,6 +31,7 @@ struct Config {
   Setting<std::chrono::nanoseconds> timeout{std::chrono::seconds(30)};  ///< as parse_duration(); "off" is 0
   Setting<unsigned> workers{0};               ///< threads that run blocks; 0: one a core
   Setting<uint16_t> port{0};                  ///< of World::from_environment(); 0: see there
+  Setting<std::string> host{"auto"};          ///< JoinOptions::host; "auto": found out
   Setting<std::optional<uint64_t>> seed{};    ///< of the deterministic scheduler; "off": none
   Setting<std::string> backend{"cpu"};        ///< "cpu" or "cuda"
   Setting<std::string> packet{"ll16"};        ///< "ll8", "ll16" or "ll128": bytes of a packet
@@ -48,7 +49,10 @@ struct Config {
   static Config read(const std::string& ini, const char* const* environment);
 
   LocalOptions local() const { return {.seed = seed, .workers = workers, .timeout = timeout}; }
-  JoinOptions join() const { return {.workers = workers, .timeout = timeout, .port = port}; }
+  JoinOptions join() const {
+    return {
+        .workers = workers, .timeout = timeout, .port = port, .host = host.value == "auto" ? "" : host.value};
+  }
 
   /// One "name = value  (from)" a line.
   std::string describe() const;

@@ -11,11 +11,13 @@
 
 namespace chorale {
 
-/// Collective over `communicator`, whose processes must be on one host. MPI is used only inside this call.
+/// Collective over `communicator`. MPI is used only inside this call. Where its processes are on several hosts
+/// they meet over TCP, at the first address of rank 0's host that is not of that machine alone, on
+/// `options.port` or any free one; where others do not reach that, World::join() takes another.
 ///
 /// For World::survivors() the launcher has to let the others live when a process dies: Open MPI 4 ends all of
 /// them, unless mpirun is called with --enable-recovery.
-/// \throws RunError mismatch, naming the hosts, if there are several; otherwise as World::join()
+/// \throws as World::join()
 World world_from_mpi(MPI_Comm communicator, JoinOptions options = {});
 
 }  // namespace chorale

@@ -45,6 +45,9 @@ struct JoinOptions {
   std::string host = {};
 };
 
+/// Whether `name` may be a JoinOptions::host: 1 to 200 printable characters of ASCII.
+bool is_host_name(const std::string& name);
+
 /// One rank of a group: who is there, small exchanges between hosts, abort.
 ///
 /// Every wait ends: with its condition, at the deadline, at an abort, or when a peer dies; here also when a

@@ -274,6 +274,7 @@ TEST_F(Hosts, WhatIsOfOneHostSaysSo) {
          return "no error";
        }))
     EXPECT_TRUE(has(one, "survivors() is for worlds of one host")) << one;
+  EXPECT_THROW(World::join(address, 0, 1, {.host = "a\nb"}), UsageError);
   try {
     World::join("shm://x", 0, 1, {.host = "a"});
     ADD_FAILURE();
