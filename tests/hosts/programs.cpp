@@ -1,0 +1,95 @@
+// Programs whose ranks are connected by port channels alone, so that any of them may be on another host.
+
+#include <chorale/dsl.hpp>
+
+using namespace chorale::dsl;
+
+namespace {
+
+std::vector<PortChannel> to_all_others(Program& program, int rank, int ranks) {
+  std::vector<PortChannel> peers;
+  for (int i = 1; i < ranks; ++i) peers.emplace_back(program, (rank + i) % ranks, rank);
+  return peers;
+}
+
+}  // namespace
+
+// Each word of the port channels by itself.
+CHORALE_PROGRAM(hosts_put_signal_flush, Parameters& with) {
+  const int ranks = with("ranks", 2, "number of ranks");
+  const bool joined = with("joined", false, "put_with_signal");
+  const int chunks = with("chunks", 1, "a rank's input has");
+  Program program({.name = "hosts_put_signal_flush",
+                   .collective = AllGather{.ranks = ranks, .chunk_factor = chunks},
+                   .fuse = false});
+  for (int rank = 0; rank < ranks; ++rank) {
+    Rank me(program, rank);
+    const Chunk mine = me.get_input_buffer().slice(0, chunks);
+    const auto place = [&](int at) {
+      return Rank(program, at).get_output_buffer().slice(rank * chunks, (rank + 1) * chunks);
+    };
+    std::vector<PortChannel> peers = to_all_others(program, rank, ranks);
+    me.copy(place(rank), mine, 0);
+    for (PortChannel& peer : peers) peer.signal(0);
+    for (PortChannel& peer : peers) peer.wait(0);
+    for (PortChannel& peer : peers) {
+      if (joined) {
+        peer.put_with_signal(place(peer.dst_rank()), mine, 0);
+      } else {
+        peer.put(place(peer.dst_rank()), mine, 0);
+        peer.signal(0);
+      }
+    }
+    for (PortChannel& peer : peers) peer.flush(0);
+    for (PortChannel& peer : peers) peer.wait(0);
+  }
+  return program;
+}
+
+// An exchange in every launch keeps the two banks apart.
+CHORALE_PROGRAM(hosts_put_packets, Parameters& with) {
+  const int ranks = with("ranks", 2, "number of ranks");
+  Program program({.name = "hosts_put_packets",
+                   .collective = AllGather{.ranks = ranks, .chunk_factor = 1},
+                   .protocol = Protocol::LL,
+                   .use_double_scratch_buffer = true});
+  std::vector<Buffer> scratch;
+  for (int rank = 0; rank < ranks; ++rank) scratch.push_back({program, rank, ranks});
+  for (int rank = 0; rank < ranks; ++rank) {
+    Rank me(program, rank);
+    const Chunk mine = me.get_input_buffer()[0];
+    std::vector<PortChannel> peers = to_all_others(program, rank, ranks);
+    me.copy(me.get_output_buffer()[rank], mine, 0);
+    for (PortChannel& peer : peers) peer.put_packets(scratch[size_t(peer.dst_rank())][rank], mine, 0);
+    for (PortChannel& peer : peers)
+      me.unpack_packets(me.get_output_buffer()[peer.dst_rank()], scratch[size_t(rank)][peer.dst_rank()], 0);
+  }
+  return program;
+}
+
+// What has been flushed is used again at once: the input goes round by the first chunk of scratch.
+CHORALE_PROGRAM(hosts_reuse_after_flush, Parameters& with) {
+  const int ranks = with("ranks", 2, "number of ranks");
+  const int rounds = with("rounds", 8, "chunks that go through one chunk of scratch");
+  Program program({.name = "hosts_reuse_after_flush",
+                   .collective = AllGather{.ranks = ranks, .chunk_factor = rounds},
+                   .fuse = false});
+  for (int rank = 0; rank < ranks; ++rank) {
+    Rank me(program, rank);
+    Buffer room(program, rank, 1);
+    std::vector<PortChannel> peers = to_all_others(program, rank, ranks);
+    me.copy(me.get_output_buffer().slice(rank * rounds, (rank + 1) * rounds),
+            me.get_input_buffer().slice(0, rounds), 0);
+    for (PortChannel& peer : peers) peer.signal(0);
+    for (PortChannel& peer : peers) peer.wait(0);
+    for (int round = 0; round < rounds; ++round) {
+      me.copy(room[0], me.get_input_buffer()[round], 0);
+      for (PortChannel& peer : peers)
+        peer.put(Rank(program, peer.dst_rank()).get_output_buffer()[rank * rounds + round], room[0], 0);
+      for (PortChannel& peer : peers) peer.flush(0);
+    }
+    for (PortChannel& peer : peers) peer.signal(0);
+    for (PortChannel& peer : peers) peer.wait(0);
+  }
+  return program;
+}
