@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "chorale/compile.hpp"
 #include "chorale/make_plan.hpp"
 #include "executor/net/ucx_link.hpp"
 #include "tests/cpu/harness.hpp"
@@ -63,6 +64,16 @@ inline int verdict(const std::string& wrong) {
   if (wrong.empty()) return 0;
   fprintf(stderr, "%s\n", wrong.c_str());
   return 1;
+}
+
+/// A program whose proof fails, since its sender does not wait: the executor's own affair.
+inline Plan unproved(const std::string& name, int ranks) {
+  dsl::Program program = dsl::build(name, {{"ranks", std::to_string(ranks)}});
+  CompileOptions options = program.compile_options();
+  options.allow = {"deadlock", "races", "values", "replay"};
+  dsl::Compiled compiled = std::move(program).compile(options);
+  if (!compiled.ok()) throw std::invalid_argument(render(compiled.plan, compiled.diagnostics));
+  return std::move(compiled.plan);
 }
 
 /// With UCX, over the transport that the parameter names; "all" is what UCX likes best.

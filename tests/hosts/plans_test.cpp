@@ -63,6 +63,37 @@ TEST_P(Hosts, what_was_flushed_may_be_overwritten) {
                  {1, 777, 70001});
 }
 
+/// Memory channels within a host, port channels between hosts.
+TEST_P(Hosts, two_levels) {
+  for (const HostsOfRanks& hosts : std::vector<HostsOfRanks>{{0, 0, 1, 1}, {0, 0, 0, 0, 1, 1, 1, 1}}) {
+    for (const char* const inplace : {"0", "1"}) {
+      expect_right(make_plan("allreduce_two_level", int(hosts.size()), {{"inplace", inplace}}), hosts,
+                   {PacketForm::ll8});
+    }
+  }
+  expect_right(make_plan("allreduce_two_level", 6, {{"gpus_per_node", "2"}}), {0, 0, 1, 1, 2, 2},
+               {PacketForm::ll8});
+}
+
+TEST_P(Hosts, plans_of_mscclpp) {
+  const std::filesystem::path folder = source_dir() / "../shared/mscclpp-plans";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not there";
+  const HostsOfRanks two = {0, 1}, four = {0, 0, 1, 1}, eight = {0, 0, 0, 0, 1, 1, 1, 1};
+  const std::vector<std::pair<std::string, HostsOfRanks>> plans = {
+      {"multi_node-allgather__gpn2", four},
+      {"multi_node-allgather__gpn4", eight},
+      {"multi_node-allgather_pkt__gpn2", four},
+      {"multi_node-allgather_pkt__gpn4", eight},
+      {"multi_node-reducescatter__gpn2", four},
+      {"multi_node-reducescatter__gpn4", eight},
+      {"multi_node-allgather_tbg__n4-gpn2-tbg1", four},
+      {"multi_node-send_recv__nn2-gpn1-m0x0-i4", two}};
+  for (const auto& [name, hosts] : plans) {
+    expect_right(load((folder / (name + ".json")).string()), hosts, {PacketForm::ll8, PacketForm::ll16},
+                 {4, 1028, 9001});
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports, Hosts, both_transports, transport_name);
 
 }  // namespace

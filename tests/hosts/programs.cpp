@@ -93,3 +93,64 @@ CHORALE_PROGRAM(hosts_reuse_after_flush, Parameters& with) {
   }
   return program;
 }
+
+// Rank 0 gives, and hears nothing: its launch ends when the others have what it gave.
+CHORALE_PROGRAM(hosts_give, Parameters& with) {
+  const int ranks = with("ranks", 2, "number of ranks");
+  Program program({.name = "hosts_give",
+                   .collective = Broadcast{.ranks = ranks},
+                   .protocol = Protocol::LL,
+                   .use_double_scratch_buffer = true});
+  std::vector<Buffer> scratch;
+  for (int rank = 0; rank < ranks; ++rank) scratch.push_back({program, rank, 1});
+  Rank root(program, 0);
+  root.copy(root.get_output_buffer()[0], root.get_input_buffer()[0], 0);
+  for (int rank = 1; rank < ranks; ++rank) {
+    Rank me(program, rank);
+    PortChannel(program, rank, 0).put_packets(scratch[size_t(rank)][0], root.get_input_buffer()[0], 0);
+    PortChannel(program, 0, rank);
+    me.unpack_packets(me.get_output_buffer()[0], scratch[size_t(rank)][0], 0);
+  }
+  return program;
+}
+
+// Neighbours exchange over memory channels: 0 and 1, 2 and 3.
+CHORALE_PROGRAM(hosts_within, Parameters& with) {
+  const int ranks = with("ranks", 4, "number of ranks");
+  const auto post = [](int64_t rank, int64_t) {
+    return std::vector<Contribution>{{.rank = uint32_t(rank) ^ 1, .chunk = 0}};
+  };
+  Program program(
+      {.name = "hosts_within", .collective = Custom{.ranks = ranks, .input = 1, .output = 1, .post = post}});
+  for (int rank = 0; rank < ranks; ++rank) {
+    Rank me(program, rank);
+    MemoryChannel neighbour(program, rank ^ 1, rank);
+    neighbour.signal(0);
+    neighbour.wait(0);
+    neighbour.put(Rank(program, rank ^ 1).get_output_buffer()[0], me.get_input_buffer()[0], 0);
+    neighbour.signal(0);
+    neighbour.wait(0);
+  }
+  return program;
+}
+
+// A switch between ranks that are otherwise connected as hosts may be.
+CHORALE_PROGRAM(hosts_by_switch, Parameters& with) {
+  const int ranks = with("ranks", 2, "number of ranks");
+  Program program({.name = "hosts_by_switch", .collective = AllReduce{.ranks = ranks, .chunk_factor = 1}});
+  std::vector<int64_t> everybody;
+  for (int rank = 0; rank < ranks; ++rank) everybody.push_back(rank);
+  SwitchChannel all(program, everybody, BufferKind::input);
+  for (int rank = 0; rank < ranks; ++rank) {
+    Rank me(program, rank);
+    std::vector<PortChannel> peers = to_all_others(program, rank, ranks);
+    const auto meet = [&] {
+      for (PortChannel& peer : peers) peer.signal(0);
+      for (PortChannel& peer : peers) peer.wait(0);
+    };
+    meet();
+    all.reduce(rank, 0, ranks, me.get_output_buffer().slice(0, ranks), 0);
+    meet();
+  }
+  return program;
+}
