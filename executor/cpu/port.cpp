@@ -81,7 +81,7 @@ Stop Proxy::end(bool stopped, const Deadline& deadline) {
   thread_->end(stopped);
   if (stopped || !courier_ || courier_->idle()) return Stop::none;
   const Stop stop = deadline.poll();
-  thread_->end(true);
+  if (stop != Stop::none) thread_->end(true);
   return stop;
 }
 

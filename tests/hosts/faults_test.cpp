@@ -60,6 +60,7 @@ TEST_P(HostsInTrouble, a_rank_dies) {
     for (int launch = 0; launch < 3; ++launch) {
       if (const std::string wrong = once(world, executor, plan); !wrong.empty()) return verdict(wrong);
     }
+    world.barrier();
     if (world.rank() == 3) raise(SIGKILL);
     return verdict(lacking(failure([&] { once(world, executor, plan); }), {"peer_lost: rank 3", "died"}));
   });
@@ -162,6 +163,42 @@ TEST_P(HostsInTrouble, nobody_takes_what_was_sent) {
         return verdict(out == Ints(5000, 3) ? "" : "wrong after the reset");
       },
       std::chrono::seconds(2));
+  EXPECT_EQ(codes, all_well(hosts));
+}
+
+TEST_P(HostsInTrouble, data_comes_when_the_launch_is_over) {
+  const HostsOfRanks hosts = {0, 1};
+  const Plan plan = unproved("hosts_put_unasked", 2);
+  const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
+    Executor executor(world);
+    Ints data(5000, 3), out(5000);
+    const Arguments arguments{.in = data.data(), .out = out.data(), .bytes = 20000, .dtype = DType::i32};
+    executor.prepare(plan, arguments);
+    const std::string said = failure([&] {
+      if (world.rank() == 1) executor.execute(plan, arguments);
+      world.barrier();
+      if (world.rank() == 0) executor.execute(plan, arguments);
+      world.barrier();
+    });
+    return verdict(
+        lacking(said, {"aborted by rank 1: rank 0 has put into the output of rank 1 after the launch "
+                       "there had ended: the plan does not make it wait; chorale check shows where"}));
+  });
+  EXPECT_EQ(codes, all_well(hosts));
+}
+
+TEST_P(HostsInTrouble, there_is_no_such_transport) {
+  if (std::string(GetParam()) != "tcp") GTEST_SKIP() << "once is enough";
+  setenv("UCX_TLS", "nonsense", 1);
+  const HostsOfRanks hosts = {0, 1};
+  const Plan plan = make_plan("hosts_put_signal_flush", 2);
+  const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
+    Executor executor(world);
+    const std::string said = failure([&] { once(world, executor, plan); });
+    world.barrier();
+    return verdict(
+        lacking(said, {"other: ", "UCX cannot connect this host with others: a context: ", "see UCX_TLS"}));
+  });
   EXPECT_EQ(codes, all_well(hosts));
 }
 

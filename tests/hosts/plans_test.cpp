@@ -16,7 +16,7 @@ std::string text_of(const HostsOfRanks& hosts) {
 }
 
 /// Sizes of an eager message and of a rendezvous, and such that no part is a whole unit.
-const std::vector<uint64_t> elements = {1, 5, 1024, 9001, 300001};
+const std::vector<uint64_t> elements = {1, 5, 1024, 9001, 70001};
 
 void expect_right(const Plan& plan, const HostsOfRanks& hosts, const std::vector<PacketForm>& forms,
                   const std::vector<uint64_t>& sizes = elements) {
@@ -61,6 +61,12 @@ TEST_P(Hosts, what_was_flushed_may_be_overwritten) {
   for (const HostsOfRanks& hosts : some_hosts)
     expect_right(make_plan("hosts_reuse_after_flush", int(hosts.size())), hosts, {PacketForm::ll8},
                  {1, 777, 70001});
+}
+
+/// More than a sender keeps on its way at a time.
+TEST_P(Hosts, large_messages) {
+  expect_right(make_plan("hosts_put_signal_flush", 3, {{"chunks", "5"}}), {0, 1, 2}, {PacketForm::ll8},
+               {2000001});
 }
 
 /// Memory channels within a host, port channels between hosts.

@@ -154,3 +154,14 @@ CHORALE_PROGRAM(hosts_by_switch, Parameters& with) {
   }
   return program;
 }
+
+// Rank 0 puts, whether anybody is ready or not.
+CHORALE_PROGRAM(hosts_put_unasked, Parameters& with) {
+  const int ranks = with("ranks", 2, "number of ranks");
+  Program program({.name = "hosts_put_unasked", .collective = Broadcast{.ranks = ranks}});
+  Rank root(program, 0);
+  PortChannel there(program, 1, 0), back(program, 0, 1);
+  there.put(Rank(program, 1).get_output_buffer()[0], root.get_input_buffer()[0], 0);
+  Rank(program, 1).copy(Rank(program, 1).get_output_buffer()[0], Rank(program, 1).get_output_buffer()[0], 0);
+  return program;
+}
