@@ -37,6 +37,7 @@ void Courier::connect() {
       come(header, std::move(payload));
     };
     events.lost = [this](int peer, const std::string& why) { lose(peer, why); };
+    events.too_large = [this](size_t bytes) { lack(bytes); };
     link = std::make_unique<net::UcxLink>(world_.ranks(), std::move(events));
   });
   std::vector<std::byte> mine;
@@ -154,7 +155,12 @@ void Courier::send(const Trigger& trigger, Machine& machine) {
   message.place = trigger.dst;
   message.place.buffer = run.image.buffers[trigger.dst.buffer].kind;
   message.range = trigger.range;
-  net::Payload payload = gather(machine, trigger);
+  net::Payload payload;
+  try {
+    payload = gather(machine, trigger);
+  } catch (const std::bad_alloc&) {
+    return lack(size_t(trigger.range.end - trigger.range.first));
+  }
 
   const Lock lock(mutex_);
   if (!link_ || dropped_) return;
@@ -230,6 +236,14 @@ void Courier::lose(int peer, const std::string& why) {
   world_.group().raise(Stop::peer_lost, peer,
                        fmt::format("rank {}, on host {}, died or cannot be reached any more (UCX: {})", peer,
                                    world_.group().host(peer), why));
+}
+
+/// Nobody could catch it on this thread.
+void Courier::lack(size_t bytes) {
+  world_.abort(
+      fmt::format("rank {} has no memory for a copy of a message of {} bytes between hosts: use more "
+                  "instances of the plan, or smaller buffers",
+                  rank_, bytes));
 }
 
 /// What is next in a stream, as long as its run has begun.
@@ -320,6 +334,8 @@ bool Courier::settled() {
     }
     return true;
   }
+  // Nothing else looks for them while the launch waits here.
+  world_.group().check_peers();
   for (const auto& [stream, outbox] : outboxes_) {
     if (!outbox.waiting.empty()) return false;
   }

@@ -102,6 +102,7 @@ class Courier {
   void close();
   void come(std::span<const std::byte> header, net::Payload payload);
   void lose(int peer, const std::string& why);
+  void lack(size_t bytes);
   void send_note(FarMessage::Kind kind, int peer, uint64_t binding = 0, uint64_t turn = 0);
   void take_done(const FarMessage& message);
   void deliver(const Stream& stream, Inbox& inbox);

@@ -59,6 +59,7 @@ struct UcxLink::State {
   std::list<Incoming> incoming;
   std::deque<Incoming*> announced;  ///< of `incoming`, to be fetched
   std::deque<std::pair<int, std::string>> losses;
+  std::vector<size_t> too_large;  ///< bytes
   size_t unsent = 0;
   bool closing = false;
 
@@ -212,17 +213,26 @@ struct UcxLink::State {
                                const ucp_am_recv_param_t* how) {
     State& link = *static_cast<State*>(of);
     if (link.closing) return UCS_OK;
-    const std::span<const std::byte> head(static_cast<const std::byte*>(header), header_bytes);
-    if (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) {
-      link.incoming.push_front({&link, {}, {head.begin(), head.end()}, Payload(bytes), data});
-      Incoming& message = link.incoming.front();
-      message.self = link.incoming.begin();
-      link.announced.push_back(&message);
+    try {
+      return link.receive({static_cast<const std::byte*>(header), header_bytes}, data, bytes, *how);
+    } catch (const std::bad_alloc&) {
+      link.too_large.push_back(bytes);
+      return UCS_OK;
+    }
+  }
+
+  ucs_status_t receive(std::span<const std::byte> header, void* data, size_t bytes,
+                       const ucp_am_recv_param_t& how) {
+    if (how.recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) {
+      incoming.push_front({this, {}, {header.begin(), header.end()}, Payload(bytes), data});
+      Incoming& message = incoming.front();
+      message.self = incoming.begin();
+      announced.push_back(&message);
       return UCS_INPROGRESS;
     }
     Payload payload(bytes);
     if (bytes) std::memcpy(payload.data.get(), data, bytes);
-    link.events.message(head, std::move(payload));
+    events.message(header, std::move(payload));
     return UCS_OK;
   }
 
@@ -235,7 +245,12 @@ struct UcxLink::State {
 
   /// Of a sender that died meanwhile it has not come; that is told otherwise.
   void finish(Incoming& message, ucs_status_t status) {
-    if (status == UCS_OK && !closing) events.message(message.header, std::move(message.payload));
+    const size_t bytes = message.payload.bytes;
+    try {
+      if (status == UCS_OK && !closing) events.message(message.header, std::move(message.payload));
+    } catch (const std::bad_alloc&) {
+      too_large.push_back(bytes);
+    }
     incoming.erase(message.self);
   }
 
@@ -260,6 +275,11 @@ struct UcxLink::State {
       const auto [peer, why] = losses.front();
       losses.pop_front();
       events.lost(peer, why);
+    }
+    for (; !too_large.empty(); any = true) {
+      const size_t bytes = too_large.back();
+      too_large.pop_back();
+      events.too_large(bytes);
     }
     return any;
   }
@@ -315,7 +335,7 @@ bool UcxLink::flushed(Flush& flush) {
 void UcxLink::sleep(std::chrono::milliseconds limit) {
   {
     const UcxTalk talk;
-    if (!state_->announced.empty() || !state_->losses.empty()) return;
+    if (!state_->announced.empty() || !state_->losses.empty() || !state_->too_large.empty()) return;
     if (state_->ucx.ucp_worker_arm(state_->worker) != UCS_OK) return;  // something has come already
   }
   pollfd look{.fd = state_->bell, .events = POLLIN, .revents = 0};

@@ -28,11 +28,13 @@ struct Payload {
 /// Used by one thread at a time, except wake(). Connects to a peer with the first message to it.
 class UcxLink {
  public:
-  /// What progress() tells. Neither may throw, nor destroy the link.
+  /// What progress() tells. None may throw, but `message` for want of memory, nor destroy the link.
   struct Events {
     std::function<void(std::span<const std::byte> header, Payload payload)> message;
     /// There is no way to a peer any more: told once, with what UCX says of it.
     std::function<void(int peer, const std::string& why)> lost;
+    /// A message came for which there is no memory.
+    std::function<void(size_t bytes)> too_large;
   };
 
   /// Why there cannot be a link in this process, with the remedy; "" if there can.

@@ -36,6 +36,12 @@ std::string lacking(const std::string& text, const std::vector<std::string>& par
   return "";
 }
 
+/// Of a rank that is in no launch. A stop that never comes is found out by what follows.
+void await_stop(World& world) {
+  for (int look = 0; look < 2000 && failure([&] { world.check(); }) == "nothing"; ++look)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
 std::string once(World& world, Executor& executor, const Plan& plan, uint64_t elements = 5001) {
   return run_rank(world, executor, plan, {.bytes = some_sizes(plan, {elements})[0], .launches = 1});
 }
@@ -126,8 +132,7 @@ TEST_P(HostsInTrouble, a_rank_never_launches) {
                 !wrong.empty())
               return verdict(wrong);
           } else {
-            while (failure([&] { world.check(); }) == "nothing")
-              std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            await_stop(world);
           }
           world.reset();
         }
@@ -156,8 +161,7 @@ TEST_P(HostsInTrouble, nobody_takes_what_was_sent) {
             if (!wrong.empty()) return verdict(wrong);
           }
         }
-        while (failure([&] { world.check(); }) == "nothing")
-          std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        await_stop(world);
         world.reset();
         executor.execute(plan, arguments);
         return verdict(out == Ints(5000, 3) ? "" : "wrong after the reset");
@@ -282,6 +286,21 @@ TEST(HostsRefused, what_does_not_go_by_port_channels) {
     EXPECT_EQ(codes, all_well(wrong.hosts)) << wrong.program;
   }
 }
+
+#ifndef CHORALE_WITH_UCX
+TEST(HostsRefused, port_channels_without_ucx) {
+  const HostsOfRanks hosts = {0, 1};
+  const Plan plan = make_plan("hosts_put_signal_flush", 2);
+  const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
+    Executor executor(world);
+    const std::string said = failure([&] { once(world, executor, plan); });
+    return verdict(lacking(said, {"usage: ",
+                                  "port channels connect ranks of different hosts, but this library was "
+                                  "built without UCX: install libucx-dev and build again"}));
+  });
+  EXPECT_EQ(codes, all_well(hosts));
+}
+#endif
 
 /// Whoever is not connected need not be reached.
 TEST(HostsRefused, nothing_that_stays_within_hosts) {
