@@ -6,6 +6,7 @@
 #include <new>
 #include <vector>
 
+#include "../world/group.hpp"
 #include "binding.hpp"
 #include "port.hpp"
 
@@ -19,8 +20,10 @@ class CpuBackend final : public Backend {
     shared_.world = &world_;
     shared_.windows = &windows_;
     shared_.trace_launches = config.trace;
+    if (world_.group().several_hosts()) courier_ = std::make_unique<cpu::Courier>(world_);
+    shared_.courier = courier_.get();
     shared_.proxy = [this]() -> cpu::Proxy& {
-      if (!proxy_) proxy_ = std::make_unique<cpu::Proxy>(world_.scheduler());
+      if (!proxy_) proxy_ = std::make_unique<cpu::Proxy>(world_.scheduler(), courier_.get());
       return *proxy_;
     };
   }
@@ -56,6 +59,7 @@ class CpuBackend final : public Backend {
   World& world_;
   std::vector<Window> windows_;
   std::vector<std::unique_ptr<char, void (*)(char*)>> blocks_;  ///< of allocate(), in a local world
+  std::unique_ptr<cpu::Courier> courier_;
   std::unique_ptr<cpu::Proxy> proxy_;
   cpu::Shared shared_;
 };

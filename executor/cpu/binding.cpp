@@ -5,7 +5,9 @@
 #include <cstring>
 
 #include "../agreement.hpp"
+#include "../interpreter/hosts.hpp"
 #include "../interpreter/report.hpp"
+#include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "chorale/storage.hpp"
 
@@ -39,6 +41,7 @@ Binding::Binding(const Shared& shared, const Plan& plan, const Call& call)
   std::string error;
   try {
     bound_ = interpreter::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op);
+    if (world_.group().several_hosts()) check_hosts(plan);
   } catch (const UsageError& wrong) {
     error = wrong.what();
   }
@@ -46,13 +49,29 @@ Binding::Binding(const Shared& shared, const Plan& plan, const Call& call)
 
   placement_ = std::make_unique<interpreter::Placement>(plan, rank_, bound_.layout);
   make_control(plan);
+  if (crosses_hosts_) join_hosts(plan);
   body_ = [this](int block, BlockHost& host) { body(block, host); };
   describe_ = [this](const Stuck& stuck) { return interpreter::line(*plan_, stuck); };
   spdlog::debug("rank {} bound plan '{}' to {} bytes: chunks of {} bytes, {} bytes of window", rank_,
                 plan.name, call.bytes, bound_.layout.chunk_bytes, window_->bytes(int(rank_)));
 }
 
-Binding::~Binding() = default;
+Binding::~Binding() {
+  if (run_.courier) run_.courier->strike(run_.binding);
+}
+
+/// \throws UsageError if ranks of different hosts are not connected as they can be
+void Binding::check_hosts(const Plan& plan) {
+  const auto host = [this](uint32_t rank) { return world_.group().host(int(rank)); };
+  if (const std::string wrong = interpreter::refute_hosts(plan, rank_, host); !wrong.empty())
+    throw UsageError(wrong);
+  crosses_hosts_ = interpreter::crosses_hosts(plan, host);
+  if (!crosses_hosts_) return;
+  if (const std::string missing = net::UcxLink::missing(); !missing.empty()) {
+    throw UsageError(
+        fmt::format("plan '{}': port channels connect ranks of different hosts, but {}", plan.name, missing));
+  }
+}
 
 /// Collective.
 void Binding::make_control(const Plan& plan) {
@@ -72,12 +91,14 @@ void Binding::make_control(const Plan& plan) {
     rooms_of_user_.reachable = [this](const char* at, uint64_t bytes) { return shared_word(at, bytes) != 0; };
   }
 
+  const auto reached = [this](uint32_t rank) { return window_->at(int(rank)) != nullptr; };
   std::vector<Parts> parts;
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
     parts.emplace_back(plan, rank, bound_.layout, stages(rank));
     published_.push_back(reinterpret_cast<Published*>(window_->at(int(rank))));
   }
   for (image::Buffer& buffer : bound_.image.buffers) {
+    if (!reached(buffer.rank)) continue;
     char* const window = reinterpret_cast<char*>(window_->at(int(buffer.rank)));
     if (buffer.kind == uint32_t(BufferKind::scratch)) buffer.base = window + parts[buffer.rank].plain;
     if (buffer.kind == packet_kind) buffer.base = window + parts[buffer.rank].packets;
@@ -86,7 +107,7 @@ void Binding::make_control(const Plan& plan) {
     return reinterpret_cast<Signal*>(window_->at(int(rank)) + parts[rank].signals);
   };
   for (const image::Channel& channel : bound_.image.channels) {
-    const bool heard = channel.signal_at_peer != image::Channel::none;
+    const bool heard = channel.signal_at_peer != image::Channel::none && reached(channel.peer);
     signals_at_peer_.push_back(heard ? signals_of(channel.peer) + channel.signal_at_peer : nullptr);
   }
   const size_t channels = bound_.image.channels.size();
@@ -117,12 +138,23 @@ void Binding::make_control(const Plan& plan) {
   run_.local = world_.local();
   // There may be no thread for it, or no memory, and peers would wait for what this rank does not launch.
   world::together(world_, [&] {
-    if (bound_.image.uses_port) proxy_ = &shared_.proxy();
+    if (bound_.image.uses_port || crosses_hosts_) proxy_ = &shared_.proxy();
     if (shared_.trace_launches != 0)
       trace_ = std::make_unique<LaunchTrace>(plan, bound_.image, shared_.trace_launches);
   });
   if (trace_) run_.trace = trace_->trace();
   if (proxy_) run_.fifo = &proxy_->fifo();
+}
+
+/// Collective. Whoever sends nothing may be sent to.
+void Binding::join_hosts(const Plan& plan) {
+  shared_.courier->connect();
+  for (const image::Channel& channel : bound_.image.channels)
+    far_.push_back(world_.group().host(int(channel.peer)) != world_.group().host(int(rank_)));
+  run_.far = far_.data();
+  run_.binding = shared_.courier->enrol();
+  run_.courier = shared_.courier;
+  spdlog::debug("rank {}: plan '{}' reaches other hosts", rank_, plan.name);
 }
 
 // -- Places
@@ -185,15 +217,21 @@ LaunchResult Binding::launch() {
   const uint32_t blocks = run_.image.n_blocks;
   blocks_left_.store(int(blocks), std::memory_order_relaxed);
   const bool fiber = proxy_ && world_.scheduler().seeded();
+  if (run_.courier) run_.courier->begin(run_.binding, run_);
   if (proxy_) proxy_->begin();
   LaunchResult result;
   try {
     result = world_.scheduler().launch(int(rank_), int(blocks + (fiber ? 1 : 0)), body_, describe_);
   } catch (...) {
-    if (proxy_) proxy_->end(true);  // it is the next binding's as well
+    if (proxy_) proxy_->end(true, run_.deadline);  // it is the next binding's as well
+    if (run_.courier) run_.courier->end(run_.binding);
     throw;
   }
-  if (proxy_) proxy_->end(result.stop != Stop::none);
+  if (proxy_) {
+    const Stop stop = proxy_->end(result.stop != Stop::none, run_.deadline);
+    if (result.stop == Stop::none) result.stop = stop;
+  }
+  if (run_.courier) run_.courier->end(run_.binding);
   if (result.stop == Stop::none || epoch_ == run_.epoch) {
     if (blocks == 0) finish();
     if (placed_.after.bytes) std::memcpy(placed_.after.to, placed_.after.from, placed_.after.bytes);

@@ -10,6 +10,7 @@
 #include "../backend.hpp"
 #include "../interpreter/bind.hpp"
 #include "../interpreter/placement.hpp"
+#include "courier.hpp"
 #include "launch_trace.hpp"
 #include "machine.hpp"
 #include "run.hpp"
@@ -21,6 +22,7 @@ struct Shared {
   World* world = nullptr;
   const std::vector<Window>* windows = nullptr;  ///< those of Executor::allocate; several processes only
   std::function<Proxy&()> proxy;                 ///< makes it if there is none yet
+  Courier* courier = nullptr;                    ///< null: all ranks are on one host
   unsigned trace_launches = 0;                   ///< of each binding that are traced
 };
 
@@ -38,7 +40,9 @@ class Binding final : public chorale::Binding {
  private:
   struct Parts;
 
+  void check_hosts(const Plan& plan);
   void make_control(const Plan& plan);
+  void join_hosts(const Plan& plan);
   void place(const void* in, void* out);
   LaunchResult launch();
   void publish();
@@ -62,11 +66,13 @@ class Binding final : public chorale::Binding {
   std::vector<Signal> barriers_, completed_;
   std::vector<Semaphore> semaphores_;
   std::vector<char> rooms_;
+  std::vector<char> far_;
   size_t room_bytes_ = 0;
   char* window_staging_ = nullptr;
   std::unique_ptr<char[]> own_staging_;
 
   interpreter::Placed placed_;  ///< of this run
+  bool crosses_hosts_ = false;
   bool staged_ = false;
   uint64_t epoch_ = 0;  ///< runs that have ended
   std::atomic<uint32_t> ended_{0};

@@ -236,7 +236,8 @@ class Machine {
 
   Stop reach_buffer(uint32_t buffer) {
     const image::Buffer& of = run_.image.buffers[buffer];
-    if (of.base) return Stop::none;
+    // What goes to another host waits there until the peer has entered the run.
+    if (of.base || !run_.published[of.rank]) return Stop::none;
     // In a stopped world the peer may have left the run, and its memory with it.
     const Stop stopped = group_.stopped();
     if (stopped != Stop::none) return stopped;

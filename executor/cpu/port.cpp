@@ -1,5 +1,6 @@
 #include "port.hpp"
 
+#include "courier.hpp"
 #include "machine.hpp"
 
 namespace chorale::cpu {
@@ -41,24 +42,47 @@ void Fifo::drop() {
   head_ = tail_ = 0;
 }
 
-Proxy::Proxy(Scheduler& scheduler) : fifo_(scheduler) {
+Proxy::Proxy(Scheduler& scheduler, Courier* courier) : fifo_(scheduler), courier_(courier) {
   if (scheduler.seeded()) return;
-  const auto take = [this] {
-    Trigger trigger;
-    if (!fifo_.pop(trigger)) return false;
-    handle(trigger, Group{});
-    return true;
+  QueueThread::Elsewhere elsewhere;
+  if (courier_) {
+    elsewhere = {[this] { return courier_->settled(); }, [this] { courier_->rest(); },
+                 [this] { courier_->wake(); }};
+  }
+  const auto drop = [this] {
+    fifo_.drop();
+    if (courier_) courier_->drop();
   };
-  thread_.emplace("the proxy of port channels", 2000, take, [this] { fifo_.drop(); });
+  thread_.emplace(
+      "the proxy of port channels", 2000, [this] { return take(); }, drop, elsewhere);
+}
+
+bool Proxy::take() {
+  bool any = courier_ && courier_->work();
+  Trigger trigger;
+  // What is on its way to other hosts is kept until it is done: not more of it than that.
+  if ((!courier_ || courier_->has_room()) && fifo_.pop(trigger)) {
+    handle(trigger, Group{});
+    any = true;
+  }
+  return any;
 }
 
 void Proxy::begin() {
   if (thread_) thread_->begin();
 }
 
-void Proxy::end(bool stopped) {
-  if (thread_) return thread_->end(stopped);
-  if (stopped) fifo_.drop();
+Stop Proxy::end(bool stopped, const Deadline& deadline) {
+  if (!thread_) {
+    if (stopped) fifo_.drop();
+    return Stop::none;
+  }
+  if (courier_ && !stopped) courier_->start_clock();
+  thread_->end(stopped);
+  if (stopped || !courier_ || courier_->idle()) return Stop::none;
+  const Stop stop = deadline.poll();
+  if (stop != Stop::none) thread_->end(true);
+  return stop;
 }
 
 void Proxy::run_fiber(BlockHost& host, const std::atomic<int>& blocks_left) {
@@ -88,6 +112,7 @@ void Proxy::handle(const Trigger& trigger, const Group& group) {
   if (room_.size() < room) room_.resize(room);
   Machine machine(run, group, nullptr, room_.data());
   machine.fix(trigger.range);
+  if (run.far && run.far[trigger.channel]) return courier_->send(trigger, machine);
   const op::Places<Role::Read> plain{&trigger.src, 1};
   const op::Places<Role::PacketRead> packets{&trigger.src, 1};
   const op::Places<Role::RemoteWrite> to_plain{&trigger.dst, 1};

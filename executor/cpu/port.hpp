@@ -17,6 +17,8 @@ enum class Action : uint32_t;
 
 namespace chorale::cpu {
 
+class Courier;
+class Machine;
 struct Run;
 
 /// What the proxy is to do for one channel.
@@ -61,21 +63,25 @@ class Fifo {
 /// A rank's proxy: a thread, asleep between runs; under a seed a fiber beside the blocks.
 class Proxy {
  public:
-  explicit Proxy(Scheduler& scheduler);
+  /// \param courier  to other hosts, which it drives; null: there are none
+  explicit Proxy(Scheduler& scheduler, Courier* courier = nullptr);
 
   Fifo& fifo() { return fifo_; }
 
-  /// Around a launch. After end() everything that was pushed is done, or, after a stop, dropped.
+  /// Around a launch. After end() everything that was pushed is done, or, after a stop, dropped: also if the
+  /// world stops only then. \return that stop
   void begin();
-  void end(bool stopped);
+  Stop end(bool stopped, const Deadline& deadline);
 
   /// The body of the fiber: until `blocks_left` is 0 and the ring is empty.
   void run_fiber(BlockHost& host, const std::atomic<int>& blocks_left);
 
  private:
+  bool take();
   void handle(const Trigger& trigger, const Group& group);
 
   Fifo fifo_;
+  Courier* const courier_;
   std::vector<char> room_;
   std::optional<QueueThread> thread_;  ///< none under a seed; last, since it uses the others
 };

@@ -10,8 +10,8 @@
 namespace chorale::cpu {
 
 QueueThread::QueueThread(const char* what, unsigned looks, std::function<bool()> take,
-                         std::function<void()> drop)
-    : looks_(looks), take_(std::move(take)), drop_(std::move(drop)) {
+                         std::function<void()> drop, Elsewhere elsewhere)
+    : looks_(looks), take_(std::move(take)), drop_(std::move(drop)), elsewhere_(std::move(elsewhere)) {
   thread_ = world::start_thread(what, [this] { serve(); });
 }
 
@@ -23,6 +23,7 @@ QueueThread::~QueueThread() {
 void QueueThread::ask(State state) {
   state_.store(state, std::memory_order_release);
   state_.notify_all();
+  if (elsewhere_.wake) elsewhere_.wake();
 }
 
 void QueueThread::begin() { ask(running); }
@@ -33,13 +34,26 @@ void QueueThread::end(bool stopped) {
   state_.wait(wanted, std::memory_order_acquire);
 }
 
+/// The blocks may want the core.
+void QueueThread::pause(unsigned& looks) const {
+  if (++looks < looks_) {
+    sched_yield();
+  } else {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
 void QueueThread::serve() {
   unsigned looks = 0;
   for (;;) {
     const uint32_t state = state_.load(std::memory_order_acquire);
     if (state == quitting) return;
     if (state == idle) {
-      state_.wait(idle, std::memory_order_acquire);
+      if (elsewhere_.rest) {
+        elsewhere_.rest();
+      } else {
+        state_.wait(idle, std::memory_order_acquire);
+      }
       looks = 0;
       continue;
     }
@@ -47,13 +61,8 @@ void QueueThread::serve() {
       looks = 0;
       continue;
     }
-    if (state == running) {
-      // The blocks may want the core.
-      if (++looks < looks_) {
-        sched_yield();
-      } else {
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-      }
+    if (state == running || (state == draining && elsewhere_.settled && !elsewhere_.settled())) {
+      pause(looks);
       continue;
     }
     if (state == dropping) drop_();

@@ -13,6 +13,7 @@
 
 namespace chorale::cpu {
 
+class Courier;
 class Fifo;
 
 /// Where a rank's own input and output are in this run, for its peers: an address where all ranks are threads
@@ -47,9 +48,12 @@ struct Run {
   uint64_t* pushed = nullptr;   ///< by channel: triggers ever
   Signal* completed = nullptr;  ///< by channel: triggers that the proxy has done
   Fifo* fifo = nullptr;
+  Courier* courier = nullptr;  ///< to other hosts; null: this plan's channels lead to none
+  uint64_t binding = 0;        ///< the courier's number of it
+  const char* far = nullptr;   ///< by channel: whether the peer is on another host; null: none is
   Trace trace;
 
-  Published* const* published = nullptr;         ///< by rank
+  Published* const* published = nullptr;         ///< by rank; null: it is on another host
   const Window* window = nullptr;                ///< the binding's
   const std::vector<Window>* windows = nullptr;  ///< those of Executor::allocate
   bool local = true;                             ///< all ranks are in this process

@@ -1,0 +1,138 @@
+/// \file
+/// Port channels between hosts: what one rank's proxy sends to, and does for, ranks of other hosts.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chorale/world.hpp"
+#include "far_message.hpp"
+#include "run.hpp"
+
+namespace chorale::cpu {
+
+/// A transfer goes as one message, whose receiver puts it in place, adds to the signal behind it, and says
+/// that it is done: only then is it done at the sender. Messages of one rank to another for one binding are
+/// carried out in their order, and not before the receiver has begun the run that they belong to; those of
+/// other bindings do not wait for them.
+///
+/// Calls come from the thread that launches; those under "the proxy's thread" from that one.
+class Courier {
+ public:
+  explicit Courier(World& world);
+
+  /// Says goodbye, so that nobody takes it for a death. Waits for an answer for a second at most.
+  ~Courier();
+  Courier(const Courier&) = delete;
+
+  /// Collective: the link to the other hosts, if there is none since the last reset.
+  /// \throws RunError on all ranks if one of them cannot have it
+  void connect();
+
+  /// A binding that all ranks have made by now, the n-th since connect() on each of them. \return n
+  uint64_t enrol();
+  void strike(uint64_t binding);
+
+  /// Around a launch of a binding: peers may touch its memory from here, to there.
+  void begin(uint64_t binding, const Run& run);
+  void end(uint64_t binding);
+
+  /// Starts the clock of settled().
+  void start_clock();
+
+  /// Whether nothing is on its way any more.
+  bool idle();
+
+  // -- The proxy's thread
+
+  /// Whether more may be sent before something has been done.
+  bool has_room();
+  void send(const Trigger& trigger, Machine& machine);
+
+  /// Carries out what has come. False: there was nothing to do.
+  bool work();
+
+  /// Whether all that was sent has been done, and everybody else knows what we have done; or the world has
+  /// stopped, as it does here when time is over.
+  bool settled();
+
+  /// Sleeps until something has come or wake() is called, by any thread.
+  void rest();
+  void wake();
+
+  /// After a stop: forgets everything. Nothing is done any more until the next connect().
+  void drop();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Lock = std::unique_lock<std::mutex>;
+  using Stream = std::pair<uint64_t, int>;  ///< a binding and the other rank
+
+  struct Entry {
+    Run run;  ///< as of the launch that was begun last
+    bool active = false;
+  };
+  struct Sent {
+    uint64_t turn, bytes;
+    const Run* run;
+    uint32_t channel;
+  };
+  struct Outbox {
+    uint64_t last_turn = 0;
+    std::deque<Sent> waiting;  ///< for their being done
+  };
+  struct Held {
+    FarMessage message;
+    net::Payload payload;
+  };
+  struct Inbox {
+    uint64_t done = 0, told = 0;       ///< turns
+    std::map<uint64_t, Held> waiting;  ///< by turn
+  };
+
+  void close();
+  void come(std::span<const std::byte> header, net::Payload payload);
+  void lose(int peer, const std::string& why);
+  void lack(size_t bytes);
+  void send_note(FarMessage::Kind kind, int peer, uint64_t binding = 0, uint64_t turn = 0);
+  void take_done(const FarMessage& message);
+  void deliver(const Stream& stream, Inbox& inbox);
+  void carry_out(Entry& entry, const Held& held);
+  bool look();
+  bool idle_locked() const;
+  std::string waited_for() const;
+
+  World& world_;
+  const int rank_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::unique_ptr<net::UcxLink> link_;
+  uint64_t resets_ = 0;  ///< of the world, when the link was made
+  bool dropped_ = false, woken_ = false, asleep_ = false, recheck_ = false;
+
+  enum class Parting : uint8_t { none, left, heard };
+  std::vector<Parting> parting_;  ///< by rank
+  std::vector<bool> met_;         ///< by rank: something was sent there
+
+  uint64_t enrolled_ = 0;
+  std::map<uint64_t, Entry> entries_;  ///< of the bindings that there are
+  std::map<Stream, Outbox> outboxes_;
+  std::map<Stream, Inbox> inboxes_;
+  uint64_t bytes_on_the_way_ = 0;
+  uint64_t notes_ = 0, notes_left_ = 0, notes_flushing_ = 0;  ///< of what was done: sent; gone; in a flush
+  std::optional<net::UcxLink::Flush> flush_;
+  std::optional<Clock::time_point> until_;
+  std::vector<char> room_;
+};
+
+}  // namespace chorale::cpu

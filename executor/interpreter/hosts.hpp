@@ -1,0 +1,22 @@
+/// \file
+/// Plans whose ranks are on several hosts: what they may not do, and whether they have to reach over.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "chorale/plan.hpp"
+
+namespace chorale::interpreter {
+
+using HostOf = std::function<uint32_t(uint32_t rank)>;
+
+/// Whether a port channel of any rank leads to another host: the same on all ranks.
+bool crosses_hosts(const Plan&, const HostOf&);
+
+/// Why `rank` cannot run a plan that build_image() takes: it touches memory of another host otherwise than
+/// through a port channel to its rank. "" if it does not.
+std::string refute_hosts(const Plan&, uint32_t rank, const HostOf&);
+
+}  // namespace chorale::interpreter

@@ -1,0 +1,321 @@
+/// \file
+/// What goes wrong between hosts ends every wait with a named error, and leaves a world that goes on.
+
+#include <dirent.h>
+#include <sys/socket.h>
+
+#include <csignal>
+#include <thread>
+
+#include "tests/hosts/harness.hpp"
+
+namespace chorale::test {
+namespace {
+
+using HostsInTrouble = Hosts;
+using Reason = RunError::Reason;
+
+/// What a call throws, as "reason: text"; "nothing" if it throws nothing.
+template <class F>
+std::string failure(const F& call) {
+  try {
+    call();
+  } catch (const RunError& error) {
+    return std::string(name(error.reason)) + ": " + error.what();
+  } catch (const UsageError& error) {
+    return std::string("usage: ") + error.what();
+  }
+  return "nothing";
+}
+
+/// "" if each of `parts` is in it.
+std::string lacking(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) {
+    if (text.find(part) == std::string::npos) return "'" + part + "' is not in: " + text;
+  }
+  return "";
+}
+
+/// Of a rank that is in no launch. A stop that never comes is found out by what follows.
+void await_stop(World& world) {
+  for (int look = 0; look < 2000 && failure([&] { world.check(); }) == "nothing"; ++look)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
+std::string once(World& world, Executor& executor, const Plan& plan, uint64_t elements = 5001) {
+  return run_rank(world, executor, plan, {.bytes = some_sizes(plan, {elements})[0], .launches = 1});
+}
+
+/// Cuts this process off as a network does: its connections end, and it lives on.
+void cut_connections() {
+  DIR* const folder = opendir("/proc/self/fd");
+  while (const dirent* const entry = readdir(folder)) {
+    const int fd = std::atoi(entry->d_name);
+    sockaddr_storage other;
+    socklen_t size = sizeof other;
+    if (fd > 2 && getpeername(fd, reinterpret_cast<sockaddr*>(&other), &size) == 0) shutdown(fd, SHUT_RDWR);
+  }
+  closedir(folder);
+}
+
+TEST_P(HostsInTrouble, a_rank_dies) {
+  const HostsOfRanks hosts = {0, 0, 1, 1};
+  const Plan plan = make_plan("allreduce_two_level", 4);
+  const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
+    Executor executor(world);
+    for (int launch = 0; launch < 3; ++launch) {
+      if (const std::string wrong = once(world, executor, plan); !wrong.empty()) return verdict(wrong);
+    }
+    world.barrier();
+    if (world.rank() == 3) raise(SIGKILL);
+    return verdict(lacking(failure([&] { once(world, executor, plan); }), {"peer_lost: rank 3", "died"}));
+  });
+  EXPECT_EQ(codes, (std::vector<int>{0, 0, 0, -SIGKILL}));
+}
+
+TEST_P(HostsInTrouble, a_connection_breaks) {
+  if (std::string(GetParam()) != "tcp") GTEST_SKIP() << "only TCP's connections are known here";
+  const HostsOfRanks hosts = {0, 1};
+  const Plan plan = make_plan("hosts_put_signal_flush", 2);
+  const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
+    Executor executor(world);
+    if (const std::string wrong = once(world, executor, plan); !wrong.empty()) return verdict(wrong);
+    world.barrier();
+    if (world.rank() == 1) cut_connections();
+    const std::string said = failure([&] {
+      for (int launch = 0; launch < 1000; ++launch) once(world, executor, plan);
+    });
+    return verdict(lacking(said, {"peer_lost: rank ", ", on host ", "cannot be reached", "UCX"}));
+  });
+  EXPECT_EQ(codes, all_well(hosts));
+}
+
+TEST_P(HostsInTrouble, an_abort_and_a_reset) {
+  const HostsOfRanks hosts = {0, 0, 1, 1};
+  const Plan plan = make_plan("allreduce_two_level", 4), packets = make_plan("hosts_put_packets", 4);
+  const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
+    Executor executor(world);
+    for (int round = 0; round < 6; ++round) {
+      for (const Plan* const of : {&plan, &packets}) {
+        if (const std::string wrong = once(world, executor, *of); !wrong.empty())
+          return verdict("round " + std::to_string(round) + ": " + wrong);
+      }
+      world.barrier();
+      // Each in turn, while the others have sent what it does not take.
+      if (world.rank() == round % 4) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20 * (round % 2)));
+        world.abort("enough");
+      } else {
+        const std::string said = failure([&] { once(world, executor, round % 2 ? plan : packets, 300001); });
+        if (const std::string wrong = lacking(said, {"aborted", "enough"}); !wrong.empty())
+          return verdict(wrong);
+      }
+      world.reset();
+    }
+    return 0;
+  });
+  EXPECT_EQ(codes, all_well(hosts));
+}
+
+TEST_P(HostsInTrouble, a_rank_never_launches) {
+  const HostsOfRanks hosts = {0, 1};
+  const Plan plan = make_plan("hosts_put_signal_flush", 2);
+  const std::vector<int> codes = on_hosts(
+      hosts,
+      [&](World& world) {
+        Executor executor(world);
+        for (int round = 0; round < 2; ++round) {
+          if (const std::string wrong = once(world, executor, plan); !wrong.empty()) return verdict(wrong);
+          if (world.rank() == 0) {
+            const std::string said = failure([&] { once(world, executor, plan); });
+            if (const std::string wrong = lacking(said, {"timed_out", "port channel 0 from rank 1"});
+                !wrong.empty())
+              return verdict(wrong);
+          } else {
+            await_stop(world);
+          }
+          world.reset();
+        }
+        return verdict(once(world, executor, plan));
+      },
+      std::chrono::seconds(2));
+  EXPECT_EQ(codes, all_well(hosts));
+}
+
+TEST_P(HostsInTrouble, nobody_takes_what_was_sent) {
+  const HostsOfRanks hosts = {0, 1, 1};
+  const Plan plan = unproved("hosts_give", 3);
+  const std::vector<int> codes = on_hosts(
+      hosts,
+      [&](World& world) {
+        Executor executor(world);
+        Ints data(5000, 3), out(5000);
+        const Arguments arguments{.in = data.data(), .out = out.data(), .bytes = 20000, .dtype = DType::i32};
+        executor.prepare(plan, arguments);
+        if (world.rank() != 2) {
+          const std::string said = failure([&] { executor.execute(plan, arguments); });
+          // Rank 1 has got its data, or the stop.
+          if (world.rank() == 0) {
+            const std::string wrong = lacking(
+                said, {"timed_out", "rank 0 waited 2 s for rank 2, on host 1, to take 1 of its messages"});
+            if (!wrong.empty()) return verdict(wrong);
+          }
+        }
+        await_stop(world);
+        world.reset();
+        executor.execute(plan, arguments);
+        return verdict(out == Ints(5000, 3) ? "" : "wrong after the reset");
+      },
+      std::chrono::seconds(2));
+  EXPECT_EQ(codes, all_well(hosts));
+}
+
+TEST_P(HostsInTrouble, data_comes_when_the_launch_is_over) {
+  const HostsOfRanks hosts = {0, 1};
+  const Plan plan = unproved("hosts_put_unasked", 2);
+  const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
+    Executor executor(world);
+    Ints data(5000, 3), out(5000);
+    const Arguments arguments{.in = data.data(), .out = out.data(), .bytes = 20000, .dtype = DType::i32};
+    executor.prepare(plan, arguments);
+    const std::string said = failure([&] {
+      if (world.rank() == 1) executor.execute(plan, arguments);
+      world.barrier();
+      if (world.rank() == 0) executor.execute(plan, arguments);
+      world.barrier();
+    });
+    return verdict(
+        lacking(said, {"aborted by rank 1: rank 0 has put into the output of rank 1 after the launch "
+                       "there had ended: the plan does not make it wait; chorale check shows where"}));
+  });
+  EXPECT_EQ(codes, all_well(hosts));
+}
+
+TEST_P(HostsInTrouble, there_is_no_such_transport) {
+  if (std::string(GetParam()) != "tcp") GTEST_SKIP() << "once is enough";
+  setenv("UCX_TLS", "nonsense", 1);
+  const HostsOfRanks hosts = {0, 1};
+  const Plan plan = make_plan("hosts_put_signal_flush", 2);
+  const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
+    Executor executor(world);
+    const std::string said = failure([&] { once(world, executor, plan); });
+    world.barrier();
+    return verdict(
+        lacking(said, {"other: ", "UCX cannot connect this host with others: a context: ", "see UCX_TLS"}));
+  });
+  EXPECT_EQ(codes, all_well(hosts));
+}
+
+/// Who leaves in good order is not taken for dead by those who go on.
+TEST_P(HostsInTrouble, an_executor_goes_while_others_stay) {
+  const HostsOfRanks hosts = {0, 1, 2};
+  const Plan plan = make_plan("hosts_put_signal_flush", 3);
+  const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
+    for (int round = 0; round < 5; ++round) {
+      Executor executor(world);
+      if (const std::string wrong = once(world, executor, plan); !wrong.empty()) return verdict(wrong);
+      if (world.rank() == round % 3) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      world.check();
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    {
+      Executor executor(world);
+      if (const std::string wrong = once(world, executor, plan); !wrong.empty()) return verdict(wrong);
+    }
+    world.barrier();
+    // A goodbye that nobody answered would have taken its second.
+    return verdict(
+        std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(900) ? "" : "a slow goodbye");
+  });
+  EXPECT_EQ(codes, all_well(hosts));
+}
+
+TEST_P(HostsInTrouble, the_application_keeps_its_signals) {
+  const HostsOfRanks hosts = {0, 1};
+  const Plan plan = make_plan("hosts_put_signal_flush", 2);
+  const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
+    static const auto mine = [](int) { _exit(42); };
+    std::signal(SIGSEGV, mine);
+    Executor executor(world);
+    if (const std::string wrong = once(world, executor, plan); !wrong.empty()) return verdict(wrong);
+    struct sigaction bus, segv;
+    sigaction(SIGBUS, nullptr, &bus);
+    sigaction(SIGSEGV, nullptr, &segv);
+    if (bus.sa_handler != SIG_DFL) return verdict("SIGBUS is handled");
+    return verdict(segv.sa_handler == +mine ? "" : "SIGSEGV is handled by another");
+  });
+  EXPECT_EQ(codes, all_well(hosts));
+}
+
+/// What cannot be carried out between hosts is refused on all ranks, at the author's line.
+TEST(HostsRefused, what_does_not_go_by_port_channels) {
+  struct Wrong {
+    const char* program;
+    int ranks;
+    HostsOfRanks hosts;
+    std::vector<std::string> parts;
+  };
+  const std::vector<Wrong> all = {
+      {"allgather_direct",
+       2,
+       {0, 1},
+       {"usage: plan 'allgather_direct': rank ", "allgather_direct.cpp:", "memory channel 0 leads to rank ",
+        "which is on host ", "connect ranks of different hosts by port channels"}},
+      {"allgather_packets",
+       2,
+       {0, 1},
+       {"usage: ", "allgather_packets.cpp:", "is the scratch of rank ", "which is on host "}},
+      {"allreduce_two_level", 4, {0, 1, 0, 1}, {"usage: ", "rank ", ", but rank ", " is on host "}},
+      {"hosts_by_switch",
+       2,
+       {0, 1},
+       {"usage: ", "programs.cpp:", "'src' is switch channel 0, a member of which is the input of rank "}},
+  };
+  for (const Wrong& wrong : all) {
+    const Plan plan = make_plan(wrong.program, wrong.ranks);
+    const std::vector<int> codes = on_hosts(wrong.hosts, [&](World& world) {
+      Executor executor(world);
+      Ints in(65536), out(65536);
+      const std::string said = failure([&] {
+        executor.execute(plan, {.in = in.data(), .out = out.data(), .bytes = 1024, .dtype = DType::i32});
+      });
+      // The world is as before.
+      world.barrier();
+      return verdict(lacking(said, wrong.parts));
+    });
+    EXPECT_EQ(codes, all_well(wrong.hosts)) << wrong.program;
+  }
+}
+
+#ifndef CHORALE_WITH_UCX
+TEST(HostsRefused, port_channels_without_ucx) {
+  const HostsOfRanks hosts = {0, 1};
+  const Plan plan = make_plan("hosts_put_signal_flush", 2);
+  const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
+    Executor executor(world);
+    const std::string said = failure([&] { once(world, executor, plan); });
+    return verdict(lacking(said, {"usage: ",
+                                  "port channels connect ranks of different hosts, but this library was "
+                                  "built without UCX: install libucx-dev and build again"}));
+  });
+  EXPECT_EQ(codes, all_well(hosts));
+}
+#endif
+
+/// Whoever is not connected need not be reached.
+TEST(HostsRefused, nothing_that_stays_within_hosts) {
+  const HostsOfRanks hosts = {0, 0, 1, 1};
+  const Plan plan = make_plan("hosts_within", 4);
+  const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
+    Executor executor(world);
+    Ints in(100, world.rank()), out(100);
+    executor.execute(plan, {.in = in.data(), .out = out.data(), .bytes = 400, .dtype = DType::i32});
+    return verdict(out == Ints(100, world.rank() ^ 1) ? "" : "not the neighbour's data");
+  });
+  EXPECT_EQ(codes, all_well(hosts));
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, HostsInTrouble, both_transports, transport_name);
+
+}  // namespace
+}  // namespace chorale::test

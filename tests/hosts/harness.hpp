@@ -1,0 +1,94 @@
+/// \file
+/// Ranks as processes of one machine that count as several hosts: what is between them goes by UCX.
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "chorale/compile.hpp"
+#include "chorale/make_plan.hpp"
+#include "executor/net/ucx_link.hpp"
+#include "tests/cpu/harness.hpp"
+
+namespace chorale::test {
+
+/// By rank: the number of its host.
+using HostsOfRanks = std::vector<int>;
+
+/// Ranks that run `f` and exit with what it gives: 0 is well. Returns how they ended, signals as numbers
+/// below 0.
+template <class F>
+std::vector<int> on_hosts(const HostsOfRanks& hosts, const F& f,
+                          std::chrono::nanoseconds timeout = std::chrono::seconds(60)) {
+  static std::atomic<int> turn{0};
+  const std::string name = "shm://chorale-hosts-" + std::to_string(getpid()) + "-" + std::to_string(turn++);
+  std::vector<pid_t> children;
+  for (size_t rank = 0; rank < hosts.size(); ++rank) {
+    std::fflush(nullptr);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      int code = 99;
+      try {
+        JoinOptions options;
+        options.host = std::to_string(hosts[rank]);
+        options.timeout = timeout;
+        World world = World::join(name, int(rank), int(hosts.size()), options);
+        code = f(world);
+      } catch (const std::exception& error) {
+        fprintf(stderr, "rank %zu: %s\n", rank, error.what());
+      }
+      _exit(code);
+    }
+    children.push_back(pid);
+  }
+  std::vector<int> codes;
+  for (const pid_t pid : children) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    codes.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+  }
+  return codes;
+}
+
+inline std::vector<int> all_well(const HostsOfRanks& hosts) { return std::vector<int>(hosts.size(), 0); }
+
+/// Exit status of a rank: 0 if `wrong` is empty, which it prints otherwise.
+inline int verdict(const std::string& wrong) {
+  if (wrong.empty()) return 0;
+  fprintf(stderr, "%s\n", wrong.c_str());
+  return 1;
+}
+
+/// A program whose proof fails, since its sender does not wait: the executor's own affair.
+inline Plan unproved(const std::string& name, int ranks) {
+  dsl::Program program = dsl::build(name, {{"ranks", std::to_string(ranks)}});
+  CompileOptions options = program.compile_options();
+  options.allow = {"deadlock", "races", "values", "replay"};
+  dsl::Compiled compiled = std::move(program).compile(options);
+  if (!compiled.ok()) throw std::invalid_argument(render(compiled.plan, compiled.diagnostics));
+  return std::move(compiled.plan);
+}
+
+/// With UCX, over the transport that the parameter names; "all" is what UCX likes best.
+class Hosts : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    setenv("UCX_TLS", GetParam(), 1);
+#ifndef CHORALE_WITH_UCX
+    GTEST_SKIP() << "this library was built without UCX";
+#endif
+  }
+  void TearDown() override { unsetenv("UCX_TLS"); }
+};
+
+inline const auto both_transports = testing::Values("tcp", "all");
+inline std::string transport_name(const testing::TestParamInfo<const char*>& info) { return info.param; }
+
+}  // namespace chorale::test
