@@ -234,8 +234,8 @@ void Courier::lose(int peer, const std::string& why) {
   const bool left = std::exchange(parting_[size_t(peer)], Parting::left) != Parting::none;
   if (left || dropped_ || resets_ != world_.resets()) return;
   world_.group().raise(Stop::peer_lost, peer,
-                       fmt::format("rank {}, on host {}, died or cannot be reached any more (UCX: {})", peer,
-                                   world_.group().host(peer), why));
+                       fmt::format("rank {}, on {}, died or cannot be reached any more (UCX: {})", peer,
+                                   world_.group().host_text(peer), why));
 }
 
 /// Nobody could catch it on this thread.
@@ -316,7 +316,7 @@ std::string Courier::waited_for() const {
   std::vector<std::string> words;
   for (const auto& [peer, n] : messages) {
     words.push_back(
-        fmt::format("rank {}, on host {}, to take {} of its messages", peer, world_.group().host(peer), n));
+        fmt::format("rank {}, on {}, to take {} of its messages", peer, world_.group().host_text(peer), n));
   }
   return words.empty() ? "other hosts to hear what it has done"
                        : fmt::format("{}", fmt::join(words, ", and "));

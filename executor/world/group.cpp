@@ -301,8 +301,10 @@ void Group::throw_stopped() {
       throw RunError(RunError::Reason::deadlock,
                      "deadlock: " + (why.empty() ? fmt::format("seen by rank {}", rank) : why));
     case Stop::peer_lost:
-      throw RunError(RunError::Reason::peer_lost, (why.empty() ? fmt::format("rank {} died", rank) : why) +
-                                                      "; the others can go on in World::survivors()");
+      throw RunError(RunError::Reason::peer_lost,
+                     (why.empty() ? fmt::format("rank {} died", rank) : why) +
+                         (several_hosts_ ? "; the others join anew, under another address"
+                                         : "; the others can go on in World::survivors()"));
     default:
       throw RunError(RunError::Reason::aborted,
                      fmt::format("aborted by rank {}: {}", rank, why.empty() ? "no reason given" : why));

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <csignal>
+#include <set>
 #include <thread>
 
 #include "tests/hosts/harness.hpp"
@@ -46,16 +47,25 @@ std::string once(World& world, Executor& executor, const Plan& plan, uint64_t el
   return run_rank(world, executor, plan, {.bytes = some_sizes(plan, {elements})[0], .launches = 1});
 }
 
-/// Cuts this process off as a network does: its connections end, and it lives on.
-void cut_connections() {
+/// Of this process.
+std::set<int> connections() {
+  std::set<int> found;
   DIR* const folder = opendir("/proc/self/fd");
   while (const dirent* const entry = readdir(folder)) {
     const int fd = std::atoi(entry->d_name);
     sockaddr_storage other;
     socklen_t size = sizeof other;
-    if (fd > 2 && getpeername(fd, reinterpret_cast<sockaddr*>(&other), &size) == 0) shutdown(fd, SHUT_RDWR);
+    if (fd > 2 && getpeername(fd, reinterpret_cast<sockaddr*>(&other), &size) == 0) found.insert(fd);
   }
   closedir(folder);
+  return found;
+}
+
+/// Cuts this process off as a network does: its connections but `kept` end, and it lives on.
+void cut_connections(const std::set<int>& kept) {
+  for (const int fd : connections()) {
+    if (!kept.contains(fd)) shutdown(fd, SHUT_RDWR);
+  }
 }
 
 TEST_P(HostsInTrouble, a_rank_dies) {
@@ -78,10 +88,11 @@ TEST_P(HostsInTrouble, a_connection_breaks) {
   const HostsOfRanks hosts = {0, 1};
   const Plan plan = make_plan("hosts_put_signal_flush", 2);
   const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
+    const std::set<int> of_world = connections();
     Executor executor(world);
     if (const std::string wrong = once(world, executor, plan); !wrong.empty()) return verdict(wrong);
     world.barrier();
-    if (world.rank() == 1) cut_connections();
+    if (world.rank() == 1) cut_connections(of_world);
     const std::string said = failure([&] {
       for (int launch = 0; launch < 1000; ++launch) once(world, executor, plan);
     });

@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
@@ -16,6 +15,7 @@
 #include "chorale/make_plan.hpp"
 #include "executor/net/ucx_link.hpp"
 #include "tests/cpu/harness.hpp"
+#include "tests/free_port.hpp"
 
 namespace chorale::test {
 
@@ -27,8 +27,7 @@ using HostsOfRanks = std::vector<int>;
 template <class F>
 std::vector<int> on_hosts(const HostsOfRanks& hosts, const F& f,
                           std::chrono::nanoseconds timeout = std::chrono::seconds(60)) {
-  static std::atomic<int> turn{0};
-  const std::string name = "shm://chorale-hosts-" + std::to_string(getpid()) + "-" + std::to_string(turn++);
+  const std::string name = free_address();
   std::vector<pid_t> children;
   for (size_t rank = 0; rank < hosts.size(); ++rank) {
     std::fflush(nullptr);

@@ -2,8 +2,6 @@
 /// Worlds over several hosts, which are processes of this machine that say that they share no memory.
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include <random>
 #include <thread>
@@ -11,6 +9,7 @@
 #include "chorale/window.hpp"
 #include "chorale/world.hpp"
 #include "processes.hpp"
+#include "tests/free_port.hpp"
 
 namespace chorale::test {
 namespace {
@@ -19,22 +18,6 @@ using namespace std::chrono_literals;
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// One that is free now, outside of the range that connections take theirs from.
-uint16_t free_port() {
-  static std::random_device random;
-  for (;;) {
-    const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-    setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(uint16_t(10000 + random() % 20000));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const bool free = bind(file, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-    close(file);
-    if (free) return ntohs(address.sin_port);
-  }
-}
-
 /// By rank, the name of its host.
 using Layout = std::vector<std::string>;
 
@@ -42,13 +25,13 @@ class Hosts : public testing::Test {
  protected:
   void TearDown() override { EXPECT_EQ(leftovers(), std::vector<std::string>()); }
 
-  World join(const Layout& layout, int rank, std::chrono::nanoseconds timeout = 20s) const {
+  World join(const Layout& layout, int rank, std::chrono::nanoseconds timeout = 120s) const {
     return World::join(address, rank, int(layout.size()), {.timeout = timeout, .host = layout[size_t(rank)]});
   }
 
   /// What the ranks of a world say.
   std::vector<std::string> said(const Layout& layout, const std::function<std::string(World&)>& body,
-                                std::chrono::nanoseconds timeout = 20s) const {
+                                std::chrono::nanoseconds timeout = 120s) const {
     Processes ranks(int(layout.size()), [&](int rank) {
       World world = join(layout, rank, timeout);
       return body(world);
@@ -58,7 +41,7 @@ class Hosts : public testing::Test {
     return all;
   }
 
-  const std::string address = "tcp://127.0.0.1:" + std::to_string(free_port());
+  const std::string address = free_address();
   const std::vector<Layout> layouts = {{"a", "b"},
                                        {"a", "a", "b", "b"},
                                        {"a", "b", "a", "b"},
