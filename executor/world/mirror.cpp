@@ -93,10 +93,11 @@ void Mirror::tell_all() {
 
 void Mirror::tell_news() {
   // Who stops a world has met the others as often as it is found here to have.
-  const Event stop = news_of_stop();
+  std::string why;
+  const Event stop = news_of_stop(why);
   while (tell_arrivals()) {
   }
-  if (stop.number != 0) tell(stop, control_.why);
+  if (stop.number != 0) tell(stop, why.data());
   while (tell_resets()) {
   }
   for (const int rank : mine_) tell_rest(rank);
@@ -144,16 +145,20 @@ bool Mirror::tell_resets() {
 }
 
 /// Its number is 0 if there is nothing to tell.
-Mirror::Event Mirror::news_of_stop() {
+Mirror::Event Mirror::news_of_stop(std::string& why) {
   Event event{};
   event.what = What::stop;
   event.resets = control_.reset.passed.load(std::memory_order_acquire);
   const uint32_t stop = load_acquire(&control_.abort.stop);
   if (stop == 0 || stop_told_in_ == event.resets + 1) return event;
-  stop_told_in_ = event.resets + 1;
   event.rank = control_.abort.rank;
+  if (control_.why_ready.load(std::memory_order_acquire))
+    why.assign(control_.why, ::strnlen(control_.why, Control::why_bytes));
+  event.bytes = uint32_t(why.size());
+  // It may have been taken back meanwhile, and what was read be half of another.
+  if (control_.reset.passed.load(std::memory_order_acquire) != event.resets) return event;
+  stop_told_in_ = event.resets + 1;
   event.number = stop;
-  if (control_.why_ready.load(std::memory_order_acquire)) event.bytes = uint32_t(std::strlen(control_.why));
   return event;
 }
 

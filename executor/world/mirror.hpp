@@ -79,7 +79,7 @@ class Mirror {
   bool tell_resets();
   void tell_rest(int rank);
   void tell_arrival(int rank, uint64_t number, uint64_t resets);
-  Event news_of_stop();
+  Event news_of_stop(std::string& why);
   void tell(const Event& event, const void* data, const Link* except = nullptr);
   void send(Link& link, const Event& event, const void* data);
 
