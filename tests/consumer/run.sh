@@ -28,7 +28,7 @@ cmake -S "$here/author_only" -B "$work/author_only" -DCMAKE_PREFIX_PATH="$work/i
 if [ -x "$work/build/app_mpi" ] && command -v mpirun >/dev/null; then
   plan=$work/installed/share/chorale/plans/shipped/allreduce_ring_2.json
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n 2 "$work/build/app_mpi" "$plan"
-  if "$work/installed/bin/chorale" doctor | grep -q "UCX.* loads$"; then
+  if "$work/installed/bin/chorale" doctor | grep -q "built in, UCX .* loads"; then
     "$work/installed/bin/chorale" compile "$here/../../plans/allreduce_two_level.cpp" --set ranks=4 --set gpus_per_node=2 \
       -o "$work/two_hosts.json"
     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe \
