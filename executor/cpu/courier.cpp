@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstring>
-#include <set>
 
 #include "../world/group.hpp"
 #include "../world/together.hpp"

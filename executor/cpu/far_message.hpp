@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "../interpreter/image.hpp"
 #include "../net/ucx_link.hpp"

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
+#include <ucm/api/ucm.h>
 
 #include <array>
 #include <cstdarg>
@@ -38,6 +39,29 @@ class KeptSignals {
   std::array<bool, 32> valid_{};
 };
 
+/// UCX replaces mmap(), madvise() and the like in the whole process as it is loaded, to know what becomes of
+/// memory that it has registered. It does so once, by the settings that it has then: so it is told them
+/// first.
+void leave_memory_functions() {
+  for (const char* const asked : {"UCX_MEM_EVENTS", "UCX_MEM_MMAP_HOOK_MODE", "UCX_MEM_MALLOC_HOOKS"}) {
+    if (std::getenv(asked)) return;
+  }
+  if (dlopen("libucs.so.0", RTLD_NOW | RTLD_NOLOAD)) return;  // the application's own, and as it likes it
+  // Some of its functions need libucs, which it does not name: they are found once that is there for all.
+  void* const memory = dlopen("libucm.so.0", RTLD_LAZY | RTLD_LOCAL);
+  if (!memory) return;
+  const auto options = static_cast<const ucm_global_config_t*>(dlsym(memory, "ucm_global_opts"));
+  const auto set = reinterpret_cast<decltype(&ucm_set_global_opts)>(dlsym(memory, "ucm_set_global_opts"));
+  if (!options || !set) return;
+  ucm_global_config_t none = *options;
+  none.enable_events = 0;
+  none.mmap_hook_mode = UCM_MMAP_HOOK_NONE;
+  none.enable_malloc_hooks = 0;
+  none.enable_malloc_reloc = 0;
+  set(&none);
+  dlopen("libucs.so.0", RTLD_NOW | RTLD_GLOBAL);
+}
+
 /// The application may use UCX itself: what it says on other threads is not ours to hide.
 ucs_log_func_rc_t log(const char*, unsigned, const char*, ucs_log_level_t, const ucs_log_component_config_t*,
                       const char* message, va_list arguments) {
@@ -67,6 +91,7 @@ UcxLibrary::UcxLibrary() : problem_(load()) {}
 
 std::string UcxLibrary::load() {
   const KeptSignals kept;
+  leave_memory_functions();
   // It stays: its threads and its memory cannot be taken back.
   void* const handle = dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
   if (!handle) {

@@ -2,6 +2,7 @@
 /// What goes wrong between hosts ends every wait with a named error, and leaves a world that goes on.
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <sys/socket.h>
 
 #include <csignal>
@@ -247,13 +248,33 @@ TEST_P(HostsInTrouble, the_application_keeps_its_signals) {
   const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
     static const auto mine = [](int) { _exit(42); };
     std::signal(SIGSEGV, mine);
+    struct sigaction bus_before, bus, segv;
+    sigaction(SIGBUS, nullptr, &bus_before);
     Executor executor(world);
     if (const std::string wrong = once(world, executor, plan); !wrong.empty()) return verdict(wrong);
-    struct sigaction bus, segv;
     sigaction(SIGBUS, nullptr, &bus);
     sigaction(SIGSEGV, nullptr, &segv);
-    if (bus.sa_handler != SIG_DFL) return verdict("SIGBUS is handled");
+    if (bus.sa_handler != bus_before.sa_handler) return verdict("SIGBUS is handled");
     return verdict(segv.sa_handler == +mine ? "" : "SIGSEGV is handled by another");
+  });
+  EXPECT_EQ(codes, all_well(hosts));
+}
+
+/// UCX likes to put jumps of its own where they begin.
+TEST_P(HostsInTrouble, the_application_keeps_its_memory_functions) {
+  const HostsOfRanks hosts = {0, 1};
+  const Plan plan = make_plan("hosts_put_signal_flush", 2);
+  const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
+    const auto beginnings = [] {
+      std::string all;
+      for (const char* const name : {"mmap", "munmap", "mremap", "madvise", "sbrk", "brk"})
+        all.append(static_cast<const char*>(dlsym(RTLD_DEFAULT, name)), 16);
+      return all;
+    };
+    const std::string before = beginnings();
+    Executor executor(world);
+    if (const std::string wrong = once(world, executor, plan, 300001); !wrong.empty()) return verdict(wrong);
+    return verdict(beginnings() == before ? "" : "a memory function was replaced");
   });
   EXPECT_EQ(codes, all_well(hosts));
 }

@@ -63,6 +63,12 @@ TEST_P(Hosts, what_was_flushed_may_be_overwritten) {
                  {1, 777, 70001});
 }
 
+TEST_P(Hosts, messages_over_the_ends_of_parts) {
+  for (const HostsOfRanks& hosts : some_hosts)
+    expect_right(make_plan("hosts_gather_and_give", int(hosts.size())), hosts, {PacketForm::ll8},
+                 {1, 5, 1003});
+}
+
 /// More than a sender keeps on its way at a time.
 TEST_P(Hosts, large_messages) {
   expect_right(make_plan("hosts_put_signal_flush", 3, {{"chunks", "5"}}), {0, 1, 2}, {PacketForm::ll8},

@@ -165,3 +165,31 @@ CHORALE_PROGRAM(hosts_put_unasked, Parameters& with) {
   Rank(program, 1).copy(Rank(program, 1).get_output_buffer()[0], Rank(program, 1).get_output_buffer()[0], 0);
   return program;
 }
+
+// Rank 0 gathers, and gives all of its output at once: over the ends of the parts, behind which is nothing.
+CHORALE_PROGRAM(hosts_gather_and_give, Parameters& with) {
+  const int ranks = with("ranks", 2, "number of ranks");
+  const int chunks = with("chunks", 3, "a rank's input has");
+  Program program(
+      {.name = "hosts_gather_and_give", .collective = AllGather{.ranks = ranks, .chunk_factor = chunks}});
+  const auto output = [&](int rank) { return Rank(program, rank).get_output_buffer(); };
+  Rank root(program, 0);
+  root.copy(output(0).slice(0, chunks), root.get_input_buffer().slice(0, chunks), 0);
+  std::vector<PortChannel> others;
+  for (int rank = 1; rank < ranks; ++rank) {
+    others.emplace_back(program, rank, 0);
+    PortChannel back(program, 0, rank);
+    others.back().signal(0);  // my output may be written
+    back.wait(0);
+    back.put_with_signal(output(0).slice(rank * chunks, (rank + 1) * chunks),
+                         Rank(program, rank).get_input_buffer().slice(0, chunks), 0);
+    back.flush(0);
+    back.wait(0);
+  }
+  for (PortChannel& other : others) other.wait(0);
+  for (PortChannel& other : others)
+    other.put_with_signal(output(other.dst_rank()).slice(0, ranks * chunks),
+                          output(0).slice(0, ranks * chunks), 0);
+  for (PortChannel& other : others) other.flush(0);
+  return program;
+}

@@ -51,7 +51,8 @@ void examine_ucx(Examination& found) {
 #ifdef CHORALE_WITH_UCX
   const std::string built = "built in";
 #else
-  const std::string built = "not built in (install libucx-dev and build again for port channels between hosts)";
+  const std::string built =
+      "not built in (install libucx-dev and build again for port channels between hosts)";
 #endif
   const Library library{"libucp.so.0"};
   const auto version = library.find<const char*()>("ucp_get_version_string");
