@@ -10,7 +10,7 @@ HEADERS = {
                         "#include <tests/fused/expert_exchange.hpp>\n",
     "host-schedules.md": "#include <chorale/dsl.hpp>\nusing namespace chorale::dsl;\n",
     "simulation.md": "#include <chorale/json.hpp>\n#include <chorale/simulate.hpp>\n",
-    "traces.md": "#include <chorale/executor.hpp>\n",
+    "traces.md": "#include <chorale/comparison.hpp>\n#include <chorale/executor.hpp>\n#include <chorale/simulate.hpp>\n",
     "tuning.md": "#include <chorale/tuned_plans.hpp>\n",
 }
 
@@ -101,6 +101,14 @@ SHOWN}
 SHOWN}
 """,
     },
+    "hosts.md": {
+        "World::join": """void shown() {
+  const int rank = 0, ranks = 8;
+  const uint64_t n = 0;
+  float *x = nullptr, *y = nullptr;
+SHOWN}
+""",
+    },
     "simulation.md": {
         "Simulator": """void shown(const chorale::Plan& plan) {
 SHOWN}
@@ -109,6 +117,11 @@ SHOWN}
     "traces.md": {
         "config.trace": """void use(uint32_t rank, uint32_t block, std::string_view name, const chorale::SourceLine& line, uint64_t begin_ns, uint64_t end_ns);
 void shown(chorale::World& world, chorale::Config& config) {
+SHOWN}
+""",
+        "load_machine": """void use(const chorale::SourceLine& line, std::string_view name, double gap_ns);
+void shown(const chorale::Plan& plan, const std::vector<chorale::TraceSpan>& spans_of_all_ranks) {
+  const uint64_t bytes = 0;
 SHOWN}
 """,
     },

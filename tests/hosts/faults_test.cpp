@@ -169,7 +169,8 @@ TEST_P(HostsInTrouble, nobody_takes_what_was_sent) {
           // Rank 1 has got its data, or the stop.
           if (world.rank() == 0) {
             const std::string wrong = lacking(
-                said, {"timed_out", "rank 0 waited 2 s for rank 2, on host 1, to take 1 of its messages"});
+                said,
+                {"timed_out", "rank 0 waited 2 s for rank 2, on host 1 (1), to take 1 of its messages"});
             if (!wrong.empty()) return verdict(wrong);
           }
         }
