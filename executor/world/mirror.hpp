@@ -29,15 +29,6 @@ class Group;
 /// later: it waits, and all that comes behind it.
 class Mirror {
  public:
-  /// \param host   whose seats are looked at here
-  /// \param links  by host: connections, those that there are
-  /// \throws RunError resources if there are no threads for it
-  Mirror(Group& group, uint32_t host, std::vector<Descriptor> links);
-
-  /// Tells the others what has happened; does not wait for them.
-  ~Mirror();
-
- private:
   enum class What : uint32_t { arrived, reset, launches, stop, left };
 
   /// On the wire, in this machine's byte order; `bytes` of text or data follow.
@@ -50,6 +41,16 @@ class Mirror {
     Collective collective;
     uint32_t bytes;
   };
+
+  /// \param host   whose seats are looked at here
+  /// \param links  by host: connections, those that there are
+  /// \throws RunError resources if there are no threads for it
+  Mirror(Group& group, uint32_t host, std::vector<Descriptor> links);
+
+  /// Tells the others what has happened; does not wait for them.
+  ~Mirror();
+
+ private:
   struct Heard {
     Event event;
     std::vector<std::byte> data;
