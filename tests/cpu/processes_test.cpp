@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "tests/cpu/harness.hpp"
+#include "tests/forked.hpp"
 
 namespace chorale::test {
 namespace {
@@ -16,29 +17,10 @@ template <class F>
 std::vector<int> processes(int ranks, JoinOptions options, const F& f) {
   static std::atomic<int> turn{0};
   const std::string name = "shm://chorale-test-" + std::to_string(getpid()) + "-" + std::to_string(turn++);
-  std::vector<pid_t> children;
-  for (int rank = 0; rank < ranks; ++rank) {
-    std::fflush(nullptr);
-    const pid_t pid = fork();
-    if (pid == 0) {
-      int code = 99;
-      try {
-        World world = World::join(name, rank, ranks, options);
-        code = f(world);
-      } catch (const std::exception& error) {
-        fprintf(stderr, "rank %d: %s\n", rank, error.what());
-      }
-      _exit(code);
-    }
-    children.push_back(pid);
-  }
-  std::vector<int> codes;
-  for (const pid_t pid : children) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    codes.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
-  }
-  return codes;
+  return forked(ranks, [&](int rank) {
+    World world = World::join(name, rank, ranks, options);
+    return f(world);
+  });
 }
 
 TEST(Processes, give_the_results_of_threads) {

@@ -2,9 +2,6 @@
 /// Ranks as processes of one machine that count as several hosts: what is between them goes by UCX.
 #pragma once
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdlib>
 #include <functional>
@@ -15,6 +12,7 @@
 #include "chorale/make_plan.hpp"
 #include "executor/net/ucx_link.hpp"
 #include "tests/cpu/harness.hpp"
+#include "tests/forked.hpp"
 #include "tests/free_port.hpp"
 
 namespace chorale::test {
@@ -27,33 +25,14 @@ using HostsOfRanks = std::vector<int>;
 template <class F>
 std::vector<int> on_hosts(const HostsOfRanks& hosts, const F& f,
                           std::chrono::nanoseconds timeout = std::chrono::seconds(60)) {
-  const std::string name = free_address();
-  std::vector<pid_t> children;
-  for (size_t rank = 0; rank < hosts.size(); ++rank) {
-    std::fflush(nullptr);
-    const pid_t pid = fork();
-    if (pid == 0) {
-      int code = 99;
-      try {
-        JoinOptions options;
-        options.host = std::to_string(hosts[rank]);
-        options.timeout = timeout;
-        World world = World::join(name, int(rank), int(hosts.size()), options);
-        code = f(world);
-      } catch (const std::exception& error) {
-        fprintf(stderr, "rank %zu: %s\n", rank, error.what());
-      }
-      _exit(code);
-    }
-    children.push_back(pid);
-  }
-  std::vector<int> codes;
-  for (const pid_t pid : children) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    codes.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
-  }
-  return codes;
+  const std::string address = free_address();
+  return forked(int(hosts.size()), [&](int rank) {
+    JoinOptions options;
+    options.host = std::to_string(hosts[size_t(rank)]);
+    options.timeout = timeout;
+    World world = World::join(address, rank, int(hosts.size()), options);
+    return f(world);
+  });
 }
 
 inline std::vector<int> all_well(const HostsOfRanks& hosts) { return std::vector<int>(hosts.size(), 0); }
