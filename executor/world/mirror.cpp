@@ -310,7 +310,7 @@ void Mirror::do_one(const Heard& heard) {
       const size_t half = event.number % 2;
       seat.collective[half] = event.collective;
       seat.total_bytes[half] = event.total;
-      std::memcpy(seat.chunk[half], heard.data.data(), std::min(heard.data.size(), Seat::chunk_bytes));
+      std::copy_n(heard.data.data(), std::min(heard.data.size(), Seat::chunk_bytes), seat.chunk[half]);
       group_.arrive(control_.barrier, &Seat::arrived, int(event.rank), event.number);
       return;
     }
