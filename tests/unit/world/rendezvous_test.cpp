@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 #include <sys/socket.h>
 
 #include <cstdlib>
@@ -115,6 +116,52 @@ TEST_F(Rendezvous, LocalhostByName) {
   Processes ranks(2,
                   [&](int rank) { return join_and_sum("tcp://localhost:" + std::to_string(port), rank, 2); });
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.said(rank), "good");
+}
+
+/// Whether this machine's own name leads to nothing but itself.
+bool keeps_to_itself(const char* name) {
+  addrinfo wanted{}, *found = nullptr;
+  wanted.ai_socktype = SOCK_STREAM;
+  if (getaddrinfo(name, nullptr, &wanted, &found) != 0) return false;
+  bool all = true;
+  for (const addrinfo* one = found; one; one = one->ai_next) {
+    const auto* const address = reinterpret_cast<const sockaddr_in*>(one->ai_addr);
+    all = all && one->ai_family == AF_INET && ntohl(address->sin_addr.s_addr) >> 24 == 127;
+  }
+  freeaddrinfo(found);
+  return all;
+}
+
+/// So it is on many machines, while the others know the name as an address that all of them reach.
+TEST_F(Rendezvous, ByANameThatLeadsBackToTheMachineThatHasIt) {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  if (!keeps_to_itself(name)) GTEST_SKIP() << "the name of this machine leads to others, too";
+  // An address of this machine that the name does not have.
+  const std::string other = "tcp://127.77.0.1:" + std::to_string(port);
+  Processes ranks(2, [&](int rank) {
+    return join_and_sum(rank == 0 ? "tcp://" + std::string(name) + ":" + std::to_string(port) : other, rank,
+                        2);
+  });
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.said(rank), "good");
+}
+
+/// What is said to be of this machine is so.
+TEST_F(Rendezvous, LocalhostIsHeardNowhereElse) {
+  for (const char* const host : {"localhost", "127.0.0.1"}) {
+    Processes ranks(1, [&](int) {
+      return World::join("tcp://" + std::string(host) + ":" + std::to_string(port), 0, 2, {.timeout = 2s}),
+             "";
+    });
+    close(connected_socket(port));  // so it listens
+    const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    inet_pton(AF_INET, "127.77.0.1", &address.sin_addr);
+    EXPECT_NE(connect(file, reinterpret_cast<sockaddr*>(&address), sizeof address), 0) << host;
+    close(file);
+  }
 }
 
 // --- who does not fit; every rank is told ---
