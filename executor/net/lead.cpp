@@ -106,6 +106,7 @@ class Leader {
     boost::system::error_code error;
     tcp::acceptor acceptor(meeting_.io);
     acceptor.open(endpoint.protocol(), error);
+    if (!error) keep_from_programs(acceptor.native_handle());
     // The port of a job that has just ended; not one that is in use.
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error && endpoint.protocol() == tcp::v6())

@@ -234,6 +234,18 @@ TEST_F(Rendezvous, SeveralHosts) {
   for (int rank = 0; rank < 6; ++rank) EXPECT_EQ(ranks.said(rank), wanted[rank]) << rank;
 }
 
+/// A program that a rank starts may outlive it, and would keep from the others that it has died.
+TEST_F(Rendezvous, ConnectionsAreNotInheritedByPrograms) {
+  Processes ranks(2, [&](int rank) -> std::string {
+    const net::Met met = net::rendezvous(parse_address(address), hello_of(rank, 2, rank ? "b" : "a"), 60s);
+    for (const world::Descriptor& link : met.links) {
+      if (link && !(fcntl(link.get(), F_GETFD) & FD_CLOEXEC)) return "inherited";
+    }
+    return "not inherited";
+  });
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.said(rank), "not inherited");
+}
+
 TEST_F(Rendezvous, HostsOfOneMachineByName) {
   Processes ranks(3, [&](int rank) {
     return net::rendezvous(parse_address(address), hello_of(rank, 3, rank == 1 ? "b" : "a"), 60s)
