@@ -80,6 +80,7 @@ class Leader {
 
   /// Of the lowest rank of another host: its last frame.
   void free_link(Connection& from) {
+    if (!verdict_ || verdict_->error) return;
     for (const Member& member : members_) {
       if (member.connection != &from) continue;
       const uint32_t host = roster_.hosts[size_t(member.rank)];

@@ -372,6 +372,20 @@ TEST_F(Rendezvous, ARankThatDiesIsNamed) {
   }
 }
 
+/// Rank 1 is played by hand, and sends what is for later.
+TEST_F(Rendezvous, WhatComesTooEarlyDoesNotMatter) {
+  Processes ranks(1, [&](int rank) { return meet(hello_of(rank, 3)); });
+  const int file = connected_socket(port);
+  write_text(file, frame('h', net::encode(hello_of(1, 3))) + frame('r', "") + frame('r', ""));
+  std::string heard = read_some(file);
+  EXPECT_TRUE(has(heard, "wrank 2")) << heard;
+  ranks.spawn(2, [&](int rank) { return meet(hello_of(rank, 3)); });
+  const std::string name = ranks.said(0);
+  EXPECT_TRUE(name.starts_with("tcp-")) << name;
+  EXPECT_EQ(ranks.said(1), name);
+  close(file);
+}
+
 TEST_F(Rendezvous, ADeadRankZeroIsNamed) {
   // Rank 0 is played by hand: it answers once, and is gone.
   const int file = bound_socket(port);
