@@ -149,10 +149,11 @@ void Binding::make_control(const Plan& plan) {
 /// Collective. Whoever sends nothing may be sent to.
 void Binding::join_hosts(const Plan& plan) {
   shared_.courier->connect();
+  const auto host = [this](uint32_t rank) { return world_.group().host(int(rank)); };
   for (const image::Channel& channel : bound_.image.channels)
-    far_.push_back(world_.group().host(int(channel.peer)) != world_.group().host(int(rank_)));
+    far_.push_back(host(channel.peer) != host(rank_));
   run_.far = far_.data();
-  run_.binding = shared_.courier->enrol();
+  run_.binding = shared_.courier->enrol(interpreter::far_peers(plan, rank_, host));
   run_.courier = shared_.courier;
   spdlog::debug("rank {}: plan '{}' reaches other hosts", rank_, plan.name);
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 
@@ -86,8 +85,9 @@ void Courier::close() {
   link_.reset();
 }
 
-uint64_t Courier::enrol() {
+uint64_t Courier::enrol(const std::vector<int>& peers) {
   const Lock lock(mutex_);
+  for (const int peer : peers) met_[size_t(peer)] = true;
   entries_[++enrolled_];
   return enrolled_;
 }

@@ -39,7 +39,8 @@ class Courier {
   void connect();
 
   /// A binding that all ranks have made by now, the n-th since connect() on each of them. \return n
-  uint64_t enrol();
+  /// \param peers  on other hosts, that it connects with this rank
+  uint64_t enrol(const std::vector<int>& peers);
   void strike(uint64_t binding);
 
   /// Around a launch of a binding: peers may touch its memory from here, to there.
@@ -122,7 +123,7 @@ class Courier {
 
   enum class Parting : uint8_t { none, left, heard };
   std::vector<Parting> parting_;  ///< by rank
-  std::vector<bool> met_;         ///< by rank: something was sent there
+  std::vector<bool> met_;         ///< by rank: messages may have come from there, or may still
 
   uint64_t enrolled_ = 0;
   std::map<uint64_t, Entry> entries_;  ///< of the bindings that there are

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace chorale::interpreter {
 namespace {
 
@@ -120,6 +122,18 @@ bool crosses_hosts(const Plan& plan, const HostOf& host) {
     }
   }
   return false;
+}
+
+std::vector<int> far_peers(const Plan& plan, uint32_t rank, const HostOf& host) {
+  std::set<int> peers;
+  for (uint32_t from = 0; from < plan.ranks(); ++from) {
+    const Gpu& gpu = plan.gpus[from];
+    for (uint32_t id = 0; id < gpu.channel_count(ChannelType::port); ++id) {
+      const uint32_t to = uint32_t(gpu.peer(ChannelType::port, id));
+      if ((from == rank || to == rank) && host(from) != host(to)) peers.insert(int(from == rank ? to : from));
+    }
+  }
+  return {peers.begin(), peers.end()};
 }
 
 std::string refute_hosts(const Plan& plan, uint32_t rank, const HostOf& host) {
