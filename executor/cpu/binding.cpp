@@ -41,7 +41,10 @@ Binding::Binding(const Shared& shared, const Plan& plan, const Call& call)
   std::string error;
   try {
     bound_ = interpreter::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op);
-    if (world_.group().several_hosts()) check_hosts(plan);
+    if (world_.group().several_hosts()) {
+      crosses_hosts_ = interpreter::checked_hosts(
+          plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); });
+    }
   } catch (const UsageError& wrong) {
     error = wrong.what();
   }
@@ -58,19 +61,6 @@ Binding::Binding(const Shared& shared, const Plan& plan, const Call& call)
 
 Binding::~Binding() {
   if (run_.courier) run_.courier->strike(run_.binding);
-}
-
-/// \throws UsageError if ranks of different hosts are not connected as they can be
-void Binding::check_hosts(const Plan& plan) {
-  const auto host = [this](uint32_t rank) { return world_.group().host(int(rank)); };
-  if (const std::string wrong = interpreter::refute_hosts(plan, rank_, host); !wrong.empty())
-    throw UsageError(wrong);
-  crosses_hosts_ = interpreter::crosses_hosts(plan, host);
-  if (!crosses_hosts_) return;
-  if (const std::string missing = net::UcxLink::missing(); !missing.empty()) {
-    throw UsageError(
-        fmt::format("plan '{}': port channels connect ranks of different hosts, but {}", plan.name, missing));
-  }
 }
 
 /// Collective.

@@ -4,6 +4,9 @@
 
 #include <set>
 
+#include "../net/ucx_link.hpp"
+#include "chorale/error.hpp"
+
 namespace chorale::interpreter {
 namespace {
 
@@ -112,13 +115,39 @@ class Search {
   const Op* op_ = nullptr;
 };
 
-}  // namespace
-
+/// Whether a port channel of any rank leads to another host: the same on all ranks.
 bool crosses_hosts(const Plan& plan, const HostOf& host) {
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
     const Gpu& gpu = plan.gpus[rank];
     for (uint32_t id = 0; id < gpu.channel_count(ChannelType::port); ++id) {
       if (host(uint32_t(gpu.peer(ChannelType::port, id))) != host(rank)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool checked_hosts(const Plan& plan, uint32_t rank, const HostOf& host) {
+  if (const std::string wrong = Search(plan, rank, host).run(); !wrong.empty()) throw UsageError(wrong);
+  if (!crosses_hosts(plan, host)) return false;
+  if (const std::string missing = net::UcxLink::missing(); !missing.empty()) {
+    throw UsageError(
+        fmt::format("plan '{}': port channels connect ranks of different hosts, but {}", plan.name, missing));
+  }
+  return true;
+}
+
+bool sends_packets(const Plan& plan, uint32_t rank, uint32_t peer) {
+  const Gpu& gpu = plan.gpus[rank];
+  for (const ThreadBlock& block : gpu.threadblocks) {
+    for (const Op& op : block.ops) {
+      // Over port channels no operation writes anything else as well.
+      if (op.via != ChannelType::port || !info(op.code).has(Role::RemotePacketWrite)) continue;
+      for (const Operand& dest : block.dests(op)) {
+        const uint32_t buffer = block.remote_buffers_of(op.via)->ids[dest.ref];
+        if (gpu.remote_buffers[buffer].rank == peer) return true;
+      }
     }
   }
   return false;
@@ -134,10 +163,6 @@ std::vector<int> far_peers(const Plan& plan, uint32_t rank, const HostOf& host) 
     }
   }
   return {peers.begin(), peers.end()};
-}
-
-std::string refute_hosts(const Plan& plan, uint32_t rank, const HostOf& host) {
-  return Search(plan, rank, host).run();
 }
 
 }  // namespace chorale::interpreter
