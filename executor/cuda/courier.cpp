@@ -101,9 +101,7 @@ void Courier::connect() {
 
   const std::lock_guard lock(lock_);
   reached_.clear();
-  outboxes_.clear();
-  inboxes_.clear();
-  enrolled_ = bytes_on_the_way_ = 0;
+  enrolled_ = 0;
   dropped_ = false;
   link_ = std::move(link);
 }
