@@ -118,7 +118,7 @@ struct ForwardOver {
 template <bool Sums>
 void forward_over(World& world, uint64_t seed) {
   const Kind kind = seed % 4 == 0 ? Kind::direct : seed % 4 == 1 ? Kind::port : Kind::mixed;
-  const auto transport = make(world, kind, rings(2, 1 + uint32_t(seed % 3), 32));
+  const auto transport = make(world, kind, rings(2, 1 + uint32_t(mix(seed + 3) % 3), 32));
   const uint64_t n = 1 + mix(seed) % 60;
   const bool last = world.rank() + 1 == world.ranks();
   for (uint64_t call = 0; call < 2; ++call) {
