@@ -19,11 +19,12 @@ struct PacketsToTheRight : ToTheRight {
 
 /// Replayed: flags come from counts on the GPU, so that a graph needs no other ones.
 template <class P>
-void test_packets_of(const Rank& rank, const char* what, uint64_t replays) {
+void test_packets_of(const Rank& rank, const char* what, bool quick) {
   for (const uint64_t n : {1, 5, 28, 1000}) {  // 28 fill a line of LL128
     for (const uint32_t blocks : {1u, 4u}) {
       const auto transport = direct_rendezvous(rank.world, Rank::rings(blocks, 2, 16));
       const Buffer in(n), out(n);
+      const uint64_t replays = n == 1000 && !quick ? 100 : 5;
       replay(
           rank, replays,
           [&] {
@@ -42,9 +43,9 @@ void test_packets_of(const Rank& rank, const char* what, uint64_t replays) {
 }
 
 inline void test_packets(const Rank& rank, bool quick) {
-  test_packets_of<LL8>(rank, "packets of 8 bytes", quick ? 5 : 100);
-  test_packets_of<LL16>(rank, "packets of 16 bytes", quick ? 5 : 100);
-  test_packets_of<LL128>(rank, "packets of 128 bytes", quick ? 5 : 100);
+  test_packets_of<LL8>(rank, "packets of 8 bytes", quick);
+  test_packets_of<LL16>(rank, "packets of 16 bytes", quick);
+  test_packets_of<LL128>(rank, "packets of 128 bytes", quick);
 }
 
 }  // namespace tiles_test
