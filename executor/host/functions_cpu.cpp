@@ -1,9 +1,8 @@
 // The built-in functions on the CPU.
 
-#include <type_traits>
 #include <vector>
 
-#include "chorale/device/numeric.hpp"
+#include "chorale/device/convert.hpp"
 #include "functions.hpp"
 
 namespace chorale::hostrun {
@@ -88,31 +87,20 @@ void sum(const HostCall& call) {
   });
 }
 
-template <class To, class From>
-To converted(From value) {
-  if constexpr (std::is_same_v<To, From>) {
-    return value;
-  } else if constexpr (is_narrow_float<To>) {
-    return from_float<To>(float(widen(value)));
-  } else {
-    return To(widen(value));
-  }
-}
-
 template <class To>
 void cast_to(const HostCall& call) {
   const TensorView &out = call.writes[0], &in = call.reads[0];
   with_dtype(in.dtype, [&](auto tag) {
     using From = typename decltype(tag)::type;
     each_element<2>(out.shape, {&out.strides, &in.strides},
-                    [&](const auto& at) { data<To>(out)[at[0]] = converted<To>(data<From>(in)[at[1]]); });
+                    [&](const auto& at) { data<To>(out)[at[0]] = convert<To>(data<From>(in)[at[1]]); });
   });
 }
 
 template <class T>
 void fill(const HostCall& call) {
   const TensorView& out = call.writes[0];
-  const T value = converted<T>(call.attribute("value", 0));
+  const T value = convert<T>(call.attribute("value", 0));
   each_element<1>(out.shape, {&out.strides}, [&](const auto& at) { data<T>(out)[at[0]] = value; });
 }
 

@@ -244,7 +244,7 @@ class TapeMaker {
         action.peer = int(step.transfers.at(0).peer);
         break;
       default:
-        break;  // a mark
+        break;  // a mark: nothing to do
     }
     return action;
   }

@@ -9,10 +9,14 @@
 
 #include "tests/unit/schedule_run/schedules.hpp"
 
+#include <cmath>
+#include <cstring>
+
 #include "chorale/dsl/registry.hpp"
 #include "chorale/schedule.hpp"
 #include "tests/cuda/schedule_work.hpp"
 #include "tests/unit/schedule_run/exchange.hpp"
+#include "tests/unit/schedule_run/function_cases.hpp"
 
 namespace chorale::test {
 namespace {
@@ -94,41 +98,53 @@ class Stream {
   cudaGraphExec_t replay_ = nullptr;
 };
 
-/// Runs with new data, and nothing between them that the host waits for.
-std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, bool graph) {
+/// Runs with new data, and nothing between them that the host waits for. In a graph functions copy from and
+/// to one place, which is filled and read beside it.
+std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, bool graph,
+                      bool late = false) {
   const uint64_t all = n * uint64_t(world.ranks());
   const int rank = world.rank();
-  Array<int32_t> in(n), out(all), fed(n * runs), kept(all * runs);
+  Array<int32_t> in(n), out(all), fed(n * runs), kept(all * runs), consumed(all * runs), next(n), last(all);
   std::vector<int32_t> values(n * runs);
   for (uint64_t at = 0; at < values.size(); ++at) values[at] = value_at(int(at / n), rank, at % n);
   fed.set(values);
-  ScheduleArguments arguments{
-      .buffers = {{"t0", in.data()}, {"t1", out.data()}}, .params = {{"n", int64_t(n)}}, .mover = mover};
-  arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
-  ScheduleRun schedule(world, allgather_p2p(form), arguments, on_cuda());
   Stream stream;
+  OnStreams on_streams{.from = next.data(), .to = last.data(), .main = stream.get()};
+  ScheduleRun schedule(world, allgather_p2p(form),
+                       {.buffers = {{"t0", in.data()}, {"t1", out.data()}},
+                        .params = {{"n", int64_t(n)}},
+                        .functions = on_streams.functions(world, n),
+                        .mover = mover},
+                       on_cuda());
+  const auto copy = [&](int32_t* to, const int32_t* from, uint64_t bytes) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream.get()), "a copy");
+  };
   if (graph) stream.capture([&] { schedule.run(stream.get()); });
-  for (int run = 0; run < runs; ++run) {
-    check(cudaMemcpyAsync(in.data(), fed.data() + uint64_t(run) * n, in.bytes(), cudaMemcpyDeviceToDevice,
-                          stream.get()),
-          "new data");
+  for (uint64_t run = 0; run < runs; ++run) {
+    if (late && int(run) % world.ranks() == rank) delay(stream.get());
     if (graph) {
+      copy(next.data(), fed.data() + run * n, in.bytes());
       stream.replay();
+      copy(consumed.data() + run * all, last.data(), out.bytes());
     } else {
+      on_streams.from = fed.data() + run * n;
+      on_streams.to = consumed.data() + run * all;
       schedule.run(stream.get());
     }
-    check(cudaMemcpyAsync(kept.data() + uint64_t(run) * all, out.data(), out.bytes(),
-                          cudaMemcpyDeviceToDevice, stream.get()),
-          "a result");
+    copy(kept.data() + run * all, out.data(), out.bytes());
   }
   schedule.synchronize(stream.get());
-  const std::vector<int32_t> got = kept.get();
+  const std::vector<int32_t> got = kept.get(), seen = consumed.get();
   world.barrier();  // peers read what is ours
+  const int called = graph ? 1 : runs;
+  if (!on_streams.wrong.empty()) return on_streams.wrong;
+  if (on_streams.produced != called || on_streams.consumed != called)
+    return fmt::format("functions are called {} and {} times", on_streams.produced, on_streams.consumed);
   for (uint64_t at = 0; at < got.size(); ++at) {
     const int32_t expected = value_at(int(at / all), int(at % all / n), at % n);
-    if (got[at] != expected)
-      return fmt::format("n = {}{}: run {}, element {} is {}, not {}", n, graph ? ", graph" : "", at / all,
-                         at % all, got[at], expected);
+    if (got[at] != expected || seen[at] != expected)
+      return fmt::format("n = {}{}: run {}, element {} is {}, and {} for a function, not {}", n,
+                         graph ? ", graph" : "", at / all, at % all, got[at], seen[at], expected);
   }
   return "good";
 }
@@ -137,13 +153,29 @@ std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, b
 int a_at(int run, uint64_t row, uint64_t at) { return int((row * 3 + at * 5 + uint64_t(run) * 7) % 9) - 4; }
 int b_at(uint64_t at, uint64_t column) { return int((at * 2 + column * 7) % 9) - 4; }
 
+/// In [-1, 1), any.
+float random_at(uint64_t row, uint64_t column) {
+  uint64_t bits = (row << 32 | column) * 0x9e3779b97f4a7c15;
+  bits = (bits ^ bits >> 29) * 0xbf58476d1ce4e5b9;
+  return float(bits >> 40) * 0x1p-23f - 1;
+}
+
+/// Of random numbers the sums are about sqrt(k) / 3: 60 for k = 32768, where an f32 has 4e-6 between its
+/// values and k roundings, to either side, come to some 1e-3. An addend too many or too few is 1/4. So 1e-2
+/// holds for every k here, and for no wrong sum but by chance.
+constexpr double near_enough = 1e-2;
+
 std::string ag_matmul(World& world, const Form& form, Mover mover, uint64_t m, uint64_t k, uint64_t n,
-                      bool graph) {
+                      bool graph, bool random = false) {
   const uint64_t ranks = uint64_t(world.ranks()), rows = m / ranks, first = uint64_t(world.rank()) * rows;
+  const auto a_of = [&](int run, uint64_t row, uint64_t at) {
+    return random ? random_at(row + uint64_t(run) * m, at) : float(a_at(run, row, at));
+  };
   Array<float> a(rows * k), b(k * n), c(m * n);
-  std::vector<float> values(k * n);
-  for (uint64_t at = 0; at < values.size(); ++at) values[at] = float(b_at(at / n, at % n));
-  b.set(values);
+  std::vector<float> b_values(k * n);
+  for (uint64_t at = 0; at < b_values.size(); ++at)
+    b_values[at] = random ? random_at(at / n + (uint64_t(1) << 31), at % n) : float(b_at(at / n, at % n));
+  b.set(b_values);
   ScheduleRun schedule(world, ag_matmul_p2p(form, "f32"),
                        {.buffers = {{"A", a.data()}, {"B", b.data()}, {"C", c.data()}},
                         .params = {{"M", int64_t(m)}, {"K", int64_t(k)}, {"N", int64_t(n)}},
@@ -153,7 +185,7 @@ std::string ag_matmul(World& world, const Form& form, Mover mover, uint64_t m, u
   if (graph) stream.capture([&] { schedule.run(stream.get()); });
   std::vector<float> mine(rows * k);
   for (int run = 0; run < 2; ++run) {
-    for (uint64_t at = 0; at < mine.size(); ++at) mine[at] = float(a_at(run, first + at / k, at % k));
+    for (uint64_t at = 0; at < mine.size(); ++at) mine[at] = a_of(run, first + at / k, at % k);
     a.set(mine);
     if (graph) {
       stream.replay();
@@ -162,17 +194,19 @@ std::string ag_matmul(World& world, const Form& form, Mover mover, uint64_t m, u
     }
     schedule.synchronize(stream.get());
     const std::vector<float> got = c.get();
-    // Of every slice a few rows, all of their columns.
+    // Of every slice a few rows, all of their columns. Whole numbers are exact in a double, too.
     for (uint64_t row = uint64_t(world.rank()); row < m; row += std::max<uint64_t>(1, rows / 3)) {
-      std::vector<int64_t> expected(n);
-      for (uint64_t i = 0; i < k; ++i)
+      std::vector<double> expected(n);
+      for (uint64_t i = 0; i < k; ++i) {
+        const double left = a_of(run, row, i);
         for (uint64_t column = 0; column < n; ++column)
-          expected[column] += a_at(run, row, i) * b_at(i, column);
+          expected[column] += left * double(b_values[i * n + column]);
+      }
       for (uint64_t column = 0; column < n; ++column) {
-        if (got[row * n + column] != float(expected[column]))
-          return fmt::format("{} x {} x {}{}: run {}, row {}, column {} is {}, not {}", m, k, n,
-                             graph ? ", graph" : "", run, row, column, got[row * n + column],
-                             expected[column]);
+        if (std::fabs(got[row * n + column] - expected[column]) <= (random ? near_enough : 0)) continue;
+        return fmt::format("{}{} x {} x {}{}: run {}, row {}, column {} is {}, not {}",
+                           random ? "random " : "", m, k, n, graph ? ", graph" : "", run, row, column,
+                           got[row * n + column], expected[column]);
       }
     }
   }
@@ -291,6 +325,30 @@ TEST_P(Schedules, AgMatmulP2p) {
   }));
 }
 
+TEST_P(Schedules, AgMatmulP2pOfRandomNumbers) {
+  CHORALE_NEEDS_GPUS(GetParam());
+  expect_good(on_processes(GetParam(), [](World& world) {
+    const Form form{Order::rotated, Style::two, 1};
+    for (const Mover mover : movers)
+      if (const std::string said = ag_matmul(world, form, mover, 1024, 512, 256, false, true); said != "good")
+        return said;
+    return ag_matmul(world, form, Mover::ce_put, 4096, 4096, 1024, false, true);
+  }));
+}
+
+TEST_P(Schedules, ARankMayBeLate) {
+  CHORALE_NEEDS_GPUS(GetParam());
+  expect_good(on_processes(GetParam(), [](World& world) {
+    for (const Mover mover : movers)
+      for (const bool graph : {false, true})
+        if (const std::string said =
+                allgather(world, {Order::rotated, Style::two, 1}, mover, 5000, graph, true);
+            said != "good")
+          return said;
+    return std::string("good");
+  }));
+}
+
 TEST_P(Schedules, BoxesOfAnyForm) {
   CHORALE_NEEDS_GPUS(GetParam());
   const RankBody body = [](World& world) {
@@ -344,7 +402,9 @@ TEST_P(Schedules, AgMatmulP2pAsLargeAsTheOriginal) {
   if (GetParam() == 1) GTEST_SKIP() << "one rank has nothing to gather";
   if (gpus_are_shared(GetParam())) GTEST_SKIP() << "a GPU need not have the memory of several ranks";
   expect_good(on_processes(GetParam(), [](World& world) {
-    return ag_matmul(world, {Order::rotated, Style::two, 1}, Mover::ce_put, 32768, 32768, 1024, false);
+    const Form form{Order::rotated, Style::two, 1};
+    const std::string exact = ag_matmul(world, form, Mover::ce_put, 32768, 32768, 1024, false);
+    return exact == "good" ? ag_matmul(world, form, Mover::ce_put, 32768, 32768, 1024, false, true) : exact;
   }));
 }
 
@@ -362,6 +422,45 @@ TEST(ScheduleFaults, APeerThatNeverRunsEndsTheCarry) {
         fmt::format("carry via {}: recv t1[1:2, 0:1000]", host::mover_names[size_t(mover)]);
     expect_good(on_processes(2, [&](World& world) { return wait_for_who_never_runs(world, mover, what); }));
   }
+}
+
+TEST(ScheduleFaults, APeerThatAbortsOrDiesEndsTheWait) {
+  CHORALE_NEEDS_GPUS(2);
+  expect_ends_of_runs();
+}
+
+TEST(ScheduleFaults, RunReturnsWhileAFunctionGoesOn) {
+  CHORALE_NEEDS_GPUS(2);
+  for (const Mover mover : {Mover::ce_put, Mover::kernel, Mover::port})
+    expect_good(
+        on_processes(2, [&](World& world) { return run_returns_while_a_function_goes_on(world, mover); }));
+}
+
+/// The same bits as the CPU's, where they are not rounded.
+TEST(ScheduleFunctions, BuiltInOnesGiveWhatTheyMean) {
+  CHORALE_NEEDS_GPUS(1);
+  expect_good(on_processes(1, [](World& world) {
+    const FunctionCases cases = function_cases();
+    std::map<std::string, Bytes> here, there;
+    Config config = Config::load();
+    config.backend = std::string("cpu");
+    const std::string said = cases.run(
+        world, config, [](void* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); },
+        here);
+    if (said != "good") return "CPU: " + said;
+    const std::string also = cases.run(
+        world, on_cuda(),
+        [](void* to, const void* from, uint64_t bytes) {
+          check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "cudaMemcpy");
+          check(cudaStreamSynchronize(nullptr), "cudaMemcpy");
+        },
+        there);
+    if (also != "good") return "CUDA: " + also;
+    for (const auto& [output, values] : here)
+      if (cases.exactly(output) && values != there[output])
+        return output + ": CUDA has other bits than the CPU";
+    return std::string("good");
+  }));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // views go in packs of 16 bytes. The rest is not tuned.
 
 #include "../../cuda/enqueue.cuh"
-#include "chorale/device/numeric.hpp"
+#include "chorale/device/convert.hpp"
 #include "kernels.hpp"
 
 namespace chorale::hostrun {
@@ -36,17 +36,6 @@ __device__ void each(const Elementwise& work, const F& f) {
 template <class T>
 __device__ T* data(const Strided& view) {
   return static_cast<T*>(view.data);
-}
-
-template <class To, class From>
-__device__ To converted(From value) {
-  if constexpr (std::is_same_v<To, From>) {
-    return value;
-  } else if constexpr (is_narrow_float<To>) {
-    return from_float<To>(float(widen(value)));
-  } else {
-    return To(widen(value));
-  }
 }
 
 __global__ void add(Elementwise work) {
@@ -154,7 +143,7 @@ __device__ Number load(const Strided& from, uint64_t at) {
 __device__ void store(const Strided& to, uint64_t at, const Number& value) {
   with_dtype(to.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    data<T>(to)[at] = value.whole ? converted<T>(value.integer) : converted<T>(value.real);
+    data<T>(to)[at] = value.whole ? convert<T>(value.integer) : convert<T>(value.real);
   });
 }
 
@@ -172,7 +161,7 @@ __global__ void copy(Elementwise work) {
 __global__ void fill(Elementwise work) {
   with_dtype(work.out.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T value = converted<T>(work.value);
+    const T value = convert<T>(work.value);
     each(work, [&](const Offsets& at) { data<T>(work.out)[at.out] = value; });
   });
 }

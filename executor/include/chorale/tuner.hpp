@@ -5,9 +5,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "chorale/host/schedule.hpp"
 #include "chorale/transport.hpp"
 #include "chorale/types.hpp"
 
@@ -34,10 +36,10 @@ struct TuneKey {
 /// What can be chosen. 0 and "": as it is without a tuner.
 struct TuneConfig {
   uint32_t blocks = 0, threads = 0;
-  uint32_t slots = 0;  ///< of a ring: Transport::depth()
-  uint32_t unroll = 0, instances = 0;
-  std::string mover = {}, order = {}, style = {};
-  std::string plan = {};    ///< a plan's name, where plans are chosen
+  uint32_t slots = 0;                  ///< of a ring: Transport::depth()
+  uint32_t unroll = 0, instances = 0;  ///< of the application's kernels: nothing here goes by them
+  std::string mover = {}, order = {}, style = {};  ///< of host schedules: tuned_mover(), tuned_lowering()
+  std::string plan = {};                           ///< a plan's name, where plans are chosen
   std::string packet = {};  ///< the form of that plan's packets: "ll8", "ll16", "ll128"
 
   bool operator==(const TuneConfig&) const = default;
@@ -47,6 +49,15 @@ struct TuneConfig {
 /// \throws UsageError if it has other slots or fewer channels than the configuration needs: these are settled
 ///         when a transport is made
 void check_geometry(const Transport& transport, const TuneConfig& config);
+
+/// For ScheduleArguments::mover: how a schedule moves what it leaves open. `otherwise` if the configuration
+/// leaves it open, too. \throws UsageError for a mover that there is not
+host::Mover tuned_mover(const TuneConfig& config, host::Mover otherwise = host::Mover::ce_put);
+
+/// For a program in the layout form whose parameters are those of lowering(): `order`, `style`, and the mover
+/// as `via`, those of them that the configuration names. To compile with them is to have the tuned schedule:
+///   dsl::build("ag_matmul_layout", tuned_lowering(table.lookup(key).config))
+std::map<std::string, std::string, std::less<>> tuned_lowering(const TuneConfig& config);
 
 /// What one candidate came to.
 struct Measurement {

@@ -90,8 +90,10 @@ class Array {
 /// Runs of a schedule on a stream of their own, one by one or as replays of a graph.
 class Enqueued {
  public:
-  Enqueued(ScheduleRun& schedule, bool replayed) : schedule_(schedule) {
+  /// \param stream  gets the stream
+  Enqueued(ScheduleRun& schedule, bool replayed, cudaStream_t* stream = nullptr) : schedule_(schedule) {
     cuda::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+    if (stream) *stream = stream_;
     if (!replayed) return;
     cudaGraph_t graph = nullptr;
     cuda::check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "the begin of a capture");
@@ -120,29 +122,47 @@ class Enqueued {
   cudaGraphExec_t replay_ = nullptr;
 };
 
-/// Runs with new data, and nothing between them that the host waits for.
-std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, bool replayed) {
+/// Runs with new data, and nothing between them that the host waits for. In a graph functions copy from and
+/// to one place, which is filled and read beside it.
+std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, bool replayed,
+                      bool late = false) {
   const uint64_t all = n * uint64_t(world.ranks());
-  Array<int32_t> in(n), out(all), fed(n * runs), kept(all * runs);
+  Array<int32_t> in(n), out(all), fed(n * runs), kept(all * runs), consumed(all * runs), next(n), last(all);
   for (uint64_t at = 0; at < n * runs; ++at) fed.data()[at] = value_at(int(at / n), world.rank(), at % n);
-  ScheduleArguments arguments{
-      .buffers = {{"t0", in.data()}, {"t1", out.data()}}, .params = {{"n", int64_t(n)}}, .mover = mover};
-  arguments.functions["produce"] = arguments.functions["consume"] = [](const HostCall&) {};
-  ScheduleRun schedule(world, allgather_p2p(form), arguments, on_cuda());
-  const Enqueued enqueued(schedule, replayed);
+  OnStreams on_streams{.from = next.data(), .to = last.data()};
+  ScheduleRun schedule(world, allgather_p2p(form),
+                       {.buffers = {{"t0", in.data()}, {"t1", out.data()}},
+                        .params = {{"n", int64_t(n)}},
+                        .functions = on_streams.functions(world, n),
+                        .mover = mover},
+                       on_cuda());
+  const Enqueued enqueued(schedule, replayed, &on_streams.main);
   const cudaStream_t stream = enqueued.stream();
-  for (int run = 0; run < runs; ++run) {
-    cudaMemcpyAsync(in.data(), fed.data() + uint64_t(run) * n, in.bytes(), cudaMemcpyDefault, stream);
+  for (uint64_t run = 0; run < runs; ++run) {
+    if (late && int(run) % world.ranks() == world.rank()) delay(stream);
+    if (replayed) {
+      cudaMemcpyAsync(next.data(), fed.data() + run * n, in.bytes(), cudaMemcpyDefault, stream);
+    } else {
+      on_streams.from = fed.data() + run * n;
+      on_streams.to = consumed.data() + run * all;
+    }
     enqueued.run();
-    cudaMemcpyAsync(kept.data() + uint64_t(run) * all, out.data(), out.bytes(), cudaMemcpyDefault, stream);
+    if (replayed)
+      cudaMemcpyAsync(consumed.data() + run * all, last.data(), out.bytes(), cudaMemcpyDefault, stream);
+    cudaMemcpyAsync(kept.data() + run * all, out.data(), out.bytes(), cudaMemcpyDefault, stream);
   }
   schedule.synchronize(stream);
   world.barrier();  // peers read what is ours
+  const int called = replayed ? 1 : runs;
+  if (on_streams.wrong.empty() && (on_streams.produced != called || on_streams.consumed != called))
+    return fmt::format("functions are called {} and {} times", on_streams.produced, on_streams.consumed);
+  if (!on_streams.wrong.empty()) return on_streams.wrong;
   for (uint64_t at = 0; at < all * runs; ++at) {
     const int32_t expected = value_at(int(at / all), int(at % all / n), at % n);
-    if (kept.data()[at] != expected)
-      return fmt::format("{} via {}, n = {}: run {}, element {} is {}, not {}", form.text(),
-                         host::mover_names[size_t(mover)], n, at / all, at % all, kept.data()[at], expected);
+    if (kept.data()[at] != expected || consumed.data()[at] != expected)
+      return fmt::format("{} via {}, n = {}: run {}, element {} is {}, and {} for a function, not {}",
+                         form.text(), host::mover_names[size_t(mover)], n, at / all, at % all,
+                         kept.data()[at], consumed.data()[at], expected);
   }
   return "good";
 }
@@ -320,6 +340,26 @@ TEST_P(FakeSchedules, EveryFormOverStreams) {
   expect_good(on_threads(GetParam(), body));
 }
 
+TEST_P(FakeSchedules, ARankMayBeLate) {
+  CHORALE_NEEDS_GPUS(GetParam());
+  expect_good(on_processes(GetParam(), [](World& world) {
+    for (const Mover mover : movers)
+      for (const bool replayed : {false, true})
+        if (const std::string said =
+                allgather(world, {Order::rotated, Style::two, 1}, mover, 5000, replayed, true);
+            said != "good")
+          return said;
+    return std::string("good");
+  }));
+}
+
+TEST_P(FakeSchedules, RunReturnsWhileAFunctionGoesOn) {
+  CHORALE_NEEDS_GPUS(GetParam());
+  for (const Mover mover : movers)
+    expect_good(on_processes(
+        GetParam(), [&](World& world) { return run_returns_while_a_function_goes_on(world, mover); }));
+}
+
 TEST_P(FakeSchedules, BoxesOfAnyForm) {
   CHORALE_NEEDS_GPUS(GetParam());
   const RankBody body = [](World& world) {
@@ -364,6 +404,8 @@ TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheCarry) {
     expect_good(on_processes(2, [&](World& world) { return wait_for_who_never_runs(world, mover, what); }));
   }
 }
+
+TEST(FakeScheduleFaults, APeerThatAbortsOrDiesEndsTheWait) { expect_ends_of_runs(); }
 
 /// There is nothing to bind, whatever is captured.
 TEST(FakeExecutor, ACallWithoutBytesMayBeCaptured) {

@@ -363,6 +363,10 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
   });
   return cudaSuccess;
 }
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  enqueue(stream, [=] { function(data); });
+  return cudaSuccess;
+}
 cudaError_t cudaMemset(void* at, int value, size_t bytes) {
   return cudaMemsetAsync(at, value, bytes, nullptr);
 }

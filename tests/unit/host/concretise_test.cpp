@@ -116,6 +116,8 @@ TEST(Concretise, MistakesAreFindings) {
       {R"({"op":"if","p":["==","rank",0],"then":[{"op":"send","src":["a"],"peer":1}],"else":[{"op":"recv","dst":["a",[0,0,3]],"peer":0}]})",
        "16 bytes of a[0:4] are sent on rank 0, but rank 1 receives 12 bytes in a[0:3] [matching]"},
       {R"({"op":"wait","token":1})", "token 1 is waited for on rank 0, but nothing has made it"},
+      {R"({"op":"group","token":1,"do":[]},{"op":"wait","token":1},{"op":"wait","token":1})",
+       "token 1 is waited for on rank 0, but nothing has made it since the last wait [tokens]"},
       {R"({"op":"group","token":1,"do":[]})", "token 1 of rank 0 is never waited for [tokens]"},
       {R"({"op":"for","i":"i","lo":0,"hi":2,"body":[{"op":"group","token":1,"do":[]}]})",
        "token 1 is made again on rank 0, i = 1 before it was waited for [tokens]"},

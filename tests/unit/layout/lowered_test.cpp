@@ -17,7 +17,7 @@ namespace {
 
 using host::Mover;
 
-constexpr int runs = 10;
+constexpr int most_runs = 10, few_runs = 3;
 
 std::string text(const Lowering& lowering) {
   return fmt::format("{} {} {} {}", lowering.order ? host::order_names[size_t(*lowering.order)] : "automatic",
@@ -46,6 +46,7 @@ std::vector<Lowering> every_lowering() {
 struct Lowered {
   Plan plan;
   std::string how;
+  bool ahead = false;  ///< what is told before the first turn is copy engines' alone
 };
 
 /// All different schedules of a layout, checked for `ranks`.
@@ -71,14 +72,14 @@ std::vector<Lowered> lowered(const Layout& layout, uint32_t ranks, int64_t pool)
     const std::string body = write(plain);
     if (std::find(seen.begin(), seen.end(), body) != seen.end()) continue;
     seen.push_back(body);
-    all.push_back({std::move(compiled.plan), text(lowering)});
+    all.push_back({std::move(compiled.plan), text(lowering), lowering.style == LaneStyle::ahead});
   }
   EXPECT_LT(refused, every_lowering().size() * 3 / 4) << layout.name;
   return all;
 }
 
 /// Runs with new data each, on one binding. \return what is wrong; "": nothing
-std::string run(World& world, const Plan& plan, Mover mover) {
+std::string run(World& world, const Plan& plan, Mover mover, int runs = most_runs) {
   const host::Schedule& schedule = *plan.extension.host;
   Meaning meaning(schedule, {{"ranks", world.ranks()}, {"rank", 0}});
   const uint64_t rank = uint64_t(world.rank());
@@ -110,18 +111,41 @@ std::string run(World& world, const Plan& plan, Mover mover) {
 class Ranks : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Layouts, Ranks, testing::Values(1, 2, 3, 4, 8), testing::PrintToStringParamName());
 
+/// As run(), by launches of plans. Where groups exchange with others than each other, that is refused.
+/// \param ran  gets whether it is not
+std::string run_by_plans(World& world, const Plan& plan, bool& ran) {
+  try {
+    ran = true;
+    return run(world, plan, Mover::plan, few_runs);
+  } catch (const UsageError& error) {
+    ran = false;
+    return std::string(error.what()).find("via 'plan'") == std::string::npos ? error.what() : "";
+  }
+}
+
+/// Via copy engines, and via one of the others in turn.
 TEST_P(Ranks, EveryLoweringGivesWhatTheLayoutMeans) {
+  constexpr Mover others[] = {Mover::kernel, Mover::staged, Mover::port};
+  size_t turn = 0, by_plans = 0;
   for (const Layout& layout : layouts()) {
     const std::vector<Lowered> all = lowered(layout, uint32_t(GetParam()), 3);
     ASSERT_FALSE(all.empty()) << layout.name;
     for (const Lowered& one : all) {
+      const Mover other = others[one.ahead ? 0 : turn++ % std::size(others)];
       run_local(GetParam(), [&](World& world) {
         for (const Mover mover : {Mover::ce_put, Mover::ce_get})
           EXPECT_EQ(run(world, one.plan, mover), "")
               << layout.name << ": " << one.how << " " << host::mover_names[size_t(mover)];
+        if (one.ahead) return;
+        EXPECT_EQ(run(world, one.plan, other, few_runs), "")
+            << layout.name << ": " << one.how << " " << host::mover_names[size_t(other)];
+        bool ran = false;
+        EXPECT_EQ(run_by_plans(world, one.plan, ran), "") << layout.name << ": " << one.how << " plan";
+        if (ran && world.rank() == 0) ++by_plans;
       });
     }
   }
+  EXPECT_GT(by_plans, turn / 4);
 }
 
 TEST(Layouts, AnyNumberOfLanes) {

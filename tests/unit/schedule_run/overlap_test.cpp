@@ -13,6 +13,7 @@ namespace {
 using namespace overlap;
 
 constexpr uint64_t rows = 3, deep = 6, n = 5;  ///< a slice's rows and its part of K
+constexpr uint64_t runs = 10;                  ///< on one binding
 
 /// So small that sums over 8 ranks are exact in bf16.
 int a_at(uint64_t run, uint64_t row, uint64_t at) { return int((row * 3 + at * 2 + run) % 5) - 2; }
@@ -53,7 +54,7 @@ std::string gather(World& world, const Form& form) {
   ScheduleRun schedule(world, allgather_matmul(uint32_t(ranks), form),
                        {.buffers = {{"A", a.data()}, {"B", b.data()}, {"G", g.data()}, {"C", c.data()}},
                         .params = {{"M", int64_t(m)}, {"K", int64_t(deep)}, {"N", int64_t(n)}}});
-  for (uint64_t run = 0; run < 3; ++run) {
+  for (uint64_t run = 0; run < runs; ++run) {
     set(a, matrix(rows, deep, [&](auto row, auto at) { return a_at(run, rank * rows + row, at); }));
     set(b, matrix(deep, n, [&](auto at, auto column) { return b_at(rank, at, column); }));
     world.barrier();  // nobody reads what was there
@@ -77,7 +78,7 @@ std::string scatter(World& world, const Form& form) {
   ScheduleRun schedule(world, matmul_reduce_scatter(uint32_t(ranks), form),
                        {.buffers = {{"A", a.data()}, {"B", b.data()}, {"C", c.data()}},
                         .params = {{"M", int64_t(m)}, {"K", int64_t(deep * ranks)}, {"N", int64_t(n)}}});
-  for (uint64_t run = 0; run < 3; ++run) {
+  for (uint64_t run = 0; run < runs; ++run) {
     set(a, matrix(m, deep, [&](auto row, auto at) { return a_at(run, row, rank * deep + at); }));
     set(b, matrix(deep, n, [&](auto at, auto column) { return b_at(0, rank * deep + at, column); }));
     schedule.run();

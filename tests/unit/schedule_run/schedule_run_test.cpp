@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
+#include <future>
+#include <random>
 #include <thread>
 
 #include "chorale/device/numeric.hpp"
@@ -16,7 +19,7 @@ namespace {
 
 using host::Mover;
 
-constexpr int runs = 10;
+constexpr int most_runs = 10;
 constexpr Mover movers[] = {Mover::ce_put, Mover::ce_get, Mover::kernel, Mover::staged, Mover::port};
 
 int32_t value_at(int run, int rank, uint64_t index) {
@@ -35,7 +38,7 @@ std::vector<Form> forms(std::initializer_list<int> pools) {
 /// All runs of an all-gather on one rank, with nothing between them that ranks or runs would wait at.
 /// \return what is wrong; "good": nothing
 std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, bool own_memory,
-                      bool skewed = false) {
+                      bool skewed = false, int runs = most_runs) {
   const int rank = world.rank(), ranks = world.ranks();
   int produced = 0, consumed = 0;
   std::string wrong;
@@ -76,9 +79,40 @@ INSTANTIATE_TEST_SUITE_P(Schedules, Ranks, testing::Values(1, 2, 3, 4, 8), testi
 TEST_P(Ranks, AllgatherP2p) {
   run_local(GetParam(), [](World& world) {
     for (const Mover mover : movers)
-      for (const Form& form : forms({1, 2, 4}))
+      for (const Form& form : forms({1, 2, 4, 8}))
         for (const uint64_t n : {1, 1001})
           EXPECT_EQ(allgather(world, form, mover, n, n == 1), "good") << form.text();
+  });
+}
+
+/// Of ranks that share a machine's memory two are enough for so many elements: 16 MiB a rank.
+TEST(Schedules, AllgatherP2pOfManyElements) {
+  run_local(2, [](World& world) {
+    for (const Mover mover : movers)
+      EXPECT_EQ(allgather(world, {Order::rotated, Style::pool, 8}, mover, 4 << 20, false, false, 2), "good");
+  });
+}
+
+/// Lanes are threads: what a function takes is nothing to run(). It ends when it is let go, after that.
+TEST(Schedules, RunReturnsWhileAFunctionGoesOn) {
+  run_local(2, [](World& world) {
+    for (const Mover mover : movers) {
+      std::promise<void> go;
+      std::shared_future<void> gone = go.get_future().share();
+      bool in_vain = false;
+      ScheduleArguments arguments{.params = {{"n", 100}}, .mover = mover};
+      arguments.functions["produce"] = [&](const HostCall&) {
+        in_vain |= gone.wait_for(std::chrono::seconds(10)) == std::future_status::timeout;
+      };
+      arguments.functions["consume"] = [](const HostCall&) {};
+      ScheduleRun schedule(world, allgather_p2p({Order::rotated, Style::two, 1}), arguments);
+      for (int run = 0; run < 3; ++run) schedule.run();
+      schedule.check();
+      go.set_value();
+      schedule.synchronize();
+      EXPECT_FALSE(in_vain) << host::mover_names[size_t(mover)];
+      world.barrier();
+    }
   });
 }
 
@@ -131,36 +165,66 @@ TEST(Schedules, EveryOrderOfFibersGivesTheSame) {
   }
 }
 
-/// Whole numbers so small that every order of summation is exact.
+/// Of an all-gather and a product: m is of all ranks.
+struct Extents {
+  uint64_t m, k, n;
+};
+
+/// Whole numbers so small that every order of summation is exact, or random ones in [-1, 1).
+///
+/// Random sums are about sqrt(k) / 3, of k = 256 some 5, where an f32 has 5e-7 between its values: all k
+/// roundings together are far below 1e-2. An addend too many or too few is 1/4. In bf16 only the sum is
+/// rounded, to 1 / 256 of itself.
 template <class T>
-void ag_matmul(World& world, const Form& form, Mover mover, const char* dtype) {
+void ag_matmul(World& world, const Form& form, Mover mover, const char* dtype, Extents of,
+               bool random = false) {
   const uint64_t ranks = uint64_t(world.ranks()), rank = uint64_t(world.rank());
-  const uint64_t rows = 5, m = ranks * rows, k = 24, n = 10;
-  const auto a_at = [&](int run, uint64_t row, uint64_t at) {
-    return int(row * 3 + at * 2 + uint64_t(run)) % 5 - 2;
+  const auto [m, k, n] = of;
+  const uint64_t rows = m / ranks;
+  const auto random_at = [](uint64_t seed, uint64_t row, uint64_t column) {
+    std::minstd_rand any(unsigned((seed << 28) + (row << 14) + column + 1));
+    any.discard(2);
+    return std::uniform_real_distribution<float>(-1, 1)(any);
   };
-  const auto b_at = [&](uint64_t at, uint64_t column) { return int(at + column * 7) % 3 - 1; };
-  const auto set = [](T& to, int value) {
+  const auto typed = [](float value) {
     if constexpr (is_narrow_float<T>) {
-      to = from_float<T>(float(value));
+      return from_float<T>(value);
     } else {
-      to = T(value);
+      return T(value);
     }
+  };
+  const auto a_at = [&](int run, uint64_t row, uint64_t at) {
+    return typed(random ? random_at(uint64_t(run) + 1, row, at)
+                        : float(int(row * 3 + at * 2 + uint64_t(run)) % 5 - 2));
+  };
+  const auto b_at = [&](uint64_t at, uint64_t column) {
+    return typed(random ? random_at(0, at, column) : float(int(at + column * 7) % 3 - 1));
   };
   std::vector<T> a(rows * k), b(k * n), c(m * n);
   ScheduleRun schedule(world, ag_matmul_p2p(form, dtype),
                        {.buffers = {{"A", a.data()}, {"B", b.data()}, {"C", c.data()}},
                         .params = {{"M", int64_t(m)}, {"K", int64_t(k)}, {"N", int64_t(n)}},
                         .mover = mover});
-  for (uint64_t at = 0; at < b.size(); ++at) set(b[at], b_at(at / n, at % n));
+  for (uint64_t at = 0; at < b.size(); ++at) b[at] = b_at(at / n, at % n);
+  const int runs = m * k > 1000 ? 2 : most_runs;
   for (int run = 0; run < runs; ++run) {
-    for (uint64_t at = 0; at < a.size(); ++at) set(a[at], a_at(run, rank * rows + at / k, at % k));
+    for (uint64_t at = 0; at < a.size(); ++at) a[at] = a_at(run, rank * rows + at / k, at % k);
     schedule.run();
     schedule.synchronize();
-    for (uint64_t at = 0; at < c.size(); ++at) {
-      int expected = 0;
-      for (uint64_t i = 0; i < k; ++i) expected += a_at(run, at / n, i) * b_at(i, at % n);
-      ASSERT_EQ(float(widen(c[at])), float(expected)) << form.text() << " run " << run << " at " << at;
+    std::vector<double> expected(n);
+    for (uint64_t row = 0; row < m; ++row) {
+      std::fill(expected.begin(), expected.end(), 0);
+      for (uint64_t i = 0; i < k; ++i) {
+        const double left = double(widen(a_at(run, row, i)));
+        for (uint64_t column = 0; column < n; ++column)
+          expected[column] += left * double(widen(b[i * n + column]));
+      }
+      for (uint64_t column = 0; column < n; ++column) {
+        const double bound = random ? 1e-2 * std::max(1.0, std::fabs(expected[column])) : 0;
+        ASSERT_NEAR(double(widen(c[row * n + column])), expected[column], bound)
+            << form.text() << " via " << host::mover_names[size_t(mover)] << " run " << run << ", row " << row
+            << ", column " << column;
+      }
     }
   }
   world.barrier();
@@ -168,12 +232,30 @@ void ag_matmul(World& world, const Form& form, Mover mover, const char* dtype) {
 
 TEST_P(Ranks, AgMatmulP2p) {
   run_local(GetParam(), [](World& world) {
+    const Extents extents{uint64_t(world.ranks()) * 5, 24, 10};
     for (const Mover mover : movers)
       for (const Form& form : forms({1, 3})) {
-        ag_matmul<float>(world, form, mover, "f32");
-        ag_matmul<bf16>(world, form, mover, "bf16");
-        ag_matmul<int32_t>(world, form, mover, "i32");
+        ag_matmul<float>(world, form, mover, "f32", extents);
+        ag_matmul<bf16>(world, form, mover, "bf16", extents);
+        ag_matmul<int32_t>(world, form, mover, "i32", extents);
       }
+  });
+}
+
+/// Every mover with a form of its own.
+TEST_P(Ranks, AgMatmulP2pOfMoreSizes) {
+  run_local(GetParam(), [](World& world) {
+    const std::vector<Form> all = forms({2, 8});
+    for (const uint64_t m : {64, 96, 256}) {
+      if (m % uint64_t(world.ranks()) != 0) continue;
+      for (const uint64_t n : {8, 40}) {
+        for (size_t mover = 0; mover < std::size(movers); ++mover) {
+          ag_matmul<float>(world, all[mover], movers[mover], "f32", {m, m, n});
+          ag_matmul<float>(world, all[mover], movers[mover], "f32", {m, m, n}, true);
+        }
+        ag_matmul<bf16>(world, all[0], Mover::ce_put, "bf16", {m, m, n}, true);
+      }
+    }
   });
 }
 

@@ -1,0 +1,106 @@
+#pragma once
+// Conversions between all element types, the same bits on the CPU and on CUDA.
+//
+// C++ leaves open what a float becomes that an integer type has no room for, and machines differ there. Here:
+//
+// from a float to an integer   towards zero; what is too large or too small is the nearest end, a NaN is 0
+// between integers             the low bits stay, as in sums: what has room stays as it is
+// to a float                   to nearest, ties to even, rounded once from whatever type; too large is
+// infinity,
+//                              for fp8 the largest value; a NaN is the one without sign whose other bits are
+//                              set
+// to the same type             the same bits
+
+#include <limits>
+
+#include "chorale/device/numeric.hpp"
+
+namespace chorale {
+namespace detail {
+
+/// `value`, which is no NaN, rounded to odd: if no float has it, the one of its two neighbours whose lowest
+/// bit is set. Rounded further, to a type with two bits less, it is as if rounded once: the set bit tells
+/// that it lies neither in the middle nor on a value.
+CHORALE_HD float odd_float(double value) {
+  const float nearest = float(value);
+  uint32_t bits = float_bits(nearest);
+  if (double(nearest) != value && (bits & 1u) == 0) {
+    const bool too_large = (nearest < 0 ? -double(nearest) : double(nearest)) > (value < 0 ? -value : value);
+    bits = too_large ? bits - 1 : bits + 1;
+  }
+  return bits_float(bits);
+}
+
+/// As odd_float(): the low bits, for which a double may have no room, become one.
+CHORALE_HD double odd_double(int64_t value) {
+  constexpr uint64_t low = (uint64_t(1) << 11) - 1;
+  uint64_t magnitude = value < 0 ? 0 - uint64_t(value) : uint64_t(value);
+  if (magnitude >> 53 != 0) magnitude = (magnitude & ~low) | ((magnitude & low) != 0 ? low + 1 : 0);
+  return value < 0 ? -double(magnitude) : double(magnitude);
+}
+
+template <class To>
+inline constexpr To least = std::numeric_limits<To>::min();
+template <class To>
+inline constexpr To most = std::numeric_limits<To>::max();
+
+template <class To>
+CHORALE_HD To integer_from(double value) {
+  if (value != value) return To(0);
+  if (value <= double(least<To>)) return least<To>;
+  if (value >= double(most<To>)) return most<To>;  // of 64 bits rounded up, to what is too large already
+  return To(value);
+}
+
+/// A narrow float, f32 or f64 that is no NaN.
+template <class To, class From>
+CHORALE_HD To float_from(From value) {
+  if constexpr (!is_narrow_float<To>) {
+    return To(value);
+  } else if constexpr (std::is_same_v<From, float>) {
+    return from_float<To>(value);
+  } else if constexpr (std::is_same_v<From, int64_t>) {
+    return from_float<To>(odd_float(odd_double(value)));
+  } else {
+    return from_float<To>(odd_float(double(value)));  // exactly a double
+  }
+}
+
+template <class To>
+CHORALE_HD To no_number() {
+  if constexpr (std::is_same_v<To, double>) {
+    const uint64_t bits = ~uint64_t(0) >> 1;
+    double value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  } else {
+    const float value = bits_float(0x7fffffffu);
+    if constexpr (is_narrow_float<To>) {
+      return from_float<To>(value);
+    } else {
+      return value;
+    }
+  }
+}
+
+}  // namespace detail
+
+/// `value` as a To. Through double or int64_t, which have all others exactly, it is the same.
+template <class To, class From>
+CHORALE_HD To convert(From value) {
+  if constexpr (std::is_same_v<To, From>) {
+    return value;
+  } else {
+    const Accumulator<From> wide = widen(value);
+    if constexpr (std::is_integral_v<To> && std::is_integral_v<From>) {
+      return To(wide);
+    } else if constexpr (std::is_integral_v<To>) {
+      return detail::integer_from<To>(double(wide));
+    } else {
+      if (wide != wide) return detail::no_number<To>();
+      return detail::float_from<To>(wide);
+    }
+  }
+}
+
+}  // namespace chorale

@@ -1,0 +1,31 @@
+// What a configuration says of host schedules.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "chorale/did_you_mean.hpp"
+#include "chorale/error.hpp"
+#include "chorale/tuner.hpp"
+
+namespace chorale {
+
+host::Mover tuned_mover(const TuneConfig& config, host::Mover otherwise) {
+  if (config.mover.empty()) return otherwise;
+  const auto known = std::find(std::begin(host::mover_names), std::end(host::mover_names), config.mover);
+  if (known == std::end(host::mover_names))
+    throw UsageError(fmt::format("a configuration has the mover '{}'{}", config.mover,
+                                 did_you_mean(config.mover, host::mover_names)));
+  return host::Mover(known - std::begin(host::mover_names));
+}
+
+std::map<std::string, std::string, std::less<>> tuned_lowering(const TuneConfig& config) {
+  std::map<std::string, std::string, std::less<>> parameters;
+  for (const auto& [name, value] :
+       {std::pair("order", config.order), std::pair("style", config.style), std::pair("via", config.mover)})
+    if (!value.empty()) parameters[name] = value;
+  return parameters;
+}
+
+}  // namespace chorale
