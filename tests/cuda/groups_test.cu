@@ -29,35 +29,43 @@ __device__ void expect(bool holds, Found* found, int line) {
 }
 #define EXPECT(holds) expect((holds), found, __LINE__)
 
-/// Memory that kernels and the host see.
+/// Zeroed memory of the GPU, element by element also for the host while no kernel runs.
 template <class T>
-class Shared {
+class Elements {
  public:
-  explicit Shared(uint64_t n) : n_(n) {
-    check(cudaMallocManaged(&data_, n * sizeof(T)));
+  explicit Elements(uint64_t n) {
+    check(cudaMalloc(&data_, n * sizeof(T)));
     check(cudaMemset(data_, 0, n * sizeof(T)));
     check(cudaDeviceSynchronize());
   }
-  ~Shared() { cudaFree(data_); }
-  Shared(const Shared&) = delete;
+  ~Elements() { cudaFree(data_); }
+  Elements(const Elements&) = delete;
   T* data() const { return data_; }
-  T& operator[](uint64_t at) const { return data_[at]; }
-  uint64_t size() const { return n_; }
+
+  T operator[](uint64_t at) const {
+    T value;
+    check(cudaMemcpy(&value, data_ + at, sizeof value, cudaMemcpyDeviceToHost));
+    return value;
+  }
+  void set(uint64_t at, const T& value) const {
+    check(cudaMemcpy(data_ + at, &value, sizeof value, cudaMemcpyHostToDevice));
+    check(cudaDeviceSynchronize());
+  }
 
  private:
-  uint64_t n_;
   T* data_ = nullptr;
 };
 
 int failures = 0;
 
-void ended(const char* what, const Shared<Found>& found) {
+void ended(const char* what, const Elements<Found>& found) {
   check(cudaGetLastError());
   check(cudaDeviceSynchronize());
   std::printf("%s\n", what);
-  if (found[0].count == 0) return;
-  std::printf("  %llu times something does not hold, once at line %d\n", found[0].count, found[0].line);
-  found[0].count = 0;
+  const Found seen = found[0];
+  if (seen.count == 0) return;
+  std::printf("  %llu times something does not hold, once at line %d\n", seen.count, seen.line);
+  found.set(0, {});
   ++failures;
 }
 
@@ -76,8 +84,8 @@ __global__ void __launch_bounds__(1024) every_scope(uint64_t* room, Found* found
 }
 
 void test_scopes() {
-  const Shared<Found> found(1);
-  const Shared<uint64_t> room(6 * 1024);
+  const Elements<Found> found(1);
+  const Elements<uint64_t> room(6 * 1024);
   for (const uint32_t threads : {32u, 64u, 128u, 256u, 512u, 1024u}) {
     every_scope<<<3, threads>>>(room.data(), found.data(), 1);
     ended(("groups of blocks of " + std::to_string(threads)).c_str(), found);
@@ -122,9 +130,9 @@ __global__ void __launch_bounds__(1024) splits(uint32_t* seen, uint32_t* counts,
 }
 
 void test_shares() {
-  const Shared<Found> found(1);
+  const Elements<Found> found(1);
   for (const uint64_t items : {0, 1, 7, 1000}) {
-    const Shared<uint32_t> contiguous(items + 1), strided(items + 1);
+    const Elements<uint32_t> contiguous(items + 1), strided(items + 1);
     cover<<<3, 256>>>(contiguous.data(), strided.data(), items);
     ended(("shares of " + std::to_string(items) + " items").c_str(), found);
     for (uint64_t item = 0; item <= items; ++item) {
@@ -136,7 +144,7 @@ void test_shares() {
       break;
     }
   }
-  const Shared<uint32_t> seen(12 * 64), counts(12);
+  const Elements<uint32_t> seen(12 * 64), counts(12);
   splits<<<5, 7 * 32>>>(seen.data(), counts.data(), found.data());
   ended("splits of 35 groups", found);
   for (uint32_t kind = 0; kind < 3; ++kind) {
@@ -215,20 +223,20 @@ __global__ void __launch_bounds__(1024) stops(const Signal* two, AbortWord* rais
 }
 
 void test_signals() {
-  const Shared<Found> found(1);
+  const Elements<Found> found(1);
   for (const uint32_t threads : {32u, 256u, 1024u}) {
-    const Shared<Signal> signals(2);
-    const Shared<uint64_t> data(1024);
+    const Elements<Signal> signals(2);
+    const Elements<uint64_t> data(1024);
     ping_pong<<<2, threads>>>(signals.data(), data.data(), 1000, found.data());
     ended(("ping-pong of blocks of " + std::to_string(threads)).c_str(), found);
-    const Shared<Barrier> at(4);
-    const Shared<uint64_t> rounds(4);
+    const Elements<Barrier> at(4);
+    const Elements<uint64_t> rounds(4);
     barriers<<<4, threads>>>(at.data(), rounds.data(), 1000, found.data());
     ended(("a thousand barriers of blocks of " + std::to_string(threads)).c_str(), found);
-    const Shared<Signal> two(1);
-    const Shared<AbortWord> raised(1);
-    two[0].value = 2;
-    raised[0].stop = uint32_t(Stop::aborted);
+    const Elements<Signal> two(1);
+    const Elements<AbortWord> raised(1);
+    two.set(0, {2});
+    raised.set(0, {uint32_t(Stop::aborted)});
     stops<<<1, threads>>>(two.data(), raised.data(), found.data());
     ended(("comparisons and stops of " + std::to_string(threads)).c_str(), found);
   }
