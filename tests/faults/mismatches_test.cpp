@@ -61,11 +61,19 @@ void must_run_again(Rank& me, Caller& caller) {
 TEST_P(Mismatches, of_calls_that_were_made_before_end_on_all) {
   expect_good({.body =
                    [](Rank& me) {
-                     for (const Plan* other : {&by_signals(me), &in_two_steps(me)}) {
+                     using Change = void (*)(Arguments&);
+                     const Change bytes = [](Arguments& of) { of.bytes /= 2; };
+                     const Change dtype = [](Arguments& of) { of.dtype = DType::i32; };
+                     const Change op = [](Arguments& of) { of.op = ReduceOp::max; };
+                     const std::pair<const Plan*, Change> others[] = {{&by_signals(me), bytes},
+                                                                      {&in_two_steps(me), bytes},
+                                                                      {&by_signals(me), dtype},
+                                                                      {&by_signals(me), op}};
+                     for (const auto& [other, change] : others) {
                        Caller caller(me);
                        Arguments arguments = caller.data.arguments();
                        caller.run_well(by_signals(me), 1);
-                       arguments.bytes /= 2;
+                       change(arguments);
                        caller.run(*other, arguments);
                        me.world.barrier();
                        const Plan& mine = me.last() ? *other : by_signals(me);
