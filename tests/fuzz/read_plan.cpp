@@ -1,7 +1,7 @@
 // libFuzzer target: whatever the bytes, JSON or CBOR, reading ends in a plan or in a PlanError; checking a
-// plan that was read, and its certificate, ends; what we write reads back to the same text; and a plan that is proved compiles
-// without findings. Bytes that begin with < are an algorithm of MSCCL: importing it ends in findings or in a
-// plan that the checks accept.
+// plan that was read, and its certificate, ends; what we write reads back to the same text; and a plan that
+// is proved compiles without findings. Bytes that begin with < are an algorithm of MSCCL: importing it ends
+// in findings or in a plan that the checks accept.
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
