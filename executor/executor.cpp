@@ -47,7 +47,6 @@ struct Executor::State {
     if (name == "cpu") {
       backend = make_cpu_backend(world, config);
     } else if (name == "cuda") {
-      world.group().require_one_host("backend 'cuda'");
       backend = make_cuda_backend(world, config);
     } else {
       throw UsageError(fmt::format("backend '{}': neither 'cpu' nor 'cuda'", name));

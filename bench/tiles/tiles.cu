@@ -90,7 +90,7 @@ struct InParts {
   Kernel kernel;
   uint32_t parts;
   CHORALE_FN Stop operator()(const Group& block, const Deadline& deadline) const {
-    return block.agree(kernel(multiwarp_group(block.size / parts), deadline));
+    return block.agree(kernel(multiwarp_group(block, block.size / parts), deadline));
   }
 };
 

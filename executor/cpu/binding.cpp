@@ -40,7 +40,10 @@ Binding::Binding(const Shared& shared, const Plan& plan, const Call& call)
     : chorale::Binding(call), shared_(shared), world_(*shared.world), rank_(uint32_t(world_.rank())) {
   agree_on_use(world_, [&] {
     bound_ = interpreter::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op);
-    if (world_.group().several_hosts()) check_hosts(plan);
+    if (world_.group().several_hosts()) {
+      crosses_hosts_ = interpreter::checked_hosts(
+          plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); });
+    }
     placement_ = std::make_unique<interpreter::Placement>(plan, rank_, bound_.layout);
   });
   make_control(plan);
@@ -53,19 +56,6 @@ Binding::Binding(const Shared& shared, const Plan& plan, const Call& call)
 
 Binding::~Binding() {
   if (run_.courier) run_.courier->strike(run_.binding);
-}
-
-/// \throws UsageError if ranks of different hosts are not connected as they can be
-void Binding::check_hosts(const Plan& plan) {
-  const auto host = [this](uint32_t rank) { return world_.group().host(int(rank)); };
-  if (const std::string wrong = interpreter::refute_hosts(plan, rank_, host); !wrong.empty())
-    throw UsageError(wrong);
-  crosses_hosts_ = interpreter::crosses_hosts(plan, host);
-  if (!crosses_hosts_) return;
-  if (const std::string missing = net::UcxLink::missing(); !missing.empty()) {
-    throw UsageError(
-        fmt::format("plan '{}': port channels connect ranks of different hosts, but {}", plan.name, missing));
-  }
 }
 
 /// Collective.
@@ -144,10 +134,11 @@ void Binding::make_control(const Plan& plan) {
 /// Collective. Whoever sends nothing may be sent to.
 void Binding::join_hosts(const Plan& plan) {
   shared_.courier->connect();
+  const auto host = [this](uint32_t rank) { return world_.group().host(int(rank)); };
   for (const image::Channel& channel : bound_.image.channels)
-    far_.push_back(world_.group().host(int(channel.peer)) != world_.group().host(int(rank_)));
+    far_.push_back(host(channel.peer) != host(rank_));
   run_.far = far_.data();
-  run_.binding = shared_.courier->enrol();
+  run_.binding = shared_.courier->enrol(interpreter::far_peers(plan, rank_, host));
   run_.courier = shared_.courier;
   spdlog::debug("rank {}: plan '{}' reaches other hosts", rank_, plan.name);
 }

@@ -40,7 +40,6 @@ class Binding final : public chorale::Binding {
  private:
   struct Parts;
 
-  void check_hosts(const Plan& plan);
   void make_control(const Plan& plan);
   void join_hosts(const Plan& plan);
   void place(const void* in, void* out);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 
@@ -11,48 +10,40 @@ namespace chorale::cpu {
 namespace {
 
 constexpr uint64_t most_on_the_way = uint64_t(64) << 20;  // bytes that we keep copies of
-constexpr std::chrono::seconds patience{1};               // with those who hear our goodbye
 constexpr std::chrono::milliseconds nap{100};
 
 }  // namespace
 
-Courier::Courier(World& world)
-    : world_(world), rank_(world.rank()), parting_(size_t(world.ranks())), met_(size_t(world.ranks())) {}
+Courier::Courier(World& world) : world_(world), rank_(world.rank()) {}
 
 Courier::~Courier() { close(); }
 
 void Courier::connect() {
   {
     const Lock lock(mutex_);
-    if (link_ && resets_ == world_.resets()) return;
+    if (link_ && link_->current()) return;
   }
   // All ranks have entered the reset by now, or have had no link: nobody minds that the old one goes.
   close();
-  std::unique_ptr<net::UcxLink> link;
-  world::together(world_, [&] {
-    net::UcxLink::Events events;
-    events.message = [this](std::span<const std::byte> header, net::Payload payload) {
-      come(header, std::move(payload));
-    };
-    events.lost = [this](int peer, const std::string& why) { lose(peer, why); };
-    events.too_large = [this](size_t bytes) { lack(bytes); };
-    link = std::make_unique<net::UcxLink>(world_.ranks(), std::move(events));
-  });
-  std::vector<std::byte> mine;
-  world::together(world_, [&] { mine = link->address(); });
-  const auto all = world_.allgather(mine);
-  for (int rank = 0; rank < world_.ranks(); ++rank) link->connect(rank, all[size_t(rank)]);
+  net::WorldLink::Events events;
+  events.message = [this](int from, std::span<const std::byte> header, net::Payload payload) {
+    come(from, header, std::move(payload));
+  };
+  // It has done all that it will do. If somebody waits for more, that will be said of the wait.
+  events.left = [this](int peer) {
+    for (auto& [stream, outbox] : outboxes_) {
+      if (stream.second == peer) take_done(stream, outbox.last_turn);
+    }
+  };
+  auto link = std::make_unique<net::WorldLink>(world_, std::move(events));
 
   const Lock lock(mutex_);
-  parting_.assign(parting_.size(), Parting::none);
-  met_.assign(met_.size(), false);
   entries_.clear();
   outboxes_.clear();
   inboxes_.clear();
   enrolled_ = bytes_on_the_way_ = notes_ = notes_left_ = notes_flushing_ = 0;
   flush_.reset();
   dropped_ = false;
-  resets_ = world_.resets();
   link_ = std::move(link);
   changed_.notify_all();
 }
@@ -65,29 +56,14 @@ void Courier::close() {
     changed_.wait_for(lock, std::chrono::milliseconds(1));
   }
   if (!link_) return;
-  // The old life's messages are nobody's, and its losses no news.
+  // The old life's messages are nobody's.
   dropped_ = true;
-  for (int peer = 0; peer < world_.ranks(); ++peer) {
-    if (met_[size_t(peer)] && parting_[size_t(peer)] == Parting::none) send_note(FarMessage::Kind::bye, peer);
-  }
-  const auto until = Clock::now() + patience;
-  const auto unheard = [&] {
-    for (size_t peer = 0; peer < met_.size(); ++peer) {
-      if (met_[peer] && parting_[peer] == Parting::none) return true;
-    }
-    return false;
-  };
-  while (unheard() && Clock::now() < until) {
-    if (!link_->progress()) link_->sleep(std::chrono::milliseconds(10));
-  }
-  // Our own answers to goodbyes are on their way, too.
-  net::UcxLink::Flush flush;
-  while (!link_->flushed(flush) && Clock::now() < until) link_->progress();
   link_.reset();
 }
 
-uint64_t Courier::enrol() {
+uint64_t Courier::enrol(const std::vector<int>& peers) {
   const Lock lock(mutex_);
+  link_->meet(peers);
   entries_[++enrolled_];
   return enrolled_;
 }
@@ -145,7 +121,6 @@ void Courier::send(const Trigger& trigger, Machine& machine) {
   const image::Channel& channel = run.image.channels[trigger.channel];
   FarMessage message;
   message.kind = FarMessage::Kind::data;
-  message.from = uint32_t(rank_);
   message.binding = run.binding;
   message.epoch = run.epoch;
   message.action = trigger.action;
@@ -157,7 +132,9 @@ void Courier::send(const Trigger& trigger, Machine& machine) {
   try {
     payload = gather(machine, trigger);
   } catch (const std::bad_alloc&) {
-    return lack(size_t(trigger.range.end - trigger.range.first));
+    const Lock lock(mutex_);
+    if (link_) link_->lack(size_t(trigger.range.end - trigger.range.first));
+    return;
   }
 
   const Lock lock(mutex_);
@@ -167,81 +144,38 @@ void Courier::send(const Trigger& trigger, Machine& machine) {
   message.turn = ++outbox.last_turn;
   outbox.waiting.push_back({message.turn, payload.bytes, &run, trigger.channel});
   bytes_on_the_way_ += payload.bytes;
-  met_[size_t(peer)] = true;
   link_->send(peer, world::bytes_of(message), std::move(payload));
 }
 
-void Courier::send_note(FarMessage::Kind kind, int peer, uint64_t binding, uint64_t turn) {
+void Courier::tell_done(const Stream& stream, uint64_t turn) {
   FarMessage message;
-  message.kind = kind;
-  message.from = uint32_t(rank_);
-  message.binding = binding;
+  message.kind = FarMessage::Kind::done;
+  message.binding = stream.first;
   message.turn = turn;
-  met_[size_t(peer)] = true;
-  link_->send(peer, world::bytes_of(message));
+  link_->send(stream.second, world::bytes_of(message));
 }
 
 // -- What comes
 
-void Courier::come(std::span<const std::byte> header, net::Payload payload) {
-  if (header.size() != sizeof(FarMessage)) return;  // none of ours
+void Courier::come(int from, std::span<const std::byte> header, net::Payload payload) {
+  if (dropped_ || header.size() != sizeof(FarMessage)) return;
   const FarMessage message = world::read_as<FarMessage>(header);
-  if (message.from >= parting_.size()) return;
-  const int from = int(message.from);
-  switch (message.kind) {
-    case FarMessage::Kind::data:
-      if (!dropped_)
-        inboxes_[{message.binding, from}].waiting.emplace(message.turn, Held{message, std::move(payload)});
-      recheck_ = true;
-      return;
-    case FarMessage::Kind::done:
-      if (!dropped_) take_done(message);
-      return;
-    case FarMessage::Kind::bye: {
-      parting_[message.from] = Parting::left;
-      send_note(FarMessage::Kind::bye_heard, from);
-      // It has done all that it will do. If somebody waits for more, that will be said of the wait.
-      for (auto& [stream, outbox] : outboxes_) {
-        if (stream.second != from || outbox.waiting.empty()) continue;
-        FarMessage all = message;
-        all.binding = stream.first;
-        all.turn = outbox.last_turn;
-        take_done(all);
-      }
-      return;
-    }
-    case FarMessage::Kind::bye_heard:
-      if (parting_[message.from] == Parting::none) parting_[message.from] = Parting::heard;
-      return;
-  }
+  const Stream stream{message.binding, from};
+  if (message.kind == FarMessage::Kind::done) return take_done(stream, message.turn);
+  inboxes_[stream].waiting.emplace(message.turn, Held{message, std::move(payload)});
+  recheck_ = true;
 }
 
-void Courier::take_done(const FarMessage& message) {
-  const auto found = outboxes_.find({message.binding, int(message.from)});
+void Courier::take_done(const Stream& stream, uint64_t turn) {
+  const auto found = outboxes_.find(stream);
   if (found == outboxes_.end()) return;
   std::deque<Sent>& waiting = found->second.waiting;
-  for (; !waiting.empty() && waiting.front().turn <= message.turn; waiting.pop_front()) {
+  for (; !waiting.empty() && waiting.front().turn <= turn; waiting.pop_front()) {
     const Sent& sent = waiting.front();
     bytes_on_the_way_ -= sent.bytes;
     add_release(&sent.run->completed[sent.channel].value, uint64_t(1));
     sent.run->fifo->end();
   }
-}
-
-void Courier::lose(int peer, const std::string& why) {
-  const bool left = std::exchange(parting_[size_t(peer)], Parting::left) != Parting::none;
-  if (left || dropped_ || resets_ != world_.resets()) return;
-  world_.group().raise(Stop::peer_lost, peer,
-                       fmt::format("rank {}, on {}, died or cannot be reached any more (UCX: {})", peer,
-                                   world_.group().host_text(peer), why));
-}
-
-/// Nobody could catch it on this thread.
-void Courier::lack(size_t bytes) {
-  world_.abort(
-      fmt::format("rank {} has no memory for a copy of a message of {} bytes between hosts: use more "
-                  "instances of the plan, or smaller buffers",
-                  rank_, bytes));
 }
 
 /// What is next in a stream, as long as its run has begun.
@@ -255,17 +189,17 @@ void Courier::deliver(const Stream& stream, Inbox& inbox) {
     const auto first = inbox.waiting.begin();
     if (first->first != inbox.done + 1) break;
     if (found == entries_.end() || first->second.message.epoch > found->second.run.epoch) break;
-    carry_out(found->second, first->second);
+    carry_out(found->second, stream.second, first->second);
     inbox.done = first->first;
     inbox.waiting.erase(first);
   }
   if (inbox.told == inbox.done) return;
   inbox.told = inbox.done;
   ++notes_;
-  send_note(FarMessage::Kind::done, stream.second, stream.first, inbox.done);
+  tell_done(stream, inbox.done);
 }
 
-void Courier::carry_out(Entry& entry, const Held& held) {
+void Courier::carry_out(Entry& entry, int from, const Held& held) {
   const FarMessage& message = held.message;
   Run run = entry.run;
   const bool over = !entry.active || message.epoch != run.epoch;
@@ -273,7 +207,7 @@ void Courier::carry_out(Entry& entry, const Held& held) {
     world_.abort(fmt::format(
         "rank {} has put into the {} of rank {} after the launch there had ended: the plan does not "
         "make it wait; chorale check shows where",
-        message.from, buffer_names[message.place.buffer], rank_));
+        from, buffer_names[message.place.buffer], rank_));
     return;
   }
   run.epoch = message.epoch;
@@ -357,7 +291,7 @@ void Courier::rest() {
     return;
   }
   if (std::exchange(woken_, false) || look()) return;
-  net::UcxLink& link = *link_;
+  net::WorldLink& link = *link_;
   asleep_ = true;
   lock.unlock();
   link.sleep(nap);
@@ -376,6 +310,7 @@ void Courier::wake() {
 void Courier::drop() {
   const Lock lock(mutex_);
   dropped_ = true;
+  if (link_) link_->be_quiet();
   outboxes_.clear();
   inboxes_.clear();
   bytes_on_the_way_ = 0;

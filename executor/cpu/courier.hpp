@@ -39,7 +39,8 @@ class Courier {
   void connect();
 
   /// A binding that all ranks have made by now, the n-th since connect() on each of them. \return n
-  uint64_t enrol();
+  /// \param peers  on other hosts, that it connects with this rank
+  uint64_t enrol(const std::vector<int>& peers);
   void strike(uint64_t binding);
 
   /// Around a launch of a binding: peers may touch its memory from here, to there.
@@ -100,13 +101,11 @@ class Courier {
   };
 
   void close();
-  void come(std::span<const std::byte> header, net::Payload payload);
-  void lose(int peer, const std::string& why);
-  void lack(size_t bytes);
-  void send_note(FarMessage::Kind kind, int peer, uint64_t binding = 0, uint64_t turn = 0);
-  void take_done(const FarMessage& message);
+  void come(int from, std::span<const std::byte> header, net::Payload payload);
+  void tell_done(const Stream& stream, uint64_t turn);
+  void take_done(const Stream& stream, uint64_t turn);
   void deliver(const Stream& stream, Inbox& inbox);
-  void carry_out(Entry& entry, const Held& held);
+  void carry_out(Entry& entry, int from, const Held& held);
   bool look();
   bool idle_locked() const;
   std::string waited_for() const;
@@ -116,13 +115,8 @@ class Courier {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::unique_ptr<net::UcxLink> link_;
-  uint64_t resets_ = 0;  ///< of the world, when the link was made
+  std::unique_ptr<net::WorldLink> link_;
   bool dropped_ = false, woken_ = false, asleep_ = false, recheck_ = false;
-
-  enum class Parting : uint8_t { none, left, heard };
-  std::vector<Parting> parting_;  ///< by rank
-  std::vector<bool> met_;         ///< by rank: something was sent there
 
   uint64_t enrolled_ = 0;
   std::map<uint64_t, Entry> entries_;  ///< of the bindings that there are

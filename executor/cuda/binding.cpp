@@ -6,11 +6,14 @@
 #include <algorithm>
 
 #include "../agreement.hpp"
+#include "../interpreter/hosts.hpp"
+#include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "chorale/storage.hpp"
 #include "device.hpp"
 #include "driver.hpp"
 #include "error.hpp"
+#include "far_place.hpp"
 #include "identity.hpp"
 #include "kernels.hpp"
 #include "monitor.hpp"
@@ -73,7 +76,11 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
     bound_ = interpreter::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op);
     placement_ = std::make_unique<interpreter::Placement>(plan, rank_, bound_.layout);
     kernel = ChosenKernel::of(plan, call);
-    if (call.packet == PacketForm::ll128) require_whole_lines();
+    if (world_.group().several_hosts()) {
+      crosses_hosts_ = interpreter::checked_hosts(
+          plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); });
+    }
+    if (call.packet == PacketForm::ll128) require_whole_lines(plan);
   });
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
     for (const BufferKind kind : {BufferKind::input, BufferKind::output}) {
@@ -82,10 +89,9 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
   }
   if (reached_) place_for_peers(arguments);
   make_control();
+  if (crosses_hosts_) join_hosts();
   world::together(world_, [&] {
-    launcher_ = std::make_unique<Launcher>(common_, kernel, *plan_, bound_.image, call.packet,
-                                           reinterpret_cast<const Signal*>(control_.at(int(rank_))),
-                                           signals_at_peer_);
+    launcher_ = std::make_unique<Launcher>(common_, kernel, *plan_, bound_.image, call.packet, ends_);
   });
   common_.monitor->add(this);
   spdlog::debug(
@@ -94,13 +100,24 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
       control_.bytes());
 }
 
-Binding::~Binding() { common_.monitor->remove(this); }
+Binding::~Binding() {
+  common_.monitor->remove(this);
+  launcher_.reset();
+  if (crosses_hosts_) common_.proxy().strike(ends_.binding);
+}
 
 /// LL128 packets rely on lines of 128 bytes that arrive whole, as they do over NVLink.
-void Binding::require_whole_lines() const {
+void Binding::require_whole_lines(const Plan& plan) const {
   const std::vector<RankDevice>& devices = common_.imports->devices();
   const RankDevice& mine = devices[rank_];
   for (size_t peer = 0; peer < devices.size(); ++peer) {
+    if (world_.group().host(int(peer)) != world_.group().host(int(rank_))) {
+      if (!interpreter::sends_packets(plan, rank_, uint32_t(peer))) continue;
+      throw UsageError(
+          fmt::format("packets of form ll128 need NVLink, but rank {} sends some to rank {}, which is on "
+                      "another host: take ll16",
+                      rank_, peer));
+    }
     if (devices[peer].same_device(mine)) continue;
     int device = -1, native = 0;
     const bool known = cudaDeviceGetByPCIBusId(&device, devices[peer].bus_id.data()) == cudaSuccess &&
@@ -194,7 +211,14 @@ void Binding::make_control() {
     most = std::max(most, parts.back().bytes);
   }
   control_ = common_.pool->take(most);
+  const auto far = [this](uint32_t rank) {
+    return world_.group().host(int(rank)) != world_.group().host(int(rank_));
+  };
   for (image::Buffer& buffer : bound_.image.buffers) {
+    if (far(buffer.rank)) {
+      buffer.base = FarPlace::base(buffer.rank, buffer.kind);
+      continue;
+    }
     char* const there = control_.at(int(buffer.rank));
     if (buffer.kind == uint32_t(BufferKind::scratch)) buffer.base = there + parts[buffer.rank].plain;
     if (buffer.kind == packet_kind) buffer.base = there + parts[buffer.rank].packets;
@@ -202,11 +226,37 @@ void Binding::make_control() {
     if (reached_ && buffer.kind == uint32_t(BufferKind::output))
       buffer.base = peers_out_.at(int(buffer.rank));
   }
+  ends_.signals = reinterpret_cast<const Signal*>(control_.at(int(rank_)));
   for (const image::Channel& channel : bound_.image.channels) {
-    const bool heard = channel.signal_at_peer != image::Channel::none;
-    signals_at_peer_.push_back(
+    const bool heard = channel.signal_at_peer != image::Channel::none && !far(channel.peer);
+    ends_.signals_at_peer.push_back(
         heard ? reinterpret_cast<Signal*>(control_.at(int(channel.peer))) + channel.signal_at_peer : nullptr);
+    if (!crosses_hosts_) continue;
+    Proxy::FarEnd& end = ends_.far.emplace_back();
+    if (!far(channel.peer)) continue;
+    end.peer = int(channel.peer);
+    end.signal_at_peer = channel.signal_at_peer;
   }
+}
+
+/// Collective. Whoever sends nothing may be sent to.
+void Binding::join_hosts() {
+  const Parts mine(*plan_, rank_, bound_.layout);
+  char* const control = control_.at(int(rank_));
+  Courier::Reached reached;
+  reached.buffers = {{{placed_.in, placed_.in ? bound_.layout.sizes.input : 0},
+                      {placed_.out, placed_.out ? bound_.layout.sizes.output : 0},
+                      {control + mine.plain, mine.packets - mine.plain},
+                      {control + mine.packets, mine.bytes - mine.packets}}};
+  static_assert(size_t(BufferKind::input) == 0 && size_t(BufferKind::output) == 1 &&
+                size_t(BufferKind::scratch) == 2 && packet_kind == 3);
+  reached.signals = reinterpret_cast<Signal*>(control);
+  reached.n_signals = uint32_t(mine.plain / sizeof(Signal));
+  // There may be no thread for it, or no memory, and peers would wait for what this rank does not send.
+  Proxy* proxy = nullptr;
+  world::together(world_, [&] { proxy = &common_.proxy(); });
+  const auto host = [this](uint32_t rank) { return world_.group().host(int(rank)); };
+  ends_.binding = proxy->enrol(reached, interpreter::far_peers(*plan_, rank_, host));
 }
 
 // -- Runs

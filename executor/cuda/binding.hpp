@@ -49,9 +49,10 @@ class Binding final : public chorale::Binding, public Watched {
   };
   Passed passed(const Arguments& arguments) const;
 
-  void require_whole_lines() const;
+  void require_whole_lines(const Plan& plan) const;
   void place_for_peers(const Arguments& arguments);
   void make_control();
+  void join_hosts();
   void place_here(const Arguments& arguments, cudaStream_t stream);
 
   const Common& common_;
@@ -69,7 +70,8 @@ class Binding final : public chorale::Binding, public Watched {
   PeerMemory peers_in_, peers_out_;
 
   Pool::Block control_;
-  std::vector<Signal*> signals_at_peer_;
+  bool crosses_hosts_ = false;  ///< some rank has a port channel to another host
+  Ends ends_;
   std::unique_ptr<Launcher> launcher_;
   GraphHolds graphs_;
 };

@@ -123,7 +123,8 @@ std::vector<RankDevice> gather_devices(World& world) {
   }
   world::together(world, [&] {
     for (int peer = 0; peer < world.ranks(); ++peer) {
-      if (peer != world.rank()) reach(devices, world.rank(), peer);
+      if (peer != world.rank() && world.group().on_one_host(world.rank(), peer))
+        reach(devices, world.rank(), peer);
     }
   });
   return devices;

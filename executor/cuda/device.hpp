@@ -47,7 +47,8 @@ int current_device();
 /// \param name  of what is said to be there
 void require_readable(const void* at, std::string_view name, int device);
 
-/// One rank's GPU. The same bytes in all processes of a host.
+/// One rank's GPU. The same bytes in all processes of a host; what it says but for the names means nothing on
+/// another.
 struct RankDevice {
   int ordinal = -1;  ///< in that rank's process
   std::array<char, 16> uuid{};
@@ -62,7 +63,8 @@ struct RankDevice {
 
 /// Collective: the current device of every rank, by rank. In one process it lets this rank's device reach the
 /// others'. Ranks that share a device are named in a debug log.
-/// \throws RunError other, on all ranks, if two devices cannot reach each other: names both and their ranks
+/// \throws RunError other, on all ranks, if two devices of a host cannot reach each other: names both and
+///         their ranks
 std::vector<RankDevice> gather_devices(World& world);
 
 }  // namespace chorale::cuda

@@ -60,22 +60,20 @@ ChosenKernel ChosenKernel::of(const Plan& plan, const Call& call) {
 }
 
 Launcher::Launcher(const Common& common, const ChosenKernel& kernel, const Plan& plan,
-                   const interpreter::BoundImage& image, PacketForm packet, const Signal* signals,
-                   const std::vector<Signal*>& signals_at_peer)
+                   const interpreter::BoundImage& image, PacketForm packet, const Ends& ends)
     : common_(common), kernel_(kernel), plan_(plan), image_(image), rank_(uint32_t(common.world->rank())) {
-  make_tapes(packet, signals, signals_at_peer);
+  make_tapes(packet, ends);
   require_residence();
   any_ = ready(kernel_.players.any, launch_.state_bytes + launch_.page.shared_bytes());
   if (exchange_) exchange_only_ = ready(kernel_.players.exchange, launch_.page.bytes());
 }
 
-void Launcher::make_tapes(PacketForm packet, const Signal* signals,
-                          const std::vector<Signal*>& signals_at_peer) {
+void Launcher::make_tapes(PacketForm packet, const Ends& ends) {
   const size_t channels = image_.channels.size(), blocks = image_.blocks.size();
   // Recorded twice, since tapes name addresses of the memory that they lie in: their size is known after the
   // first.
   TapePlaces places;
-  places.signals_at_peer = signals_at_peer;
+  places.signals_at_peer = ends.signals_at_peer;
   Tapes tapes = record_tapes(image_, places, packet);
   uint64_t bytes = 0;
   const auto part = [&bytes](uint64_t size) {
@@ -89,24 +87,27 @@ void Launcher::make_tapes(PacketForm packet, const Signal* signals,
                  completed_at = part(channels * sizeof(Signal)),
                  semaphores_at = part(image_.semaphores.size() * sizeof(Semaphore)),
                  barriers_at = part(image_.barriers * sizeof(Signal));
+  const uint64_t known_bytes = bytes;  // nobody reads a packet in staging that has not been stored there
+  const uint64_t staging_at = part(tapes.staging_bytes);
   memory_ = DeviceMemory(bytes, "a plan's tapes and counters");
   char* const base = memory_.data();
-  places.signals = signals;
+  places.signals = ends.signals;
   places.expected = reinterpret_cast<uint64_t*>(base + expected_at);
   places.pushed = reinterpret_cast<uint64_t*>(base + pushed_at);
   Signal* const completed = reinterpret_cast<Signal*>(base + completed_at);
   places.completed = completed;
   places.semaphores = reinterpret_cast<Semaphore*>(base + semaphores_at);
   places.barriers = reinterpret_cast<Signal*>(base + barriers_at);
+  places.staging = base + staging_at;
   tapes = record_tapes(image_, places, packet);
 
-  std::vector<char> content(bytes);
+  std::vector<char> content(known_bytes);
   std::memcpy(content.data() + tapes_at, tapes.bytes.data(), tapes.bytes.size());
   for (size_t at = 0; at < image_.semaphores.size(); ++at) {
     const Semaphore semaphore{image_.semaphores[at]};
     std::memcpy(content.data() + semaphores_at + at * sizeof semaphore, &semaphore, sizeof semaphore);
   }
-  copy_to_device(base, content.data(), bytes, "the tapes of a plan");
+  copy_to_device(base, content.data(), known_bytes, "the tapes of a plan");
   stops_ = HostArray<StopRecord>(std::max<size_t>(blocks, 1));
 
   launch_.tapes = base + tapes_at;
@@ -125,7 +126,8 @@ void Launcher::make_tapes(PacketForm packet, const Signal* signals,
     launch_.trace = trace_->trace();
   }
   if (image_.uses_port) {
-    port_ = std::make_unique<Proxy::Client>(common_.proxy(), signals_at_peer, completed);
+    port_ = std::make_unique<Proxy::Client>(common_.proxy(), ends.signals_at_peer, completed, ends.far,
+                                            ends.binding);
     launch_.fifo = port_->fifo();
   }
 }

@@ -29,15 +29,20 @@ struct ChosenKernel {
   static ChosenKernel of(const Plan& plan, const Call& call);
 };
 
+/// The ends of a rank's channels.
+struct Ends {
+  const Signal* signals = nullptr;       ///< this rank's, by channel
+  std::vector<Signal*> signals_at_peer;  ///< by channel; null: nobody can wait there, or on another host
+  std::vector<Proxy::FarEnd> far;        ///< by channel; empty: the plan stays on this host
+  uint64_t binding = 0;                  ///< else its number there, see Proxy::enrol()
+};
+
 class Launcher {
  public:
-  /// \param plan, image      outlive this; the image has the bases of its buffers
-  /// \param signals          this rank's, by channel
-  /// \param signals_at_peer  by channel; null: nobody can wait there
+  /// \param plan, image  outlive this; the image has the bases of its buffers
   /// \throws RunError
   Launcher(const Common& common, const ChosenKernel& kernel, const Plan& plan,
-           const interpreter::BoundImage& image, PacketForm packet, const Signal* signals,
-           const std::vector<Signal*>& signals_at_peer);
+           const interpreter::BoundImage& image, PacketForm packet, const Ends& ends);
 
   /// Enqueues it once.
   void launch(char* in, char* out, cudaStream_t stream);
@@ -49,7 +54,7 @@ class Launcher {
   void add_trace(std::vector<TraceSpan>& spans) const;
 
  private:
-  void make_tapes(PacketForm packet, const Signal* signals, const std::vector<Signal*>& signals_at_peer);
+  void make_tapes(PacketForm packet, const Ends& ends);
   void require_residence();
 
   /// A player, and how it is launched.

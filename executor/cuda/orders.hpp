@@ -26,12 +26,14 @@ class Orders {
   static constexpr uint64_t slots = 1024;  ///< a power of two
 
   /// \param take    called by the thread for each order, with the lock held; `more`: the next is there
-  /// \param failed  what `take` threw
+  /// \param failed  what `take` or `also` threw
+  /// \param also    what else the thread does, again and again, with the lock held; false: there was nothing
   Orders(int device, std::function<void(const Order&, bool more)> take,
-         std::function<void(const RunError&)> failed)
+         std::function<void(const RunError&)> failed, std::function<bool()> also = {})
       : device_(device),
         take_(std::move(take)),
         failed_(std::move(failed)),
+        also_(std::move(also)),
         ring_(slots),
         tail_(1),
         head_(sizeof(uint64_t), "the counter of a ring of orders") {}
@@ -54,6 +56,11 @@ class Orders {
 
   std::mutex& lock() const { return mutex_; }
 
+  /// Takes what is there already. With the lock held.
+  void take_all() {
+    while (next_is_there()) take_one();
+  }
+
   /// Forgets what was pushed by kernels that have stopped; none may run. With the lock held.
   /// \return tickets given so far
   uint64_t drop() {
@@ -75,15 +82,10 @@ class Orders {
       {
         const std::lock_guard lock(mutex_);
         if (next_is_there()) {
-          const Order order = ring_[taken_ % slots];
-          store_release(tail_.host(), ++taken_);
-          try {
-            take_(order, next_is_there());
-          } catch (const RunError& failed) {
-            failed_(failed);
-          }
+          take_one();
           worked = true;
         }
+        if (also_) worked |= guarded(also_);
       }
       // Kernels push in bursts: look closely for a while, then make room for others.
       const Clock::time_point now = Clock::now();
@@ -93,11 +95,28 @@ class Orders {
     }
   }
 
+  void take_one() {
+    const Order order = ring_[taken_ % slots];
+    store_release(tail_.host(), ++taken_);
+    guarded([&] { return take_(order, next_is_there()), true; });
+  }
+
+  template <class F>
+  bool guarded(const F& f) {
+    try {
+      return f();
+    } catch (const RunError& failed) {
+      failed_(failed);
+      return false;
+    }
+  }
+
   bool next_is_there() const { return load_acquire(&ring_[taken_ % slots].turn) == taken_ + 1; }
 
   int device_;
   std::function<void(const Order&, bool)> take_;
   std::function<void(const RunError&)> failed_;
+  std::function<bool()> also_;
   HostArray<Order> ring_;
   HostArray<uint64_t> tail_;
   DeviceMemory head_;

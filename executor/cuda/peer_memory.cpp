@@ -23,8 +23,11 @@ struct Imports::State {
   Exports exports;
   std::vector<uint64_t> freed;  // exports that are not there any more, until the peers have been told
   ImportCache cache;
+  std::vector<bool> far;  // by rank: on another host
 
-  bool same_process(int self, int peer) const { return devices[self].process == devices[peer].process; }
+  bool same_process(int self, int peer) const {
+    return !far[peer] && devices[self].process == devices[peer].process;
+  }
 
   std::vector<Segment> make_offer(const void* mine, uint64_t bytes, Offer& offer);
   std::vector<bool> want_descriptors(int self, const std::vector<Offer>& offers);
@@ -124,7 +127,7 @@ std::vector<bool> Imports::State::want_descriptors(int self, const std::vector<O
   for (size_t peer = 0; peer < offers.size(); ++peer) {
     const Offer& offer = offers[peer];
     cache.drop(int(peer), offer.freed);
-    if (offer.descriptors() == 0 || same_process(self, int(peer))) continue;
+    if (offer.descriptors() == 0 || far[peer] || same_process(self, int(peer))) continue;
     wanted[peer] = !cache.find({int(peer), offer.numbers()});
   }
   return wanted;
@@ -140,8 +143,13 @@ std::shared_ptr<Imported> Imports::State::import(int peer, const Offer& offer,
 Imports::Imports(World& world) : state_(std::make_unique<State>()) {
   state_->devices = gather_devices(world);
   state_->device = state_->devices[world.rank()].ordinal;
-  bool one_process = true;
-  for (int peer = 0; peer < world.ranks(); ++peer) one_process &= state_->same_process(0, peer);
+  for (int peer = 0; peer < world.ranks(); ++peer)
+    state_->far.push_back(!world.group().on_one_host(world.rank(), peer));
+  const auto of_one_process = [&](const RankDevice& device) {
+    return device.process == state_->devices[0].process;
+  };
+  const bool one_process = !world.group().several_hosts() &&
+                           std::all_of(state_->devices.begin(), state_->devices.end(), of_one_process);
   if (!one_process) state_->passing = std::make_unique<world::DescriptorPassing>(world);
 }
 
@@ -181,7 +189,7 @@ PeerMemory PeerMemory::exchange(World& world, Imports& imports, const void* mine
   together(world, [&] {
     for (int peer = 0; peer < world.ranks(); ++peer) {
       const Offer& from = offers[peer];
-      if (from.bytes == 0) continue;
+      if (from.bytes == 0 || state.far[peer]) continue;
       Share& share = memory.shares_[peer];
       share.bytes = from.bytes;
       if (state.same_process(self, peer)) {

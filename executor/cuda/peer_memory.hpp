@@ -44,10 +44,10 @@ class Imports {
 
 /// One buffer a rank, each addressable here.
 ///
-/// Mapped as what it is: cudaMalloc memory by its IPC handle; memory of cuMemCreate, where one buffer may lie
-/// in several allocations side by side, by descriptors, or by fabric handles where it was made with these
-/// alone. Ranks of one process use each other's pointers. Drop it before its Imports, and before a peer frees
-/// cudaMalloc memory that is still in use here.
+/// Ranks of other hosts have none here. Mapped as what it is: cudaMalloc memory by its IPC handle; memory of
+/// cuMemCreate, where one buffer may lie in several allocations side by side, by descriptors, or by fabric
+/// handles where it was made with these alone. Ranks of one process use each other's pointers. Drop it before
+/// its Imports, and before a peer frees cudaMalloc memory that is still in use here.
 class PeerMemory {
  public:
   /// Collective. Maps every rank's `[mine, mine + bytes)` here; null or 0 bytes: nothing. Sizes may differ by
@@ -61,7 +61,8 @@ class PeerMemory {
   PeerMemory& operator=(PeerMemory&&) noexcept;
   ~PeerMemory();
 
-  char* at(int rank) const { return shares_.at(rank).data; }  ///< null if it gave nothing
+  /// Null if it gave nothing, or is on another host.
+  char* at(int rank) const { return shares_.at(rank).data; }
   uint64_t bytes(int rank) const { return shares_.at(rank).bytes; }
   int ranks() const { return int(shares_.size()); }
 

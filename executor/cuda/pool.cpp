@@ -180,7 +180,8 @@ Pool::Block::~Block() {
 char* Pool::Block::at(int rank) const {
   if (!state_) return nullptr;
   const std::lock_guard lock(state_->mutex);
-  return state_->slabs[slab_].mapped.at(rank) + offset_;
+  char* const slab = state_->slabs[slab_].mapped.at(rank);
+  return slab ? slab + offset_ : nullptr;
 }
 
 }  // namespace chorale::cuda

@@ -49,7 +49,7 @@ class Pool::Block {
   Block& operator=(Block&&) noexcept;
   ~Block();
 
-  char* at(int rank) const;  ///< null if bytes() is 0
+  char* at(int rank) const;  ///< null if bytes() is 0, or the rank is on another host
   uint64_t bytes() const { return bytes_; }
   explicit operator bool() const { return state_ != nullptr; }
 

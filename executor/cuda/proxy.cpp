@@ -1,5 +1,6 @@
 #include "proxy.hpp"
 
+#include "../world/together.hpp"
 #include "chorale/error.hpp"
 #include "device.hpp"
 #include "error.hpp"
@@ -8,19 +9,27 @@
 namespace chorale::cuda {
 
 Proxy::Proxy(World& world, int device)
-    : stream_("a stream for port channels"),
+    : world_(world),
+      device_(device),
+      stream_("a stream for port channels"),
       orders_(
           device, [this](const PortTrigger& trigger, bool) { handle(trigger); },
           [&world](const RunError& failed) {
             world.abort(std::string("the proxy of port channels: ") + failed.what());
-          }) {
+          },
+          [this] { return courier_ && courier_->work(); }) {
   orders_.start();
 }
 
-Proxy::Client::Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal* completed)
+Proxy::~Proxy() { orders_.stop(); }
+
+Proxy::Client::Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal* completed,
+                      std::vector<FarEnd> far, uint64_t binding)
     : proxy_(proxy),
       signals_at_peer_(std::move(signals_at_peer)),
       completed_(completed),
+      far_(std::move(far)),
+      binding_(binding),
       posted_(signals_at_peer_.size()),
       done_(signals_at_peer_.size()) {
   const std::lock_guard lock(proxy_.orders_.lock());
@@ -31,6 +40,13 @@ Proxy::Client::Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal
 
 Proxy::Client::~Client() {
   const std::lock_guard lock(proxy_.orders_.lock());
+  try {
+    const CurrentDevice on(proxy_.device_);
+    // A peer may wait for a last signal, which a launch does not.
+    proxy_.orders_.take_all();
+  } catch (const RunError&) {
+    // CUDA has failed, as the application has been told or will be.
+  }
   proxy_.clients_[id_] = nullptr;
   check_quietly(cudaStreamSynchronize(proxy_.stream_.get()), "the last copies of port channels");
 }
@@ -49,12 +65,37 @@ void Proxy::drop() {
   const std::lock_guard lock(orders_.lock());
   check(cudaStreamSynchronize(stream_.get()), "the last copies of port channels");
   orders_.drop();
+  if (courier_) courier_->drop();
+}
+
+uint64_t Proxy::enrol(const Courier::Reached& reached, const std::vector<int>& peers) {
+  std::unique_ptr<Courier> first;
+  world::together(world_, [&] {
+    if (!courier_) {
+      first = std::make_unique<Courier>(
+          world_, device_, orders_.lock(),
+          [this](uint32_t client, uint32_t channel) { tell_done(client, channel); });
+    }
+  });
+  if (first) {
+    const std::lock_guard lock(orders_.lock());
+    courier_ = std::move(first);
+  }
+  courier_->connect();
+  const std::lock_guard lock(orders_.lock());
+  return courier_->enrol(reached, peers);
+}
+
+void Proxy::strike(uint64_t binding) {
+  const std::lock_guard lock(orders_.lock());
+  if (courier_) courier_->strike(binding);
 }
 
 /// In the order of the stream: the bytes, then the signal, then that it is done.
 void Proxy::handle(const PortTrigger& trigger) {
   Client* const client = trigger.client < clients_.size() ? clients_[trigger.client] : nullptr;
   if (!client || trigger.channel >= client->done_.size()) return;
+  if (!client->far_.empty() && client->far_[trigger.channel].peer >= 0) return handle_far(*client, trigger);
   const OutsideCapture outside;
   if (trigger.bytes != 0) {
     check(cudaMemcpyAsync(trigger.to, trigger.from, trigger.bytes, cudaMemcpyDefault, stream_.get()),
@@ -67,6 +108,32 @@ void Proxy::handle(const PortTrigger& trigger) {
   }
   writes.add(&client->completed_[trigger.channel].value, ++client->done_[trigger.channel]);
   writes.enqueue(stream_.get(), "a signal and the progress of a port channel");
+}
+
+void Proxy::handle_far(Client& client, const PortTrigger& trigger) {
+  const FarEnd& end = client.far_[trigger.channel];
+  Courier::Order order;
+  order.client = client.id_;
+  order.channel = trigger.channel;
+  order.peer = end.peer;
+  order.binding = client.binding_;
+  order.from = trigger.from;
+  order.bytes = trigger.bytes;
+  if (trigger.bytes != 0) order.to = FarPlace::of(trigger.to);
+  if (trigger.signal && end.signal_at_peer != Courier::no_signal) {
+    order.signal = end.signal_at_peer;
+    order.posted = ++client.posted_[trigger.channel];
+  }
+  courier_->send(order);
+}
+
+/// What was sent is at the peer. The binding may be gone, if nothing of it was waited for.
+void Proxy::tell_done(uint32_t id, uint32_t channel) {
+  Client* const client = clients_[id];
+  if (!client) return;
+  StreamWrites writes;
+  writes.add(&client->completed_[channel].value, ++client->done_[channel]);
+  writes.enqueue(stream_.get(), "the progress of a port channel");
 }
 
 }  // namespace chorale::cuda

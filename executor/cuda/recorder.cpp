@@ -51,7 +51,10 @@ Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& place
   Tapes tapes;
   size_t counts = 0;
   for (uint32_t block = 0; block < bound.blocks.size(); ++block) {
-    RecordingMachine odd(image, places, packet, false, waiters), even(image, places, packet, true, waiters);
+    TapePlaces of_block = places;
+    of_block.staging += tapes.staging_bytes;
+    RecordingMachine odd(image, of_block, packet, false, waiters),
+        even(image, of_block, packet, true, waiters);
     for (RecordingMachine* machine : {&odd, &even}) {
       machine->begin(block);
       run_block(*machine, block);
@@ -63,6 +66,7 @@ Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& place
       settle_banks(steps[at].packets, even.steps()[at].packets);
     }
     counts = std::max(counts, odd.counts());
+    tapes.staging_bytes += odd.staged_bytes();
     blocks.push_back(std::move(steps));
   }
   keep_own_packets(blocks, packet);

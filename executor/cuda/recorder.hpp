@@ -20,6 +20,7 @@ struct TapePlaces {
   const Signal* completed = nullptr;     ///< by channel
   Semaphore* semaphores = nullptr;
   Signal* barriers = nullptr;
+  char* staging = nullptr;  ///< packets on their way to other hosts: Tapes::staging_bytes
 };
 
 struct Tapes {
@@ -29,6 +30,7 @@ struct Tapes {
   uint32_t state_bytes = 0;
   bool exchange = false;      ///< exchange.cuh can play them, if what is passed is aligned to 16 bytes
   uint64_t busy_threads = 0;  ///< of a block, the most that have something to do at a time
+  uint64_t staging_bytes = 0;
 };
 
 /// Of shared memory, that a page is to take: steps of a usual tape fit in one, and several blocks on a
@@ -36,7 +38,7 @@ struct Tapes {
 constexpr uint64_t default_page_bytes = 24 << 10;
 
 /// `image` with the bases of its buffers set; those of this rank's own input and output (buffers 0 and 1) are
-/// passed anew at every launch.
+/// passed anew at every launch, and those of ranks of other hosts are a FarPlace's.
 /// \param page_bytes  of shared memory that a page takes at most, unless a single step takes more
 /// \throws RunError resources for a block whose step has more places than fit in shared memory
 Tapes record_tapes(const interpreter::BoundImage& image, const TapePlaces& places, PacketForm packet,

@@ -9,6 +9,7 @@
 
 #include "../interpreter/recording.hpp"
 #include "chorale/device/engine.hpp"
+#include "far_place.hpp"
 #include "recorder.hpp"
 #include "steps.hpp"
 
@@ -23,6 +24,7 @@ class RecordingMachine : public interpreter::Recording {
 
   std::vector<Step>& steps() { return steps_; }
   size_t counts() const { return slots_.size(); }
+  uint64_t staged_bytes() const { return staged_bytes_; }
   using Recording::begin;
 
   /// What the block has handed to the proxy is to have left its place when the launch ends: the caller may
@@ -146,8 +148,14 @@ class RecordingMachine : public interpreter::Recording {
     if constexpr (D == Role::RemotePacketWrite) {
       // Packets say themselves that they have come, so nothing orders them behind the proxy: the block stores
       // them, as through a memory channel.
-      if (has(action, Action::pack)) return copy_to_packets(*this, slice, src, dst);
-      return forward_packets(*this, slice, src, dst);
+      const size_t first = steps_.size();
+      if (has(action, Action::pack)) {
+        copy_to_packets(*this, slice, src, dst);
+      } else {
+        forward_packets(*this, slice, src, dst);
+      }
+      stage_far_packets(first, channels);
+      return Stop::none;
     } else {
       for (uint32_t at = 0; at < channels.n; ++at) {
         const op::Places<S> from{&src[src.n == 1 ? 0 : at], 1};
@@ -206,6 +214,39 @@ class RecordingMachine : public interpreter::Recording {
     add(step, to);
   }
 
+  /// What steps from `first` on would store at other hosts they store here, and the proxy sends it as it is.
+  /// Flags are the same there: all ranks are in the same launch.
+  void stage_far_packets(size_t first, const op::Ids& channels) {
+    for (size_t at = first, end = steps_.size(); at < end; ++at) {
+      const uint64_t bytes = with_packet_bytes(steps_[at].step.bytes);
+      const size_t places = steps_[at].packets.size();
+      for (size_t place = places - steps_[at].step.packet_sinks; place < places; ++place) {
+        const uint64_t there = steps_[at].packets[place].at;
+        if (!FarPlace::is(there)) continue;
+        const uint64_t here = reinterpret_cast<uint64_t>(places_.staging) + staged_bytes_;
+        staged_bytes_ += (bytes + 127) / 128 * 128;
+        steps_[at].packets[place].at = here;
+        push_one(channel_to(FarPlace::of(reinterpret_cast<const void*>(there)).rank, channels),
+                 Mem(reinterpret_cast<void*>(here), bytes), Mem(reinterpret_cast<void*>(there), bytes), bytes,
+                 false);
+      }
+    }
+  }
+
+  uint64_t with_packet_bytes(uint64_t bytes) const {
+    uint64_t all = 0;
+    with_packet(
+        [&](auto form) { return all = packet_bytes<typename decltype(form)::type>(bytes), Stop::none; });
+    return all;
+  }
+
+  /// The one of them that leads to `rank`.
+  uint32_t channel_to(uint32_t rank, const op::Ids& channels) const {
+    uint32_t at = 0;
+    while (at + 1 < channels.n && image_.channels[channels.first[at]].peer != rank) ++at;
+    return channels.first[at];
+  }
+
   void add(Step& step, const Mem& place) {
     step.plain.push_back({reinterpret_cast<uint64_t>(place.data), 0, place.data ? place.valid : 0});
   }
@@ -236,11 +277,12 @@ class RecordingMachine : public interpreter::Recording {
     add_sinks(step, sinks.b);
   }
 
-  const TapePlaces& places_;
+  const TapePlaces places_;
   const std::vector<uint32_t>& waiters_;
   std::vector<Step> steps_;
   std::map<uint32_t, uint32_t> slots_;  ///< of this block's counts, by channel
   std::set<uint32_t> pushed_;           ///< channels with data that the block has not waited for
+  uint64_t staged_bytes_ = 0;
 };
 
 }  // namespace chorale::cuda

@@ -28,6 +28,10 @@ class OwnedEvent {
  public:
   explicit OwnedEvent(const char* what);
   OwnedEvent(OwnedEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  OwnedEvent& operator=(OwnedEvent&& other) noexcept {
+    std::swap(event_, other.event_);
+    return *this;
+  }
   ~OwnedEvent();
   cudaEvent_t get() const { return event_; }
 

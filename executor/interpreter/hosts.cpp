@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
+#include "../net/ucx_link.hpp"
+#include "chorale/error.hpp"
+
 namespace chorale::interpreter {
 namespace {
 
@@ -110,8 +115,7 @@ class Search {
   const Op* op_ = nullptr;
 };
 
-}  // namespace
-
+/// Whether a port channel of any rank leads to another host: the same on all ranks.
 bool crosses_hosts(const Plan& plan, const HostOf& host) {
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
     const Gpu& gpu = plan.gpus[rank];
@@ -122,8 +126,43 @@ bool crosses_hosts(const Plan& plan, const HostOf& host) {
   return false;
 }
 
-std::string refute_hosts(const Plan& plan, uint32_t rank, const HostOf& host) {
-  return Search(plan, rank, host).run();
+}  // namespace
+
+bool checked_hosts(const Plan& plan, uint32_t rank, const HostOf& host) {
+  if (const std::string wrong = Search(plan, rank, host).run(); !wrong.empty()) throw UsageError(wrong);
+  if (!crosses_hosts(plan, host)) return false;
+  if (const std::string missing = net::UcxLink::missing(); !missing.empty()) {
+    throw UsageError(
+        fmt::format("plan '{}': port channels connect ranks of different hosts, but {}", plan.name, missing));
+  }
+  return true;
+}
+
+bool sends_packets(const Plan& plan, uint32_t rank, uint32_t peer) {
+  const Gpu& gpu = plan.gpus[rank];
+  for (const ThreadBlock& block : gpu.threadblocks) {
+    for (const Op& op : block.ops) {
+      // Over port channels no operation writes anything else as well.
+      if (op.via != ChannelType::port || !info(op.code).has(Role::RemotePacketWrite)) continue;
+      for (const Operand& dest : block.dests(op)) {
+        const uint32_t buffer = block.remote_buffers_of(op.via)->ids[dest.ref];
+        if (gpu.remote_buffers[buffer].rank == peer) return true;
+      }
+    }
+  }
+  return false;
+}
+
+std::vector<int> far_peers(const Plan& plan, uint32_t rank, const HostOf& host) {
+  std::set<int> peers;
+  for (uint32_t from = 0; from < plan.ranks(); ++from) {
+    const Gpu& gpu = plan.gpus[from];
+    for (uint32_t id = 0; id < gpu.channel_count(ChannelType::port); ++id) {
+      const uint32_t to = uint32_t(gpu.peer(ChannelType::port, id));
+      if ((from == rank || to == rank) && host(from) != host(to)) peers.insert(int(from == rank ? to : from));
+    }
+  }
+  return {peers.begin(), peers.end()};
 }
 
 }  // namespace chorale::interpreter

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "chorale/plan.hpp"
 
@@ -13,10 +14,14 @@ namespace chorale::interpreter {
 using HostOf = std::function<uint32_t(uint32_t rank)>;
 
 /// Whether a port channel of any rank leads to another host: the same on all ranks.
-bool crosses_hosts(const Plan&, const HostOf&);
+/// \throws UsageError if `rank` cannot run a plan that build_image() takes: it touches memory of another host
+///         otherwise than through a port channel to its rank, or there is no UCX
+bool checked_hosts(const Plan&, uint32_t rank, const HostOf&);
 
-/// Why `rank` cannot run a plan that build_image() takes: it touches memory of another host otherwise than
-/// through a port channel to its rank. "" if it does not.
-std::string refute_hosts(const Plan&, uint32_t rank, const HostOf&);
+/// Whether `rank` sends packets to `peer` over a port channel.
+bool sends_packets(const Plan&, uint32_t rank, uint32_t peer);
+
+/// Ranks of other hosts that are connected with `rank` by port channels, whichever way they lead.
+std::vector<int> far_peers(const Plan&, uint32_t rank, const HostOf&);
 
 }  // namespace chorale::interpreter

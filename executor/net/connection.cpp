@@ -1,5 +1,6 @@
 #include "connection.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <boost/asio/buffer.hpp>
@@ -27,6 +28,12 @@ std::string printable(std::string_view bytes) {
 
 std::string encode(const Frame& frame) {
   return fmt::format("{}{:08x}{}{}", magic, frame.text.size() + 1, char(frame.kind), frame.text);
+}
+
+void keep_from_programs(int file) { ::fcntl(file, F_SETFD, FD_CLOEXEC); }
+
+Connection::Connection(tcp::socket socket) : socket_(std::move(socket)) {
+  keep_from_programs(socket_.native_handle());
 }
 
 void Connection::listen(Listener listener) {

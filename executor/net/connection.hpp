@@ -30,6 +30,9 @@ struct Frame {
 /// As it goes over the wire.
 std::string encode(const Frame& frame);
 
+/// Programs that this process starts do not get `file`: they may outlive it, and keep open what should end.
+void keep_from_programs(int file);
+
 /// One end. Its owner runs the io_context; the callbacks are called from there.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
@@ -39,7 +42,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::function<void()> closed;                          ///< by the other side, or broken
   };
 
-  explicit Connection(tcp::socket socket) : socket_(std::move(socket)) {}
+  explicit Connection(tcp::socket socket);
 
   /// From now on frames come; the last call is of foreign() or closed(), unless close() was called.
   void listen(Listener listener);

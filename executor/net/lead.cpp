@@ -2,8 +2,10 @@
 
 #include <sys/socket.h>
 
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <random>
+#include <set>
 
 #include "../world/group.hpp"
 #include "meeting.hpp"
@@ -31,7 +33,7 @@ class Leader {
   }
 
   Met run() {
-    for (const tcp::endpoint& endpoint : resolve(meeting_)) listen(endpoint);
+    for (const tcp::endpoint& endpoint : own_places()) listen(endpoint);
     if (acceptors_.empty()) throw_not_here();
     register_rank(meeting_.mine, nullptr);
     if (!meeting_.run_until([&] { return verdict_.has_value(); })) {
@@ -78,6 +80,7 @@ class Leader {
 
   /// Of the lowest rank of another host: its last frame.
   void free_link(Connection& from) {
+    if (!verdict_ || verdict_->error) return;
     for (const Member& member : members_) {
       if (member.connection != &from) continue;
       const uint32_t host = roster_.hosts[size_t(member.rank)];
@@ -85,10 +88,26 @@ class Leader {
     }
   }
 
+  /// Many a machine's own name leads it to itself (127.0.1.1 in /etc/hosts), and the others to an address
+  /// that all reach: which one it cannot know. Who says localhost means it.
+  std::vector<tcp::endpoint> own_places() const {
+    std::vector<tcp::endpoint> found = resolve(meeting_);
+    const std::string& host = meeting_.address.host;
+    boost::system::error_code is_name;
+    boost::asio::ip::make_address(host, is_name);
+    const auto alone = [](const tcp::endpoint& one) { return one.address().is_loopback(); };
+    if (!is_name || host.find("localhost") != host.npos || !std::all_of(found.begin(), found.end(), alone))
+      return found;
+    std::set<tcp::endpoint> any;
+    for (const tcp::endpoint& one : found) any.insert({one.protocol(), one.port()});
+    return {any.begin(), any.end()};
+  }
+
   void listen(const tcp::endpoint& endpoint) {
     boost::system::error_code error;
     tcp::acceptor acceptor(meeting_.io);
     acceptor.open(endpoint.protocol(), error);
+    if (!error) keep_from_programs(acceptor.native_handle());
     // The port of a job that has just ended; not one that is in use.
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error && endpoint.protocol() == tcp::v6())

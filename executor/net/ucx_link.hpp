@@ -12,14 +12,15 @@
 
 namespace chorale::net {
 
-/// The bytes of a message, which nobody has set.
+/// The bytes of a message.
 struct Payload {
-  std::unique_ptr<std::byte[]> data;
+  std::shared_ptr<std::byte[]> data;
   size_t bytes = 0;
 
   Payload() = default;
+  /// Of bytes that nobody has set.
   explicit Payload(size_t size)
-      : data(size ? std::make_unique_for_overwrite<std::byte[]>(size) : nullptr), bytes(size) {}
+      : data(size ? std::make_shared_for_overwrite<std::byte[]>(size) : nullptr), bytes(size) {}
 };
 
 /// One process's end. Peers are numbered by who uses it, who also carries the addresses from one to the

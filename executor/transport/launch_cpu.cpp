@@ -16,7 +16,8 @@ namespace {
 
 /// Where the threads of a block, or of a part of one, meet.
 struct Meeting {
-  uint64_t arrived = 0;
+  uint64_t arrived = 0;  // of the meeting at hand: nothing is left for another number of threads
+  uint64_t held = 0;     // meetings
   uint64_t cell[2] = {0, 0};
 };
 
@@ -59,14 +60,18 @@ class Thread final : public HostBlock {
   /// Threads of a stopped world meet as well: all of them leave a wait with one verdict. Only after a thread
   /// that has ended early, which should not be, the others give up.
   void sync() override {
-    const uint64_t ticket = add_acq_rel(&meeting_.arrived, uint64_t{1});
     const struct {
-      const uint64_t* arrived;
-      uint64_t goal;
-    } all{&meeting_.arrived, (ticket / threads_ + 1) * threads_};
+      const uint64_t* held;
+      uint64_t before;
+    } all{&meeting_.held, load_relaxed(&meeting_.held)};
+    if (add_acq_rel(&meeting_.arrived, uint64_t{1}) + 1 == threads_) {
+      store_relaxed(&meeting_.arrived, uint64_t{0});  // before anybody can come to the next one
+      store_release(&meeting_.held, all.before + 1);
+      return;
+    }
     const auto here = [](const void* state) -> bool {
       const auto& of = *static_cast<const decltype(all)*>(state);
-      return load_acquire(of.arrived) >= of.goal;
+      return load_acquire(of.held) != of.before;
     };
     while (!here(&all)) {
       if (fiber_.stopped() != Stop::none && block_.ended.load(std::memory_order_acquire) != 0) return;

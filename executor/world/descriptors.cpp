@@ -150,7 +150,7 @@ void DescriptorPassing::try_taking(World& world) {
   std::byte may{1};
   const auto probes = world.allgather(bytes_of(mine));
   for (int peer = 0; peer < world.ranks(); ++peer) {
-    if (peer == world.rank()) continue;
+    if (peer == world.rank() || !world.group().on_one_host(peer, world.rank())) continue;
     try {
       take(processes_[peer], read_as<int>(probes[peer]));
     } catch (const RunError&) {

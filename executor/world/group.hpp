@@ -53,6 +53,8 @@ class Group {
 
   /// Which host a rank is on, from 0 in the order of their lowest ranks. Ranks of one share memory.
   uint32_t host(int rank) const { return control_->seats()[rank].host; }
+  /// Whether two ranks share memory.
+  bool on_one_host(int rank, int other) const { return host(rank) == host(other); }
   /// Whether there is more than one.
   bool several_hosts() const { return several_hosts_; }
   /// "host 1 (node8)".

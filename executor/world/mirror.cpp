@@ -1,12 +1,13 @@
 #include "mirror.hpp"
 
 #include <fmt/format.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 /// That a peer's host reads what it is told takes no longer: it does nothing else.
 constexpr std::chrono::seconds send_limit{20};
+constexpr std::chrono::seconds patience{1};  // with hosts that have not read all when we go
 
 void set(int socket, int level, int option, int value) {
   ::setsockopt(socket, level, option, &value, sizeof value);
@@ -67,12 +69,16 @@ Mirror::Mirror(Group& group, uint32_t host, std::vector<Descriptor> links)
 Mirror::~Mirror() {
   quit_ = true;
   group_.ring();
-  const uint64_t one = 1;
-  if (::write(wake_.get(), &one, sizeof one) != sizeof one) std::terminate();  // an eventfd takes it
+  wake();
   teller_.join();
   listener_.join();
   const std::lock_guard lock(mutex_);
   tell_news();
+  // What they say meanwhile nobody reads any more: then closing takes back what is still on the way.
+  const auto missing = [this](Link& link) { return !taken(link); };
+  for (const auto until = Clock::now() + patience;
+       std::count_if(links_.begin(), links_.end(), missing) != 0 && Clock::now() < until;)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 // -- Telling
@@ -84,6 +90,7 @@ void Mirror::tell_all() {
       const std::lock_guard lock(mutex_);
       do_heard();
       tell_news();
+      for (Link& link : links_) flush(link);
     }
     group_.check_peers();
     // Device code stops the world without ringing.
@@ -205,30 +212,55 @@ void Mirror::tell(const Event& event, const void* data, const Link* except) {
   }
 }
 
+/// Does not wait for room: the other host may wait for it too, to tell as much, and has to be read meanwhile.
 void Mirror::send(Link& link, const Event& event, const void* data) {
-  const size_t bytes = sizeof event + event.bytes;
-  const auto start = Clock::now();
-  for (size_t done = 0; done < bytes;) {
-    iovec parts[2] = {{const_cast<Event*>(&event), sizeof event}, {const_cast<void*>(data), event.bytes}};
-    const size_t of_head = std::min(done, sizeof event), of_data = done - of_head;
-    parts[0] = {reinterpret_cast<char*>(parts[0].iov_base) + of_head, sizeof event - of_head};
-    parts[1] = {static_cast<char*>(parts[1].iov_base) + of_data, event.bytes - of_data};
-    msghdr message{};
-    message.msg_iov = parts;
-    message.msg_iovlen = 2;
-    const ssize_t sent = ::sendmsg(link.socket.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  std::vector<std::byte>& out = link.outgoing;
+  const bool queued = !out.empty();
+  if (!queued) link.moved = Clock::now();
+  const auto* const head = reinterpret_cast<const std::byte*>(&event);
+  const auto* const rest = static_cast<const std::byte*>(data);
+  out.insert(out.end(), head, head + sizeof event);
+  if (event.bytes) out.insert(out.end(), rest, rest + event.bytes);
+  if (queued) return;
+  flush(link);
+  if (!out.empty()) wake();  // listen_all() looks for room from now on
+}
+
+void Mirror::flush(Link& link) {
+  std::vector<std::byte>& out = link.outgoing;
+  for (size_t done = 0; done < out.size();) {
+    const ssize_t sent =
+        ::send(link.socket.get(), out.data() + done, out.size() - done, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) {
       done += size_t(sent);
-    } else if (errno == EAGAIN && !quit_ && Clock::now() - start < send_limit) {
-      pollfd polled{link.socket.get(), POLLOUT, 0};
-      ::poll(&polled, 1, int(check_interval.count()));
-    } else if (errno != EINTR) {
+      link.moved = Clock::now();
+      if (done < out.size()) continue;
+    } else if (errno == EINTR) {
+      continue;
+    } else if (errno != EAGAIN || Clock::now() - link.moved > send_limit) {
       // The other end has gone, and what it said before may still be here to be read. Or it does not read.
       link.reads = false;
-      if (errno == EAGAIN && !quit_) ::shutdown(link.socket.get(), SHUT_RDWR);
-      return;
+      if (errno == EAGAIN) ::shutdown(link.socket.get(), SHUT_RDWR);
+      done = out.size();
     }
+    out.erase(out.begin(), out.begin() + ptrdiff_t(done));
+    return;
   }
+}
+
+/// Whether the other machine has all that it was told, or is gone.
+bool Mirror::taken(Link& link) {
+  flush(link);
+  if (!link.reads) return true;
+  if (!link.outgoing.empty()) return false;
+  pollfd ended{link.socket.get(), 0, 0};
+  int left = 0;
+  return ::poll(&ended, 1, 0) > 0 || ::ioctl(link.socket.get(), SIOCOUTQ, &left) != 0 || left == 0;
+}
+
+void Mirror::wake() {
+  const uint64_t one = 1;
+  if (::write(wake_.get(), &one, sizeof one) != sizeof one) std::terminate();  // an eventfd takes it
 }
 
 // -- Listening
@@ -239,12 +271,20 @@ void Mirror::listen_all() {
   polled.push_back({wake_.get(), POLLIN, 0});
   while (!quit_) {
     if (::poll(polled.data(), polled.size(), -1) < 0) continue;  // interrupted
+    if (uint64_t woken = 0; polled.back().revents != 0) {
+      [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &woken, sizeof woken);
+    }
     const std::lock_guard lock(mutex_);
     for (size_t at = 0; at < links_.size(); ++at) {
-      if (polled[at].revents != 0) read(links_[at]);
-      if (!links_[at].open) polled[at].fd = -1;
+      if (polled[at].revents & ~POLLOUT) read(links_[at]);
+      if (polled[at].revents & POLLOUT) flush(links_[at]);
     }
     do_heard();
+    // Reading one link may give the others something to say.
+    for (size_t at = 0; at < links_.size(); ++at) {
+      polled[at].events = short(POLLIN | (links_[at].outgoing.empty() ? 0 : POLLOUT));
+      if (!links_[at].open) polled[at].fd = -1;
+    }
   }
 }
 

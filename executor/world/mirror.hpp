@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -47,7 +48,7 @@ class Mirror {
   /// \throws RunError resources if there are no threads for it
   Mirror(Group& group, uint32_t host, std::vector<Descriptor> links);
 
-  /// Tells the others what has happened; does not wait for them.
+  /// Tells the others what has happened. Waits until it is with them, for a second at most.
   ~Mirror();
 
  private:
@@ -60,10 +61,12 @@ class Mirror {
     Descriptor socket;
     uint32_t host = 0;
     std::vector<std::byte> incoming;
-    std::deque<Heard> heard;  ///< that is not done yet
-    bool reads = true;        ///< the other end does
-    bool open = true;         ///< more may come
-    bool lost = false;        ///< its end has been seen to
+    std::deque<Heard> heard;                      ///< that is not done yet
+    std::vector<std::byte> outgoing;              ///< for which the connection had no room
+    std::chrono::steady_clock::time_point moved;  ///< when it last took something of that
+    bool reads = true;                            ///< the other end does
+    bool open = true;                             ///< more may come
+    bool lost = false;                            ///< its end has been seen to
   };
 
   /// What the others have been told of a rank.
@@ -83,6 +86,9 @@ class Mirror {
   Event news_of_stop(std::string& why);
   void tell(const Event& event, const void* data, const Link* except = nullptr);
   void send(Link& link, const Event& event, const void* data);
+  void flush(Link& link);
+  bool taken(Link& link);
+  void wake();
 
   void read(Link& link);
   void do_heard();

@@ -14,25 +14,39 @@
 #include <set>
 #include <vector>
 
+#include "../net/address.hpp"
+#include "../net/hello.hpp"
+
 namespace chorale {
 namespace {
 
-/// Where the hosts of all ranks may reach this one: its first address that is not of this machine alone.
+/// As text, if the hosts of other ranks may reach this one there; else "".
+std::string reachable_at(const sockaddr* address) {
+  char text[INET6_ADDRSTRLEN] = {};
+  if (address->sa_family == AF_INET) {
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, text, sizeof text);
+  } else if (address->sa_family == AF_INET6) {
+    const in6_addr& of = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+    if (!IN6_IS_ADDR_LINKLOCAL(&of)) ::inet_ntop(AF_INET6, &of, text, sizeof text);
+  }
+  return text;
+}
+
+/// The first that is not of this machine alone; one of IPv6 only where there is none of IPv4.
 std::string own_address() {
-  std::string found = "127.0.0.1";
+  std::string found[2];
   ifaddrs* all = nullptr;
-  if (::getifaddrs(&all) != 0) return found;
+  if (::getifaddrs(&all) != 0) return "127.0.0.1";
   for (const ifaddrs* one = all; one; one = one->ifa_next) {
-    if (!one->ifa_addr || one->ifa_addr->sa_family != AF_INET) continue;
-    if ((one->ifa_flags & (IFF_UP | IFF_LOOPBACK)) != IFF_UP) continue;
-    char text[INET_ADDRSTRLEN];
-    const auto* const address = reinterpret_cast<const sockaddr_in*>(one->ifa_addr);
-    if (!::inet_ntop(AF_INET, &address->sin_addr, text, sizeof text)) continue;
-    found = text;
-    break;
+    if (!one->ifa_addr || (one->ifa_flags & (IFF_UP | IFF_LOOPBACK)) != IFF_UP) continue;
+    std::string& first = found[one->ifa_addr->sa_family == AF_INET6];
+    if (first.empty()) first = reachable_at(one->ifa_addr);
   }
   ::freeifaddrs(all);
-  return found;
+  for (const std::string& address : found) {
+    if (!address.empty()) return address;
+  }
+  return "127.0.0.1";
 }
 
 /// One that nothing listens on now.
@@ -54,22 +68,21 @@ World world_from_mpi(MPI_Comm communicator, JoinOptions options) {
   MPI_Comm_rank(communicator, &rank);
   MPI_Comm_size(communicator, &ranks);
 
-  constexpr int host_bytes = 256;
+  // Names do not tell: two machines may have one, and what is apart on one machine has one.
+  const net::Host here = net::hello_of(rank, ranks, options.host).host;
+  const std::string place = fmt::format("{} {} {} {}", here.boot, here.shared, here.user, here.label);
+  constexpr int host_bytes = 512;
   std::vector<char> hosts(size_t(ranks) * host_bytes);
   char mine[host_bytes] = {};
-  if (options.host.empty()) {
-    gethostname(mine, host_bytes - 1);
-  } else {
-    std::memcpy(mine, options.host.data(), std::min(options.host.size(), size_t(host_bytes - 1)));
-  }
+  std::memcpy(mine, place.data(), std::min(place.size(), sizeof mine - 1));
   MPI_Allgather(mine, host_bytes, MPI_CHAR, hosts.data(), host_bytes, MPI_CHAR, communicator);
-  std::set<std::string> names;
-  for (int peer = 0; peer < ranks; ++peer) names.insert(&hosts[size_t(peer) * host_bytes]);
-  if (names.size() > 1) {
-    char address[64] = {};
+  std::set<std::string> places;
+  for (int peer = 0; peer < ranks; ++peer) places.insert(&hosts[size_t(peer) * host_bytes]);
+  if (places.size() > 1) {
+    char address[128] = {};
     if (rank == 0) {
       const uint16_t port = options.port != 0 ? options.port : free_port();
-      const std::string text = fmt::format("tcp://{}:{}", own_address(), port);
+      const std::string text = net::Address{own_address(), port}.text();
       std::memcpy(address, text.data(), std::min(text.size(), sizeof address - 1));
     }
     MPI_Bcast(address, sizeof address, MPI_CHAR, 0, communicator);

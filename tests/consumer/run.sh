@@ -37,6 +37,17 @@ if [ -x "$work/build/app_mpi" ] && command -v mpirun >/dev/null; then
   else
     echo "skipped: app_mpi on two hosts, there is no UCX on this machine"
   fi
+  # Ranks that share no memory are told so, though their hosts have one name.
+  printf '#!/bin/sh\nmount -t tmpfs tmpfs /dev/shm && exec "$@"\n' >"$work/apart"
+  chmod +x "$work/apart"
+  if unshare -m "$work/apart" true 2>/dev/null; then
+    ! OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --mca btl tcp,self --oversubscribe \
+      -n 1 env CHORALE_HOST=a "$work/build/app_mpi" "$plan" : \
+      -n 1 unshare -m "$work/apart" env CHORALE_HOST=a "$work/build/app_mpi" "$plan" >"$work/apart.log" 2>&1
+    grep -q "share no memory" "$work/apart.log" || { cat "$work/apart.log"; exit 1; }
+  else
+    echo "skipped: app_mpi with memory apart, this user may not mount"
+  fi
 else
   echo "skipped: app_mpi, there is no MPI on this machine"
 fi

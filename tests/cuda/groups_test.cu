@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "tests/group_scopes.hpp"
+
 using namespace chorale;
 
 namespace {
@@ -61,60 +63,23 @@ void ended(const char* what, const Shared<Found>& found) {
 
 // -- Groups
 
-/// What holds for a group of any scope.
-__device__ void check_group(const Group& group, uint64_t* room, Found* found) {
-  for (uint32_t round = 0; round < 20; ++round) {
-    // A sync() publishes what each thread wrote.
-    store_relaxed(&room[group.rank], uint64_t(round * 10000 + group.rank));
-    group.sync();
-    for (uint32_t step = 0; step < group.size; step += 1 + group.size / 64) {
-      const uint32_t rank = (group.rank + step) % group.size;
-      EXPECT(load_relaxed(&room[rank]) == round * 10000 + rank);
-    }
-    EXPECT(group.broadcast(group.leader() ? round + 7 : 0u) == round + 7);
-    EXPECT(!group.all(group.rank != round % group.size));
-    EXPECT(group.all(true));
-    EXPECT(group.agree(group.rank + 1 == group.size ? Stop::aborted : Stop::none) == Stop::aborted);
-    EXPECT(group.agree(Stop::none) == Stop::none);
-    group.sync();
-  }
-}
+struct Expect {
+  Found* found;
+  __device__ void operator()(bool holds, int line) const { expect(holds, found, line); }
+};
 
-__global__ void __launch_bounds__(1024) every_scope(uint64_t* room, Found* found) {
+__global__ void __launch_bounds__(1024) every_scope(uint64_t* room, Found* found, uint32_t blocks) {
   const Group block = block_group();
-  uint64_t* const mine = room + blockIdx.x * blockDim.x;
   EXPECT(block.size == blockDim.x && block.count == gridDim.x && block.id == blockIdx.x);
-  check_group(block, mine, found);
-  for (const uint32_t threads : {32u, 64u, 128u}) {
-    if (blockDim.x % threads != 0 || blockDim.x / threads > 15) continue;
-    const Group part = multiwarp_group(threads);
-    EXPECT(part.count == gridDim.x * (blockDim.x / threads));
-    EXPECT(part.id == (blockIdx.x * blockDim.x + threadIdx.x) / threads &&
-           part.rank == threadIdx.x % threads);
-    check_group(part, room + part.id * threads, found);
-    block.sync();
-  }
-  const Group warp = warp_group();
-  EXPECT(warp.count == gridDim.x * blockDim.x / 32 && warp.size == 32);
-  check_group(warp, room + warp.id * 32, found);
-  block.sync();
-  const Group thread = thread_group();
-  EXPECT(thread.count == gridDim.x * blockDim.x && thread.size == 1);
-  check_group(thread, room + thread.id, found);
-}
-
-__global__ void __launch_bounds__(1024) clusters(uint64_t* room, Found* found, uint32_t blocks) {
-  const Group cluster = cluster_group();
-  EXPECT(cluster.size == blocks * blockDim.x && cluster.count == gridDim.x / blocks);
-  EXPECT(cluster.id == blockIdx.x / blocks && cluster.rank == blockIdx.x % blocks * blockDim.x + threadIdx.x);
-  check_group(cluster, room + cluster.id * cluster.size, found);
+  EXPECT(cluster_group(block).size == blocks * blockDim.x);
+  test::EveryScope<Expect>{room, {found}}(block);
 }
 
 void test_scopes() {
   const Shared<Found> found(1);
   const Shared<uint64_t> room(6 * 1024);
   for (const uint32_t threads : {32u, 64u, 128u, 256u, 512u, 1024u}) {
-    every_scope<<<3, threads>>>(room.data(), found.data());
+    every_scope<<<3, threads>>>(room.data(), found.data(), 1);
     ended(("groups of blocks of " + std::to_string(threads)).c_str(), found);
   }
   for (const uint32_t blocks : {1u, 2u, 4u}) {
@@ -126,7 +91,7 @@ void test_scopes() {
     config.blockDim = 256;
     config.attrs = &attribute;
     config.numAttrs = 1;
-    check(cudaLaunchKernelEx(&config, clusters, room.data(), found.data(), blocks));
+    check(cudaLaunchKernelEx(&config, every_scope, room.data(), found.data(), blocks));
     ended(("groups of clusters of " + std::to_string(blocks)).c_str(), found);
   }
 }
@@ -290,9 +255,15 @@ __global__ void impossible(int which) {
     case 4:
       multiwarp_group(0);
       break;
+    case 5:
+      multiwarp_group(multiwarp_group(block, 32), 32);
+      break;
+    case 6:
+      cluster_group(warp_group(block));
+      break;
   }
 }
-constexpr int impossible_calls = 5;
+constexpr int impossible_calls = 7;
 
 void test_refusals() {
   for (int which = 0; which <= impossible_calls; ++which) {

@@ -38,7 +38,7 @@ struct Around : ToTheRight {
 
   __device__ Stop operator()(const Group& block, const Deadline& deadline) const {
     if (parts == 1) return exchange(block, deadline);
-    return block.agree(exchange(multiwarp_group(block.size / parts), deadline));
+    return block.agree(exchange(multiwarp_group(block, block.size / parts), deadline));
   }
   __device__ Stop exchange(const Group& group, const Deadline& deadline) const {
     const Leg share = share_of(message, group.id, group.count);

@@ -48,6 +48,29 @@ class Rank {
   cudaStream_t stream = nullptr;
 };
 
+/// Captures what enqueue() launches, and replays it as often as is said: before(number) enqueues the data of
+/// a replay, after(number) looks at what came of it.
+template <class Enqueue, class Before, class After>
+void replay(const Rank& rank, uint64_t replays, const Enqueue& enqueue, const Before& before,
+            const After& after) {
+  cudaGraph_t graph;
+  cudaGraphExec_t replayed;
+  check(cudaStreamBeginCapture(rank.stream, cudaStreamCaptureModeThreadLocal));
+  enqueue();
+  check(cudaStreamEndCapture(rank.stream, &graph));
+  check(cudaGraphInstantiate(&replayed, graph, 0));
+  rank.ready();
+  for (uint64_t number = 0; number < replays && failures == 0; ++number) {
+    before(number);
+    check(cudaGraphLaunch(replayed, rank.stream));
+    rank.ended();
+    after(number);
+  }
+  check(cudaGraphExecDestroy(replayed));
+  check(cudaGraphDestroy(graph));
+  rank.ready();
+}
+
 inline Leg leg_of(const Buffer& in, const Buffer& out, uint64_t n) {
   Leg leg;
   leg.in = in.data();

@@ -16,123 +16,21 @@
 #include "tests/cuda/tiles_counts.cuh"
 #include "tests/cuda/tiles_forms.cuh"
 #include "tests/cuda/tiles_fused.cuh"
+#include "tests/cuda/tiles_packets.cuh"
 #include "tests/cuda/tiles_rank.cuh"
+#include "tests/cuda/tiles_refusals.cuh"
+#include "tests/cuda/tiles_replays.cuh"
+#include "tests/cuda/tiles_shapes.cuh"
+#include "tests/cuda/tiles_types.cuh"
 
 using namespace chorale;
 using namespace tiles_test;
 
 namespace {
 
-// -- Kernels
-
-struct AllReduce {
-  EndpointTable table;
-  Leg message;
-  __device__ Stop operator()(const Group& group, const Deadline& deadline) const {
-    return all_reduce<ReduceOp::sum, uint32_t>(group, table, message, CopyProduce{}, CopyConsume{}, deadline);
-  }
-};
-struct AllToAll {
-  EndpointTable table;
-  Leg message;
-  Shards shards;
-  __device__ Stop operator()(const Group& group, const Deadline& deadline) const {
-    return all_to_all<uint32_t>(group, table, message, shards, CopyProduce{}, AddConsume<uint32_t>{1},
-                                deadline);
-  }
-};
-
-struct PacketsToTheRight : ToTheRight {
-  __device__ Stop operator()(const Group& group, const Deadline& deadline) const {
-    const Leg share = share_of(message, group.id, group.count);
-    const Stop stop =
-        send_packets<LL16, uint32_t>(group, table.at(right(), group.id), share, CopyProduce{}, deadline);
-    if (stop != Stop::none) return stop;
-    return recv_packets<LL16, uint32_t>(group, table.at(left(), group.id), share, CopyConsume{}, deadline);
-  }
-};
-/// Group g has g + 1 parts of the message, the first groups perhaps nothing.
-struct UnevenToTheRight : ToTheRight {
-  __device__ Stop operator()(const Group& group, const Deadline& deadline) const {
-    const uint64_t units = units_of(message.bytes), parts = uint64_t(group.count) * (group.count + 1) / 2;
-    const auto bound = [&](uint64_t id) {
-      const uint64_t bytes = units * (id * (id + 1) / 2) / parts * unit_bytes;
-      return id == group.count || bytes > message.bytes ? message.bytes : bytes;
-    };
-    Leg share = message;
-    share.begin = bound(group.id);
-    share.bytes = bound(group.id + 1) - share.begin;
-    const Endpoint &to = table.at(right(), group.id), &from = table.at(left(), group.id);
-    return with_link(to, [&](auto out) {
-      return with_link(from, [&](auto in) {
-        return sendrecv_tiles<uint32_t, decltype(out), CopyProduce, CopyConsume, None, decltype(in)>(
-            group, to, from, share, share, CopyProduce{}, CopyConsume{}, deadline);
-      });
-    });
-  }
-};
-
 __global__ void stall(uint64_t ns) {
   const uint64_t end = now_ns() + ns;
   while (now_ns() < end) __nanosleep(1000);
-}
-
-void test_replays(const Rank& rank, Transport& transport, const Buffer& in, const Buffer& out, uint64_t n,
-                  const LaunchConfig& config, uint64_t replays) {
-  const AllReduce kernel{transport.table(), leg_of(in, out, n)};
-  cudaGraph_t graph;
-  cudaGraphExec_t replayed;
-  check(cudaStreamBeginCapture(rank.stream, cudaStreamCaptureModeThreadLocal));
-  launch(transport, kernel, config, {rank.stream});
-  check(cudaStreamEndCapture(rank.stream, &graph));
-  check(cudaGraphInstantiate(&replayed, graph, 0));
-  rank.ready();
-  for (uint64_t replay = 0; replay < replays && failures == 0; ++replay) {
-    in.fill(rank.stream, replay * 100 + rank.self);
-    check(cudaGraphLaunch(replayed, rank.stream));
-    rank.ended();
-    out.expect("all_reduce, replayed", rank.stream, n, SumOf{replay * 100, rank.ranks});
-  }
-  check(cudaGraphExecDestroy(replayed));
-  check(cudaGraphDestroy(graph));
-  rank.ready();
-}
-
-/// \param packet_bytes  of the transport
-void test_shape(const Rank& rank, Transport& links, uint64_t n, const LaunchConfig& config,
-                uint64_t packet_bytes, bool quick) {
-  const Lane lane{rank.stream};
-  Transport* const transport = &links;
-  Buffer in(n * rank.ranks), out(n * rank.ranks);
-  rank.ready();
-
-  in.fill(rank.stream, rank.self);
-  out.clear(rank.stream);
-  sendrecv(*transport, in.data(), out.data(), n, rank.right, rank.left, CopyProduce{},
-           AddConsume<uint32_t>{7}, config, lane);
-  rank.ended();
-  out.expect("sendrecv", rank.stream, n, Sent{uint64_t(rank.left), 1, 7});
-
-  out.clear(rank.stream);
-  launch(*transport, UnevenToTheRight{{transport->table(), leg_of(in, out, n)}}, config, lane);
-  rank.ended();
-  out.expect("uneven shares", rank.stream, n, Sent{uint64_t(rank.left)});
-
-  launch(*transport, AllToAll{transport->table(), leg_of(in, out, n), {n * 4, n * 4}}, config, lane);
-  rank.ended();
-  out.expect("all_to_all", rank.stream, n * rank.ranks, Exchanged{n, uint64_t(rank.self)});
-
-  test_replays(rank, *transport, in, out, n, config, quick || n > 1 << 14 ? 5 : 100);
-
-  if (n * 4 / config.blocks + 16 <= packet_bytes) {
-    in.fill(rank.stream, rank.self);
-    for (int call = 0; call < 5; ++call) {
-      out.clear(rank.stream);
-      launch(*transport, PacketsToTheRight{{transport->table(), leg_of(in, out, n)}}, config, lane);
-      rank.ended();
-      out.expect("packets", rank.stream, n, Sent{uint64_t(rank.left)});
-    }
-  }
 }
 
 /// Links over the copy engine, and one kernel over both kinds: two domains.
@@ -278,6 +176,8 @@ bool run_rank(World& world, bool quick) {
     world.barrier();
     if (rank.self == 0) std::printf("%s\n", what);
   };
+  say("refusals");
+  test_refusals(rank);
   say("depths");
   test_depths(rank);
   say("a stalled receiver");
@@ -286,6 +186,12 @@ bool run_rank(World& world, bool quick) {
   test_abort(rank);
   say("messages of every form");
   test_forms(rank);
+  say("hooks of other types");
+  test_types(rank);
+  say("packets of every form");
+  test_packets(rank, quick);
+  say("graphs of the launchers and of windows");
+  test_replays_of_launchers(rank, quick);
   say("windows");
   test_windows(rank);
   say("links over the copy engine, and both kinds in one kernel");

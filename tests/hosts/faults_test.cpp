@@ -243,6 +243,30 @@ TEST_P(HostsInTrouble, an_executor_goes_while_others_stay) {
   EXPECT_EQ(codes, all_well(hosts));
 }
 
+/// Nor is who leaves before anything was sent to it.
+TEST_P(HostsInTrouble, a_rank_leaves_before_it_is_sent_to) {
+  const HostsOfRanks hosts = {0, 1, 1};
+  const Plan plan = unproved("hosts_give", 3);
+  const std::vector<int> codes = on_hosts(
+      hosts,
+      [&](World& world) {
+        Executor executor(world);
+        Ints data(5000, 3), out(5000);
+        const Arguments arguments{.in = data.data(), .out = out.data(), .bytes = 20000, .dtype = DType::i32};
+        executor.prepare(plan, arguments);
+        if (world.rank() == 2) return 0;
+        const std::string gone = failure([&] { world.barrier(); });
+        if (const std::string wrong = lacking(gone, {"rank 2 left the world"}); !wrong.empty())
+          return verdict(wrong);
+        const std::string said = failure([&] { executor.execute(plan, arguments); });
+        if (world.rank() == 1) return 0;  // it has got its data, or the stop
+        return verdict(
+            lacking(said, {"timed_out: ", "left the world; rank 0 waited 2 s for rank 2, on host 1"}));
+      },
+      std::chrono::seconds(2));
+  EXPECT_EQ(codes, all_well(hosts));
+}
+
 TEST_P(HostsInTrouble, the_application_keeps_its_signals) {
   const HostsOfRanks hosts = {0, 1};
   const Plan plan = make_plan("hosts_put_signal_flush", 2);

@@ -54,7 +54,8 @@ bool is_host_name(const std::string& name);
 /// peer leaves that would have to come. A launch that waits for one that has left ends at its deadline, if
 /// not all ranks live in one process, and names it.
 /// A handle is used by one thread at a time; abort() alone may be called from any thread.
-/// Destroying it never blocks: it marks the rank as having left.
+/// Destroying it marks the rank as having left, and waits for nobody; only between hosts, for a second at
+/// most, until their machines have what was said last.
 class World {
  public:
   /// One handle a rank, in this process. Use each on its own thread, or see run_local().

@@ -150,6 +150,10 @@ void reach(Point& point) {
   point.reached = true;
   point.changed.notify_all();
 }
+bool is_reached(Point& point) {
+  const std::lock_guard lock(point.mutex);
+  return point.reached;
+}
 void wait_for(Point& point) {
   std::unique_lock lock(point.mutex);
   point.changed.wait(lock, [&] { return point.reached; });
@@ -259,6 +263,10 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   of.last = std::make_shared<Point>();
   on.enqueue([point = of.last] { reach(*point); });
   return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const Event& of = *reinterpret_cast<Event*>(event);
+  return !of.last || is_reached(*of.last) ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const Event& of = *reinterpret_cast<Event*>(event);

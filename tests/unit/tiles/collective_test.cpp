@@ -194,7 +194,7 @@ TEST(Mixed, EightRanksInTwoDomains) {
       EXPECT_EQ(transport->table().kind(peer), transport->link_kind(peer));
     }
     all_four<int32_t>(world, *transport, 700, {2});
-    all_four<int32_t>(world, *transport, 700, {2, 4});
+    all_four<int32_t>(world, *transport, 700, {2, 8});
   });
 }
 

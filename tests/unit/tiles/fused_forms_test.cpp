@@ -189,7 +189,7 @@ TEST(FusedForms, RmsNormWindow) {
 }
 
 TEST(FusedForms, InAnyOrder) {
-  for (uint64_t seed = 0; seed < 400; ++seed) {
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
     LocalOptions options;
     options.seed = seed;
     test_rms_norm<RmsNormOneShot<float>>(3, 1, 1, 2, 16, options);

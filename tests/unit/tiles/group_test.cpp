@@ -1,6 +1,7 @@
 // Groups of every scope on fibers, and the signals between them.
 
 #include "support.hpp"
+#include "tests/group_scopes.hpp"
 
 namespace chorale {
 namespace {
@@ -42,44 +43,30 @@ TEST(Groups, OfBlocksHaveEveryThreadOnce) {
   }
 }
 
-/// What holds for a group of any scope.
-void check_group(const Group& group, uint64_t* room) {
-  for (uint32_t round = 0; round < 20; ++round) {
-    // A sync() publishes what each thread wrote.
-    store_relaxed(&room[group.rank], uint64_t(round * 100 + group.rank));
-    group.sync();
-    for (uint32_t rank = 0; rank < group.size; ++rank) {
-      EXPECT_EQ(load_relaxed(&room[rank]), round * 100 + rank);
-    }
-    EXPECT_EQ(group.broadcast(group.leader() ? round + 7 : 0u), round + 7);
-    EXPECT_EQ(group.all(group.rank != round % group.size), false);
-    EXPECT_TRUE(group.all(true));
-    EXPECT_EQ(group.agree(group.rank + 1 == group.size ? Stop::aborted : Stop::none), Stop::aborted);
-    EXPECT_EQ(group.agree(Stop::none), Stop::none);
-    group.sync();
-  }
-}
+struct Expect {
+  void operator()(bool holds, int line) const { EXPECT_TRUE(holds) << "tests/group_scopes.hpp:" << line; }
+};
 
 TEST(Groups, OfEveryScopeMeetAndAgree) {
   for (const std::optional<uint64_t> seed : {std::optional<uint64_t>(), std::optional<uint64_t>(3)}) {
-    std::vector<uint64_t> room(3 * 8);
-    with_groups(
-        {3, 8},
-        [&](const Group& block) {
-          check_group(block, &room[block.id * 8]);
-          for (const uint32_t threads : {2u, 4u}) {
-            const Group part = multiwarp_group(block, threads);
-            EXPECT_EQ(part.count, 3 * 8 / threads);
-            EXPECT_EQ(part.id, block.id * 8 / threads + block.rank / threads);
-            check_group(part, &room[part.id * threads]);
-            block.sync();
-          }
-          const Group warp = block.warps();
-          EXPECT_EQ(warp.count, 24u);
-          check_group(warp, &room[warp.id]);
-        },
-        seed);
+    for (const uint32_t threads : {1u, 6u, 8u}) {
+      std::vector<uint64_t> room(3 * threads);
+      with_groups({3, threads}, EveryScope<Expect>{room.data(), {}}, seed);
+    }
   }
+}
+
+/// What those of one size leave behind is nothing to those of another.
+TEST(Groups, PartsOfABlockMayBeOfOneSizeAfterAnother) {
+  std::vector<uint64_t> room(8);
+  with_groups({1, 8}, [&](const Group& block) {
+    for (const uint32_t threads : {2u, 4u, 2u, 8u, 1u, 4u}) {
+      const Group part = multiwarp_group(block, threads);
+      part.sync();
+      check_group(part, &room[part.id * threads], Expect{});
+      block.sync();
+    }
+  });
 }
 
 TEST(Groups, CoverItemsOnce) {
@@ -103,7 +90,8 @@ TEST(Groups, CoverItemsOnce) {
 
 TEST(Groups, ImpossibleSplitsAreRefused) {
   const uint32_t zeros[] = {0, 0};
-  const Group one;
+  Group one;
+  one.scope = Scope::block;
   EXPECT_THROW(one.split(0), std::logic_error);
   EXPECT_THROW(one.split_interleaved(0), std::logic_error);
   EXPECT_THROW(one.split_weighted(zeros, 2), std::logic_error);
@@ -116,6 +104,15 @@ TEST(Groups, ImpossibleSplitsAreRefused) {
     said = error.what();
   }
   EXPECT_NE(said.find("do not divide"), std::string::npos);
+  Group block;
+  block.scope = Scope::block;
+  block.size = 4;
+  EXPECT_THROW(multiwarp_group(warp_group(block), 1), std::logic_error);
+  EXPECT_THROW(cluster_group(thread_group(block)), std::logic_error);
+  block.count = 2;
+  block.id = block.block = 1;
+  EXPECT_EQ(cluster_group(block).size, 4u);
+  EXPECT_THROW(cluster_group(block.split(2).group), std::logic_error);
 }
 
 TEST(Groups, AThreadThatThrowsLeavesNobodyBehind) {

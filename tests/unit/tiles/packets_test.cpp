@@ -176,7 +176,7 @@ struct Puts {
 };
 
 TEST(OneSided, PutsSignalsAndBarriers) {
-  for (uint64_t seed = 0; seed < 100; ++seed) {
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
     const uint32_t threads = seed % 2 ? 4 : 1;
     std::atomic<int> wrong{0};
     run_local(3,
@@ -186,7 +186,7 @@ TEST(OneSided, PutsSignalsAndBarriers) {
                 const OneSidedWindow window = OneSidedWindow::create(world, 3 * 2 * n * 4, 3, 2);
                 launch(*transport, Puts{window.view(), 3, n, &wrong}, {2, threads});
               },
-              {.seed = seed == 99 ? std::optional<uint64_t>() : seed});
+              {.seed = seed == 999 ? std::optional<uint64_t>() : seed});
     ASSERT_EQ(wrong, 0) << "seed " << seed;
   }
 }

@@ -2,6 +2,7 @@
 // is right is right in all of them, and what is known to be wrong fails in the first.
 
 #include "support.hpp"
+#include "transports.hpp"
 
 namespace chorale {
 namespace {
@@ -71,6 +72,86 @@ TEST(Seeds, TilesAreRightInAThousandOrders) {
                 }
               },
               {.seed = seed});
+  }
+}
+
+/// Rank 0 sends, the others pass on, the last keeps; each adds its own if Sums. Over whatever links there
+/// are.
+template <bool Sums>
+struct ForwardOver {
+  using T = uint32_t;
+  using Pass = std::conditional_t<Sums, AccumulateForward<ReduceOp::sum, T>, CopyConsume>;
+  using Keep = std::conditional_t<Sums, AccumulateConsume<ReduceOp::sum, T>, CopyConsume>;
+  EndpointTable table;
+  Leg message;
+
+  Stop operator()(const Group& group, const Deadline& deadline) const {
+    Leg first = message, second = message;
+    first.bytes = message.bytes / 2 / sizeof(T) * sizeof(T);
+    second.begin = first.bytes;
+    second.bytes = message.bytes - first.bytes;
+    Stop stop = forward(group, share_of(first, group.id, group.count), deadline);
+    if (stop == Stop::none) stop = forward(group, share_of(second, group.id, group.count), deadline);
+    return stop != Stop::none ? stop : detail::drain_links(group, table, deadline);
+  }
+
+  Stop forward(const Group& group, const Leg& share, const Deadline& deadline) const {
+    const int self = table.self;
+    if (self + 1 == table.ranks) {
+      const Endpoint& from = table.at(self - 1, group.id);
+      return with_link(
+          from, [&](auto in) { return recv_tiles<T, decltype(in)>(group, from, share, Keep{}, deadline); });
+    }
+    const Endpoint& to = table.at(self + 1, group.id);
+    return with_link(to, [&](auto out) {
+      using Out = decltype(out);
+      if (self == 0) return send_tiles<T, Out>(group, to, share, CopyProduce{}, deadline);
+      const Endpoint& from = table.at(self - 1, group.id);
+      return with_link(from, [&](auto in) {
+        return forward_tiles<T, decltype(in), Out>(group, from, to, share, Pass{}, deadline);
+      });
+    });
+  }
+};
+
+/// In the mesh rank 1 forwards from a direct link to a proxy, and rank 2 the other way.
+template <bool Sums>
+void forward_over(World& world, uint64_t seed) {
+  const Kind kind = seed % 4 == 0 ? Kind::direct : seed % 4 == 1 ? Kind::port : Kind::mixed;
+  const auto transport = make(world, kind, rings(2, 1 + uint32_t(mix(seed + 3) % 3), 32));
+  const uint64_t n = 1 + mix(seed) % 60;
+  const bool last = world.rank() + 1 == world.ranks();
+  for (uint64_t call = 0; call < 2; ++call) {
+    const auto of = [&](int rank) {
+      return message_of<uint32_t>(seed * 100 + call * 10 + uint64_t(rank), n);
+    };
+    std::vector<uint32_t> in = of(world.rank()), out(n), expected = of(0);
+    for (int rank = 1; Sums && rank < world.ranks(); ++rank) {
+      const auto theirs = of(rank);
+      for (uint64_t at = 0; at < n; ++at) expected[at] += theirs[at];
+    }
+    if (Sums && last) out = in;  // to which it adds what comes
+    Leg message;
+    message.in = in.data();
+    message.out = Sums && !last ? nullptr : out.data();
+    message.bytes = n * sizeof(uint32_t);
+    message.elem = sizeof(uint32_t);
+    message.signal_bytes = seed % 5 == 0 ? 16 : 0;
+    launch(*transport, ForwardOver<Sums>{transport->table(), message}, {2, seed % 3 == 0 ? 4u : 1u});
+    if (Sums ? last : world.rank() > 0) {
+      ASSERT_EQ(first_difference(out.data(), expected.data(), n), n) << "seed " << seed;
+    }
+  }
+}
+
+TEST(Seeds, ForwardingIsRightInAThousandOrders) {
+  for (uint64_t seed = 0; seed < seeds; ++seed) {
+    run_local(4,
+              [&](World& world) {
+                mix(seed + 7) % 2 ? forward_over<true>(world, seed) : forward_over<false>(world, seed);
+              },
+              {.seed = seed});
+    if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
   }
 }
 

@@ -1,6 +1,7 @@
 // What a stop in the middle leaves behind: nothing that a peer would take for data.
 
 #include "support.hpp"
+#include "transports.hpp"
 
 namespace chorale {
 namespace {
@@ -115,6 +116,134 @@ TEST(Stop, TimeoutIsAlikeInAllThreadsAndAdvancesNothing) {
         EXPECT_EQ(load_relaxed(&link.data_ready.value), 512u) << "the two tiles that there was room for";
       }
     });
+  }
+}
+
+/// Links over a proxy that takes no more orders: every signal of a rank stops. Rank 0 is at one end of each,
+/// and nobody at the other; what peers do for it is done beforehand.
+struct FullOfOrders {
+  static constexpr uint64_t slot = 256;
+
+  std::vector<char> ring = std::vector<char>(2 * slot);
+  PortOrder orders[2] = {};
+  uint64_t head = 2, tail = 0;
+  PortQueue queue;
+  LinkState states[2] = {};
+  std::vector<Endpoint> links;
+
+  FullOfOrders() {
+    queue.orders = orders;
+    queue.slots = 2;
+    queue.head = &head;
+    queue.tail = &tail;
+    for (int peer = 0; peer < 2; ++peer) {
+      Endpoint e;
+      e.self = 0;
+      e.peer = peer;
+      e.ranks = 2;
+      e.kind = LinkKind::port;
+      e.channels = 1;
+      e.depth = 2;
+      e.window = ring.size();
+      e.send_dst = ring.data();
+      e.recv_src = ring.data();
+      e.local = &states[peer];
+      e.port = &queue;
+      links.push_back(e);
+    }
+  }
+  FullOfOrders(const FullOfOrders&) = delete;
+
+  EndpointTable table() const { return {links.data(), 2, 0, 1}; }
+};
+
+/// What one rank may do there: messages of a slot, the one that it takes having come.
+struct WithoutRoom {
+  const char* what;
+  std::function<Stop(const Group&, const EndpointTable&, const Leg&, const Deadline&)> call;
+};
+
+std::vector<WithoutRoom> without_room() {
+  return {
+      {"send_tiles",
+       [](const Group& group, const EndpointTable& table, const Leg& leg, const Deadline& deadline) {
+         return send_tiles<char, Port>(group, table.at(1, 0), leg, CopyProduce{}, deadline);
+       }},
+      {"recv_tiles",
+       [](const Group& group, const EndpointTable& table, const Leg& leg, const Deadline& deadline) {
+         return recv_tiles<char, Port>(group, table.at(1, 0), leg, CopyConsume{}, deadline);
+       }},
+      {"forward_tiles",
+       [](const Group& group, const EndpointTable& table, const Leg& leg, const Deadline& deadline) {
+         return forward_tiles<char, Port, Port>(group, table.at(0, 0), table.at(1, 0), leg, CopyConsume{},
+                                                deadline);
+       }},
+      {"all_to_all",
+       [](const Group& group, const EndpointTable& table, const Leg& leg, const Deadline& deadline) {
+         return all_to_all<char>(group, table, leg, {0, 0}, CopyProduce{}, CopyConsume{}, deadline);
+       }},
+      {"the receiving half of a collective",
+       [](const Group& group, const EndpointTable& table, const Leg& leg, const Deadline& deadline) {
+         const detail::Exchange<char, None> exchange(group, table, leg, 1, deadline, nullptr);
+         return exchange.receive(1, leg, 0, 0, CopyConsume{});
+       }},
+      {"all_to_all_v",
+       [](const Group& group, const EndpointTable& table, const Leg& leg, const Deadline& deadline) {
+         static constexpr int64_t none[] = {0, 0};
+         Counts<> counts;
+         counts.send = none;  // a slot all the same, with the count
+         return all_to_all_v<char>(group, table, leg, counts, CopyProduce{}, CopyConsume{}, deadline);
+       }},
+      {"send_message",
+       [](const Group& group, const EndpointTable& table, const Leg& leg, const Deadline& deadline) {
+         return send_message<Port>(group, table.at(1, 0), leg.in, 100, deadline);
+       }},
+      {"recv_message",
+       [](const Group& group, const EndpointTable& table, const Leg& leg, const Deadline& deadline) {
+         uint64_t sent = 0;
+         return recv_message<Port>(group, table.at(1, 0), leg.out, 100, deadline, sent);
+       }},
+  };
+}
+
+TEST(Stop, OrdersThatFindNoRoomAdvanceNothing) {
+  for (const uint32_t threads : {1u, 8u}) {
+    for (const WithoutRoom& work : without_room()) {
+      FullOfOrders full;
+      const detail::MessageHead head{100, 1};
+      std::memcpy(full.ring.data(), &head, sizeof head);
+      std::vector<char> in(FullOfOrders::slot), out(FullOfOrders::slot);
+      std::vector<Stop> stops(threads, Stop::none);
+      std::atomic<uint32_t> ended{0};
+      Leg leg;
+      leg.in = in.data();
+      leg.out = out.data();
+      leg.bytes = FullOfOrders::slot;
+      for (LinkState& state : full.states) {
+        state.data_ready.value = FullOfOrders::slot;
+        state.data_ready.note = detail::Note(0, 1, FullOfOrders::slot, FullOfOrders::slot).word;
+      }
+      run_local(1, [&](World& world) {
+        const auto transport = direct_rendezvous(world, rings(1, 2, 256));
+        launch(*transport, Call{[&](const Group& block, const Deadline& patient) {
+          const auto [part, group] = block.split(2);
+          // The other block keeps the world busy.
+          while (part == 1 && ended != threads) group.park([]() { return true; }, 1);
+          if (part == 1) return Stop::none;
+          Deadline deadline = patient;
+          deadline.ticks = 2'000'000;
+          stops[group.rank] = work.call(group, full.table(), leg, deadline);
+          ++ended;
+          return Stop::none;
+        }},
+               {2, threads});
+      });
+      EXPECT_EQ(stops, std::vector<Stop>(threads, Stop::timed_out)) << work.what;
+      for (const LinkState& state : full.states) {
+        EXPECT_EQ(load_relaxed(&state.cursor.sent), 0u) << work.what;
+        EXPECT_EQ(load_relaxed(&state.cursor.received), 0u) << work.what;
+      }
+    }
   }
 }
 

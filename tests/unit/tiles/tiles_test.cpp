@@ -64,14 +64,16 @@ TEST(Tiles, EverySize) {
 TEST(Tiles, LongMessages) {
   one_way({.bytes = 4 << 20, .blocks = 4, .slot = 32 << 10}, 2);
   one_way({.bytes = 64 << 20, .blocks = 8, .slot = 256 << 10}, 1);
+  one_way({.bytes = 4 << 20, .blocks = 4, .threads = 8, .slot = 32 << 10}, 1);
 }
 
 TEST(Tiles, EveryNumberOfChannels) {
   for (uint32_t blocks = 1; blocks <= 32; ++blocks) {
     one_way({.bytes = 32 * 700 + 5, .blocks = blocks, .slot = 256}, 2);
   }
-  for (const uint32_t blocks : {3u, 32u})
+  for (const uint32_t blocks : {1u, 3u, 4u, 8u, 12u, 16u, 20u, 24u, 28u, 32u}) {
     one_way({.bytes = 10000, .blocks = blocks, .threads = 8, .slot = 256}, 2);
+  }
 }
 
 /// Each part of a block sends or receives over a channel of its own.
@@ -120,9 +122,15 @@ TEST(Tiles, SignalsAndTilesOfAnySize) {
   for (const uint64_t signal_bytes :
        {uint64_t{1}, uint64_t{16}, uint64_t{100}, uint64_t{256}, uint64_t{5000}, ~uint64_t{0}}) {
     for (const uint64_t tile_bytes : {0, 16, 48, 100, 1000, 1024}) {
-      one_way(
-          {.bytes = 5000, .blocks = 2, .slot = 1024, .signal_bytes = signal_bytes, .tile_bytes = tile_bytes},
-          2);
+      for (const uint32_t threads : {1u, 8u}) {
+        one_way({.bytes = 5000,
+                 .blocks = 2,
+                 .threads = threads,
+                 .slot = 1024,
+                 .signal_bytes = signal_bytes,
+                 .tile_bytes = tile_bytes},
+                2);
+      }
     }
   }
 }
@@ -136,7 +144,7 @@ TEST(Tiles, AnyAlignment) {
       if (world.rank() == 0) {
         std::vector<uint8_t> moved(n + 32);
         std::copy(sent.begin(), sent.end(), moved.begin() + shift);
-        send(*transport, moved.data() + shift, n, 1, {}, {2, shift % 2 ? 4u : 1u});
+        send(*transport, moved.data() + shift, n, 1, {}, {2, shift % 2 ? 8u : 1u});
       } else {
         std::vector<uint8_t> room(n + 32, 7);
         recv(*transport, room.data() + (15 - shift), n, 0, {}, {2});
@@ -193,7 +201,7 @@ TEST(Tiles, UnevenShares) {
       message.in = sent.data();
       message.out = got.data();
       launch(*transport, Uneven{transport->table(), message, bounds, world.rank() == 0},
-             {5, call % 2 ? 4u : 1u});
+             {5, call % 2 ? 8u : 1u});
       if (world.rank() == 1) {
         EXPECT_MESSAGE(got, sent);
       }
@@ -204,21 +212,23 @@ TEST(Tiles, UnevenShares) {
 TEST(Tiles, SkewedReplay) {
   // The sender makes as many calls as the ring takes before the receiver makes its first, then they go on
   // together: 12 calls over 4 slots.
-  run_local(2, [&](World& world) {
-    const auto transport = direct_rendezvous(world, rings(1, 4, 256));
-    for (uint64_t call = 0; call < 12; ++call) {
-      const std::vector<char> sent = message_of<char>(call, 256);
-      if (world.rank() == 0) {
-        send(*transport, sent.data(), 256, 1, {}, {1});
-        if (call == 3) world.barrier();
-      } else {
-        if (call == 0) world.barrier();
-        std::vector<char> got(256);
-        recv(*transport, got.data(), 256, 0, {}, {1});
-        EXPECT_MESSAGE(got, sent) << "call " << call;
+  for (const uint32_t threads : {1u, 8u}) {
+    run_local(2, [&](World& world) {
+      const auto transport = direct_rendezvous(world, rings(1, 4, 256));
+      for (uint64_t call = 0; call < 12; ++call) {
+        const std::vector<char> sent = message_of<char>(call, 256);
+        if (world.rank() == 0) {
+          send(*transport, sent.data(), 256, 1, {}, {1, threads});
+          if (call == 3) world.barrier();
+        } else {
+          if (call == 0) world.barrier();
+          std::vector<char> got(256);
+          recv(*transport, got.data(), 256, 0, {}, {1, threads});
+          EXPECT_MESSAGE(got, sent) << "call " << call;
+        }
       }
-    }
-  });
+    });
+  }
 }
 
 TEST(Tiles, BothWaysByTurns) {
@@ -373,7 +383,7 @@ TEST(Tiles, HundredReplaysWithNewData) {
     for (uint64_t replay = 0; replay < 100; ++replay) {
       const auto sent = message_of<char>(replay * 2 + uint64_t(world.rank()), n);
       std::copy(sent.begin(), sent.end(), in.begin());
-      launch(*transport, kernel, {2, replay % 2 ? 4u : 1u});
+      launch(*transport, kernel, {2, replay % 2 ? 8u : 1u});
       const auto expected = message_of<char>(replay * 2 + uint64_t(1 - world.rank()), n);
       ASSERT_EQ(first_difference(out.data(), expected.data(), n), n) << "replay " << replay;
     }

@@ -11,11 +11,13 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <thread>
 
 #include "executor/world/group.hpp"
 #include "executor/world/process.hpp"
+#include "tests/free_port.hpp"
 
 namespace chorale::test {
 namespace {
@@ -35,7 +37,7 @@ class Far {
   explicit Far(int socket) : socket_(socket) {}
 
   void say(const Event& event) {
-    ASSERT_EQ(::send(socket_.get(), &event, sizeof event, 0), ssize_t(sizeof event));
+    ASSERT_EQ(::send(socket_.get(), &event, sizeof event, MSG_NOSIGNAL), ssize_t(sizeof event));
   }
 
   /// Until it has been read.
@@ -79,12 +81,14 @@ class Mirroring : public testing::Test {
     }
   }
 
-  void start() {
+  void start(bool by_tcp = false) {
     world::Hosts hosts;
     for (uint32_t host = 0; host < hosts_; ++host) {
       hosts.names.push_back(std::to_string(host));
       int ends[2] = {-1, -1};
-      if (host != 0) {
+      if (host != 0 && by_tcp) {
+        connect_by_tcp(ends);
+      } else if (host != 0) {
         ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
       }
       hosts.links.emplace_back(ends[0]);
@@ -124,11 +128,42 @@ class Mirroring : public testing::Test {
     ring();
   }
 
-  void TearDown() override { group_.reset(); }
+  /// Each rank of this host is in an exchange, and has something to say in it.
+  void speak_at_once() {
+    for (uint32_t rank = 0; rank < control().ranks; ++rank) {
+      if (seat(int(rank)).host != 0) continue;
+      seat(int(rank)).collective[1] = Collective::allgather;
+      seat(int(rank)).total_bytes[1] = world::Seat::chunk_bytes;
+      seat(int(rank)).arrived = 1;
+    }
+  }
+
+  void leave() { group_.reset(); }
+
+  void TearDown() override {
+    far.clear();  // nobody is to be waited for
+    leave();
+  }
 
   std::vector<Far> far;  ///< by host; [0] is none
 
  private:
+  /// What the second end does not read is soon too much.
+  static void connect_by_tcp(int (&ends)[2]) {
+    const uint16_t port = free_port();
+    const int listening = bound_socket(port), little = 4096;
+    ASSERT_EQ(listen(listening, 1), 0);
+    ends[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    setsockopt(ends[1], SOL_SOCKET, SO_RCVBUF, &little, sizeof little);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(connect(ends[1], reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ends[0] = accept4(listening, nullptr, nullptr, SOCK_CLOEXEC);
+    close(listening);
+  }
+
   uint32_t hosts_ = 0;
   uint64_t launches_ = 0;
   world::Mapping ours_, given_;
@@ -285,6 +320,46 @@ TEST_F(Mirroring, WhoHasLeftIsNotLost) {
   ring();
   while (seat(1).presence.load() != Presence::left) std::this_thread::sleep_for(1ms);
   EXPECT_EQ(load_acquire(&control().abort.stop), 0u);
+}
+
+/// Hosts with many ranks, both of which have more to say than a connection holds: neither waits for the other
+/// to read first.
+TEST_F(Mirroring, HostsThatSpeakAtOnceHearEachOther) {
+  std::vector<uint32_t> hosts(128, 0);
+  hosts.push_back(1);
+  set_up(hosts);
+  speak_at_once();
+  start();
+  constexpr uint64_t launches = 50000;
+  for (uint64_t number = 1; number <= launches; ++number) {
+    far[1].say(event(What::launches, 128, number));
+    if (HasFatalFailure()) return;
+  }
+  for (const auto& [what, number] : heard_of(far[1], 128)) EXPECT_EQ(what, What::arrived);
+  while (seat(128).launches != launches) std::this_thread::sleep_for(1ms);
+  EXPECT_EQ(load_acquire(&control().abort.stop), 0u);
+}
+
+/// Who leaves has still met the others, whose hosts may have much to read, and say something meanwhile.
+TEST_F(Mirroring, WhatWasToldLastComes) {
+  for (const bool by_tcp : {false, true}) {
+    std::vector<uint32_t> hosts(128, 0);
+    hosts.push_back(1);
+    set_up(hosts);
+    far.clear();
+    speak_at_once();
+    for (int rank = 0; rank < 128; ++rank) seat(rank).presence = Presence::left;
+    start(by_tcp);
+    std::this_thread::sleep_for(50ms);  // until no more fits in
+    std::thread leaving([&] { leave(); });
+    std::this_thread::sleep_for(50ms);
+    far[1].say(event(What::launches, 128, 1));  // which nobody reads any more
+    std::map<What, int> heard;
+    for (const auto& [what, number] : heard_of(far[1], 256)) ++heard[what];
+    EXPECT_EQ(heard, (std::map<What, int>{{What::arrived, 128}, {What::left, 128}})) << by_tcp;
+    leaving.join();
+    if (HasFailure()) return;
+  }
 }
 
 TEST_F(Mirroring, WhoEndsWithoutAWordIsLost) {

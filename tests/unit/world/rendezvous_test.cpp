@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 #include <sys/socket.h>
 
 #include <cstdlib>
@@ -117,6 +118,52 @@ TEST_F(Rendezvous, LocalhostByName) {
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.said(rank), "good");
 }
 
+/// Whether this machine's own name leads to nothing but itself.
+bool keeps_to_itself(const char* name) {
+  addrinfo wanted{}, *found = nullptr;
+  wanted.ai_socktype = SOCK_STREAM;
+  if (getaddrinfo(name, nullptr, &wanted, &found) != 0) return false;
+  bool all = true;
+  for (const addrinfo* one = found; one; one = one->ai_next) {
+    const auto* const address = reinterpret_cast<const sockaddr_in*>(one->ai_addr);
+    all = all && one->ai_family == AF_INET && ntohl(address->sin_addr.s_addr) >> 24 == 127;
+  }
+  freeaddrinfo(found);
+  return all;
+}
+
+/// So it is on many machines, while the others know the name as an address that all of them reach.
+TEST_F(Rendezvous, ByANameThatLeadsBackToTheMachineThatHasIt) {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  if (!keeps_to_itself(name)) GTEST_SKIP() << "the name of this machine leads to others, too";
+  // An address of this machine that the name does not have.
+  const std::string other = "tcp://127.77.0.1:" + std::to_string(port);
+  Processes ranks(2, [&](int rank) {
+    return join_and_sum(rank == 0 ? "tcp://" + std::string(name) + ":" + std::to_string(port) : other, rank,
+                        2);
+  });
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.said(rank), "good");
+}
+
+/// What is said to be of this machine is so.
+TEST_F(Rendezvous, LocalhostIsHeardNowhereElse) {
+  for (const char* const host : {"localhost", "127.0.0.1"}) {
+    Processes ranks(1, [&](int) {
+      return World::join("tcp://" + std::string(host) + ":" + std::to_string(port), 0, 2, {.timeout = 2s}),
+             "";
+    });
+    close(connected_socket(port));  // so it listens
+    const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    inet_pton(AF_INET, "127.77.0.1", &address.sin_addr);
+    EXPECT_NE(connect(file, reinterpret_cast<sockaddr*>(&address), sizeof address), 0) << host;
+    close(file);
+  }
+}
+
 // --- who does not fit; every rank is told ---
 
 TEST_F(Rendezvous, TwoProcessesWithOneRank) {
@@ -185,6 +232,18 @@ TEST_F(Rendezvous, SeveralHosts) {
   });
   const char* const wanted[] = {"host 1;host 2;", "", "host 0;", "host 0;", "", ""};
   for (int rank = 0; rank < 6; ++rank) EXPECT_EQ(ranks.said(rank), wanted[rank]) << rank;
+}
+
+/// A program that a rank starts may outlive it, and would keep from the others that it has died.
+TEST_F(Rendezvous, ConnectionsAreNotInheritedByPrograms) {
+  Processes ranks(2, [&](int rank) -> std::string {
+    const net::Met met = net::rendezvous(parse_address(address), hello_of(rank, 2, rank ? "b" : "a"), 60s);
+    for (const world::Descriptor& link : met.links) {
+      if (link && !(fcntl(link.get(), F_GETFD) & FD_CLOEXEC)) return "inherited";
+    }
+    return "not inherited";
+  });
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.said(rank), "not inherited");
 }
 
 TEST_F(Rendezvous, HostsOfOneMachineByName) {
@@ -311,6 +370,20 @@ TEST_F(Rendezvous, ARankThatDiesIsNamed) {
                 has(said, ") died while '" + address + "' was being joined"))
         << said;
   }
+}
+
+/// Rank 1 is played by hand, and sends what is for later.
+TEST_F(Rendezvous, WhatComesTooEarlyDoesNotMatter) {
+  Processes ranks(1, [&](int rank) { return meet(hello_of(rank, 3)); });
+  const int file = connected_socket(port);
+  write_text(file, frame('h', net::encode(hello_of(1, 3))) + frame('r', "") + frame('r', ""));
+  std::string heard = read_some(file);
+  EXPECT_TRUE(has(heard, "wrank 2")) << heard;
+  ranks.spawn(2, [&](int rank) { return meet(hello_of(rank, 3)); });
+  const std::string name = ranks.said(0);
+  EXPECT_TRUE(name.starts_with("tcp-")) << name;
+  EXPECT_EQ(ranks.said(1), name);
+  close(file);
 }
 
 TEST_F(Rendezvous, ADeadRankZeroIsNamed) {

@@ -152,10 +152,12 @@ class CountedExchange {
       ctx.first = part.first;
       detail::produce<T>(group_, part.leg, produce, ctx, there.at.offset(), there.bytes(), Mem(region));
     }
-    if (slot == part.at.tiles && group_.leader()) store_relaxed(&e.local->cursor.sent, part.at.end());
     const uint64_t begin = part.at.position(), end = part.end_of(slot);
-    return with_link(
-        e, [&](auto fabric) { return decltype(fabric)::signal(group_, e, begin, end, 0, deadline_); });
+    return with_link(e, [&](auto fabric) {
+      using Ops = decltype(fabric);
+      return signal_and_advance<Ops>(group_, slot == part.at.tiles, &e.local->cursor.sent, part.at.end(),
+                                     [&] { return Ops::signal(group_, e, begin, end, 0, deadline_); });
+    });
   }
 
   template <class Consume>
@@ -176,9 +178,11 @@ class CountedExchange {
     } else {
       keep(peer, e, part, came, region, consume);
     }
-    if (slot == part.at.tiles && group_.leader()) store_relaxed(&e.local->cursor.received, part.at.end());
     return with_link(e, [&](auto fabric) {
-      return decltype(fabric)::signal_free(group_, e, begin + part.at.slot, deadline_);
+      using Ops = decltype(fabric);
+      return signal_and_advance<Ops>(
+          group_, slot == part.at.tiles, &e.local->cursor.received, part.at.end(),
+          [&] { return Ops::signal_free(group_, e, begin + part.at.slot, deadline_); });
     });
   }
 

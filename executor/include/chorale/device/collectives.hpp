@@ -57,12 +57,13 @@ class TileEnd {
     return with_link(e, [&](auto fabric) { return decltype(fabric)::wait_free(group, e, upto, deadline); });
   }
   CHORALE_FN Stop signal(const Deadline& deadline) const {
-    if (at.last() && group.leader()) store_relaxed(&e.local->cursor.sent, at.end());
     const uint64_t position = at.position();
     const uint64_t note = CHORALE_CHECKED && at.tile == 0 && at.phase == 0 ? at.note(leg, group).word : 0;
     return with_link(e, [&](auto fabric) {
-      return decltype(fabric)::signal(group, e, position, position + units_of(bytes()) * unit_bytes, note,
-                                      deadline);
+      using Ops = decltype(fabric);
+      return signal_and_advance<Ops>(group, at.last(), &e.local->cursor.sent, at.end(), [&] {
+        return Ops::signal(group, e, position, position + units_of(bytes()) * unit_bytes, note, deadline);
+      });
     });
   }
 
@@ -78,9 +79,12 @@ class TileEnd {
     return stop;
   }
   CHORALE_FN Stop signal_free(const Deadline& deadline) const {
-    if (at.last() && group.leader()) store_relaxed(&e.local->cursor.received, at.end());
     const uint64_t upto = at.position() + at.slot;
-    return with_link(e, [&](auto fabric) { return decltype(fabric)::signal_free(group, e, upto, deadline); });
+    return with_link(e, [&](auto fabric) {
+      using Ops = decltype(fabric);
+      return signal_and_advance<Ops>(group, at.last(), &e.local->cursor.received, at.end(),
+                                     [&] { return Ops::signal_free(group, e, upto, deadline); });
+    });
   }
 
   const Group& group;

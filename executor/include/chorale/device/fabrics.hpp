@@ -164,6 +164,31 @@ struct Reserved {
   }
 };
 
+/// Whether signal() and signal_free() of a fabric never stop: they tell the peer themselves. Where somebody
+/// else is told to, they may have to wait for room.
+template <class Ops>
+inline constexpr bool signals_at_once = std::is_base_of_v<Direct, Ops>;
+
+namespace detail {
+/// Gives a signal by give(), and moves the position of the stream to `end` if it is a message's last. After a
+/// stop the position is what it was.
+template <class Ops, class Give>
+CHORALE_FN Stop signal_and_advance(const Group& group, bool last, uint64_t* position, uint64_t end,
+                                   const Give& give) {
+  if constexpr (signals_at_once<Ops>) {
+    // Before the signal, whose synchronisation makes the new position the group's.
+    if (last && group.leader()) store_relaxed(position, end);
+    return give();
+  } else {
+    const Stop stop = give();
+    if (!last || stop != Stop::none) return stop;
+    if (group.leader()) store_relaxed(position, end);
+    group.sync();  // so that all threads see it in the next message
+    return Stop::none;
+  }
+}
+}  // namespace detail
+
 /// Whether transfers over this fabric are for that link.
 template <class Ops>
 CHORALE_FN bool fits(const Endpoint& e) {

@@ -205,6 +205,41 @@ CHORALE_FN Stop Group::agree(Stop mine) const {
   return Stop::timed_out;
 }
 
+// The groups within a block, and around it. They share the work of all blocks, or of those that a split left
+// in one part: their ids follow from the block's.
+
+/// The calling thread alone.
+CHORALE_FN Group thread_group(const Group& block) {
+  Group thread = block;
+  thread.rank = 0;
+  thread.size = 1;
+  thread.id = block.id * block.size + block.rank;
+  thread.count = block.count * block.size;
+  thread.scope = Scope::thread;
+  return thread;
+}
+
+/// The calling thread's warp. CUDA: the block is a multiple of 32 threads.
+CHORALE_FN Group warp_group(const Group& block) { return block.warps(); }
+
+/// The calling thread's run of `threads` neighbours, which divide the block. CUDA: they are a multiple of 32,
+/// at most 15 to a block, and have the named barriers 1 to 15, so one size of them is at work at a time; on
+/// the CPU as well. Refuses what does not divide, and what is no block.
+CHORALE_FN Group multiwarp_group(const Group& block, uint32_t threads);
+
+/// The blocks of the calling thread's cluster together: as many as the launch says, one where it says
+/// nothing, and always on the CPU. CUDA: sm_90 and later. Refuses blocks that a split has renumbered: a
+/// cluster's blocks may be in several of its parts.
+CHORALE_FN Group cluster_group(const Group& block);
+
+namespace detail {
+CHORALE_FN void check_cluster(const Group& block) {
+  if (block.scope != Scope::block || block.id != block.block) {
+    refuse("a cluster is made of blocks as they were launched, not of parts of a split");
+  }
+}
+}  // namespace detail
+
 }  // namespace chorale
 
 #if defined(__CUDACC__)

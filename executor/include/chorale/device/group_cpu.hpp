@@ -66,9 +66,17 @@ CHORALE_FN Group block_group(uint32_t block = 0, uint32_t blocks = 1, HostBlock*
   return group;
 }
 
-/// Runs of `threads` neighbours of `block`, which they divide.
+CHORALE_FN Group cluster_group(const Group& block) {
+  detail::check_cluster(block);
+  Group group = block;
+  group.scope = Scope::cluster;
+  return group;
+}
+
 CHORALE_FN Group multiwarp_group(const Group& block, uint32_t threads) {
-  if (threads == 0 || block.size % threads != 0) refuse("a block is cut into groups that do not divide it");
+  if (block.scope != Scope::block || threads == 0 || block.size % threads != 0) {
+    refuse("a block is cut into groups that do not divide it");
+  }
   const uint32_t groups = block.size / threads;
   Group group = block;
   group.scope = Scope::multiwarp;

@@ -168,15 +168,6 @@ CHORALE_FN Group Group::warps() const {
   return warp;
 }
 
-/// The calling thread alone, one among all threads of the grid.
-CHORALE_FN Group thread_group() {
-  Group group;
-  group.id = blockIdx.x * blockDim.x + threadIdx.x;
-  group.count = gridDim.x * blockDim.x;
-  group.block = blockIdx.x;
-  return group;
-}
-
 /// The calling thread's block, one among the grid's.
 CHORALE_FN Group block_group() {
   Group group;
@@ -188,43 +179,43 @@ CHORALE_FN Group block_group() {
   return group;
 }
 
-/// The calling thread's warp, one among the grid's. The block is a multiple of 32 threads.
-CHORALE_FN Group warp_group() { return block_group().warps(); }
-
-/// The blocks of the calling thread's cluster together, one among the grid's clusters. sm_90 and later.
-CHORALE_FN Group cluster_group() {
-  uint32_t block, blocks, cluster, clusters;
-  asm volatile("mov.u32 %0, %cluster_ctarank;" : "=r"(block));
+CHORALE_FN Group cluster_group(const Group& block) {
+  detail::check_cluster(block);
+  uint32_t place, blocks, cluster, clusters;
+  asm volatile("mov.u32 %0, %cluster_ctarank;" : "=r"(place));
   asm volatile("mov.u32 %0, %cluster_nctarank;" : "=r"(blocks));
   asm volatile("mov.u32 %0, %clusterid.x;" : "=r"(cluster));
   asm volatile("mov.u32 %0, %nclusterid.x;" : "=r"(clusters));
-  Group group;
-  group.rank = block * blockDim.x + threadIdx.x;
-  group.size = blocks * blockDim.x;
+  Group group = block;
+  group.rank = place * block.size + block.rank;
+  group.size = blocks * block.size;
   group.id = cluster;
   group.count = clusters;
-  group.block = blockIdx.x;
   group.scope = Scope::cluster;
   return group;
 }
 
-/// Runs of `threads` neighbours of a block, a multiple of 32 that divides the block into at most 15 groups.
-/// They take the named barriers 1 to 15.
-CHORALE_FN Group multiwarp_group(uint32_t threads) {
-  if (threads == 0 || threads % detail::warp_threads != 0 || blockDim.x % threads != 0 ||
-      blockDim.x / threads >= detail::named_barriers) {
+CHORALE_FN Group multiwarp_group(const Group& block, uint32_t threads) {
+  if (block.scope != Scope::block || threads == 0 || threads % detail::warp_threads != 0 ||
+      block.size % threads != 0 || block.size / threads >= detail::named_barriers) {
     refuse("a block is cut into groups that do not divide it");
   }
-  const uint32_t here = threadIdx.x / threads, groups = blockDim.x / threads;
-  Group group;
-  group.rank = threadIdx.x % threads;
+  const uint32_t here = block.rank / threads, groups = block.size / threads;
+  Group group = block;
+  group.rank = block.rank % threads;
   group.size = threads;
-  group.id = blockIdx.x * groups + here;
-  group.count = gridDim.x * groups;
-  group.block = blockIdx.x;
+  group.id = block.id * groups + here;
+  group.count = block.count * groups;
   group.scope = Scope::multiwarp;
   group.barrier = here + 1;
   return group;
 }
+
+// Of the whole grid's groups, for kernels that launch() does not run.
+
+CHORALE_FN Group thread_group() { return thread_group(block_group()); }
+CHORALE_FN Group warp_group() { return warp_group(block_group()); }
+CHORALE_FN Group multiwarp_group(uint32_t threads) { return multiwarp_group(block_group(), threads); }
+CHORALE_FN Group cluster_group() { return cluster_group(block_group()); }
 
 }  // namespace chorale

@@ -97,9 +97,9 @@ CHORALE_FN Stop send_message(const Group& group, const Endpoint& e, const void* 
     const char* const from = static_cast<const char*>(data) + at.begin + at.done;
     transfer(group, part, Mem(static_cast<const void*>(from)), Mem(static_cast<void*>(region + at.head)));
     more = !at.last();
-    // Before the signal, whose synchronisation makes the new position the group's.
-    if (!more && group.leader()) store_relaxed(&e.local->cursor.sent, behind);
-    const Stop stop = Ops::signal(group, e, at.position, at.end(), 0, deadline);
+    const Stop stop = detail::signal_and_advance<Ops>(group, !more, &e.local->cursor.sent, behind, [&] {
+      return Ops::signal(group, e, at.position, at.end(), 0, deadline);
+    });
     if (stop != Stop::none) return stop;
   }
   return Stop::none;
@@ -133,8 +133,9 @@ CHORALE_FN Stop recv_message(const Group& group, const Endpoint& e, void* data, 
     char* const to = static_cast<char*>(data) + at.begin + at.done;
     transfer(group, at.part(), Mem(static_cast<const void*>(region + at.head)), Mem(static_cast<void*>(to)));
     more = !at.last();
-    if (!more && group.leader()) store_relaxed(&e.local->cursor.received, at.position + at.slot);
-    stop = Ops::signal_free(group, e, at.position + at.slot, deadline);
+    const uint64_t behind = at.position + at.slot;
+    stop = detail::signal_and_advance<Ops>(group, !more, &e.local->cursor.received, behind,
+                                           [&] { return Ops::signal_free(group, e, behind, deadline); });
     if (stop != Stop::none) return stop;
   }
   return Stop::none;

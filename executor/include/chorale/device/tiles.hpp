@@ -223,12 +223,12 @@ class Sender {
       const uint64_t left = bytes - done, part = left < at_.part_bytes ? left : at_.part_bytes;
       locate(ctx_, e_, leg_, at_, region, done, part);
       produce<T>(group_, leg_, hook_, ctx_, at_.offset() + done, part, Mem(region + done));
-      const bool end = done + part == bytes;
-      // Before the signal, whose synchronisation makes the new position the group's.
-      if (end && at_.last() && group_.leader()) store_relaxed(&e_.local->cursor.sent, at_.end());
+      const bool last = done + part == bytes && at_.last();
       const uint64_t note = CHORALE_CHECKED && at_.tile == 0 && done == 0 ? at_.note(leg_, group_).word : 0;
-      const Stop stop = Ops::signal(group_, e_, position + done,
-                                    position + units_of(done + part) * unit_bytes, note, deadline_);
+      const Stop stop = signal_and_advance<Ops>(group_, last, &e_.local->cursor.sent, at_.end(), [&] {
+        return Ops::signal(group_, e_, position + done, position + units_of(done + part) * unit_bytes, note,
+                           deadline_);
+      });
       if (stop != Stop::none) return stop;
     }
     ++at_.tile;
@@ -300,8 +300,9 @@ class Receiver {
       locate(ctx_, e_, leg_, at_, region, done, part);
       consume<T>(group_, leg_, hook_, ctx_, at_.offset() + done, part, Mem(region + done));
     }
-    if (at_.last() && group_.leader()) store_relaxed(&e_.local->cursor.received, at_.end());
-    const Stop stop = Ops::signal_free(group_, e_, position + at_.slot, deadline_);
+    const Stop stop = signal_and_advance<Ops>(group_, at_.last(), &e_.local->cursor.received, at_.end(), [&] {
+      return Ops::signal_free(group_, e_, position + at_.slot, deadline_);
+    });
     if (stop == Stop::none) ++at_.tile;
     return stop;
   }
@@ -406,6 +407,13 @@ CHORALE_FN Stop forward_tiles(const Group& group, const Endpoint& from, const En
   detail::Progress out(to, leg, load_relaxed(&to.local->cursor.sent), false);
   Ctx<X> ctx = detail::context(group, from, leg, in.tile_bytes, extra);
   ctx.peer = to.peer;
+  // As signal_and_advance(), of both positions together.
+  constexpr bool at_once = signals_at_once<In> && signals_at_once<Out>;
+  const auto advance = [&] {
+    if (!group.leader()) return;
+    store_relaxed(&to.local->cursor.sent, out.end());
+    store_relaxed(&from.local->cursor.received, in.end());
+  };
   for (; in.more(); ++in.tile, ++out.tile) {
     const uint64_t bytes = in.bytes(leg);
     Stop stop = Stop::none;
@@ -424,15 +432,16 @@ CHORALE_FN Stop forward_tiles(const Group& group, const Endpoint& from, const En
       detail::locate(ctx, from, leg, in, region, done, part);
       detail::pass_on<T>(group, leg, hook, ctx, in.offset() + done, part, Mem(region + done),
                          Mem(next + done));
-      if (in.last() && done + part == bytes && group.leader()) {
-        store_relaxed(&to.local->cursor.sent, out.end());
-        store_relaxed(&from.local->cursor.received, in.end());
-      }
+      if (at_once && in.last() && done + part == bytes) advance();
       stop = Out::signal(group, to, out.position() + done, out.position() + upto,
                          CHORALE_CHECKED && first ? out.note(leg, group).word : 0, deadline);
     }
     if (stop == Stop::none) stop = In::signal_free(group, from, in.position() + in.slot, deadline);
     if (stop != Stop::none) return stop;
+    if (!at_once && in.last()) {
+      advance();
+      group.sync();
+    }
   }
   return Stop::none;
 }

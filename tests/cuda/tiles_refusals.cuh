@@ -1,0 +1,55 @@
+/// \file
+/// Launches that are refused on the host, with words, and leave the links as they were.
+#pragma once
+
+#include <string>
+
+#include "tests/cuda/tiles_rank.cuh"
+
+namespace tiles_test {
+
+struct Idle {
+  __device__ Stop operator()(const Group&, const Deadline&) const { return Stop::none; }
+};
+
+inline void expect_refused(const char* what, Transport& transport, const Rank& rank,
+                           const LaunchConfig& config, const std::string& words) {
+  try {
+    launch(transport, Idle{}, config, {rank.stream});
+    std::printf("%s: not refused\n", what);
+  } catch (const UsageError& error) {
+    if (std::string(error.what()).find(words) != std::string::npos) return;
+    std::printf("%s: refused as \"%s\"\n", what, error.what());
+  }
+  ++failures;
+}
+
+inline void test_refusals(const Rank& rank) {
+  const auto transport = direct_rendezvous(rank.world, Rank::rings(2, 2, 1024));
+  RendezvousOptions there = Rank::rings(2, 2, 1024);
+  there.space = Space::host;
+  const auto of_host = direct_rendezvous(rank.world, there);
+  expect_refused("more blocks than a GPU holds", *transport, rank, {1 << 20, 1024},
+                 "1048576 blocks of 1024 threads wait for each other, and this GPU holds");
+  expect_refused("0 blocks", *transport, rank, {0, 32}, "a launch of 0 blocks");
+  expect_refused("a transport of the host", *of_host, rank, {1, 32}, "this transport is in host memory");
+  int device = 0, gpus = 0;
+  check(cudaGetDevice(&device));
+  check(cudaGetDeviceCount(&gpus));
+  if (gpus > 1) {
+    check(cudaSetDevice((device + 1) % gpus));
+    expect_refused("another GPU", *transport, rank, {1, 32}, "cudaSetDevice() before the launch");
+    check(cudaSetDevice(device));
+  }
+  const uint64_t n = 1000;
+  const Buffer in(n), out(n);
+  rank.ready();
+  in.fill(rank.stream, uint64_t(rank.self));
+  out.clear(rank.stream);
+  sendrecv(*transport, in.data(), out.data(), n, rank.right, rank.left, CopyProduce{}, CopyConsume{}, {2, 64},
+           {rank.stream});
+  rank.ended();
+  out.expect("after refusals", rank.stream, n, Sent{uint64_t(rank.left)});
+}
+
+}  // namespace tiles_test
