@@ -8,11 +8,31 @@
 #include <string>
 
 #include "world/group.hpp"
+#include "world/together.hpp"
 
 namespace chorale {
 namespace {
 
-/// The plain part of what a rank says; the numbers of bindings and the plan's name follow.
+using world::Thrown;
+
+/// How a rank tells of what it threw.
+enum class Kind : uint8_t { nothing, usage, run };
+
+Kind kind_of(const std::optional<Thrown>& thrown) {
+  if (!thrown) return Kind::nothing;
+  return thrown->usage ? Kind::usage : Kind::run;
+}
+
+/// Throws what another rank threw, if it did; but a UsageError of this rank stays as it is.
+void pass_on(const std::optional<Thrown>& thrown, size_t rank, const std::optional<Thrown>& mine) {
+  if (!thrown) return;
+  if (mine && mine->usage) throw UsageError(mine->text);
+  const std::string text = fmt::format("rank {}: {}", rank, thrown->text);
+  if (thrown->usage) throw UsageError(text);
+  throw RunError(thrown->reason, text);
+}
+
+/// The plain part of what a rank says; the numbers of bindings and a text follow.
 struct Head {
   uint64_t plan_hash = 0;
   uint64_t bytes = 0;
@@ -21,19 +41,21 @@ struct Head {
   uint32_t executor = 0;  ///< proposed
   uint32_t launches = 0, captured = 0;
   uint32_t evictable = 0;  ///< so many numbers
+  Kind thrown = Kind::nothing;
+  RunError::Reason reason = RunError::Reason::other;
 };
 
 struct Said {
   Head head;
   std::vector<uint64_t> evictable;
-  std::string name;
+  std::string text;  ///< the plan's name; of a rank that cannot, why
 
   std::vector<std::byte> to_bytes() const {
     const size_t numbers = evictable.size() * sizeof(uint64_t);
-    std::vector<std::byte> bytes(sizeof head + numbers + name.size());
+    std::vector<std::byte> bytes(sizeof head + numbers + text.size());
     std::memcpy(bytes.data(), &head, sizeof head);
     if (numbers) std::memcpy(bytes.data() + sizeof head, evictable.data(), numbers);
-    if (!name.empty()) std::memcpy(bytes.data() + sizeof head + numbers, name.data(), name.size());
+    if (!text.empty()) std::memcpy(bytes.data() + sizeof head + numbers, text.data(), text.size());
     return bytes;
   }
 
@@ -43,15 +65,20 @@ struct Said {
     if (bytes.size() < sizeof head + numbers) return;  // another version of this library: the hash differs
     evictable.resize(head.evictable);
     if (numbers) std::memcpy(evictable.data(), bytes.data() + sizeof head, numbers);
-    name.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof head + numbers,
+    text.assign(reinterpret_cast<const char*>(bytes.data()) + sizeof head + numbers,
                 bytes.size() - sizeof head - numbers);
   }
   Said() = default;
+
+  std::optional<Thrown> thrown() const {
+    if (head.thrown == Kind::nothing) return std::nullopt;
+    return Thrown{text, head.thrown == Kind::usage, head.reason};
+  }
 };
 
 std::string op_text(int32_t op) { return op < 0 ? "the plan's" : reduce_op_name(ReduceOp(op)); }
 std::string packet_text(int32_t packet) { return std::string(packet_form_names[size_t(packet)]); }
-std::string plan_text(const Said& of) { return fmt::format("'{}' ({:016x})", of.name, of.head.plan_hash); }
+std::string plan_text(const Said& of) { return fmt::format("'{}' ({:016x})", of.text, of.head.plan_hash); }
 
 /// Throws if `rank` is about to run something else than rank 0.
 void compare(const Said& said, const Said& by_rank, size_t rank) {
@@ -77,7 +104,8 @@ void compare(const Said& said, const Said& by_rank, size_t rank) {
 }  // namespace
 
 std::vector<uint64_t> agree_on_binding(World& world, const Plan& plan, const Call& call,
-                                       LaunchCount& launches, const std::vector<uint64_t>& evictable) {
+                                       LaunchCount& launches, const std::vector<uint64_t>& evictable,
+                                       const std::optional<Thrown>& cannot) {
   Said mine;
   mine.head = {call.plan_hash,
                call.bytes,
@@ -88,14 +116,21 @@ std::vector<uint64_t> agree_on_binding(World& world, const Plan& plan, const Cal
                launches.proposal(),
                launches.count(),
                launches.captured(),
-               uint32_t(evictable.size())};
+               uint32_t(evictable.size()),
+               kind_of(cannot),
+               cannot ? cannot->reason : RunError::Reason::other};
   mine.evictable = evictable;
-  mine.name = plan.name;
+  mine.text = cannot ? cannot->text : plan.name;
+  look_for_the_cause(world, cannot);
   std::vector<Said> all;
-  const auto ahead = [&launches] { return launches.ahead(); };
+  const auto ahead = [&] {
+    const std::string why = launches.ahead();
+    return why.empty() || !cannot ? why : fmt::format("{}; and it cannot: {}", why, cannot->text);
+  };
   for (const auto& bytes :
        world.group().allgather(world.rank(), mine.to_bytes(), world::Collective::binding, ahead))
     all.emplace_back(bytes);
+  for (size_t rank = 0; rank < all.size(); ++rank) pass_on(all[rank].thrown(), rank, cannot);
   uint32_t executor = 0;
   for (const Said& said : all) executor = std::max(executor, said.head.executor);
   for (size_t rank = 1; rank < all.size(); ++rank) compare(all[0], all[rank], rank);
@@ -110,14 +145,17 @@ std::vector<uint64_t> agree_on_binding(World& world, const Plan& plan, const Cal
   return common;
 }
 
-void agree_on_use(World& world, const std::string& mine) {
-  const auto all = world.allgather(std::as_bytes(std::span(mine.data(), mine.size())));
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].empty()) continue;
-    if (!mine.empty()) throw UsageError(mine);
-    throw UsageError(fmt::format(
-        "rank {}: {}", rank, std::string(reinterpret_cast<const char*>(all[rank].data()), all[rank].size())));
+void agree_on_use(World& world, const std::function<void()>& step) {
+  const std::optional<Thrown> mine = world::thrown_by(step);
+  look_for_the_cause(world, mine);
+  Said said;
+  said.head.thrown = kind_of(mine);
+  if (mine) {
+    said.head.reason = mine->reason;
+    said.text = mine->text;
   }
+  const auto all = world.allgather(said.to_bytes());
+  for (size_t rank = 0; rank < all.size(); ++rank) pass_on(Said(all[rank]).thrown(), rank, mine);
 }
 
 }  // namespace chorale

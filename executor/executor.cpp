@@ -14,6 +14,7 @@
 #include "chorale/proof.hpp"
 #include "launch_count.hpp"
 #include "world/group.hpp"
+#include "world/thrown.hpp"
 
 namespace chorale {
 
@@ -49,6 +50,15 @@ struct Executor::State {
       backend = make_cuda_backend(world, config);
     } else {
       throw UsageError(fmt::format("backend '{}': neither 'cpu' nor 'cuda'", name));
+    }
+  }
+
+  void check_ranks(const Plan& plan) const {
+    if (plan.gpus.empty() && plan.extension.host)
+      throw UsageError(fmt::format("plan '{}' is a host schedule: run it with ScheduleRun", plan.name));
+    if (plan.ranks() != uint32_t(world.ranks())) {
+      throw UsageError(fmt::format("plan '{}' is for {} ranks, but the world has {}", plan.name, plan.ranks(),
+                                   world.ranks()));
     }
   }
 
@@ -92,21 +102,22 @@ struct Executor::State {
     }
     if (failed)
       throw RunError(RunError::Reason::other, "an earlier run has failed: call World::reset() on all ranks");
-    if (plan.gpus.empty() && plan.extension.host)
-      throw UsageError(fmt::format("plan '{}' is a host schedule: run it with ScheduleRun", plan.name));
-    if (plan.ranks() != uint32_t(world.ranks())) {
-      throw UsageError(fmt::format("plan '{}' is for {} ranks, but the world has {}", plan.name, plan.ranks(),
-                                   world.ranks()));
-    }
-    const Call call{hash_of(plan), arguments.bytes, arguments.dtype,
-                    arguments.op ? int32_t(*arguments.op) : -1, arguments.packet.value_or(packet)};
-    if (Binding* const known = bindings.find(call, arguments)) return known;
+    Call call{0, arguments.bytes, arguments.dtype, arguments.op ? int32_t(*arguments.op) : -1,
+              arguments.packet.value_or(packet)};
     // That there is nothing to do is agreed on each time, also while a graph is captured.
     const bool binds = call.bytes != 0;
-    if (binds) backend->require_bindable(stream);
-    const bool may_evict = binds && bindings.surplus() != 0 && backend->drain();
+    Binding* known = nullptr;
+    // Peers that bind are told of what this rank cannot, and do not wait for it in vain.
+    const std::optional<world::Thrown> cannot = world::thrown_by([&] {
+      check_ranks(plan);
+      call.plan_hash = hash_of(plan);
+      known = bindings.find(call, arguments);
+      if (!known && binds) backend->require_bindable(stream);
+    });
+    if (known) return known;
+    const bool may_evict = !cannot && binds && bindings.surplus() != 0 && backend->drain();
     const std::vector<uint64_t> evictable =
-        agree_on_binding(world, plan, call, launches, bindings.evictable(may_evict));
+        agree_on_binding(world, plan, call, launches, bindings.evictable(may_evict), cannot);
     if (!binds) {
       layout_of(plan, 0, call.dtype, call.packet);
       return nullptr;

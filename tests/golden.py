@@ -13,8 +13,8 @@ A test is one file:
 There may be several `run:` lines. They run one after the other in one temporary folder, until one does not exit
 with 0; only the last has the standard input. In commands and output {TMP} is that folder, {SRC} this
 one and {BUILD} the one in whose tools/ <chorale> is. `env: NAME=value` sets a variable for the commands; all other CHORALE_ variables are unset. `show: FILE` adds
-what the commands have left in a file. `keep: regex` drops output lines in which it is not found, for those that are another program's. Times of
-traces are shown as T.
+what the commands have left in a file. `keep: regex` drops output lines in which it is not found, for those that are another program's; if it has a
+group, all of a line but what that found. Times of traces are shown as T.
 
 Every test of tests/wrong has a line `verdict: ` and one of
     refused                     the command ends with exit status 1
@@ -66,6 +66,13 @@ def parse(text):
     return head, runs, "".join(stdin), variables, show, keep, verdict
 
 
+def kept(keep, line):
+    found = re.search(keep, line)
+    if not found:
+        return ""
+    return found[1] + "\n" if found.re.groups and found[1] else line
+
+
 def run(chorale, text):
     """What the file should say, from its own first part."""
     head, runs, stdin, variables, show, keep, _ = parse(text)
@@ -89,7 +96,7 @@ def run(chorale, text):
         if show:
             shown = pathlib.Path(fill(show))
             output += normal(shown.read_text(), folder, build) if shown.exists() else f"there is no {show}\n"
-    output = "".join(line for line in output.splitlines(keepends=True) if re.search(keep, line))
+    output = "".join(kept(keep, line) for line in output.splitlines(keepends=True))
     if output and not output.endswith("\n"):
         output += "\n"
     return f"{head}==== exit {status}\n==== output\n{output}"

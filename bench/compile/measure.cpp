@@ -28,6 +28,16 @@ dsl::Compiled compile_unproved(dsl::Program program) {
   return std::move(program).compile(options);
 }
 
+uint64_t count_operands(const Plan& plan) {
+  uint64_t count = 0;
+  for (const Gpu& gpu : plan.gpus) {
+    for (const ThreadBlock& block : gpu.threadblocks) {
+      for (const Op& op : block.ops) count += uint64_t(op.sources) + op.destinations + op.ids;
+    }
+  }
+  return count;
+}
+
 Sample compile_here(const std::string& name, int ranks) {
   Sample sample;
   const double start = cpu_seconds();
@@ -45,7 +55,12 @@ Sample compile_here(const std::string& name, int ranks) {
   write(compiled.plan, file);
   file.close();
   const double written = cpu_seconds();
-  sample = {recorded - start, done - recorded, written - done, calls, count_ops(compiled.plan), 0, 0};
+  sample = {.record = recorded - start,
+            .compile = done - recorded,
+            .write = written - done,
+            .calls = calls,
+            .ops = count_ops(compiled.plan),
+            .operands = count_operands(compiled.plan)};
   if (file) sample.json_bytes = std::filesystem::file_size(path);
   std::filesystem::remove(path);
   return sample;

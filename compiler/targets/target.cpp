@@ -41,6 +41,11 @@ std::span<const TargetCheck> target_checks(Target target) {
   return {};
 }
 
+uint64_t largest_message(const Plan& plan, Target target) {
+  if (target != Target::mscclpp) return plan.max_message_size;
+  return std::min(plan.max_message_size, mscclpp::largest_message(plan));
+}
+
 Diagnostics check(const Plan& plan, Target target, const std::vector<std::string>& allow) {
   const std::span<const TargetCheck> checks = target_checks(target);
   for (const std::string& name : allow) {

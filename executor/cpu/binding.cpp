@@ -38,19 +38,14 @@ struct Binding::Parts {
 
 Binding::Binding(const Shared& shared, const Plan& plan, const Call& call)
     : chorale::Binding(call), shared_(shared), world_(*shared.world), rank_(uint32_t(world_.rank())) {
-  std::string error;
-  try {
+  agree_on_use(world_, [&] {
     bound_ = interpreter::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op);
     if (world_.group().several_hosts()) {
       crosses_hosts_ = interpreter::checked_hosts(
           plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); });
     }
-  } catch (const UsageError& wrong) {
-    error = wrong.what();
-  }
-  agree_on_use(world_, error);
-
-  placement_ = std::make_unique<interpreter::Placement>(plan, rank_, bound_.layout);
+    placement_ = std::make_unique<interpreter::Placement>(plan, rank_, bound_.layout);
+  });
   make_control(plan);
   if (crosses_hosts_) join_hosts(plan);
   body_ = [this](int block, BlockHost& host) { body(block, host); };

@@ -24,6 +24,9 @@ bool create(uint64_t bytes, int device, AddressRange& range) {
   }
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  // Not for a fabric handle, too: peers are on this host, where a descriptor reaches them, and CUDA refuses
+  // the other without an IMEX channel. Memory of the application that has only that is taken, see
+  // Sharing::fabric.
   properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   properties.location.id = device;

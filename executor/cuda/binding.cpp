@@ -72,8 +72,7 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
       rank_(uint32_t(world_.rank())),
       plan_(std::make_shared<const Plan>(plan)) {
   ChosenKernel kernel;
-  std::string error;
-  try {
+  agree_on_use(world_, [&] {
     bound_ = interpreter::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op);
     placement_ = std::make_unique<interpreter::Placement>(plan, rank_, bound_.layout);
     kernel = ChosenKernel::of(plan, call);
@@ -82,10 +81,7 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
           plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); });
     }
     if (call.packet == PacketForm::ll128) require_whole_lines(plan);
-  } catch (const UsageError& wrong) {
-    error = wrong.what();
-  }
-  agree_on_use(world_, error);
+  });
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
     for (const BufferKind kind : {BufferKind::input, BufferKind::output}) {
       reached_ |= reached_by_peers(plan, rank, kind);
@@ -173,11 +169,10 @@ void Binding::place_here(const Arguments& arguments, cudaStream_t stream) {
 
 /// Collective. What peers cannot map goes through memory that they can.
 void Binding::place_for_peers(const Arguments& arguments) {
-  bound_to_ = passed(arguments);
   const uint64_t staging_bytes =
       bound_.layout.sizes.input + bound_.layout.sizes.output;  // one behind the other
   bool staged = false;
-  std::string error, why;
+  std::string why;
   interpreter::Rooms rooms;
   // Looked at twice: first whether anybody needs the room, which all ranks then take together.
   char* room = reinterpret_cast<char*>(uintptr_t(1) << 62);
@@ -188,16 +183,14 @@ void Binding::place_for_peers(const Arguments& arguments) {
   rooms.reachable = [&](const char* at, uint64_t bytes) {
     return (at >= room && at < room + staging_bytes) || identity_of(at, bytes, &why).has_value();
   };
-  try {
+  agree_on_use(world_, [&] {
+    bound_to_ = passed(arguments);
     placed_ = placement_->place(arguments.in, arguments.out, rooms);
-  } catch (const UsageError& wrong) {
-    error = wrong.what();
-  }
-  agree_on_use(world_, error);
+  });
   if (any(world_, staged)) {
     staging_ = common_.pool->take(staging_bytes);
     room = staging_.at(int(rank_));
-    placed_ = placement_->place(arguments.in, arguments.out, rooms);
+    world::together(world_, [&] { placed_ = placement_->place(arguments.in, arguments.out, rooms); });
     if (staged && !why.empty())
       spdlog::info("rank {}: buffers are staged through scratch, since {}", rank_, why);
   }

@@ -188,11 +188,10 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
                          const Config& config) {
   world.group().require_one_host("ScheduleRun");
   const std::string backend = config.backend;
-  std::string error;
   Unrolled made;
   HostFunctions functions = arguments.functions;
   BlockPlans plans = arguments.plans;
-  try {
+  agree_on_use(world, [&] {
     if (backend != "cpu" && backend != "cuda")
       throw UsageError(fmt::format("backend '{}': neither 'cpu' nor 'cuda'", backend));
     made = unrolled(plan, arguments, uint32_t(world.ranks()), config.mover_blocks.value, plans);
@@ -203,10 +202,7 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
     check_calls(*plan.extension.host, made, functions, built_in, backend == "cuda");
     check_launches(*plan.extension.host, made, plans);
     functions.merge(built_in);
-  } catch (const UsageError& wrong) {
-    error = wrong.what();
-  }
-  agree_on_use(world, error);
+  });
   agree_on_schedule(world, plan, arguments, config);
   state_ = std::make_unique<State>(State{world, world.resets(), {}, nullptr});
   state_->shapes.tensors = made.concrete.tensors;

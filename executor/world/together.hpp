@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstring>
-#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,33 +14,22 @@
 
 namespace chorale::world {
 
-/// Collective. Runs `step`; throws on all ranks, with the lowest failing rank's reason, if it throws on one.
-/// What is no RunError has the reason `resources` if memory ran out, else `other`; but a UsageError stays one
-/// on the ranks that threw it.
+/// Before this rank tells what it threw. Who has died may have agreed before, so that nobody misses it: what
+/// peers then cannot have of it is not what is wrong.
+inline void look_for_the_cause(World& world, const std::optional<Thrown>& thrown) {
+  if (thrown && !thrown->usage && thrown->reason == RunError::Reason::other) world.group().look_for_dead();
+}
+
+/// Collective. Runs `step`; throws on all ranks, with the lowest failing rank's reason, if it throws on one:
+/// see Thrown. But a UsageError stays one on the ranks that threw it.
 template <class Step>
 void together(World& world, const Step& step) {
-  std::optional<std::string> error, usage;
-  RunError::Reason reason = RunError::Reason::other;
+  const std::optional<Thrown> thrown = thrown_by(step);
+  look_for_the_cause(world, thrown);
   try {
-    step();
-  } catch (const RunError& failed) {
-    error = failed.what();
-    reason = failed.reason;
-  } catch (const std::bad_alloc&) {
-    error = "out of memory";
-    reason = RunError::Reason::resources;
-  } catch (const UsageError& wrong) {
-    error = usage = wrong.what();
-  } catch (...) {
-    error = thrown_text();
-  }
-  // Who has died may have agreed before, so that nobody misses it: what peers then cannot have of it is not
-  // what is wrong.
-  if (error && !usage && reason == RunError::Reason::other) world.group().look_for_dead();
-  try {
-    world.agree(error, reason);
+    thrown ? world.agree(thrown->text, thrown->reason) : world.agree(std::nullopt);
   } catch (const RunError&) {
-    if (usage) throw UsageError(*usage);
+    if (thrown && thrown->usage) throw UsageError(thrown->text);
     throw;
   }
 }

@@ -56,5 +56,16 @@ TEST(Certificate, OfAnotherPlanIsRefused) {
   }
 }
 
+TEST(Certificate, ThatDoesNotHoldOnOneRankIsToldToAll) {
+  const auto changed = [](uint32_t rank) {
+    Plan plan = certified();
+    if (rank == 1) plan.gpus[0].threadblocks[0].ops[0].participants = 1;
+    return plan;
+  };
+  const std::string said = run_with(false, changed);
+  EXPECT_EQ(said.find("rank 1: plan 'allgather_ring' has no certificate that holds: rank 0 was changed"), 0u)
+      << said;
+}
+
 }  // namespace
 }  // namespace chorale::test

@@ -18,6 +18,7 @@ using chorale::DType;
 using chorale::PacketForm;
 using chorale::ReduceOp;
 using oracle::Bytes;
+using oracle::difference;
 
 /// A shipped algorithm and how it is built.
 struct Algorithm {
@@ -142,27 +143,6 @@ inline Prepared prepare(const Case& of) {
   }
   for (std::future<void>& other : others) other.get();
   return all;
-}
-
-/// Where two byte strings differ; empty: nowhere. Two NaNs of a wide float are equal whatever their payload.
-inline std::string difference(const std::byte* seen, const Bytes& wanted, DType type) {
-  if (wanted.empty() || std::memcmp(seen, wanted.data(), wanted.size()) == 0) return "";
-  const size_t width = chorale::dtype_size(type);
-  for (size_t at = 0; at < wanted.size(); at += width) {
-    if (std::memcmp(seen + at, wanted.data() + at, width) == 0) continue;
-    const auto is_nan = [type](const std::byte* element) {
-      if (type == DType::f32) return bool(std::isnan(oracle::load<oracle::Wide<float>>(element)));
-      return type == DType::f64 && bool(std::isnan(oracle::load<oracle::Wide<double>>(element)));
-    };
-    if (is_nan(seen + at) && is_nan(wanted.data() + at)) continue;
-    std::ostringstream text;
-    text << "element " << at / width << " of " << wanted.size() / width << " is";
-    for (size_t byte = 0; byte < width; ++byte) text << ' ' << std::hex << int(seen[at + byte]);
-    text << ", not";
-    for (size_t byte = 0; byte < width; ++byte) text << ' ' << std::hex << int(wanted[at + byte]);
-    return text.str();
-  }
-  return "";
 }
 
 /// A buffer between canaries.

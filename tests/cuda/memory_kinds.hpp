@@ -17,12 +17,17 @@
 
 namespace chorale::test {
 
-inline CUmemGenericAllocationHandle create_handle(uint64_t bytes, unsigned handle_types) {
+inline CUmemAllocationProp properties_with(unsigned handle_types) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.requestedHandleTypes = CUmemAllocationHandleType(handle_types);
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   properties.location.id = cuda::current_device();
+  return properties;
+}
+
+inline CUmemGenericAllocationHandle create_handle(uint64_t bytes, unsigned handle_types) {
+  const CUmemAllocationProp properties = properties_with(handle_types);
   CUmemGenericAllocationHandle handle = 0;
   cuda::check(cuda::driver().cuMemCreate(&handle, bytes, &properties, 0), "cuMemCreate");
   return handle;
@@ -49,7 +54,23 @@ struct MemoryKind {
   std::string name;
   std::function<Buffer(uint64_t bytes)> make;
   std::string why_not;  ///< part of the reason that it cannot be shared; empty: it can
+  /// Asked on a rank: whether its device has it. Empty: every one does.
+  std::function<bool()> is_there = {};
 };
+
+/// Whether the device gives memory with a fabric handle: it may know them, and there is no IMEX channel.
+inline bool has_fabric_handles() {
+  int known = 0;
+  cuda::check(cuda::driver().cuDeviceGetAttribute(&known, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
+                                                  cuda::current_device()),
+              "cuDeviceGetAttribute");
+  if (known == 0) return false;
+  CUmemGenericAllocationHandle handle = 0;
+  const CUmemAllocationProp properties = properties_with(CU_MEM_HANDLE_TYPE_FABRIC);
+  if (cuda::driver().cuMemCreate(&handle, unit, &properties, 0) != CUDA_SUCCESS) return false;
+  cuda::check(cuda::driver().cuMemRelease(handle), "cuMemRelease");
+  return true;
+}
 
 template <class Free>
 Buffer owned(void* memory, Free free) {
@@ -82,6 +103,18 @@ inline std::vector<MemoryKind> memory_kinds() {
       {"OneHandle", [](uint64_t) { return owned(make_mapped(1), 0); }, ""},
       {"TwoHandles", [](uint64_t) { return owned(make_mapped(2), unit / 2 + 4); }, ""},
       {"FiveHandlesFromTheThird", [](uint64_t) { return owned(make_mapped(5), 2 * unit + 8); }, ""},
+      {"TwoFabricHandles",
+       [](uint64_t) { return owned(make_mapped(2, CU_MEM_HANDLE_TYPE_FABRIC), unit / 2 + 4); }, "",
+       has_fabric_handles},
+      {"FabricHandleBesideADescriptor",
+       [](uint64_t) {
+         cuda::AddressRange range(2 * unit);
+         range.map(create_handle(unit, CU_MEM_HANDLE_TYPE_FABRIC), unit);
+         range.map(create_handle(unit, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), unit);
+         range.give_access(cuda::current_device());
+         return owned(std::move(range), unit - 8);
+       },
+       "", has_fabric_handles},
       {"HandleThatCannotBeShared", [](uint64_t) { return owned(make_mapped(1, 0), 0); },
        "without a shareable"},
       {"HandleBesideOneThatCannotBeShared",

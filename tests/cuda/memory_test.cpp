@@ -86,6 +86,10 @@ TEST_P(Memory, EveryKindThatCanBeShared) {
     SCOPED_TRACE(kind.name);
     expect_good([&](World& world) {
       Imports imports(world);
+      if (kind.is_there && !kind.is_there()) {
+        std::fprintf(stderr, "note: this device has no %s, which tests less\n", kind.name.c_str());
+        return std::string("good");
+      }
       const Buffer mine = kind.make(bytes_each);
       std::string why_not;
       if (!identity_of(mine.data, bytes_each, &why_not)) return why_not;

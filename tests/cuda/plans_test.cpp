@@ -1,15 +1,16 @@
 // Plans from files on GPUs, one process a GPU, bit for bit what the CPU backend makes of them:
 //
-//   plans_test [--share-gpus [--results FILE]] PLAN...
+//   plans_test [--quick] [--share-gpus [--processes]] [--results FILE] PLAN...
 //
-// --results: a row for each plan, with tabs: its name, its ranks, the GPUs that they had, and yes or what is
-// wrong. --share-gpus: where there are fewer GPUs than ranks, ranks are threads of one process and several
-// have one GPU; plans of which not all blocks are then resident are named and left out. Shows that plans of
-// many ranks are right, and nothing of how fast they are.
+// --quick: small sizes alone. --share-gpus: where there are fewer GPUs than ranks, ranks are threads of one
+// process and several have one GPU; plans of which not all blocks are then resident are named and left out.
+// Shows that plans of many ranks are right, and nothing of how fast they are. --processes: they take turns on
+// it instead. --results, where ranks are threads: a row for each plan, with tabs: its name, its ranks, the
+// GPUs that they had, and yes or what is wrong.
 //
-// Each plan runs with two element types, several sizes and both forms of packets, three times with new data
-// and no host synchronisation between. Plans that the CPU backend refuses are named, with its reason, and
-// left out.
+// Each plan runs with element types in turn, several sizes and both forms of packets, three times with new
+// data and no host synchronisation between. Plans that the CPU backend refuses are named, with its reason,
+// and left out.
 
 #include <cuda_runtime_api.h>
 #include <sys/wait.h>
@@ -123,7 +124,9 @@ int run_plan(World& world, Executor& executor, const Work& work, Room& room, cud
   for (size_t at = 0; at < work.cases.size(); ++at) {
     const Outputs seen = run_on_gpu(world, executor, work.plan, work.cases[at], room, stream);
     const std::string wrong =
-        says_its_result(work.plan) ? difference(seen, work.expected[at][size_t(world.rank())]) : "";
+        says_its_result(work.plan)
+            ? difference(seen, work.expected[at][size_t(world.rank())], work.cases[at].dtype)
+            : "";
     world.barrier();  // peers may still read from here
     if (wrong.empty()) continue;
     if (++failed > 5) continue;
@@ -153,7 +156,7 @@ int run_rank(World& world, const std::vector<Work>& all, std::vector<Verdict>& v
       // A GPU has queues for so many streams, and a copy may not lie behind a kernel that waits for it.
       constexpr int most_sharing = 8;
       const bool crowd = ranks > most_sharing * devices;
-      if (crowd || (devices < ranks && !all_resident(work.plan, devices))) {
+      if (crowd || (devices < ranks && world.local() && !all_resident(work.plan, devices))) {
         said = crowd ? "too many ranks share a GPU" : "too many thread blocks share a GPU";
         if (rank == 0) std::printf("skipped %s: %s\n", work.file.c_str(), said.c_str());
       } else {
@@ -183,9 +186,9 @@ int run_rank(World& world, const std::vector<Work>& all, std::vector<Verdict>& v
 }
 
 /// In a process of its own. \return how many cases failed
-int run_process(int rank, const std::vector<Work>& all, int ranks, const std::string& address) {
+int run_process(int rank, const std::vector<Work>& all, int ranks, const std::string& address, bool share) {
   try {
-    if (const int devices = device_count(); devices < ranks)
+    if (const int devices = device_count(); devices < (share ? 1 : ranks))
       throw std::runtime_error(std::to_string(ranks) + " GPUs needed, found: " + std::to_string(devices));
     World world = World::join(address, rank, ranks, cuda_config().join());
     std::vector<Verdict> verdicts(all.size());
@@ -226,14 +229,29 @@ int run_threads(const std::vector<Work>& all, int ranks, const std::string& resu
 int main(int argc, char** argv) {
   std::vector<Work> all;
   std::vector<int> sizes;
-  const bool share = argc > 1 && std::string(argv[1]) == "--share-gpus";
-  const bool writes = share && argc > 3 && std::string(argv[2]) == "--results";
-  const std::string results = writes ? argv[3] : "";
-  const int first = writes ? 4 : share ? 2 : 1;
-  if (writes) std::ofstream(results) << "plan\tranks\tgpus\tverdict\n";
+  bool quick = false, share = false, processes = false;
+  std::string results;
+  int first = 1;
+  for (; first < argc && argv[first][0] == '-'; ++first) {
+    const std::string word = argv[first];
+    if (word == "--quick")
+      quick = true;
+    else if (word == "--share-gpus")
+      share = true;
+    else if (word == "--processes")
+      processes = true;
+    else if (word == "--results" && first + 1 < argc)
+      results = argv[++first];
+    else {
+      std::printf("'%s' is none of --quick, --share-gpus, --processes and --results FILE\n", argv[first]);
+      return 2;
+    }
+  }
+  const bool threads = share && !processes;
+  if (!results.empty()) std::ofstream(results) << "plan\tranks\tgpus\tverdict\n";
   for (int at = first; at < argc; ++at) {
     Work work{.file = argv[at], .plan = {}, .cases = {}, .expected = {}};
-    const std::string refused = prepare(work);
+    const std::string refused = prepare(work, quick);
     if (!refused.empty()) {
       std::printf("skipped %s: %s\n", argv[at], refused.c_str());
       continue;
@@ -247,10 +265,11 @@ int main(int argc, char** argv) {
   for (const int ranks : sizes) {
     const std::string address = "shm://cuda-plans-" + std::to_string(getpid()) + "-" + std::to_string(ranks);
     std::vector<pid_t> children;
-    for (int rank = 0; rank < (share ? 1 : ranks); ++rank) {
+    for (int rank = 0; rank < (threads ? 1 : ranks); ++rank) {
       children.push_back(fork());  // before anything of CUDA
       if (children.back() != 0) continue;
-      const int wrong = share ? run_threads(all, ranks, results) : run_process(rank, all, ranks, address);
+      const int wrong =
+          threads ? run_threads(all, ranks, results) : run_process(rank, all, ranks, address, share);
       std::fflush(stdout);
       _exit(wrong != 0);
     }
@@ -261,6 +280,6 @@ int main(int argc, char** argv) {
     }
   }
   std::printf("%s: %zu of %d plans taken, %d %s failed\n", failed || all.empty() ? "FAILED" : "passed",
-              all.size(), argc - first, failed, share ? "numbers of ranks" : "ranks");
+              all.size(), argc - first, failed, threads ? "numbers of ranks" : "ranks");
   return failed != 0 || all.empty();
 }

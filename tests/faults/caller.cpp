@@ -127,9 +127,9 @@ void Caller::run_well(const Plan& plan, int number) {
 
 Failure Caller::failure(const Plan& plan, Arguments arguments) {
   const auto start = Clock::now();
-  const Failure seen = failure_of([&] { run(plan, arguments); });
-  const auto after = std::chrono::duration<double>(Clock::now() - start).count();
-  std::printf("    %s: an error %.3f s after the call\n", plan.name.c_str(), after);
+  Failure seen = failure_of([&] { run(plan, arguments); });
+  seen.after_s = std::chrono::duration<double>(Clock::now() - start).count();
+  std::printf("    %s: an error %.3f s after the call\n", plan.name.c_str(), seen.after_s);
   return seen;
 }
 

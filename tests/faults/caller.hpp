@@ -29,6 +29,7 @@ struct Failure {
   RunError::Reason reason = RunError::Reason::other;
   bool usage = false;  ///< a UsageError
   std::string text;
+  double after_s = 0;  ///< seconds from the call, where a Caller made it
 };
 Failure failure_of(const std::function<void()>& call);
 

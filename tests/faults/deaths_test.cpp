@@ -14,6 +14,9 @@ namespace {
 using namespace std::chrono_literals;
 using Reason = RunError::Reason;
 
+/// Dead peers are looked for all the time: only who does not look takes so long.
+constexpr double unnoticed_s = 10;
+
 class Deaths : public FaultsOfProcesses {};
 
 /// Of a survivor: `seen` says who died, nothing can be had back, and what the rank has of its own still
@@ -48,6 +51,8 @@ TEST_F(Deaths, while_the_others_wait_for_it) {
                        kill(getpid(), SIGKILL);
                      }
                      const Failure seen = caller.failure(by_signals(me));
+                     must(seen.after_s < 1 + unnoticed_s,
+                          "the death is noticed, not after " + std::to_string(seen.after_s) + " s");
                      must_match(seen.text, "rank " + std::to_string(me.rank()) + " block [0-9]+ op [0-9]+");
                      survive(me, caller, seen);
                    },

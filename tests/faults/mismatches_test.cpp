@@ -2,6 +2,7 @@
 /// Ranks that do not call the same: an error on all of them, no wrong result, no hang.
 
 #include "caller.hpp"
+#include "chorale/host/schedule.hpp"
 
 namespace chorale::test {
 namespace {
@@ -60,11 +61,19 @@ void must_run_again(Rank& me, Caller& caller) {
 TEST_P(Mismatches, of_calls_that_were_made_before_end_on_all) {
   expect_good({.body =
                    [](Rank& me) {
-                     for (const Plan* other : {&by_signals(me), &in_two_steps(me)}) {
+                     using Change = void (*)(Arguments&);
+                     const Change bytes = [](Arguments& of) { of.bytes /= 2; };
+                     const Change dtype = [](Arguments& of) { of.dtype = DType::i32; };
+                     const Change op = [](Arguments& of) { of.op = ReduceOp::max; };
+                     const std::pair<const Plan*, Change> others[] = {{&by_signals(me), bytes},
+                                                                      {&in_two_steps(me), bytes},
+                                                                      {&by_signals(me), dtype},
+                                                                      {&by_signals(me), op}};
+                     for (const auto& [other, change] : others) {
                        Caller caller(me);
                        Arguments arguments = caller.data.arguments();
                        caller.run_well(by_signals(me), 1);
-                       arguments.bytes /= 2;
+                       change(arguments);
                        caller.run(*other, arguments);
                        me.world.barrier();
                        const Plan& mine = me.last() ? *other : by_signals(me);
@@ -96,24 +105,67 @@ TEST_P(Mismatches, of_a_first_call_and_one_made_before_are_told_to_all) {
                .deadline = far});
 }
 
-TEST_P(Mismatches, of_a_plan_for_other_ranks_end_on_all) {
+/// Plans that no rank can run, and what is said of them.
+struct Impossible {
+  Plan plan;
+  std::string text;
+};
+
+std::vector<Impossible> impossible(Rank& me) {
+  Impossible for_others{built("allreduce_all_pairs", 8),
+                        "is for 8 ranks, but the world has " + std::to_string(me.ranks())};
+  Impossible schedule;
+  schedule.plan.extension.host = std::make_shared<host::Schedule>();
+  schedule.text = "is a host schedule";
+  Impossible unproved{by_signals(me), "has no certificate that holds"};
+  unproved.plan.extension.verified = "{}";
+  std::vector<Impossible> all;
+  for (Impossible* const one : {&for_others, &schedule, &unproved}) all.push_back(std::move(*one));
+  return all;
+}
+
+TEST_P(Mismatches, of_plans_that_one_rank_cannot_run_are_told_to_all) {
   expect_good({.body =
                    [](Rank& me) {
                      Caller caller(me);
-                     if (me.last()) {
-                       const Failure seen = caller.failure(built("allreduce_all_pairs", 8));
-                       must(seen.usage, "it is a wrong call: " + seen.text);
-                       must_have(seen.text,
-                                 "is for 8 ranks, but the world has " + std::to_string(me.ranks()));
-                       must_have_ended(caller.hear_of_stop(me));
-                     } else {
-                       const Failure seen = caller.failure(by_signals(me));
-                       must_have_ended(seen);
-                       must_have(seen.text, "rank " + std::to_string(me.ranks() - 1));
+                     const std::vector<Impossible> all = impossible(me);
+                     for (const int who : {me.ranks() - 1, 0}) {
+                       for (const Impossible& one : all) {
+                         const bool mine = me.rank() == who;
+                         Arguments call = caller.data.arguments();
+                         call.bytes /= 2;
+                         const Failure seen = caller.failure(mine ? one.plan : by_signals(me), call);
+                         must(seen.usage, "it is a wrong call: " + seen.text);
+                         must_have(seen.text, one.text);
+                         must(mine || seen.text.starts_with("rank " + std::to_string(who) + ": plan "),
+                              "the rank is named: " + seen.text);
+                       }
                      }
+                     // All of them do it: each says it of itself.
+                     for (const Impossible& one : all)
+                       must(caller.failure(one.plan).text.starts_with("plan "), "no rank is named");
+                     // Nothing was stopped.
+                     caller.run_well(by_signals(me), 1);
+                   },
+               .deadline = far});
+}
+
+TEST_P(Mismatches, of_a_plan_that_cannot_run_and_a_call_made_before_are_told_to_all) {
+  expect_good({.body =
+                   [](Rank& me) {
+                     Caller caller(me);
+                     caller.run_well(by_signals(me), 1);
+                     me.world.barrier();
+                     const Impossible wrong = impossible(me).front();
+                     const Failure seen = caller.failure(me.last() ? wrong.plan : by_signals(me));
+                     must(seen.reason == Reason::deadlock, "the reason is deadlock: " + seen.text);
+                     must_match(seen.text,
+                                "rank [0-9] has launched call 2 of this executor.* and it cannot: plan "
+                                "'allreduce_all_pairs' " +
+                                    wrong.text);
                      must_run_again(me, caller);
                    },
-               .deadline = soon});
+               .deadline = far});
 }
 
 TEST_P(Mismatches, with_what_a_plan_takes_say_what_is_right) {

@@ -1,6 +1,9 @@
 /// \file
 /// Waits for what does not come, or comes late: every one ends, and says where it was.
 
+#include <algorithm>
+#include <cstring>
+#include <span>
 #include <thread>
 
 #include "caller.hpp"
@@ -17,17 +20,39 @@ INSTANTIATE_TEST_SUITE_P(Ranks, Waits, both_ways, way_name);
 
 constexpr const char* place = " block [0-9]+ op [0-9]+ \\([a-z_]+\\.cpp:[0-9]+\\) [a-z_]+";  // author's line
 
+/// Collective: whether the ranks whose waits began first ended them within a second of the deadline. None may
+/// before; others are told by the first.
+bool ended_in_time(Rank& me, const Failure& seen, std::chrono::duration<double> deadline) {
+  double longest = 0;
+  for (const std::vector<std::byte>& bytes : me.world.allgather(std::as_bytes(std::span(&seen.after_s, 1)))) {
+    double after = 0;
+    std::memcpy(&after, bytes.data(), sizeof after);
+    longest = std::max(longest, after);
+  }
+  constexpr double clocks_differ = 0.01;
+  must(longest >= deadline.count() - clocks_differ,
+       "a wait lasts until its deadline, not " + std::to_string(longest) + " s");
+  return longest <= deadline.count() + 1;
+}
+
 void the_last_rank_does_not_come(Rank& me, const Plan& plan, const std::string& waits_for) {
   Caller caller(me);
   caller.run_well(plan, 1);
-  me.world.barrier();
-  const Failure seen = me.last() ? caller.hear_of_stop(me) : caller.failure(plan);
-  must(seen.reason == Reason::timed_out, "the reason is timed_out: " + seen.text);
-  // Each of those that wait says where; who did not come hears it of one of them.
-  must_match(seen.text, "rank " + (me.last() ? "[0-9]+" : std::to_string(me.rank())) + place + waits_for);
-  // Before a reset nothing runs.
-  must(caller.failure(plan).reason == Reason::timed_out, "a further call fails");
-  me.world.reset();
+  bool in_time = false;
+  // A machine that is busy may be late, but not each time.
+  for (int attempt = 0; attempt < 3 && !in_time; ++attempt) {
+    me.world.barrier();
+    const Failure seen = me.last() ? caller.hear_of_stop(me) : caller.failure(plan);
+    must(seen.reason == Reason::timed_out, "the reason is timed_out: " + seen.text);
+    // Each of those that wait says where; who did not come hears it of one of them.
+    must_match(seen.text, "rank " + (me.last() ? "[0-9]+" : std::to_string(me.rank())) + place + waits_for);
+    // Before a reset nothing runs.
+    must(caller.failure(plan).reason == Reason::timed_out, "a further call fails");
+    me.world.reset();
+    in_time = ended_in_time(me, seen, soon);
+    if (!in_time) caller.run_well(plan, 1);
+  }
+  must(in_time, "a wait ends within a second of its deadline");
   for (int run = 2; run < 5; ++run) caller.run_well(plan, run);
 }
 

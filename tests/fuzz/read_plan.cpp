@@ -1,7 +1,7 @@
 // libFuzzer target: whatever the bytes, JSON or CBOR, reading ends in a plan or in a PlanError; checking a
-// plan that was read ends; what we write reads back to the same text; and a plan that is proved compiles
-// without findings. Bytes that begin with < are an algorithm of MSCCL: importing it ends in findings or in a
-// plan that the checks accept.
+// plan that was read, and its certificate, ends; what we write reads back to the same text; and a plan that
+// is proved compiles without findings. Bytes that begin with < are an algorithm of MSCCL: importing it ends
+// in findings or in a plan that the checks accept.
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -11,6 +11,7 @@
 #include "chorale/compile.hpp"
 #include "chorale/json.hpp"
 #include "chorale/msccl_xml.hpp"
+#include "chorale/proof.hpp"
 
 namespace {
 
@@ -71,6 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     chorale::read({reinterpret_cast<const char*>(data), size}, rank);
   const chorale::Diagnostics findings = chorale::check(plan);
   chorale::render(plan, findings);
+  if (!plan.extension.verified.empty()) chorale::refute_certificate(plan);
   if (!findings.empty()) return 0;
   const bool proved = chorale::prove(plan).empty();
   const chorale::Diagnostics bugs = chorale::compile(plan, {.instances = uint32_t(1 + size % 3)});

@@ -34,6 +34,7 @@ Json fields(const BenchResults& results, const Result& result) {
   row["count"] = elements(results, result);
   row["type"] = dtype_name(request.dtype);
   row["redop"] = redop(results, result);
+  row["root"] = root(results, result);
   row["mode"] = mode_names[size_t(result.mode)];
   row["place"] = of.in_place ? "in-place" : "out-of-place";
   row["plan"] = of.name;

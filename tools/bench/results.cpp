@@ -106,6 +106,11 @@ std::string redop(const BenchResults& results, const Result& result) {
   return has_operator ? reduce_op_name(of.op) : "none";
 }
 
+int root(const BenchResults& results, const Result& result) {
+  const Subject& of = results.subject(result);
+  return of.collective == "broadcast" ? int(of.plan->extension.root) : -1;
+}
+
 bool says_something(const BenchResults& results, const Result& result) {
   const bool wanted = result.mode == Mode::eager ? results.request->eager : results.request->graph;
   return wanted && (result.finished || !result.note.empty());

@@ -57,6 +57,8 @@ Bandwidth bandwidth(const BenchResults&, const Result&);
 uint64_t elements(const BenchResults&, const Result&);
 /// "sum", or "none".
 std::string redop(const BenchResults&, const Result&);
+/// The rank whose input is sent; -1 where there is none.
+int root(const BenchResults&, const Result&);
 
 /// Whether it was asked for and has a time or a reason.
 bool says_something(const BenchResults&, const Result&);

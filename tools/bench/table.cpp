@@ -33,16 +33,16 @@ class Table {
     const BenchRequest& request = *results_.request;
     text_ += fmt::format("# {}, {} ranks as {}\n", collective, request.ranks,
                          request.processes ? "processes" : "threads");
-    const std::string left = fmt::format("#{:>12}{:>14}{:>10}{:>8}{:>7}", "", "", "", "", "");
+    const std::string left = fmt::format("#{:>12}{:>14}{:>10}{:>8}{:>6}{:>7}", "", "", "", "", "", "");
     const size_t half = half_head("", "", "", "", "", "", "").size();
     std::string lines = left + fmt::format("{:>{}}{:>{}}\n", "out-of-place", half, "in-place", half);
     const std::string head = half_head("time", "algbw", "busbw", "#wrong", "NCCL", "ratio", "plan");
-    lines += fmt::format("#{:>12}{:>14}{:>10}{:>8}{:>7}{}{}\n", "size", "count", "type", "redop", "mode",
-                         head, head);
+    lines += fmt::format("#{:>12}{:>14}{:>10}{:>8}{:>6}{:>7}{}{}\n", "size", "count", "type", "redop", "root",
+                         "mode", head, head);
     if (style_.times) {
       const std::string units = half_head("(us)", "(GB/s)", "(GB/s)", "", "(us)", "", "");
-      lines +=
-          fmt::format("#{:>12}{:>14}{:>10}{:>8}{:>7}{}{}\n", "(B)", "(elements)", "", "", "", units, units);
+      lines += fmt::format("#{:>12}{:>14}{:>10}{:>8}{:>6}{:>7}{}{}\n", "(B)", "(elements)", "", "", "", "",
+                           units, units);
     }
     add_lines(lines);
     for (const Mode mode : all_modes) {
@@ -102,10 +102,10 @@ class Table {
   void row(const Result* out_of_place, const Result* in_place) {
     const Result* const known = out_of_place ? out_of_place : in_place;
     if (!known) return;
-    add_lines(fmt::format(" {:>12}{:>14}{:>10}{:>8}{:>7}{}{}\n", results_.request->sizes[known->size],
+    add_lines(fmt::format(" {:>12}{:>14}{:>10}{:>8}{:>6}{:>7}{}{}\n", results_.request->sizes[known->size],
                           elements(results_, *known), dtype_name(results_.request->dtype),
-                          redop(results_, *known), mode_names[size_t(known->mode)], half(out_of_place),
-                          half(in_place)));
+                          redop(results_, *known), root(results_, *known), mode_names[size_t(known->mode)],
+                          half(out_of_place), half(in_place)));
   }
 
   /// Without blanks at the ends of lines.

@@ -45,6 +45,12 @@ std::string schedule_words(const host::Schedule& schedule) {
          count(count_ops(schedule.body), "operation");
 }
 
+/// From which size on the target runs it wrongly; "" if none is left that the plan takes.
+std::string size_words(const Plan& plan, const std::string& aim) {
+  const uint64_t most = aim.empty() ? plan.max_message_size : largest_message(plan, target_of(aim));
+  return most < plan.max_message_size ? ", messages of up to " + count(most, "byte") : "";
+}
+
 }  // namespace
 
 Action command::check(CLI::App& app) {
@@ -97,7 +103,7 @@ Action command::check(CLI::App& app) {
                   << (facts.bounded
                           ? "; bounded: thread blocks compete, and only some of the orders were tried"
                           : "")
-                  << '\n';
+                  << size_words(plan, options->aim.target) << '\n';
         if (const std::string unknown = unknown_result(plan); !unknown.empty())
           std::cerr << "note: its result is not proved: " << unknown << '\n';
         if (!options->aim.certify) continue;

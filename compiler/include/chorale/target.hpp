@@ -26,6 +26,10 @@ struct TargetCheck {
 /// The checks of a target, in the order in which they run; our own has none.
 std::span<const TargetCheck> target_checks(Target);
 
+/// The largest message of which a plan without findings is right there, in bytes: larger ones have offsets
+/// that the target does not hold. What the plan itself names if it is less.
+uint64_t largest_message(const Plan&, Target);
+
 /// Runs the checks of a target on a plan without other findings, except those named in `allow`.
 /// Unlike those of check(), they do not depend on each other: all findings are reported.
 /// \throws std::invalid_argument if `allow` names no check of this target, no proof, and no warning that the

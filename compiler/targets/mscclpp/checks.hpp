@@ -38,8 +38,12 @@ inline std::string block_name(OpPlace at) {
   return "thread block " + number(at.threadblock) + " of " + rank_name(at.rank);
 }
 
-/// Bytes of a chunk in the largest message; 0 if the plan names none or has no chunks.
+/// Bytes of a chunk in the largest message, or, if the plan names none, in one of as many bytes as MSCCL++
+/// counts to; 0 if the plan has no chunks.
 uint64_t largest_chunk(const Plan&, const Gpu&);
+
+/// The largest message of which all offsets and sizes stay below 2^32 bytes.
+uint64_t largest_message(const Plan&);
 
 #define CHORALE_CHECK(name, summary) void name(const Plan&, Finder&);
 #include "checks.def"

@@ -1,15 +1,39 @@
 // Chunk counts, bytes and alignments. What depends on the size of a message is looked at for the largest
-// one that the plan names; a plan for messages of any size is the caller's to keep below 2^32 bytes.
+// one that the plan names, or else for one of 4 GiB. A plan for messages of any size is not refused for
+// offsets: each has a size from which they do not fit into 32 bits, which largest_message() tells.
+
+#include <algorithm>
 
 #include "checks.hpp"
 
 namespace chorale::mscclpp {
+namespace {
+
+/// Into how many chunks a rank divides a message.
+uint64_t message_chunks(const Plan& plan, const Gpu& gpu) {
+  return gpu.chunks[size_t(plan.collective == "allgather" ? BufferKind::output : BufferKind::input)];
+}
+
+}  // namespace
 
 uint64_t largest_chunk(const Plan& plan, const Gpu& gpu) {
-  if (plan.max_message_size == UINT64_MAX) return 0;
-  const BufferKind bounded = plan.collective == "allgather" ? BufferKind::output : BufferKind::input;
-  const uint64_t chunks = gpu.chunks[size_t(bounded)];
-  return chunks ? (plan.max_message_size + chunks - 1) / chunks : 0;
+  const uint64_t bytes = plan.max_message_size == UINT64_MAX ? max_bytes : plan.max_message_size;
+  const uint64_t chunks = message_chunks(plan, gpu);
+  return chunks ? bytes / chunks + (bytes % chunks != 0) : 0;
+}
+
+uint64_t largest_message(const Plan& plan) {
+  uint64_t least = max_bytes;
+  for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace) {
+    const uint64_t chunks = std::min(message_chunks(plan, gpu), max_bytes);
+    if (chunks == 0) return;
+    for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
+      const uint64_t end = std::max<uint64_t>(operand.index + operand.size, 1);
+      const uint64_t chunk = max_bytes / end / (is_packet(field.role) ? 2 : 1);
+      least = std::min(least, chunk * chunks);
+    });
+  });
+  return least;
 }
 
 void chunk_counts(const Plan& plan, Finder& find) {
@@ -32,6 +56,7 @@ void message_sizes(const Plan& plan, Finder& find) {
     find.add_at("/min_message_size", "the smallest message has " + count(plan.min_message_size, "byte") +
                                          ", but MSCCL++ reads at most " + number(max_least_message));
   }
+  if (plan.max_message_size == UINT64_MAX) return;
   for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
     const uint64_t bytes = largest_chunk(plan, gpu);
     if (!bytes) return;

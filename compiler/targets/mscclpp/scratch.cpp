@@ -51,14 +51,12 @@ void reused_scratch(const Plan& plan, Finder& find) {
   const uint64_t banks = plan.use_double_scratch_buffer ? 2 : 1;
   for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op* loop, OpPlace at) {
     const uint64_t chunks = gpu.chunks[size_t(BufferKind::scratch)];
-    const uint64_t inputs = std::max<uint64_t>(gpu.chunks[size_t(BufferKind::input)], 1);
     if (!chunks) return;
     const uint64_t room = reused_scratch_bytes / banks;
     const uint64_t share = (room + chunks - 1) / chunks;
     const uint64_t aligned =
         (share + plan.buffer_alignment - 1) / plan.buffer_alignment * plan.buffer_alignment;
-    const uint64_t largest =
-        plan.max_message_size == UINT64_MAX ? max_bytes / inputs : largest_chunk(plan, gpu);
+    const uint64_t largest = largest_chunk(plan, gpu);
     bool touches = false;
     for_each_place(plan, gpu, block, op, [&](const Field&, const Operand&, uint32_t, BufferKind buffer) {
       touches |= buffer == BufferKind::scratch;

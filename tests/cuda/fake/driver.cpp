@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 #include <type_traits>
 
@@ -143,21 +144,44 @@ CUresult retain(CUmemGenericAllocationHandle* handle, void* address) {
   return CUDA_SUCCESS;
 }
 
+/// What the real handle holds is nobody's business; this is ours.
+struct FabricHandle {
+  int process, file;
+};
+static_assert(sizeof(FabricHandle) <= sizeof(CUmemFabricHandle));
+
 CUresult export_handle(void* to, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
                        unsigned long long) {
   const Lock lock(state().mutex);
-  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
-  *static_cast<int*>(to) = fcntl(state().handles.at(handle).file, F_DUPFD_CLOEXEC, 0);
+  const Handle& from = state().handles.at(handle);
+  if (!(from.types & unsigned(type))) return CUDA_ERROR_INVALID_VALUE;
+  if (type == CU_MEM_HANDLE_TYPE_FABRIC) {
+    const FabricHandle mine{getpid(), from.file};
+    std::memset(to, 0, sizeof(CUmemFabricHandle));
+    std::memcpy(to, &mine, sizeof mine);
+    return CUDA_SUCCESS;
+  }
+  *static_cast<int*>(to) = fcntl(from.file, F_DUPFD_CLOEXEC, 0);
   return CUDA_SUCCESS;
 }
 
-CUresult import_handle(CUmemGenericAllocationHandle* handle, void* from, CUmemAllocationHandleType) {
+/// The memory of a fabric handle, from whatever process.
+int open_fabric(const void* from) {
+  FabricHandle handle;
+  std::memcpy(&handle, from, sizeof handle);
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", handle.process, handle.file);
+  return open(path, O_RDWR | O_CLOEXEC);
+}
+
+CUresult import_handle(CUmemGenericAllocationHandle* handle, void* from, CUmemAllocationHandleType type) {
   const Lock lock(state().mutex);
-  const int file = fcntl(int(reinterpret_cast<uintptr_t>(from)), F_DUPFD_CLOEXEC, 0);
+  const int file = type == CU_MEM_HANDLE_TYPE_FABRIC
+                       ? open_fabric(from)
+                       : fcntl(int(reinterpret_cast<uintptr_t>(from)), F_DUPFD_CLOEXEC, 0);
   struct stat status {};
   if (file < 0 || fstat(file, &status) != 0) return CUDA_ERROR_INVALID_VALUE;
-  *handle = add(
-      {file, uint64_t(status.st_size), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1, false, current_device()});
+  *handle = add({file, uint64_t(status.st_size), unsigned(type), 1, false, current_device()});
   return CUDA_SUCCESS;
 }
 

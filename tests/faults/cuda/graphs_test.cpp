@@ -143,5 +143,70 @@ TEST_P(Graphs, keep_their_bindings_until_they_are_destroyed) {
   }});
 }
 
+/// Every thread block of the rank's has spans, in order, with the author's lines: of this launch and no
+/// other.
+void must_be_traced(const Rank& me, const Executor& executor, const Plan& plan, uint64_t launch) {
+  const std::vector<TraceSpan> spans = executor.trace();
+  const std::vector<ThreadBlock>& blocks = plan.gpus[size_t(me.rank())].threadblocks;
+  std::vector<std::vector<TraceSpan>> of(blocks.size());
+  for (const TraceSpan& span : spans) {
+    must(span.plan == plan.name && span.rank == uint32_t(me.rank()) && span.bytes == Data::bytes,
+         "it is a span of what ran");
+    must(span.launch == launch,
+         "it is launch " + std::to_string(launch) + ", not " + std::to_string(span.launch));
+    of.at(span.block).push_back(span);
+  }
+  size_t waits = 0, lines = 0;
+  for (size_t block = 0; block < of.size(); ++block) {
+    const std::string where = "block " + std::to_string(block);
+    must(!of[block].empty(), where + " has spans");
+    for (size_t at = 0; at < of[block].size(); ++at) {
+      const TraceSpan& span = of[block][at];
+      const Op& op = blocks[block].ops.at(span.op);
+      const SourceLine line = plan.line_of(op);
+      must(span.name == info(op.code).name, where + ": " + std::string(span.name) + " is the operation");
+      must(span.line.file == line.file && span.line.line == line.line, where + " has the author's line");
+      must(span.begin_ns <= span.end_ns, where + ": a span ends after it has begun");
+      must(at == 0 || (of[block][at - 1].op < span.op && of[block][at - 1].end_ns == span.begin_ns),
+           where + " has its operations in the plan's order, each from the end of the one before");
+      waits += op.code == Opcode::wait;
+      lines += line.line != 0;
+    }
+  }
+  must(waits != 0 && lines != 0, "there are waits, and lines");
+}
+
+TEST_P(Graphs, and_eager_launches_are_traced) {
+  expect_good({.body = [](Rank& me) {
+    Caller quiet(me);
+    quiet.run_well(by_signals(me), 1);
+    must(quiet.executor.trace().empty(), "nothing is traced that is not asked for");
+    me.world.barrier();
+    me.config.trace = 1;
+    Caller caller(me);
+    const auto well = [&](int run, const std::function<void()>& launch) {
+      caller.data.load(run);
+      caller.data.before(0);
+      launch();
+      caller.data.after(0);
+      caller.executor.synchronize(caller.data.stream());
+      caller.data.compare();
+    };
+    // No launch may be under way where a rank waits for its GPU, which another one may share.
+    const auto must_have_traced = [&](uint64_t launch) {
+      me.world.barrier();
+      must_be_traced(me, caller.executor, by_signals(me), launch);
+      me.world.barrier();
+    };
+    Graph graph(me, caller.executor, caller.data, by_signals(me));
+    for (int run = 1; run < 4; ++run) well(run, [&] { graph.replay(); });
+    must_have_traced(3);
+    well(4, [&] { caller.executor.execute(by_signals(me), caller.data.arguments(), caller.data.stream()); });
+    must_have_traced(4);
+    well(5, [&] { graph.replay(); });
+    must_have_traced(5);
+  }});
+}
+
 }  // namespace
 }  // namespace chorale::test

@@ -63,6 +63,40 @@ TEST(Fuse, KeepsIdsWithTheirThreadOrFencesThem) {
   EXPECT_EQ(fused({{signal, {0, 1}}, {wait, {0, 1}}}, true), "pipeline(nop signal wait)");
 }
 
+/// How many ids, or sources, the operations of rank 0's first block have.
+std::vector<int> sizes(Plan& plan, bool of_sources = false) {
+  std::vector<int> all;
+  for (const Op& op : block(plan).ops) all.push_back(of_sources ? op.sources : op.ids);
+  return all;
+}
+
+TEST(Fuse, JoinsNoMoreThanMscclppHolds) {
+  using Sizes = std::vector<int>;
+  for (const Target target : {Target::chorale, Target::mscclpp}) {
+    Plan channels = two_ranks();
+    std::vector<uint32_t>& ids = block(channels).channels[1].ids;
+    for (uint32_t id = 2; id < 9; ++id) {
+      channels.gpus[0].channels[1].connected_to.push_back(1);
+      ids.push_back(id);
+    }
+    for (uint32_t id = 0; id < 9; ++id) add(block(channels), signal, {}, {}, {id}, port);
+    EXPECT_EQ(after(pass::fuse, channels, {.target = target}), "signal signal");
+    EXPECT_EQ(sizes(channels), Sizes({8, 1}));
+
+    Plan semaphores = two_ranks();
+    semaphores.gpus[0].semaphores.assign(17, 0);
+    for (uint32_t id = 0; id < 17; ++id) add(block(semaphores), sem_release, {}, {}, {id});
+    EXPECT_EQ(after(pass::fuse, semaphores, {.target = target}), "sem_release sem_release");
+    EXPECT_EQ(sizes(semaphores), Sizes({16, 1}));
+
+    Plan sums = two_ranks();
+    for (uint64_t& chunks : sums.gpus[0].chunks) chunks = 16;
+    for (uint64_t k = 1; k < 12; ++k) add(block(sums), reduce, {out(0), in(k)}, {out(0)});
+    EXPECT_EQ(after(pass::fuse, sums, {.target = target}), "re re");
+    EXPECT_EQ(sizes(sums, true), Sizes({10, 3}));
+  }
+}
+
 TEST(Fuse, OneChannelTwice) {
   Plan plan = two_ranks();
   for (const uint64_t k : {0, 1}) add(block(plan), put, {in(k)}, {at(1, k)}, {0}, port);

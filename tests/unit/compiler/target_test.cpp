@@ -183,7 +183,17 @@ TEST(Target, ChunkCounts) {
 TEST(Target, MessageSizes) {
   Plan plan = two_ranks();
   add(block(plan), copy, {in(7)}, {out(0)});
-  EXPECT_EQ(found(plan), "");  // of any size: the caller's business
+  // Of any size: not refused, but it has one from which it is wrong.
+  EXPECT_EQ(found(plan), "");
+  EXPECT_EQ(largest_message(plan, Target::mscclpp), 8 * (UINT32_MAX / 8));
+  EXPECT_EQ(largest_message(plan, Target::chorale), UINT64_MAX);
+  Plan packets = plan;
+  add(block(packets), put_packets, {in(0)}, {at(2, 3)}, {0}, memory);
+  EXPECT_EQ(largest_message(packets, Target::mscclpp), 8 * (UINT32_MAX / 8));
+  block(packets).operands.back().index = 4;
+  EXPECT_EQ(largest_message(packets, Target::mscclpp), 8 * (UINT32_MAX / 10));
+  packets.max_message_size = 1 << 20;
+  EXPECT_EQ(largest_message(packets, Target::mscclpp), 1 << 20);
   plan.max_message_size = (uint64_t(1) << 32) - 8;
   EXPECT_EQ(found(plan), "");
   plan.min_message_size = plan.max_message_size = uint64_t(1) << 32;
@@ -219,11 +229,16 @@ TEST(Target, Turns) {
             "[mscclpp_turns] this pipeline takes more than 65535 turns of 64 bytes for 1 chunk of 4194241 "
             "bytes, but "
             "MSCCL++ counts to 65535\n");
+  plan.max_message_size = UINT64_MAX;  // then one of 4 GiB counts
+  EXPECT_NE(found(plan).find("for 1 chunk of 536870912 bytes"), std::string::npos) << found(plan);
+  block(plan).ops[0].unit_bytes = 536870912 / 65535 + 1;
+  EXPECT_EQ(found(plan), "");
 }
 
 TEST(Target, Pipelines) {
   Plan plan = two_ranks();
   plan.protocol = Protocol::LL;
+  plan.max_message_size = 1 << 20;  // else it has too many turns
   Op& outside = add(block(plan), copy, {in(0)}, {out(0)});
   outside.group_size = 2;
   pipeline_of(plan, 3);
@@ -316,7 +331,7 @@ TEST(Target, ReusedScratch) {
       "[mscclpp_reused_scratch] 'copy' is at scratch with chunks of up to 8388624 bytes, but MSCCL++ keeps "
       "67108864 bytes of reused scratch, 8388608 bytes for each of 8 chunks, and goes on in the next\n");
   plan.max_message_size = UINT64_MAX;
-  EXPECT_NE(found(plan).find("chunks of up to 536870911 bytes"), std::string::npos);
+  EXPECT_NE(found(plan).find("chunks of up to 536870912 bytes"), std::string::npos);
   pipeline_of(plan, 1);
   add(block(plan), copy, {in(0)}, {scratch(0)});
   EXPECT_NE(found(plan).find("and goes round in them"), std::string::npos);

@@ -1,0 +1,60 @@
+/// \file
+/// What one rank cannot do, told to all.
+
+#include "executor/agreement.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "chorale/world.hpp"
+#include "tests/unit/thrown.hpp"
+
+namespace chorale {
+namespace {
+
+using Step = std::function<void()>;
+const Step works = [] {};
+const Step takes_no_such_size = [] { throw UsageError("no such size"); };
+const Step fails_in_the_driver = [] { throw RunError(RunError::Reason::other, "the driver says no"); };
+const Step runs_out_of_memory = [] { throw std::bad_alloc(); };
+const Step throws_a_number = [] { throw 7; };
+
+/// What each of so many ranks throws.
+std::vector<std::string> said(const std::vector<Step>& steps) {
+  std::vector<std::string> all(steps.size());
+  run_local(int(steps.size()),
+            [&](World& world) {
+              const size_t rank = size_t(world.rank());
+              all[rank] = test::thrown([&] { agree_on_use(world, steps[rank]); });
+              world.barrier();  // nothing was stopped
+            },
+            {.timeout = std::chrono::hours(1)});
+  return all;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(Agreement, OnUseIsSilentWhereAllCan) { EXPECT_EQ(said({works, works, works}), Texts(3, "nothing")); }
+
+TEST(Agreement, OnUseTellsAllWhatOneThrew) {
+  EXPECT_EQ(said({works, fails_in_the_driver, works}), Texts(3, "other: rank 1: the driver says no"));
+  EXPECT_EQ(said({works, works, runs_out_of_memory}), Texts(3, "resources: rank 2: out of memory"));
+  EXPECT_EQ(said({throws_a_number, works}),
+            Texts(2, "other: rank 0: an exception that is no std::exception"));
+  EXPECT_EQ(said({works, takes_no_such_size}), Texts({"usage: rank 1: no such size", "usage: no such size"}));
+}
+
+TEST(Agreement, OnUseTellsWhatTheLowestRankThrew) {
+  EXPECT_EQ(said({works, runs_out_of_memory, fails_in_the_driver}),
+            Texts(3, "resources: rank 1: out of memory"));
+  EXPECT_EQ(said({fails_in_the_driver, takes_no_such_size, works}),
+            Texts({"other: rank 0: the driver says no", "usage: no such size",
+                   "other: rank 0: the driver says no"}));
+}
+
+}  // namespace
+}  // namespace chorale
