@@ -51,6 +51,7 @@ TEST(Config, Defaults) {
             "seed = off  (default)\n"
             "backend = cpu  (default)\n"
             "packet = ll16  (default)\n"
+            "switch_channels = peer  (default)\n"
             "log_level = warning  (default)\n"
             "trace = 0  (default)\n"
             "bindings = 256  (default)\n"
