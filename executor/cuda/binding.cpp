@@ -51,13 +51,14 @@ bool any(World& world, bool mine) {
 struct Binding::Parts {
   uint64_t plain, packets, bytes;  // signals are at 0
 
-  Parts(const Plan& plan, uint32_t rank, const Layout& layout) {
+  /// \param scratch_here  whether plain scratch lies there, too
+  Parts(const Plan& plan, uint32_t rank, const Layout& layout, bool scratch_here) {
     const Gpu& gpu = plan.gpus[rank];
     const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(plan, rank, layout);
     const uint64_t channels =
         uint64_t(gpu.channel_count(ChannelType::memory)) + gpu.channel_count(ChannelType::port);
     plain = channels * sizeof(Signal);
-    packets = plain + scratch.plain_banks * scratch.plain_bank;
+    packets = plain + (scratch_here ? scratch.plain_banks * scratch.plain_bank : 0);
     bytes = std::max<uint64_t>(packets + 2 * scratch.packet_bank, sizeof(Signal));
   }
 };
@@ -75,6 +76,8 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
     placement_ = std::make_unique<interpreter::Placement>(plan, rank_, bound_.layout);
     kernel = ChosenKernel::of(plan, call);
     if (call.packet == PacketForm::ll128) require_whole_lines();
+    if (call.multicast) switches_ = SwitchUse(plan);
+    if (switches_.any()) refuse_multicast();
   } catch (const UsageError& wrong) {
     error = wrong.what();
   }
@@ -84,12 +87,21 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
       reached_ |= reached_by_peers(plan, rank, kind);
     }
   }
-  if (reached_) place_for_peers(arguments);
+  if (switches_.any()) {
+    const SwitchRoom room(plan, bound_.layout, switches_);
+    multicast_ = std::make_unique<MulticastMemory>(world_, *common_.imports, room.bytes, switches_.groups);
+  }
+  if (switches_.passed) {
+    place_for_switches(arguments);
+  } else if (reached_) {
+    place_for_peers(arguments);
+  }
   make_control();
   world::together(world_, [&] {
+    const SwitchAliases switches = switch_aliases();
     launcher_ = std::make_unique<Launcher>(common_, kernel, *plan_, bound_.image, call.packet,
                                            reinterpret_cast<const Signal*>(control_.at(int(rank_))),
-                                           signals_at_peer_);
+                                           signals_at_peer_, multicast_ ? &switches : nullptr);
   });
   common_.monitor->add(this);
   spdlog::debug(
@@ -190,6 +202,51 @@ void Binding::place_for_peers(const Arguments& arguments) {
                                     placed_.out ? bound_.layout.sizes.output : 0);
 }
 
+/// \throws UsageError if this rank's part cannot go by multicast, as the configuration asks for
+void Binding::refuse_multicast() const {
+  std::string why = cuda::refuse_multicast(*plan_, bound_.image, call().dtype);
+  if (why.empty())
+    why = refuse_multicast_devices(common_.imports->devices(), switches_.groups, common_.device);
+  if (!why.empty()) throw UsageError(why);
+}
+
+/// Collective. All that peers touch goes through memory that the switch reaches, at the same place on all
+/// ranks.
+void Binding::place_for_switches(const Arguments& arguments) {
+  bound_to_ = passed(arguments);
+  char* const room = multicast_->at(int(rank_));
+  interpreter::Rooms rooms;
+  rooms.shared = [room] { return room; };
+  rooms.reachable = [this, room](const char* at, uint64_t bytes) {
+    return at >= room && at + bytes <= room + multicast_->bytes();
+  };
+  std::string error;
+  try {
+    placed_ = placement_->place(arguments.in, arguments.out, rooms);
+  } catch (const UsageError& wrong) {
+    error = wrong.what();
+  }
+  agree_on_use(world_, error);
+  const auto [in_bytes, out_bytes] = bound_.layout.sizes;
+  const bool in = placement_->in_reached() && placed_.in, out = placement_->out_reached() && placed_.out;
+  peers_in_ = PeerMemory::exchange(world_, *common_.imports, in ? placed_.in : nullptr, in ? in_bytes : 0);
+  peers_out_ =
+      PeerMemory::exchange(world_, *common_.imports, out ? placed_.out : nullptr, out ? out_bytes : 0);
+}
+
+/// Of the groups that this rank is a member of.
+SwitchAliases Binding::switch_aliases() const {
+  SwitchAliases aliases{{}, placed_.in, placed_.out};
+  for (size_t group = 0; group < switches_.groups.size(); ++group) {
+    char* const at = multicast_->of_group(group);
+    if (!at) continue;
+    SwitchAlias& alias = aliases.all.emplace_back(SwitchAlias{{}, at, multicast_->bytes()});
+    for (const uint32_t member : switches_.groups[group])
+      alias.members.push_back(multicast_->at(int(member)));
+  }
+  return aliases;
+}
+
 // -- What the kernel works on
 
 /// Collective.
@@ -197,13 +254,17 @@ void Binding::make_control() {
   std::vector<Parts> parts;
   uint64_t most = 0;
   for (uint32_t rank = 0; rank < plan_->ranks(); ++rank) {
-    parts.emplace_back(*plan_, rank, bound_.layout);
+    parts.emplace_back(*plan_, rank, bound_.layout, !switches_.scratch);
     most = std::max(most, parts.back().bytes);
   }
   control_ = common_.pool->take(most);
+  const uint64_t scratch_at = SwitchRoom(*plan_, bound_.layout, switches_).scratch_at;
   for (image::Buffer& buffer : bound_.image.buffers) {
     char* const there = control_.at(int(buffer.rank));
-    if (buffer.kind == uint32_t(BufferKind::scratch)) buffer.base = there + parts[buffer.rank].plain;
+    if (buffer.kind == uint32_t(BufferKind::scratch)) {
+      buffer.base = switches_.scratch ? multicast_->at(int(buffer.rank)) + scratch_at
+                                      : there + parts[buffer.rank].plain;
+    }
     if (buffer.kind == packet_kind) buffer.base = there + parts[buffer.rank].packets;
     if (reached_ && buffer.kind == uint32_t(BufferKind::input)) buffer.base = peers_in_.at(int(buffer.rank));
     if (reached_ && buffer.kind == uint32_t(BufferKind::output))

@@ -15,6 +15,7 @@
 #include "host_words.hpp"
 #include "kernels.hpp"
 #include "proxy.hpp"
+#include "switch_alias.hpp"
 #include "tape.hpp"
 #include "trace.hpp"
 
@@ -34,10 +35,11 @@ class Launcher {
   /// \param plan, image      outlive this; the image has the bases of its buffers
   /// \param signals          this rank's, by channel
   /// \param signals_at_peer  by channel; null: nobody can wait there
+  /// \param switches         by which switch channels go; null: by peers' memory. Wanted here alone
   /// \throws RunError
   Launcher(const Common& common, const ChosenKernel& kernel, const Plan& plan,
            const interpreter::BoundImage& image, PacketForm packet, const Signal* signals,
-           const std::vector<Signal*>& signals_at_peer);
+           const std::vector<Signal*>& signals_at_peer, const SwitchAliases* switches = nullptr);
 
   /// Enqueues it once.
   void launch(char* in, char* out, cudaStream_t stream);
@@ -49,7 +51,8 @@ class Launcher {
   void add_trace(std::vector<TraceSpan>& spans) const;
 
  private:
-  void make_tapes(PacketForm packet, const Signal* signals, const std::vector<Signal*>& signals_at_peer);
+  void make_tapes(PacketForm packet, const Signal* signals, const std::vector<Signal*>& signals_at_peer,
+                  const SwitchAliases* switches);
   void require_residence();
 
   /// A player, and how it is launched.
