@@ -68,8 +68,8 @@ struct MulticastSteps {
   /// What the block did before, and has seen, it did by the members' own addresses, and so it goes on behind
   /// this: each thread fences both, next to its own accesses.
   template <class T, class P>
-  static __device__ __noinline__ Stop run(const Group& group, const TapeStep& step, const Page<P>& page,
-                                          uint32_t misaligned) {
+  static __device__ __noinline__ Stop run(const TapeStep& step, const Page<P>& page, uint32_t misaligned) {
+    const Group group = block_group();
     const Mem* const places = page.plain + step.first_plain;
     const bool whole = (step.passed & misaligned) == 0;
     fence_alias();

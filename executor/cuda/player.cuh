@@ -177,7 +177,7 @@ struct NoMoreSteps {
   static CHORALE_FN constexpr bool has(TapeKind) { return false; }
 
   template <class T, class P>
-  static CHORALE_FN Stop run(const Group&, const TapeStep&, const Page<P>&, uint32_t) {
+  static CHORALE_FN Stop run(const TapeStep&, const Page<P>&, uint32_t) {
     return Stop::none;
   }
 };
@@ -228,7 +228,7 @@ __global__ void __launch_bounds__(most_threads, 1) play(const __grid_constant__ 
       if (step.kind < TapeKind::copy) {
         stop = run_control(launch, group, shared, counts, step, page);
       } else if (More::has(step.kind)) {
-        stop = More::template run<T, P>(group, step, page, misaligned);
+        stop = More::template run<T, P>(step, page, misaligned);
       } else if (step.batch > 1 && misaligned == 0 && step.bytes < uint64_t(group.size) * unit_bytes) {
         stop = run_batch(group, &step, page, shared.stop.op);
         at += step.batch - 1;
