@@ -41,6 +41,7 @@ struct Head {
   uint32_t executor = 0;  ///< proposed
   uint32_t launches = 0, captured = 0;
   uint32_t evictable = 0;  ///< so many numbers
+  uint32_t multicast = 0;
   Kind thrown = Kind::nothing;
   RunError::Reason reason = RunError::Reason::other;
 };
@@ -78,6 +79,7 @@ struct Said {
 
 std::string op_text(int32_t op) { return op < 0 ? "the plan's" : reduce_op_name(ReduceOp(op)); }
 std::string packet_text(int32_t packet) { return std::string(packet_form_names[size_t(packet)]); }
+std::string switch_text(uint32_t multicast) { return multicast ? "multicast" : "peer"; }
 std::string plan_text(const Said& of) { return fmt::format("'{}' ({:016x})", of.text, of.head.plan_hash); }
 
 /// Throws if `rank` is about to run something else than rank 0.
@@ -93,6 +95,8 @@ void compare(const Said& said, const Said& by_rank, size_t rank) {
     differ("dtype", dtype_name(DType(first.dtype)), dtype_name(DType(other.dtype)));
   if (other.op != first.op) differ("op", op_text(first.op), op_text(other.op));
   if (other.packet != first.packet) differ("packet", packet_text(first.packet), packet_text(other.packet));
+  if (other.multicast != first.multicast)
+    differ("switch_channels", switch_text(first.multicast), switch_text(other.multicast));
   if (other.launches != first.launches && !other.captured && !first.captured) {
     differ(
         "the calls before this one, which one of them had bound before and the other had not: they have "
@@ -117,6 +121,7 @@ std::vector<uint64_t> agree_on_binding(World& world, const Plan& plan, const Cal
                launches.count(),
                launches.captured(),
                uint32_t(evictable.size()),
+               call.multicast,
                kind_of(cannot),
                cannot ? cannot->reason : RunError::Reason::other};
   mine.evictable = evictable;

@@ -16,6 +16,7 @@ struct Call {
   DType dtype = DType::f32;
   int32_t op = -1;  ///< a ReduceOp that replaces the plan's; -1: none
   PacketForm packet = PacketForm::ll8;
+  bool multicast = false;  ///< GPUs do switch channels by multicast: Config::switch_channels
 
   bool operator==(const Call&) const = default;
 };

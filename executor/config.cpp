@@ -131,6 +131,8 @@ const std::array rows = {
     CHORALE_SETTING(backend, "where plans run", parse_word(text, {"cpu", "cuda"}), value),
     CHORALE_SETTING(packet, "kind of packets",
                     parse_word(text, {std::begin(packet_form_names), std::end(packet_form_names)}), value),
+    CHORALE_SETTING(switch_channels, "through what GPUs do them; multicast has not run on hardware",
+                    parse_word(text, {"peer", "multicast"}), value),
     CHORALE_SETTING(log_level, "what goes to stderr",
                     parse_word(text, {"trace", "debug", "info", "warning", "error", "off"}), value),
     CHORALE_SETTING(trace, "launches of each plan whose operations are timed", parse_number_to_4096(text),

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <vector>
 
 #include "agreement.hpp"
@@ -13,6 +14,7 @@
 #include "chorale/layout.hpp"
 #include "chorale/proof.hpp"
 #include "launch_count.hpp"
+#include "switch_channels.hpp"
 #include "world/group.hpp"
 #include "world/thrown.hpp"
 
@@ -22,6 +24,7 @@ struct Executor::State {
   World& world;
   Config config;
   PacketForm packet;
+  bool multicast;       ///< of switch channels
   uint64_t resets;      ///< of the world, when the bindings were made
   bool failed = false;  ///< a run has; until the world is reset
   std::atomic<bool> in_use{false};
@@ -44,6 +47,7 @@ struct Executor::State {
     if (!named)
       throw UsageError(fmt::format("packet '{}': none of {}", form, fmt::join(packet_form_names, ", ")));
     packet = *named;
+    multicast = wants_multicast(config, std::getenv("NCCL_NVLS_ENABLE")) && name == "cuda";
     if (name == "cpu") {
       backend = make_cpu_backend(world, config);
     } else if (name == "cuda") {
@@ -102,8 +106,12 @@ struct Executor::State {
     }
     if (failed)
       throw RunError(RunError::Reason::other, "an earlier run has failed: call World::reset() on all ranks");
-    Call call{0, arguments.bytes, arguments.dtype, arguments.op ? int32_t(*arguments.op) : -1,
-              arguments.packet.value_or(packet)};
+    Call call{0,
+              arguments.bytes,
+              arguments.dtype,
+              arguments.op ? int32_t(*arguments.op) : -1,
+              arguments.packet.value_or(packet),
+              multicast};
     // That there is nothing to do is agreed on each time, also while a graph is captured.
     const bool binds = call.bytes != 0;
     Binding* known = nullptr;

@@ -44,6 +44,14 @@ std::optional<std::string> reduction_order(const Plan& plan) {
   return proof.facts.order;
 }
 
+bool combines_on_switch(const Plan& plan) {
+  bool any = false;
+  for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, const OpPlace&) {
+    any |= shape(op.code).has(Role::SwitchRead);
+  });
+  return any;
+}
+
 bool in_rank_order(const Plan& plan) {
   if (!plan.extension.host && !plan.only_rank && !adds_up(plan)) return true;
   const std::optional<std::string> order = reduction_order(plan);

@@ -9,8 +9,8 @@
 
 namespace chorale::cuda {
 
-AddressRange::AddressRange(uint64_t bytes) {
-  check(driver().cuMemAddressReserve(&base_, bytes, 0, 0, 0),
+AddressRange::AddressRange(uint64_t bytes, uint64_t alignment) {
+  check(driver().cuMemAddressReserve(&base_, bytes, alignment, 0, 0),
         fmt::format("cuMemAddressReserve of {} bytes", bytes));
   bytes_ = bytes;
 }
@@ -39,6 +39,13 @@ void AddressRange::map(CUmemGenericAllocationHandle handle, uint64_t bytes) {
   // The mapping keeps the memory.
   check_quietly(driver().cuMemRelease(handle), "cuMemRelease");
   check(result, fmt::format("cuMemMap of {} bytes", bytes));
+  mapped_.push_back(bytes);
+  used_ += bytes;
+}
+
+void AddressRange::map_kept(CUmemGenericAllocationHandle handle, uint64_t bytes) {
+  mapped_.reserve(mapped_.size() + 1);
+  check(driver().cuMemMap(base_ + used_, bytes, 0, handle, 0), fmt::format("cuMemMap of {} bytes", bytes));
   mapped_.push_back(bytes);
   used_ += bytes;
 }

@@ -13,15 +13,19 @@ namespace chorale::cuda {
 class AddressRange {
  public:
   AddressRange() = default;
-  /// \param bytes  a multiple of the allocation granularity
+  /// \param bytes      a multiple of the allocation granularity
+  /// \param alignment  of its beginning; 0: that granularity
   /// \throws RunError
-  explicit AddressRange(uint64_t bytes);
+  explicit AddressRange(uint64_t bytes, uint64_t alignment = 0);
   AddressRange(AddressRange&& other) noexcept { *this = std::move(other); }
   AddressRange& operator=(AddressRange&& other) noexcept;
   ~AddressRange();
 
   /// Maps `bytes` of `handle` behind what is mapped, and takes the handle over, whether it works or not.
   void map(CUmemGenericAllocationHandle handle, uint64_t bytes);
+
+  /// The same, and the handle stays the caller's.
+  void map_kept(CUmemGenericAllocationHandle handle, uint64_t bytes);
 
   /// Lets `device` read and write what is mapped.
   void give_access(int device) const;

@@ -53,15 +53,19 @@ bool any(World& world, bool mine) {
 /// Where what lies in a rank's control memory begins. Every rank computes it for every rank.
 struct Binding::Parts {
   uint64_t plain, packets, bytes;  // signals are at 0
+  uint64_t scratch_bytes, packet_bytes;
 
-  Parts(const Plan& plan, uint32_t rank, const Layout& layout) {
+  /// \param scratch_here  whether plain scratch lies there, too
+  Parts(const Plan& plan, uint32_t rank, const Layout& layout, bool scratch_here) {
     const Gpu& gpu = plan.gpus[rank];
     const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(plan, rank, layout);
     const uint64_t channels =
         uint64_t(gpu.channel_count(ChannelType::memory)) + gpu.channel_count(ChannelType::port);
+    scratch_bytes = scratch.plain_banks * scratch.plain_bank;
+    packet_bytes = 2 * scratch.packet_bank;
     plain = channels * sizeof(Signal);
-    packets = plain + scratch.plain_banks * scratch.plain_bank;
-    bytes = std::max<uint64_t>(packets + 2 * scratch.packet_bank, sizeof(Signal));
+    packets = plain + (scratch_here ? scratch_bytes : 0);
+    bytes = std::max<uint64_t>(packets + packet_bytes, sizeof(Signal));
   }
 };
 
@@ -81,17 +85,29 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
           plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); });
     }
     if (call.packet == PacketForm::ll128) require_whole_lines(plan);
+    if (call.multicast) switches_ = SwitchUse(plan);
+    if (switches_.any()) refuse_multicast();
   });
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
     for (const BufferKind kind : {BufferKind::input, BufferKind::output}) {
       reached_ |= reached_by_peers(plan, rank, kind);
     }
   }
-  if (reached_) place_for_peers(arguments);
+  if (switches_.any()) {
+    const SwitchRoom room(plan, bound_.layout, switches_);
+    multicast_ = std::make_unique<MulticastMemory>(world_, *common_.imports, room.bytes, switches_.groups);
+  }
+  if (switches_.passed) {
+    place_for_switches(arguments);
+  } else if (reached_) {
+    place_for_peers(arguments);
+  }
   make_control();
   if (crosses_hosts_) join_hosts();
   world::together(world_, [&] {
-    launcher_ = std::make_unique<Launcher>(common_, kernel, *plan_, bound_.image, call.packet, ends_);
+    const SwitchAliases switches = switch_aliases();
+    launcher_ = std::make_unique<Launcher>(common_, kernel, *plan_, bound_.image, call.packet, ends_,
+                                           multicast_ ? &switches : nullptr);
   });
   common_.monitor->add(this);
   spdlog::debug(
@@ -200,6 +216,45 @@ void Binding::place_for_peers(const Arguments& arguments) {
                                     placed_.out ? bound_.layout.sizes.output : 0);
 }
 
+/// \throws UsageError if this rank's part cannot go by multicast, as the configuration asks for
+void Binding::refuse_multicast() const {
+  std::string why = cuda::refuse_multicast(*plan_, bound_.image, call().dtype);
+  if (why.empty())
+    why = refuse_multicast_devices(common_.imports->devices(), switches_.groups, common_.device);
+  if (!why.empty()) throw UsageError(why);
+}
+
+/// Collective. All that peers touch goes through memory that the switch reaches, at the same place on all
+/// ranks.
+void Binding::place_for_switches(const Arguments& arguments) {
+  bound_to_ = passed(arguments);
+  char* const room = multicast_->at(int(rank_));
+  interpreter::Rooms rooms;
+  rooms.shared = [room] { return room; };
+  rooms.reachable = [this, room](const char* at, uint64_t bytes) {
+    return at >= room && at + bytes <= room + multicast_->bytes();
+  };
+  agree_on_use(world_, [&] { placed_ = placement_->place(arguments.in, arguments.out, rooms); });
+  const auto [in_bytes, out_bytes] = bound_.layout.sizes;
+  const bool in = placement_->in_reached() && placed_.in, out = placement_->out_reached() && placed_.out;
+  peers_in_ = PeerMemory::exchange(world_, *common_.imports, in ? placed_.in : nullptr, in ? in_bytes : 0);
+  peers_out_ =
+      PeerMemory::exchange(world_, *common_.imports, out ? placed_.out : nullptr, out ? out_bytes : 0);
+}
+
+/// Of the groups that this rank is a member of.
+SwitchAliases Binding::switch_aliases() const {
+  SwitchAliases aliases{{}, placed_.in, placed_.out};
+  for (size_t group = 0; group < switches_.groups.size(); ++group) {
+    char* const at = multicast_->of_group(group);
+    if (!at) continue;
+    SwitchAlias& alias = aliases.all.emplace_back(SwitchAlias{{}, at, multicast_->bytes()});
+    for (const uint32_t member : switches_.groups[group])
+      alias.members.push_back(multicast_->at(int(member)));
+  }
+  return aliases;
+}
+
 // -- What the kernel works on
 
 /// Collective.
@@ -207,20 +262,24 @@ void Binding::make_control() {
   std::vector<Parts> parts;
   uint64_t most = 0;
   for (uint32_t rank = 0; rank < plan_->ranks(); ++rank) {
-    parts.emplace_back(*plan_, rank, bound_.layout);
+    parts.emplace_back(*plan_, rank, bound_.layout, !switches_.scratch);
     most = std::max(most, parts.back().bytes);
   }
   control_ = common_.pool->take(most);
   const auto far = [this](uint32_t rank) {
     return world_.group().host(int(rank)) != world_.group().host(int(rank_));
   };
+  const uint64_t scratch_at = SwitchRoom(*plan_, bound_.layout, switches_).scratch_at;
   for (image::Buffer& buffer : bound_.image.buffers) {
     if (far(buffer.rank)) {
       buffer.base = FarPlace::base(buffer.rank, buffer.kind);
       continue;
     }
     char* const there = control_.at(int(buffer.rank));
-    if (buffer.kind == uint32_t(BufferKind::scratch)) buffer.base = there + parts[buffer.rank].plain;
+    if (buffer.kind == uint32_t(BufferKind::scratch)) {
+      buffer.base = switches_.scratch ? multicast_->at(int(buffer.rank)) + scratch_at
+                                      : there + parts[buffer.rank].plain;
+    }
     if (buffer.kind == packet_kind) buffer.base = there + parts[buffer.rank].packets;
     if (reached_ && buffer.kind == uint32_t(BufferKind::input)) buffer.base = peers_in_.at(int(buffer.rank));
     if (reached_ && buffer.kind == uint32_t(BufferKind::output))
@@ -241,13 +300,16 @@ void Binding::make_control() {
 
 /// Collective. Whoever sends nothing may be sent to.
 void Binding::join_hosts() {
-  const Parts mine(*plan_, rank_, bound_.layout);
+  const Parts mine(*plan_, rank_, bound_.layout, !switches_.scratch);
   char* const control = control_.at(int(rank_));
+  char* const scratch =
+      switches_.scratch ? multicast_->at(int(rank_)) + SwitchRoom(*plan_, bound_.layout, switches_).scratch_at
+                        : control + mine.plain;
   Courier::Reached reached;
   reached.buffers = {{{placed_.in, placed_.in ? bound_.layout.sizes.input : 0},
                       {placed_.out, placed_.out ? bound_.layout.sizes.output : 0},
-                      {control + mine.plain, mine.packets - mine.plain},
-                      {control + mine.packets, mine.bytes - mine.packets}}};
+                      {scratch, mine.scratch_bytes},
+                      {control + mine.packets, mine.packet_bytes}}};
   static_assert(size_t(BufferKind::input) == 0 && size_t(BufferKind::output) == 1 &&
                 size_t(BufferKind::scratch) == 2 && packet_kind == 3);
   reached.signals = reinterpret_cast<Signal*>(control);

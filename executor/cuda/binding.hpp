@@ -14,6 +14,8 @@
 #include "graph_holds.hpp"
 #include "launcher.hpp"
 #include "monitor.hpp"
+#include "multicast.hpp"
+#include "multicast_plan.hpp"
 #include "peer_memory.hpp"
 #include "pool.hpp"
 
@@ -50,9 +52,12 @@ class Binding final : public chorale::Binding, public Watched {
   Passed passed(const Arguments& arguments) const;
 
   void require_whole_lines(const Plan& plan) const;
+  void refuse_multicast() const;
   void place_for_peers(const Arguments& arguments);
+  void place_for_switches(const Arguments& arguments);
   void make_control();
   void join_hosts();
+  SwitchAliases switch_aliases() const;
   void place_here(const Arguments& arguments, cudaStream_t stream);
 
   const Common& common_;
@@ -68,6 +73,9 @@ class Binding final : public chorale::Binding, public Watched {
   Pool::Block staging_;
   DeviceMemory own_staging_;
   PeerMemory peers_in_, peers_out_;
+
+  SwitchUse switches_;  ///< that go by multicast: none without it
+  std::unique_ptr<MulticastMemory> multicast_;
 
   Pool::Block control_;
   bool crosses_hosts_ = false;  ///< some rank has a port channel to another host

@@ -35,10 +35,24 @@ Driver load() {
   return driver;
 }
 
+MulticastDriver load_multicast() {
+  MulticastDriver driver;
+#define CHORALE_CUDA_LOAD(name, version) \
+  driver.name = reinterpret_cast<decltype(driver.name)>(find(#name, version));
+  CHORALE_CUDA_MULTICAST(CHORALE_CUDA_LOAD)
+#undef CHORALE_CUDA_LOAD
+  return driver;
+}
+
 }  // namespace
 
 const Driver& driver() {
   static const Driver loaded = load();  // tried again if it threw
+  return loaded;
+}
+
+const MulticastDriver& multicast_driver() {
+  static const MulticastDriver loaded = load_multicast();  // tried again if it threw
   return loaded;
 }
 

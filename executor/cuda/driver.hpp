@@ -36,8 +36,24 @@ struct Driver {
 #undef CHORALE_CUDA_MEMBER
 };
 
+// As above: what switch channels by multicast need, and nothing else asks for. They are looked for apart, so
+// that a driver without them will do for everything else.
+#define CHORALE_CUDA_MULTICAST(FUNCTION) \
+  FUNCTION(cuMulticastCreate, 12010) \
+  FUNCTION(cuMulticastAddDevice, 12010) \
+  FUNCTION(cuMulticastBindMem, 12010) \
+  FUNCTION(cuMulticastUnbind, 12010) \
+  FUNCTION(cuMulticastGetGranularity, 12010)
+
+struct MulticastDriver {
+#define CHORALE_CUDA_MEMBER(name, version) PFN_##name##_v##version name = nullptr;
+  CHORALE_CUDA_MULTICAST(CHORALE_CUDA_MEMBER)
+#undef CHORALE_CUDA_MEMBER
+};
+
 /// Loaded by the first call.
 /// \throws RunError other if there is no driver or it is too old, naming what it lacks
 const Driver& driver();
+const MulticastDriver& multicast_driver();  ///< the same
 
 }  // namespace chorale::cuda

@@ -7,6 +7,11 @@ namespace chorale::cuda {
 KERNEL(none)
 #undef KERNEL
 
+#define KERNEL(dtype) const void* multicast_player_##dtype(uint32_t packet);
+#include "multicast_dtypes.inc"  // of these, a row for each that multimem.def has
+KERNEL(none)
+#undef KERNEL
+
 Players players_of(DType dtype, PacketForm packet, bool reduces) {
   if (!reduces) return players_none(uint32_t(packet));
   switch (dtype) {
@@ -17,6 +22,19 @@ Players players_of(DType dtype, PacketForm packet, bool reduces) {
 #undef KERNEL
     default:
       return {};
+  }
+}
+
+const void* multicast_player_of(DType dtype, PacketForm packet, bool reduces) {
+  if (!reduces) return multicast_player_none(uint32_t(packet));
+  switch (dtype) {
+#define KERNEL(name) \
+  case DType::name: \
+    return multicast_player_##name(uint32_t(packet));
+#include "multicast_dtypes.inc"
+#undef KERNEL
+    default:
+      return nullptr;
   }
 }
 

@@ -14,6 +14,10 @@ namespace chorale::cuda {
 /// The kernels for a dtype and a form of packets. Plans that do not reduce have one pair for all dtypes.
 Players players_of(DType dtype, PacketForm packet, bool reduces);
 
+/// The player with the steps of switches, see multicast_steps.cuh; null where multicast does not combine the
+/// dtype, or the library was built without it.
+const void* multicast_player_of(DType dtype, PacketForm packet, bool reduces);
+
 /// Divides `n` elements by `ranks`, as the CPU does: the result of a sum becomes its average.
 cudaError_t enqueue_average(void* elements, uint64_t n, DType dtype, uint32_t ranks, cudaStream_t stream);
 

@@ -10,6 +10,7 @@
 #include "chorale/next_launch.hpp"
 #include "chorale/resident.cuh"
 #include "error.hpp"
+#include "multicast_plan.hpp"
 #include "recorder.hpp"
 
 namespace chorale::cuda {
@@ -55,25 +56,36 @@ ChosenKernel ChosenKernel::of(const Plan& plan, const Call& call) {
                     "that holds {}",
                     dtype_name(call.dtype), dtype_name(call.dtype)));
   }
+  // It plays all that the others do.
+  if (call.multicast && SwitchUse(plan).any())
+    chosen.players.any = multicast_player_of(call.dtype, call.packet, reduces(plan));
+  if (!chosen.players.any) {
+    throw UsageError(
+        fmt::format("there is no kernel for plan '{}' and {} with switch_channels = multicast: take "
+                    "switch_channels = peer",
+                    plan.name, dtype_name(call.dtype)));
+  }
   chosen.threads = uint32_t(std::clamp<uint64_t>(up(plan.threads_per_block, 32), 32, most_block_threads));
   return chosen;
 }
 
 Launcher::Launcher(const Common& common, const ChosenKernel& kernel, const Plan& plan,
-                   const interpreter::BoundImage& image, PacketForm packet, const Ends& ends)
+                   const interpreter::BoundImage& image, PacketForm packet, const Ends& ends,
+                   const SwitchAliases* switches)
     : common_(common), kernel_(kernel), plan_(plan), image_(image), rank_(uint32_t(common.world->rank())) {
-  make_tapes(packet, ends);
+  make_tapes(packet, ends, switches);
   require_residence();
   any_ = ready(kernel_.players.any, launch_.state_bytes + launch_.page.shared_bytes());
   if (exchange_) exchange_only_ = ready(kernel_.players.exchange, launch_.page.bytes());
 }
 
-void Launcher::make_tapes(PacketForm packet, const Ends& ends) {
+void Launcher::make_tapes(PacketForm packet, const Ends& ends, const SwitchAliases* switches) {
   const size_t channels = image_.channels.size(), blocks = image_.blocks.size();
   // Recorded twice, since tapes name addresses of the memory that they lie in: their size is known after the
   // first.
   TapePlaces places;
   places.signals_at_peer = ends.signals_at_peer;
+  places.switches = switches;
   Tapes tapes = record_tapes(image_, places, packet);
   uint64_t bytes = 0;
   const auto part = [&bytes](uint64_t size) {

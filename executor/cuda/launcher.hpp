@@ -15,6 +15,7 @@
 #include "host_words.hpp"
 #include "kernels.hpp"
 #include "proxy.hpp"
+#include "switch_alias.hpp"
 #include "tape.hpp"
 #include "trace.hpp"
 
@@ -40,9 +41,11 @@ struct Ends {
 class Launcher {
  public:
   /// \param plan, image  outlive this; the image has the bases of its buffers
+  /// \param switches     by which switch channels go; null: by peers' memory. Wanted here alone
   /// \throws RunError
   Launcher(const Common& common, const ChosenKernel& kernel, const Plan& plan,
-           const interpreter::BoundImage& image, PacketForm packet, const Ends& ends);
+           const interpreter::BoundImage& image, PacketForm packet, const Ends& ends,
+           const SwitchAliases* switches = nullptr);
 
   /// Enqueues it once.
   void launch(char* in, char* out, cudaStream_t stream);
@@ -54,7 +57,7 @@ class Launcher {
   void add_trace(std::vector<TraceSpan>& spans) const;
 
  private:
-  void make_tapes(PacketForm packet, const Ends& ends);
+  void make_tapes(PacketForm packet, const Ends& ends, const SwitchAliases* switches);
   void require_residence();
 
   /// A player, and how it is launched.

@@ -172,9 +172,19 @@ CHORALE_FN void leave_stop(const Launch& launch, const StopRecord& stop, uint32_
   store_relaxed(&to.reason, uint32_t(why));
 }
 
-/// T: the element type, or void in a kernel for plans that do not reduce. P: the form of packets.
-/// Dynamic shared memory: the block's state, then a page.
-template <class T, class P>
+/// Of a player that knows no more steps than those in this header and in data_steps.cuh.
+struct NoMoreSteps {
+  static CHORALE_FN constexpr bool has(TapeKind) { return false; }
+
+  template <class T, class P>
+  static CHORALE_FN Stop run(const TapeStep&, const Page<P>&, uint32_t) {
+    return Stop::none;
+  }
+};
+
+/// T: the element type, or void in a kernel for plans that do not reduce. P: the form of packets. More:
+/// further steps. Dynamic shared memory: the block's state, then a page.
+template <class T, class P, class More = NoMoreSteps>
 __global__ void __launch_bounds__(most_threads, 1) play(const __grid_constant__ Launch launch) {
   extern __shared__ uint4 room[];
   __shared__ Shared shared;
@@ -217,6 +227,8 @@ __global__ void __launch_bounds__(most_threads, 1) play(const __grid_constant__ 
       op = step.op;
       if (step.kind < TapeKind::copy) {
         stop = run_control(launch, group, shared, counts, step, page);
+      } else if (More::has(step.kind)) {
+        stop = More::template run<T, P>(step, page, misaligned);
       } else if (step.batch > 1 && misaligned == 0 && step.bytes < uint64_t(group.size) * unit_bytes) {
         stop = run_batch(group, &step, page, shared.stop.op);
         at += step.batch - 1;

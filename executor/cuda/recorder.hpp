@@ -7,6 +7,7 @@
 
 #include "../interpreter/bind.hpp"
 #include "chorale/executor.hpp"
+#include "switch_alias.hpp"
 #include "tape.hpp"
 
 namespace chorale::cuda {
@@ -20,7 +21,8 @@ struct TapePlaces {
   const Signal* completed = nullptr;     ///< by channel
   Semaphore* semaphores = nullptr;
   Signal* barriers = nullptr;
-  char* staging = nullptr;  ///< packets on their way to other hosts: Tapes::staging_bytes
+  char* staging = nullptr;                  ///< packets on their way to other hosts: Tapes::staging_bytes
+  const SwitchAliases* switches = nullptr;  ///< by which switch channels go; null: by peers' memory
 };
 
 struct Tapes {
@@ -40,6 +42,7 @@ constexpr uint64_t default_page_bytes = 24 << 10;
 /// `image` with the bases of its buffers set; those of this rank's own input and output (buffers 0 and 1) are
 /// passed anew at every launch, and those of ranks of other hosts are a FarPlace's.
 /// \param page_bytes  of shared memory that a page takes at most, unless a single step takes more
+/// \throws UsageError for a switch channel whose members' places have no address in TapePlaces::switches
 /// \throws RunError resources for a block whose step has more places than fit in shared memory
 Tapes record_tapes(const interpreter::BoundImage& image, const TapePlaces& places, PacketForm packet,
                    uint64_t page_bytes = default_page_bytes);

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
 #include <type_traits>
 
 #include "../interpreter/recording.hpp"
 #include "chorale/device/engine.hpp"
+#include "chorale/error.hpp"
 #include "far_place.hpp"
 #include "recorder.hpp"
 #include "steps.hpp"
@@ -45,6 +47,18 @@ class RecordingMachine : public interpreter::Recording {
 
   template <class Source, class Sink>
   Stop move(uint64_t bytes, const Source& source, const Sink& sink) {
+    if constexpr (std::is_same_v<Sink, MultiStore>) {
+      return by_switch(TapeKind::multicast_store, ReduceOp::sum, bytes, source, sink, sink.n,
+                       [&](uint64_t first, uint64_t n) {
+                         return move_plainly(n, behind(source, first), behind(sink, first));
+                       });
+    } else {
+      return move_plainly(bytes, source, sink);
+    }
+  }
+
+  template <class Source, class Sink>
+  Stop move_plainly(uint64_t bytes, const Source& source, const Sink& sink) {
     Step& step = data(std::is_same_v<Source, Mem> ? TapeKind::copy : TapeKind::unpack, bytes);
     add(step, source);
     step.step.n = 1;
@@ -69,10 +83,14 @@ class RecordingMachine : public interpreter::Recording {
 
   template <class Sink>
   Stop reduce_members(ReduceOp op, uint64_t bytes, const pieces::Members& from, const Sink& sink) {
-    std::vector<Mem> members;
-    for (uint32_t member = 0; member < from.n; ++member)
-      members.emplace_back(from.data[member] + from.offset, from.valid);
-    return reduce(op, bytes, members[0], members.data() + 1, from.n - 1, sink);
+    constexpr bool to_all = std::is_same_v<Sink, MultiStore>;
+    return by_switch(to_all ? TapeKind::multicast_pass : TapeKind::multicast_reduce, op, bytes, from, sink,
+                     from.n, [&](uint64_t first, uint64_t n) {
+                       std::vector<Mem> members;
+                       for (uint32_t member = 0; member < from.n; ++member)
+                         members.push_back(behind(Mem(from.data[member] + from.offset, from.valid), first));
+                       return reduce(op, n, members[0], members.data() + 1, from.n - 1, behind(sink, first));
+                     });
   }
 
   /// Peers' memory was mapped when the plan was bound.
@@ -180,6 +198,57 @@ class RecordingMachine : public interpreter::Recording {
   }
 
  private:
+  /// Whole units by the switch, where the binding goes by that, and what is before and behind them `plainly`.
+  /// A channel of one rank is no matter of a switch.
+  template <class Source, class Sink, class Plainly>
+  Stop by_switch(TapeKind kind, ReduceOp op, uint64_t bytes, const Source& source, const Sink& sink,
+                 uint32_t members, const Plainly& plainly) {
+    if (!places_.switches || members < 2) return plainly(0, bytes);
+    TapePlace from = place_of(source), to = place_of(sink);
+    const UnitsWithin units = units_within(bytes, from, to);
+    if (units.bytes == 0) return plainly(0, bytes);
+    if (units.first != 0) plainly(0, units.first);
+    Step& step = data(kind, units.bytes);
+    step.step.reduce_op = uint8_t(op);
+    step.step.plain_sinks = 1;
+    for (TapePlace* place : {&from, &to}) {
+      place->at += units.first;
+      place->valid = units.bytes;
+      step.plain.push_back(*place);
+    }
+    const uint64_t done = units.first + units.bytes;
+    return done == bytes ? Stop::none : plainly(done, bytes - done);
+  }
+
+  static TapePlace place_of(const Mem& place) {
+    return {reinterpret_cast<uint64_t>(place.data), 0, place.data ? place.valid : 0};
+  }
+  /// Of pieces::Members and MultiStore.
+  TapePlace place_of(char* const* data, uint32_t n, uint64_t offset, uint64_t valid) const {
+    char* const at = places_.switches->find(data, n, offset);
+    if (at) return {reinterpret_cast<uint64_t>(at), 0, valid};
+    throw UsageError(
+        "operation " + std::to_string(record()) +
+        " of a thread block goes through a switch channel whose members have its place in different places "
+        "of "
+        "their buffers' memory, which multicast cannot reach at once: take switch_channels = peer");
+  }
+  TapePlace place_of(const pieces::Members& from) const {
+    return place_of(from.data, from.n, from.offset, from.valid);
+  }
+  TapePlace place_of(const MultiStore& to) const { return place_of(to.members, to.n, to.offset, to.valid); }
+
+  static Mem behind(const Mem& place, uint64_t bytes) {
+    if (bytes == 0 || !place.data) return place;
+    const uint64_t gone = place.valid == unlimited ? 0 : std::min(bytes, place.valid);
+    return Mem(static_cast<void*>(place.data + bytes), place.valid - gone);
+  }
+  static MultiStore behind(MultiStore to, uint64_t bytes) {
+    to.offset += bytes;
+    if (to.valid != unlimited) to.valid -= std::min(bytes, to.valid);
+    return to;
+  }
+
   Step& other(TapeKind kind) {
     Step& step = steps_.emplace_back();
     step.step.kind = kind;
@@ -247,9 +316,7 @@ class RecordingMachine : public interpreter::Recording {
     return channels.first[at];
   }
 
-  void add(Step& step, const Mem& place) {
-    step.plain.push_back({reinterpret_cast<uint64_t>(place.data), 0, place.data ? place.valid : 0});
-  }
+  void add(Step& step, const Mem& place) { step.plain.push_back(place_of(place)); }
   template <class P>
   void add(Step& step, const Packets<P>& place) {
     step.packets.push_back({reinterpret_cast<uint64_t>(place.slots), 0, 0});

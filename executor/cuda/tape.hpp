@@ -33,6 +33,10 @@ enum class TapeKind : uint8_t {
   unpack,          ///< packets to all sinks
   reduce,          ///< plain memory, combined, to all sinks
   reduce_packets,  ///< packets, and plain memory in its place among them, combined, to all sinks
+  // Whole units of a switch channel by its multicast address, from one place to one: multicast_steps.cuh.
+  multicast_reduce,  ///< what the switch combines, to plain memory
+  multicast_store,   ///< plain memory, to all members
+  multicast_pass,    ///< what the switch combines, to all members
 };
 
 /// A step of a tape. Data steps have `bytes`, sources and sinks; others have `n` items.

@@ -215,3 +215,17 @@ extern "C" __global__ void __launch_bounds__(512, 1)
     transfer(block_group(), bytes, Reduced<which, int8_t>{mems[0], mems, n}, mems[1]);
   });
 }
+
+/// What a switch combines: a kernel for each row of multimem.def, in which ptx.py looks for the row's
+/// instruction.
+#define CHORALE_MULTIMEM(dtype, element, op, shape, instruction) \
+  extern "C" __global__ void multimem_##dtype##_##op(const char* from, char* to, uint64_t bytes) { \
+    transfer(block_group(), bytes, MulticastReduced<ReduceOp::op, element>{from}, Mem(to)); \
+  }
+#include <chorale/device/multimem.def>
+
+extern "C" __global__ void multimem_pass(char* at, uint64_t bytes) {
+  fence_alias();
+  transfer(block_group(), bytes, MulticastReduced<ReduceOp::sum, bf16>{at}, MulticastStore{at});
+  fence_alias();
+}

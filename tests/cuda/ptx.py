@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
 
 def compile_ptx(nvcc, root, arch):
     """The PTX, and what the assembler says of each kernel: name -> (registers, bytes of stack and spills)."""
@@ -103,45 +105,160 @@ def checks(ptx, resources):
         "(?:" + packet_load + "){8}", receive) is not None
     for name in "reduce_memory", "reduce_members":
         yield name + " issues the loads of seven peers before it adds", loads_before_use(of[name]) >= 7
+    yield from multimem_checks(of)
     for name, (registers, stack) in sorted(resources.items()):
         if name != "groups":  # it breaks up a list of groups
             yield name + " keeps everything in registers", stack == 0
             yield name + " fits 512 threads a block", registers <= 128
 
 
-PLAYER = """#include "executor/cuda/player.cuh"
-template __global__ void chorale::cuda::play<void, chorale::LL16>(const __grid_constant__ chorale::cuda::Launch);
-template __global__ void chorale::cuda::play<chorale::bf16, chorale::LL16>(const __grid_constant__ chorale::cuda::Launch);
+def multimem_rows():
+    """(dtype, op, instruction) of each row of multimem.def."""
+    with open(os.path.join(REPOSITORY, "executor/include/chorale/device/multimem.def")) as file:
+        return re.findall(r'^CHORALE_MULTIMEM\((\w+), \w+, (\w+), \w+, "([^"]+)"\)', file.read(), flags=re.M)
+
+
+MULTIMEM = r"\bmultimem\.\w[\w.:]*"
+LOAD_REDUCE = "multimem.ld_reduce.relaxed.sys.global."
+STORE_TO_ALL = "multimem.st.relaxed.sys.global.v4.f32"
+OTHER_LOAD = r"(?<![.\w])ld\.(?!param)[\w.]+"
+OTHER_STORE = r"(?<![.\w])st\.(?!param|local)[\w.]+"
+
+
+class Flow:
+    """The instructions of a function, and which follow which."""
+
+    def __init__(self, text):
+        self.lines, labels = [], {}
+        for line in text.split("{", 1)[1].splitlines():
+            line = line.split("//")[0].strip()
+            if label := re.match(r"(\$\w+):", line):
+                labels[label.group(1)] = len(self.lines)
+            elif re.match(r"(@!?%\w+\s+)?[a-z]\w*[.\w:]*(\s|;)", line):
+                self.lines.append(line)
+        self.next = []
+        for at, line in enumerate(self.lines):
+            targets = [labels[label] for label in re.findall(r"\$\w+", line) if label in labels]
+            ends = re.match(r"(bra|brx|ret|exit)\b", line) is not None
+            self.next.append(targets + ([] if ends or at + 1 == len(self.lines) else [at + 1]))
+
+    def reaches(self, first, wanted, barred):
+        """Whether a way leads from behind an instruction, or from the beginning (-1), to a wanted one past none that
+        is barred."""
+        seen, ways = set(), [0] if first < 0 else list(self.next[first])
+        while ways:
+            at = ways.pop()
+            if at in seen or re.search(barred, self.lines[at]):
+                continue
+            seen.add(at)
+            if re.search(wanted, self.lines[at]):
+                return True
+            ways += self.next[at]
+        return False
+
+
+def is_fenced(text):
+    """Whether every way to an access through a switch, and every way from one to the end, goes by a fence between
+    addresses of one memory."""
+    flow = Flow(text)
+    accesses = [at for at, line in enumerate(flow.lines) if re.search(MULTIMEM, line)]
+    fence = r"fence\.proxy\.alias"
+    return accesses != [] and not flow.reaches(-1, MULTIMEM, fence) and not any(
+        flow.reaches(at, r"^(@!?%\w+\s+)?(ret|exit)\b", fence) for at in accesses)
+
+
+def multimem_checks(of):
+    """That switches do what multimem.def says, and nobody else asks them for anything."""
+    rows = multimem_rows()
+    yield "multimem.def has rows", len(rows) > 0
+    for dtype, op, instruction in rows:
+        kernel = of.get(f"multimem_{dtype}_{op}", "")
+        yield f"{op} of {dtype} by a switch is {instruction}, relaxed and system-wide", (
+            set(re.findall(MULTIMEM, kernel)) == {LOAD_REDUCE + instruction})
+        yield f"{op} of {dtype} by a switch loads nothing else", not re.search(OTHER_LOAD, kernel)
+    both = of["multimem_pass"]
+    yield "a switch combines and stores", set(re.findall(MULTIMEM, both)) == {
+        LOAD_REDUCE + "add.acc::f32.v4.bf16x2", STORE_TO_ALL}
+    yield "what a switch stores is stored by it alone", not re.search(OTHER_STORE, both) and not re.search(OTHER_LOAD, both)
+    yield "accesses by a switch are fenced from those by other addresses", is_fenced(both)
+    yield "four units are asked of a switch before one is waited for", re.search(
+        r"multimem\.ld_reduce(?:(?:(?!\bbra\b|multimem\.st)[\s\S])*?multimem\.ld_reduce){3}", both) is not None
+    yield "no other kernel goes through a switch", not any(
+        re.search(MULTIMEM, text) for name, text in of.items() if not name.startswith("multimem_"))
+
+
+PLAYER = """#include "executor/cuda/exchange.cuh"
+using namespace chorale;
+using namespace chorale::cuda;
+template __global__ void cuda::play<void, LL16>(const __grid_constant__ Launch);
+template __global__ void cuda::play<bf16, LL16>(const __grid_constant__ Launch);
+template __global__ void cuda::play_exchange<bf16, LL16>(const __grid_constant__ Launch);
+"""
+
+MULTICAST_PLAYER = """#include "executor/cuda/multicast_steps.cuh"
+using namespace chorale;
+using namespace chorale::cuda;
+template __global__ void cuda::play<void, LL16, MulticastSteps>(const __grid_constant__ Launch);
+template __global__ void cuda::play<bf16, LL16, MulticastSteps>(const __grid_constant__ Launch);
 """
 
 
-def player_checks(nvcc, root, arch):
-    """The same for the interpreter kernel of two element types."""
+def compile_player(nvcc, root, arch, text):
+    """The PTX of a source, and what the assembler says of it."""
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "player.cu")
         with open(source, "w") as file:
-            file.write(PLAYER)
+            file.write(text)
         said = subprocess.run(
             [nvcc, "-std=c++17", "-arch=" + arch, "-cubin", "-Xptxas", "-v", "-keep", "-keep-dir", folder, "-o",
              os.path.join(folder, "player.cubin"), "-I" + root, "-I" + os.path.join(root, "compiler/include"),
              "-I" + os.path.join(root, "executor/include"), source],
             check=True, capture_output=True, text=True)
         with open(os.path.join(folder, "player.ptx")) as file:
-            ptx = file.read()
-    yield "play: no volatile access", not re.search(r"\b(ld|st)\.volatile", ptx)
-    yield "play: no load through the read-only cache", not re.search(r"\bld\.global(\.\w+)*\.nc\b|\bldu\.", ptx)
+            return file.read(), said.stderr + said.stdout
+
+
+def player_checks(nvcc, root, arch):
+    """The same for the interpreter kernels of some element types."""
+    ptx, said = compile_player(nvcc, root, arch, PLAYER)
+    yield from checks_of_players("play", ptx, said, kernels=3, spills=300)
     yield "play: no multicast", not re.search(r"\bmultimem\b|multicast", ptx)
+    yield "play: one name is enough for its memory", "fence.proxy" not in ptx
+
+
+def multicast_player_checks(nvcc, root, arch):
+    """The same for those with the steps of switches, and that these are what they should be."""
+    ptx, said = compile_player(nvcc, root, arch, MULTICAST_PLAYER)
+    # More than others: a call stands in the loop over steps. What that costs is not known.
+    yield from checks_of_players("multicast player", ptx, said, kernels=2, spills=600)
+    functions = [text for text in re.split(r"^(?=\.(?:visible |weak )?\.?(?:func|entry)\b)", ptx, flags=re.M)
+                 if "multimem." in text]
+    yield "multicast player: the steps of switches are functions of their own", len(functions) == 2 and all(
+        text.startswith(".func") or ".entry" not in text.split("{", 1)[0] for text in functions)
+    summing = [text for text in functions if "ld_reduce" in text]
+    yield "multicast player: where nothing is reduced, switches store alone", len(summing) == 1 and all(
+        set(re.findall(MULTIMEM, text)) == {STORE_TO_ALL} for text in functions if text not in summing)
+    yield "multicast player: switches combine by all operators that multimem.def has", set(
+        found for text in summing for found in re.findall(MULTIMEM, text)) == {STORE_TO_ALL} | {
+            LOAD_REDUCE + instruction for dtype, _, instruction in multimem_rows() if dtype == "bf16"}
+    for text in functions:
+        yield "multicast player: accesses by switches are fenced from those by other addresses", is_fenced(text)
+
+
+def checks_of_players(what, ptx, said, kernels, spills):
+    yield what + ": no volatile access", not re.search(r"\b(ld|st)\.volatile", ptx)
+    yield what + ": no load through the read-only cache", not re.search(r"\bld\.global(\.\w+)*\.nc\b|\bldu\.", ptx)
     # A block's own counts are in its shared memory.
-    yield "play: every atomic operation is system-wide", not re.search(
+    yield what + ": every atomic operation is system-wide", not re.search(
         r"(?<![.\w])(atom|red)\.(?!shared\.)(?!\w+\.\w+\.sys\.)", ptx)
-    yield "play: every ordered access is system-wide", not re.search(
-        r"\b(ld|st)\.(relaxed|acquire|release)\.(?!sys\.)", ptx)
+    yield what + ": every ordered access is system-wide", not re.search(
+        r"\b(ld|st|ld_reduce)\.(relaxed|acquire|release)\.(?!sys\.)", ptx)
     # Of the kernel itself: what it calls has "Function properties" of its own.
-    kernels = re.findall(r"Compiling entry function '(\w+)'[\s\S]*?(\d+) bytes spill stores, (\d+) bytes spill loads"
-                         r"[\s\S]*?Used (\d+) registers", said.stderr + said.stdout)
-    yield "play: both kernels are there", len(kernels) == 2
-    for name, stores, loads, registers in kernels:
-        yield name + " spills less than 300 bytes", int(stores) + int(loads) < 300
+    found = re.findall(r"Compiling entry function '(\w+)'[\s\S]*?(\d+) bytes spill stores, (\d+) bytes spill loads"
+                       r"[\s\S]*?Used (\d+) registers", said)
+    yield f"{what}: all {kernels} kernels are there", len(found) == kernels
+    for name, stores, loads, registers in found:
+        yield f"{name} spills less than {spills} bytes", int(stores) + int(loads) < spills
         yield name + " fits 512 threads a block", int(registers) <= 128
 
 
@@ -157,7 +274,9 @@ def main():
     arch = sys.argv[3] if len(sys.argv) == 4 else "sm_90"
     ptx, of = compile_ptx(sys.argv[1], sys.argv[2], arch)
     failed = False
-    for name, holds in itertools.chain(checks(ptx, of), player_checks(sys.argv[1], sys.argv[2], arch)):
+    everything = itertools.chain(checks(ptx, of), player_checks(sys.argv[1], sys.argv[2], arch),
+                                 multicast_player_checks(sys.argv[1], sys.argv[2], arch))
+    for name, holds in everything:
         print("ok    " if holds else "FAILED", name)
         failed |= not holds
     sys.exit(1 if failed else 0)

@@ -103,7 +103,8 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
   for (const NamedPlan& named : plans) {
     // Known only where it is asked for, since it is proved.
     const bool wanted = options.rank_order || !options.tuned_out.empty();
-    const bool rank_order = wanted && in_rank_order(named.plan);
+    const bool by_switch = config.switch_channels.value == "multicast" && combines_on_switch(named.plan);
+    const bool rank_order = wanted && !by_switch && in_rank_order(named.plan);
     if (options.rank_order && !rank_order) continue;
     request.subjects.push_back(subject_of(named, request));
     request.subjects.back().rank_order = rank_order;

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "chorale/collective.hpp"
+#include "chorale/proof.hpp"
 #include "chorale/shipped_name.hpp"
 #include "tools/adversarial.hpp"
 #include "tools/bench/plans.hpp"
@@ -247,6 +248,15 @@ Wanted wanted_of(const TunedPlans::Choice& choice, uint32_t ranks) {
   return wanted;
 }
 
+/// Of a plan that adds up in the order of the ranks.
+void require_rank_order(const Plan& plan, const Config& config) {
+  if (config.switch_channels.value != "multicast" || !combines_on_switch(plan)) return;
+  throw Failure(Exit::command_wrong,
+                "'" + plan.name + "' adds up on a switch channel, and with switch_channels = multicast (" +
+                    config.switch_channels.from + ") a switch does so in an order of its own",
+                "--rank-order goes with switch_channels = peer");
+}
+
 /// A collective: each share's sizes are run together.
 void run_chosen(const Options& options, const Config& config) {
   if (options.run.ranks == 0) {
@@ -266,7 +276,8 @@ void run_chosen(const Options& options, const Config& config) {
                   "name sizes of one plan with --bytes, or the plan");
   }
   for (const auto& [choice, bytes] : shares) {
-    if (options.rank_order) plans.plan(choice);  // refuses what does not add up so
+    // Refuses what does not add up so.
+    if (options.rank_order) require_rank_order(plans.plan(choice), config);
     std::cerr << "chosen: " << words_of(choice) << why_chosen(choice, options.run.type()) << "\n";
     Options one = options;
     one.bytes = bytes;

@@ -20,11 +20,12 @@ void show(Examination& found, const GpuFacts& gpu, const std::string& which) {
   } else {
     found.pass(which, text);
   }
-  const std::pair<const char*, bool> abilities[] = {{"IPC", gpu.ipc},
-                                                    {"virtual memory", gpu.vmm},
-                                                    {"POSIX file descriptors", gpu.posix_fd},
-                                                    {"fabric handles", gpu.fabric},
-                                                    {"multicast (only used on request)", gpu.multicast}};
+  const std::pair<const char*, bool> abilities[] = {
+      {"IPC", gpu.ipc},
+      {"virtual memory", gpu.vmm},
+      {"POSIX file descriptors", gpu.posix_fd},
+      {"fabric handles", gpu.fabric},
+      {"multicast (used only if switch_channels says so)", gpu.multicast}};
   std::vector<std::string> has, lacks;
   for (const auto& [what, there] : abilities) (there ? has : lacks).push_back(what);
   found.more("has: " + (has.empty() ? "none" : join(has)) +

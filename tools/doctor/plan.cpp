@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "chorale/config.hpp"
 #include "chorale/error.hpp"
 #include "chorale/needs.hpp"
 #include "tools/command.hpp"
@@ -61,6 +62,25 @@ void compare_blocks(Examination& found, const GpusFound& gpus, const Plan& plan,
   }
 }
 
+/// By peers' memory, unless the setting asks for multicast.
+void compare_switches(Examination& found, const GpusFound& gpus) {
+  const Setting<std::string> wanted = Config::load().switch_channels;
+  const bool offered = !gpus.gpus.empty() && std::all_of(gpus.gpus.begin(), gpus.gpus.end(),
+                                                         [](const GpuFacts& gpu) { return gpu.multicast; });
+  if (wanted.value == "peer") {
+    found.more(std::string("switch channels: through peer memory; multicast, which GPUs here ") +
+               (offered ? "offer" : "do not offer") + ", is used only with switch_channels = multicast");
+    return;
+  }
+  const std::string asked =
+      "by multicast, as " + wanted.from + " asks (not with NCCL_NVLS_ENABLE=0); it has not run on hardware";
+  if (offered) {
+    found.note("switch", asked);
+  } else {
+    found.fail("switch", asked + "; the GPUs here do not offer it", "switch_channels = peer");
+  }
+}
+
 void compare_channels(Examination& found, const GpusFound& gpus, const PlanNeeds& needs) {
   std::string text =
       fmt::format("{} memory, {} port, {} switch a rank", needs.most(&RankNeeds::memory_channels),
@@ -86,13 +106,7 @@ void compare_channels(Examination& found, const GpusFound& gpus, const PlanNeeds
   }
   if (needs.most(&RankNeeds::port_channels))
     found.more("port channels: a thread of the host issues their copies");
-  if (needs.most(&RankNeeds::switch_channels)) {
-    const bool multicast =
-        !gpus.gpus.empty() &&
-        std::all_of(gpus.gpus.begin(), gpus.gpus.end(), [](const GpuFacts& gpu) { return gpu.multicast; });
-    found.more(std::string("switch channels: through peer memory; multicast, which GPUs here ") +
-               (multicast ? "offer" : "do not offer") + ", is only used on request");
-  }
+  if (needs.most(&RankNeeds::switch_channels)) compare_switches(found, gpus);
 }
 
 /// Larger packets than 8 bytes rely on wider stores that arrive whole.

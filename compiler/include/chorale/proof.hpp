@@ -131,4 +131,8 @@ std::optional<std::string> reduction_order(const Plan&);
 /// such plan it is. Throws as reduction_order().
 bool in_rank_order(const Plan&);
 
+/// Whether switch channels combine what ranks have. Where GPUs do that by multicast (switch_channels), they
+/// do it in an order that no plan knows.
+bool combines_on_switch(const Plan&);
+
 }  // namespace chorale

@@ -29,12 +29,14 @@ struct Setting {
 /// CHORALE_<NAME>, code.
 struct Config {
   Setting<std::chrono::nanoseconds> timeout{std::chrono::seconds(30)};  ///< as parse_duration(); "off" is 0
-  Setting<unsigned> workers{0};               ///< threads that run blocks; 0: one a core
-  Setting<uint16_t> port{0};                  ///< of World::from_environment(); 0: see there
-  Setting<std::string> host{"auto"};          ///< JoinOptions::host; "auto": found out
-  Setting<std::optional<uint64_t>> seed{};    ///< of the deterministic scheduler; "off": none
-  Setting<std::string> backend{"cpu"};        ///< "cpu" or "cuda"
-  Setting<std::string> packet{"ll16"};        ///< "ll8", "ll16" or "ll128": bytes of a packet
+  Setting<unsigned> workers{0};             ///< threads that run blocks; 0: one a core
+  Setting<uint16_t> port{0};                ///< of World::from_environment(); 0: see there
+  Setting<std::string> host{"auto"};        ///< JoinOptions::host; "auto": found out
+  Setting<std::optional<uint64_t>> seed{};  ///< of the deterministic scheduler; "off": none
+  Setting<std::string> backend{"cpu"};      ///< "cpu" or "cuda"
+  Setting<std::string> packet{"ll16"};      ///< "ll8", "ll16" or "ll128": bytes of a packet
+  Setting<std::string> switch_channels{
+      "peer"};                                ///< "peer" or "multicast": how GPUs do what goes through them
   Setting<std::string> log_level{"warning"};  ///< trace, debug, info, warning, error, off
   Setting<unsigned> trace{0};       ///< launches of each plan whose operations are timed, see Executor::trace
   Setting<unsigned> bindings{256};  ///< that an executor keeps, see Executor::prepare; 0: any number

@@ -20,6 +20,7 @@
 #include "chorale/device/link.hpp"
 #include "chorale/device/macros.hpp"
 #include "chorale/device/messages.hpp"
+#include "chorale/device/multicast.hpp"
 #include "chorale/device/numeric.hpp"
 #include "chorale/device/one_sided.hpp"
 #include "chorale/device/packet.hpp"

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -46,17 +47,14 @@ CUresult release(uint64_t number) {
   if (found == state().handles.end()) die("a handle is released too often");
   Handle& handle = found->second;
   if (--handle.references > 0) return CUDA_SUCCESS;
+  if (handle.bound_bytes != 0) die("a multicast object goes, and memory is bound to it");
+  if (handle.team) munmap(handle.team, 4096);
   close(handle.file);
   if (handle.created) state().used_bytes -= handle.bytes;
   state().handles.erase(found);
   return CUDA_SUCCESS;
 }
 
-namespace {
-
-using Lock = std::lock_guard<std::recursive_mutex>;
-
-/// The lowest number that is free.
 uint64_t add(const Handle& handle) {
   uint64_t number = 1000;
   while (state().handles.count(number)) ++number;
@@ -64,12 +62,16 @@ uint64_t add(const Handle& handle) {
   return number;
 }
 
+namespace {
+
+using Lock = std::lock_guard<std::recursive_mutex>;
+
 void* page(uint64_t address, uint64_t bytes, int flags, int file) {
   return mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, flags, file, 0);
 }
 
-CUresult get_attribute(int* value, CUdevice_attribute, CUdevice) {
-  *value = 1;
+CUresult get_attribute(int* value, CUdevice_attribute what, CUdevice) {
+  *value = !(what == CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED && state().no_multicast);
   return CUDA_SUCCESS;
 }
 
@@ -181,15 +183,21 @@ CUresult import_handle(CUmemGenericAllocationHandle* handle, void* from, CUmemAl
                        : fcntl(int(reinterpret_cast<uintptr_t>(from)), F_DUPFD_CLOEXEC, 0);
   struct stat status {};
   if (file < 0 || fstat(file, &status) != 0) return CUDA_ERROR_INVALID_VALUE;
-  *handle = add({file, uint64_t(status.st_size), unsigned(type), 1, false, current_device()});
+  Team* const team = team_of(file, uint64_t(status.st_size));
+  *handle = add(
+      {file, uint64_t(status.st_size) - (team ? 4096 : 0), unsigned(type), 1, false, current_device(), team});
   return CUDA_SUCCESS;
 }
 
-CUresult reserve(CUdeviceptr* address, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
+CUresult reserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr, unsigned long long) {
   const Lock lock(state().mutex);
-  void* const range = page(0, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  void* const range = page(0, bytes + alignment, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (range == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-  *address = reinterpret_cast<CUdeviceptr>(range);
+  const uint64_t first = reinterpret_cast<uint64_t>(range);
+  *address = alignment == 0 ? first : (first + alignment - 1) / alignment * alignment;
+  if (*address != first) munmap(range, *address - first);
+  if (const uint64_t rest = first + alignment - *address)
+    munmap(reinterpret_cast<void*>(*address + bytes), rest);
   state().reservations[*address] = {bytes, state().next_buffer_id++};
   return CUDA_SUCCESS;
 }
@@ -213,6 +221,10 @@ CUresult map(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHa
   if (reserved == state().reservations.begin() || handle.bytes != bytes) return CUDA_ERROR_INVALID_VALUE;
   --reserved;
   if (address + bytes > reserved->first + reserved->second.bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (handle.team && (address % multicast_unit != 0 || bytes % multicast_unit != 0))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (handle.team && std::popcount(handle.team->added.load()) != int(handle.team->devices))
+    die("CUDA would wait here for the other devices of a multicast object");
   page(address, bytes, MAP_SHARED | MAP_FIXED, handle.file);
   ++handle.references;
   state().ranges[address] = {bytes, Kind::mapped, reserved->second.buffer_id, handle.device, -1, number};
@@ -324,7 +336,7 @@ void* find(const std::string& name) {
       {"cuStreamBatchMemOp", reinterpret_cast<void*>(batch_words)},
   };
   const auto found = all.find(name);
-  return found == all.end() ? nullptr : found->second;
+  return found == all.end() ? find_multicast(name) : found->second;
 }
 
 }  // namespace

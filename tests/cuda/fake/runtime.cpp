@@ -136,8 +136,9 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
 cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSuccess; }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) {
-  if (what != cudaDevAttrPageableMemoryAccess) return cudaErrorInvalidValue;
-  *value = 0;
+  if (what != cudaDevAttrPageableMemoryAccess && what != cudaDevAttrMultiProcessorCount)
+    return cudaErrorInvalidValue;
+  *value = what == cudaDevAttrMultiProcessorCount ? 132 : 0;
   return cudaSuccess;
 }
 

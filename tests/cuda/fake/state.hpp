@@ -29,7 +29,14 @@ struct Range {
   bool accessible = false;  // given access to, if mapped
 };
 
-/// What cuMemCreate() or an import made.
+/// What all processes know of a multicast object, behind its memory in its file.
+struct Team {
+  uint64_t magic = 0;
+  uint32_t devices = 0;                      ///< so many belong to it
+  std::atomic<uint64_t> added{0}, bound{0};  ///< a bit each
+};
+
+/// What cuMemCreate(), cuMulticastCreate() or an import made.
 struct Handle {
   int file = -1;
   uint64_t bytes = 0;
@@ -37,6 +44,8 @@ struct Handle {
   int references = 0;
   bool created = false;
   int device = 0;
+  Team* team = nullptr;                        ///< of a multicast object
+  uint64_t bound_bytes = 0, bound_memory = 0;  ///< by this process: how many of what
 };
 
 struct Reservation {
@@ -61,7 +70,10 @@ struct State {
   uint64_t used_bytes = 0;
   std::atomic<bool> copies_fail = false;
   std::atomic<bool> copies_are_slow = false;  ///< so that what does not wait for one comes before it
-  bool mallocs_fail = false;                  ///< what cuMemCreate() makes is had all the same
+  bool no_multicast = false;
+  bool adding_fails = false;               ///< of a device to a multicast object
+  std::atomic<int> multicast_objects = 0;  ///< that this process has made
+  bool mallocs_fail = false;               ///< what cuMemCreate() makes is had all the same
 
   /// The range around `address`, or the end.
   std::map<uint64_t, Range>::iterator around(uint64_t address);
@@ -73,6 +85,16 @@ int current_device();
 /// A file of `bytes`; -1 if there is no room.
 int make_file(uint64_t bytes);
 CUresult release(uint64_t handle);
+
+/// cuMulticast..(): null for another name. The switch itself is not there: what is mapped is memory of
+/// nobody.
+void* find_multicast(const std::string& name);
+constexpr uint64_t multicast_unit = 4 << 20;  ///< larger than that of allocations
+
+/// The lowest number that is free.
+uint64_t add(const Handle& handle);
+/// What the file of a multicast object says; null for another one.
+Team* team_of(int file, uint64_t bytes);
 
 /// What cudaGetLastError() finds next on this thread: calls here leave nothing themselves.
 cudaError_t& last_error();

@@ -12,6 +12,8 @@
 
 #include "chorale/did_you_mean.hpp"
 #include "chorale/packet_form.hpp"
+#include "executor/switch_channels.hpp"
+#include "tests/unit/message_of_error.hpp"
 
 namespace chorale::test {
 namespace {
@@ -51,6 +53,7 @@ TEST(Config, Defaults) {
             "seed = off  (default)\n"
             "backend = cpu  (default)\n"
             "packet = ll16  (default)\n"
+            "switch_channels = peer  (default)\n"
             "log_level = warning  (default)\n"
             "trace = 0  (default)\n"
             "bindings = 256  (default)\n"
@@ -71,6 +74,7 @@ TEST(Config, EnvironmentWinsOverTheFileAndCodeOverBoth) {
                                    "seed = off  (CHORALE_SEED)\n"
                                    "backend = cpu  (default)\n"
                                    "packet = ll8  (code)\n"
+                                   "switch_channels = peer  (default)\n"
                                    "log_level = warning  (default)\n"
                                    "trace = 0  (default)\n"
                                    "bindings = 256  (default)\n"
@@ -100,6 +104,8 @@ TEST(Config, BadValuesAreRefusedByName) {
             "above 0, or 'off'");
   EXPECT_EQ(failure("", {"CHORALE_PACKET=l16"}),
             "CHORALE_PACKET = l16: 'l16' is none of ll8, ll16, ll128, did you mean 'll16'?");
+  EXPECT_EQ(failure("", {"CHORALE_SWITCH_CHANNELS=nvls"}),
+            "CHORALE_SWITCH_CHANNELS = nvls: 'nvls' is none of peer, multicast");
   EXPECT_EQ(failure("", {"CHORALE_WORKERS=-1"}), "CHORALE_WORKERS = -1: '-1' is no number from 0 to 4096");
   EXPECT_EQ(failure("", {"CHORALE_SEED=abc"}),
             "CHORALE_SEED = abc: 'abc' is neither a 64-bit number nor 'off'");
@@ -107,6 +113,31 @@ TEST(Config, BadValuesAreRefusedByName) {
             "CHORALE_REQUIRE_PROOF = : '' is neither true nor false");
   const IniFile file("seed = x\n");
   EXPECT_EQ(failure(file.path, {}), file.path + ": seed = x: 'x' is neither a 64-bit number nor 'off'");
+}
+
+TEST(Config, MulticastIsAskedForByNameAlone) {
+  EXPECT_FALSE(wants_multicast(Config(), nullptr));
+  EXPECT_FALSE(wants_multicast(Config(), "1"));
+  EXPECT_FALSE(wants_multicast(Config(), "0"));
+  const Config asked = read("", {"CHORALE_SWITCH_CHANNELS=multicast"});
+  EXPECT_TRUE(wants_multicast(asked, nullptr));
+  for (const char* const on : {"", "1", "2", "0x1"}) EXPECT_TRUE(wants_multicast(asked, on)) << on;
+}
+
+TEST(Config, MulticastIsRefusedWhereItIsTurnedOff) {
+  const auto said = [](const Config& config, const char* nvls) {
+    return message_of_error<UsageError>([&] { wants_multicast(config, nvls); });
+  };
+  const Config asked = read("", {"CHORALE_SWITCH_CHANNELS=multicast"});
+  EXPECT_EQ(
+      said(asked, "0"),
+      "switch_channels = multicast (CHORALE_SWITCH_CHANNELS), but NCCL_NVLS_ENABLE=0 turns NVLink multicast "
+      "off: take switch_channels = peer, or unset NCCL_NVLS_ENABLE if this machine may use multicast");
+  for (const char* const off : {"00", "0x0", " 0", "off", "no", "false"})
+    EXPECT_NE(said(asked, off), "") << off;
+  Config wrong;
+  wrong.switch_channels = "nvls";
+  EXPECT_EQ(said(wrong, nullptr), "switch_channels 'nvls': neither 'peer' nor 'multicast'");
 }
 
 TEST(Config, KnowsEveryFormOfPackets) {

@@ -3,6 +3,7 @@
 /// host.
 #pragma once
 
+#include "executor/cuda/multicast_plan.hpp"
 #include "executor/interpreter/placement.hpp"
 #include "tests/cpu/harness.hpp"
 #include "tests/unit/tape/host_player.hpp"
@@ -18,13 +19,21 @@ struct TapeRuns {
   uint64_t page_bytes = cuda::default_page_bytes;
   int launches = 4;
   uint64_t seed = 1;
+  bool multicast = false;  ///< switch channels go by it
 };
 
 class BoundRanks {
  public:
   BoundRanks(const Plan& plan, const TapeRuns& runs)
-      : plan_(plan), runs_(runs), layout_(layout_of(plan, runs.bytes, DType::i32, runs.packet)) {
+      : plan_(plan),
+        runs_(runs),
+        layout_(layout_of(plan, runs.bytes, DType::i32, runs.packet)),
+        use_(runs.multicast ? cuda::SwitchUse(plan) : cuda::SwitchUse()),
+        room_(plan, layout_, use_) {
     const uint32_t n = plan.ranks();
+    for (size_t group = 0; group < use_.groups.size(); ++group) {
+      std::memset(stand_ins_.emplace_back(room_.bytes).data(), canary, room_.bytes);
+    }
     for (uint32_t rank = 0; rank < n; ++rank) {
       Memory& of = memory_.emplace_back();
       of.image = interpreter::build_image(plan, rank, layout_, DType::i32, {});
@@ -48,6 +57,11 @@ class BoundRanks {
       return true;
     });
     const std::string stuck = player.play();
+    for (Lines& one : stand_ins_) {
+      const bool touched =
+          std::any_of(one.data(), one.data() + room_.bytes, [](char is) { return is != canary; });
+      if (touched) return "a switch's address was written as if it were memory";
+    }
     return stuck.empty() ? wrong : stuck;
   }
 
@@ -57,7 +71,7 @@ class BoundRanks {
 
   struct Memory {
     interpreter::BoundImage image;
-    Lines user_in, user_out, own, control, local;
+    Lines user_in, user_out, own, control, local, room;
     char *in = nullptr, *out = nullptr;  ///< the caller's
     interpreter::Placed placed;
     uint64_t plain = 0, packets = 0;  ///< where scratch begins in `control`
@@ -79,6 +93,14 @@ class BoundRanks {
     of.own = Lines(in_bytes);
     interpreter::Rooms rooms;
     rooms.own = [&of] { return of.own.data(); };
+    of.room = Lines(room_.bytes);
+    if (use_.passed) {
+      char* const first = of.room.data();
+      rooms.shared = [first] { return first; };
+      rooms.reachable = [this, first](const char* at, uint64_t bytes) {
+        return at >= first && at + bytes <= first + room_.bytes;
+      };
+    }
     of.placed = interpreter::Placement(plan_, rank, layout_).place(of.in, of.out, rooms);
   }
 
@@ -95,7 +117,10 @@ class BoundRanks {
       Memory& there = memory_[buffer.rank];
       if (buffer.kind == uint32_t(BufferKind::input)) buffer.base = there.placed.in;
       if (buffer.kind == uint32_t(BufferKind::output)) buffer.base = there.placed.out;
-      if (buffer.kind == uint32_t(BufferKind::scratch)) buffer.base = there.control.data() + there.plain;
+      if (buffer.kind == uint32_t(BufferKind::scratch)) {
+        buffer.base =
+            use_.scratch ? there.room.data() + room_.scratch_at : there.control.data() + there.plain;
+      }
       if (buffer.kind == interpreter::packet_kind) buffer.base = there.control.data() + there.packets;
     }
     TapeRank result;
@@ -116,11 +141,26 @@ class BoundRanks {
       auto* const signals = reinterpret_cast<Signal*>(memory_[channel.peer].control.data());
       result.places.signals_at_peer.push_back(heard ? signals + channel.signal_at_peer : nullptr);
     }
+    result.switches = {aliases_of(rank), of.placed.in, of.placed.out};
+    result.places.switches = use_.any() ? &result.switches : nullptr;
     result.tapes = cuda::record_tapes(of.image, result.places, runs_.packet, runs_.page_bytes);
     result.states = Lines(uint64_t(result.blocks) * result.tapes.state_bytes);
+    result.places.switches = nullptr;  // `result` goes elsewhere
     result.in = of.placed.in;
     result.out = of.placed.out;
     return result;
+  }
+
+  std::vector<cuda::SwitchAlias> aliases_of(uint32_t rank) {
+    std::vector<cuda::SwitchAlias> all;
+    for (size_t group = 0; group < use_.groups.size(); ++group) {
+      const std::vector<uint32_t>& members = use_.groups[group];
+      if (std::find(members.begin(), members.end(), rank) == members.end()) continue;
+      cuda::SwitchAlias& alias =
+          all.emplace_back(cuda::SwitchAlias{{}, stand_ins_[group].data(), room_.bytes});
+      for (const uint32_t member : members) alias.members.push_back(memory_[member].room.data());
+    }
+    return all;
   }
 
   static void move(const interpreter::Move& of) {
@@ -166,6 +206,9 @@ class BoundRanks {
   const Plan& plan_;
   const TapeRuns runs_;
   const Layout layout_;
+  const cuda::SwitchUse use_;
+  const cuda::SwitchRoom room_;
+  std::deque<Lines> stand_ins_;  ///< by group: addresses that only a switch knows
   std::deque<Memory> memory_;
   std::vector<TapeRank> ranks_;
 };

@@ -55,12 +55,46 @@ Stop combine(const Group& group, const cuda::TapeStep& step, const Mem* plain, c
                   sinks);
 }
 
+/// What a switch would do: by the members' own memory.
+inline Stop run_multicast(const Note& note, HostBlock& block, const TapeRank& rank, const Mem* plain,
+                          const cuda::TapeStep& step) {
+  const Group group = block_group(0, 1, &block);
+  const bool reduces = step.kind != cuda::TapeKind::multicast_store,
+             stores = step.kind != cuda::TapeKind::multicast_reduce;
+  const std::vector<char*> from = rank.members_of(plain[0].data), to = rank.members_of(plain[1].data);
+  if (step.bytes % unit_bytes != 0 || !step.whole || step.plain_sinks != 1)
+    note("not whole units of a switch");
+  for (uint32_t at = 0; at < 2; ++at) {
+    const bool switched = at == 0 ? reduces : stores;
+    if (switched && reinterpret_cast<uint64_t>(plain[at].data) % unit_bytes != 0)
+      note("a switch at an odd address");
+    if (switched != !(at == 0 ? from : to).empty())
+      note("a switch's address is taken for another, or the reverse");
+    if (plain[at].valid < step.bytes) note("units of a switch that do not exist");
+  }
+  const MultiStore all{to.data(), uint32_t(to.size())};
+  if (!reduces) return transfer(group, step.bytes, plain[0], all);
+  const auto reduce = [&](const auto& source) {
+    return stores ? transfer(group, step.bytes, source, all) : transfer(group, step.bytes, source, plain[1]);
+  };
+  const uint32_t n = uint32_t(from.size());
+  switch (ReduceOp(step.reduce_op)) {
+    case ReduceOp::min:
+      return reduce(Multi<ReduceOp::min, int32_t>{from.data(), n});
+    case ReduceOp::max:
+      return reduce(Multi<ReduceOp::max, int32_t>{from.data(), n});
+    default:
+      return reduce(Multi<ReduceOp::sum, int32_t>{from.data(), n});
+  }
+}
+
 template <class P>
 Stop run_data(const Note& note, HostBlock& block, const TapeRank& rank, const SettledPage& page,
               const std::vector<Packets<P>>& all_packets, const cuda::TapeStep& step) {
   const Group group = block_group(0, 1, &block);
   const Mem* const plain = page.plain.data() + step.first_plain;
   const Packets<P>* const packets = all_packets.data() + step.first_packets;
+  if (step.kind >= cuda::TapeKind::multicast_reduce) return run_multicast(note, block, rank, plain, step);
   const bool alone = step.kind == cuda::TapeKind::copy || step.kind == cuda::TapeKind::unpack;
   const bool plain_first = step.kind == cuda::TapeKind::copy || step.kind == cuda::TapeKind::reduce;
   const uint32_t n_plain = step.kind == cuda::TapeKind::reduce ? 1 + step.n

@@ -30,6 +30,18 @@ struct TapeRank {
   std::vector<uint32_t> peers;  ///< by channel
   char *in = nullptr, *out = nullptr;
   Lines states;
+  cuda::SwitchAliases
+      switches;  ///< whose addresses stand for the members' memory, and have none of their own
+
+  /// Where the members have what a switch has at `at`.
+  std::vector<char*> members_of(const char* at) const {
+    std::vector<char*> members;
+    for (const cuda::SwitchAlias& alias : switches.all) {
+      if (at < alias.at || at >= alias.at + alias.bytes) continue;
+      for (char* const member : alias.members) members.push_back(member + (at - alias.at));
+    }
+    return members;
+  }
 };
 
 /// A page, its places settled for one launch.

@@ -1,8 +1,8 @@
 #pragma once
 // Memory accesses that order or are atomic, for the whole machine: every GPU, the host, and peers behind a
-// mapping. Together with signal.hpp and packet.hpp this is the only place that names memory orders. On CUDA
-// each function is one PTX instruction at system scope on global memory; on the CPU it is one __atomic
-// builtin. T is a 32- or 64-bit unsigned integer, naturally aligned.
+// mapping. Together with signal.hpp, packet.hpp and multicast.hpp this is the only place that names memory
+// orders. On CUDA each function is one PTX instruction at system scope on global memory; on the CPU it is one
+// __atomic builtin. T is a 32- or 64-bit unsigned integer, naturally aligned.
 
 #include <cstdint>
 #include <type_traits>

@@ -1,0 +1,96 @@
+/// \file
+/// The steps of a tape that go through a switch: of the multicast realisation of switch channels, which runs
+/// only where the configuration asks for it by name. Apart, in a kernel of its own, so that the others have
+/// no such instruction. It is compiled, and its instructions are looked at; it has not run on hardware.
+#pragma once
+
+#include "chorale/device/multicast.hpp"
+#include "player.cuh"
+
+namespace chorale::cuda {
+
+/// Sink: plain memory, which may lie at an odd address if it is what the caller passed.
+struct PlainSink {
+  Mem to;
+  bool whole;
+
+  template <bool, uint32_t N>
+  CHORALE_FN void write(const Turn& turn, const Unit (&from)[N]) const {
+    if (whole) {
+      to.template write<true, N>(turn, from);
+    } else {
+      to.template write<false, N>(turn, from);
+    }
+  }
+};
+
+/// The thread's units, four at a time: a round trip through the switch takes long.
+template <class Source, class Sink>
+CHORALE_FN void move_through_switch(const Group& group, uint64_t bytes, const Source& source,
+                                    const Sink& sink) {
+  constexpr uint32_t at_once = 4;
+  each_turn<at_once, false>(group, bytes, [&](const Turn& turn) {
+    Unit held[at_once];
+    source.template read<true, at_once>(group, turn, held);
+    sink.template write<true, at_once>(turn, held);
+    return Stop::none;
+  });
+}
+
+template <ReduceOp Op, class T>
+CHORALE_FN void reduce_through_switch(const Group& group, const TapeStep& step, const Mem* places,
+                                      bool whole) {
+  if constexpr (detail::LoadReduce<Op, T>::exists) {  // others are refused when a plan is bound
+    const MulticastReduced<Op, T> source{places[0].data};
+    if (step.kind == TapeKind::multicast_pass) {
+      move_through_switch(group, step.bytes, source, MulticastStore{places[1].data});
+    } else {
+      move_through_switch(group, step.bytes, source, PlainSink{places[1], whole});
+    }
+  }
+}
+
+/// Source: plain memory, which may lie at an odd address if it is what the caller passed.
+struct PlainSource {
+  Mem from;
+  bool whole;
+
+  template <bool, uint32_t N>
+  CHORALE_FN Stop read(const Group& group, const Turn& turn, Unit (&to)[N]) const {
+    return whole ? from.template read<true, N>(group, turn, to)
+                 : from.template read<false, N>(group, turn, to);
+  }
+};
+
+struct MulticastSteps {
+  static CHORALE_FN constexpr bool has(TapeKind kind) { return kind >= TapeKind::multicast_reduce; }
+
+  /// What the block did before, and has seen, it did by the members' own addresses, and so it goes on behind
+  /// this: each thread fences both, next to its own accesses.
+  template <class T, class P>
+  static __device__ __noinline__ Stop run(const TapeStep& step, const Page<P>& page, uint32_t misaligned) {
+    const Group group = block_group();
+    const Mem* const places = page.plain + step.first_plain;
+    const bool whole = (step.passed & misaligned) == 0;
+    fence_alias();
+    if (step.kind == TapeKind::multicast_store) {
+      move_through_switch(group, step.bytes, PlainSource{places[0], whole}, MulticastStore{places[1].data});
+    } else if constexpr (!std::is_void<T>::value) {
+      switch (ReduceOp(step.reduce_op)) {
+        case ReduceOp::min:
+          reduce_through_switch<ReduceOp::min, T>(group, step, places, whole);
+          break;
+        case ReduceOp::max:
+          reduce_through_switch<ReduceOp::max, T>(group, step, places, whole);
+          break;
+        default:  // avg is divided at the end
+          reduce_through_switch<ReduceOp::sum, T>(group, step, places, whole);
+          break;
+      }
+    }
+    fence_alias();
+    return Stop::none;
+  }
+};
+
+}  // namespace chorale::cuda

@@ -1,0 +1,145 @@
+#pragma once
+// The memory of all members of a switch channel at one address, through which the switch combines and stores.
+// Of a multicast object of CUDA (cuMulticastCreate), mapped; compute capability 9.0. It is compiled, and its
+// instructions are looked at; it has not run on hardware.
+//
+// A multicast address takes no other accesses than these. They move whole units: the address is a multiple of
+// 16, and so is a transfer's size; what is left over goes by the members' own addresses.
+//
+// To the memory model the address is another name of the members' memory. Between accesses by different names
+// there must be a fence_alias() on the way that orders them: before a thread reads what was stored by another
+// name, and after it has stored, or read, what is accessed by another name next.
+//
+// In which order the switch combines is its own business: floats may come out with other bits than those of
+// Multi, and of `min` and `max` with a NaN it is not known which is left.
+
+#include <cstdint>
+
+#include "chorale/device/endpoints.hpp"
+#include "chorale/device/numeric.hpp"
+
+#if defined(__CUDACC__)
+
+namespace chorale {
+
+/// Orders this thread's accesses before it, by whatever address, with those after it by other addresses of
+/// the same memory.
+CHORALE_FN void fence_alias() { asm volatile("fence.proxy.alias;" ::: "memory"); }
+
+namespace detail {
+
+/// Of a unit: what all members have there, combined. Has a value where the switch can do it.
+template <ReduceOp Op, class T>
+struct LoadReduce {
+  static constexpr bool exists = false;
+};
+
+#define CHORALE_MULTIMEM_LOAD(instruction) "multimem.ld_reduce.relaxed.sys.global." instruction
+#define CHORALE_MULTIMEM_quad(instruction) \
+  asm volatile(CHORALE_MULTIMEM_LOAD(instruction) " {%0, %1, %2, %3}, [%4];" \
+               : "=r"(unit.item[0]), "=r"(unit.item[1]), "=r"(unit.item[2]), "=r"(unit.item[3]) \
+               : "l"(from) \
+               : "memory");
+#define CHORALE_MULTIMEM_words(instruction) \
+  _Pragma("unroll") for (uint32_t word = 0; word < 4; ++word) { \
+    asm volatile(CHORALE_MULTIMEM_LOAD(instruction) " %0, [%1];" \
+                 : "=r"(unit.item[word]) \
+                 : "l"(from + 4 * word) \
+                 : "memory"); \
+  }
+#define CHORALE_MULTIMEM_pairs(instruction) \
+  uint64_t pairs[2]; \
+  _Pragma("unroll") for (uint32_t pair = 0; pair < 2; ++pair) { \
+    if constexpr (std::is_same_v<Element, double>) { \
+      double value; \
+      asm volatile(CHORALE_MULTIMEM_LOAD(instruction) " %0, [%1];" \
+                   : "=d"(value) \
+                   : "l"(from + 8 * pair) \
+                   : "memory"); \
+      std::memcpy(&pairs[pair], &value, sizeof value); \
+    } else { \
+      asm volatile(CHORALE_MULTIMEM_LOAD(instruction) " %0, [%1];" \
+                   : "=l"(pairs[pair]) \
+                   : "l"(from + 8 * pair) \
+                   : "memory"); \
+    } \
+  } \
+  std::memcpy(&unit, pairs, sizeof unit);
+
+#define CHORALE_MULTIMEM(dtype, element, op, shape, instruction) \
+  template <> \
+  struct LoadReduce<ReduceOp::op, element> { \
+    using Element = element; \
+    static constexpr bool exists = true; \
+    CHORALE_FN static Unit of(const char* from) { \
+      Unit unit; \
+      CHORALE_MULTIMEM_##shape(instruction) return unit; \
+    } \
+  };
+#include "chorale/device/multimem.def"
+#undef CHORALE_MULTIMEM_LOAD
+#undef CHORALE_MULTIMEM_quad
+#undef CHORALE_MULTIMEM_words
+#undef CHORALE_MULTIMEM_pairs
+
+/// Stores a unit in the memory of all members. As bits, whatever the elements are: a vector is of floats.
+CHORALE_FN void store_multicast(char* to, const Unit& unit) {
+  asm volatile("multimem.st.relaxed.sys.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(unit.item[0]),
+               "r"(unit.item[1]), "r"(unit.item[2]), "r"(unit.item[3])
+               : "memory");
+}
+
+}  // namespace detail
+
+/// Source: what all members have there, combined by the switch.
+template <ReduceOp Op, class T>
+struct MulticastReduced {
+  static_assert(detail::LoadReduce<Op, T>::exists, "multimem.def has what a switch combines");
+
+  const char* at = nullptr;
+
+  static constexpr bool waits = false;
+  static constexpr uint32_t at_once = 4;
+
+  CHORALE_FN bool may_take_several() const { return true; }
+  CHORALE_FN bool whole(uint64_t) const { return true; }
+
+  template <bool Whole, uint32_t N>
+  CHORALE_FN Stop read(const Group&, const Turn& turn, Unit (&to)[N]) const {
+    const auto load = [&](uint32_t index) {
+      return detail::LoadReduce<Op, T>::of(at + (turn.unit + index * turn.stride) * unit_bytes);
+    };
+    // As a rule no condition stands between the loads, as in Mem::gather().
+    if (turn.n == N) {
+#pragma unroll
+      for (uint32_t index = 0; index < N; ++index) to[index] = load(index);
+    } else {
+#pragma unroll
+      for (uint32_t index = 0; index < N; ++index) {
+        to[index] = Unit{};
+        if (index < turn.n) to[index] = load(index);
+      }
+    }
+    return Stop::none;
+  }
+};
+
+/// Sink: the memory of all members.
+struct MulticastStore {
+  char* at = nullptr;
+
+  CHORALE_FN bool whole(uint64_t) const { return true; }
+
+  template <bool Whole, uint32_t N>
+  CHORALE_FN void write(const Turn& turn, const Unit (&from)[N]) const {
+#pragma unroll
+    for (uint32_t index = 0; index < N; ++index) {
+      if (index < turn.n)
+        detail::store_multicast(at + (turn.unit + index * turn.stride) * unit_bytes, from[index]);
+    }
+  }
+};
+
+}  // namespace chorale
+
+#endif

@@ -1,0 +1,67 @@
+// Players that do nothing: enough to see what an executor would launch.
+
+#include "kernels.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include "executor/cuda/graph_holds.hpp"
+#include "executor/cuda/kernels.hpp"
+
+namespace chorale::test::fake {
+namespace {
+
+constexpr char any = 0, exchange = 0, multicast = 0;
+
+struct Last {
+  const void* kernel = nullptr;
+  cuda::Launch launch;
+};
+
+Last& last() {
+  static thread_local Last one;
+  return one;
+}
+
+}  // namespace
+
+std::string last_kernel() {
+  const void* const kernel = last().kernel;
+  return kernel == &any         ? "player"
+         : kernel == &exchange  ? "exchange"
+         : kernel == &multicast ? "multicast player"
+                                : "none";
+}
+
+const cuda::Launch& last_launch() { return last().launch; }
+
+}  // namespace chorale::test::fake
+
+namespace chorale::cuda {
+
+using namespace test::fake;
+
+Players players_of(DType, PacketForm, bool) { return {&any, &exchange}; }
+const void* multicast_player_of(DType, PacketForm, bool) { return &multicast; }
+cudaError_t enqueue_average(void*, uint64_t, DType, uint32_t, cudaStream_t) { return cudaSuccess; }
+
+void GraphHolds::add(cudaStream_t) {}  // nothing is captured here
+
+}  // namespace chorale::cuda
+
+using namespace chorale::test::fake;
+
+extern "C" {
+
+cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int, size_t) {
+  return *blocks = 1, cudaSuccess;
+}
+cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr, int, int) {
+  return *value = 1, cudaSuccess;
+}
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t*, const void* kernel, void** parameters) {
+  last() = {kernel, *static_cast<const chorale::cuda::Launch*>(parameters[0])};
+  return cudaSuccess;
+}
+
+}  // extern "C"
