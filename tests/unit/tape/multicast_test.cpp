@@ -4,6 +4,7 @@
 
 #include <chorale/json.hpp>
 
+#include "chorale/tuned_plans.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 #include "tests/unit/message_of_error.hpp"
 #include "tests/unit/tape/bound_ranks.hpp"
@@ -239,6 +240,20 @@ TEST(Multicast, a_certificate_that_says_how_sums_are_rounded_is_refused) {
   EXPECT_NE(refusal(plan, DType::bf16, ReduceOp::avg), "");
   plan.extension.verified = R"({"same_rounding":false,"reduction_order":null})";
   EXPECT_EQ(refusal(plan, DType::f32), "");
+}
+
+/// Who asks for rank order has it proved, and the certificate says so to the executor.
+TEST(Multicast, what_is_chosen_for_rank_order_is_refused) {
+  const auto make = [](const std::string&, uint32_t) { return halves(); };
+  TunedPlans::Choice choice;
+  choice.name = "halves";
+  choice.file = "no/folder/halves_2.json";
+  TunedPlans ordered({}, "no/folder", {.ranks = 2, .rank_order = true}, make),
+      any({}, "no/folder", {.ranks = 2}, make);
+  EXPECT_NE(refusal(ordered.plan(choice), DType::f32).find("says in which order sums are rounded"),
+            std::string::npos);
+  EXPECT_EQ(refusal(ordered.plan(choice), DType::i32), "");
+  EXPECT_EQ(refusal(any.plan(choice), DType::f32), "");
 }
 
 TEST(Multicast, places_that_lie_apart_are_refused) {
