@@ -210,10 +210,17 @@ void Binding::place_for_peers(const Arguments& arguments) {
     if (staged && !why.empty())
       spdlog::info("rank {}: buffers are staged through scratch, since {}", rank_, why);
   }
-  peers_in_ =
-      PeerMemory::exchange(world_, *common_.imports, placed_.in, placed_.in ? bound_.layout.sizes.input : 0);
-  peers_out_ = PeerMemory::exchange(world_, *common_.imports, placed_.out,
-                                    placed_.out ? bound_.layout.sizes.output : 0);
+  map_for_peers();
+}
+
+/// Collective. What no peer touches may be memory that none could map.
+void Binding::map_for_peers() {
+  const auto exchange = [this](bool reached, const void* at, uint64_t bytes) {
+    const bool given = reached && at;
+    return PeerMemory::exchange(world_, *common_.imports, given ? at : nullptr, given ? bytes : 0);
+  };
+  peers_in_ = exchange(placement_->in_reached(), placed_.in, bound_.layout.sizes.input);
+  peers_out_ = exchange(placement_->out_reached(), placed_.out, bound_.layout.sizes.output);
 }
 
 /// \throws UsageError if this rank's part cannot go by multicast, as the configuration asks for
@@ -235,11 +242,7 @@ void Binding::place_for_switches(const Arguments& arguments) {
     return at >= room && at + bytes <= room + multicast_->bytes();
   };
   agree_on_use(world_, [&] { placed_ = placement_->place(arguments.in, arguments.out, rooms); });
-  const auto [in_bytes, out_bytes] = bound_.layout.sizes;
-  const bool in = placement_->in_reached() && placed_.in, out = placement_->out_reached() && placed_.out;
-  peers_in_ = PeerMemory::exchange(world_, *common_.imports, in ? placed_.in : nullptr, in ? in_bytes : 0);
-  peers_out_ =
-      PeerMemory::exchange(world_, *common_.imports, out ? placed_.out : nullptr, out ? out_bytes : 0);
+  map_for_peers();
 }
 
 /// Of the groups that this rank is a member of.

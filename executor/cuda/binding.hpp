@@ -54,6 +54,7 @@ class Binding final : public chorale::Binding, public Watched {
   void require_whole_lines(const Plan& plan) const;
   void refuse_multicast() const;
   void place_for_peers(const Arguments& arguments);
+  void map_for_peers();
   void place_for_switches(const Arguments& arguments);
   void make_control();
   void join_hosts();

@@ -1,0 +1,35 @@
+// What a plan is bound to: real bindings and launchers, with kernels that do nothing.
+
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+#include "chorale/executor.hpp"
+#include "chorale/json.hpp"
+#include "kernels.hpp"
+#include "tests/cuda/ranks.hpp"
+
+namespace chorale::test {
+namespace {
+
+/// Peers write to the output alone; the input is memory that none of them could map.
+TEST(Bindings, WhatNoPeerTouchesNeedNotBeShareable) {
+  const auto said = on_processes(2, [](World& world) -> std::string {
+    const Plan plan = load(std::string(CHORALE_SOURCE_DIR) + "/plans/shipped/allgather_direct_2.json");
+    Config config;
+    config.backend = "cuda";
+    Executor executor(world, config);
+    void* pooled = nullptr;
+    cuda::check(cudaMallocAsync(&pooled, 4096, nullptr), "memory of a pool");
+    void* const out = executor.allocate(4096);
+    executor.execute(plan, {.in = pooled, .out = out, .bytes = 4096});
+    executor.synchronize();
+    const bool as_passed = fake::last_launch().in == pooled && fake::last_launch().out == out;
+    cuda::check(cudaFree(pooled), "memory of a pool");
+    return as_passed ? "good" : "it is staged";
+  });
+  EXPECT_EQ(said, std::vector<std::string>(2, "good"));
+}
+
+}  // namespace
+}  // namespace chorale::test
