@@ -13,8 +13,8 @@
 
 namespace chorale::world {
 
-/// Unlike open_of_peer(), which opens anew what has a path, this passes any descriptor: CUDA's have none. Within
-/// hosts, that is: nobody may want one of a rank of another.
+/// Unlike open_of_peer(), which opens anew what has a path, this passes any descriptor: CUDA's have none.
+/// Within hosts, that is: nobody may want one of a rank of another.
 class DescriptorPassing {
  public:
   enum class Way {
