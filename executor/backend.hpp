@@ -32,11 +32,13 @@ class Binding {
   /// Whether it also runs from and to these addresses; if not, they need a binding of their own.
   virtual bool serves(const Arguments&) { return true; }
 
-  /// Gets ready what these addresses need. \throws UsageError if they overlap as they must not
-  virtual void prepare(const Arguments&) = 0;
+  /// Gets ready what these addresses need, on which run() then works.
+  /// \param stream  that run() is to enqueue on; null: there is none yet
+  /// \throws UsageError if they overlap as they must not, or cannot be got ready while `stream` is captured
+  virtual void prepare(const Arguments&, void* stream) = 0;
 
   /// Runs once, or enqueues it on `stream`. \throws RunError
-  virtual void run(const Plan&, const Arguments&, void* stream) = 0;
+  virtual void run(const Plan&, void* stream) = 0;
 
   /// The next run() goes into the graph that `stream` captures: this must stay as long as the graph.
   virtual void hold(void*) {}

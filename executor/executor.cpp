@@ -162,21 +162,21 @@ Executor& Executor::operator=(Executor&&) noexcept = default;
 
 void Executor::prepare(const Plan& plan, const Arguments& arguments) {
   const Use use(state_->in_use);
-  if (Binding* const binding = state_->bind(plan, arguments, nullptr)) binding->prepare(arguments);
+  if (Binding* const binding = state_->bind(plan, arguments, nullptr)) binding->prepare(arguments, nullptr);
 }
 
 void Executor::execute(const Plan& plan, const Arguments& arguments, void* stream) {
   const Use use(state_->in_use);
   Binding* const binding = state_->bind(plan, arguments, stream);
   if (!binding) return;
-  const bool capturing = state_->backend->capturing(stream);
-  capturing ? state_->launches.capture() : state_->launches.add();
   try {
+    binding->prepare(arguments, stream);
+    const bool capturing = state_->backend->capturing(stream);
+    capturing ? state_->launches.capture() : state_->launches.add();
     if (capturing) binding->hold(stream);
-    binding->run(plan, arguments, stream);
+    binding->run(plan, stream);
   } catch (const UsageError&) {
-    if (!capturing) state_->launches.take_back();  // nothing was launched
-    throw;
+    throw;  // of prepare(): a wrong call does not count, or ranks that bind would take it for a launch
   } catch (const std::exception& error) {
     // Peers would wait for what this rank has not launched. In a world that has stopped already it says
     // nothing new.

@@ -27,7 +27,6 @@ class LaunchCount {
 
   /// One more launch. Launches into a graph do not count, since nobody sees when they run.
   void add() { publish(++count_); }
-  void take_back() { publish(--count_); }
   void capture() { captured_ = true; }
   uint32_t count() const { return count_; }
   bool captured() const { return captured_; }  ///< there are launches that it does not know of

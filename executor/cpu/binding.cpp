@@ -174,8 +174,7 @@ void Binding::place(const void* in, void* out) {
 
 // -- Runs
 
-void Binding::run(const Plan& plan, const Arguments& arguments, void*) {
-  place(arguments.in, arguments.out);
+void Binding::run(const Plan& plan, void*) {
   plan_ = &plan;
   const LaunchResult result = launch();
   if (result.stop == Stop::none) return;

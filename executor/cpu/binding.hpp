@@ -33,8 +33,8 @@ class Binding final : public chorale::Binding {
   Binding(const Shared& shared, const Plan& plan, const Call& call);
   ~Binding() override;
 
-  void prepare(const Arguments& arguments) override { place(arguments.in, arguments.out); }
-  void run(const Plan& plan, const Arguments& arguments, void* stream) override;
+  void prepare(const Arguments& arguments, void*) override { place(arguments.in, arguments.out); }
+  void run(const Plan& plan, void* stream) override;
   void add_trace(std::vector<TraceSpan>& spans) override;
 
  private:

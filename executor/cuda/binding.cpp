@@ -181,6 +181,7 @@ void Binding::place_here(const Arguments& arguments, cudaStream_t stream) {
   placed_ = placement_->place(arguments.in, arguments.out, rooms);
   bound_to_.in = arguments.in;
   bound_to_.out = arguments.out;
+  placed_here_ = true;
 }
 
 /// Collective. What peers cannot map goes through memory that they can.
@@ -326,15 +327,15 @@ void Binding::join_hosts() {
 
 // -- Runs
 
-void Binding::prepare(const Arguments& arguments) {
+void Binding::prepare(const Arguments& arguments, void* stream) {
+  if (reached_ || (placed_here_ && arguments.in == bound_to_.in && arguments.out == bound_to_.out)) return;
   const CurrentDevice on(common_.device);
-  if (!reached_) place_here(arguments, nullptr);
+  place_here(arguments, static_cast<cudaStream_t>(stream));
 }
 
-void Binding::run(const Plan&, const Arguments& arguments, void* run_on) {
+void Binding::run(const Plan&, void* run_on) {
   const CurrentDevice on(common_.device);
   const cudaStream_t stream = static_cast<cudaStream_t>(run_on);
-  if (!reached_) place_here(arguments, stream);
   const auto move = [stream](const interpreter::Move& of) {
     if (!of.needed()) return;
     check(cudaMemcpyAsync(of.to, of.from, of.bytes, cudaMemcpyDefault, stream), "a copy around a run");

@@ -29,8 +29,8 @@ class Binding final : public chorale::Binding, public Watched {
   ~Binding() override;
 
   bool serves(const Arguments& arguments) override;
-  void prepare(const Arguments& arguments) override;
-  void run(const Plan& plan, const Arguments& arguments, void* stream) override;
+  void prepare(const Arguments& arguments, void* stream) override;
+  void run(const Plan& plan, void* stream) override;
 
   void hold(void* stream) override;
   bool held() const override { return graphs_.any(); }
@@ -68,8 +68,9 @@ class Binding final : public chorale::Binding, public Watched {
   interpreter::BoundPlan bound_;
   std::unique_ptr<interpreter::Placement> placement_;
 
-  bool reached_ = false;  ///< peers touch the input or output of some rank
-  Passed bound_to_;       ///< if so; else the addresses that the last launch took
+  bool reached_ = false;      ///< peers touch the input or output of some rank
+  bool placed_here_ = false;  ///< if not: bound_to_ says where placed_ is of
+  Passed bound_to_;           ///< if so; else the addresses that the last launch took
   interpreter::Placed placed_;
   Pool::Block staging_;
   DeviceMemory own_staging_;

@@ -196,5 +196,28 @@ TEST_P(Mismatches, with_what_a_plan_takes_say_what_is_right) {
        .ranks = 2});
 }
 
+/// A rank that binds looks meanwhile whether another has launched what it binds.
+TEST_P(Mismatches, a_wrong_call_is_no_launch) {
+  expect_good({.body =
+                   [](Rank& me) {
+                     Caller caller(me);
+                     const Plan &known = built("allreduce_one_shot", 2),
+                                &fresh = built("allgather_direct", 2);
+                     caller.run_well(known, 1);
+                     float* const at =
+                         const_cast<float*>(static_cast<const float*>(caller.data.arguments().in));
+                     Arguments wrong = caller.data.arguments();
+                     wrong.out = at + 1;
+                     if (me.last()) {
+                       for (int call = 0; call < 5000; ++call) {
+                         const Failure seen = failure_of([&] { caller.run(known, wrong); });
+                         must(seen.usage, "it is a wrong call: " + seen.text);
+                       }
+                     }
+                     caller.run(fresh, {.in = at, .out = at + 64, .bytes = 128});
+                   },
+               .ranks = 2});
+}
+
 }  // namespace
 }  // namespace chorale::test

@@ -31,13 +31,14 @@ class OnStreams final : public Binding {
       : Binding(cpu->call()), cpu_(std::move(cpu)), failures_(std::move(failures)) {}
 
   bool serves(const Arguments& arguments) override { return cpu_->serves(arguments); }
-  void prepare(const Arguments& arguments) override { cpu_->prepare(arguments); }
+  void prepare(const Arguments& arguments, void*) override { arguments_ = arguments; }
   void add_trace(std::vector<TraceSpan>& spans) override { cpu_->add_trace(spans); }
   /// The plan and this live as long as what is enqueued: see Executor.
-  void run(const Plan& plan, const Arguments& arguments, void* stream) override {
-    test::fake::enqueue(static_cast<cudaStream_t>(stream), [this, &plan, arguments] {
+  void run(const Plan& plan, void* stream) override {
+    test::fake::enqueue(static_cast<cudaStream_t>(stream), [this, &plan, arguments = arguments_] {
       try {
-        cpu_->run(plan, arguments, nullptr);
+        cpu_->prepare(arguments, nullptr);  // not before its turn: earlier runs may be under way
+        cpu_->run(plan, nullptr);
       } catch (...) {
         failures_->keep(std::current_exception());
       }
@@ -46,6 +47,7 @@ class OnStreams final : public Binding {
 
  private:
   const std::unique_ptr<Binding> cpu_;
+  Arguments arguments_;
   const std::shared_ptr<Failures> failures_;
 };
 
