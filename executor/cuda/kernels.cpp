@@ -7,7 +7,7 @@ namespace chorale::cuda {
 KERNEL(none)
 #undef KERNEL
 
-#define KERNEL(dtype) const void* multicast_player_##dtype(uint32_t packet);
+#define KERNEL(dtype) const void* multicast_player_##dtype();
 #include "multicast_dtypes.inc"  // of these, a row for each that multimem.def has
 KERNEL(none)
 #undef KERNEL
@@ -26,11 +26,12 @@ Players players_of(DType dtype, PacketForm packet, bool reduces) {
 }
 
 const void* multicast_player_of(DType dtype, PacketForm packet, bool reduces) {
-  if (!reduces) return multicast_player_none(uint32_t(packet));
+  if (packet != PacketForm::ll16) return nullptr;
+  if (!reduces) return multicast_player_none();
   switch (dtype) {
 #define KERNEL(name) \
   case DType::name: \
-    return multicast_player_##name(uint32_t(packet));
+    return multicast_player_##name();
 #include "multicast_dtypes.inc"
 #undef KERNEL
     default:

@@ -60,10 +60,10 @@ ChosenKernel ChosenKernel::of(const Plan& plan, const Call& call) {
   if (call.multicast && SwitchUse(plan).any())
     chosen.players.any = multicast_player_of(call.dtype, call.packet, reduces(plan));
   if (!chosen.players.any) {
-    throw UsageError(
-        fmt::format("there is no kernel for plan '{}' and {} with switch_channels = multicast: take "
-                    "switch_channels = peer",
-                    plan.name, dtype_name(call.dtype)));
+    throw UsageError(fmt::format(
+        "plan '{}': with switch_channels = multicast there is no kernel for {} and packets of form "
+        "{}: take packet = ll16, or switch_channels = peer",
+        plan.name, dtype_name(call.dtype), packet_form_names[size_t(call.packet)]));
   }
   chosen.threads = uint32_t(std::clamp<uint64_t>(up(plan.threads_per_block, 32), 32, most_block_threads));
   return chosen;

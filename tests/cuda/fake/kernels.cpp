@@ -41,7 +41,9 @@ namespace chorale::cuda {
 using namespace test::fake;
 
 Players players_of(DType, PacketForm, bool) { return {&any, &exchange}; }
-const void* multicast_player_of(DType, PacketForm, bool) { return &multicast; }
+const void* multicast_player_of(DType, PacketForm packet, bool) {
+  return packet == PacketForm::ll16 ? &multicast : nullptr;
+}
 cudaError_t enqueue_average(void*, uint64_t, DType, uint32_t, cudaStream_t) { return cudaSuccess; }
 
 void GraphHolds::add(cudaStream_t) {}  // nothing is captured here

@@ -243,6 +243,12 @@ TEST_P(Multicast, AnExecutorRefusesWhatASwitchCannotDo) {
                    "offer (it has f32: sum; f16: sum min max; bf16: sum min max; f64: sum; i32: sum "
                    "min max; u32: sum min max; i64: sum min max): take switch_channels = peer");
         if (!wrong.empty()) return wrong;
+        arguments.packet = PacketForm::ll8;
+        wrong = unless(failure(executor, sum(), arguments),
+                       "plan 'sum': with switch_channels = multicast there is no kernel for f32 and packets "
+                       "of form ll8: take packet = ll16, or switch_channels = peer");
+        if (!wrong.empty()) return wrong;
+        arguments.packet = {};
         world.barrier();
         fake::state().no_multicast = true;
         world.barrier();
