@@ -21,8 +21,8 @@ struct Counted final : Binding {
   }
   ~Counted() override { --alive; }
   bool held() const override { return in_graph; }
-  void prepare(const Arguments&) override {}
-  void run(const Plan&, const Arguments&, void*) override {}
+  void prepare(const Arguments&, void*) override {}
+  void run(const Plan&, void*) override {}
 
   int& alive;
   bool in_graph;
