@@ -86,6 +86,18 @@ void Launcher::make_tapes(PacketForm packet, const Ends& ends, const SwitchAlias
   TapePlaces places;
   places.signals_at_peer = ends.signals_at_peer;
   places.switches = switches;
+  places.signals = ends.signals;
+  const auto lie_at = [&places](char* expected, char* pushed, char* completed, char* semaphores,
+                                char* barriers, char* staging) {
+    places.expected = reinterpret_cast<uint64_t*>(expected);
+    places.pushed = reinterpret_cast<uint64_t*>(pushed);
+    places.completed = reinterpret_cast<const Signal*>(completed);
+    places.semaphores = reinterpret_cast<Semaphore*>(semaphores);
+    places.barriers = reinterpret_cast<Signal*>(barriers);
+    places.staging = staging;
+  };
+  char* const somewhere = reinterpret_cast<char*>(uintptr_t{1} << 40);
+  lie_at(somewhere, somewhere, somewhere, somewhere, somewhere, somewhere);
   Tapes tapes = record_tapes(image_, places, packet);
   uint64_t bytes = 0;
   const auto part = [&bytes](uint64_t size) {
@@ -103,14 +115,9 @@ void Launcher::make_tapes(PacketForm packet, const Ends& ends, const SwitchAlias
   const uint64_t staging_at = part(tapes.staging_bytes);
   memory_ = DeviceMemory(bytes, "a plan's tapes and counters");
   char* const base = memory_.data();
-  places.signals = ends.signals;
-  places.expected = reinterpret_cast<uint64_t*>(base + expected_at);
-  places.pushed = reinterpret_cast<uint64_t*>(base + pushed_at);
   Signal* const completed = reinterpret_cast<Signal*>(base + completed_at);
-  places.completed = completed;
-  places.semaphores = reinterpret_cast<Semaphore*>(base + semaphores_at);
-  places.barriers = reinterpret_cast<Signal*>(base + barriers_at);
-  places.staging = base + staging_at;
+  lie_at(base + expected_at, base + pushed_at, base + completed_at, base + semaphores_at, base + barriers_at,
+         base + staging_at);
   tapes = record_tapes(image_, places, packet);
 
   std::vector<char> content(known_bytes);
