@@ -83,6 +83,10 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
     if (world_.group().several_hosts()) {
       crosses_hosts_ = interpreter::checked_hosts(
           plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); });
+      if (crosses_hosts_ && plan.ranks() > FarPlace::most_ranks) {
+        throw UsageError(fmt::format("plan '{}' has {} ranks, and over several hosts GPUs take {} at most",
+                                     plan.name, plan.ranks(), FarPlace::most_ranks));
+      }
     }
     if (call.packet == PacketForm::ll128) require_whole_lines(plan);
     if (call.multicast) switches_ = SwitchUse(plan);

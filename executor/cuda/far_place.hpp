@@ -15,7 +15,7 @@ struct FarPlace {
 
   static constexpr unsigned rank_at = 40, buffer_at = 56;
   static constexpr uint64_t most_ranks = uint64_t{1} << (buffer_at - rank_at);
-  static constexpr uint64_t most_bytes = uint64_t{1} << rank_at;  ///< of a buffer
+  static constexpr uint64_t most_bytes = uint64_t{1} << rank_at;  ///< of a buffer: more than a GPU has
 
   /// The beginning of a buffer; offsets are added to it.
   static char* base(uint32_t rank, uint32_t buffer) {
