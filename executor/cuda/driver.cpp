@@ -26,23 +26,22 @@ void* find(const char* name, unsigned version) {
                              version / 1000, version % 1000 / 10));
 }
 
-Driver load() {
-  Driver driver;
 #define CHORALE_CUDA_LOAD(name, version) \
   driver.name = reinterpret_cast<decltype(driver.name)>(find(#name, version));
+
+Driver load() {
+  Driver driver;
   CHORALE_CUDA_DRIVER(CHORALE_CUDA_LOAD)
-#undef CHORALE_CUDA_LOAD
   return driver;
 }
 
 MulticastDriver load_multicast() {
   MulticastDriver driver;
-#define CHORALE_CUDA_LOAD(name, version) \
-  driver.name = reinterpret_cast<decltype(driver.name)>(find(#name, version));
   CHORALE_CUDA_MULTICAST(CHORALE_CUDA_LOAD)
-#undef CHORALE_CUDA_LOAD
   return driver;
 }
+
+#undef CHORALE_CUDA_LOAD
 
 }  // namespace
 

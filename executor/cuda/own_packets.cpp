@@ -11,10 +11,7 @@ namespace {
 
 constexpr uint64_t tags = TapePlace::in | TapePlace::out;
 
-uint64_t packet_bytes_of(PacketForm form, uint64_t bytes) {
-  return interpreter::with_packet_form(
-      form, [bytes](auto tag) { return packet_bytes<typename decltype(tag)::type>(bytes); });
-}
+using interpreter::packet_bytes_of;
 
 /// Where packets of a rank lie, in launches of odd number; those of even number lie alike.
 class Used {

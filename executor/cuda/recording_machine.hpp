@@ -287,7 +287,7 @@ class RecordingMachine : public interpreter::Recording {
   /// Flags are the same there: all ranks are in the same launch.
   void stage_far_packets(size_t first, const op::Ids& channels) {
     for (size_t at = first, end = steps_.size(); at < end; ++at) {
-      const uint64_t bytes = with_packet_bytes(steps_[at].step.bytes);
+      const uint64_t bytes = interpreter::packet_bytes_of(packet(), steps_[at].step.bytes);
       const size_t places = steps_[at].packets.size();
       for (size_t place = places - steps_[at].step.packet_sinks; place < places; ++place) {
         const uint64_t there = steps_[at].packets[place].at;
@@ -300,13 +300,6 @@ class RecordingMachine : public interpreter::Recording {
                  false);
       }
     }
-  }
-
-  uint64_t with_packet_bytes(uint64_t bytes) const {
-    uint64_t all = 0;
-    with_packet(
-        [&](auto form) { return all = packet_bytes<typename decltype(form)::type>(bytes), Stop::none; });
-    return all;
   }
 
   /// The one of them that leads to `rank`.

@@ -29,4 +29,10 @@ auto with_packet_form(PacketForm form, const F& f) {
   return f(TypeTag<LL128>{});
 }
 
+/// As packet_bytes() of the form.
+inline uint64_t packet_bytes_of(PacketForm form, uint64_t bytes) {
+  return with_packet_form(form,
+                          [bytes](auto tag) { return packet_bytes<typename decltype(tag)::type>(bytes); });
+}
+
 }  // namespace chorale::interpreter

@@ -50,6 +50,7 @@ class Recording {
 
   void begin(uint32_t block) { first_record_ = image_.blocks[block].first; }
   uint32_t record() const { return record_; }  ///< of its block
+  PacketForm packet() const { return packet_; }
 
   const image::Image image_;
 
