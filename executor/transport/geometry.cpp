@@ -29,7 +29,7 @@ bool addressable(const RendezvousOptions& options, int ranks) {
   constexpr int bits = 62;
   if (options.packet_bytes >> (bits - 2) != 0) return false;  // packets are at most twice as long
   using Wide = unsigned __int128;
-  const Wide channel = sizeof(LinkState) + 2 * Wide(bytes_of_packets(options.packet_bytes));
+  const Wide channel = sizeof(LinkState) + packet_banks * Wide(bytes_of_packets(options.packet_bytes));
   return ((options.per_peer_bytes + options.max_channels * channel) * unsigned(ranks)) >> bits == 0;
 }
 
@@ -73,7 +73,7 @@ uint64_t Geometry::ring_at(int ranks, int peer, uint32_t channel) const {
 uint64_t Geometry::packets_at(int ranks, int peer, uint32_t channel) const {
   // On whole lines, for LL128.
   const uint64_t begin = (ring_at(ranks, ranks, 0) + 127) / 128 * 128;
-  return begin + (uint64_t(peer) * channels + channel) * 2 * packet_bytes;
+  return begin + (uint64_t(peer) * channels + channel) * packet_banks * packet_bytes;
 }
 uint64_t Geometry::bytes(int ranks) const { return packets_at(ranks, ranks, 0); }
 

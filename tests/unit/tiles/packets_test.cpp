@@ -84,6 +84,55 @@ TEST(Seeds, PacketsAreRightInAThousandOrders) {
   }
 }
 
+/// Rank 0 sends rank 1 messages of all forms in turn over one link. Those of LL128 hold nothing but the flag
+/// of the message that comes in the same turn after the next.
+struct FormsInTurn {
+  static constexpr uint32_t calls = 12;
+  EndpointTable table;
+  std::vector<uint32_t>* wrong;
+
+  template <class P>
+  Stop one(const Group& group, const Endpoint& e, uint32_t call, const Deadline& deadline) const {
+    const uint32_t value = std::is_same_v<P, LL128> ? detail::packet_flag(call + 2) : 100 + call;
+    uint32_t words[56];
+    for (uint32_t& word : words) word = table.self == 0 ? value : 0;
+    Leg message;
+    message.in = message.out = words;
+    message.bytes = sizeof(words);
+    message.elem = sizeof(uint32_t);
+    const Stop stop = table.self == 0 ? send_packets<P, uint32_t>(group, e, message, {}, deadline)
+                                      : recv_packets<P, uint32_t>(group, e, message, {}, deadline);
+    if (stop == Stop::none &&
+        !std::all_of(words, words + 56, [value](uint32_t word) { return word == value; }))
+      wrong->push_back(call);
+    return stop;
+  }
+
+  Stop operator()(const Group& group, const Deadline& deadline) const {
+    const Endpoint& e = table.at(1 - table.self, group.id);
+    for (uint32_t call = 1; call <= calls; ++call) {
+      const Stop stop = call % 6 < 2   ? one<LL128>(group, e, call, deadline)
+                        : call % 6 < 4 ? one<LL8>(group, e, call, deadline)
+                                       : one<LL16>(group, e, call, deadline);
+      if (stop != Stop::none) return stop;
+    }
+    return Stop::none;
+  }
+};
+
+TEST(Seeds, FormsOfPacketsTakeTurnsOnALink) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    std::vector<uint32_t> wrong;
+    run_local(2,
+              [&](World& world) {
+                const auto transport = direct_rendezvous(world, with_packets(1, 224));
+                launch(*transport, FormsInTurn{transport->table(), &wrong}, {1});
+              },
+              {.seed = seed});
+    ASSERT_EQ(wrong, std::vector<uint32_t>()) << "seed " << seed;
+  }
+}
+
 /// Everybody sends everybody packets, round by round, with flags that come from the round: with `banks`
 /// places for them. No credits: that a rank has heard from its peer in a round says that the peer has read
 /// the round before.

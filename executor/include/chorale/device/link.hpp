@@ -54,7 +54,7 @@ struct Endpoint {
   LinkState* local = nullptr;          ///< my end
   LinkState* remote = nullptr;         ///< the peer's; null where only a proxy reaches it
   PortQueue* port = nullptr;           ///< what the proxy is told, for LinkKind::port
-  char* packet_dst = nullptr;          ///< as send_dst and recv_src, for packets; two banks of packet_bytes
+  char* packet_dst = nullptr;  ///< as send_dst and recv_src, for packets; packet_banks of packet_bytes
   const char* packet_src = nullptr;
   uint64_t packet_bytes = 0;  ///< of slots in each bank; 0: this link has no packets
 

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "chorale/device/atomics.hpp"
 #include "chorale/device/macros.hpp"
@@ -107,6 +108,16 @@ template <class P>
 constexpr uint32_t packet_slots = 2 * unit_bytes;
 template <>
 inline constexpr uint32_t packet_slots<LL128> = sizeof(LL128);
+
+/// Banks of a link's packets. Messages take two in turn, and those of LL128 two others: its payload lies
+/// where LL8 and LL16 have their flags, and what it left there could be taken for one.
+inline constexpr uint32_t packet_banks = 4;
+
+/// The bank of a link's message `number`.
+template <class P>
+CHORALE_HD uint64_t packet_bank(uint64_t number) {
+  return number % 2 + (std::is_same_v<P, LL128> ? 2 : 0);
+}
 
 /// The bytes of slots that `bytes` bytes of payload take.
 template <class P>

@@ -48,7 +48,7 @@ class PacketExchange {
     if (ranks_ == 1) return Stop::none;
     number_ = load_relaxed(&table_.at(self_ == 0 ? 1 : 0, group_.id).local->cursor.packets_sent) + 1;
     const uint32_t flag = detail::packet_flag(number_);
-    const uint64_t bank = number_ % 2;
+    const uint64_t bank = packet_bank<P>(number_);
     for (int32_t peer = first_place(); peer < ranks_; peer += places_apart()) {
       if (peer == self_) continue;
       const Endpoint& e = table_.at(peer, group_.id);

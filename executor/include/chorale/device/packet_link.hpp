@@ -2,10 +2,10 @@
 // Sends and receives as packets: for short messages. Data carries its own arrival flag, so there is no signal
 // to wait for behind it; instead it takes two bytes of memory for each, and has to fit there.
 //
-// Message m of a link (from 1, counted by both ends in device memory) is in bank m % 2, and its flag comes
-// from m: nothing that is passed to a kernel changes from run to run. Message m may be written once the
-// peer has read m - 2, which was in the same bank; it says so behind its reading, where nobody waits for it
-// as a rule.
+// Message m of a link (from 1, counted by both ends in device memory) is in one of two banks of its form,
+// that of m % 2, and its flag comes from m: nothing that is passed to a kernel changes from run to run.
+// Message m may be written once the peer has read m - 2, since none later was in the same bank; it says so
+// behind its reading, where nobody waits for it as a rule.
 
 #include <cstdint>
 #include <type_traits>
@@ -45,7 +45,7 @@ CHORALE_FN Stop send_packets(const Group& group, const Endpoint& e, const Leg& m
   if (stop != Stop::none) return stop;
   Ctx<X> ctx = detail::context(group, e, leg, leg.bytes, extra);
   ctx.index = leg.begin / leg.elem;
-  char* const slots = e.packet_dst + number % 2 * e.packet_bytes;
+  char* const slots = e.packet_dst + packet_bank<P>(number) * e.packet_bytes;
   detail::produce<T>(group, leg, produce, ctx, 0, leg.bytes, Packets<P>(slots, detail::packet_flag(number)));
   if (group.leader()) store_relaxed(&e.local->cursor.packets_sent, number);
   group.sync();  // so that all threads see it in the next call
@@ -63,7 +63,7 @@ CHORALE_FN Stop recv_packets(const Group& group, const Endpoint& e, const Leg& m
   const uint64_t number = load_relaxed(&e.local->cursor.packets_received) + 1;
   Ctx<X> ctx = detail::context(group, e, leg, leg.bytes, extra);
   ctx.index = leg.begin / leg.elem;
-  const char* const slots = e.packet_src + number % 2 * e.packet_bytes;
+  const char* const slots = e.packet_src + packet_bank<P>(number) * e.packet_bytes;
   // Ends synchronised: it waits.
   const Stop stop = detail::consume<T>(group, leg, consume, ctx, 0, leg.bytes,
                                        Packets<P>(slots, detail::packet_flag(number), &deadline));
