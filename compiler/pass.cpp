@@ -91,31 +91,50 @@ const Rewrite* find_culprit(const Plan& recorded, const CompileOptions& options,
   return nullptr;
 }
 
-/// Chunks of the operand with which an event of a finding touches what the last one touches; 0 if unknown.
-uint64_t chunks_of(const Plan& plan, const ProofEvent& event, const ProofEvent& last) {
-  if (event.who == ProofEvent::Who::application) return 0;
+/// An operand as the program names it, before instances share it.
+struct Named {
+  uint64_t index = 0, chunks = 0;  ///< no chunks: unknown
+};
+
+/// The operand with which an event of a finding in a plan of that many instances touches what the last one
+/// touches.
+Named named_by(const Plan& plan, uint32_t instances, const ProofEvent& event, const ProofEvent& last) {
+  if (event.who == ProofEvent::Who::application) return {};
   const Gpu& gpu = plan.gpus[event.at.rank];
   const ThreadBlock& block = gpu.threadblocks[event.at.threadblock];
-  uint64_t chunks = 0;
+  const uint64_t instance = event.at.threadblock % instances;
+  Named named;
   for_each_place(plan, gpu, block, block.ops[event.at.op],
                  [&](const Field&, const Operand& operand, uint32_t rank, BufferKind buffer) {
                    if (rank == last.buffer_rank && buffer == last.buffer && operand.index < last.end &&
                        last.begin < operand.index + operand.size)
-                     chunks = operand.size;
+                     named = {(operand.index - instance * operand.size) / instances, operand.size};
                  });
-  return chunks;
+  return named;
 }
 
 /// What to do about operands that replicate shares among instances in different ways; empty if it is not
-/// that.
-std::string shared_apart(const Plan& plan, const Rewrite& culprit, const Finding& finding) {
+/// that. Of an operand that both name alike an instance meets itself alone.
+std::string shared_apart(const Plan& plan, const CompileOptions& options, const Rewrite& culprit,
+                         const Finding& finding) {
   if (culprit.run != pass::replicate || finding.events.size() != 2) return {};
-  const uint64_t first = chunks_of(plan, finding.events[0], finding.events[1]);
-  const uint64_t second = chunks_of(plan, finding.events[1], finding.events[1]);
-  if (!first || !second || first == second) return {};
-  return "the instances of a program share each operand in equal parts, and of these two one has " +
-         std::to_string(first) + " and one " + std::to_string(second) +
-         " chunks: name the chunks in both together, or in both one by one, so that an instance has its own";
+  const Named first = named_by(plan, options.instances, finding.events[0], finding.events[1]);
+  const Named second = named_by(plan, options.instances, finding.events[1], finding.events[1]);
+  if (!first.chunks || !second.chunks) return {};
+  const std::string shared =
+      "the instances of a program share each operand in equal parts, and of these two ";
+  if (first.chunks != second.chunks) {
+    return shared + "one has " + std::to_string(first.chunks) + " and one " + std::to_string(second.chunks) +
+           " chunks: name the chunks in both together, or in both one by one, so that an instance has its "
+           "own";
+  }
+  if (first.index == second.index) return {};
+  const auto text = [](const Named& named) {
+    return "[" + std::to_string(named.index) + ":" + std::to_string(named.index + named.chunks) + "]";
+  };
+  return shared + "one is " + text(first) + " and one " + text(second) +
+         " of the program: name chunks so that operands are the same or have none in common, and an instance "
+         "has its own";
 }
 
 }  // namespace
@@ -174,7 +193,7 @@ Diagnostics compile(Plan& plan, const CompileOptions& options) {
   const Rewrite* const culprit =
       recorded && !findings.empty() ? find_culprit(*recorded, options, findings[0].check) : nullptr;
   for (size_t at = 0; culprit && at < findings.size(); ++at) {
-    findings[at].help = shared_apart(plan, *culprit, proof.findings[at]);
+    findings[at].help = shared_apart(plan, options, *culprit, proof.findings[at]);
     if (!findings[at].help.empty()) continue;
     findings[at].help = "without the rewrite " + std::string(culprit->name) +
                         " this is not found: it is a bug in the rewrite, not in your program";

@@ -66,5 +66,23 @@ TEST(Replicate, ChunksTogetherAndOneByOne) {
   EXPECT_EQ(all_texts(compile(plan, {.allow = {"replay"}})), "");
 }
 
+TEST(Replicate, ChunksThatOverlapInPart) {
+  // Rank 0 puts chunks 0 and 1, and 2 and 3, and rank 1 takes 1 and 2.
+  Plan plan = two_ranks();
+  add(block(plan), Opcode::put, {in(0, 2)}, {at(2, 0, 2)}, {}, ChannelType::memory);
+  add(block(plan), Opcode::put, {in(2, 2)}, {at(2, 2, 2)}, {}, ChannelType::memory);
+  add(block(plan), Opcode::signal, {}, {}, {0}, ChannelType::memory);
+  add(block(plan, 1), Opcode::wait, {}, {}, {0}, ChannelType::memory);
+  add(block(plan, 1), Opcode::copy, {scratch(1, 2)}, {out(0, 2)});
+  Plan two = plan;
+  const Diagnostics findings = compile(two, {.instances = 2, .allow = {"replay"}});
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].help,
+            "the instances of a program share each operand in equal parts, and of these two one is [0:2] and "
+            "one [1:3] of the program: name chunks so that operands are the same or have none in common, and "
+            "an instance has its own");
+  EXPECT_EQ(all_texts(compile(plan, {.allow = {"replay"}})), "");
+}
+
 }  // namespace
 }  // namespace chorale
