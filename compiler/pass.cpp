@@ -97,7 +97,7 @@ struct Named {
 };
 
 /// The operand with which an event of a finding in a plan of that many instances touches what the last one
-/// touches.
+/// touches. Takes back what replicate() has done to ids and operands.
 Named named_by(const Plan& plan, uint32_t instances, const ProofEvent& event, const ProofEvent& last) {
   if (event.who == ProofEvent::Who::application) return {};
   const Gpu& gpu = plan.gpus[event.at.rank];

@@ -38,8 +38,8 @@ std::string round_trip(const chorale::Plan& plan) {
   return written;
 }
 
-/// Whether instances cannot be had of the plan: too many barriers or chunks, or chunks that it names together
-/// here and one by one there. All else that compiling a proved plan finds is a fault of the compiler.
+/// Whether instances cannot be had of the plan: too many barriers or chunks, or operands that have a part of
+/// their chunks in common. All else that compiling a proved plan finds is a fault of the compiler.
 bool is_of_the_plan(const chorale::Diagnostic& finding) {
   return finding.check == "replicate" || finding.help.starts_with("the instances of a program share");
 }

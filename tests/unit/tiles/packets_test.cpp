@@ -84,8 +84,8 @@ TEST(Seeds, PacketsAreRightInAThousandOrders) {
   }
 }
 
-/// Rank 0 sends rank 1 messages of all forms in turn over one link. Those of LL128 hold nothing but the flag
-/// of the message that comes in the same turn after the next.
+/// Rank 0 sends rank 1 messages of all forms in turn over one link. The payload of those of LL128 is nothing
+/// but flags of the message after the next, the first that could find it in its bank.
 struct FormsInTurn {
   static constexpr uint32_t calls = 12;
   EndpointTable table;
