@@ -160,8 +160,9 @@ Binding::Passed Binding::passed(const Arguments& arguments) const {
 }
 
 bool Binding::serves(const Arguments& arguments) {
-  return !reached_ ||
-         (arguments.in == bound_to_.in && arguments.out == bound_to_.out && passed(arguments) == bound_to_);
+  if (!reached_) return true;
+  return arguments.in == bound_to_.in && arguments.out == bound_to_.out && !peers_in_.stale() &&
+         !peers_out_.stale() && passed(arguments) == bound_to_;
 }
 
 /// Where no peer reaches: a launch takes whatever the caller passes. \throws UsageError for memory that it

@@ -32,6 +32,9 @@ const char* remedy(cudaError_t result) {
       return "; these GPUs cannot reach each other: see nvidia-smi topo -p2p rw";
     case cudaErrorMapBufferObjectFailed:
       return "; the ranks must share an IPC namespace (docker run --ipc=host) and see each other's GPUs";
+    case cudaErrorAlreadyMapped:
+      return "; other code of this process has memory open that its owner has freed: it must close that "
+             "(cudaIpcCloseMemHandle)";
     case cudaErrorOperatingSystem:
       return "; allow more open files (ulimit -n) and locked memory (ulimit -l)";
     case cudaErrorSystemNotReady:

@@ -6,7 +6,7 @@ namespace chorale::cuda {
 
 std::shared_ptr<Imported> ImportCache::find(const Key& key) {
   const auto found = held_.find(key);
-  if (found == held_.end()) return nullptr;
+  if (found == held_.end() || found->second.imported->stale()) return nullptr;
   found->second.last_use = ++uses_;
   return found->second.imported;
 }

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "device.hpp"
 #include "driver.hpp"
 #include "error.hpp"
@@ -26,36 +24,18 @@ CUmemGenericAllocationHandle import_handle(const Foreign& part) {
   return handle;
 }
 
-void* open_ipc(const Foreign& part) {
-  cudaIpcMemHandle_t handle;
-  std::memcpy(&handle, part.handle.data(), sizeof handle);
-  void* opened = nullptr;
-  check(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess),
-        fmt::format("cudaIpcOpenMemHandle of {} bytes", part.bytes));
-  return opened;
-}
-
 }  // namespace
 
-Imported::Imported(std::span<const Foreign> parts) : device_(current_device()) {
+Imported::Imported(std::span<const Foreign> parts) {
   if (parts.size() == 1 && parts[0].sharing == Sharing::ipc) {
-    opened_ = open_ipc(parts[0]);
+    by_ipc_.emplace(parts[0].owner, parts[0].base, parts[0].bytes, parts[0].handle);
     return;
   }
   uint64_t bytes = 0;
   for (const Foreign& part : parts) bytes += part.bytes;
   range_ = AddressRange(bytes);
   for (const Foreign& part : parts) range_.map(import_handle(part), part.bytes);
-  range_.give_access(device_);
-}
-
-Imported::~Imported() {
-  if (!opened_) return;
-  try {
-    const CurrentDevice device(device_);
-    check_quietly(cudaIpcCloseMemHandle(opened_), "cudaIpcCloseMemHandle");
-  } catch (...) {  // NOLINT: CUDA has gone, and all mappings with it
-  }
+  range_.give_access(current_device());
 }
 
 }  // namespace chorale::cuda

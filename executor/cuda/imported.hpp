@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "address_range.hpp"
 #include "exports.hpp"
+#include "ipc_import.hpp"
 
 namespace chorale::cuda {
 
@@ -16,6 +18,8 @@ struct Foreign {
   Sharing sharing = Sharing::ipc;
   HandleBytes handle{};  ///< ipc, fabric
   int descriptor = -1;   ///< descriptor
+  world::Process owner;  ///< ipc
+  uint64_t base = 0;     ///< ipc: in the owner's process
 };
 
 /// One cudaMalloc allocation, or a row of cuMemCreate allocations side by side in one range of addresses.
@@ -26,14 +30,15 @@ class Imported {
   explicit Imported(std::span<const Foreign> parts);
   Imported(const Imported&) = delete;
   Imported& operator=(const Imported&) = delete;
-  ~Imported();
 
-  char* data() const { return opened_ ? static_cast<char*>(opened_) : range_.data(); }
+  char* data() const { return by_ipc_ ? by_ipc_->data() : range_.data(); }
+
+  /// Not there any more, see IpcImport.
+  bool stale() const { return by_ipc_ && by_ipc_->stale(); }
 
  private:
-  int device_ = -1;
-  void* opened_ = nullptr;  // by IPC
-  AddressRange range_;      // otherwise
+  std::optional<IpcImport> by_ipc_;
+  AddressRange range_;  // otherwise
 };
 
 }  // namespace chorale::cuda

@@ -65,11 +65,12 @@ void naming_rank(int rank, const Step& step) {
   }
 }
 
-std::vector<Foreign> foreign_parts(const Offer& offer, const std::vector<Descriptor>& descriptors) {
+std::vector<Foreign> foreign_parts(const world::Process& owner, const Offer& offer,
+                                   const std::vector<Descriptor>& descriptors) {
   std::vector<Foreign> parts;
   size_t next = 0;
   for (const Offer::Part& part : offer.parts) {
-    Foreign foreign{part.bytes, part.sharing, part.handle, -1};
+    Foreign foreign{part.bytes, part.sharing, part.handle, -1, owner, offer.pointer - offer.offset};
     if (part.sharing == Sharing::descriptor) foreign.descriptor = descriptors.at(next++).get();
     parts.push_back(foreign);
   }
@@ -137,7 +138,7 @@ std::shared_ptr<Imported> Imports::State::import(int peer, const Offer& offer,
                                                  const std::vector<Descriptor>& descriptors) {
   const ImportCache::Key key{peer, offer.numbers()};
   if (std::shared_ptr<Imported> held = cache.find(key)) return held;
-  return cache.open(key, foreign_parts(offer, descriptors));
+  return cache.open(key, foreign_parts(devices[peer].process, offer, descriptors));
 }
 
 Imports::Imports(World& world) : state_(std::make_unique<State>()) {
@@ -165,6 +166,11 @@ PeerMemory::PeerMemory() = default;
 PeerMemory::PeerMemory(PeerMemory&&) noexcept = default;
 PeerMemory& PeerMemory::operator=(PeerMemory&&) noexcept = default;
 PeerMemory::~PeerMemory() = default;
+
+bool PeerMemory::stale() const {
+  return std::any_of(shares_.begin(), shares_.end(),
+                     [](const Share& share) { return share.keep && share.keep->stale(); });
+}
 
 PeerMemory PeerMemory::exchange(World& world, Imports& imports, const void* mine, uint64_t bytes) {
   Imports::State& state = *imports.state_;

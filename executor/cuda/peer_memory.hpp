@@ -47,7 +47,7 @@ class Imports {
 /// Ranks of other hosts have none here. Mapped as what it is: cudaMalloc memory by its IPC handle; memory of
 /// cuMemCreate, where one buffer may lie in several allocations side by side, by descriptors, or by fabric
 /// handles where it was made with these alone. Ranks of one process use each other's pointers. Drop it before
-/// its Imports, and before a peer frees cudaMalloc memory that is still in use here.
+/// its Imports. It may outlive cudaMalloc memory that a peer frees, but not use it: see stale().
 class PeerMemory {
  public:
   /// Collective. Maps every rank's `[mine, mine + bytes)` here; null or 0 bytes: nothing. Sizes may differ by
@@ -65,6 +65,10 @@ class PeerMemory {
   char* at(int rank) const { return shares_.at(rank).data; }
   uint64_t bytes(int rank) const { return shares_.at(rank).bytes; }
   int ranks() const { return int(shares_.size()); }
+
+  /// Some rank has freed its cudaMalloc memory, and this process has had to close it: what at() says is not
+  /// there any more.
+  bool stale() const;
 
  private:
   struct Share {

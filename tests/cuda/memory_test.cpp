@@ -212,6 +212,29 @@ TEST_P(Memory, FreedAndMadeAgainAtTheSameAddress) {
   });
 }
 
+/// As bindings do that are kept for other calls, and other communicators.
+TEST_P(Memory, MadeAgainWhileTheFormerIsStillOpen) {
+  CHORALE_NEEDS_GPUS(1);
+  expect_good([](World& world) -> std::string {
+    Imports imports(world), others(world);
+    std::vector<PeerMemory> former;
+    int same = 0;
+    const void* before = nullptr;
+    for (int round = 0; round < 4; ++round) {
+      const Buffer mine = malloced(32 << 20);
+      same += mine.data == before;
+      before = mine.data;
+      former.push_back(PeerMemory::exchange(world, round == 1 ? others : imports, mine.data, bytes_each));
+      const std::string said = use(world, former.back(), mine.data, round);
+      if (said != "good") return said;
+      if (former.back().stale()) return "what is there is said to be stale";
+      world.barrier();
+    }
+    if (same == 0) std::fprintf(stderr, "note: cudaMalloc gave other addresses, which tests less\n");
+    return "good";
+  });
+}
+
 TEST_P(Memory, MappedAnewAtTheSameAddress) {
   CHORALE_NEEDS_GPUS(1);
   expect_good([](World& world) -> std::string {

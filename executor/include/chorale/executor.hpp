@@ -56,6 +56,8 @@ class Executor {
   /// The first call with these arguments binds: it allocates and exchanges what
   /// the run needs; later calls with the same arguments allocate nothing. A plan is known by Plan::identity
   /// and not looked at again: what is changed in it after its first call has no effect, so change a copy.
+  /// Buffers may be freed when the launches with them have ended on all ranks. Made again, at the same address
+  /// or another one, they are new arguments on all ranks.
   /// \throws UsageError for a plan that this world does not run, or arguments that the plan does not take: of
   ///   one rank, on all ranks where the call is new
   /// \throws RunError if a wait timed out, a peer died, the world was aborted, or

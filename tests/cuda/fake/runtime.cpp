@@ -26,14 +26,30 @@ int gpus() {
 /// What the real handle holds is nobody's business; this is ours.
 struct IpcHandle {
   int process, file;
-  uint64_t bytes;
+  uint64_t address, bytes, buffer_id;
 };
+
+/// As CUDA's pages of device memory: nothing else lies in those of an allocation.
+void* map_at_page(uint64_t bytes, int file) {
+  constexpr uint64_t page = 2 << 20;
+  const uint64_t whole = (bytes + page - 1) / page * page;
+  char* const room = static_cast<char*>(
+      mmap(nullptr, whole + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  if (room == MAP_FAILED) return room;
+  char* const at = room + (page - reinterpret_cast<uint64_t>(room) % page) % page;
+  void* const mapped = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+  if (at != room) munmap(room, uint64_t(at - room));
+  const uint64_t used = (bytes + 4095) / 4096 * 4096;
+  munmap(at + used, uint64_t(room + whole + page - (at + used)));
+  return mapped;
+}
 
 cudaError_t allocate(void** to, uint64_t bytes, Kind kind) {
   const Lock lock(state().mutex);
   const int file = state().mallocs_fail ? -1 : make_file(bytes);
   if (file < 0) return cudaErrorMemoryAllocation;
-  *to = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  *to = map_at_page(bytes, file);
+  if (*to == MAP_FAILED) return close(file), cudaErrorMemoryAllocation;
   state().ranges[reinterpret_cast<uint64_t>(*to)] = {bytes, kind, state().next_buffer_id++, current, file, 0};
   state().used_bytes += bytes;
   return cudaSuccess;
@@ -58,13 +74,18 @@ cudaError_t open_ipc(void** to, const cudaIpcMemHandle_t& from) {
   if (handle.process == getpid()) return cudaErrorInvalidDevice;
   const std::string key(reinterpret_cast<const char*>(&from), sizeof from);
   if (!state().opened.count(key)) {
+    for (const auto& [other, opened] : state().opened) {
+      const bool overlap =
+          handle.address < opened.address + opened.bytes && opened.address < handle.address + handle.bytes;
+      if (opened.process == handle.process && overlap) return last_error() = cudaErrorAlreadyMapped;
+    }
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%d/fd/%d", handle.process, handle.file);
     const int file = open(path, O_RDWR | O_CLOEXEC);
     if (file < 0) return cudaErrorMapBufferObjectFailed;
     void* const data = mmap(nullptr, handle.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
-    state().opened[key] = {data, handle.bytes, 0};
+    state().opened[key] = {data, handle.bytes, 0, handle.process, handle.address};
   }
   Opened& opened = state().opened[key];
   ++opened.references;
@@ -178,7 +199,8 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* memory) {
   const Lock lock(state().mutex);
   const auto found = state().ranges.find(reinterpret_cast<uint64_t>(memory));
   if (found == state().ranges.end()) return cudaErrorInvalidValue;
-  const IpcHandle mine{getpid(), found->second.file, found->second.bytes};
+  const IpcHandle mine{getpid(), found->second.file, found->first, found->second.bytes,
+                       found->second.buffer_id};
   std::memset(handle, 0, sizeof *handle);
   std::memcpy(handle, &mine, sizeof mine);
   return cudaSuccess;

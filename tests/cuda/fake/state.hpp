@@ -57,6 +57,8 @@ struct Opened {
   void* data = nullptr;
   uint64_t bytes = 0;
   int references = 0;
+  int process = 0;
+  uint64_t address = 0;  ///< in that process
 };
 
 struct State {

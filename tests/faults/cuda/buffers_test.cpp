@@ -17,10 +17,11 @@ TEST_P(Buffers, that_are_freed_and_made_again_are_others) {
     Caller caller(me);
     int same = 0;
     const void* before = nullptr;
-    for (int run = 0; run < 8; ++run) {
-      // At another place of its allocation on each rank.
+    for (int run = 0; run < 16; ++run) {
+      // Small ones share pages, which stay; those of large ones go. At another place on each rank.
+      const uint64_t more = run < 8 ? 4096 : 8 << 20;
       const auto inside = [&](int units) {
-        const std::shared_ptr<void> all = device().allocate(Data::bytes + 4096);
+        const std::shared_ptr<void> all = device().allocate(Data::bytes + more);
         return std::shared_ptr<void>(all, static_cast<char*>(all.get()) + 64 * units);
       };
       caller.data.use(inside(me.rank() + 1), inside(me.rank() + 2));

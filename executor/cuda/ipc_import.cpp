@@ -1,0 +1,79 @@
+#include "ipc_import.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "device.hpp"
+#include "error.hpp"
+
+namespace chorale::cuda {
+namespace {
+
+/// cudaMalloc() takes whole pages from the system, of which small allocations share one, and a handle opens
+/// the pages.
+constexpr uint64_t page = uint64_t{2} << 20;
+
+/// What this process has open, of all communicators.
+struct All {
+  std::mutex mutex;
+  std::vector<IpcImport*> open;
+};
+
+All& all() {
+  static All& instance = *new All;  // never destroyed: imports may outlive what is
+  return instance;
+}
+
+}  // namespace
+
+IpcImport::IpcImport(const world::Process& owner, uint64_t base, uint64_t bytes, const HandleBytes& handle)
+    : device_(current_device()),
+      owner_(owner),
+      begin_(base / page * page),
+      end_((base + bytes + page - 1) / page * page) {
+  cudaIpcMemHandle_t of;
+  static_assert(sizeof of == sizeof handle);
+  std::memcpy(&of, handle.data(), sizeof of);
+  const std::lock_guard lock(all().mutex);
+  all().open.reserve(all().open.size() + 1);
+  void* opened = nullptr;
+  const auto open = [&] { return cudaIpcOpenMemHandle(&opened, of, cudaIpcMemLazyEnablePeerAccess); };
+  cudaError_t result = open();
+  if (result == cudaErrorAlreadyMapped) {
+    cudaGetLastError();
+    for (IpcImport* const other : all().open) {
+      if (other->in_the_way_of(*this)) other->close();
+    }
+    result = open();
+  }
+  check(result, fmt::format("cudaIpcOpenMemHandle of {} bytes", bytes));
+  opened_.store(opened, std::memory_order_release);
+  all().open.push_back(this);
+}
+
+IpcImport::~IpcImport() {
+  const std::lock_guard lock(all().mutex);
+  std::erase(all().open, this);
+  close();
+}
+
+bool IpcImport::in_the_way_of(const IpcImport& other) const {
+  return device_ == other.device_ && owner_ == other.owner_ && begin_ < other.end_ && other.begin_ < end_;
+}
+
+void IpcImport::close() noexcept {
+  void* const opened = opened_.exchange(nullptr, std::memory_order_acq_rel);
+  if (!opened) return;
+  try {
+    const CurrentDevice device(device_);
+    check_quietly(cudaIpcCloseMemHandle(opened), "cudaIpcCloseMemHandle");
+  } catch (...) {  // NOLINT: CUDA has gone, and all mappings with it
+  }
+}
+
+}  // namespace chorale::cuda

@@ -1,0 +1,43 @@
+/// \file
+/// cudaMalloc memory of another process, opened by its IPC handle.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "../world/control.hpp"
+#include "exports.hpp"
+
+namespace chorale::cuda {
+
+/// Opened on the device that is current when it is made.
+///
+/// Memory that its owner has freed stays mapped here until it is closed, and while it does, CUDA opens
+/// nothing that the owner has at these addresses since (cudaErrorAlreadyMapped). A buffer that is freed and
+/// made again comes to the same address as a rule, and bindings, of this communicator or of another one, may
+/// still keep the former. So whatever is in the way of a new import is closed: it is stale.
+class IpcImport {
+ public:
+  /// \param base, bytes  the allocation in its owner's process
+  /// \throws RunError
+  IpcImport(const world::Process& owner, uint64_t base, uint64_t bytes, const HandleBytes& handle);
+  IpcImport(const IpcImport&) = delete;
+  IpcImport& operator=(const IpcImport&) = delete;
+  ~IpcImport();
+
+  char* data() const { return static_cast<char*>(opened_.load(std::memory_order_acquire)); }
+
+  /// Closed, since its owner has something else there. Any thread's import may make it so.
+  bool stale() const { return data() == nullptr; }
+
+ private:
+  bool in_the_way_of(const IpcImport& other) const;
+  void close() noexcept;
+
+  const int device_;
+  const world::Process owner_;
+  const uint64_t begin_, end_;  // of the pages that it lies in
+  std::atomic<void*> opened_{nullptr};
+};
+
+}  // namespace chorale::cuda
