@@ -22,8 +22,10 @@ void ImportCache::drop(int rank, const std::vector<uint64_t>& freed) {
   if (freed.empty()) return;
   std::erase_if(held_, [&](const auto& held) {
     const auto& [owner, numbers] = held.first;
-    return owner == rank && held.second.imported.use_count() == 1 &&
-           std::find_first_of(numbers.begin(), numbers.end(), freed.begin(), freed.end()) != numbers.end();
+    const bool gone = owner == rank && std::find_first_of(numbers.begin(), numbers.end(), freed.begin(),
+                                                          freed.end()) != numbers.end();
+    if (gone) held.second.imported->close();
+    return gone;
   });
 }
 

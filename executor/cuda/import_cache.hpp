@@ -22,7 +22,8 @@ class ImportCache {
   std::shared_ptr<Imported> find(const Key& key);  ///< empty: has to be opened
   std::shared_ptr<Imported> open(const Key& key, std::span<const Foreign> parts);
 
-  /// Closes imports that nobody uses and that hold one of these.
+  /// Closes imports that hold one of these, in use or not: memory that was freed stays taken as long as a
+  /// peer has it open, and bindings are kept for calls that may never be made again.
   void drop(int rank, const std::vector<uint64_t>& freed);
 
   /// Closes the longest unused, until there are no more than `limit`.

@@ -38,4 +38,10 @@ Imported::Imported(std::span<const Foreign> parts) {
   range_.give_access(current_device());
 }
 
+void Imported::close() noexcept {
+  closed_ = true;
+  if (by_ipc_) by_ipc_->close();
+  range_ = {};
+}
+
 }  // namespace chorale::cuda

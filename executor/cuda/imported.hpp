@@ -33,12 +33,15 @@ class Imported {
 
   char* data() const { return by_ipc_ ? by_ipc_->data() : range_.data(); }
 
-  /// Not there any more, see IpcImport.
-  bool stale() const { return by_ipc_ && by_ipc_->stale(); }
+  /// Its owner has freed it: what is mapped here goes, whoever holds it.
+  void close() noexcept;
+  /// Whether it was closed, also as an IpcImport is.
+  bool stale() const { return closed_ || (by_ipc_ && by_ipc_->stale()); }
 
  private:
   std::optional<IpcImport> by_ipc_;
   AddressRange range_;  // otherwise
+  bool closed_ = false;
 };
 
 }  // namespace chorale::cuda

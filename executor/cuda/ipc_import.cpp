@@ -47,7 +47,7 @@ IpcImport::IpcImport(const world::Process& owner, uint64_t base, uint64_t bytes,
   if (result == cudaErrorAlreadyMapped) {
     cudaGetLastError();
     for (IpcImport* const other : all().open) {
-      if (other->in_the_way_of(*this)) other->close();
+      if (other->in_the_way_of(*this)) other->close_locked();
     }
     result = open();
   }
@@ -59,14 +59,19 @@ IpcImport::IpcImport(const world::Process& owner, uint64_t base, uint64_t bytes,
 IpcImport::~IpcImport() {
   const std::lock_guard lock(all().mutex);
   std::erase(all().open, this);
-  close();
+  close_locked();
+}
+
+void IpcImport::close() noexcept {
+  const std::lock_guard lock(all().mutex);
+  close_locked();
 }
 
 bool IpcImport::in_the_way_of(const IpcImport& other) const {
   return device_ == other.device_ && owner_ == other.owner_ && begin_ < other.end_ && other.begin_ < end_;
 }
 
-void IpcImport::close() noexcept {
+void IpcImport::close_locked() noexcept {
   void* const opened = opened_.exchange(nullptr, std::memory_order_acq_rel);
   if (!opened) return;
   try {

@@ -27,12 +27,13 @@ class IpcImport {
 
   char* data() const { return static_cast<char*>(opened_.load(std::memory_order_acquire)); }
 
-  /// Closed, since its owner has something else there. Any thread's import may make it so.
+  /// Whether it was closed. Any thread's import may do so.
   bool stale() const { return data() == nullptr; }
+  void close() noexcept;
 
  private:
   bool in_the_way_of(const IpcImport& other) const;
-  void close() noexcept;
+  void close_locked() noexcept;
 
   const int device_;
   const world::Process owner_;

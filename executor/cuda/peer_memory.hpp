@@ -16,8 +16,8 @@ class Imported;
 /// allocation, in use or not, so that nothing is opened twice.
 ///
 /// An import keeps the physical memory even after its owner has freed it, and so does what this rank has
-/// given of cuMemCreate memory. Imports that nobody uses are closed at the next exchange after that, or when
-/// there are more than `unused_limit`.
+/// given of cuMemCreate memory. Imports are closed at the next exchange after that, in use or not, and those
+/// that nobody uses when there are more than `unused_limit`.
 class Imports {
  public:
   static constexpr size_t unused_limit = 64;
@@ -47,7 +47,7 @@ class Imports {
 /// Ranks of other hosts have none here. Mapped as what it is: cudaMalloc memory by its IPC handle; memory of
 /// cuMemCreate, where one buffer may lie in several allocations side by side, by descriptors, or by fabric
 /// handles where it was made with these alone. Ranks of one process use each other's pointers. Drop it before
-/// its Imports. It may outlive cudaMalloc memory that a peer frees, but not use it: see stale().
+/// its Imports. It may outlive memory that a peer frees, but nothing may use it then: see stale().
 class PeerMemory {
  public:
   /// Collective. Maps every rank's `[mine, mine + bytes)` here; null or 0 bytes: nothing. Sizes may differ by
@@ -66,8 +66,7 @@ class PeerMemory {
   uint64_t bytes(int rank) const { return shares_.at(rank).bytes; }
   int ranks() const { return int(shares_.size()); }
 
-  /// Some rank has freed its cudaMalloc memory, and this process has had to close it: what at() says is not
-  /// there any more.
+  /// Some rank has freed its memory, and it was closed here: what at() says is not there any more.
   bool stale() const;
 
  private:

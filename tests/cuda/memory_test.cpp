@@ -313,6 +313,42 @@ TEST_P(Memory, AThousandExchangesOfFreshBuffersLeaveNothing) {
   });
 }
 
+/// Bindings hold what was mapped for calls that may not come again.
+TEST_P(Memory, WhatWasFreedIsGivenBackWhoeverHoldsIt) {
+  CHORALE_NEEDS_GPUS(1);
+  expect_good([](World& world) -> std::string {
+    Imports imports(world);
+    std::vector<PeerMemory> held;
+    const auto round = [&](int number) {
+      const Buffer mine = number % 2 ? malloced(64 << 20) : owned(make_mapped(32), 0);
+      held.push_back(PeerMemory::exchange(world, imports, mine.data, bytes_each));
+      const std::string said = use(world, held.back(), mine.data, number);
+      world.barrier();
+      return said;
+    };
+    for (int number = 0; number < 20; ++number) {
+      if (const std::string said = round(number); said != "good") return said;
+      if (imports.held() > 2) return "imports of freed memory are held";
+    }
+    PeerMemory::exchange(world, imports, nullptr, 0);
+    if (GetParam() == Ranks::processes) {
+      for (const PeerMemory& one : held)
+        if (!one.stale()) return "what was freed is said to be there";
+    }
+    world.barrier();
+    const uint64_t free = free_memory();
+    world.barrier();
+    for (int number = 20; number < 40; ++number) {
+      if (const std::string said = round(number); said != "good") return said;
+    }
+    world.barrier();
+    // 20 buffers of two ranks that may share the GPU, but for one or two.
+    if (free_memory() + (512ull << 20) < free) return "device memory stays allocated";
+    world.barrier();
+    return "good";
+  });
+}
+
 TEST_P(Memory, UnusedImportsAreLimited) {
   CHORALE_NEEDS_GPUS(1);
   expect_good([](World& world) -> std::string {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The C API on GPUs by ctypes, with tensors and streams of PyTorch, as an engine would: gpu.py LIBRARY [RANKS] [--share-gpus]
+"""The C API on GPUs by ctypes, with tensors and streams of PyTorch, as an engine would: gpu.py LIBRARY [RANKS] [--share-gpus | --alone]
 
-A process a rank, each with a GPU of its own, or with --share-gpus all with the first one. Says why and does nothing where PyTorch is absent.
+A process a rank, each with a GPU of its own, or with --share-gpus all with the first one; with --alone each sees no GPU but its own, as
+Ray and Slurm have it. Says why and does nothing where PyTorch is absent.
 """
 import multiprocessing
 import os
@@ -18,9 +19,17 @@ class SendTo(Structure):  # and chorale_recv_from
     _fields_ = [("data", c_void_p), ("bytes", c_uint64), ("peer", c_int32), ("reserved", c_int32)]
 
 
-def run_rank(library, address, rank, ranks, share):
+def visible(rank):
+    """What CUDA_VISIBLE_DEVICES is to say so that a rank's GPU is the only one."""
+    return os.environ["CUDA_VISIBLE_DEVICES"].split(",")[rank] if "CUDA_VISIBLE_DEVICES" in os.environ else str(rank)
+
+
+def run_rank(library, address, rank, ranks, share, alone):
+    if alone:
+        os.environ["CUDA_VISIBLE_DEVICES"] = visible(rank)
     import torch
-    chorale, number = Chorale(library), 0 if share else rank
+    chorale, number = Chorale(library), 0 if share or alone else rank
+    assert not alone or torch.cuda.device_count() == 1
     torch.cuda.set_device(number)
     config = chorale.made("config_load")
     chorale.ok("config_set", config, b"CHORALE_TIMEOUT", b"60s")
@@ -81,13 +90,13 @@ def main():
     except ImportError as error:
         print(f"skipped: PyTorch is not installed ({error})")
         return
-    words = [word for word in sys.argv[1:] if word != "--share-gpus"]
-    library, ranks, share = words[0], int(words[1]) if len(words) > 1 else 2, "--share-gpus" in sys.argv
+    words = [word for word in sys.argv[1:] if not word.startswith("--")]
+    library, ranks, share, alone = words[0], int(words[1]) if len(words) > 1 else 2, "--share-gpus" in sys.argv, "--alone" in sys.argv
     if torch.cuda.device_count() < (1 if share else ranks):
         sys.exit(f"{ranks} ranks need {ranks} GPUs, or one and --share-gpus; there are {torch.cuda.device_count()}")
     start = multiprocessing.get_context("spawn")  # CUDA does not go on in a child of fork()
     address = f"shm://chorale-c-api-{os.getpid()}".encode()
-    processes = [start.Process(target=run_rank, args=(library, address, rank, ranks, share)) for rank in range(ranks)]
+    processes = [start.Process(target=run_rank, args=(library, address, rank, ranks, share, alone)) for rank in range(ranks)]
     for process in processes:
         process.start()
     for process in processes:
