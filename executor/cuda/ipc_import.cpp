@@ -14,10 +14,6 @@
 namespace chorale::cuda {
 namespace {
 
-/// cudaMalloc() takes whole pages from the system, of which small allocations share one, and a handle opens
-/// the pages.
-constexpr uint64_t page = uint64_t{2} << 20;
-
 /// What this process has open, of all communicators.
 struct All {
   std::mutex mutex;
@@ -32,10 +28,7 @@ All& all() {
 }  // namespace
 
 IpcImport::IpcImport(const world::Process& owner, uint64_t base, uint64_t bytes, const HandleBytes& handle)
-    : device_(current_device()),
-      owner_(owner),
-      begin_(base / page * page),
-      end_((base + bytes + page - 1) / page * page) {
+    : device_(current_device()), owner_(owner), base_(base), bytes_(bytes) {
   cudaIpcMemHandle_t of;
   static_assert(sizeof of == sizeof handle);
   std::memcpy(&of, handle.data(), sizeof of);
@@ -68,7 +61,8 @@ void IpcImport::close() noexcept {
 }
 
 bool IpcImport::in_the_way_of(const IpcImport& other) const {
-  return device_ == other.device_ && owner_ == other.owner_ && begin_ < other.end_ && other.begin_ < end_;
+  return device_ == other.device_ && owner_ == other.owner_ && base_ < other.base_ + other.bytes_ &&
+         other.base_ < base_ + bytes_;
 }
 
 void IpcImport::close_locked() noexcept {

@@ -12,10 +12,11 @@ namespace chorale::cuda {
 
 /// Opened on the device that is current when it is made.
 ///
-/// Memory that its owner has freed stays mapped here until it is closed, and while it does, CUDA opens
-/// nothing that the owner has at these addresses since (cudaErrorAlreadyMapped). A buffer that is freed and
-/// made again comes to the same address as a rule, and bindings, of this communicator or of another one, may
-/// still keep the former. So whatever is in the way of a new import is closed: it is stale.
+/// Memory that its owner has freed stays open here until it is closed, and while it does, CUDA may refuse to
+/// open what the owner has at these addresses since (cudaErrorAlreadyMapped; seen of small allocations, which
+/// share pages). A buffer that is freed and made again comes to the same address as a rule, and another
+/// communicator may still have the former open. So what is in the way of a new import is closed: its owner
+/// cannot have both.
 class IpcImport {
  public:
   /// \param base, bytes  the allocation in its owner's process
@@ -37,7 +38,7 @@ class IpcImport {
 
   const int device_;
   const world::Process owner_;
-  const uint64_t begin_, end_;  // of the pages that it lies in
+  const uint64_t base_, bytes_;  // in its owner's process
   std::atomic<void*> opened_{nullptr};
 };
 

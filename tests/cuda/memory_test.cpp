@@ -313,6 +313,32 @@ TEST_P(Memory, AThousandExchangesOfFreshBuffersLeaveNothing) {
   });
 }
 
+/// Small allocations have pages in common with others, which stay.
+TEST_P(Memory, SmallOnesComeAndGoBesideOthers) {
+  CHORALE_NEEDS_GPUS(1);
+  expect_good([](World& world) -> std::string {
+    Imports imports(world), others(world);
+    const int peer = 1 - world.rank();
+    const Buffer stays = malloced(512);
+    write(stays.data, {uint32_t(7 + world.rank())});
+    const PeerMemory staying = PeerMemory::exchange(world, imports, stays.data, 512);
+    std::vector<PeerMemory> former;
+    for (uint32_t round = 0; round < 30; ++round) {
+      constexpr uint64_t sizes[] = {1024, 4096, 33280, 73216, 600000, 4096};
+      const Buffer mine = malloced(sizes[round % std::size(sizes)]);
+      write(mine.data, {100 * round + uint32_t(world.rank())});
+      // Every third by another communicator, which does not know what the first one has open.
+      former.push_back(PeerMemory::exchange(world, round % 3 == 2 ? others : imports, mine.data, 1024));
+      if (former.back().stale()) return "what is there is said to be stale";
+      if (read(former.back().at(peer), 1)[0] != 100 * round + uint32_t(peer)) return "wrong word";
+      if (staying.stale()) return "what stays is said to be stale";
+      if (read(staying.at(peer), 1)[0] != 7 + uint32_t(peer)) return "wrong word of what stays";
+      world.barrier();
+    }
+    return "good";
+  });
+}
+
 /// Bindings hold what was mapped for calls that may not come again.
 TEST_P(Memory, WhatWasFreedIsGivenBackWhoeverHoldsIt) {
   CHORALE_NEEDS_GPUS(1);

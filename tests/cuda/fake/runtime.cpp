@@ -29,27 +29,11 @@ struct IpcHandle {
   uint64_t address, bytes, buffer_id;
 };
 
-/// As CUDA's pages of device memory: nothing else lies in those of an allocation.
-void* map_at_page(uint64_t bytes, int file) {
-  constexpr uint64_t page = 2 << 20;
-  const uint64_t whole = (bytes + page - 1) / page * page;
-  char* const room = static_cast<char*>(
-      mmap(nullptr, whole + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-  if (room == MAP_FAILED) return room;
-  char* const at = room + (page - reinterpret_cast<uint64_t>(room) % page) % page;
-  void* const mapped = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
-  if (at != room) munmap(room, uint64_t(at - room));
-  const uint64_t used = (bytes + 4095) / 4096 * 4096;
-  munmap(at + used, uint64_t(room + whole + page - (at + used)));
-  return mapped;
-}
-
 cudaError_t allocate(void** to, uint64_t bytes, Kind kind) {
   const Lock lock(state().mutex);
   const int file = state().mallocs_fail ? -1 : make_file(bytes);
   if (file < 0) return cudaErrorMemoryAllocation;
-  *to = map_at_page(bytes, file);
-  if (*to == MAP_FAILED) return close(file), cudaErrorMemoryAllocation;
+  *to = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   state().ranges[reinterpret_cast<uint64_t>(*to)] = {bytes, kind, state().next_buffer_id++, current, file, 0};
   state().used_bytes += bytes;
   return cudaSuccess;
