@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Builds the PyTorch extension and runs shipped plans on tensors of torch.distributed processes: test.py BUILD_DIR
+"""Builds the PyTorch extension and runs shipped plans on tensors of torch.distributed processes: test.py FOLDER
 
-One GPU a process where there are two, else CPU tensors. Exits with 77 and says why where PyTorch is absent.
+FOLDER is a build, or where Chorale is installed. One GPU a process where there are two, else CPU tensors. Exits with 77 and says why where PyTorch is absent.
 """
 import os
 import pathlib
@@ -84,11 +84,12 @@ def main():
     if not torch.compiled_with_cxx11_abi():
         print(f"skipped: PyTorch {torch.__version__} was built with the old ABI of the C++ library")
         sys.exit(77)
-    build = pathlib.Path(sys.argv[1]).resolve()
+    prefix = pathlib.Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory(prefix="chorale-torch-") as folder:
         folder = pathlib.Path(folder)
-        prefix = folder / "installed"
-        subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
+        if (prefix / "CMakeCache.txt").exists():
+            build, prefix = prefix, folder / "installed"
+            subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
         extension(prefix, folder)  # once, before the ranks ask for it together
         torch.multiprocessing.spawn(
             rank_main, (prefix, folder, f"shm://chorale-torch-{os.getpid()}"), nprocs=RANKS)
