@@ -94,7 +94,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def_readonly("name", &chorale::Plan::name)
       .def_readonly("collective", &chorale::Plan::collective)
       .def_property_readonly("ranks", [](const chorale::Plan& plan) { return plan.ranks(); });
-  module.def("load", [](const std::string& path) { return chorale::load(path); }, "A plan from a file");
+  module.def(
+      "load", [](const std::string& path) { return chorale::load(path); }, "A plan from a file");
   py::class_<Communicator>(module, "Communicator")
       .def(py::init<const std::string&, int, int, const std::string&>(), py::arg("address"), py::arg("rank"),
            py::arg("ranks"), py::arg("backend"))
