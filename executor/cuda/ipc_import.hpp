@@ -17,6 +17,9 @@ namespace chorale::cuda {
 /// share pages). A buffer that is freed and made again comes to the same address as a rule, and another
 /// communicator may still have the former open. So what is in the way of a new import is closed: its owner
 /// cannot have both.
+///
+/// Closing waits until the device has nothing to do, as cudaFree() does, and other threads launch nothing
+/// meanwhile. Measured: 2.0 s beside a kernel of 2 s, whatever the kernel uses.
 class IpcImport {
  public:
   /// \param base, bytes  the allocation in its owner's process

@@ -21,6 +21,10 @@ except ImportError as error:
     print(f"skipped: PyTorch is not installed ({error})")
     sys.exit(77)
 
+if not torch.compiled_with_cxx11_abi() or not hasattr(dist.Backend, "register_backend") or not hasattr(torch, "float8_e5m2"):
+    print(f"skipped: PyTorch {torch.__version__} is too old for the backend")
+    sys.exit(77)
+
 FP8 = [torch.float8_e4m3fn, torch.float8_e5m2]
 DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int32, torch.int64, torch.uint8, torch.int8, *FP8]
 OPS = [dist.ReduceOp.SUM, dist.ReduceOp.PRODUCT, dist.ReduceOp.MIN, dist.ReduceOp.MAX]
@@ -517,9 +521,6 @@ def main():
     paths = [word for word in words if not word.startswith("--")]
     if len(paths) != 1:
         sys.exit(__doc__)
-    if not torch.compiled_with_cxx11_abi() or not hasattr(dist.Backend, "register_backend"):
-        print(f"skipped: PyTorch {torch.__version__} is too old for the backend")
-        sys.exit(77)
     with tempfile.TemporaryDirectory(prefix="chorale-torch-") as folder:
         prefix = os.path.realpath(paths[0])
         if os.path.exists(os.path.join(prefix, "CMakeCache.txt")):

@@ -53,20 +53,20 @@ def rank_main(rank, prefix, folder, address):
     reduce = chorale.load(str(plans / f"allreduce_ring_{RANKS}.json"))
     gather = chorale.load(str(plans / f"allgather_direct_{RANKS}.json"))
     for dtype in (torch.float32, torch.bfloat16, torch.int32):
-        # Small whole numbers: their sums are exact in every type and order.
+        # Small whole numbers: their sums are exact in every type and order. Not every peer here takes every type.
         mine = torch.randint(-50, 50, (10007,), generator=torch.Generator().manual_seed(rank)).to(device, dtype)
-        total, expected = torch.empty_like(mine), mine.clone()
+        total, expected = torch.empty_like(mine), mine.double()
         communicator.run(reduce, mine, total, stream)
         torch.distributed.all_reduce(expected)
         communicator.synchronize(stream)
-        assert torch.equal(total, expected), f"rank {rank}: all-reduce of {dtype}"
+        assert torch.equal(total.double(), expected), f"rank {rank}: all-reduce of {dtype}"
 
         parts = torch.empty(RANKS * mine.numel(), device=device, dtype=dtype)
-        expected = [torch.empty_like(mine) for _ in range(RANKS)]
+        expected = [torch.empty_like(mine).double() for _ in range(RANKS)]
         communicator.run(gather, mine, parts, stream)
-        torch.distributed.all_gather(expected, mine)
+        torch.distributed.all_gather(expected, mine.double())
         communicator.synchronize(stream)
-        assert torch.equal(parts, torch.cat(expected)), f"rank {rank}: all-gather of {dtype}"
+        assert torch.equal(parts.double(), torch.cat(expected)), f"rank {rank}: all-gather of {dtype}"
 
     try:
         communicator.run(reduce, mine, mine[:5].clone(), stream)
