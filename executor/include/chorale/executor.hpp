@@ -57,7 +57,8 @@ class Executor {
   /// the run needs; later calls with the same arguments allocate nothing. A plan is known by Plan::identity
   /// and not looked at again: what is changed in it after its first call has no effect, so change a copy.
   /// Buffers may be freed when the launches with them have ended on all ranks. Made again, at the same address
-  /// or another one, they are new arguments on all ranks.
+  /// or another one, they are new arguments on all ranks. The next call that binds gives the memory of those
+  /// that were freed back on all ranks, and waits for what runs on the GPU as cudaFree() does.
   /// \throws UsageError for a plan that this world does not run, or arguments that the plan does not take: of
   ///   one rank, on all ranks where the call is new
   /// \throws RunError if a wait timed out, a peer died, the world was aborted, or
