@@ -1,7 +1,6 @@
 #include "ipc_import.hpp"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstring>
@@ -21,7 +20,7 @@ struct All {
 };
 
 All& all() {
-  static All& instance = *new All;  // never destroyed: imports may outlive what is
+  static All& instance = *new All;  // never destroyed: whoever ends last may still close something
   return instance;
 }
 
