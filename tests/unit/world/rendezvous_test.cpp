@@ -5,8 +5,11 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <random>
+#include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "chorale/world.hpp"
@@ -24,7 +27,9 @@ using net::parse_address;
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 int connected_socket(uint16_t port) {
-  for (;;) {
+  // Far longer than anybody takes to listen; who cannot, for want of a name for example, never will.
+  const auto end = std::chrono::steady_clock::now() + 60s;
+  while (std::chrono::steady_clock::now() < end) {
     const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -34,6 +39,7 @@ int connected_socket(uint16_t port) {
     close(file);
     std::this_thread::sleep_for(1ms);
   }
+  throw std::runtime_error("nobody listens on port " + std::to_string(port));
 }
 
 void write_text(int file, std::string_view text) {
