@@ -22,23 +22,37 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-// Weak, not by an #if: an application with the address sanitizer links this library as it is without.
-extern "C" {
-[[gnu::weak]] void __sanitizer_start_switch_fiber(void** fake, const void* bottom, size_t bytes);
-[[gnu::weak]] void __sanitizer_finish_switch_fiber(void* fake, const void** bottom, size_t* bytes);
-[[gnu::weak]] void __asan_unpoison_memory_region(const volatile void* memory, size_t bytes);
-}
+// Weak, not by an #if of the sanitizer: an application with it links this library as it is without. Compilers
+// that come without these headers have none.
+#if __has_include(<sanitizer/asan_interface.h>)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#pragma weak __sanitizer_start_switch_fiber
+#pragma weak __sanitizer_finish_switch_fiber
+#pragma weak __asan_unpoison_memory_region
+#define CHORALE_ASAN_HEADERS
+#endif
 
 namespace chorale::cpu {
 namespace {
 
-/// Before a switch to another stack, and behind one: for the address sanitizer, if there is one.
+/// Before a switch to another stack, behind one, and before a stack goes: for the address sanitizer, if there
+/// is one.
+#if defined(CHORALE_ASAN_HEADERS)
 inline void asan_start_switch(void** fake, const void* bottom, size_t bytes) {
   if (__sanitizer_start_switch_fiber) __sanitizer_start_switch_fiber(fake, bottom, bytes);
 }
 inline void asan_finish_switch(void* fake, const void** bottom, size_t* bytes) {
   if (__sanitizer_finish_switch_fiber) __sanitizer_finish_switch_fiber(fake, bottom, bytes);
 }
+inline void asan_forget(void* memory, size_t bytes) {
+  if (__asan_unpoison_memory_region) __asan_unpoison_memory_region(memory, bytes);
+}
+#else
+inline void asan_start_switch(void**, const void*, size_t) {}
+inline void asan_finish_switch(void*, const void**, size_t*) {}
+inline void asan_forget(void*, size_t) {}
+#endif
 
 /// The stack is ours: nothing to free when boost thinks that it is done with it.
 struct KeepStack {
@@ -137,8 +151,7 @@ Fiber::Context::~Context() {
   __tsan_destroy_fiber(tsan_inside_);
 #endif
   // Frames that never returned left their redzones marked, and the addresses will be used again.
-  if (__asan_unpoison_memory_region)
-    __asan_unpoison_memory_region(stack_ + page_bytes, mapped_bytes_ - page_bytes);
+  asan_forget(stack_ + page_bytes, mapped_bytes_ - page_bytes);
   munmap(stack_, mapped_bytes_);
 }
 
