@@ -31,5 +31,33 @@ TEST(Bindings, WhatNoPeerTouchesNeedNotBeShareable) {
   EXPECT_EQ(said, std::vector<std::string>(2, "good"));
 }
 
+/// One rank makes its output anew, and another call is bound with it: that closes the former output on its
+/// peer, whose binding of the first call is of no more use either.
+TEST(Bindings, OfMemoryThatAPeerHasFreedServeNoCall) {
+  const auto said = on_processes(2, [](World& world) -> std::string {
+    const Plan plan = load(std::string(CHORALE_SOURCE_DIR) + "/plans/shipped/allgather_direct_2.json");
+    Config config;
+    config.backend = "cuda";
+    Executor executor(world, config);
+    void *in = nullptr, *out = nullptr;
+    cuda::check(cudaMalloc(&in, 4096), "an input");
+    cuda::check(cudaMalloc(&out, 4096), "an output");
+    const auto run = [&](uint64_t bytes) {
+      executor.execute(plan, {.in = in, .out = out, .bytes = bytes});
+      executor.synchronize();
+      world.barrier();
+    };
+    run(4096);
+    if (world.rank() == 1) {
+      cuda::check(cudaFree(out), "an output");
+      cuda::check(cudaMalloc(&out, 4096), "an output");
+    }
+    run(2048);
+    run(4096);
+    return "good";
+  });
+  EXPECT_EQ(said, std::vector<std::string>(2, "good"));
+}
+
 }  // namespace
 }  // namespace chorale::test
