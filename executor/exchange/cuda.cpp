@@ -11,6 +11,7 @@
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "carrier.hpp"
+#include "chorale/next_launch.hpp"
 #include "chorale/transport.hpp"
 #include "kernel.hpp"
 
@@ -21,6 +22,8 @@ using cuda::CurrentDevice;
 
 /// Who shares messages of this length between blocks has more of signals than of data.
 constexpr uint64_t least_share = 8 << 10;
+/// Longer shares go through the rings: packets take twice the bandwidth.
+constexpr uint64_t longest_in_packets = 16 << 10;
 
 /// Blocks for each peer and direction of which all ranks' GPUs hold those of all peers at a time. Collective.
 uint32_t blocks_that_fit(World& world) {
@@ -43,6 +46,7 @@ RendezvousOptions rings(World& world, const ExchangeOptions& options) {
   made.depth = options.slots != 0 ? options.slots : 4;
   made.max_channels = options.blocks_per_peer != 0 ? options.blocks_per_peer : fit;
   made.per_peer_bytes = slot * made.depth * made.max_channels;
+  made.packet_bytes = unit_bytes + std::min(longest_in_packets, slot);
   made.space = Space::device;
   made.ring_at = RingAt::sender;  // what comes is read once, and a GPU reads faster than it writes
   return made;
@@ -54,9 +58,8 @@ class CudaCarrier final : public Carrier, private cuda::Watched {
       : world_(world), transport_(direct_rendezvous(world, rings(world, options))), monitor_(world) {
     const uint64_t reports = 2 * uint64_t(world.ranks()) * transport_->max_channels();
     world::together(world, [&] {
-      uint64_t resident = 0;
-      cuda::check(resident_exchange_blocks(resident), "the kernel of an exchange");
-      require_resident(2 * uint64_t(world.ranks()) * transport_->max_channels(), resident);
+      cuda::check(resident_exchange_blocks(resident_), "the kernel of an exchange");
+      require_resident(2 * uint64_t(world.ranks()) * transport_->max_channels(), resident_);
       reports_ = cuda::HostArray<Report>(reports);
     });
     links_.table = transport_->table();
@@ -91,6 +94,7 @@ class CudaCarrier final : public Carrier, private cuda::Watched {
     work.links = links_;
     work.deadline = deadline_;
     work.n = uint32_t(launch.messages.size());
+    work.next_beside = detail::next_may_stand_beside(launch.blocks, resident_);
     std::copy(launch.messages.begin(), launch.messages.end(), work.messages);
     try {
       cuda::check(enqueue_exchange(work, launch.blocks, static_cast<cudaStream_t>(stream)),
@@ -144,6 +148,7 @@ class CudaCarrier final : public Carrier, private cuda::Watched {
 
   World& world_;
   const std::unique_ptr<Transport> transport_;
+  uint64_t resident_ = 0;  ///< blocks of the kernel that this GPU holds at a time
   cuda::HostArray<Report> reports_;
   Links links_;
   Deadline deadline_;

@@ -10,13 +10,14 @@ namespace {
 /// By __grid_constant__ the messages stay where the launch has put them: who indexes a parameter would else
 /// have a copy of it in every thread.
 __global__ void __launch_bounds__(kernel_threads, 2) run_exchange(const __grid_constant__ KernelWork work) {
+  cuda::wait_for_turn(work.next_beside);
   run_messages(block_group(), work.links, work.messages, work.n, work.deadline);
 }
 
 }  // namespace
 
 cudaError_t enqueue_exchange(const KernelWork& work, uint32_t blocks, cudaStream_t stream) {
-  return cuda::enqueue(run_exchange, blocks, kernel_threads, stream, work);
+  return cuda::enqueue_early(run_exchange, blocks, kernel_threads, stream, work);
 }
 
 cudaError_t resident_exchange_blocks(uint64_t& blocks) {

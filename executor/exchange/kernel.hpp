@@ -16,6 +16,7 @@ struct KernelWork {
   Links links;
   Deadline deadline;
   uint32_t n = 0;
+  bool next_beside = false;  ///< the next launch in the stream may come to its turn while this one runs
   Message messages[most_messages];
 };
 static_assert(sizeof(KernelWork) <= 4096);

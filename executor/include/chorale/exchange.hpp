@@ -13,7 +13,8 @@
 namespace chorale {
 
 /// What an exchange is made of; 0: chosen by the library. The same on all ranks. It takes about
-/// ranks * blocks_per_peer * slots * slot_bytes of memory on each rank.
+/// ranks * blocks_per_peer * slots * slot_bytes of memory on each rank, on GPUs up to
+/// ranks * blocks_per_peer * 128 KiB more for packets.
 struct ExchangeOptions {
   uint64_t slot_bytes = 0;  ///< of a ring's slot, at least 16; default: 128 KiB
   uint32_t slots = 0;       ///< of a ring, at most 256; default: 4
@@ -53,6 +54,9 @@ class Exchange {
   /// rank may send to and receive from everybody, whatever the sizes. Those of one peer and direction go in
   /// the order in which they stand. What is received must not lie in what is sent or received beside it, but
   /// for a message to oneself that stays where it is. A message to oneself is received in the same call.
+  ///
+  /// Ahead of their receiver there may be two messages of one peer that are short (up to slot_bytes and 16
+  /// KiB for each of the blocks), or what the ring holds of a long one; the next waits.
   ///
   /// On CUDA it enqueues on `stream` (a cudaStream_t; null: the default stream) and returns, with one kernel
   /// for up to 160 messages; it may be captured in a graph, and replayed. What goes wrong later is thrown by

@@ -1,11 +1,14 @@
 #pragma once
 // Messages that say how long they are, so that ends which disagree find out instead of hanging or mixing up
-// their data. They go over a transport's rings, as those of tiles.hpp do, and may stand between these.
+// their data. They go over a transport's rings, as those of tiles.hpp do, or as its packets, as those of
+// packet_link.hpp do, and may stand between these.
 //
 // A message is moved by as many groups on either side, each its share over the channel of its id. A share
-// begins with a unit that says how long the message is, in the slot of the first data: what fits in a slot is
-// one signal. Groups wait for their link only, so a rank that has a group for each peer and direction may
-// send to and receive from everybody, whatever the order of its peers and however short the rings.
+// begins with a unit that says how long the message is. Where the link has packets that is one, and so are
+// the data behind it if they fit in a bank; longer ones go through the ring. Where it has none, that unit
+// lies in the slot of the first data: what fits in a slot is one signal. Groups wait for their link only, so
+// a rank that has a group for each peer and direction may send to and receive from everybody, whatever the
+// order of its peers and however short the rings.
 
 #include <cstdint>
 #include <cstring>
@@ -16,6 +19,8 @@
 #include "chorale/device/fabrics.hpp"
 #include "chorale/device/group.hpp"
 #include "chorale/device/link.hpp"
+#include "chorale/device/packet_link.hpp"
+#include "chorale/device/packets.hpp"
 
 namespace chorale {
 
@@ -39,22 +44,46 @@ CHORALE_FN void refuse_groups(const Endpoint& e, uint64_t said, uint32_t ours) {
 #endif
 }
 
-/// How a group stands with its share of a message.
+CHORALE_FN Unit unit_of(const MessageHead& head) {
+  Unit unit;
+  std::memcpy(&unit, &head, unit_bytes);
+  return unit;
+}
+
+/// Takes what a share begins with. `sent`: as of recv_message()
+CHORALE_FN Stop hear_head(const Group& group, const Endpoint& e, const Unit& unit, uint64_t bytes,
+                          uint64_t& sent) {
+  MessageHead head;
+  std::memcpy(&head, &unit, unit_bytes);
+  sent = head.bytes;
+  if (sent != bytes) return Stop::aborted;
+  if (head.groups != group.count) refuse_groups(e, head.groups, group.count);
+  return Stop::none;
+}
+
+CHORALE_FN Leg share_of_message(const Group& group, uint64_t bytes) {
+  Leg message;
+  message.bytes = bytes;
+  return share_of(message, group.id, group.count, unit_bytes);
+}
+
+/// Whether a share goes as packets, behind what it begins with.
+CHORALE_FN bool as_packets(const Endpoint& e, uint64_t share) {
+  return share <= e.packet_bytes && packet_bytes<LL16>(unit_bytes + share) <= e.packet_bytes;
+}
+
+/// How a group stands with its share of a message in the slots of a ring.
 struct ShareInSlots {
-  uint64_t begin = 0, bytes = 0;  ///< of the share
+  uint64_t bytes = 0;  ///< of the share
   uint64_t slot = 0;
   uint64_t position = 0;  ///< of the slot at hand, in the stream
   uint64_t done = 0;      ///< bytes of the share before it
-  uint32_t head = unit_bytes;
+  uint32_t head = 0;      ///< bytes of the slot at hand before those of the share
+  bool first = true;
 
-  CHORALE_FN ShareInSlots(const Group& group, const Endpoint& e, uint64_t message, uint64_t position)
-      : slot(e.slot_bytes()), position(position) {
-    Leg leg;
-    leg.bytes = message;
-    const Leg share = share_of(leg, group.id, group.count, unit_bytes);
-    begin = share.begin;
-    bytes = share.bytes;
-  }
+  /// \param head  whether the first slot has the head of the message
+  CHORALE_FN ShareInSlots(const Endpoint& e, uint64_t share, bool head, uint64_t position)
+      : bytes(share), slot(e.slot_bytes()), position(position), head(head ? uint32_t(unit_bytes) : 0) {}
 
   /// Of the slot at hand.
   CHORALE_FN uint64_t part() const {
@@ -62,14 +91,106 @@ struct ShareInSlots {
     return left < room ? left : room;
   }
   CHORALE_FN uint64_t end() const { return position + head + units_of(part()) * unit_bytes; }
-  CHORALE_FN bool first() const { return head != 0; }
   CHORALE_FN bool last() const { return done + part() == bytes; }
   CHORALE_FN void advance() {
     done += part();
     position += slot;
     head = 0;
+    first = false;
   }
 };
+
+/// \param head  null where the peer has been told
+template <class Ops>
+CHORALE_FN Stop send_in_slots(const Group& group, const Endpoint& e, const MessageHead* head,
+                              const char* share, uint64_t bytes, const Deadline& deadline) {
+  ShareInSlots at(e, bytes, head != nullptr, load_relaxed(&e.local->cursor.sent));
+  for (bool more = true; more; at.advance()) {
+    const uint64_t behind = at.position + at.slot;
+    // Before the first slot always: it synchronises, so that all threads have read the position that the
+    // leader is about to advance.
+    if (behind > e.window || at.first) {
+      const Stop stop = Ops::wait_free(group, e, behind > e.window ? behind - e.window : 0, deadline);
+      if (stop != Stop::none) return stop;
+    }
+    char* const region = Ops::stage(e, at.position);
+    if (at.head != 0 && group.leader()) store_unit(region, unit_of(*head));
+    transfer(group, at.part(), Mem(static_cast<const void*>(share + at.done)),
+             Mem(static_cast<void*>(region + at.head)));
+    more = !at.last();
+    const Stop stop = signal_and_advance<Ops>(group, !more, &e.local->cursor.sent, behind, [&] {
+      return Ops::signal(group, e, at.position, at.end(), 0, deadline);
+    });
+    if (stop != Stop::none) return stop;
+  }
+  return Stop::none;
+}
+
+/// \param hear  takes the unit that the first slot begins with; not called if there is no `head`
+template <class Ops, class Hear>
+CHORALE_FN Stop recv_in_slots(const Group& group, const Endpoint& e, bool head, const Hear& hear, char* share,
+                              uint64_t bytes, const Deadline& deadline) {
+  ShareInSlots at(e, bytes, head, load_relaxed(&e.local->cursor.received));
+  for (bool more = true; more; at.advance()) {
+    // One signal a slot: with its first unit all of it is there, however long the peer thinks it is.
+    Stop stop = Ops::wait(group, e, at.position + unit_bytes, deadline);
+    if (stop != Stop::none) return stop;
+    const char* const region = Ops::land(e, at.position);
+    if (at.head != 0) stop = hear(load_unit(region));
+    if (stop != Stop::none) return stop;
+    transfer(group, at.part(), Mem(static_cast<const void*>(region + at.head)),
+             Mem(static_cast<void*>(share + at.done)));
+    more = !at.last();
+    const uint64_t behind = at.position + at.slot;
+    stop = signal_and_advance<Ops>(group, !more, &e.local->cursor.received, behind,
+                                   [&] { return Ops::signal_free(group, e, behind, deadline); });
+    if (stop != Stop::none) return stop;
+  }
+  return Stop::none;
+}
+
+CHORALE_FN Stop send_as_packets(const Group& group, const Endpoint& e, const MessageHead& head,
+                                const char* share, uint64_t bytes, const Deadline& deadline) {
+  const uint64_t number = load_relaxed(&e.local->cursor.packets_sent) + 1;
+  Stop stop = group.leader() ? await_packet_room(group, *e.local, number, deadline) : Stop::none;
+  stop = group.agree(stop);
+  if (stop != Stop::none) return stop;
+  LL16* const slots = reinterpret_cast<LL16*>(e.packet_dst + packet_bank<LL16>(number) * e.packet_bytes);
+  const uint32_t flag = packet_flag(number);
+  if (group.leader()) {
+    group.step();
+    write_unit(slots, unit_of(head), flag);
+    store_relaxed(&e.local->cursor.packets_sent, number);
+  }
+  transfer(group, bytes, Mem(static_cast<const void*>(share)),
+           Packets<LL16>(static_cast<void*>(slots + packets_per_unit<LL16>), flag));
+  group.sync();  // so that all threads see the number in the next message
+  return Stop::none;
+}
+
+template <class Hear>
+CHORALE_FN Stop recv_as_packets(const Group& group, const Endpoint& e, const Hear& hear, char* share,
+                                uint64_t bytes, const Deadline& deadline) {
+  const uint64_t number = load_relaxed(&e.local->cursor.packets_received) + 1;
+  const char* const slots = e.packet_src + packet_bank<LL16>(number) * e.packet_bytes;
+  const uint32_t flag = packet_flag(number);
+  Unit head;
+  Stop stop = Packets<LL16>(slots, flag, &deadline).receive(group, 0, head);
+  stop = group.agree(stop);
+  if (stop == Stop::none) stop = hear(head);
+  if (stop != Stop::none) return stop;
+  // Ends synchronised: it waits.
+  stop = transfer(group, bytes, Packets<LL16>(slots + packet_slots<LL16>, flag, &deadline),
+                  Mem(static_cast<void*>(share)));
+  if (stop != Stop::none) return stop;
+  if (group.leader()) {
+    store_relaxed(&e.local->cursor.packets_received, number);
+    group.step();
+    give_credit(&e.remote->slot_free.note, number);
+  }
+  group.sync();
+  return Stop::none;
+}
 
 }  // namespace detail
 
@@ -78,67 +199,36 @@ struct ShareInSlots {
 template <class Ops = Direct>
 CHORALE_FN Stop send_message(const Group& group, const Endpoint& e, const void* data, uint64_t bytes,
                              const Deadline& deadline = {}) {
-  detail::ShareInSlots at(group, e, bytes, load_relaxed(&e.local->cursor.sent));
-  for (bool more = true; more; at.advance()) {
-    const uint64_t behind = at.position + at.slot, part = at.part();
-    // Before the first slot always: it synchronises, so that all threads have read the position that the
-    // leader is about to advance.
-    if (behind > e.window || at.first()) {
-      const Stop stop = Ops::wait_free(group, e, behind > e.window ? behind - e.window : 0, deadline);
-      if (stop != Stop::none) return stop;
-    }
-    char* const region = Ops::stage(e, at.position);
-    if (at.first() && group.leader()) {
-      const detail::MessageHead head{bytes, group.count};
-      Unit unit;
-      std::memcpy(&unit, &head, unit_bytes);
-      store_unit(region, unit);
-    }
-    const char* const from = static_cast<const char*>(data) + at.begin + at.done;
-    transfer(group, part, Mem(static_cast<const void*>(from)), Mem(static_cast<void*>(region + at.head)));
-    more = !at.last();
-    const Stop stop = detail::signal_and_advance<Ops>(group, !more, &e.local->cursor.sent, behind, [&] {
-      return Ops::signal(group, e, at.position, at.end(), 0, deadline);
-    });
-    if (stop != Stop::none) return stop;
-  }
-  return Stop::none;
+  const Leg leg = detail::share_of_message(group, bytes);
+  const char* const share = static_cast<const char*>(data) + leg.begin;
+  const detail::MessageHead head{bytes, group.count};
+  if (e.packet_bytes == 0) return detail::send_in_slots<Ops>(group, e, &head, share, leg.bytes, deadline);
+  const bool all = detail::as_packets(e, leg.bytes);
+  const Stop stop = detail::send_as_packets(group, e, head, share, all ? leg.bytes : 0, deadline);
+  if (all || stop != Stop::none) return stop;
+  return detail::send_in_slots<Ops>(group, e, nullptr, share, leg.bytes, deadline);
 }
 
 /// Receives this group's share of `bytes` bytes from the peer of `e` to `data`, as send_message(). What it
 /// has written may be read by other threads of the group when it returns.
 ///
 /// \param sent  written, in every thread: `bytes`, unless the peer's message has another length, which it
-/// then
-///              is. Nothing is taken of such a message, and the answer is Stop::aborted: somebody has to stop
-///              the world, since the peer may be waiting for room.
+///              then is. Nothing is taken of such a message, and the answer is Stop::aborted: somebody has to
+///              stop the world, since the peer may be waiting for room.
 template <class Ops = Direct>
 CHORALE_FN Stop recv_message(const Group& group, const Endpoint& e, void* data, uint64_t bytes,
                              const Deadline& deadline, uint64_t& sent) {
   sent = bytes;
-  detail::ShareInSlots at(group, e, bytes, load_relaxed(&e.local->cursor.received));
-  for (bool more = true; more; at.advance()) {
-    // One signal a slot: with its first unit all of it is there, however long the peer thinks it is.
-    Stop stop = Ops::wait(group, e, at.position + unit_bytes, deadline);
-    if (stop != Stop::none) return stop;
-    const char* const region = Ops::land(e, at.position);
-    if (at.first()) {
-      const Unit unit = load_unit(region);
-      detail::MessageHead head;
-      std::memcpy(&head, &unit, unit_bytes);
-      sent = head.bytes;
-      if (sent != bytes) return Stop::aborted;
-      if (head.groups != group.count) detail::refuse_groups(e, head.groups, group.count);
-    }
-    char* const to = static_cast<char*>(data) + at.begin + at.done;
-    transfer(group, at.part(), Mem(static_cast<const void*>(region + at.head)), Mem(static_cast<void*>(to)));
-    more = !at.last();
-    const uint64_t behind = at.position + at.slot;
-    stop = detail::signal_and_advance<Ops>(group, !more, &e.local->cursor.received, behind,
-                                           [&] { return Ops::signal_free(group, e, behind, deadline); });
-    if (stop != Stop::none) return stop;
+  const Leg leg = detail::share_of_message(group, bytes);
+  char* const share = static_cast<char*>(data) + leg.begin;
+  const auto hear = [&](const Unit& head) { return detail::hear_head(group, e, head, bytes, sent); };
+  if (e.packet_bytes == 0) {
+    return detail::recv_in_slots<Ops>(group, e, true, hear, share, leg.bytes, deadline);
   }
-  return Stop::none;
+  const bool all = detail::as_packets(e, leg.bytes);
+  const Stop stop = detail::recv_as_packets(group, e, hear, share, all ? leg.bytes : 0, deadline);
+  if (all || stop != Stop::none) return stop;
+  return detail::recv_in_slots<Ops>(group, e, false, hear, share, leg.bytes, deadline);
 }
 
 }  // namespace chorale

@@ -46,7 +46,16 @@ class PacketExchange {
   /// Waits until all peers have room. After a stop nothing has been sent.
   CHORALE_FN Stop begin(uint64_t bytes) {
     if (ranks_ == 1) return Stop::none;
-    number_ = load_relaxed(&table_.at(self_ == 0 ? 1 : 0, group_.id).local->cursor.packets_sent) + 1;
+    // Where the counts lie is looked up before any of them is loaded: one trip to memory less.
+    const auto link_to = [&](int32_t peer) { return table_.at(peer, group_.id).local; };
+    const int32_t mine = int32_t(group_.rank) == self_ ? ranks_ : int32_t(group_.rank);
+    const LinkState* const any = link_to(self_ == 0 ? 1 : 0);
+    const LinkState* const link = mine < ranks_ ? link_to(mine) : any;
+    number_ = load_relaxed(&any->cursor.packets_sent) + 1;
+    Stop stop = mine < ranks_ ? await_room(*link) : Stop::none;
+    for (uint32_t peer = group_.rank + group_.size; peer < uint32_t(ranks_); peer += group_.size) {
+      if (int32_t(peer) != self_ && stop == Stop::none) stop = await_room(*link_to(int32_t(peer)));
+    }
     const uint32_t flag = detail::packet_flag(number_);
     const uint64_t bank = packet_bank<P>(number_);
     for (int32_t peer = first_place(); peer < ranks_; peer += places_apart()) {
@@ -59,19 +68,6 @@ class PacketExchange {
       // In an order that differs from rank to rank: no two begin with the same peer.
       places_.to[distance(peer)] = Packets<P>(static_cast<void*>(e.packet_dst + bank * e.packet_bytes), flag);
     }
-    Stop stop = Stop::none;
-    bool alike = true;
-    for (int32_t peer = int32_t(group_.rank); peer < ranks_; peer += int32_t(group_.size)) {
-      if (peer == self_) continue;
-      const Endpoint& e = table_.at(peer, group_.id);
-      alike &= load_relaxed(&e.local->cursor.packets_sent) + 1 == number_ &&
-               load_relaxed(&e.local->cursor.packets_received) + 1 == number_;
-      const uint64_t* const read = &e.local->slot_free.note;
-      const uint64_t number = number_;
-      const auto free = [read, number]() -> bool { return load_acquire(read) + 2 >= number; };
-      if (stop == Stop::none) stop = spin_until(alone(group_), deadline_, free);
-    }
-    if (!group_.all(alike)) refuse("the links of a channel have not had as many messages of packets");
     return group_.agree(stop);
   }
 
@@ -100,15 +96,7 @@ class PacketExchange {
 
   /// Of one thread: waits for a unit of `peer`, another rank.
   CHORALE_FN Stop receive(int32_t peer, uint64_t offset, uint64_t unit, Unit& to) const {
-    const Packets<P> from = at(peer < self_ ? peer : peer - 1, offset);
-#if defined(__CUDACC__)
-    Unit held[1];
-    const Stop stop = from.template read<true, 1>(group_, Turn{unit, 1, 1, unit_bytes}, held);
-    to = held[0];
-    return stop;
-#else
-    return from.receive(group_, unit, to);
-#endif
+    return at(peer < self_ ? peer : peer - 1, offset).receive(group_, unit, to);
   }
 
   /// Of one thread: waits for this unit of all peers, and combines them and this rank's own in rank order.
@@ -124,7 +112,7 @@ class PacketExchange {
       store_relaxed(&e.local->cursor.packets_sent, number_);
       store_relaxed(&e.local->cursor.packets_received, number_);
       group_.step();
-      store_release(&e.remote->slot_free.note, number_);
+      give_credit(&e.remote->slot_free.note, number_);
     }
     group_.sync();  // so that all threads see it in the next exchange
   }
@@ -149,6 +137,16 @@ class PacketExchange {
   CHORALE_FN int32_t first_place() const { return 0; }
   CHORALE_FN int32_t places_apart() const { return 1; }
 #endif
+
+  /// Of one thread: waits until the peer of that link has room.
+  CHORALE_FN Stop await_room(const LinkState& link) const {
+    const uint64_t sent = load_relaxed(&link.cursor.packets_sent),
+                   received = load_relaxed(&link.cursor.packets_received);
+    if (sent + 1 != number_ || received + 1 != number_) {
+      refuse("the links of a channel have not had as many messages of packets");
+    }
+    return detail::await_packet_room(alone(group_), link, number_, deadline_);
+  }
 
   CHORALE_FN int32_t distance(int32_t peer) const { return (peer - self_ - 1 + ranks_) % ranks_; }
 

@@ -17,6 +17,14 @@ namespace chorale {
 namespace detail {
 CHORALE_FN uint32_t packet_flag(uint64_t message) { return uint32_t(message % 0xffffffffu) + 1; }
 
+/// Of one thread: waits until the peer has read what the bank of message `number` held.
+CHORALE_FN Stop await_packet_room(const Group& group, const LinkState& link, uint64_t number,
+                                  const Deadline& deadline) {
+  group.step();
+  const uint64_t* const read = &link.slot_free.note;
+  return spin_until(group, deadline, [read, number]() -> bool { return seen_credit(read) + 2 >= number; });
+}
+
 template <class P>
 CHORALE_FN void check_packets(const Endpoint& e, const Leg& leg) {
   if (packet_bytes<P>(leg.bytes) > e.packet_bytes) {
@@ -35,12 +43,7 @@ CHORALE_FN Stop send_packets(const Group& group, const Endpoint& e, const Leg& m
   detail::check_packets<P>(e, leg);
   const uint64_t number = load_relaxed(&e.local->cursor.packets_sent) + 1;
   Stop stop = Stop::none;
-  if (group.leader()) {
-    group.step();
-    const uint64_t* const read = &e.local->slot_free.note;
-    const auto free = [read, number]() -> bool { return load_acquire(read) + 2 >= number; };
-    stop = spin_until(group, deadline, free);
-  }
+  if (group.leader()) stop = detail::await_packet_room(group, *e.local, number, deadline);
   stop = group.agree(stop);
   if (stop != Stop::none) return stop;
   Ctx<X> ctx = detail::context(group, e, leg, leg.bytes, extra);
@@ -71,7 +74,7 @@ CHORALE_FN Stop recv_packets(const Group& group, const Endpoint& e, const Leg& m
   if (group.leader()) {
     store_relaxed(&e.local->cursor.packets_received, number);
     group.step();
-    store_release(&e.remote->slot_free.note, number);
+    give_credit(&e.remote->slot_free.note, number);
   }
   group.sync();
   return Stop::none;

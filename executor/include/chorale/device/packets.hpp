@@ -93,6 +93,14 @@ struct Packets {
     return Stop::none;
   }
 
+  /// Of one thread: waits for one unit.
+  CHORALE_FN Stop receive(const Group& group, uint64_t unit, Unit& to) const {
+    Unit held[1];
+    const Stop stop = read<true, 1>(group, Turn{unit, 1, 1, unit_bytes}, held);
+    to = held[0];
+    return stop;
+  }
+
   template <bool Whole, uint32_t N>
   CHORALE_FN Stop read(const Group& group, const Turn& turn, Unit (&to)[N]) const {
     Loaded held[1][N];

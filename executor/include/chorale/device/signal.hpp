@@ -23,6 +23,27 @@ struct alignas(128) Signal {
   uint64_t note = 0;  ///< for checks in debug builds: written before `value`
 };
 
+/// Of one thread, behind a meeting of its group: tells the peer that the group has read what it waited for up
+/// to `count`, so that the peer may write there again. Only for reads whose value decided that the group came
+/// so far, as the flag of a packet does. On CUDA it is a relaxed store, which waits for nothing: a release
+/// would first wait until what the group has itself sent has arrived (docs/memory-orders.md).
+CHORALE_FN void give_credit(uint64_t* at_peer, uint64_t count) {
+#if defined(__CUDACC__)
+  store_relaxed(at_peer, count);
+#else
+  store_release(at_peer, count);
+#endif
+}
+
+/// Of one thread: the last credit that a peer gave. What is written there again must depend on it.
+CHORALE_FN uint64_t seen_credit(const uint64_t* mine) {
+#if defined(__CUDACC__)
+  return load_relaxed(mine);
+#else
+  return load_acquire(mine);
+#endif
+}
+
 enum class Cmp : uint8_t { eq, ne, lt, le, gt, ge };
 
 /// Whether `seen cmp wanted`.
