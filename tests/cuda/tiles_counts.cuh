@@ -14,7 +14,9 @@ struct CountedAllToAll {
   EndpointTable table;
   Leg message;
   Counts<int32_t> counts;
-  __device__ Stop operator()(const Group& group, const Deadline& deadline) const {
+  uint32_t parts;  ///< that a block is cut into, each a group of its own
+  __device__ Stop operator()(const Group& block, const Deadline& deadline) const {
+    const Group group = parts == 1 ? block : multiwarp_group(block, block.size / parts);
     return all_to_all_v<uint32_t>(group, table, message, counts, CopyProduce{}, CopyConsume{}, deadline);
   }
 };
@@ -41,7 +43,7 @@ inline uint64_t shard_message(uint64_t call, int from, int to) {
 
 /// \param largest  runs of `each` elements that a rank sends to another, at most
 inline void test_counts(const Rank& rank, Transport& transport, uint64_t largest, uint32_t each,
-                        const LaunchConfig& config, int replays) {
+                        const LaunchConfig& config, int replays, uint32_t parts = 1) {
   const uint64_t room = largest * uint64_t(rank.ranks);
   Buffer in(room * each), out(room * each);
   const OnDevice<int32_t> numbers(std::vector<int32_t>(2 * rank.ranks));
@@ -53,7 +55,8 @@ inline void test_counts(const Rank& rank, Transport& transport, uint64_t largest
   cudaGraph_t graph;
   cudaGraphExec_t replayed;
   check(cudaStreamBeginCapture(rank.stream, cudaStreamCaptureModeThreadLocal));
-  launch(transport, CountedAllToAll{transport.table(), leg_of(in, out, 0), counts}, config, {rank.stream});
+  launch(transport, CountedAllToAll{transport.table(), leg_of(in, out, 0), counts, parts}, config,
+         {rank.stream});
   check(cudaStreamEndCapture(rank.stream, &graph));
   check(cudaGraphInstantiate(&replayed, graph, 0));
   rank.ready();
@@ -145,6 +148,20 @@ inline void test_all_to_all_v(const Rank& rank, bool quick) {
     port->hand_over();
     const auto both = mesh(direct, port, rank.ranks / 2);
     test_counts(rank, *both, 300, 20, {blocks, 256}, quick ? 3 : 10);
+    port->hand_over();
+    // Shares that fit in packets, mostly or now and then, by a thread for each rank and by all threads.
+    for (const uint64_t bytes : {400, 4096}) {
+      options.packet_bytes = bytes;
+      const std::shared_ptr<Transport> packets = direct_rendezvous(rank.world, options);
+      for (const uint32_t parts : {1u, blocks}) {
+        const LaunchConfig config{blocks / parts, 64 * parts};
+        test_counts(rank, *packets, 40, 3, config, quick ? 5 : 40, parts);
+        test_counts(rank, *packets, 300, 20, config, quick ? 3 : 20, parts);
+      }
+      if (!quick) test_counts(rank, *packets, 900, 256, {blocks, 256}, 20);
+      test_counts(rank, *mesh(packets, port, rank.ranks / 2), 300, 20, {blocks, 256}, quick ? 3 : 10);
+      port->hand_over();
+    }
   }
   test_experts(rank, 100, 64);
   test_experts(rank, 77, 21);

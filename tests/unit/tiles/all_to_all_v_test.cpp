@@ -97,6 +97,37 @@ TEST(AllToAllV, OverEveryTransport) {
   }
 }
 
+RendezvousOptions with_packets(RendezvousOptions options, uint64_t bytes) {
+  options.packet_bytes = bytes;
+  return options;
+}
+
+/// Counts go as packets, and the shares that fit; others take the ring.
+TEST(AllToAllV, AsPackets) {
+  for (const uint64_t bytes : {1, 16, 64, 400, 5000}) {
+    for (const uint32_t threads : {1u, 8u}) {
+      SCOPED_TRACE(fmt::format("{} bytes of packets, {} threads", bytes, threads));
+      run_local(4, [&](World& world) {
+        const auto transport = direct_rendezvous(world, with_packets(rings(3, 2, 128), bytes));
+        for (uint64_t call = 0; call < 12; ++call) {
+          exchange<float, int64_t>(world, *transport, call, {call < 6 ? 40u : 700u, 1, call % 2 == 1},
+                                   {3, threads});
+          exchange<float, int64_t>(world, *transport, call, {90, 2, call % 2 == 1, 25}, {3, threads});
+          exchange<float, int64_t>(world, *transport, call, {90, 2, call % 2 == 1, unlimited, 60},
+                                   {3, threads});
+        }
+        exchange<uint8_t, int32_t>(world, *transport, 100, {1000, 7}, {2, threads});
+        exchange<double, uint32_t>(world, *transport, 101, {90, 3, true}, {3, threads});
+        exchange<bf16, uint64_t>(world, *transport, 102, {30, 20}, {1, threads});
+        const auto mixed = mesh(direct_rendezvous(world, with_packets(rings(3, 2, 128), bytes)),
+                                port_rendezvous(world, rings(3, 2, 128), ProxyKind::shared_memory), 2);
+        for (uint64_t call = 0; call < 6; ++call)
+          exchange<float, int64_t>(world, *mixed, call, {40, 2, call % 2 == 1, 50}, {3, threads});
+      });
+    }
+  }
+}
+
 TEST(AllToAllV, TenThousandMatricesInOneBinding) {
   run_local(3, [&](World& world) {
     const auto transport = direct_rendezvous(world, rings(2, 2, 64));
@@ -127,9 +158,10 @@ TEST(AllToAllV, IsRightInAThousandOrders) {
               [&](World& world) {
                 RendezvousOptions options = rings(2, 2 + uint32_t(seed % 3), 32);
                 if (seed % 2 == 1) options.ring_at = RingAt::sender;
+                if (seed % 5 > 1) options.packet_bytes = 16 * (seed % 5);
                 const auto transport = direct_rendezvous(world, options);
-                for (uint64_t call = 0; call < 2; ++call) {
-                  exchange<char, int32_t>(world, *transport, seed * 2 + call, {12, 1 + seed % 4},
+                for (uint64_t call = 0; call < 3; ++call) {
+                  exchange<char, int32_t>(world, *transport, seed * 3 + call, {12, 1 + seed % 4},
                                           {2, seed % 3 == 0 ? 4u : 1u});
                 }
               },
@@ -139,25 +171,28 @@ TEST(AllToAllV, IsRightInAThousandOrders) {
 
 /// Other collectives use the same links before and behind it.
 TEST(AllToAllV, LeavesTheStreamWhereOthersGoOn) {
-  run_local(4, [&](World& world) {
-    const auto transport = make(world, Kind::mixed, rings(2, 3, 64));
-    const EndpointTable table = transport->table();
-    for (uint64_t call = 0; call < 10; ++call) {
-      exchange<int32_t, int32_t>(world, *transport, call, {}, {2, 1});
-      const auto in = message_of<int32_t>(call * 10 + uint64_t(world.rank()), 101);
-      std::vector<int32_t> out(404), expected;
-      launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
-        return all_gather<int32_t>(group, table, leg_of<int32_t>(in.data(), out.data(), 101), {0, 404},
-                                   CopyProduce{}, CopyConsume{}, deadline);
-      }},
-             {2, 1});
-      for (uint64_t rank = 0; rank < 4; ++rank) {
-        const auto theirs = message_of<int32_t>(call * 10 + rank, 101);
-        expected.insert(expected.end(), theirs.begin(), theirs.end());
+  for (const bool packets : {false, true}) {
+    run_local(4, [&](World& world) {
+      const auto transport = packets ? direct_rendezvous(world, with_packets(rings(2, 3, 64), 100))
+                                     : make(world, Kind::mixed, rings(2, 3, 64));
+      const EndpointTable table = transport->table();
+      for (uint64_t call = 0; call < 10; ++call) {
+        exchange<int32_t, int32_t>(world, *transport, call, {}, {2, 1});
+        const auto in = message_of<int32_t>(call * 10 + uint64_t(world.rank()), 101);
+        std::vector<int32_t> out(404), expected;
+        launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
+          return all_gather<int32_t>(group, table, leg_of<int32_t>(in.data(), out.data(), 101), {0, 404},
+                                     CopyProduce{}, CopyConsume{}, deadline);
+        }},
+               {2, 1});
+        for (uint64_t rank = 0; rank < 4; ++rank) {
+          const auto theirs = message_of<int32_t>(call * 10 + rank, 101);
+          expected.insert(expected.end(), theirs.begin(), theirs.end());
+        }
+        EXPECT_MESSAGE(out, expected);
       }
-      EXPECT_MESSAGE(out, expected);
-    }
-  });
+    });
+  }
 }
 
 /// What rank 0 says if the ranks call it so; each gets its own counts.

@@ -2,14 +2,18 @@
 // An all-to-all whose counts lie in memory that the kernel reads: what an earlier kernel, a router of tokens
 // say, has just found. The host knows none of them, so a launch in a CUDA graph is replayed with others.
 //
-// To each peer a group sends its count in a slot of its own, then its share of the data. Slot s goes to all
-// peers before slot s - 1 is taken from any: what a group waits for is an earlier step of a peer, however
-// many steps each makes, so rings of two slots are enough.
+// To each peer a group sends its count first, then its share of the data. Where the link has packets the
+// count is one, and so is the share behind it if it fits in a bank and the hooks take values; else the count
+// has a slot of the ring, as every tile has. Slot s goes to all peers before slot s - 1 is taken from any:
+// what a group waits for is an earlier step of a peer, however many steps each makes, so rings of two slots
+// are enough.
 
 #include <cstdint>
 #include <type_traits>
 
 #include "chorale/device/collectives.hpp"
+#include "chorale/device/messages.hpp"
+#include "chorale/device/threads.hpp"
 
 namespace chorale {
 
@@ -37,59 +41,101 @@ struct alignas(unit_bytes) CountNote {
 };
 static_assert(sizeof(CountNote) == unit_bytes);
 
+/// This group's part of what goes to a rank, or comes from it.
+struct CountedShare {
+  uint64_t first = 0;             ///< of the shard, in all that is sent or kept, in elements
+  uint64_t begin = 0, bytes = 0;  ///< of the part, in the shard
+  uint64_t limit = 0;             ///< bytes of the shard that are kept
+  uint64_t tiles = 0;             ///< in the ring; none where all of it goes as packets
+};
+
+/// What the group knows of each rank. How it is found takes trips to memory and divisions.
+struct CountedRanks {
+  CountedShare to[most_ranks], from[most_ranks];
+  uint64_t came[most_ranks];                                        ///< runs
+  uint64_t packets_sent[most_ranks], packets_received[most_ranks];  ///< before this call
+};
+
+#if defined(__CUDACC__)
+/// A block finds it by a thread for each rank.
+CHORALE_FN CountedRanks* ranks_of_block() {
+  __shared__ CountedRanks ranks;
+  return &ranks;
+}
+#endif
+
 /// What the group does in an all_to_all_v(), over all links. How much has come of each rank, `came`, is no
 /// member: what is looked up by a number is in memory, and all else here would be, too.
-template <class T, class N, class X>
+template <class T, class N, class Produce, class Consume, class X>
 class CountedExchange {
  public:
   CHORALE_FN CountedExchange(const Group& group, const EndpointTable& table, const Leg& message,
-                             const Counts<N>& counts, const Deadline& deadline, X* extra)
+                             const Counts<N>& counts, const Produce& produce, const Consume& consume,
+                             const Deadline& deadline, X* extra)
       : group_(group),
         table_(table),
         message_(typed<T>(message)),
+        grain_(message_.tile_bytes ? message_.tile_bytes : whole_units(message_.elem)),
         counts_(counts),
+        produce_(produce),
+        consume_(consume),
         deadline_(deadline),
         extra_(extra) {
     if (table.ranks > most_ranks) refuse("a collective of more ranks than there may be");
     if (counts.each == 0) refuse("runs of 0 elements are counted");
+#if defined(__CUDACC__)
+    if (group.scope == Scope::block) shared_ = ranks_of_block();
+#endif
   }
 
-  template <class Produce, class Consume>
-  CHORALE_FN Stop run(const Produce& produce, const Consume& consume) const {
-    uint64_t came[most_ranks];
-    const uint64_t to_send = slots_to_send();
+  CHORALE_FN Stop run() const {
+    uint64_t own[most_ranks];
+    uint64_t* const came = shared_ ? shared_->came : own;
+    Stop stop = await_room();
+    if (stop != Stop::none) return stop;
+    const uint64_t to_send = slots([this](int32_t peer) { return share_to(peer); });
     uint64_t to_take = 1;  // as far as is known
     for (uint64_t slot = 0; slot < to_send || slot <= to_take; ++slot) {
       for (int32_t step = 0; step < table_.ranks && slot < to_send; ++step) {
-        const Stop stop = send((table_.self + step) % table_.ranks, slot, produce);
+        const int32_t peer = next(step);
+        stop = slot == 0 && has_packets(link(peer)) ? send_as_packets(peer) : send(peer, slot);
         if (stop != Stop::none) return stop;
       }
-      if (slot == 0) continue;
-      for (int32_t step = 0; step < table_.ranks && slot <= to_take; ++step) {
-        const Stop stop = take((table_.self + table_.ranks - step) % table_.ranks, slot - 1, came, consume);
+      if (slot == 1) {
+        stop = take_counts(came);
+        if (stop != Stop::none) return stop;
+        to_take = slots([this, came](int32_t peer) { return share_from(peer, came); });
+      }
+      for (int32_t step = 0; step < table_.ranks && slot > 1 && slot <= to_take; ++step) {
+        const int32_t peer = previous(step);
+        stop = take_tile(peer, slot - 1, share_from(peer, came));
         if (stop != Stop::none) return stop;
       }
-      if (slot == 1) to_take = slots_to_take(came);  // the counts are here
     }
     return drain_links(group_, table_, deadline_);
   }
 
  private:
-  /// This group's part of one shard, on one link.
-  struct Part {
-    Leg leg;
-    uint64_t first;  ///< of the shard, in all that is sent or kept, in elements
-    Progress at;     ///< begins behind the slot of the count
+  static constexpr bool by_value = !is_block_hook<Produce> && !is_block_hook<Consume>;
 
-    /// Goes to a slot; whether there is one. That of the count is the one before tile 0: position() wraps.
-    CHORALE_FN bool go_to(uint64_t slot) {
-      at.tile = slot - 1;
-      return slot <= at.tiles;
-    }
-    CHORALE_FN uint64_t end_of(uint64_t slot) const {
-      return at.position() + units_of(slot == 0 ? unit_bytes : at.bytes(leg)) * unit_bytes;
-    }
-  };
+  CHORALE_FN int32_t next(int32_t step) const { return (table_.self + step) % table_.ranks; }
+  CHORALE_FN int32_t previous(int32_t step) const {
+    return (table_.self + table_.ranks - step) % table_.ranks;
+  }
+  CHORALE_FN const Endpoint& link(int32_t peer) const { return table_.at(peer, group_.id); }
+  CHORALE_FN static bool has_packets(const Endpoint& e) { return e.packet_bytes != 0; }
+
+  /// Calls f(peer) for each rank, `f` being of one thread: in a thread each, or for all of them in all
+  /// threads.
+  template <class F>
+  CHORALE_FN void each_rank(const F& f) const {
+    const uint32_t first = shared_ ? group_.rank : 0, stride = shared_ ? group_.size : 1;
+    for (uint32_t peer = first; peer < uint32_t(table_.ranks); peer += stride) f(int32_t(peer));
+  }
+  /// Whether this thread is the one that is to write in each_rank().
+  CHORALE_FN bool writes() const { return shared_ || group_.leader(); }
+
+  // What goes where.
 
   CHORALE_FN uint64_t count_to(int32_t peer) const {
     const N count = counts_.send[peer];
@@ -99,131 +145,283 @@ class CountedExchange {
     return uint64_t(count);
   }
 
-  /// `count` runs that begin `at` runs into a buffer.
-  CHORALE_FN Part part(const Endpoint& e, uint64_t count, uint64_t at, uint64_t start) const {
-    Leg shard = message_;
-    shard.bytes = count * counts_.each * message_.elem;
-    shard.shard = uint32_t(e.peer);
-    const Leg leg = share_of(shard, group_.id, group_.count);
-    return {leg, at * counts_.each, Progress(e, leg, start + e.slot_bytes(), true)};
+  CHORALE_FN CountedShare share_to(int32_t peer) const {
+    return shared_ ? shared_->to[peer] : find_share_to(peer);
   }
-
-  CHORALE_FN uint64_t slots_to_send() const {
-    uint64_t slots = 0;
-    for (int32_t peer = 0; peer < table_.ranks; ++peer) {
-      const Endpoint& e = table_.at(peer, group_.id);
-      if (e.depth < 2) refuse("all_to_all_v() needs rings of two slots at least");
-      const uint64_t tiles = part(e, count_to(peer), 0, 0).at.tiles;
-      slots = tiles + 1 > slots ? tiles + 1 : slots;
-    }
-    return slots;
-  }
-  CHORALE_FN uint64_t slots_to_take(const uint64_t* came) const {
-    uint64_t slots = 0;
-    for (int32_t peer = 0; peer < table_.ranks; ++peer) {
-      const uint64_t tiles = part(table_.at(peer, group_.id), came[peer], 0, 0).at.tiles;
-      slots = tiles + 1 > slots ? tiles + 1 : slots;
-    }
-    return slots;
-  }
-
-  template <class Produce>
-  CHORALE_FN Stop send(int32_t peer, uint64_t slot, const Produce& produce) const {
-    const Endpoint& e = table_.at(peer, group_.id);
-    const uint64_t count = count_to(peer);
+  CHORALE_FN CountedShare find_share_to(int32_t peer) const {
     uint64_t at = 0;
     if (counts_.send_at) {
       at = uint64_t(counts_.send_at[peer]);
     } else {
       for (int32_t before = 0; before < peer; ++before) at += count_to(before);
     }
-    Part part = this->part(e, count, at, load_relaxed(&e.local->cursor.sent));
-    if (!part.go_to(slot)) return Stop::none;
-    if (part.leg.in) part.leg.in = static_cast<const char*>(part.leg.in) + part.first * message_.elem;
+    return share(peer, count_to(peer), at);
+  }
 
-    const TileEnd<X> there(group_, table_, peer, part.leg, part.at, extra_);
+  CHORALE_FN CountedShare share_from(int32_t peer, const uint64_t* came) const {
+    return shared_ ? shared_->from[peer] : find_share_from(peer, came);
+  }
+  CHORALE_FN CountedShare find_share_from(int32_t peer, const uint64_t* came) const {
+    const auto kept_of = [&](int32_t rank) { return came[rank] < counts_.most ? came[rank] : counts_.most; };
+    uint64_t at = 0;
+    if (counts_.receive_at) {
+      at = uint64_t(counts_.receive_at[peer]);
+    } else {
+      for (int32_t before = 0; before < peer; ++before) at += kept_of(before);
+    }
+    CountedShare found = share(peer, came[peer], at);
+    const uint64_t room = at < counts_.room ? counts_.room - at : 0, kept = kept_of(peer);
+    found.limit = (kept < room ? kept : room) * counts_.each * message_.elem;
+    return found;
+  }
+
+  /// `count` runs that begin `at` runs into a buffer.
+  CHORALE_FN CountedShare share(int32_t peer, uint64_t count, uint64_t at) const {
+    const Endpoint& e = link(peer);
+    Leg shard = message_;
+    shard.bytes = count * counts_.each * message_.elem;
+    const Leg leg = share_of(shard, group_.id, group_.count, grain_);
+    CountedShare found;
+    found.first = at * counts_.each;
+    found.begin = leg.begin;
+    found.bytes = leg.bytes;
+    const bool packets = by_value && has_packets(e) && as_packets(e, leg.bytes);
+    found.tiles = packets ? 0 : Progress(e, leg, 0, true).tiles;
+    return found;
+  }
+
+  CHORALE_FN Leg leg_of(int32_t peer, const CountedShare& share) const {
+    Leg leg = message_;
+    leg.begin = share.begin;
+    leg.bytes = share.bytes;
+    leg.shard = uint32_t(peer);
+    if (leg.in) leg.in = static_cast<const char*>(leg.in) + share.first * message_.elem;
+    if (leg.out) leg.out = static_cast<char*>(leg.out) + share.first * message_.elem;
+    return leg;
+  }
+
+  /// How a part stands in a stream that is at `start`. That of the count is the slot before tile 0.
+  CHORALE_FN Progress tiles_of(const Endpoint& e, const Leg& leg, uint64_t start, uint64_t slot) const {
+    Progress at(e, leg, start + (has_packets(e) ? 0 : e.slot_bytes()), true);
+    at.tile = slot - 1;  // position() wraps
+    return at;
+  }
+
+  /// Slots of the longest stream, with those of the counts. Refuses rings that are too short.
+  template <class ShareOf>
+  CHORALE_FN uint64_t slots(const ShareOf& share_of_rank) const {
+    uint64_t most = 1;
+    for (int32_t peer = 0; peer < table_.ranks; ++peer) {
+      if (link(peer).depth < 2) refuse("all_to_all_v() needs rings of two slots at least");
+      const uint64_t tiles = share_of_rank(peer).tiles;
+      most = tiles + 1 > most ? tiles + 1 : most;
+    }
+    return most;
+  }
+
+  // Packets.
+
+  // Messages on a link before this call.
+  CHORALE_FN uint64_t packets_sent(int32_t peer, const Endpoint& e) const {
+    return shared_ ? shared_->packets_sent[peer] : load_relaxed(&e.local->cursor.packets_sent);
+  }
+  CHORALE_FN uint64_t packets_received(int32_t peer, const Endpoint& e) const {
+    return shared_ ? shared_->packets_received[peer] : load_relaxed(&e.local->cursor.packets_received);
+  }
+
+  /// Waits until the peers have room for packets.
+  CHORALE_FN Stop await_room() const {
+    Stop stop = Stop::none;
+    each_rank([&](int32_t peer) {
+      const Endpoint& e = link(peer);
+      if (has_packets(e)) {
+        const uint64_t sent = load_relaxed(&e.local->cursor.packets_sent),
+                       received = load_relaxed(&e.local->cursor.packets_received);
+        if (shared_) shared_->packets_sent[peer] = sent, shared_->packets_received[peer] = received;
+        if (stop == Stop::none) stop = await_packet_room(alone(group_), *e.local, sent + 1, deadline_);
+      }
+      if (shared_) shared_->to[peer] = find_share_to(peer);
+    });
+    return group_.agree(stop);
+  }
+
+  /// The count, and the data if they are to go so.
+  CHORALE_FN Stop send_as_packets(int32_t peer) const {
+    const Endpoint& e = link(peer);
+    const uint64_t number = packets_sent(peer, e) + 1;
+    const uint32_t flag = packet_flag(number);
+    LL16* const slots = reinterpret_cast<LL16*>(e.packet_dst + packet_bank<LL16>(number) * e.packet_bytes);
+    if (group_.leader()) {
+      group_.step();
+      write_unit(slots, unit_of(CountNote{count_to(peer), kind()}), flag);
+    }
+    if constexpr (by_value) {
+      const CountedShare share = share_to(peer);
+      if (share.tiles != 0 || share.bytes == 0) return Stop::none;
+      const Leg leg = leg_of(peer, share);
+      Ctx<X> ctx = context_of_packets(e, leg, share);
+      detail::produce<T>(group_, leg, produce_, ctx, 0, leg.bytes,
+                         Packets<LL16>(static_cast<void*>(slots + packets_per_unit<LL16>), flag));
+    }
+    return Stop::none;
+  }
+
+  CHORALE_FN Packets<LL16> packets_from(int32_t peer, const Endpoint& e) const {
+    const uint64_t number = packets_received(peer, e) + 1;
+    return Packets<LL16>(e.packet_src + packet_bank<LL16>(number) * e.packet_bytes, packet_flag(number),
+                         &deadline_);
+  }
+
+  /// Of all ranks, and the data that came as packets.
+  CHORALE_FN Stop take_counts(uint64_t* came) const {
+    Stop stop = Stop::none;
+    for (int32_t step = 0; step < table_.ranks && stop == Stop::none; ++step) {
+      if (!has_packets(link(previous(step)))) stop = take_count(previous(step), came);
+    }
+    if (stop != Stop::none) return stop;
+    each_rank([&](int32_t peer) {
+      const Endpoint& e = link(peer);
+      if (stop != Stop::none || !has_packets(e)) return;
+      Unit unit;
+      stop = packets_from(peer, e).receive(group_, 0, unit);
+      if (stop == Stop::none) came[peer] = hear(e, unit);
+    });
+    stop = group_.agree(stop);
+    if (stop != Stop::none) return stop;
+    each_rank([&](int32_t peer) {
+      if (group_.id == 0 && counts_.received && writes()) counts_.received[peer] = N(came[peer]);
+      if (shared_) shared_->from[peer] = find_share_from(peer, came);
+    });
+    if (shared_) group_.sync();
+    if constexpr (by_value) {
+      for (int32_t step = 0; step < table_.ranks; ++step) {
+        stop = keep_packets(previous(step), share_from(previous(step), came));
+        if (stop != Stop::none) return stop;
+      }
+    }
+    group_.sync();  // behind the last look
+    each_rank([&](int32_t peer) {
+      const Endpoint& e = link(peer);
+      if (!has_packets(e) || !writes()) return;
+      const uint64_t received = packets_received(peer, e) + 1;
+      store_relaxed(&e.local->cursor.packets_sent, packets_sent(peer, e) + 1);
+      store_relaxed(&e.local->cursor.packets_received, received);
+      group_.step();
+      give_credit(&e.remote->slot_free.note, received);
+    });
+    group_.sync();  // so that all threads see it in the next call
+    return Stop::none;
+  }
+
+  /// Gives the hook what fits of a part that came as packets. What does not is not looked at: whatever the
+  /// peer writes in its place is behind it.
+  CHORALE_FN Stop keep_packets(int32_t peer, const CountedShare& share) const {
+    const uint64_t bytes = kept_bytes(share, 0, share.bytes);
+    if (share.tiles != 0 || bytes == 0) return Stop::none;
+    const Endpoint& e = link(peer);
+    const Leg leg = leg_of(peer, share);
+    Packets<LL16> from = packets_from(peer, e);
+    from.slots += packets_per_unit<LL16>;
+    return detail::consume<T>(group_, leg, consume_, context_of_packets(e, leg, share), 0, bytes, from);
+  }
+
+  CHORALE_FN Ctx<X> context_of_packets(const Endpoint& e, const Leg& leg, const CountedShare& share) const {
+    Ctx<X> ctx = detail::context(group_, e, leg, leg.bytes, extra_);
+    ctx.index = leg.begin / leg.elem;
+    ctx.first = share.first;
+    return ctx;
+  }
+
+  /// How much is kept of `bytes` bytes, `done` into a part.
+  CHORALE_FN static uint64_t kept_bytes(const CountedShare& share, uint64_t done, uint64_t bytes) {
+    const uint64_t at = share.begin + done, left = at < share.limit ? share.limit - at : 0;
+    return left < bytes ? left : bytes;
+  }
+
+  // The ring.
+
+  /// A slot: the count, or a tile.
+  CHORALE_FN Stop send(int32_t peer, uint64_t slot) const {
+    const Endpoint& e = link(peer);
+    const CountedShare share = share_to(peer);
+    if (slot > share.tiles) return Stop::none;
+    const Leg leg = leg_of(peer, share);
+    const Progress at = tiles_of(e, leg, load_relaxed(&e.local->cursor.sent), slot);
+    const TileEnd<X> there(group_, table_, peer, leg, at, extra_);
     const Stop stop = there.wait_free(deadline_);
     if (stop != Stop::none) return stop;
     char* const region = there.stage();
     if (slot == 0) {
-      if (group_.leader()) tell(region, {count, kind()});
+      if (group_.leader()) store_unit(region, unit_of(CountNote{count_to(peer), kind()}));
     } else {
       Ctx<X> ctx = there.context(region);
-      ctx.first = part.first;
-      detail::produce<T>(group_, part.leg, produce, ctx, there.at.offset(), there.bytes(), Mem(region));
+      ctx.first = share.first;
+      detail::produce<T>(group_, leg, produce_, ctx, at.offset(), there.bytes(), Mem(region));
     }
-    const uint64_t begin = part.at.position(), end = part.end_of(slot);
+    const uint64_t begin = at.position();
+    const uint64_t end = begin + units_of(slot == 0 ? unit_bytes : at.bytes(leg)) * unit_bytes;
     return with_link(e, [&](auto fabric) {
       using Ops = decltype(fabric);
-      return signal_and_advance<Ops>(group_, slot == part.at.tiles, &e.local->cursor.sent, part.at.end(),
+      return signal_and_advance<Ops>(group_, slot == at.tiles, &e.local->cursor.sent, at.end(),
                                      [&] { return Ops::signal(group_, e, begin, end, 0, deadline_); });
     });
   }
 
-  template <class Consume>
-  CHORALE_FN Stop take(int32_t peer, uint64_t slot, uint64_t* came, const Consume& consume) const {
-    const Endpoint& e = table_.at(peer, group_.id);
+  CHORALE_FN Stop take_count(int32_t peer, uint64_t* came) const {
+    const Endpoint& e = link(peer);
     const uint64_t start = load_relaxed(&e.local->cursor.received);
-    Part part = this->part(e, slot == 0 ? 0 : came[peer], slot == 0 ? 0 : begin_of(peer, came), start);
-    if (!part.go_to(slot)) return Stop::none;
-    const uint64_t begin = part.at.position(), end = part.end_of(slot);
-    const Stop stop =
-        with_link(e, [&](auto fabric) { return decltype(fabric)::wait(group_, e, end, deadline_); });
+    const Stop stop = await_slot(e, start + unit_bytes);
     if (stop != Stop::none) return stop;
-    const char* const region = with_link(e, [&](auto fabric) { return decltype(fabric)::land(e, begin); });
-    if (slot == 0) {
-      came[peer] = hear(e, region);
-      part = this->part(e, came[peer], 0, start);
-      if (counts_.received && group_.id == 0 && group_.leader()) counts_.received[peer] = N(came[peer]);
-    } else {
-      keep(peer, e, part, came, region, consume);
+    const uint64_t count =
+        hear(e, load_unit(with_link(e, [&](auto fabric) { return decltype(fabric)::land(e, start); })));
+    if (!shared_ || group_.leader()) came[peer] = count;
+    const Progress at = tiles_of(e, leg_of(peer, share(peer, count, 0)), start, 0);
+    return free_slot(e, at, at.tiles == 0);
+  }
+
+  CHORALE_FN Stop take_tile(int32_t peer, uint64_t slot, const CountedShare& share) const {
+    if (slot > share.tiles) return Stop::none;
+    const Endpoint& e = link(peer);
+    const Leg leg = leg_of(peer, share);
+    const Progress at = tiles_of(e, leg, load_relaxed(&e.local->cursor.received), slot);
+    const Stop stop = await_slot(e, at.position() + units_of(at.bytes(leg)) * unit_bytes);
+    if (stop != Stop::none) return stop;
+    const char* const region =
+        with_link(e, [&](auto fabric) { return decltype(fabric)::land(e, at.position()); });
+    const uint64_t bytes = kept_bytes(share, at.offset(), at.bytes(leg));
+    if (bytes != 0) {
+      Ctx<X> ctx = detail::context(group_, e, leg, at.tile_bytes, extra_);
+      locate(ctx, e, leg, at, region, 0, bytes);
+      ctx.first = share.first;
+      detail::consume<T>(group_, leg, consume_, ctx, at.offset(), bytes, Mem(region));
     }
+    return free_slot(e, at, slot == at.tiles);
+  }
+
+  CHORALE_FN Stop await_slot(const Endpoint& e, uint64_t upto) const {
+    return with_link(e, [&](auto fabric) { return decltype(fabric)::wait(group_, e, upto, deadline_); });
+  }
+  CHORALE_FN Stop free_slot(const Endpoint& e, const Progress& at, bool last) const {
     return with_link(e, [&](auto fabric) {
       using Ops = decltype(fabric);
-      return signal_and_advance<Ops>(
-          group_, slot == part.at.tiles, &e.local->cursor.received, part.at.end(),
-          [&] { return Ops::signal_free(group_, e, begin + part.at.slot, deadline_); });
+      return signal_and_advance<Ops>(group_, last, &e.local->cursor.received, at.end(), [&] {
+        return Ops::signal_free(group_, e, at.position() + at.slot, deadline_);
+      });
     });
   }
 
-  /// Gives the hook what fits of a tile.
-  template <class Consume>
-  CHORALE_FN void keep(int32_t peer, const Endpoint& e, Part& part, const uint64_t* came, const char* region,
-                       const Consume& consume) const {
-    const uint64_t at = begin_of(peer, came), room = at < counts_.room ? counts_.room - at : 0;
-    const uint64_t kept = kept_of(peer, came), run = counts_.each * message_.elem;
-    const uint64_t limit = (kept < room ? kept : room) * run, done = part.leg.begin + part.at.offset();
-    const uint64_t left = done < limit ? limit - done : 0;
-    const uint64_t bytes = left < part.at.bytes(part.leg) ? left : part.at.bytes(part.leg);
-    if (bytes == 0) return;
-    if (part.leg.out) part.leg.out = static_cast<char*>(part.leg.out) + part.first * message_.elem;
-    Ctx<X> ctx = detail::context(group_, e, part.leg, part.at.tile_bytes, extra_);
-    locate(ctx, e, part.leg, part.at, region, 0, bytes);
-    ctx.first = part.first;
-    detail::consume<T>(group_, part.leg, consume, ctx, part.at.offset(), bytes, Mem(region));
-  }
-
-  CHORALE_FN uint64_t kept_of(int32_t peer, const uint64_t* came) const {
-    return came[peer] < counts_.most ? came[peer] : counts_.most;
-  }
-  CHORALE_FN uint64_t begin_of(int32_t peer, const uint64_t* came) const {
-    if (counts_.receive_at) return uint64_t(counts_.receive_at[peer]);
-    uint64_t at = 0;
-    for (int32_t before = 0; before < peer; ++before) at += kept_of(before, came);
-    return at;
-  }
-
-  // The slot of the count.
+  // What goes first.
+  static constexpr uint64_t run_mask = (uint64_t(1) << 47) - 1;
   CHORALE_FN uint64_t kind() const {
-    return uint64_t(group_.count) << 48 | (counts_.each * message_.elem & ((uint64_t(1) << 48) - 1));
+    return uint64_t(group_.count) << 48 | uint64_t(by_value) << 47 |
+           (counts_.each * message_.elem & run_mask);
   }
-  CHORALE_FN void tell(char* region, const CountNote& note) const {
+  CHORALE_FN static Unit unit_of(const CountNote& note) {
     Unit unit;
     std::memcpy(&unit, &note, unit_bytes);
-    store_unit(region, unit);
+    return unit;
   }
-  CHORALE_FN uint64_t hear(const Endpoint& e, const char* region) const {
-    const Unit unit = load_unit(region);
+  CHORALE_FN uint64_t hear(const Endpoint& e, const Unit& unit) const {
     CountNote note;
     std::memcpy(&note, &unit, unit_bytes);
     if (note.kind != kind()) refuse_kind(e, note);
@@ -242,34 +440,40 @@ class CountedExchange {
   }
   void refuse_kind(const Endpoint& e, const CountNote& note) const {
     const auto words = [](uint64_t kind) {
-      return std::to_string(kind & ((uint64_t(1) << 48) - 1)) + " bytes, in " + std::to_string(kind >> 48) +
-             " groups";
+      return std::to_string(kind & run_mask) + " bytes, in " + std::to_string(kind >> 48) + " groups" +
+             (kind & ~run_mask & (run_mask + 1) ? "" : ", with block hooks");
     };
     refuse("all_to_all_v(): over channel " + std::to_string(e.channel) + " rank " + std::to_string(e.peer) +
            " counts runs of " + words(note.kind) + ", and rank " + std::to_string(e.self) + " runs of " +
-           words(kind()) + "; give both the same elements, `each` and number of blocks");
+           words(kind()) + "; give both the same elements, `each`, number of blocks and kind of hooks");
   }
 #endif
 
   const Group& group_;
   const EndpointTable& table_;
   const Leg message_;
+  const uint64_t grain_;  ///< bytes of which parts are multiples
   const Counts<N> counts_;
+  const Produce& produce_;
+  const Consume& consume_;
   const Deadline& deadline_;
   X* const extra_;
+  CountedRanks* shared_ = nullptr;  ///< null: every thread looks at all ranks
 };
 
 }  // namespace detail
 
 /// Sends counts.send[p] runs of elements to each rank p, and takes what all have sent. `message` says where
 /// they lie; its length is not looked at. Hooks see every shard as a message of its own: Ctx::index counts
-/// from its first element, and Ctx::first says where that is in all of `in`, or of `out`.
+/// from its first element, and Ctx::first says where that is in all of `in`, or of `out`. Short shards go as
+/// packets where the links have them and the hooks take values: Ctx::region is null then.
 template <class T, class N, class Produce = CopyProduce, class Consume = CopyConsume, class X = None>
 CHORALE_FN Stop all_to_all_v(const Group& group, const EndpointTable& table, const Leg& message,
                              const Counts<N>& counts, const Produce& produce = {},
                              const Consume& consume = {}, const Deadline& deadline = {}, X* extra = nullptr) {
-  const detail::CountedExchange<T, N, X> exchange(group, table, message, counts, deadline, extra);
-  return exchange.run(produce, consume);
+  const detail::CountedExchange<T, N, Produce, Consume, X> exchange(group, table, message, counts, produce,
+                                                                    consume, deadline, extra);
+  return exchange.run();
 }
 
 }  // namespace chorale
