@@ -110,7 +110,7 @@ void pass::bounds(const Plan& plan, Diagnostics& out) {
   }
   Bounds bounds(plan, report);
   for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
-    bounds.operation(gpu, block, op, at);
+    if (op.sources + op.destinations != 0) bounds.operation(gpu, block, op, at);
   });
 }
 

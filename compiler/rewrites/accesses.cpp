@@ -44,14 +44,9 @@ void list_accesses(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, c
                    if (operand.size == 0 || (!everywhere && rank != gpu.id)) return;
                    // Through a channel to itself a rank reaches its own memory as a peer does.
                    if (!everywhere && is_remote(field.role)) return;
-                   Access access{rank,
-                                 buffer,
-                                 is_packet(field.role),
-                                 is_write(field.role),
-                                 operand.index,
-                                 operand.index + operand.size};
-                   unite(plan, access);
-                   out.push_back(access);
+                   out.push_back({rank, buffer, is_packet(field.role), is_write(field.role), operand.index,
+                                  operand.index + operand.size});
+                   unite(plan, out.back());
                  });
 }
 

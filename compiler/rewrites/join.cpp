@@ -22,14 +22,6 @@
 #include "../roles.hpp"
 
 namespace chorale {
-namespace {
-
-template <class T>
-void add(std::vector<T>& list, std::span<const T> more) {
-  list.insert(list.end(), more.begin(), more.end());
-}
-
-}  // namespace
 
 Joiner::Joiner(const Plan& plan, const Gpu& gpu, ThreadBlock& block, const OpBounds& bounds,
                std::optional<Readers>& readers, std::optional<Waiters>& waiters)
@@ -46,9 +38,10 @@ bool Joiner::join(Op& left, const Op& right) {
     return true;
   }
   if (left.group_index != right.group_index || left.group_size != right.group_size) return false;
-  if (!matches(*rule, left, right, parts_) || !fits(*rule, right.via, parts_)) return false;
+  Added added;
+  if (!matches(*rule, left, right, added) || !fits(*rule, left, right, added)) return false;
   if (!keeps_order(rule->join, left, right)) return false;
-  replace(*rule, left, right, parts_);
+  replace(*rule, left, right, added);
   if (rule->join == Join::ids) return true;
   // What it touches now: what both did. A source that the left one has just written adds nothing to that
   // write.
@@ -59,12 +52,9 @@ bool Joiner::join(Op& left, const Op& right) {
   return true;
 }
 
-bool Joiner::matches(const Rule& rule, const Op& left, const Op& right, Parts& parts) {
+bool Joiner::matches(const Rule& rule, const Op& left, const Op& right, Added& added) {
   const std::span<const Operand> left_sources = sources(left), right_sources = sources(right);
   const std::span<const Operand> left_dests = dests(left), right_dests = dests(right);
-  parts.sources.assign(left_sources.begin(), left_sources.end());
-  parts.dests.assign(left_dests.begin(), left_dests.end());
-  parts.ids.clear();
   const auto all_are = [&](const Operand& made) {
     return std::all_of(right_sources.begin(), right_sources.end(),
                        [&](const Operand& source) { return source == made; });
@@ -73,31 +63,33 @@ bool Joiner::matches(const Rule& rule, const Op& left, const Op& right, Parts& p
     case Join::fence:
       return true;
     case Join::ids:
-      return left.via == right.via && unite_ids(left, right, parts);
+      return left.via == right.via && ids_unite(left, right, added.ids);
     case Join::lists:
-      add(parts.sources, right_sources);
-      add(parts.dests, right_dests);
+      added.sources = right_sources;
+      added.dests = right_dests;
       return left.via == right.via && left_sources[0].size == right_sources[0].size &&
-             one_buffer(left, right) && unite_ids(left, right, parts);
+             one_buffer(left, right) && ids_unite(left, right, added.ids);
     case Join::forward:
-      add(parts.dests, right_dests);
-      return left.via == right.via && left_sources[0] == right_sources[0] && unite_ids(left, right, parts);
+      added.dests = right_dests;
+      return left.via == right.via && left_sources[0] == right_sources[0] &&
+             ids_unite(left, right, added.ids);
     case Join::chain:
       if (left.reduce_op != right.reduce_op || left.via != right.via) return false;
-      add(parts.sources, right_sources.subspan(1));
+      added.sources = right_sources.subspan(1);
       return left_dests[0] == right_sources[0] && left_dests[0] == right_dests[0] &&
              (bounds_.moving_chains || left_sources[0] == left_dests[0]) && !reads_again(right);
     case Join::store:
-      add(parts.dests, right_dests);
+      added.dests = right_dests;
       return right.via == ChannelType::memory && all_are(left_dests[0]);
     case Join::keep:
-      add(parts.dests, right_dests);
+      added.dests = right_dests;
       return all_are(left_dests[0]);
     case Join::relay:
-      add(parts.dests, right_dests);
+      added.dests = right_dests;
       return right.via == ChannelType::memory && all_are(left_dests[1]);
     case Join::multicast:
-      parts.dests.assign(right_dests.begin(), right_dests.end());
+      added.dests = right_dests;
+      added.instead_of_own = true;
       return all_are(left_dests[0]) && left_sources[0].ref == right_dests[0].ref && unused(left, right);
   }
   return false;
@@ -109,21 +101,19 @@ bool Joiner::one_buffer(const Op& left, const Op& right) const {
   return !local || bounds_.mixed_transfers || sources(left)[0].ref == sources(right)[0].ref;
 }
 
-/// The ids of both; false if it matters that both name one, or if waiting on both at once could starve
-/// another block.
-bool Joiner::unite_ids(const Op& left, const Op& right, Parts& parts) {
+/// False if it matters that both name one id, or if waiting on both at once could starve another block.
+/// `add`: whether the joined operation has the ids of both; it needs none for puts to memory.
+bool Joiner::ids_unite(const Op& left, const Op& right, bool& add) {
   const Shape& row = shape(left.code);
-  const std::span<const uint32_t> first = block_.op_ids(left), more = block_.op_ids(right);
-  add(parts.ids, first);
-  add(parts.ids, more);
   const IdKind kind = id_kind(row, left.via);
-  if (kind == IdKind::none) parts.ids.clear();  // memory puts need no channel
+  add = kind != IdKind::none;
   if (kind == IdKind::none || row.has(Role::Channels)) return true;
   // Transfers without a signal and releases may come in any order, also those with one id.
   const bool waits = row.has_any(await_roles) || row.has(Role::Acquire);
   const bool ordered = waits || row.has_any(post_roles) || row.has(Role::Drain);
-  const bool share = std::find_first_of(first.begin(), first.end(), more.begin(), more.end()) != first.end();
-  if (ordered && share) return false;
+  const std::span<const uint32_t> first = block_.op_ids(left), more = block_.op_ids(right);
+  if (ordered && std::find_first_of(first.begin(), first.end(), more.begin(), more.end()) != first.end())
+    return false;
   if (!waits) return true;
   if (!waiters_) waiters_.emplace(gpu_);
   // What was joined before has been asked about.
@@ -159,11 +149,13 @@ bool Joiner::unused(const Op& left, const Op& right) {
   return readers_->count(dropped) == Readers::count(first, dropped) + Readers::count(second, dropped);
 }
 
-bool Joiner::fits(const Rule& rule, ChannelType via, const Parts& parts) const {
-  const Shape& row = shape(rule.result);
-  const bool semaphores = id_kind(row, via) == IdKind::semaphore;
-  return parts.sources.size() <= bounds_.operands && parts.dests.size() <= bounds_.operands &&
-         parts.ids.size() <= (semaphores ? bounds_.semaphores : bounds_.channels);
+bool Joiner::fits(const Rule& rule, const Op& left, const Op& right, const Added& added) const {
+  const size_t own_dests = added.instead_of_own ? 0 : left.destinations;
+  if (left.sources + added.sources.size() > bounds_.operands) return false;
+  if (own_dests + added.dests.size() > bounds_.operands) return false;
+  if (!added.ids) return true;
+  const bool semaphores = id_kind(shape(rule.result), right.via) == IdKind::semaphore;
+  return size_t(left.ids) + right.ids <= (semaphores ? bounds_.semaphores : bounds_.channels);
 }
 
 /// True if no two accesses to a chunk change their order.
@@ -188,25 +180,52 @@ bool Joiner::keeps_order(Join join, const Op& left, const Op& right) {
   return true;
 }
 
-void Joiner::replace(const Rule& rule, Op& left, const Op& right, const Parts& parts) {
+void Joiner::replace(const Rule& rule, Op& left, const Op& right, const Added& added) {
   left.code = rule.result;
   if (left.via == ChannelType::none)
     left.via = shape(rule.result).has(Role::Via) ? right.via : ChannelType::none;
   left.sync = SyncType(uint8_t(left.sync) | uint8_t(right.sync));
-  // What an earlier join has put at the end of the pools is in `parts` now.
-  const uint32_t operands = left.sources + left.destinations;
-  if (left.first_operand + operands == block_.operands.size()) block_.operands.resize(left.first_operand);
-  if (left.first_id + left.ids == block_.ids.size()) block_.ids.resize(left.first_id);
-  left.first_operand = uint32_t(block_.operands.size());
-  left.sources = uint16_t(parts.sources.size());
-  left.destinations = uint16_t(parts.dests.size());
-  left.first_id = uint32_t(block_.ids.size());
-  left.ids = uint16_t(parts.ids.size());
+  if (!added.sources.empty() || !added.dests.empty()) extend_operands(left, added);
+  if (!added.ids) {
+    left.ids = 0;
+    return;
+  }
+  extend_ids(left, right);
   const Shape& row = shape(left.code);
-  if (left.ids && (row.has_any(await_roles) || row.has(Role::Acquire))) alone_ = left.first_id;
-  block_.operands.insert(block_.operands.end(), parts.sources.begin(), parts.sources.end());
-  block_.operands.insert(block_.operands.end(), parts.dests.begin(), parts.dests.end());
-  block_.ids.insert(block_.ids.end(), parts.ids.begin(), parts.ids.end());
+  if (row.has_any(await_roles) || row.has(Role::Acquire)) alone_ = left.first_id;
+}
+
+/// Lists that grow stand at the end of the pool: what an earlier join has put there is only added to.
+void Joiner::extend_operands(Op& left, const Added& added) {
+  std::vector<Operand>& pool = block_.operands;
+  const std::span<const Operand> own = added.instead_of_own ? std::span<const Operand>() : dests(left);
+  room_.assign(added.sources.begin(), added.sources.end());
+  room_.insert(room_.end(), own.begin(), own.end());
+  room_.insert(room_.end(), added.dests.begin(), added.dests.end());
+  if (size_t(left.first_operand) + left.sources + left.destinations == pool.size()) {
+    pool.resize(left.first_operand + left.sources);
+  } else {
+    const size_t first = left.first_operand;
+    left.first_operand = uint32_t(pool.size());
+    for (size_t at = first; at < first + left.sources; ++at) pool.push_back(Operand(pool[at]));
+  }
+  pool.insert(pool.end(), room_.begin(), room_.end());
+  left.sources = uint16_t(left.sources + added.sources.size());
+  left.destinations = uint16_t(own.size() + added.dests.size());
+}
+
+void Joiner::extend_ids(Op& left, const Op& right) {
+  std::vector<uint32_t>& pool = block_.ids;
+  if (left.first_id + left.ids != right.first_id) {  // mostly it does: they were recorded one after the other
+    if (size_t(left.first_id) + left.ids != pool.size()) {
+      const size_t first = left.first_id;
+      left.first_id = uint32_t(pool.size());
+      for (size_t at = first; at < first + left.ids; ++at) pool.push_back(uint32_t(pool[at]));
+    }
+    for (size_t at = right.first_id; at < size_t(right.first_id) + right.ids; ++at)
+      pool.push_back(uint32_t(pool[at]));
+  }
+  left.ids = uint16_t(left.ids + right.ids);
 }
 
 }  // namespace chorale

@@ -22,20 +22,23 @@ class Joiner {
   bool join(Op& left, const Op& right);
 
  private:
-  /// The lists of a joined operation.
-  struct Parts {
-    std::vector<Operand> sources, dests;
-    std::vector<uint32_t> ids;
+  /// What the right operation adds to the lists of the left one.
+  struct Added {
+    std::span<const Operand> sources, dests;
+    bool ids = false;             ///< its ids
+    bool instead_of_own = false;  ///< its destinations replace those of the left one
   };
 
-  bool matches(const Rule&, const Op& left, const Op& right, Parts&);
-  bool unite_ids(const Op& left, const Op& right, Parts&);
+  bool matches(const Rule&, const Op& left, const Op& right, Added&);
+  bool ids_unite(const Op& left, const Op& right, bool& add);
   bool reads_again(const Op& right);
   bool unused(const Op& left, const Op& right);
   bool one_buffer(const Op& left, const Op& right) const;
-  bool fits(const Rule&, ChannelType via, const Parts&) const;
+  bool fits(const Rule&, const Op& left, const Op& right, const Added&) const;
   bool keeps_order(Join, const Op& left, const Op& right);
-  void replace(const Rule&, Op& left, const Op& right, const Parts&);
+  void replace(const Rule&, Op& left, const Op& right, const Added&);
+  void extend_operands(Op& left, const Added&);
+  void extend_ids(Op& left, const Op& right);
 
   std::span<const Operand> sources(const Op&) const;
   std::span<const Operand> dests(const Op&) const;
@@ -55,7 +58,7 @@ class Joiner {
   std::vector<Access> first_, second_;        // of the left and the right operation
   std::array<uint32_t, 2> listed_ = nothing;  // the operands whose accesses are in first_
   uint32_t alone_ = UINT32_MAX;  // the first id of a joined operation that alone waits on its ids
-  Parts parts_;
+  std::vector<Operand> room_;    // for the lists of an operation
 };
 
 }  // namespace chorale
