@@ -405,7 +405,7 @@ class CountedExchange {
     return with_link(e, [&](auto fabric) {
       using Ops = decltype(fabric);
       return signal_and_advance<Ops>(group_, last, &e.local->cursor.received, at.end(), [&] {
-        return Ops::signal_free(group_, e, at.position() + at.slot, deadline_);
+        return Ops::signal_free(group_, e, at.position() + at.slot, deadline_, !is_block_hook<Consume>);
       });
     });
   }

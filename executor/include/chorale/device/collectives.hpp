@@ -78,12 +78,12 @@ class TileEnd {
     if (CHORALE_CHECKED && stop == Stop::none && at.tile == 0 && at.phase == 0) check_note(group, e, leg, at);
     return stop;
   }
-  CHORALE_FN Stop signal_free(const Deadline& deadline) const {
+  CHORALE_FN Stop signal_free(const Deadline& deadline, bool stored) const {
     const uint64_t upto = at.position() + at.slot;
     return with_link(e, [&](auto fabric) {
       using Ops = decltype(fabric);
       return signal_and_advance<Ops>(group, at.last(), &e.local->cursor.received, at.end(),
-                                     [&] { return Ops::signal_free(group, e, upto, deadline); });
+                                     [&] { return Ops::signal_free(group, e, upto, deadline, stored); });
     });
   }
 
@@ -182,13 +182,13 @@ class Exchange {
     const char* const region = here.land();
     const Ctx<X> ctx = here.context(region);
     detail::consume<T>(group_, leg, consume, ctx, here.at.offset(), here.bytes(), Mem(region));
-    return here.signal_free(deadline_);
+    return here.signal_free(deadline_, !is_block_hook<Consume>);
   }
 
   /// Waits for a tile of `leg` from everybody, and gives use() the sum of them, in rank order, and this
-  /// rank's own end, as send_all() does.
+  /// rank's own end, as send_all() does. `stored`: all that use() reads it has stored.
   template <ReduceOp Op, class Use>
-  CHORALE_FN Stop reduce(const Leg& leg, uint64_t tile, uint32_t phase, const Use& use) const {
+  CHORALE_FN Stop reduce(const Leg& leg, uint64_t tile, uint32_t phase, bool stored, const Use& use) const {
     const TileEnd<X> own = from(self(), leg, tile, phase);
     Mem regions[most_ranks];
     for (int32_t rank = 0; rank < ranks(); ++rank) {
@@ -201,7 +201,7 @@ class Exchange {
     const Stop used = use(Reduced<Op, T>{regions[0], regions + 1, n - 1, Op == ReduceOp::avg ? n : 0}, own);
     if (used != Stop::none) return used;
     for (int32_t rank = 0; rank < ranks(); ++rank) {
-      const Stop stop = from(rank, leg, tile, phase).signal_free(deadline_);
+      const Stop stop = from(rank, leg, tile, phase).signal_free(deadline_, stored);
       if (stop != Stop::none) return stop;
     }
     return Stop::none;
@@ -339,9 +339,10 @@ CHORALE_FN Stop reduce_scatter(const Group& group, const EndpointTable& table, c
       if (stop != Stop::none) return stop;
     }
     if (tile == 0) continue;
-    const Stop stop = exchange.template reduce<Op>(own, tile - 1, 0, [&](const auto& sum, const auto& end) {
-      return detail::consume_source<T>(group, own, end, sum, consume);
-    });
+    const Stop stop = exchange.template reduce<Op>(
+        own, tile - 1, 0, !is_block_hook<Consume>, [&](const auto& sum, const auto& end) {
+          return detail::consume_source<T>(group, own, end, sum, consume);
+        });
     if (stop != Stop::none) return stop;
   }
   return exchange.drain();
@@ -376,7 +377,7 @@ CHORALE_FN Stop all_reduce(const Group& group, const EndpointTable& table, const
     }
     if (tile > 0 && stop == Stop::none) gather(tile - 1);
     if (stop != Stop::none) return stop;
-    stop = exchange.template reduce<Op>(own, tile, 0, [&](const auto& sum, const auto&) {
+    stop = exchange.template reduce<Op>(own, tile, 0, true, [&](const auto& sum, const auto&) {
       return exchange.send_all(own, tile, 1, [&](const detail::TileEnd<X>& end, const Mem* sinks) {
         transfer(group, end.bytes(), sum, Many<Mem>{sinks, uint32_t(table.ranks)});
       });

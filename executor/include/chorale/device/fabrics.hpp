@@ -7,7 +7,8 @@
 //   put, get               one vector to and from such a region
 //   signal(...)            what the group staged up to here may be seen by the peer
 //   wait(...)              until the peer has done so
-//   signal_free(...)       what the group received up to here has been read: the peer may write there again
+//   signal_free(...)       what the group received up to here has been read: the peer may write there again.
+//                          `stored`: each thread has stored what it read, so the credit may be relaxed
 //   wait_free(...)         until the peer has done so
 //   drain(...)             until nothing of what was sent is read from this rank's memory any more
 //
@@ -58,13 +59,21 @@ struct Direct {
                               const Deadline& deadline) {
     return wait_until(group, &e.local->data_ready, Cmp::ge, upto, deadline);
   }
-  CHORALE_FN static Stop signal_free(const Group& group, const Endpoint& e, uint64_t upto, const Deadline&) {
-    signal_set(group, &e.remote->slot_free, upto);
+  CHORALE_FN static Stop signal_free(const Group& group, const Endpoint& e, uint64_t upto, const Deadline&,
+                                     bool stored = false) {
+    if (stored) {
+      group.sync();
+      if (!group.leader()) return Stop::none;
+      group.step();
+      give_credit(&e.remote->slot_free.value, upto);
+    } else {
+      signal_set(group, &e.remote->slot_free, upto);
+    }
     return Stop::none;
   }
   CHORALE_FN static Stop wait_free(const Group& group, const Endpoint& e, uint64_t upto,
                                    const Deadline& deadline) {
-    return wait_until(group, &e.local->slot_free, Cmp::ge, upto, deadline);
+    return await_credit(group, &e.local->slot_free.value, upto, deadline);
   }
   CHORALE_FN static Stop drain(const Group&, const Endpoint&, const Deadline&) { return Stop::none; }
 };
@@ -100,7 +109,7 @@ struct Port {
     return Direct::wait(group, e, upto, deadline);
   }
   CHORALE_FN static Stop signal_free(const Group& group, const Endpoint& e, uint64_t upto,
-                                     const Deadline& deadline) {
+                                     const Deadline& deadline, bool = false) {
     const PortOrder order{0, PortOrder::Kind::free, e.peer, e.channel, 0, upto, 0};
     return push_order(group, *e.port, order, deadline);
   }

@@ -13,8 +13,8 @@
 //   void consume(const Ctx<X>&, const Group&, TileIn) const
 //
 // Hooks are function objects: what they need are their members. They do not wait for peers, and write only
-// what Ctx and their members hand them. Elements from `count` on are padding: not to be read from a user's
-// buffer, nor written to it.
+// what Ctx and their members hand them; a value hook has stored what it is to keep when it returns. Elements
+// from `count` on are padding: not to be read from a user's buffer, nor written to it.
 
 #include <cstdint>
 #include <type_traits>

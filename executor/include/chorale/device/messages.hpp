@@ -143,7 +143,7 @@ CHORALE_FN Stop recv_in_slots(const Group& group, const Endpoint& e, bool head, 
     more = !at.last();
     const uint64_t behind = at.position + at.slot;
     stop = signal_and_advance<Ops>(group, !more, &e.local->cursor.received, behind,
-                                   [&] { return Ops::signal_free(group, e, behind, deadline); });
+                                   [&] { return Ops::signal_free(group, e, behind, deadline, true); });
     if (stop != Stop::none) return stop;
   }
   return Stop::none;

@@ -23,27 +23,6 @@ struct alignas(128) Signal {
   uint64_t note = 0;  ///< for checks in debug builds: written before `value`
 };
 
-/// Of one thread, behind a meeting of its group: tells the peer that the group has read what it waited for up
-/// to `count`, so that the peer may write there again. Only for reads whose value decided that the group came
-/// so far, as the flag of a packet does. On CUDA it is a relaxed store, which waits for nothing: a release
-/// would first wait until what the group has itself sent has arrived (docs/memory-orders.md).
-CHORALE_FN void give_credit(uint64_t* at_peer, uint64_t count) {
-#if defined(__CUDACC__)
-  store_relaxed(at_peer, count);
-#else
-  store_release(at_peer, count);
-#endif
-}
-
-/// Of one thread: the last credit that a peer gave. What is written there again must depend on it.
-CHORALE_FN uint64_t seen_credit(const uint64_t* mine) {
-#if defined(__CUDACC__)
-  return load_relaxed(mine);
-#else
-  return load_acquire(mine);
-#endif
-}
-
 enum class Cmp : uint8_t { eq, ne, lt, le, gt, ge };
 
 /// Whether `seen cmp wanted`.
@@ -101,6 +80,41 @@ CHORALE_FN Stop wait_until(const Group& group, const Signal* mine, Cmp cmp, uint
       return compare(relaxed ? load_relaxed(&mine->value) : load_acquire(&mine->value), cmp, value);
     };
     stop = spin_until(group, deadline, came);
+  }
+  return group.agree(stop);
+}
+
+// Credits say what a group has read, so that the peer may write there again. They publish nothing. On CUDA
+// they may be relaxed, which waits for nothing: a release first waits until all that the group has itself
+// written has arrived, also at other GPUs. See docs/memory-orders.md for what that is right for.
+
+/// Of one thread, behind a meeting of its group: a relaxed credit. Only where each thread has done something
+/// with all that it read before it came to the meeting: compared or stored it.
+CHORALE_FN void give_credit(uint64_t* at_peer, uint64_t count) {
+#if defined(__CUDACC__)
+  store_relaxed(at_peer, count);
+#else
+  store_release(at_peer, count);
+#endif
+}
+
+/// Of one thread: the last credit that a peer gave, of either kind. What is written there again must depend
+/// on it.
+CHORALE_FN uint64_t seen_credit(const uint64_t* mine) {
+#if defined(__CUDACC__)
+  return load_relaxed(mine);
+#else
+  return load_acquire(mine);
+#endif
+}
+
+/// Waits until a peer's credit is at least `count`. Synchronises the group.
+CHORALE_FN Stop await_credit(const Group& group, const uint64_t* mine, uint64_t count,
+                             const Deadline& deadline) {
+  Stop stop = Stop::none;
+  if (group.leader()) {
+    group.step();
+    stop = spin_until(group, deadline, [mine, count]() -> bool { return seen_credit(mine) >= count; });
   }
   return group.agree(stop);
 }

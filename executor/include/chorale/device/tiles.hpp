@@ -301,7 +301,7 @@ class Receiver {
       consume<T>(group_, leg_, hook_, ctx_, at_.offset() + done, part, Mem(region + done));
     }
     const Stop stop = signal_and_advance<Ops>(group_, at_.last(), &e_.local->cursor.received, at_.end(), [&] {
-      return Ops::signal_free(group_, e_, position + at_.slot, deadline_);
+      return Ops::signal_free(group_, e_, position + at_.slot, deadline_, !is_block_hook<Hook>);
     });
     if (stop == Stop::none) ++at_.tile;
     return stop;
@@ -436,7 +436,7 @@ CHORALE_FN Stop forward_tiles(const Group& group, const Endpoint& from, const En
       stop = Out::signal(group, to, out.position() + done, out.position() + upto,
                          CHORALE_CHECKED && first ? out.note(leg, group).word : 0, deadline);
     }
-    if (stop == Stop::none) stop = In::signal_free(group, from, in.position() + in.slot, deadline);
+    if (stop == Stop::none) stop = In::signal_free(group, from, in.position() + in.slot, deadline, true);
     if (stop != Stop::none) return stop;
     if (!at_once && in.last()) {
       advance();
