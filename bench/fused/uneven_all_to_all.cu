@@ -105,9 +105,11 @@ class UnevenAllToAll final : public Workload {
     message.elem = sizeof(uint32_t);
     const CountedAllToAll kernel{transport_.table(), message, counts};
     for (const uint32_t blocks : {1u, 4u, 16u, 32u, 64u, 128u}) {
-      if (blocks > 1 && sent() * sizeof(uint32_t) / blocks < 512) continue;
+      const uint64_t share = sent() * sizeof(uint32_t) / blocks;
+      if (blocks > 1 && share < 512) continue;
+      const uint32_t threads = share <= 4096 ? 128 : 512;
       all.push_back({"all_to_all_v, " + std::to_string(blocks) + " blocks", [=, this](cudaStream_t stream) {
-                       launch(transport_, kernel, {blocks, 512}, {stream});
+                       launch(transport_, kernel, {blocks, threads}, {stream});
                      }});
     }
     return all;
