@@ -22,6 +22,15 @@
 #include "../roles.hpp"
 
 namespace chorale {
+namespace {
+
+/// Copies `n` items of a pool to its end.
+template <class T>
+void copy_to_end(std::vector<T>& pool, size_t first, size_t n) {
+  for (size_t at = first; at < first + n; ++at) pool.push_back(T(pool[at]));
+}
+
+}  // namespace
 
 Joiner::Joiner(const Plan& plan, const Gpu& gpu, ThreadBlock& block, const OpBounds& bounds,
                std::optional<Readers>& readers, std::optional<Waiters>& waiters)
@@ -207,7 +216,7 @@ void Joiner::extend_operands(Op& left, const Added& added) {
   } else {
     const size_t first = left.first_operand;
     left.first_operand = uint32_t(pool.size());
-    for (size_t at = first; at < first + left.sources; ++at) pool.push_back(Operand(pool[at]));
+    copy_to_end(pool, first, left.sources);
   }
   pool.insert(pool.end(), room_.begin(), room_.end());
   left.sources = uint16_t(left.sources + added.sources.size());
@@ -220,10 +229,9 @@ void Joiner::extend_ids(Op& left, const Op& right) {
     if (size_t(left.first_id) + left.ids != pool.size()) {
       const size_t first = left.first_id;
       left.first_id = uint32_t(pool.size());
-      for (size_t at = first; at < first + left.ids; ++at) pool.push_back(uint32_t(pool[at]));
+      copy_to_end(pool, first, left.ids);
     }
-    for (size_t at = right.first_id; at < size_t(right.first_id) + right.ids; ++at)
-      pool.push_back(uint32_t(pool[at]));
+    copy_to_end(pool, right.first_id, right.ids);
   }
   left.ids = uint16_t(left.ids + right.ids);
 }

@@ -33,19 +33,12 @@ cudaError_t enqueue(void (*kernel)(Parameters...), unsigned blocks, unsigned thr
   return detail::enqueue(false, kernel, blocks, threads, stream, std::forward<Arguments>(arguments)...);
 }
 
-/// The same of a kernel that waits for what precedes it in the stream itself, by wait_for_turn(): it may
-/// begin while that still runs.
+/// The same of a kernel that waits for what precedes it in the stream itself, by detail::wait_for_turn(): it
+/// may begin while that still runs.
 template <class... Parameters, class... Arguments>
 cudaError_t enqueue_early(void (*kernel)(Parameters...), unsigned blocks, unsigned threads,
                           cudaStream_t stream, Arguments&&... arguments) {
   return detail::enqueue(true, kernel, blocks, threads, stream, std::forward<Arguments>(arguments)...);
-}
-
-/// Waits until what precedes this launch in the stream has ended and can be seen.
-/// \param next_beside  the next launch may come to its own wait while this one runs, see next_launch.hpp
-__device__ inline void wait_for_turn(bool next_beside) {
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-  if (next_beside) asm volatile("griddepcontrol.launch_dependents;");
 }
 
 }  // namespace chorale::cuda

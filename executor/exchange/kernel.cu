@@ -1,6 +1,7 @@
 // Exchanges on GPUs.
 
 #include "../cuda/enqueue.cuh"
+#include "chorale/next_launch.hpp"
 #include "chorale/resident.cuh"
 #include "kernel.hpp"
 
@@ -10,7 +11,7 @@ namespace {
 /// By __grid_constant__ the messages stay where the launch has put them: who indexes a parameter would else
 /// have a copy of it in every thread.
 __global__ void __launch_bounds__(kernel_threads, 2) run_exchange(const __grid_constant__ KernelWork work) {
-  cuda::wait_for_turn(work.next_beside);
+  chorale::detail::wait_for_turn(work.next_beside);
   run_messages(block_group(), work.links, work.messages, work.n, work.deadline);
 }
 

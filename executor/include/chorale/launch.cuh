@@ -20,11 +20,7 @@ namespace detail {
 /// \param next_beside  the next launch in the stream may come to its own wait while this one runs
 template <class Kernel>
 __global__ void run_kernel(Kernel kernel, Deadline deadline, uint32_t rank, bool next_beside) {
-#if __CUDA_ARCH__ >= 900
-  // Until then what precedes this launch in the stream may still run: see launch().
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-  if (next_beside) asm volatile("griddepcontrol.launch_dependents;");
-#endif
+  wait_for_turn(next_beside);
   const Group group = block_group();
   const Stop stop = kernel(group, deadline);
   if (stop != Stop::none && group.leader() && deadline.shared) raise_stop(deadline.shared, stop, rank);

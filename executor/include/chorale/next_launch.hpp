@@ -12,4 +12,17 @@ namespace chorale::detail {
 /// \param resident  how many of them the GPU holds at a time
 constexpr bool next_may_stand_beside(uint64_t blocks, uint64_t resident) { return 4 * blocks <= resident; }
 
+#if defined(__CUDACC__)
+/// Waits until what precedes this launch in the stream has ended and can be seen; before that it may run.
+/// \param next_beside  the next launch may come to its own wait while this one runs
+__device__ inline void wait_for_turn(bool next_beside) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  if (next_beside) asm volatile("griddepcontrol.launch_dependents;");
+#else
+  (void)next_beside;
+#endif
+}
+#endif
+
 }  // namespace chorale::detail

@@ -97,11 +97,6 @@ TEST(AllToAllV, OverEveryTransport) {
   }
 }
 
-RendezvousOptions with_packets(RendezvousOptions options, uint64_t bytes) {
-  options.packet_bytes = bytes;
-  return options;
-}
-
 /// Counts go as packets, and the shares that fit; others take the ring.
 TEST(AllToAllV, AsPackets) {
   for (const uint64_t bytes : {1, 16, 64, 400, 5000}) {

@@ -12,11 +12,6 @@ namespace {
 
 using namespace test;
 
-RendezvousOptions with_packets(RendezvousOptions options, uint64_t bytes) {
-  options.packet_bytes = bytes;
-  return options;
-}
-
 /// What rank `self` is to have of matrices of rows x (ranks * cols).
 std::vector<float> transposed(int ranks, int self, uint64_t call, uint32_t rows, uint32_t cols) {
   std::vector<float> expected(uint64_t(rows) * cols * uint32_t(ranks));

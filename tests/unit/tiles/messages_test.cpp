@@ -51,11 +51,6 @@ void exchange(World& world, Transport& transport, uint64_t call, uint64_t n, con
   EXPECT_EQ(sent, n);
 }
 
-RendezvousOptions with_packets(RendezvousOptions options, uint64_t bytes) {
-  options.packet_bytes = bytes;
-  return options;
-}
-
 TEST(Messages, OverEveryTransport) {
   for (const Kind kind : {Kind::direct, Kind::port, Kind::tcp, Kind::mixed}) {
     for (const uint32_t threads : {1u, 8u}) {

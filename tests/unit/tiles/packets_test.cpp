@@ -8,12 +8,6 @@ namespace {
 
 using namespace test;
 
-RendezvousOptions with_packets(uint32_t channels, uint64_t bytes) {
-  RendezvousOptions options = rings(channels, 1, 16);
-  options.packet_bytes = bytes;
-  return options;
-}
-
 /// Rank 0 sends `calls` messages in one kernel, without hearing anything; rank 1 receives.
 template <class P, class Produce, class Consume>
 struct Stream {
@@ -47,7 +41,7 @@ void stream(uint64_t n, uint32_t threads, std::optional<uint64_t> seed = {}) {
   const int calls = 7;
   run_local(2,
             [&](World& world) {
-              const auto transport = direct_rendezvous(world, with_packets(2, 1600));
+              const auto transport = direct_rendezvous(world, with_packets(rings(2, 1, 16), 1600));
               for (uint64_t launches = 0; launches < 3; ++launches) {
                 const auto in = message_of<float>(launches, n * calls);
                 std::vector<float> out(n * calls);
@@ -125,7 +119,7 @@ TEST(Seeds, FormsOfPacketsTakeTurnsOnALink) {
     std::vector<uint32_t> wrong;
     run_local(2,
               [&](World& world) {
-                const auto transport = direct_rendezvous(world, with_packets(1, 224));
+                const auto transport = direct_rendezvous(world, with_packets(rings(1, 1, 16), 224));
                 launch(*transport, FormsInTurn{transport->table(), &wrong}, {1});
               },
               {.seed = seed});
@@ -168,7 +162,7 @@ bool rounds_are_right(uint64_t banks, uint64_t seed) {
   try {
     run_local(3,
               [&](World& world) {
-                const auto transport = direct_rendezvous(world, with_packets(1, 16));
+                const auto transport = direct_rendezvous(world, with_packets(rings(1, 1, 16), 16));
                 std::vector<uint64_t> wrong;
                 launch(*transport, Rounds{transport->table(), banks, 20, &wrong}, {1});
                 if (!wrong.empty()) right = false;

@@ -58,4 +58,9 @@ inline RendezvousOptions rings(uint32_t channels, uint32_t depth, uint64_t slot)
   return options;
 }
 
+inline RendezvousOptions with_packets(RendezvousOptions options, uint64_t bytes) {
+  options.packet_bytes = bytes;
+  return options;
+}
+
 }  // namespace chorale::test

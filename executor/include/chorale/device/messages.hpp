@@ -152,8 +152,7 @@ CHORALE_FN Stop recv_in_slots(const Group& group, const Endpoint& e, bool head, 
 CHORALE_FN Stop send_as_packets(const Group& group, const Endpoint& e, const MessageHead& head,
                                 const char* share, uint64_t bytes, const Deadline& deadline) {
   const uint64_t number = load_relaxed(&e.local->cursor.packets_sent) + 1;
-  Stop stop = group.leader() ? await_packet_room(group, *e.local, number, deadline) : Stop::none;
-  stop = group.agree(stop);
+  const Stop stop = await_packet_room(group, *e.local, number, deadline);
   if (stop != Stop::none) return stop;
   LL16* const slots = reinterpret_cast<LL16*>(e.packet_dst + packet_bank<LL16>(number) * e.packet_bytes);
   const uint32_t flag = packet_flag(number);
@@ -183,12 +182,7 @@ CHORALE_FN Stop recv_as_packets(const Group& group, const Endpoint& e, const Hea
   stop = transfer(group, bytes, Packets<LL16>(slots + packet_slots<LL16>, flag, &deadline),
                   Mem(static_cast<void*>(share)));
   if (stop != Stop::none) return stop;
-  if (group.leader()) {
-    store_relaxed(&e.local->cursor.packets_received, number);
-    group.step();
-    give_credit(&e.remote->slot_free.note, number);
-  }
-  group.sync();
+  free_packets(group, e, number);
   return Stop::none;
 }
 

@@ -17,12 +17,21 @@ namespace chorale {
 namespace detail {
 CHORALE_FN uint32_t packet_flag(uint64_t message) { return uint32_t(message % 0xffffffffu) + 1; }
 
-/// Of one thread: waits until the peer has read what the bank of message `number` held.
+/// Waits until the peer has read what the bank of message `number` held. Synchronises the group.
 CHORALE_FN Stop await_packet_room(const Group& group, const LinkState& link, uint64_t number,
                                   const Deadline& deadline) {
-  group.step();
-  const uint64_t* const read = &link.slot_free.note;
-  return spin_until(group, deadline, [read, number]() -> bool { return seen_credit(read) + 2 >= number; });
+  return await_credit(group, &link.slot_free.note, number < 2 ? 0 : number - 2, deadline);
+}
+
+/// Of a group that has met behind its last look at message `number`: the peer has room again. Synchronises,
+/// so that all threads see the number in the next call.
+CHORALE_FN void free_packets(const Group& group, const Endpoint& e, uint64_t number) {
+  if (group.leader()) {
+    store_relaxed(&e.local->cursor.packets_received, number);
+    group.step();
+    give_credit(&e.remote->slot_free.note, number);
+  }
+  group.sync();
 }
 
 template <class P>
@@ -42,9 +51,7 @@ CHORALE_FN Stop send_packets(const Group& group, const Endpoint& e, const Leg& m
   if (leg.bytes == 0) return Stop::none;
   detail::check_packets<P>(e, leg);
   const uint64_t number = load_relaxed(&e.local->cursor.packets_sent) + 1;
-  Stop stop = Stop::none;
-  if (group.leader()) stop = detail::await_packet_room(group, *e.local, number, deadline);
-  stop = group.agree(stop);
+  const Stop stop = detail::await_packet_room(group, *e.local, number, deadline);
   if (stop != Stop::none) return stop;
   Ctx<X> ctx = detail::context(group, e, leg, leg.bytes, extra);
   ctx.index = leg.begin / leg.elem;
@@ -71,12 +78,7 @@ CHORALE_FN Stop recv_packets(const Group& group, const Endpoint& e, const Leg& m
   const Stop stop = detail::consume<T>(group, leg, consume, ctx, 0, leg.bytes,
                                        Packets<P>(slots, detail::packet_flag(number), &deadline));
   if (stop != Stop::none) return stop;
-  if (group.leader()) {
-    store_relaxed(&e.local->cursor.packets_received, number);
-    group.step();
-    give_credit(&e.remote->slot_free.note, number);
-  }
-  group.sync();
+  detail::free_packets(group, e, number);
   return Stop::none;
 }
 

@@ -69,19 +69,26 @@ CHORALE_FN void signal_add(const Group& group, Signal* at_peer, uint64_t addend 
   }
 }
 
+namespace detail {
+/// The leader waits until ready() holds; all get its verdict. Synchronises the group.
+template <class Ready>
+CHORALE_FN Stop leader_awaits(const Group& group, const Deadline& deadline, const Ready& ready) {
+  Stop stop = Stop::none;
+  if (group.leader()) {
+    group.step();
+    stop = spin_until(group, deadline, ready);
+  }
+  return group.agree(stop);
+}
+}  // namespace detail
+
 /// Waits until `mine cmp value`. Synchronises the group. `relaxed`: what the poster did before need not be
 /// visible.
 CHORALE_FN Stop wait_until(const Group& group, const Signal* mine, Cmp cmp, uint64_t value,
                            const Deadline& deadline = {}, bool relaxed = false) {
-  Stop stop = Stop::none;
-  if (group.leader()) {
-    group.step();
-    const auto came = [mine, cmp, value, relaxed]() -> bool {
-      return compare(relaxed ? load_relaxed(&mine->value) : load_acquire(&mine->value), cmp, value);
-    };
-    stop = spin_until(group, deadline, came);
-  }
-  return group.agree(stop);
+  return detail::leader_awaits(group, deadline, [mine, cmp, value, relaxed]() -> bool {
+    return compare(relaxed ? load_relaxed(&mine->value) : load_acquire(&mine->value), cmp, value);
+  });
 }
 
 // Credits say what a group has read, so that the peer may write there again. They publish nothing. On CUDA
@@ -111,12 +118,8 @@ CHORALE_FN uint64_t seen_credit(const uint64_t* mine) {
 /// Waits until a peer's credit is at least `count`. Synchronises the group.
 CHORALE_FN Stop await_credit(const Group& group, const uint64_t* mine, uint64_t count,
                              const Deadline& deadline) {
-  Stop stop = Stop::none;
-  if (group.leader()) {
-    group.step();
-    stop = spin_until(group, deadline, [mine, count]() -> bool { return seen_credit(mine) >= count; });
-  }
-  return group.agree(stop);
+  return detail::leader_awaits(group, deadline,
+                               [mine, count]() -> bool { return seen_credit(mine) >= count; });
 }
 
 /// Where peers report that they have arrived. It lies at who waits; `expected` is the waiter's alone.
