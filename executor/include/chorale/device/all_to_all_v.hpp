@@ -64,6 +64,22 @@ CHORALE_FN CountedRanks* ranks_of_block() {
 }
 #endif
 
+/// Teams that a group's packets are dealt out to, a rank's to one of them: a block's warps, as many teams of
+/// the same size as there is work for. What each waits for in memory is then waited for at once.
+CHORALE_FN uint32_t packet_teams(const Group& group, int32_t ranks) {
+#if defined(__CUDACC__)
+  constexpr uint32_t least = warp_threads, most = named_barriers - 1;
+#else
+  constexpr uint32_t least = 1, most = most_ranks;
+#endif
+  if (group.scope != Scope::block || group.size % least != 0) return 1;
+  const uint32_t hands = group.size / least;
+  uint32_t teams = uint32_t(ranks) < hands ? uint32_t(ranks) : hands;
+  if (teams > most) teams = most;
+  while (hands % teams != 0) --teams;
+  return teams;
+}
+
 /// What the group does in an all_to_all_v(), over all links. How much has come of each rank, `came`, is no
 /// member: what is looked up by a number is in memory, and all else here would be, too.
 template <class T, class N, class Produce, class Consume, class X>
@@ -73,6 +89,8 @@ class CountedExchange {
                              const Counts<N>& counts, const Produce& produce, const Consume& consume,
                              const Deadline& deadline, X* extra)
       : group_(group),
+        teams_(packet_teams(group, table.ranks)),
+        team_(teams_ == 1 ? group : multiwarp_group(group, group.size / teams_)),
         table_(table),
         message_(typed<T>(message)),
         grain_(message_.tile_bytes ? message_.tile_bytes : whole_units(message_.elem)),
@@ -91,20 +109,24 @@ class CountedExchange {
   CHORALE_FN Stop run() const {
     uint64_t own[most_ranks];
     uint64_t* const came = shared_ ? shared_->came : own;
-    Stop stop = await_room();
+    bool all_short = false;
+    Stop stop = await_room(all_short);
     if (stop != Stop::none) return stop;
-    const uint64_t to_send = slots([this](int32_t peer) { return share_to(peer); });
+    const uint64_t to_send = all_short ? 0 : slots([this](int32_t peer) { return share_to(peer); });
     uint64_t to_take = 1;  // as far as is known
+    each_of_team([this](int32_t step) { send_as_packets(next(step)); });
     for (uint64_t slot = 0; slot < to_send || slot <= to_take; ++slot) {
       for (int32_t step = 0; step < table_.ranks && slot < to_send; ++step) {
         const int32_t peer = next(step);
-        stop = slot == 0 && has_packets(link(peer)) ? send_as_packets(peer) : send(peer, slot);
+        if (slot == 0 && has_packets(link(peer))) continue;
+        stop = send(peer, slot);
         if (stop != Stop::none) return stop;
       }
       if (slot == 1) {
-        stop = take_counts(came);
+        bool ring = true;
+        stop = take_counts(came, ring);
         if (stop != Stop::none) return stop;
-        to_take = slots([this, came](int32_t peer) { return share_from(peer, came); });
+        if (ring) to_take = slots([this, came](int32_t peer) { return share_from(peer, came); });
       }
       for (int32_t step = 0; step < table_.ranks && slot > 1 && slot <= to_take; ++step) {
         const int32_t peer = previous(step);
@@ -112,7 +134,7 @@ class CountedExchange {
         if (stop != Stop::none) return stop;
       }
     }
-    return drain_links(group_, table_, deadline_);
+    return all_short ? Stop::none : drain_links(group_, table_, deadline_);
   }
 
  private:
@@ -132,6 +154,12 @@ class CountedExchange {
     const uint32_t first = shared_ ? group_.rank : 0, stride = shared_ ? group_.size : 1;
     for (uint32_t peer = first; peer < uint32_t(table_.ranks); peer += stride) f(int32_t(peer));
   }
+  /// Calls f(step) for the steps of the calling thread's team.
+  template <class F>
+  CHORALE_FN void each_of_team(const F& f) const {
+    const uint32_t team = group_.rank / team_.size;
+    for (uint32_t step = team; step < uint32_t(table_.ranks); step += teams_) f(int32_t(step));
+  }
   /// Whether this thread is the one that is to write in each_rank().
   CHORALE_FN bool writes() const { return shared_ || group_.leader(); }
 
@@ -139,10 +167,12 @@ class CountedExchange {
 
   CHORALE_FN uint64_t count_to(int32_t peer) const {
     const N count = counts_.send[peer];
-    if constexpr (std::is_signed_v<N>) {
-      if (count < 0) refuse_count(peer, int64_t(count));
-    }
+    if (negative(count)) refuse_count(peer, int64_t(count));
     return uint64_t(count);
+  }
+  CHORALE_FN static bool negative(N count) {
+    if constexpr (std::is_signed_v<N>) return count < 0;
+    return false;
   }
 
   CHORALE_FN CountedShare share_to(int32_t peer) const {
@@ -153,7 +183,8 @@ class CountedExchange {
     if (counts_.send_at) {
       at = uint64_t(counts_.send_at[peer]);
     } else {
-      for (int32_t before = 0; before < peer; ++before) at += count_to(before);
+      // Negative ones are refused by who sends them: with a condition behind each it would wait for each.
+      for (int32_t before = 0; before < peer; ++before) at += uint64_t(counts_.send[before]);
     }
     return share(peer, count_to(peer), at);
   }
@@ -207,12 +238,11 @@ class CountedExchange {
     return at;
   }
 
-  /// Slots of the longest stream, with those of the counts. Refuses rings that are too short.
+  /// Slots of the longest stream, with those of the counts.
   template <class ShareOf>
   CHORALE_FN uint64_t slots(const ShareOf& share_of_rank) const {
     uint64_t most = 1;
     for (int32_t peer = 0; peer < table_.ranks; ++peer) {
-      if (link(peer).depth < 2) refuse("all_to_all_v() needs rings of two slots at least");
       const uint64_t tiles = share_of_rank(peer).tiles;
       most = tiles + 1 > most ? tiles + 1 : most;
     }
@@ -229,41 +259,51 @@ class CountedExchange {
     return shared_ ? shared_->packets_received[peer] : load_relaxed(&e.local->cursor.packets_received);
   }
 
-  /// Waits until the peers have room for packets.
-  CHORALE_FN Stop await_room() const {
+  /// Waits until the peers have room for packets. `all_short`: nothing goes through a ring, to no rank.
+  CHORALE_FN Stop await_room(bool& all_short) const {
     Stop stop = Stop::none;
+    bool only_packets = true;
     each_rank([&](int32_t peer) {
       const Endpoint& e = link(peer);
-      if (has_packets(e)) {
-        const uint64_t sent = load_relaxed(&e.local->cursor.packets_sent),
-                       received = load_relaxed(&e.local->cursor.packets_received);
-        if (shared_) shared_->packets_sent[peer] = sent, shared_->packets_received[peer] = received;
-        if (stop == Stop::none) stop = await_packet_room(alone(group_), *e.local, sent + 1, deadline_);
+      if (e.depth < 2) refuse("all_to_all_v() needs rings of two slots at least");
+      // All of it is asked for before the first is looked at.
+      const uint64_t sent = load_relaxed(&e.local->cursor.packets_sent),
+                     received = load_relaxed(&e.local->cursor.packets_received),
+                     credit = seen_credit(&e.local->slot_free.note);
+      const CountedShare share = find_share_to(peer);
+      if (shared_) {
+        shared_->to[peer] = share;
+        shared_->packets_sent[peer] = sent;
+        shared_->packets_received[peer] = received;
       }
-      if (shared_) shared_->to[peer] = find_share_to(peer);
+      only_packets &= has_packets(e) && share.tiles == 0;
+      if (stop == Stop::none && has_packets(e) && credit < packet_credit(sent + 1)) {
+        stop = await_packet_room(alone(group_), *e.local, sent + 1, deadline_);
+      }
     });
-    return group_.agree(stop);
+    all_short = group_.all(only_packets && stop == Stop::none);
+    return all_short ? Stop::none : group_.agree(stop);
   }
 
-  /// The count, and the data if they are to go so.
-  CHORALE_FN Stop send_as_packets(int32_t peer) const {
+  /// Of a team: the count, and the data if they are to go so.
+  CHORALE_FN void send_as_packets(int32_t peer) const {
     const Endpoint& e = link(peer);
+    if (!has_packets(e)) return;
     const uint64_t number = packets_sent(peer, e) + 1;
     const uint32_t flag = packet_flag(number);
     LL16* const slots = reinterpret_cast<LL16*>(e.packet_dst + packet_bank<LL16>(number) * e.packet_bytes);
-    if (group_.leader()) {
+    if (team_.leader()) {
       group_.step();
       write_unit(slots, unit_of(CountNote{count_to(peer), kind()}), flag);
     }
     if constexpr (by_value) {
       const CountedShare share = share_to(peer);
-      if (share.tiles != 0 || share.bytes == 0) return Stop::none;
+      if (share.tiles != 0 || share.bytes == 0) return;
       const Leg leg = leg_of(peer, share);
       Ctx<X> ctx = context_of_packets(e, leg, share);
-      detail::produce<T>(group_, leg, produce_, ctx, 0, leg.bytes,
+      detail::produce<T>(team_, leg, produce_, ctx, 0, leg.bytes,
                          Packets<LL16>(static_cast<void*>(slots + packets_per_unit<LL16>), flag));
     }
-    return Stop::none;
   }
 
   CHORALE_FN Packets<LL16> packets_from(int32_t peer, const Endpoint& e) const {
@@ -272,8 +312,8 @@ class CountedExchange {
                          &deadline_);
   }
 
-  /// Of all ranks, and the data that came as packets.
-  CHORALE_FN Stop take_counts(uint64_t* came) const {
+  /// Of all ranks, and the data that came as packets. `ring`: whether some come through a ring.
+  CHORALE_FN Stop take_counts(uint64_t* came, bool& ring) const {
     Stop stop = Stop::none;
     for (int32_t step = 0; step < table_.ranks && stop == Stop::none; ++step) {
       if (!has_packets(link(previous(step)))) stop = take_count(previous(step), came);
@@ -288,18 +328,22 @@ class CountedExchange {
     });
     stop = group_.agree(stop);
     if (stop != Stop::none) return stop;
+    bool only_packets = true;
     each_rank([&](int32_t peer) {
       if (group_.id == 0 && counts_.received && writes()) counts_.received[peer] = N(came[peer]);
-      if (shared_) shared_->from[peer] = find_share_from(peer, came);
+      const CountedShare share = find_share_from(peer, came);
+      if (shared_) shared_->from[peer] = share;
+      only_packets &= share.tiles == 0;
     });
-    if (shared_) group_.sync();
+    ring = !group_.all(only_packets);
     if constexpr (by_value) {
-      for (int32_t step = 0; step < table_.ranks; ++step) {
-        stop = keep_packets(previous(step), share_from(previous(step), came));
-        if (stop != Stop::none) return stop;
-      }
+      each_of_team([&](int32_t step) {
+        const int32_t peer = previous(step);
+        if (stop == Stop::none) stop = keep_packets(peer, share_from(peer, came));
+      });
     }
-    group_.sync();  // behind the last look
+    stop = group_.agree(stop);  // behind the last look
+    if (stop != Stop::none) return stop;
     each_rank([&](int32_t peer) {
       const Endpoint& e = link(peer);
       if (!has_packets(e) || !writes()) return;
@@ -313,8 +357,8 @@ class CountedExchange {
     return Stop::none;
   }
 
-  /// Gives the hook what fits of a part that came as packets. What does not is not looked at: whatever the
-  /// peer writes in its place is behind it.
+  /// Of a team: gives the hook what fits of a part that came as packets. What does not is not looked at:
+  /// whatever the peer writes in its place is behind it.
   CHORALE_FN Stop keep_packets(int32_t peer, const CountedShare& share) const {
     const uint64_t bytes = kept_bytes(share, 0, share.bytes);
     if (share.tiles != 0 || bytes == 0) return Stop::none;
@@ -322,7 +366,7 @@ class CountedExchange {
     const Leg leg = leg_of(peer, share);
     Packets<LL16> from = packets_from(peer, e);
     from.slots += packets_per_unit<LL16>;
-    return detail::consume<T>(group_, leg, consume_, context_of_packets(e, leg, share), 0, bytes, from);
+    return detail::consume<T>(team_, leg, consume_, context_of_packets(e, leg, share), 0, bytes, from);
   }
 
   CHORALE_FN Ctx<X> context_of_packets(const Endpoint& e, const Leg& leg, const CountedShare& share) const {
@@ -450,6 +494,8 @@ class CountedExchange {
 #endif
 
   const Group& group_;
+  const uint32_t teams_;
+  const Group team_;  ///< of packets; the group itself, if it is one team
   const EndpointTable& table_;
   const Leg message_;
   const uint64_t grain_;  ///< bytes of which parts are multiples

@@ -17,10 +17,13 @@ namespace chorale {
 namespace detail {
 CHORALE_FN uint32_t packet_flag(uint64_t message) { return uint32_t(message % 0xffffffffu) + 1; }
 
+/// What a peer's credit must be for message `number` to be written: it has read what that bank held.
+CHORALE_FN uint64_t packet_credit(uint64_t number) { return number < 2 ? 0 : number - 2; }
+
 /// Waits until the peer has read what the bank of message `number` held. Synchronises the group.
 CHORALE_FN Stop await_packet_room(const Group& group, const LinkState& link, uint64_t number,
                                   const Deadline& deadline) {
-  return await_credit(group, &link.slot_free.note, number < 2 ? 0 : number - 2, deadline);
+  return await_credit(group, &link.slot_free.note, packet_credit(number), deadline);
 }
 
 /// Of a group that has met behind its last look at message `number`: the peer has room again. Synchronises,
