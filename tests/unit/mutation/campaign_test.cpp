@@ -26,27 +26,6 @@ Judge namer() {
   return judge;
 }
 
-TEST(Operators, AreManyAndHaveNumbersAndNamesOfTheirOwn) {
-  std::set<uint32_t> numbers;
-  std::set<std::string_view> names;
-  for (const Operator& of : operators()) {
-    EXPECT_TRUE(numbers.insert(of.number).second) << of.name;
-    EXPECT_TRUE(names.insert(of.name).second) << of.name;
-  }
-  EXPECT_GE(operators().size(), 40u);
-}
-
-TEST(Operators, EachHasATest) {
-  std::set<std::string> tested;
-  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
-  for (int suite = 0; suite < all.total_test_suite_count(); ++suite) {
-    const testing::TestSuite& in = *all.GetTestSuite(suite);
-    if (std::string(in.name()) != "Operator") continue;
-    for (int test = 0; test < in.total_test_count(); ++test) tested.insert(in.GetTestInfo(test)->name());
-  }
-  for (const Operator& of : operators()) EXPECT_TRUE(tested.count(std::string(of.name))) << of.name;
-}
-
 TEST(Campaign, LeavesThePlanAsItWas) {
   for (const char* name : {"allreduce_two_level_4", "allreduce_two_shot_2", "broadcast_ring_2"}) {
     Plan plan = shipped(name);

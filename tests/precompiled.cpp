@@ -1,0 +1,3 @@
+// The program whose precompiled headers those of the tests are.
+
+int main() {}
