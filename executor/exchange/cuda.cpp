@@ -22,8 +22,6 @@ using cuda::CurrentDevice;
 
 /// Who shares messages of this length between blocks has more of signals than of data.
 constexpr uint64_t least_share = 8 << 10;
-/// Longer shares go through the rings: packets take twice the bandwidth.
-constexpr uint64_t longest_in_packets = 16 << 10;
 
 /// Blocks for each peer and direction of which all ranks' GPUs hold those of all peers at a time. Collective.
 uint32_t blocks_that_fit(World& world) {

@@ -99,13 +99,13 @@ TEST(AllToAllV, OverEveryTransport) {
 
 /// Counts go as packets, and the shares that fit; others take the ring.
 TEST(AllToAllV, AsPackets) {
-  for (const uint64_t bytes : {1, 16, 64, 400, 5000}) {
+  for (const uint64_t bytes : {1, 16, 64, 400, 5000, 40000}) {
     for (const uint32_t threads : {1u, 8u}) {
       SCOPED_TRACE(fmt::format("{} bytes of packets, {} threads", bytes, threads));
       run_local(4, [&](World& world) {
         const auto transport = direct_rendezvous(world, with_packets(rings(3, 2, 128), bytes));
         for (uint64_t call = 0; call < 12; ++call) {
-          exchange<float, int64_t>(world, *transport, call, {call < 6 ? 40u : 700u, 1, call % 2 == 1},
+          exchange<float, int64_t>(world, *transport, call, {call < 6 ? 40u : 3000u, 1, call % 2 == 1},
                                    {3, threads});
           exchange<float, int64_t>(world, *transport, call, {90, 2, call % 2 == 1, 25}, {3, threads});
           exchange<float, int64_t>(world, *transport, call, {90, 2, call % 2 == 1, unlimited, 60},

@@ -64,9 +64,9 @@ CHORALE_FN CountedRanks* ranks_of_block() {
 }
 #endif
 
-/// Teams that a group's packets are dealt out to, a rank's to one of them: a block's warps, as many teams of
-/// the same size as there is work for. What each waits for in memory is then waited for at once.
-CHORALE_FN uint32_t packet_teams(const Group& group, int32_t ranks) {
+/// How many teams deal with a group's links, each with its own: teams of whole warps of a block, of the same
+/// size, for up to all ranks. What links wait for in memory is then waited for at once.
+CHORALE_FN uint32_t link_teams(const Group& group, int32_t ranks) {
 #if defined(__CUDACC__)
   constexpr uint32_t least = warp_threads, most = named_barriers - 1;
 #else
@@ -80,6 +80,15 @@ CHORALE_FN uint32_t packet_teams(const Group& group, int32_t ranks) {
   return teams;
 }
 
+/// The calling thread's team. It has the group's number, and so its channels.
+CHORALE_FN Group link_team(const Group& group, uint32_t teams) {
+  if (teams == 1) return group;
+  Group team = multiwarp_group(group, group.size / teams);
+  team.id = group.id;
+  team.count = group.count;
+  return team;
+}
+
 /// What the group does in an all_to_all_v(), over all links. How much has come of each rank, `came`, is no
 /// member: what is looked up by a number is in memory, and all else here would be, too.
 template <class T, class N, class Produce, class Consume, class X>
@@ -89,8 +98,8 @@ class CountedExchange {
                              const Counts<N>& counts, const Produce& produce, const Consume& consume,
                              const Deadline& deadline, X* extra)
       : group_(group),
-        teams_(packet_teams(group, table.ranks)),
-        team_(teams_ == 1 ? group : multiwarp_group(group, group.size / teams_)),
+        teams_(by_value ? link_teams(group, table.ranks) : 1),
+        team_(link_team(group, teams_)),
         table_(table),
         message_(typed<T>(message)),
         grain_(message_.tile_bytes ? message_.tile_bytes : whole_units(message_.elem)),
@@ -112,29 +121,22 @@ class CountedExchange {
     bool all_short = false;
     Stop stop = await_room(all_short);
     if (stop != Stop::none) return stop;
-    const uint64_t to_send = all_short ? 0 : slots([this](int32_t peer) { return share_to(peer); });
-    uint64_t to_take = 1;  // as far as is known
+    const uint64_t to_send = all_short ? 0 : slots([this](int32_t step) { return share_to(next(step)); });
     each_of_team([this](int32_t step) { send_as_packets(next(step)); });
-    for (uint64_t slot = 0; slot < to_send || slot <= to_take; ++slot) {
-      for (int32_t step = 0; step < table_.ranks && slot < to_send; ++step) {
-        const int32_t peer = next(step);
-        if (slot == 0 && has_packets(link(peer))) continue;
-        stop = send(peer, slot);
-        if (stop != Stop::none) return stop;
-      }
-      if (slot == 1) {
-        bool ring = true;
-        stop = take_counts(came, ring);
-        if (stop != Stop::none) return stop;
-        if (ring) to_take = slots([this, came](int32_t peer) { return share_from(peer, came); });
-      }
-      for (int32_t step = 0; step < table_.ranks && slot > 1 && slot <= to_take; ++step) {
+    for (uint64_t slot = 0; slot < 2 && stop == Stop::none; ++slot) stop = send_slot(slot, to_send);
+    bool ring = !all_short;
+    stop = take_counts(came, ring, stop);
+    if (stop != Stop::none || (all_short && !ring)) return stop;
+    const uint64_t to_take = slots([this, came](int32_t step) { return share_from(previous(step), came); });
+    for (uint64_t slot = 2; stop == Stop::none && (slot < to_send || slot <= to_take); ++slot) {
+      stop = send_slot(slot, to_send);
+      each_of_team([&](int32_t step) {
         const int32_t peer = previous(step);
-        stop = take_tile(peer, slot - 1, share_from(peer, came));
-        if (stop != Stop::none) return stop;
-      }
+        if (stop == Stop::none) stop = take_tile(peer, slot - 1, share_from(peer, came));
+      });
     }
-    return all_short ? Stop::none : drain_links(group_, table_, deadline_);
+    stop = group_.agree(stop);
+    return stop == Stop::none ? drain_links(group_, table_, deadline_) : stop;
   }
 
  private:
@@ -238,14 +240,14 @@ class CountedExchange {
     return at;
   }
 
-  /// Slots of the longest stream, with those of the counts.
+  /// Slots of the team's longest stream, with those of the counts.
   template <class ShareOf>
-  CHORALE_FN uint64_t slots(const ShareOf& share_of_rank) const {
+  CHORALE_FN uint64_t slots(const ShareOf& share_at) const {
     uint64_t most = 1;
-    for (int32_t peer = 0; peer < table_.ranks; ++peer) {
-      const uint64_t tiles = share_of_rank(peer).tiles;
+    each_of_team([&](int32_t step) {
+      const uint64_t tiles = share_at(step).tiles;
       most = tiles + 1 > most ? tiles + 1 : most;
-    }
+    });
     return most;
   }
 
@@ -312,9 +314,13 @@ class CountedExchange {
                          &deadline_);
   }
 
-  /// Of all ranks, and the data that came as packets. `ring`: whether some come through a ring.
-  CHORALE_FN Stop take_counts(uint64_t* came, bool& ring) const {
-    Stop stop = Stop::none;
+  /// Of all ranks, and the data that came as packets. `ring`: whether anything goes through a ring; then
+  /// whether anything comes through one. `stop` is the team's, before.
+  CHORALE_FN Stop take_counts(uint64_t* came, bool& ring, Stop stop) const {
+    if (ring) {
+      stop = group_.agree(stop);
+      if (stop != Stop::none) return stop;
+    }
     for (int32_t step = 0; step < table_.ranks && stop == Stop::none; ++step) {
       if (!has_packets(link(previous(step)))) stop = take_count(previous(step), came);
     }
@@ -384,51 +390,64 @@ class CountedExchange {
 
   // The ring.
 
-  /// A slot: the count, or a tile.
+  /// A slot of the team's links, of which the longest has `to_send`.
+  CHORALE_FN Stop send_slot(uint64_t slot, uint64_t to_send) const {
+    Stop stop = Stop::none;
+    if (slot >= to_send) return stop;
+    each_of_team([&](int32_t step) {
+      const int32_t peer = next(step);
+      if (stop == Stop::none && !(slot == 0 && has_packets(link(peer)))) stop = send(peer, slot);
+    });
+    return stop;
+  }
+
+  /// Of a team: the count, or a tile.
   CHORALE_FN Stop send(int32_t peer, uint64_t slot) const {
     const Endpoint& e = link(peer);
     const CountedShare share = share_to(peer);
     if (slot > share.tiles) return Stop::none;
     const Leg leg = leg_of(peer, share);
     const Progress at = tiles_of(e, leg, load_relaxed(&e.local->cursor.sent), slot);
-    const TileEnd<X> there(group_, table_, peer, leg, at, extra_);
+    const TileEnd<X> there(team_, table_, peer, leg, at, extra_);
     const Stop stop = there.wait_free(deadline_);
     if (stop != Stop::none) return stop;
     char* const region = there.stage();
     if (slot == 0) {
-      if (group_.leader()) store_unit(region, unit_of(CountNote{count_to(peer), kind()}));
+      if (team_.leader()) store_unit(region, unit_of(CountNote{count_to(peer), kind()}));
     } else {
-      Ctx<X> ctx = there.context(region);
+      Ctx<X> ctx = detail::context(group_, e, leg, at.tile_bytes, extra_);
+      locate(ctx, e, leg, at, region, 0, there.bytes());
       ctx.first = share.first;
-      detail::produce<T>(group_, leg, produce_, ctx, at.offset(), there.bytes(), Mem(region));
+      detail::produce<T>(team_, leg, produce_, ctx, at.offset(), there.bytes(), Mem(region));
     }
     const uint64_t begin = at.position();
     const uint64_t end = begin + units_of(slot == 0 ? unit_bytes : at.bytes(leg)) * unit_bytes;
     return with_link(e, [&](auto fabric) {
       using Ops = decltype(fabric);
-      return signal_and_advance<Ops>(group_, slot == at.tiles, &e.local->cursor.sent, at.end(),
-                                     [&] { return Ops::signal(group_, e, begin, end, 0, deadline_); });
+      return signal_and_advance<Ops>(team_, slot == at.tiles, &e.local->cursor.sent, at.end(),
+                                     [&] { return Ops::signal(team_, e, begin, end, 0, deadline_); });
     });
   }
 
   CHORALE_FN Stop take_count(int32_t peer, uint64_t* came) const {
     const Endpoint& e = link(peer);
     const uint64_t start = load_relaxed(&e.local->cursor.received);
-    const Stop stop = await_slot(e, start + unit_bytes);
+    const Stop stop = await_slot(group_, e, start + unit_bytes);
     if (stop != Stop::none) return stop;
     const uint64_t count =
         hear(e, load_unit(with_link(e, [&](auto fabric) { return decltype(fabric)::land(e, start); })));
     if (!shared_ || group_.leader()) came[peer] = count;
     const Progress at = tiles_of(e, leg_of(peer, share(peer, count, 0)), start, 0);
-    return free_slot(e, at, at.tiles == 0);
+    return free_slot(group_, e, at, at.tiles == 0);
   }
 
+  /// Of a team.
   CHORALE_FN Stop take_tile(int32_t peer, uint64_t slot, const CountedShare& share) const {
     if (slot > share.tiles) return Stop::none;
     const Endpoint& e = link(peer);
     const Leg leg = leg_of(peer, share);
     const Progress at = tiles_of(e, leg, load_relaxed(&e.local->cursor.received), slot);
-    const Stop stop = await_slot(e, at.position() + units_of(at.bytes(leg)) * unit_bytes);
+    const Stop stop = await_slot(team_, e, at.position() + units_of(at.bytes(leg)) * unit_bytes);
     if (stop != Stop::none) return stop;
     const char* const region =
         with_link(e, [&](auto fabric) { return decltype(fabric)::land(e, at.position()); });
@@ -437,19 +456,19 @@ class CountedExchange {
       Ctx<X> ctx = detail::context(group_, e, leg, at.tile_bytes, extra_);
       locate(ctx, e, leg, at, region, 0, bytes);
       ctx.first = share.first;
-      detail::consume<T>(group_, leg, consume_, ctx, at.offset(), bytes, Mem(region));
+      detail::consume<T>(team_, leg, consume_, ctx, at.offset(), bytes, Mem(region));
     }
-    return free_slot(e, at, slot == at.tiles);
+    return free_slot(team_, e, at, slot == at.tiles);
   }
 
-  CHORALE_FN Stop await_slot(const Endpoint& e, uint64_t upto) const {
-    return with_link(e, [&](auto fabric) { return decltype(fabric)::wait(group_, e, upto, deadline_); });
+  CHORALE_FN Stop await_slot(const Group& group, const Endpoint& e, uint64_t upto) const {
+    return with_link(e, [&](auto fabric) { return decltype(fabric)::wait(group, e, upto, deadline_); });
   }
-  CHORALE_FN Stop free_slot(const Endpoint& e, const Progress& at, bool last) const {
+  CHORALE_FN Stop free_slot(const Group& group, const Endpoint& e, const Progress& at, bool last) const {
     return with_link(e, [&](auto fabric) {
       using Ops = decltype(fabric);
-      return signal_and_advance<Ops>(group_, last, &e.local->cursor.received, at.end(), [&] {
-        return Ops::signal_free(group_, e, at.position() + at.slot, deadline_, !is_block_hook<Consume>);
+      return signal_and_advance<Ops>(group, last, &e.local->cursor.received, at.end(), [&] {
+        return Ops::signal_free(group, e, at.position() + at.slot, deadline_, !is_block_hook<Consume>);
       });
     });
   }
@@ -495,7 +514,8 @@ class CountedExchange {
 
   const Group& group_;
   const uint32_t teams_;
-  const Group team_;  ///< of packets; the group itself, if it is one team
+  const Group team_;  ///< the group itself, if it is one team. Block hooks have no teams: they may have
+                      ///< shared memory, for one tile
   const EndpointTable& table_;
   const Leg message_;
   const uint64_t grain_;  ///< bytes of which parts are multiples

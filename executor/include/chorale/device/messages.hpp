@@ -24,6 +24,10 @@
 
 namespace chorale {
 
+/// Bytes of a group's share of a message. Longer ones go through the ring also where packets hold them: those
+/// take twice the bandwidth.
+inline constexpr uint64_t longest_in_packets = 16 << 10;
+
 namespace detail {
 
 /// What each share begins with.
@@ -69,7 +73,7 @@ CHORALE_FN Leg share_of_message(const Group& group, uint64_t bytes) {
 
 /// Whether a share goes as packets, behind what it begins with.
 CHORALE_FN bool as_packets(const Endpoint& e, uint64_t share) {
-  return share <= e.packet_bytes && packet_bytes<LL16>(unit_bytes + share) <= e.packet_bytes;
+  return share <= longest_in_packets && packet_bytes<LL16>(unit_bytes + share) <= e.packet_bytes;
 }
 
 /// How a group stands with its share of a message in the slots of a ring.
