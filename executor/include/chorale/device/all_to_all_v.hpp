@@ -3,10 +3,12 @@
 // say, has just found. The host knows none of them, so a launch in a CUDA graph is replayed with others.
 //
 // To each peer a group sends its count first, then its share of the data. Where the link has packets the
-// count is one, and so is the share behind it if it fits in a bank and the hooks take values; else the count
-// has a slot of the ring, as every tile has. Slot s goes to all peers before slot s - 1 is taken from any:
-// what a group waits for is an earlier step of a peer, however many steps each makes, so rings of two slots
-// are enough.
+// count is one, and so is a short share behind it if the hooks take values; else the count has a slot of the
+// ring, as every tile has. Slot s goes to all peers before slot s - 1 is taken from any: what a group waits
+// for is an earlier step of a peer, however many steps each makes, so rings of two slots are enough.
+//
+// Where the hooks take values, the links are dealt out to the warps of a block, and all of this is so for
+// each team of them and its links.
 
 #include <cstdint>
 #include <type_traits>
@@ -532,7 +534,8 @@ class CountedExchange {
 /// Sends counts.send[p] runs of elements to each rank p, and takes what all have sent. `message` says where
 /// they lie; its length is not looked at. Hooks see every shard as a message of its own: Ctx::index counts
 /// from its first element, and Ctx::first says where that is in all of `in`, or of `out`. Short shards go as
-/// packets where the links have them and the hooks take values: Ctx::region is null then.
+/// packets where the links have them and the hooks take values: Ctx::region is null then. A block
+/// that is cut into teams for value hooks uses its named barriers, as multiwarp_group() does.
 template <class T, class N, class Produce = CopyProduce, class Consume = CopyConsume, class X = None>
 CHORALE_FN Stop all_to_all_v(const Group& group, const EndpointTable& table, const Leg& message,
                              const Counts<N>& counts, const Produce& produce = {},
