@@ -534,8 +534,8 @@ class CountedExchange {
 /// Sends counts.send[p] runs of elements to each rank p, and takes what all have sent. `message` says where
 /// they lie; its length is not looked at. Hooks see every shard as a message of its own: Ctx::index counts
 /// from its first element, and Ctx::first says where that is in all of `in`, or of `out`. Short shards go as
-/// packets where the links have them and the hooks take values: Ctx::region is null then. A block
-/// that is cut into teams for value hooks uses its named barriers, as multiwarp_group() does.
+/// packets where the links have them and the hooks take values: Ctx::region is null then. A block uses its
+/// named barriers for value hooks, as multiwarp_group() does.
 template <class T, class N, class Produce = CopyProduce, class Consume = CopyConsume, class X = None>
 CHORALE_FN Stop all_to_all_v(const Group& group, const EndpointTable& table, const Leg& message,
                              const Counts<N>& counts, const Produce& produce = {},
