@@ -97,7 +97,7 @@ TEST(AllToAllV, OverEveryTransport) {
   }
 }
 
-/// Counts go as packets, and the shares that fit; others take the ring.
+/// Counts go as packets, and short shares that fit; others take the ring.
 TEST(AllToAllV, AsPackets) {
   for (const uint64_t bytes : {1, 16, 64, 400, 5000, 40000}) {
     for (const uint32_t threads : {1u, 8u}) {

@@ -120,15 +120,19 @@ class CountedExchange {
   CHORALE_FN Stop run() const {
     uint64_t own[most_ranks];
     uint64_t* const came = shared_ ? shared_->came : own;
-    bool all_short = false;
-    Stop stop = await_room(all_short);
+    bool goes_by_ring = true, comes_by_ring = true;
+    Stop stop = await_room(goes_by_ring);
     if (stop != Stop::none) return stop;
-    const uint64_t to_send = all_short ? 0 : slots([this](int32_t step) { return share_to(next(step)); });
     each_of_team([this](int32_t step) { send_as_packets(next(step)); });
-    for (uint64_t slot = 0; slot < 2 && stop == Stop::none; ++slot) stop = send_slot(slot, to_send);
-    bool ring = !all_short;
-    stop = take_counts(came, ring, stop);
-    if (stop != Stop::none || (all_short && !ring)) return stop;
+    uint64_t to_send = 0;
+    if (goes_by_ring) {
+      to_send = slots([this](int32_t step) { return share_to(next(step)); });
+      for (uint64_t slot = 0; slot < 2 && stop == Stop::none; ++slot) stop = send_slot(slot, to_send);
+      stop = group_.agree(stop);
+      if (stop != Stop::none) return stop;
+    }
+    stop = take_counts(came, comes_by_ring);
+    if (stop != Stop::none || !(goes_by_ring || comes_by_ring)) return stop;
     const uint64_t to_take = slots([this, came](int32_t step) { return share_from(previous(step), came); });
     for (uint64_t slot = 2; stop == Stop::none && (slot < to_send || slot <= to_take); ++slot) {
       stop = send_slot(slot, to_send);
@@ -171,12 +175,10 @@ class CountedExchange {
 
   CHORALE_FN uint64_t count_to(int32_t peer) const {
     const N count = counts_.send[peer];
-    if (negative(count)) refuse_count(peer, int64_t(count));
+    if constexpr (std::is_signed_v<N>) {
+      if (count < 0) refuse_count(peer, int64_t(count));
+    }
     return uint64_t(count);
-  }
-  CHORALE_FN static bool negative(N count) {
-    if constexpr (std::is_signed_v<N>) return count < 0;
-    return false;
   }
 
   CHORALE_FN CountedShare share_to(int32_t peer) const {
@@ -263,8 +265,9 @@ class CountedExchange {
     return shared_ ? shared_->packets_received[peer] : load_relaxed(&e.local->cursor.packets_received);
   }
 
-  /// Waits until the peers have room for packets. `all_short`: nothing goes through a ring, to no rank.
-  CHORALE_FN Stop await_room(bool& all_short) const {
+  /// Waits until the peers have room for packets. `by_ring`: whether anything goes through a ring, to any
+  /// rank.
+  CHORALE_FN Stop await_room(bool& by_ring) const {
     Stop stop = Stop::none;
     bool only_packets = true;
     each_rank([&](int32_t peer) {
@@ -285,8 +288,8 @@ class CountedExchange {
         stop = await_packet_room(alone(group_), *e.local, sent + 1, deadline_);
       }
     });
-    all_short = group_.all(only_packets && stop == Stop::none);
-    return all_short ? Stop::none : group_.agree(stop);
+    by_ring = !group_.all(only_packets && stop == Stop::none);
+    return by_ring ? group_.agree(stop) : Stop::none;
   }
 
   /// Of a team: the count, and the data if they are to go so.
@@ -316,13 +319,9 @@ class CountedExchange {
                          &deadline_);
   }
 
-  /// Of all ranks, and the data that came as packets. `ring`: whether anything goes through a ring; then
-  /// whether anything comes through one. `stop` is the team's, before.
-  CHORALE_FN Stop take_counts(uint64_t* came, bool& ring, Stop stop) const {
-    if (ring) {
-      stop = group_.agree(stop);
-      if (stop != Stop::none) return stop;
-    }
+  /// Of all ranks, and the data that came as packets. `by_ring`: whether anything comes through a ring.
+  CHORALE_FN Stop take_counts(uint64_t* came, bool& by_ring) const {
+    Stop stop = Stop::none;
     for (int32_t step = 0; step < table_.ranks && stop == Stop::none; ++step) {
       if (!has_packets(link(previous(step)))) stop = take_count(previous(step), came);
     }
@@ -343,7 +342,7 @@ class CountedExchange {
       if (shared_) shared_->from[peer] = share;
       only_packets &= share.tiles == 0;
     });
-    ring = !group_.all(only_packets);
+    by_ring = !group_.all(only_packets);
     if constexpr (by_value) {
       each_of_team([&](int32_t step) {
         const int32_t peer = previous(step);
