@@ -49,6 +49,10 @@ class Workload {
 std::unique_ptr<Workload> transpose_all_to_all(World& world, Transport& transport);
 std::unique_ptr<Workload> rms_norm_all_reduce(World& world, Transport& transport);
 std::unique_ptr<Workload> uneven_all_to_all(World& world, Transport& transport);
+std::unique_ptr<Workload> hooked_all_reduce(World& world, Transport& transport);
+std::unique_ptr<Workload> hooked_all_gather(World& world, Transport& transport);
+std::unique_ptr<Workload> hooked_reduce_scatter(World& world, Transport& transport);
+std::unique_ptr<Workload> hooked_all_to_all(World& world, Transport& transport);
 
 /// Memory that all ranks map, with barriers for `most_window_blocks` blocks. Collective.
 constexpr uint32_t most_window_blocks = 264;

@@ -26,7 +26,7 @@ class DeviceDirect final : public Rings {
   }
 
   EndpointTable table() const override {
-    return {static_cast<const Endpoint*>(table_.get()), world_size(), rank(), geometry_.channels};
+    return make_table(static_cast<const Endpoint*>(table_.get()), endpoints_);
   }
 
   AbortWord* device_abort_word() const override { return abort_.device(world().abort_word()); }

@@ -41,7 +41,7 @@ class Mesh final : public Transport {
   }
   EndpointTable table() const override {
     const Endpoint* const endpoints = table_ ? static_cast<const Endpoint*>(table_.get()) : endpoints_.data();
-    return {endpoints, world_size(), rank(), channels_};
+    return transport::make_table(endpoints, endpoints_);
   }
   AbortWord* device_abort_word() const override { return intra_->device_abort_word(); }
   int device() const override { return intra_->device(); }

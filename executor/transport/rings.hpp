@@ -9,6 +9,12 @@
 
 namespace chorale::transport {
 
+/// \throws UsageError if there is no such peer or channel
+void check_place(const Transport& transport, int peer, uint32_t channel);
+
+/// \param seen  where kernels read `endpoints`, which are by peer, then by channel
+EndpointTable make_table(const Endpoint* seen, const std::vector<Endpoint>& endpoints);
+
 class Rings : public Transport {
  public:
   uint64_t per_peer_bytes() const override { return geometry_.window() * geometry_.channels; }
@@ -20,9 +26,7 @@ class Rings : public Transport {
   Endpoint endpoint(int peer, uint32_t channel) const override;
 
   /// Of memory that the host reads.
-  EndpointTable table() const override {
-    return {endpoints_.data(), world_size(), rank(), geometry_.channels};
-  }
+  EndpointTable table() const override { return make_table(endpoints_.data(), endpoints_); }
 
  protected:
   Rings(World& world, Space space, const Geometry& geometry)
@@ -44,8 +48,5 @@ class Rings : public Transport {
   const Space space_;
   std::vector<Endpoint> endpoints_;  ///< by peer, then by channel
 };
-
-/// \throws UsageError if there is no such peer or channel
-void check_place(const Transport& transport, int peer, uint32_t channel);
 
 }  // namespace chorale::transport

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "chorale/device.hpp"
 #include "chorale/launch.hpp"
 #include "rings.hpp"
@@ -16,6 +18,13 @@ void check_place(const Transport& transport, int peer, uint32_t channel) {
   if (channel >= transport.max_channels()) {
     throw UsageError(fmt::format("there is no channel {}: there are {}", channel, transport.max_channels()));
   }
+}
+
+EndpointTable make_table(const Endpoint* seen, const std::vector<Endpoint>& endpoints) {
+  const Endpoint& first = endpoints.front();
+  EndpointTable table{seen, first.ranks, first.self, first.channels, first.packet_bytes};
+  for (const Endpoint& e : endpoints) table.packet_bytes = std::min(table.packet_bytes, e.packet_bytes);
+  return table;
 }
 
 Endpoint Rings::endpoint(int peer, uint32_t channel) const {

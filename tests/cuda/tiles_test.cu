@@ -208,6 +208,7 @@ bool run_rank(World& world, bool quick) {
       RendezvousOptions options = Rank::rings(blocks, depth, n > 1 << 20 ? 256 << 10 : 4 << 10);
       for (const RingAt at : {RingAt::receiver, RingAt::sender}) {
         options.ring_at = at;
+        if (at == RingAt::sender) options.packet_bytes = 0;  // short collectives through rings, too
         const auto transport = direct_rendezvous(world, options);
         test_shape(rank, *transport, n, {blocks, blocks == 1 ? 32u : 512u}, options.packet_bytes, quick);
       }

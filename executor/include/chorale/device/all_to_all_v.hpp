@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include "chorale/device/collectives.hpp"
+#include "chorale/device/link_teams.hpp"
 #include "chorale/device/messages.hpp"
 #include "chorale/device/threads.hpp"
 
@@ -65,31 +66,6 @@ CHORALE_FN CountedRanks* ranks_of_block() {
   return &ranks;
 }
 #endif
-
-/// How many teams deal with a group's links, each with its own: teams of whole warps of a block, of the same
-/// size, for up to all ranks. What links wait for in memory is then waited for at once.
-CHORALE_FN uint32_t link_teams(const Group& group, int32_t ranks) {
-#if defined(__CUDACC__)
-  constexpr uint32_t least = warp_threads, most = named_barriers - 1;
-#else
-  constexpr uint32_t least = 1, most = most_ranks;
-#endif
-  if (group.scope != Scope::block || group.size % least != 0) return 1;
-  const uint32_t hands = group.size / least;
-  uint32_t teams = uint32_t(ranks) < hands ? uint32_t(ranks) : hands;
-  if (teams > most) teams = most;
-  while (hands % teams != 0) --teams;
-  return teams;
-}
-
-/// The calling thread's team. It has the group's number, and so its channels.
-CHORALE_FN Group link_team(const Group& group, uint32_t teams) {
-  if (teams == 1) return group;
-  Group team = multiwarp_group(group, group.size / teams);
-  team.id = group.id;
-  team.count = group.count;
-  return team;
-}
 
 /// What the group does in an all_to_all_v(), over all links. How much has come of each rank, `came`, is no
 /// member: what is looked up by a number is in memory, and all else here would be, too.
@@ -146,7 +122,7 @@ class CountedExchange {
   }
 
  private:
-  static constexpr bool by_value = !is_block_hook<Produce> && !is_block_hook<Consume>;
+  static constexpr bool by_value = detail::by_value<Produce, Consume>;
 
   CHORALE_FN int32_t next(int32_t step) const { return (table_.self + step) % table_.ranks; }
   CHORALE_FN int32_t previous(int32_t step) const {

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "chorale/device/link_teams.hpp"
+#include "chorale/device/packet_collectives.hpp"
 #include "chorale/device/reduce.hpp"
 #include "chorale/device/tiles.hpp"
 
@@ -18,9 +20,6 @@ namespace chorale {
 struct Shards {
   uint64_t in = 0, out = 0;
 };
-
-/// Ranks of a collective, at most.
-constexpr int32_t most_ranks = 64;
 
 namespace detail {
 
@@ -262,16 +261,22 @@ CHORALE_FN Stop all_to_all(const Group& group, const EndpointTable& table, const
                            const Shards& shards, const Produce& produce = {}, const Consume& consume = {},
                            const Deadline& deadline = {}, X* extra = nullptr) {
   const Leg leg = share_of(detail::typed<T>(message), group.id, group.count);
+  const auto shard = [&](int32_t peer) { return detail::shard_of(leg, shards, peer); };
+  if constexpr (detail::by_value<Produce, Consume>) {
+    if (detail::goes_as_packets(group, table, leg.bytes, packet_bytes<LL16>(leg.bytes))) {
+      return detail::all_to_all_as_packets<T>(group, table, shard, produce, consume, deadline, extra);
+    }
+  }
   const detail::Exchange<T, X> exchange(group, table, leg, 1, deadline, extra);
   for (uint64_t tile = 0; tile <= exchange.tiles(); ++tile) {
     for (int32_t step = 0; step < table.ranks && tile < exchange.tiles(); ++step) {
       const int32_t peer = exchange.next(step);
-      const Stop stop = exchange.send(peer, detail::shard_of(leg, shards, peer), tile, 0, produce);
+      const Stop stop = exchange.send(peer, shard(peer), tile, 0, produce);
       if (stop != Stop::none) return stop;
     }
     for (int32_t step = 0; step < table.ranks && tile > 0; ++step) {
       const int32_t peer = exchange.previous(step);
-      const Stop stop = exchange.receive(peer, detail::shard_of(leg, shards, peer), tile - 1, 0, consume);
+      const Stop stop = exchange.receive(peer, shard(peer), tile - 1, 0, consume);
       if (stop != Stop::none) return stop;
     }
   }
@@ -285,9 +290,15 @@ CHORALE_FN Stop all_gather(const Group& group, const EndpointTable& table, const
                            const Shards& shards, const Produce& produce = {}, const Consume& consume = {},
                            const Deadline& deadline = {}, X* extra = nullptr) {
   const Leg leg = share_of(detail::typed<T>(message), group.id, group.count);
-  const detail::Exchange<T, X> exchange(group, table, leg, 1, deadline, extra);
+  const auto shard = [&](int32_t peer) { return detail::shard_of(leg, {0, shards.out}, peer); };
   Leg own = leg;
   own.shard = uint32_t(table.self);
+  if constexpr (detail::by_value<Produce, Consume>) {
+    if (detail::goes_as_packets(group, table, leg.bytes, packet_bytes<LL16>(leg.bytes))) {
+      return detail::all_gather_as_packets<T>(group, table, own, shard, produce, consume, deadline, extra);
+    }
+  }
+  const detail::Exchange<T, X> exchange(group, table, leg, 1, deadline, extra);
   const detail::FillFromHook<T, Produce, X> fill{group, own, produce, table.ranks};
   for (uint64_t tile = 0; tile <= exchange.tiles(); ++tile) {
     if (tile < exchange.tiles()) {
@@ -296,8 +307,7 @@ CHORALE_FN Stop all_gather(const Group& group, const EndpointTable& table, const
     }
     for (int32_t step = 0; step < table.ranks && tile > 0; ++step) {
       const int32_t peer = exchange.previous(step);
-      const Stop stop =
-          exchange.receive(peer, detail::shard_of(leg, {0, shards.out}, peer), tile - 1, 0, consume);
+      const Stop stop = exchange.receive(peer, shard(peer), tile - 1, 0, consume);
       if (stop != Stop::none) return stop;
     }
   }
@@ -329,13 +339,20 @@ CHORALE_FN Stop reduce_scatter(const Group& group, const EndpointTable& table, c
                                const Shards& shards, const Produce& produce = {}, const Consume& consume = {},
                                const Deadline& deadline = {}, X* extra = nullptr) {
   const Leg leg = share_of(detail::typed<T>(message), group.id, group.count);
-  const detail::Exchange<T, X> exchange(group, table, leg, 1, deadline, extra);
+  const auto shard = [&](int32_t peer) { return detail::shard_of(leg, {shards.in, 0}, peer); };
   Leg own = leg;
   own.shard = uint32_t(table.self);
+  if constexpr (detail::by_value<Produce, Consume>) {
+    if (detail::goes_as_packets(group, table, leg.bytes, packet_bytes<LL16>(leg.bytes))) {
+      return detail::reduce_scatter_as_packets<Op, T>(group, table, own, shard, produce, consume, deadline,
+                                                      extra);
+    }
+  }
+  const detail::Exchange<T, X> exchange(group, table, leg, 1, deadline, extra);
   for (uint64_t tile = 0; tile <= exchange.tiles(); ++tile) {
     for (int32_t step = 0; step < table.ranks && tile < exchange.tiles(); ++step) {
       const int32_t peer = exchange.next(step);
-      const Stop stop = exchange.send(peer, detail::shard_of(leg, {shards.in, 0}, peer), tile, 0, produce);
+      const Stop stop = exchange.send(peer, shard(peer), tile, 0, produce);
       if (stop != Stop::none) return stop;
     }
     if (tile == 0) continue;
@@ -360,8 +377,16 @@ CHORALE_FN Stop all_reduce(const Group& group, const EndpointTable& table, const
     shard.shard = uint32_t(rank);
     return share_of(shard, group.id, group.count);
   };
-  // Rank 0 has the longest shard. On each link tiles of two kinds take turns: parts, and sums.
-  const detail::Exchange<T, X> exchange(group, table, share(0), 2, deadline, extra);
+  const Leg longest = share(0);
+  if constexpr (detail::by_value<Produce, Consume>) {
+    if (detail::goes_as_packets(group, table, longest.bytes,
+                                detail::slots_of_all_reduce(table.ranks, longest.bytes))) {
+      return detail::all_reduce_as_packets<Op, T>(group, table, share, longest.bytes, produce, consume,
+                                                  deadline, extra);
+    }
+  }
+  // On each link tiles of two kinds take turns: parts, and sums.
+  const detail::Exchange<T, X> exchange(group, table, longest, 2, deadline, extra);
   const Leg own = share(table.self);
   Stop stop = Stop::none;
   const auto gather = [&](uint64_t tile) {

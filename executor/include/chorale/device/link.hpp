@@ -67,6 +67,7 @@ struct EndpointTable {
   const Endpoint* endpoints = nullptr;  ///< by peer, then by channel
   int32_t ranks = 0, self = -1;
   uint32_t channels = 0;
+  uint64_t packet_bytes = 0;  ///< the least of all links
 
   /// `channel` is the id of the group that uses it: one group at a time a peer, channel and direction.
   /// Refuses a peer or a channel that is not there.

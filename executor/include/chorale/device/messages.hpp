@@ -24,10 +24,6 @@
 
 namespace chorale {
 
-/// Bytes of a group's share of a message. Longer ones go through the ring also where packets hold them: those
-/// take twice the bandwidth.
-inline constexpr uint64_t longest_in_packets = 16 << 10;
-
 namespace detail {
 
 /// What each share begins with.

@@ -14,6 +14,10 @@
 
 namespace chorale {
 
+/// Bytes of a group's share of a message, where the library chooses. Longer ones go through the ring also
+/// where packets hold them: those take twice the bandwidth.
+inline constexpr uint64_t longest_in_packets = 16 << 10;
+
 namespace detail {
 CHORALE_FN uint32_t packet_flag(uint64_t message) { return uint32_t(message % 0xffffffffu) + 1; }
 

@@ -1,0 +1,346 @@
+#pragma once
+// Collectives of short messages, as packets: how those of collectives.hpp go where hooks take values, groups
+// are blocks, all links have packets and what a group sends over one is short. One message a link and call,
+// so a block waits for its peers once, or twice where sums are sent on.
+
+#include <cstdint>
+#include <type_traits>
+
+#include "chorale/device/link_teams.hpp"
+#include "chorale/device/packet_link.hpp"
+#include "chorale/device/reduce.hpp"
+#include "chorale/device/threads.hpp"
+
+namespace chorale {
+namespace detail {
+
+template <class Produce, class Consume>
+constexpr bool by_value = !is_block_hook<Produce> && !is_block_hook<Consume>;
+
+/// Whether a collective whose groups send up to `longest` bytes over a link in one piece, and take `slots` of
+/// its packets, goes this way, if its hooks are by_value. The same on all ranks.
+CHORALE_FN bool goes_as_packets(const Group& group, const EndpointTable& table, uint64_t longest,
+                                uint64_t slots) {
+  return group.scope == Scope::block && longest != 0 && longest <= longest_in_packets &&
+         slots <= table.packet_bytes;
+}
+
+/// Where the packets of a block's links go and come from.
+struct PacketPlaces {
+  Packets<LL16> to[most_ranks];    ///< by step: this rank's own, then those to the next rank and so on
+  Packets<LL16> from[most_ranks];  ///< by rank
+};
+
+#if defined(__CUDACC__)
+/// They are made by a thread each and looked up by a number: a thread's own would be in local memory.
+CHORALE_FN PacketPlaces& packet_places_of_block() {
+  __shared__ alignas(16) char room[sizeof(PacketPlaces)];
+  return *reinterpret_cast<PacketPlaces*>(room);
+}
+#endif
+
+CHORALE_FN Packets<LL16> packets_at(const Packets<LL16>& place, uint64_t offset, const Deadline* deadline) {
+  return Packets<LL16>(reinterpret_cast<const char*>(place.slots) + offset, place.flag, deadline);
+}
+
+/// Sink: the same place in the packets to all ranks.
+struct PacketsToAll {
+  const PacketPlaces& places;
+  uint32_t n;
+  uint64_t offset;
+
+  CHORALE_FN Packets<LL16> to(uint32_t step) const { return packets_at(places.to[step], offset, nullptr); }
+
+#if defined(__CUDACC__)
+  CHORALE_FN bool whole(uint64_t) const { return true; }
+
+  template <bool Whole, uint32_t N>
+  CHORALE_FN void write(const Turn& turn, const Unit (&from)[N]) const {
+    write_all<Whole, N>(
+        turn, n, [this](uint32_t step) { return to(step); }, from);
+  }
+#else
+  void put(uint64_t at, uint64_t bytes, const char* from) const {
+    for (uint32_t step = 0; step < n; ++step) to(step).put(at, bytes, from);
+  }
+#endif
+};
+
+/// Source: the same place in the packets of all ranks, combined in rank order.
+template <ReduceOp Op, class T>
+struct CombinedPackets {
+  const PacketPlaces& places;
+  uint32_t n;
+  uint64_t offset;
+  const Deadline* deadline;
+
+  static constexpr bool waits = true;
+  static constexpr uint32_t at_once = 1;
+
+  CHORALE_FN Packets<LL16> from(uint32_t rank) const {
+    return packets_at(places.from[rank], offset, deadline);
+  }
+  CHORALE_FN uint32_t average_over() const { return Op == ReduceOp::avg ? n : 0; }
+
+#if defined(__CUDACC__)
+  CHORALE_FN bool may_take_several() const { return false; }
+  CHORALE_FN bool whole(uint64_t) const { return true; }
+
+  template <bool Whole, uint32_t N>
+  CHORALE_FN Stop read(const Group& group, const Turn& turn, Unit (&to)[N]) const {
+    return combine_all<Op, T, Whole, N>(
+        group, turn, from(0), n - 1, [this](uint32_t other) { return from(other + 1); }, average_over(), to);
+  }
+#else
+  uint64_t run(uint64_t) const { return 0; }
+
+  Stop view(const Group& group, uint64_t at, uint64_t bytes, char* room, const char*& seen) const {
+    Sum<Op, T> sum;
+    const uint32_t elements = uint32_t(padded(bytes) / sizeof(T));
+    for (uint32_t rank = 0; rank < n; ++rank) {
+      const char* theirs;
+      const Stop stop = from(rank).view(group, at, bytes, room, theirs);
+      if (stop != Stop::none) return stop;
+      if (rank == 0) {
+        sum.start(theirs, elements);
+      } else {
+        sum.add(theirs, elements);
+      }
+    }
+    sum.finish(room, elements, average_over());
+    seen = room;
+    return Stop::none;
+  }
+#endif
+};
+
+/// What a block does in such a collective, over all links: begin(), sends, receives, end(). Links are dealt
+/// out to teams of its warps, each_of_team(); what the whole block does stands outside of that.
+template <class T, class X>
+class PacketCollective {
+ public:
+  CHORALE_FN PacketCollective(const Group& group, const EndpointTable& table, const Deadline& deadline,
+                              X* extra)
+      : group_(group),
+        teams_(link_teams(group, table.ranks)),
+        team_(link_team(group, teams_)),
+        table_(table),
+        deadline_(deadline),
+        extra_(extra)
+#if defined(__CUDACC__)
+        ,
+        places_(packet_places_of_block())
+#endif
+  {
+  }
+
+  CHORALE_FN int32_t next(int32_t step) const { return (table_.self + step) % table_.ranks; }
+  CHORALE_FN int32_t previous(int32_t step) const {
+    return (table_.self + table_.ranks - step) % table_.ranks;
+  }
+  CHORALE_FN const Group& team() const { return team_; }
+
+  /// Calls f(step) for the steps of the calling thread's team.
+  template <class F>
+  CHORALE_FN void each_of_team(const F& f) const {
+    for (uint32_t step = group_.rank / team_.size; step < uint32_t(table_.ranks); step += teams_) {
+      f(int32_t(step));
+    }
+  }
+
+  /// Waits until all peers have room. After a stop nothing has been sent. Synchronises.
+  CHORALE_FN Stop begin() {
+    Stop stop = Stop::none;
+    for (uint32_t step = group_.rank; step < uint32_t(table_.ranks); step += group_.size) {
+      const LinkState& link = *table_.at(next(int32_t(step)), group_.id).local;
+      if (stop == Stop::none)
+        stop = await_packet_room(alone(group_), link, load_relaxed(&link.cursor.packets_sent) + 1, deadline_);
+    }
+    for (uint32_t step = first_place(); step < uint32_t(table_.ranks); step += places_apart()) {
+      const int32_t peer = next(int32_t(step));
+      const Endpoint& e = table_.at(peer, group_.id);
+      const auto place = [&](const char* slots, const uint64_t& messages) {
+        const uint64_t number = load_relaxed(&messages) + 1;
+        return Packets<LL16>(slots + packet_bank<LL16>(number) * e.packet_bytes, packet_flag(number));
+      };
+      places_.to[step] = place(e.packet_dst, e.local->cursor.packets_sent);
+      places_.from[peer] = place(e.packet_src, e.local->cursor.packets_received);
+    }
+    return group_.agree(stop);
+  }
+
+  /// Of a group: makes its part of `leg`, and sends it to one rank.
+  template <class Produce>
+  CHORALE_FN void send(const Group& group, int32_t step, uint64_t offset, const Leg& leg,
+                       const Produce& produce) const {
+    detail::produce<T>(group, leg, produce, context(group, next(step), leg), 0, leg.bytes,
+                       packets_at(places_.to[step], offset, nullptr));
+  }
+
+  /// The same, made once and sent to everybody. `owner`: whose shard it is
+  template <class Produce>
+  CHORALE_FN void send_all(const Group& group, int32_t owner, uint64_t offset, const Leg& leg,
+                           const Produce& produce) const {
+    detail::produce<T>(group, leg, produce, context(group, owner, leg), 0, leg.bytes, to_all(offset));
+  }
+
+  /// Of a group: takes its part of `leg` that a rank has sent. Synchronises it.
+  template <class Consume>
+  CHORALE_FN Stop receive(const Group& group, int32_t peer, uint64_t offset, const Leg& leg,
+                          const Consume& consume) const {
+    return detail::consume<T>(group, leg, consume, context(group, peer, leg), 0, leg.bytes,
+                              packets_at(places_.from[peer], offset, &deadline_));
+  }
+
+  /// The same of everybody's, combined. `owner`: whose shard it is
+  template <ReduceOp Op, class Consume>
+  CHORALE_FN Stop reduce(const Group& group, int32_t owner, uint64_t offset, const Leg& leg,
+                         const Consume& consume) const {
+    return detail::consume<T>(group, leg, consume, context(group, owner, leg), 0, leg.bytes,
+                              combined<Op>(offset));
+  }
+
+  /// Of the block: combines its part of everybody's `leg` at `offset`, and sends that to everybody, to `to`.
+  template <ReduceOp Op>
+  CHORALE_FN Stop reduce_and_send(uint64_t offset, const Leg& leg, uint64_t to) const {
+    return transfer(group_, leg.bytes, combined<Op>(offset), to_all(to));
+  }
+
+  /// When each thread has read what it reads: the peers have room again. After a stop they are told nothing.
+  CHORALE_FN Stop end(Stop stop) const {
+    stop = group_.agree(stop);
+    if (stop != Stop::none) return stop;
+    for (uint32_t peer = group_.rank; peer < uint32_t(table_.ranks); peer += group_.size) {
+      const Endpoint& e = table_.at(int32_t(peer), group_.id);
+      LinkState::Cursor& cursor = e.local->cursor;
+      const uint64_t received = load_relaxed(&cursor.packets_received) + 1;
+      store_relaxed(&cursor.packets_sent, load_relaxed(&cursor.packets_sent) + 1);
+      store_relaxed(&cursor.packets_received, received);
+      group_.step();
+      give_credit(&e.remote->slot_free.note, received);
+    }
+    group_.sync();  // so that all threads see them in the next call
+    return Stop::none;
+  }
+
+ private:
+#if defined(__CUDACC__)
+  CHORALE_FN uint32_t first_place() const { return group_.rank; }
+  CHORALE_FN uint32_t places_apart() const { return group_.size; }
+#else
+  CHORALE_FN uint32_t first_place() const { return 0; }
+  CHORALE_FN uint32_t places_apart() const { return 1; }
+#endif
+
+  CHORALE_FN PacketsToAll to_all(uint64_t offset) const { return {places_, uint32_t(table_.ranks), offset}; }
+  template <ReduceOp Op>
+  CHORALE_FN CombinedPackets<Op, T> combined(uint64_t offset) const {
+    return {places_, uint32_t(table_.ranks), offset, &deadline_};
+  }
+
+  CHORALE_FN Ctx<X> context(const Group& group, int32_t peer, const Leg& leg) const {
+    Ctx<X> ctx = detail::context(group, table_.at(peer, group_.id), leg, leg.bytes, extra_);
+    ctx.index = leg.begin / leg.elem;
+    return ctx;
+  }
+
+  const Group& group_;
+  const uint32_t teams_;
+  const Group team_;
+  const EndpointTable& table_;
+  const Deadline& deadline_;
+  X* extra_;
+#if defined(__CUDACC__)
+  PacketPlaces& places_;
+#else
+  PacketPlaces places_;
+#endif
+};
+
+/// all_to_all() as packets. `shard`: this group's part of what goes to a rank, or comes from it
+template <class T, class Shard, class Produce, class Consume, class X>
+CHORALE_FN Stop all_to_all_as_packets(const Group& group, const EndpointTable& table, const Shard& shard,
+                                      const Produce& produce, const Consume& consume,
+                                      const Deadline& deadline, X* extra) {
+  PacketCollective<T, X> all(group, table, deadline, extra);
+  Stop stop = all.begin();
+  if (stop != Stop::none) return stop;
+  all.each_of_team([&](int32_t step) { all.send(all.team(), step, 0, shard(all.next(step)), produce); });
+  all.each_of_team([&](int32_t step) {
+    const int32_t peer = all.previous(step);
+    if (stop == Stop::none) stop = all.receive(all.team(), peer, 0, shard(peer), consume);
+  });
+  return all.end(stop);
+}
+
+/// all_gather() as packets. `shard`: as above, of what comes; `own`: of what goes
+template <class T, class Shard, class Produce, class Consume, class X>
+CHORALE_FN Stop all_gather_as_packets(const Group& group, const EndpointTable& table, const Leg& own,
+                                      const Shard& shard, const Produce& produce, const Consume& consume,
+                                      const Deadline& deadline, X* extra) {
+  PacketCollective<T, X> all(group, table, deadline, extra);
+  Stop stop = all.begin();
+  if (stop != Stop::none) return stop;
+  all.send_all(group, table.self, 0, own, produce);
+  all.each_of_team([&](int32_t step) {
+    const int32_t peer = all.previous(step);
+    if (stop == Stop::none) stop = all.receive(all.team(), peer, 0, shard(peer), consume);
+  });
+  return all.end(stop);
+}
+
+/// reduce_scatter() as packets. `shard`: as above, of what goes; `own`: of what comes
+template <ReduceOp Op, class T, class Shard, class Produce, class Consume, class X>
+CHORALE_FN Stop reduce_scatter_as_packets(const Group& group, const EndpointTable& table, const Leg& own,
+                                          const Shard& shard, const Produce& produce, const Consume& consume,
+                                          const Deadline& deadline, X* extra) {
+  PacketCollective<T, X> all(group, table, deadline, extra);
+  const Stop stop = all.begin();
+  if (stop != Stop::none) return stop;
+  all.each_of_team([&](int32_t step) { all.send(all.team(), step, 0, shard(all.next(step)), produce); });
+  return all.end(all.template reduce<Op>(group, table.self, 0, own, consume));
+}
+
+/// Whether short messages of `ranks` shards go to everybody, who adds them up: more is sent then, but waited
+/// for once. `share`: bytes of a group's part of a shard
+CHORALE_FN bool all_reduce_in_one(int32_t ranks, uint64_t share) {
+  return share * uint64_t(ranks) * uint64_t(ranks - 1) <= longest_in_packets;
+}
+
+/// Slots on each link of an all_reduce() as packets.
+CHORALE_FN uint64_t slots_of_all_reduce(int32_t ranks, uint64_t share) {
+  return packet_bytes<LL16>(share) * (all_reduce_in_one(ranks, share) ? uint64_t(ranks) : 2);
+}
+
+/// all_reduce() as packets. `share`: this group's part of a rank's shard; `longest`: bytes of the longest
+template <ReduceOp Op, class T, class Share, class Produce, class Consume, class X>
+CHORALE_FN Stop all_reduce_as_packets(const Group& group, const EndpointTable& table, const Share& share,
+                                      uint64_t longest, const Produce& produce, const Consume& consume,
+                                      const Deadline& deadline, X* extra) {
+  PacketCollective<T, X> all(group, table, deadline, extra);
+  const uint64_t part = packet_bytes<LL16>(longest);
+  Stop stop = all.begin();
+  if (stop != Stop::none) return stop;
+  if (all_reduce_in_one(table.ranks, longest)) {
+    all.each_of_team([&](int32_t step) {
+      const int32_t owner = all.next(step);
+      all.send_all(all.team(), owner, uint64_t(owner) * part, share(owner), produce);
+    });
+    all.each_of_team([&](int32_t step) {
+      const int32_t owner = all.next(step);
+      if (stop == Stop::none)
+        stop = all.template reduce<Op>(all.team(), owner, uint64_t(owner) * part, share(owner), consume);
+    });
+    return all.end(stop);
+  }
+  all.each_of_team([&](int32_t step) { all.send(all.team(), step, 0, share(all.next(step)), produce); });
+  stop = all.template reduce_and_send<Op>(0, share(table.self), part);
+  all.each_of_team([&](int32_t step) {
+    const int32_t peer = all.previous(step);
+    if (stop == Stop::none) stop = all.receive(all.team(), peer, part, share(peer), consume);
+  });
+  return all.end(stop);
+}
+
+}  // namespace detail
+}  // namespace chorale
