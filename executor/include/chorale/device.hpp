@@ -9,6 +9,7 @@
 #include "chorale/device/collectives.hpp"
 #include "chorale/device/context.hpp"
 #include "chorale/device/deadline.hpp"
+#include "chorale/device/divide.hpp"
 #include "chorale/device/endpoints.hpp"
 #include "chorale/device/engine.hpp"
 #include "chorale/device/fabrics.hpp"

@@ -202,7 +202,9 @@ TEST(Collectives, PacketsStandBetweenThoseOfOneLink) {
         return Stop::none;
       }},
              {2, 4});
-      if (world.rank() == 1) EXPECT_MESSAGE(got, in);
+      if (world.rank() == 1) {
+        EXPECT_MESSAGE(got, in);
+      }
       if (call % 3 == 2) all_four<int32_t>(world, *transport, 31, {2, 4});
     }
   });

@@ -184,8 +184,10 @@ std::vector<WithoutRoom> without_room() {
        }},
       {"the receiving half of a collective",
        [](const Group& group, const EndpointTable& table, const Leg& leg, const Deadline& deadline) {
-         const detail::Exchange<char, None> exchange(group, table, leg, 1, deadline, nullptr);
-         return exchange.receive(1, leg, 0, 0, CopyConsume{});
+         detail::Positions positions;
+         detail::Exchange<char, None> exchange(group, table, leg, 1, positions, deadline, nullptr);
+         const Stop stop = exchange.receive_each([&](int32_t) { return leg; }, 0, 0, CopyConsume{});
+         return stop != Stop::none ? stop : exchange.end();
        }},
       {"all_to_all_v",
        [](const Group& group, const EndpointTable& table, const Leg& leg, const Deadline& deadline) {

@@ -67,6 +67,81 @@ CHORALE_FN CountedRanks* ranks_of_block() {
 }
 #endif
 
+/// One tile at one end of a link: what Sender and Receiver do, in pieces.
+template <class X>
+class TileEnd {
+ public:
+  CHORALE_FN TileEnd(const Group& group, const EndpointTable& table, int32_t peer, const Leg& leg,
+                     const Progress& progress, X* extra)
+      : group(group), e(table.at(peer, group.id)), leg(leg), at(progress), ctx_(extra) {}
+
+  CHORALE_FN uint64_t bytes() const { return at.bytes(leg); }
+
+  CHORALE_FN Ctx<X> context(const char* region) const {
+    Ctx<X> ctx = detail::context(group, e, leg, at.tile_bytes, ctx_);
+    locate(ctx, e, leg, at, region, 0, bytes());
+    return ctx;
+  }
+
+  // Sending.
+  CHORALE_FN char* stage() const {
+    return with_link(e, [&](auto fabric) { return decltype(fabric)::stage(e, at.position()); });
+  }
+  CHORALE_FN Stop wait_free(const Deadline& deadline) const {
+    const uint64_t behind = at.position() + at.slot, upto = behind > e.window ? behind - e.window : 0;
+    return with_link(e, [&](auto fabric) { return decltype(fabric)::wait_free(group, e, upto, deadline); });
+  }
+  CHORALE_FN Stop signal(const Deadline& deadline) const {
+    const uint64_t position = at.position();
+    const uint64_t note = CHORALE_CHECKED && at.tile == 0 ? at.note(leg, group).word : 0;
+    return with_link(e, [&](auto fabric) {
+      using Ops = decltype(fabric);
+      return signal_and_advance<Ops>(group, at.last(), &e.local->cursor.sent, at.end(), [&] {
+        return Ops::signal(group, e, position, position + units_of(bytes()) * unit_bytes, note, deadline);
+      });
+    });
+  }
+
+  // Receiving.
+  CHORALE_FN const char* land() const {
+    return with_link(e, [&](auto fabric) { return decltype(fabric)::land(e, at.position()); });
+  }
+  CHORALE_FN Stop wait(const Deadline& deadline) const {
+    const uint64_t upto = at.position() + units_of(bytes()) * unit_bytes;
+    const Stop stop =
+        with_link(e, [&](auto fabric) { return decltype(fabric)::wait(group, e, upto, deadline); });
+    // For nothing it has not waited, and so may not have been told.
+    if (CHORALE_CHECKED && stop == Stop::none && at.tile == 0 && bytes() != 0) check_note(group, e, leg, at);
+    return stop;
+  }
+  CHORALE_FN Stop signal_free(const Deadline& deadline, bool stored) const {
+    const uint64_t upto = at.position() + at.slot;
+    return with_link(e, [&](auto fabric) {
+      using Ops = decltype(fabric);
+      return signal_and_advance<Ops>(group, at.last(), &e.local->cursor.received, at.end(),
+                                     [&] { return Ops::signal_free(group, e, upto, deadline, stored); });
+    });
+  }
+
+  const Group& group;
+  const Endpoint& e;
+  const Leg leg;
+  const Progress at;
+
+ private:
+  X* ctx_;
+};
+
+/// Waits until nothing of what the group has sent is read from this rank's memory any more.
+CHORALE_FN Stop drain_links(const Group& group, const EndpointTable& table, const Deadline& deadline) {
+  for (int32_t rank = 0; rank < table.ranks; ++rank) {
+    const Endpoint& e = table.at(rank, group.id);
+    const Stop stop = with_link(e, [&](auto fabric) { return decltype(fabric)::drain(group, e, deadline); });
+    if (stop != Stop::none) return stop;
+  }
+  return Stop::none;
+}
+
 /// What the group does in an all_to_all_v(), over all links. How much has come of each rank, `came`, is no
 /// member: what is looked up by a number is in memory, and all else here would be, too.
 template <class T, class N, class Produce, class Consume, class X>

@@ -12,6 +12,7 @@
 #include "chorale/device/link_teams.hpp"
 #include "chorale/device/packet_collectives.hpp"
 #include "chorale/device/reduce.hpp"
+#include "chorale/device/threads.hpp"
 #include "chorale/device/tiles.hpp"
 
 namespace chorale {
@@ -31,99 +32,49 @@ CHORALE_FN Leg shard_of(Leg leg, const Shards& shards, int32_t of) {
   return leg;
 }
 
-/// One tile at one end of a link, for collectives: what Sender and Receiver do, in pieces.
-template <class X>
-class TileEnd {
- public:
-  CHORALE_FN TileEnd(const Group& group, const EndpointTable& table, int32_t peer, const Leg& leg,
-                     const Progress& progress, X* extra)
-      : group(group), e(table.at(peer, group.id)), leg(leg), at(progress), ctx_(extra) {}
-
-  CHORALE_FN uint64_t bytes() const { return at.bytes(leg); }
-
-  CHORALE_FN Ctx<X> context(const char* region) const {
-    Ctx<X> ctx = detail::context(group, e, leg, at.tile_bytes, ctx_);
-    locate(ctx, e, leg, at, region, 0, bytes());
-    return ctx;
-  }
-
-  // Sending.
-  CHORALE_FN char* stage() const {
-    return with_link(e, [&](auto fabric) { return decltype(fabric)::stage(e, at.position()); });
-  }
-  CHORALE_FN Stop wait_free(const Deadline& deadline) const {
-    const uint64_t behind = at.position() + at.slot, upto = behind > e.window ? behind - e.window : 0;
-    return with_link(e, [&](auto fabric) { return decltype(fabric)::wait_free(group, e, upto, deadline); });
-  }
-  CHORALE_FN Stop signal(const Deadline& deadline) const {
-    const uint64_t position = at.position();
-    const uint64_t note = CHORALE_CHECKED && at.tile == 0 && at.phase == 0 ? at.note(leg, group).word : 0;
-    return with_link(e, [&](auto fabric) {
-      using Ops = decltype(fabric);
-      return signal_and_advance<Ops>(group, at.last(), &e.local->cursor.sent, at.end(), [&] {
-        return Ops::signal(group, e, position, position + units_of(bytes()) * unit_bytes, note, deadline);
-      });
-    });
-  }
-
-  // Receiving.
-  CHORALE_FN const char* land() const {
-    return with_link(e, [&](auto fabric) { return decltype(fabric)::land(e, at.position()); });
-  }
-  CHORALE_FN Stop wait(const Deadline& deadline) const {
-    const uint64_t upto = at.position() + units_of(bytes()) * unit_bytes;
-    const Stop stop =
-        with_link(e, [&](auto fabric) { return decltype(fabric)::wait(group, e, upto, deadline); });
-    if (CHORALE_CHECKED && stop == Stop::none && at.tile == 0 && at.phase == 0) check_note(group, e, leg, at);
-    return stop;
-  }
-  CHORALE_FN Stop signal_free(const Deadline& deadline, bool stored) const {
-    const uint64_t upto = at.position() + at.slot;
-    return with_link(e, [&](auto fabric) {
-      using Ops = decltype(fabric);
-      return signal_and_advance<Ops>(group, at.last(), &e.local->cursor.received, at.end(),
-                                     [&] { return Ops::signal_free(group, e, upto, deadline, stored); });
-    });
-  }
-
-  const Group& group;
-  const Endpoint& e;
-  const Leg leg;
-  const Progress at;
-
- private:
-  X* ctx_;
+/// Regions of all ranks' rings, by number.
+struct AllRegions {
+  char* const* regions;
+  CHORALE_FN Mem operator()(uint32_t number) const { return Mem(regions[number]); }
 };
 
-/// Waits until nothing of what the group has sent is read from this rank's memory any more.
-CHORALE_FN Stop drain_links(const Group& group, const EndpointTable& table, const Deadline& deadline) {
-  for (int32_t rank = 0; rank < table.ranks; ++rank) {
-    const Endpoint& e = table.at(rank, group.id);
-    const Stop stop = with_link(e, [&](auto fabric) { return decltype(fabric)::drain(group, e, deadline); });
-    if (stop != Stop::none) return stop;
-  }
-  return Stop::none;
-}
+/// Positions of the streams over a group's links, before a collective.
+struct Positions {
+  uint64_t sent[most_ranks], received[most_ranks];
+};
 
-/// What the group does in a collective, over all links.
+/// What the group does in a collective, over all links. What waits and signals, is done for each link by one
+/// thread, all of them at once; what moves data, by all threads for one link after the other.
 template <class T, class X>
 class Exchange {
  public:
   /// `largest`: a share of this group that none of its others is longer than. `stride`: tiles on each link
-  /// for a tile of the shards.
+  /// for a tile of the shards. `positions`: written, and kept for as long as this. No member: what is looked
+  /// up by a number is in memory, and all else here would be, too.
   CHORALE_FN Exchange(const Group& group, const EndpointTable& table, const Leg& largest, uint32_t stride,
-                      const Deadline& deadline, X* extra)
-      : group_(group), table_(table), deadline_(deadline), extra_(extra), largest_(largest), stride_(stride) {
+                      Positions& positions, const Deadline& deadline, X* extra)
+      : group_(group),
+        thread_(alone(group)),
+        table_(table),
+        deadline_(deadline),
+        extra_(extra),
+        positions_(positions),
+        shape_(table.at(table.self, group.id), largest, 0, true) {
     if (table.ranks > most_ranks) refuse("a collective of more ranks than there may be");
-    const Endpoint& e = table.at(table.self, group.id);
-    tiles_ = Progress(e, largest, 0, true).tiles;
-    // Links of a mesh differ in depth.
-    for (int32_t peer = 0; peer < table.ranks && (tiles_ > 1 || stride > 1); ++peer) {
-      if (table.at(peer, group.id).depth < 2) refuse("a collective needs rings of two slots at least");
+    shape_.stride = stride;
+    for (int32_t peer = 0; peer < table.ranks; ++peer) {
+      const Endpoint& e = link(peer);
+      // Links of a mesh differ in depth.
+      if (e.depth < 2 && (tiles() > 1 || stride > 1)) {
+        refuse("a collective needs rings of two slots at least");
+      }
+      // By all threads, before the first wait: behind it a thread may advance them.
+      positions.sent[peer] = load_relaxed(&e.local->cursor.sent);
+      positions.received[peer] = load_relaxed(&e.local->cursor.received);
     }
   }
 
-  CHORALE_FN uint64_t tiles() const { return tiles_; }
+  CHORALE_FN uint64_t tiles() const { return shape_.tiles; }
   CHORALE_FN int32_t ranks() const { return table_.ranks; }
   CHORALE_FN int32_t self() const { return table_.self; }
   CHORALE_FN int32_t next(int32_t step) const { return (table_.self + step) % table_.ranks; }
@@ -131,125 +82,272 @@ class Exchange {
     return (table_.self + table_.ranks - step) % table_.ranks;
   }
 
-  CHORALE_FN TileEnd<X> to(int32_t peer, const Leg& leg, uint64_t tile, uint32_t phase = 0) const {
-    return end(peer, leg, tile, phase, load_relaxed(&table_.at(peer, group_.id).local->cursor.sent));
-  }
-  CHORALE_FN TileEnd<X> from(int32_t peer, const Leg& leg, uint64_t tile, uint32_t phase = 0) const {
-    return end(peer, leg, tile, phase, load_relaxed(&table_.at(peer, group_.id).local->cursor.received));
-  }
-
-  /// Makes a tile of `leg` and sends it to one peer.
-  template <class Produce>
-  CHORALE_FN Stop send(int32_t peer, const Leg& leg, uint64_t tile, uint32_t phase,
-                       const Produce& produce) const {
-    const TileEnd<X> there = to(peer, leg, tile, phase);
-    const Stop stop = there.wait_free(deadline_);
+  /// Makes a tile of each peer's leg and sends it there. `leg_of`: by rank, as in what follows
+  template <class LegOf, class Produce>
+  CHORALE_FN Stop send_each(const LegOf& leg_of, uint64_t tile, uint32_t phase, const Produce& produce) {
+    const Stop stop = settle([&](int32_t peer) { return wait_free(peer, tile, phase); });
     if (stop != Stop::none) return stop;
-    char* const region = there.stage();
-    Ctx<X> ctx = there.context(region);
-    detail::produce<T>(group_, leg, produce, ctx, there.at.offset(), there.bytes(), Mem(region));
-    return there.signal(deadline_);
+    for (int32_t step = 0; step < ranks(); ++step) {
+      const int32_t peer = next(step);
+      const Leg leg = leg_of(peer);
+      const Progress at = to(peer, tile, phase);
+      char* const region = stage(peer, at);
+      move<Produce>(at.bytes(leg), [&] {
+        Ctx<X> ctx = context(peer, leg, at, region);
+        detail::produce<T>(group_, leg, produce, ctx, at.offset(), at.bytes(leg), Mem(region));
+      });
+    }
+    signal(leg_of, tile, phase);
+    return Stop::none;
   }
 
-  /// Makes a tile of `leg` once and sends it to everybody: what a source gives, or a hook. Who fills is told
-  /// of this rank's own end as it was before the waits: the leader advances it as soon as it has filled.
+  /// Makes a tile of `leg` once and sends it to everybody: fill() has sinks, this rank's own first, and its
+  /// context.
   template <class Fill>
-  CHORALE_FN Stop send_all(const Leg& leg, uint64_t tile, uint32_t phase, const Fill& fill) const {
-    const TileEnd<X> own = to(self(), leg, tile, phase);
-    Mem sinks[most_ranks];
-    for (int32_t step = 0; step < ranks(); ++step) {
-      const TileEnd<X> there = to(next(step), leg, tile, phase);
-      const Stop stop = there.wait_free(deadline_);
-      if (stop != Stop::none) return stop;
-      sinks[step] = Mem(there.stage());  // this rank's own first
-    }
-    fill(own, sinks);
-    for (int32_t step = 0; step < ranks(); ++step) {
-      const Stop stop = to(next(step), leg, tile, phase).signal(deadline_);
-      if (stop != Stop::none) return stop;
-    }
-    return Stop::none;
-  }
-
-  /// Takes a tile of `leg` that one peer has sent.
-  template <class Consume>
-  CHORALE_FN Stop receive(int32_t peer, const Leg& leg, uint64_t tile, uint32_t phase,
-                          const Consume& consume) const {
-    const TileEnd<X> here = from(peer, leg, tile, phase);
-    Stop stop = here.wait(deadline_);
+  CHORALE_FN Stop send_all(const Leg& leg, uint64_t tile, uint32_t phase, const Fill& fill) {
+    const Stop stop = settle([&](int32_t peer) { return wait_free(peer, tile, phase); });
     if (stop != Stop::none) return stop;
-    const char* const region = here.land();
-    const Ctx<X> ctx = here.context(region);
-    detail::consume<T>(group_, leg, consume, ctx, here.at.offset(), here.bytes(), Mem(region));
-    return here.signal_free(deadline_, !is_block_hook<Consume>);
-  }
-
-  /// Waits for a tile of `leg` from everybody, and gives use() the sum of them, in rank order, and this
-  /// rank's own end, as send_all() does. `stored`: all that use() reads it has stored.
-  template <ReduceOp Op, class Use>
-  CHORALE_FN Stop reduce(const Leg& leg, uint64_t tile, uint32_t phase, bool stored, const Use& use) const {
-    const TileEnd<X> own = from(self(), leg, tile, phase);
-    Mem regions[most_ranks];
-    for (int32_t rank = 0; rank < ranks(); ++rank) {
-      const TileEnd<X> here = from(rank, leg, tile, phase);
-      const Stop stop = here.wait(deadline_);
-      if (stop != Stop::none) return stop;
-      regions[rank] = Mem(here.land());
-    }
-    const uint32_t n = uint32_t(ranks());
-    const Stop used = use(Reduced<Op, T>{regions[0], regions + 1, n - 1, Op == ReduceOp::avg ? n : 0}, own);
-    if (used != Stop::none) return used;
-    for (int32_t rank = 0; rank < ranks(); ++rank) {
-      const Stop stop = from(rank, leg, tile, phase).signal_free(deadline_, stored);
-      if (stop != Stop::none) return stop;
-    }
+    char* regions[most_ranks];
+    stage_all(tile, phase, regions);
+    const Progress at = to(self(), tile, phase);
+    fill(context(self(), leg, at, regions[0]), at, AllRegions{regions});
+    signal([&](int32_t) { return leg; }, tile, phase);
     return Stop::none;
   }
 
-  CHORALE_FN Stop drain() const { return drain_links(group_, table_, deadline_); }
+  /// Takes a tile that each peer has sent.
+  template <class LegOf, class Consume>
+  CHORALE_FN Stop receive_each(const LegOf& leg_of, uint64_t tile, uint32_t phase, const Consume& consume) {
+    const Stop stop = settle([&](int32_t peer) { return wait(peer, leg_of(peer), tile, phase); });
+    if (stop != Stop::none) return stop;
+    for (int32_t step = 0; step < ranks(); ++step) {
+      const int32_t peer = previous(step);
+      const Leg leg = leg_of(peer);
+      const Progress at = from(peer, tile, phase);
+      const char* const region = land(peer, at);
+      move<Consume>(at.bytes(leg), [&] {
+        const Ctx<X> ctx = context(peer, leg, at, region);
+        detail::consume<T>(group_, leg, consume, ctx, at.offset(), at.bytes(leg), Mem(region));
+      });
+    }
+    free(tile, phase, !is_block_hook<Consume>);
+    return Stop::none;
+  }
+
+  /// Waits for a tile of `leg` from everybody, and gives the sum of them, in rank order, to `consume`. Block
+  /// hooks get it in this rank's own ring.
+  template <ReduceOp Op, class Consume>
+  CHORALE_FN Stop reduce(const Leg& leg, uint64_t tile, uint32_t phase, const Consume& consume) {
+    const Stop stop = settle([&](int32_t peer) { return wait(peer, leg, tile, phase); });
+    if (stop != Stop::none) return stop;
+    char* regions[most_ranks];
+    land_all(tile, phase, regions);
+    const Progress at = from(self(), tile, phase);
+    const uint64_t bytes = at.bytes(leg);
+    char* const own = regions[self()];
+    move<Consume>(bytes, [&] {
+      const Ctx<X> ctx = context(self(), leg, at, own);
+      if constexpr (is_block_hook<Consume>) {
+        transfer(group_, bytes, sum<Op>(regions), Mem(own));
+        group_.sync();
+        consume.consume(ctx, group_, TileIn{own, bytes});
+      } else {
+        transfer(group_, bytes, sum<Op>(regions), sink_of<T>(leg, consume, ctx, at.offset()));
+      }
+    });
+    free(tile, phase, !is_block_hook<Consume>);
+    return Stop::none;
+  }
+
+  /// Waits for a tile of `leg` from everybody, phase 0, and sends the sum of them to everybody, phase 1.
+  template <ReduceOp Op>
+  CHORALE_FN Stop reduce_and_send(const Leg& leg, uint64_t tile) {
+    const Stop stop = settle([&](int32_t peer) {
+      const Stop came = wait(peer, leg, tile, 0);
+      return came != Stop::none ? came : wait_free(peer, tile, 1);
+    });
+    if (stop != Stop::none) return stop;
+    char *sources[most_ranks], *sinks[most_ranks];
+    land_all(tile, 0, sources);
+    stage_all(tile, 1, sinks);
+    transfer(group_, from(self(), tile, 0).bytes(leg), sum<Op>(sources),
+             ManyAt<AllRegions>{{sinks}, uint32_t(ranks())});
+    signal([&](int32_t) { return leg; }, tile, 1);
+    each_link([&](int32_t peer) { return give_free(peer, tile, 0, true); });
+    return Stop::none;
+  }
+
+  /// When all has been sent and received: until nothing of what was sent is read from this rank's memory.
+  CHORALE_FN Stop end() {
+    return settle([&](int32_t peer) {
+      const Endpoint& e = link(peer);
+      return with_link(e, [&](auto fabric) { return decltype(fabric)::drain(thread_, e, deadline_); });
+    });
+  }
 
  private:
-  CHORALE_FN TileEnd<X> end(int32_t peer, const Leg& leg, uint64_t tile, uint32_t phase,
-                            uint64_t position) const {
-    const Endpoint& e = table_.at(peer, group_.id);
+  CHORALE_FN const Endpoint& link(int32_t peer) const { return table_.at(peer, group_.id); }
+
+  // Where things are.
+
+  CHORALE_FN Progress progress(uint64_t start, uint64_t tile, uint32_t phase) const {
     // All links make as many steps, whatever the lengths of their shares: tiles behind a share's end are
     // empty.
-    Progress progress(e, largest_, position, true);
-    progress.tiles = tiles_;
-    progress.tile = tile;
-    progress.stride = stride_;
-    progress.phase = phase;
-    return TileEnd<X>(group_, table_, peer, leg, progress, extra_);
+    Progress at = shape_;
+    at.start = start;
+    at.tile = tile;
+    at.phase = phase;
+    return at;
+  }
+  CHORALE_FN Progress to(int32_t peer, uint64_t tile, uint32_t phase) const {
+    return progress(positions_.sent[peer], tile, phase);
+  }
+  CHORALE_FN Progress from(int32_t peer, uint64_t tile, uint32_t phase) const {
+    return progress(positions_.received[peer], tile, phase);
+  }
+  CHORALE_FN char* stage(int32_t peer, const Progress& at) const {
+    const Endpoint& e = link(peer);
+    return with_link(e, [&](auto fabric) { return decltype(fabric)::stage(e, at.position()); });
+  }
+  CHORALE_FN const char* land(int32_t peer, const Progress& at) const {
+    const Endpoint& e = link(peer);
+    return with_link(e, [&](auto fabric) { return decltype(fabric)::land(e, at.position()); });
+  }
+  /// By step.
+  CHORALE_FN void stage_all(uint64_t tile, uint32_t phase, char** regions) const {
+    for (int32_t step = 0; step < ranks(); ++step) {
+      regions[step] = stage(next(step), to(next(step), tile, phase));
+    }
+  }
+  /// By rank.
+  CHORALE_FN void land_all(uint64_t tile, uint32_t phase, char** regions) const {
+    for (int32_t rank = 0; rank < ranks(); ++rank) {
+      regions[rank] = const_cast<char*>(land(rank, from(rank, tile, phase)));
+    }
+  }
+  template <ReduceOp Op>
+  CHORALE_FN ReducedAt<Op, T, AllRegions> sum(char* const* regions) const {
+    const uint32_t n = uint32_t(ranks());
+    return {{regions}, n, Op == ReduceOp::avg ? n : 0};
+  }
+
+  CHORALE_FN Ctx<X> context(int32_t peer, const Leg& leg, const Progress& at, const char* region) const {
+    const Endpoint& e = link(peer);
+    Ctx<X> ctx = detail::context(group_, e, leg, at.tile_bytes, extra_);
+    locate(ctx, e, leg, at, region, 0, at.bytes(leg));
+    return ctx;
+  }
+
+  // Waits and signals.
+
+  /// Calls f(peer) for each link, in a thread each. After a stop no more.
+  template <class F>
+  CHORALE_FN void each_link(const F& f) {
+    for (uint32_t peer = group_.rank; peer < uint32_t(ranks()); peer += group_.size) {
+      if (stop_ == Stop::none) stop_ = f(int32_t(peer));
+    }
+  }
+  /// The same; all threads get the verdict, also of what was done before. Synchronises.
+  template <class F>
+  CHORALE_FN Stop settle(const F& f) {
+    each_link(f);
+    return stop_ = group_.agree(stop_);
+  }
+
+  /// Moves what there is to move. Block hooks may use memory of their own from call to call.
+  template <class Hook, class F>
+  CHORALE_FN void move(uint64_t bytes, const F& f) const {
+    if (bytes == 0) return;
+    f();
+    if (is_block_hook<Hook>) group_.sync();
+  }
+
+  CHORALE_FN Stop wait_free(int32_t peer, uint64_t tile, uint32_t phase) const {
+    const Endpoint& e = link(peer);
+    const Progress at = to(peer, tile, phase);
+    const uint64_t behind = at.position() + at.slot, upto = behind > e.window ? behind - e.window : 0;
+    return with_link(e,
+                     [&](auto fabric) { return decltype(fabric)::wait_free(thread_, e, upto, deadline_); });
+  }
+
+  CHORALE_FN Stop wait(int32_t peer, const Leg& leg, uint64_t tile, uint32_t phase) const {
+    const Endpoint& e = link(peer);
+    const Progress at = from(peer, tile, phase);
+    const uint64_t bytes = at.bytes(leg), upto = at.position() + units_of(bytes) * unit_bytes;
+    const Stop stop =
+        with_link(e, [&](auto fabric) { return decltype(fabric)::wait(thread_, e, upto, deadline_); });
+    // For nothing it has not waited, and so may not have been told.
+    if (CHORALE_CHECKED && stop == Stop::none && tile == 0 && phase == 0 && bytes != 0) {
+      check_note(thread_, e, leg, at);
+    }
+    return stop;
+  }
+
+  /// When all threads have filled it: a tile may be seen by each peer.
+  template <class LegOf>
+  CHORALE_FN void signal(const LegOf& leg_of, uint64_t tile, uint32_t phase) {
+    group_.sync();
+    each_link([&](int32_t peer) {
+      const Endpoint& e = link(peer);
+      const Leg leg = leg_of(peer);
+      const Progress at = to(peer, tile, phase);
+      const uint64_t begin = at.position(), end = begin + units_of(at.bytes(leg)) * unit_bytes;
+      const uint64_t note = CHORALE_CHECKED && tile == 0 && phase == 0 ? at.note(leg, group_).word : 0;
+      return with_link(e, [&](auto fabric) {
+        using Ops = decltype(fabric);
+        return signal_and_advance<Ops>(thread_, at.last(), &e.local->cursor.sent, at.end(),
+                                       [&] { return Ops::signal(thread_, e, begin, end, note, deadline_); });
+      });
+    });
+  }
+
+  /// When all threads have read it: each peer may write there again.
+  CHORALE_FN void free(uint64_t tile, uint32_t phase, bool stored) {
+    group_.sync();
+    each_link([&](int32_t peer) { return give_free(peer, tile, phase, stored); });
+  }
+  CHORALE_FN Stop give_free(int32_t peer, uint64_t tile, uint32_t phase, bool stored) const {
+    const Endpoint& e = link(peer);
+    const Progress at = from(peer, tile, phase);
+    const uint64_t upto = at.position() + at.slot;
+    return with_link(e, [&](auto fabric) {
+      using Ops = decltype(fabric);
+      return signal_and_advance<Ops>(thread_, at.last(), &e.local->cursor.received, at.end(),
+                                     [&] { return Ops::signal_free(thread_, e, upto, deadline_, stored); });
+    });
   }
 
   const Group& group_;
+  const Group thread_;
   const EndpointTable& table_;
   const Deadline& deadline_;
   X* extra_;
-  const Leg largest_;
-  const uint32_t stride_;
-  uint64_t tiles_ = 0;
+  const Positions& positions_;
+  Progress shape_;
+  Stop stop_ = Stop::none;  ///< of the calling thread
 };
 
 /// Fills all sinks with what a hook makes of a tile of `leg`.
-template <class T, class Produce, class X>
+template <class T, class Produce>
 struct FillFromHook {
   const Group& group;
   const Leg& leg;
   const Produce& produce;
   int32_t ranks;
 
-  CHORALE_FN void operator()(const TileEnd<X>& own, const Mem* sinks) const {
-    const Ctx<X> ctx = own.context(sinks[0].data);
+  template <class X>
+  CHORALE_FN void operator()(const Ctx<X>& ctx, const Progress& at, const AllRegions& sinks) const {
+    const uint64_t bytes = at.bytes(leg);
+    if (bytes == 0) return;
     if constexpr (is_block_hook<Produce>) {
       // Once, into this rank's own ring, and from there to the others.
-      detail::produce<T>(group, leg, produce, ctx, own.at.offset(), own.bytes(), sinks[0]);
+      detail::produce<T>(group, leg, produce, ctx, at.offset(), bytes, sinks(0));
       group.sync();
-      transfer(group, own.bytes(), Mem(static_cast<const char*>(sinks[0].data)),
-               Many<Mem>{sinks + 1, uint32_t(ranks - 1)});
+      transfer(group, bytes, Mem(static_cast<const char*>(sinks.regions[0])),
+               ManyAt<AllRegions>{{sinks.regions + 1}, uint32_t(ranks - 1)});
     } else {
-      detail::produce<T>(group, leg, produce, ctx, own.at.offset(), own.bytes(),
-                         Many<Mem>{sinks, uint32_t(ranks)});
+      detail::produce<T>(group, leg, produce, ctx, at.offset(), bytes,
+                         ManyAt<AllRegions>{sinks, uint32_t(ranks)});
     }
   }
 };
@@ -267,20 +365,14 @@ CHORALE_FN Stop all_to_all(const Group& group, const EndpointTable& table, const
       return detail::all_to_all_as_packets<T>(group, table, shard, produce, consume, deadline, extra);
     }
   }
-  const detail::Exchange<T, X> exchange(group, table, leg, 1, deadline, extra);
-  for (uint64_t tile = 0; tile <= exchange.tiles(); ++tile) {
-    for (int32_t step = 0; step < table.ranks && tile < exchange.tiles(); ++step) {
-      const int32_t peer = exchange.next(step);
-      const Stop stop = exchange.send(peer, shard(peer), tile, 0, produce);
-      if (stop != Stop::none) return stop;
-    }
-    for (int32_t step = 0; step < table.ranks && tile > 0; ++step) {
-      const int32_t peer = exchange.previous(step);
-      const Stop stop = exchange.receive(peer, shard(peer), tile - 1, 0, consume);
-      if (stop != Stop::none) return stop;
-    }
+  detail::Positions positions;
+  detail::Exchange<T, X> exchange(group, table, leg, 1, positions, deadline, extra);
+  Stop stop = Stop::none;
+  for (uint64_t tile = 0; tile <= exchange.tiles() && stop == Stop::none; ++tile) {
+    if (tile < exchange.tiles()) stop = exchange.send_each(shard, tile, 0, produce);
+    if (tile > 0 && stop == Stop::none) stop = exchange.receive_each(shard, tile - 1, 0, consume);
   }
-  return exchange.drain();
+  return stop != Stop::none ? stop : exchange.end();
 }
 
 /// `in`, one shard, goes to everybody; what rank p sent comes to shard p of `out`. A producer is asked once
@@ -298,40 +390,16 @@ CHORALE_FN Stop all_gather(const Group& group, const EndpointTable& table, const
       return detail::all_gather_as_packets<T>(group, table, own, shard, produce, consume, deadline, extra);
     }
   }
-  const detail::Exchange<T, X> exchange(group, table, leg, 1, deadline, extra);
-  const detail::FillFromHook<T, Produce, X> fill{group, own, produce, table.ranks};
-  for (uint64_t tile = 0; tile <= exchange.tiles(); ++tile) {
-    if (tile < exchange.tiles()) {
-      const Stop stop = exchange.send_all(own, tile, 0, fill);
-      if (stop != Stop::none) return stop;
-    }
-    for (int32_t step = 0; step < table.ranks && tile > 0; ++step) {
-      const int32_t peer = exchange.previous(step);
-      const Stop stop = exchange.receive(peer, shard(peer), tile - 1, 0, consume);
-      if (stop != Stop::none) return stop;
-    }
+  detail::Positions positions;
+  detail::Exchange<T, X> exchange(group, table, leg, 1, positions, deadline, extra);
+  const detail::FillFromHook<T, Produce> fill{group, own, produce, table.ranks};
+  Stop stop = Stop::none;
+  for (uint64_t tile = 0; tile <= exchange.tiles() && stop == Stop::none; ++tile) {
+    if (tile < exchange.tiles()) stop = exchange.send_all(own, tile, 0, fill);
+    if (tile > 0 && stop == Stop::none) stop = exchange.receive_each(shard, tile - 1, 0, consume);
   }
-  return exchange.drain();
+  return stop != Stop::none ? stop : exchange.end();
 }
-
-namespace detail {
-/// Gives what a source makes to a consuming hook; block hooks get it in this rank's own ring.
-template <class T, class X, class Source, class Consume>
-CHORALE_FN Stop consume_source(const Group& group, const Leg& leg, const TileEnd<X>& own,
-                               const Source& source, const Consume& consume) {
-  char* const region = const_cast<char*>(own.land());
-  const Ctx<X> ctx = own.context(region);
-  if constexpr (is_block_hook<Consume>) {
-    const Stop stop = transfer(group, own.bytes(), source, Mem(region));
-    if (stop != Stop::none) return stop;
-    group.sync();
-    consume.consume(ctx, group, TileIn{region, own.bytes()});
-    return Stop::none;
-  } else {
-    return transfer(group, own.bytes(), source, sink_of<T>(leg, consume, ctx, own.at.offset()));
-  }
-}
-}  // namespace detail
 
 /// Shard p of everybody's `in` is combined at rank p, in rank order, and comes to `out`, one shard.
 template <ReduceOp Op, class T, class Produce = CopyProduce, class Consume = CopyConsume, class X = None>
@@ -348,21 +416,14 @@ CHORALE_FN Stop reduce_scatter(const Group& group, const EndpointTable& table, c
                                                       extra);
     }
   }
-  const detail::Exchange<T, X> exchange(group, table, leg, 1, deadline, extra);
-  for (uint64_t tile = 0; tile <= exchange.tiles(); ++tile) {
-    for (int32_t step = 0; step < table.ranks && tile < exchange.tiles(); ++step) {
-      const int32_t peer = exchange.next(step);
-      const Stop stop = exchange.send(peer, shard(peer), tile, 0, produce);
-      if (stop != Stop::none) return stop;
-    }
-    if (tile == 0) continue;
-    const Stop stop = exchange.template reduce<Op>(
-        own, tile - 1, 0, !is_block_hook<Consume>, [&](const auto& sum, const auto& end) {
-          return detail::consume_source<T>(group, own, end, sum, consume);
-        });
-    if (stop != Stop::none) return stop;
+  detail::Positions positions;
+  detail::Exchange<T, X> exchange(group, table, leg, 1, positions, deadline, extra);
+  Stop stop = Stop::none;
+  for (uint64_t tile = 0; tile <= exchange.tiles() && stop == Stop::none; ++tile) {
+    if (tile < exchange.tiles()) stop = exchange.send_each(shard, tile, 0, produce);
+    if (tile > 0 && stop == Stop::none) stop = exchange.template reduce<Op>(own, tile - 1, 0, consume);
   }
-  return exchange.drain();
+  return stop != Stop::none ? stop : exchange.end();
 }
 
 /// `in` of all ranks, combined in rank order, comes to everybody's `out`. `message` is all of it; ranks
@@ -386,31 +447,18 @@ CHORALE_FN Stop all_reduce(const Group& group, const EndpointTable& table, const
     }
   }
   // On each link tiles of two kinds take turns: parts, and sums.
-  const detail::Exchange<T, X> exchange(group, table, longest, 2, deadline, extra);
+  detail::Positions positions;
+  detail::Exchange<T, X> exchange(group, table, longest, 2, positions, deadline, extra);
   const Leg own = share(table.self);
   Stop stop = Stop::none;
-  const auto gather = [&](uint64_t tile) {
-    for (int32_t step = 0; step < table.ranks && stop == Stop::none; ++step) {
-      const int32_t peer = exchange.previous(step);
-      stop = exchange.receive(peer, share(peer), tile, 1, consume);
+  for (uint64_t tile = 0; tile <= exchange.tiles() && stop == Stop::none; ++tile) {
+    if (tile < exchange.tiles()) stop = exchange.send_each(share, tile, 0, produce);
+    if (tile > 0 && stop == Stop::none) stop = exchange.receive_each(share, tile - 1, 1, consume);
+    if (tile < exchange.tiles() && stop == Stop::none) {
+      stop = exchange.template reduce_and_send<Op>(own, tile);
     }
-  };
-  for (uint64_t tile = 0; tile < exchange.tiles(); ++tile) {
-    for (int32_t step = 0; step < table.ranks && stop == Stop::none; ++step) {
-      const int32_t peer = exchange.next(step);
-      stop = exchange.send(peer, share(peer), tile, 0, produce);
-    }
-    if (tile > 0 && stop == Stop::none) gather(tile - 1);
-    if (stop != Stop::none) return stop;
-    stop = exchange.template reduce<Op>(own, tile, 0, true, [&](const auto& sum, const auto&) {
-      return exchange.send_all(own, tile, 1, [&](const detail::TileEnd<X>& end, const Mem* sinks) {
-        transfer(group, end.bytes(), sum, Many<Mem>{sinks, uint32_t(table.ranks)});
-      });
-    });
-    if (stop != Stop::none) return stop;
   }
-  if (exchange.tiles() != 0) gather(exchange.tiles() - 1);
-  return stop != Stop::none ? stop : exchange.drain();
+  return stop != Stop::none ? stop : exchange.end();
 }
 
 }  // namespace chorale

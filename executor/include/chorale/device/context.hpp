@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "chorale/device/divide.hpp"
 #include "chorale/device/macros.hpp"
 #include "chorale/device/vec.hpp"
 
@@ -79,8 +80,9 @@ struct TileIn {
 /// The part of a message that group `id` of `count` moves: whole multiples of `unit` bytes, as evenly as can
 /// be; the last part has the message's end.
 CHORALE_HD Leg share_of(Leg message, uint32_t id, uint32_t count, uint64_t unit) {
-  const uint64_t units = message.bytes / unit + (message.bytes % unit != 0 ? 1 : 0);
-  const uint64_t base = units / count, more = units % count;
+  const uint64_t units =
+      detail::quotient(message.bytes, unit) + (detail::modulo(message.bytes, unit) != 0 ? 1 : 0);
+  const uint64_t base = detail::quotient(units, count), more = units - base * count;
   const uint64_t first = id * base + (id < more ? id : more), n = base + (id < more ? 1 : 0);
   const uint64_t begin = first * unit, end = (first + n) * unit;
   Leg share = message;
@@ -92,8 +94,9 @@ CHORALE_HD Leg share_of(Leg message, uint32_t id, uint32_t count, uint64_t unit)
 /// The least number of bytes, at least `least`, that is whole elements of `elem` bytes and whole units.
 CHORALE_HD uint64_t whole_units(uint64_t elem, uint64_t least = 1) {
   uint64_t unit = elem;
+  if (elem < unit_bytes && detail::is_power_of_two(elem)) unit = unit_bytes;
   while (unit % unit_bytes != 0) unit += elem;  // 16 times at most
-  return (least + unit - 1) / unit * unit;
+  return detail::quotient(least + unit - 1, unit) * unit;
 }
 
 /// As above: in tiles, where the leg has tiles of its own, else in whole elements and units.

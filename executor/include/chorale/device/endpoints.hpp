@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "chorale/device/group.hpp"
 #include "chorale/device/vec.hpp"
@@ -201,6 +202,33 @@ struct Many {
 #else
   void put(uint64_t at, uint64_t bytes, const char* from) const {
     for (uint32_t sink = 0; sink < n; ++sink) sinks[sink].put(at, bytes, from);
+  }
+#endif
+};
+
+/// Sink: all of at(0) .. at(n-1), in order. at() is asked for each of them again and again.
+template <class At>
+struct ManyAt {
+  using Sink = std::decay_t<decltype(std::declval<const At&>()(0u))>;
+  static constexpr bool by_line = detail::by_line<Sink>;
+
+  At at;
+  uint32_t n = 0;
+
+#if defined(__CUDACC__)
+  CHORALE_FN bool whole(uint64_t bytes) const {
+    bool yes = true;
+    for (uint32_t sink = 0; sink < n; ++sink) yes &= at(sink).whole(bytes);
+    return yes;
+  }
+
+  template <bool Whole, uint32_t N>
+  CHORALE_FN void write(const Turn& turn, const Unit (&from)[N]) const {
+    detail::write_all<Whole, N>(turn, n, at, from);
+  }
+#else
+  void put(uint64_t place, uint64_t bytes, const char* from) const {
+    for (uint32_t sink = 0; sink < n; ++sink) at(sink).put(place, bytes, from);
   }
 #endif
 };

@@ -18,6 +18,7 @@
 #include <type_traits>
 
 #include "chorale/device/deadline.hpp"
+#include "chorale/device/divide.hpp"
 #include "chorale/device/link.hpp"
 #include "chorale/device/port.hpp"
 #include "chorale/device/signal.hpp"
@@ -28,10 +29,10 @@ namespace chorale {
 /// The peer's memory is mapped here.
 struct Direct {
   CHORALE_FN static char* stage(const Endpoint& e, uint64_t position) {
-    return e.send_dst + position % e.window;
+    return e.send_dst + detail::modulo(position, e.window);
   }
   CHORALE_FN static const char* land(const Endpoint& e, uint64_t position) {
-    return e.recv_src + position % e.window;
+    return e.recv_src + detail::modulo(position, e.window);
   }
 
   /// The first n elements of `values` at vector `index` of a region, and back; the rest is zero.
@@ -101,8 +102,8 @@ struct Port {
 
   CHORALE_FN static Stop signal(const Group& group, const Endpoint& e, uint64_t begin, uint64_t upto,
                                 uint64_t note, const Deadline& deadline) {
-    const PortOrder order{0, PortOrder::Kind::data, e.peer, e.channel, begin, upto, note};
-    return push_order(group, *e.port, order, deadline);
+    const PortRequest request{PortRequest::Kind::data, e.peer, e.channel, begin, upto, note};
+    return push_order(group, *e.port, request, deadline);
   }
   CHORALE_FN static Stop wait(const Group& group, const Endpoint& e, uint64_t upto,
                               const Deadline& deadline) {
@@ -110,8 +111,8 @@ struct Port {
   }
   CHORALE_FN static Stop signal_free(const Group& group, const Endpoint& e, uint64_t upto,
                                      const Deadline& deadline, bool = false) {
-    const PortOrder order{0, PortOrder::Kind::free, e.peer, e.channel, 0, upto, 0};
-    return push_order(group, *e.port, order, deadline);
+    const PortRequest request{PortRequest::Kind::free, e.peer, e.channel, 0, upto, 0};
+    return push_order(group, *e.port, request, deadline);
   }
   CHORALE_FN static Stop wait_free(const Group& group, const Endpoint& e, uint64_t upto,
                                    const Deadline& deadline) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "chorale/device/divide.hpp"
 #include "chorale/device/group.hpp"
 #include "chorale/device/macros.hpp"
 #include "chorale/device/signal.hpp"
@@ -58,7 +59,7 @@ struct Endpoint {
   const char* packet_src = nullptr;
   uint64_t packet_bytes = 0;  ///< of slots in each bank; 0: this link has no packets
 
-  CHORALE_HD uint64_t slot_bytes() const { return window / depth; }
+  CHORALE_HD uint64_t slot_bytes() const { return detail::quotient(window, depth); }
 };
 static_assert(std::is_trivially_copyable_v<Endpoint>);
 

@@ -30,13 +30,17 @@ CHORALE_FN uint32_t link_teams(const Group& group, int32_t ranks) {
   return teams;
 }
 
-/// The calling thread's team. It has the group's number, and so its channels.
-CHORALE_FN Group link_team(const Group& group, uint32_t teams) {
-  if (teams == 1) return group;
-  Group team = multiwarp_group(group, group.size / teams);
-  team.id = group.id;
-  team.count = group.count;
+/// The calling thread's team, of a block of whole warps. It has the group's number, and so its channels.
+CHORALE_FN Group team_of_links(const Group& block, uint32_t teams) {
+  Group team = multiwarp_group(block, block.size / teams);
+  team.id = block.id;
+  team.count = block.count;
   return team;
+}
+
+/// The calling thread's team: the group itself if it is one.
+CHORALE_FN Group link_team(const Group& group, uint32_t teams) {
+  return teams == 1 ? group : team_of_links(group, teams);
 }
 
 }  // namespace detail

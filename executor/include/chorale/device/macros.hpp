@@ -8,10 +8,15 @@
 // CHORALE_HD  small functions without synchronisation that host code of a CUDA translation unit wants as
 // well.
 
+// CHORALE_COLD  what is long and seldom runs, as CHORALE_FN but for being called: a GPU that runs code for
+// the first time waits for it, also for jumping over it. By value: what is passed by reference is in memory.
+
 #if defined(__CUDACC__)
 #define CHORALE_FN __device__ __forceinline__
+#define CHORALE_COLD inline __device__ __noinline__
 #define CHORALE_HD __host__ __device__ __forceinline__
 #else
 #define CHORALE_FN inline
+#define CHORALE_COLD inline
 #define CHORALE_HD inline
 #endif

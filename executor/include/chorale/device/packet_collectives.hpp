@@ -21,14 +21,19 @@ constexpr bool by_value = !is_block_hook<Produce> && !is_block_hook<Consume>;
 /// its packets, goes this way, if its hooks are by_value. The same on all ranks.
 CHORALE_FN bool goes_as_packets(const Group& group, const EndpointTable& table, uint64_t longest,
                                 uint64_t slots) {
+#if defined(__CUDACC__)
+  // Of one kind of group only, which makes for less code.
+  if (group.size % warp_threads != 0) return false;
+#endif
   return group.scope == Scope::block && longest != 0 && longest <= longest_in_packets &&
          slots <= table.packet_bytes;
 }
 
-/// Where the packets of a block's links go and come from.
+/// Where the packets of a block's links go and come from, and how many messages there will have been.
 struct PacketPlaces {
   Packets<LL16> to[most_ranks];    ///< by step: this rank's own, then those to the next rank and so on
   Packets<LL16> from[most_ranks];  ///< by rank
+  uint64_t sent[most_ranks], received[most_ranks];  ///< by step
 };
 
 #if defined(__CUDACC__)
@@ -39,80 +44,39 @@ CHORALE_FN PacketPlaces& packet_places_of_block() {
 }
 #endif
 
+/// The packets of a place, `offset` bytes of slots behind its first.
 CHORALE_FN Packets<LL16> packets_at(const Packets<LL16>& place, uint64_t offset, const Deadline* deadline) {
   return Packets<LL16>(reinterpret_cast<const char*>(place.slots) + offset, place.flag, deadline);
 }
 
-/// Sink: the same place in the packets to all ranks.
-struct PacketsToAll {
-  const PacketPlaces& places;
-  uint32_t n;
-  uint64_t offset;
-
-  CHORALE_FN Packets<LL16> to(uint32_t step) const { return packets_at(places.to[step], offset, nullptr); }
-
-#if defined(__CUDACC__)
-  CHORALE_FN bool whole(uint64_t) const { return true; }
-
-  template <bool Whole, uint32_t N>
-  CHORALE_FN void write(const Turn& turn, const Unit (&from)[N]) const {
-    write_all<Whole, N>(
-        turn, n, [this](uint32_t step) { return to(step); }, from);
-  }
-#else
-  void put(uint64_t at, uint64_t bytes, const char* from) const {
-    for (uint32_t step = 0; step < n; ++step) to(step).put(at, bytes, from);
-  }
-#endif
-};
-
-/// Source: the same place in the packets of all ranks, combined in rank order.
-template <ReduceOp Op, class T>
-struct CombinedPackets {
-  const PacketPlaces& places;
-  uint32_t n;
+/// Those of all ranks, by number. `deadline`: of sources
+struct AllPackets {
+  const Packets<LL16>* places;
   uint64_t offset;
   const Deadline* deadline;
 
-  static constexpr bool waits = true;
-  static constexpr uint32_t at_once = 1;
-
-  CHORALE_FN Packets<LL16> from(uint32_t rank) const {
-    return packets_at(places.from[rank], offset, deadline);
+  CHORALE_FN Packets<LL16> operator()(uint32_t number) const {
+    return packets_at(places[number], offset, deadline);
   }
-  CHORALE_FN uint32_t average_over() const { return Op == ReduceOp::avg ? n : 0; }
-
-#if defined(__CUDACC__)
-  CHORALE_FN bool may_take_several() const { return false; }
-  CHORALE_FN bool whole(uint64_t) const { return true; }
-
-  template <bool Whole, uint32_t N>
-  CHORALE_FN Stop read(const Group& group, const Turn& turn, Unit (&to)[N]) const {
-    return combine_all<Op, T, Whole, N>(
-        group, turn, from(0), n - 1, [this](uint32_t other) { return from(other + 1); }, average_over(), to);
-  }
-#else
-  uint64_t run(uint64_t) const { return 0; }
-
-  Stop view(const Group& group, uint64_t at, uint64_t bytes, char* room, const char*& seen) const {
-    Sum<Op, T> sum;
-    const uint32_t elements = uint32_t(padded(bytes) / sizeof(T));
-    for (uint32_t rank = 0; rank < n; ++rank) {
-      const char* theirs;
-      const Stop stop = from(rank).view(group, at, bytes, room, theirs);
-      if (stop != Stop::none) return stop;
-      if (rank == 0) {
-        sum.start(theirs, elements);
-      } else {
-        sum.add(theirs, elements);
-      }
-    }
-    sum.finish(room, elements, average_over());
-    seen = room;
-    return Stop::none;
-  }
-#endif
 };
+
+/// transfer() of short messages, in less code: a unit a thread at a time, whether whole or not.
+template <class Source, class Sink>
+CHORALE_FN Stop transfer_short(const Group& group, uint64_t bytes, const Source& source, const Sink& sink) {
+#if defined(__CUDACC__)
+  Stop stop = Stop::none;
+  for (uint64_t unit = group.rank; stop == Stop::none && unit < units_of(bytes); unit += group.size) {
+    const Turn turn{unit, group.size, 1, bytes_within(unit, unit_bytes, bytes)};
+    Unit held[1];
+    stop = source.template read<false, 1>(group, turn, held);
+    if (stop == Stop::none) sink.template write<false, 1>(turn, held);
+  }
+  if constexpr (Source::waits) stop = group.agree(stop);
+  return stop;
+#else
+  return transfer(group, bytes, source, sink);
+#endif
+}
 
 /// What a block does in such a collective, over all links: begin(), sends, receives, end(). Links are dealt
 /// out to teams of its warps, each_of_team(); what the whole block does stands outside of that.
@@ -123,7 +87,7 @@ class PacketCollective {
                               X* extra)
       : group_(group),
         teams_(link_teams(group, table.ranks)),
-        team_(link_team(group, teams_)),
+        team_(team_of_links(group, teams_)),
         table_(table),
         deadline_(deadline),
         extra_(extra)
@@ -151,20 +115,19 @@ class PacketCollective {
   /// Waits until all peers have room. After a stop nothing has been sent. Synchronises.
   CHORALE_FN Stop begin() {
     Stop stop = Stop::none;
-    for (uint32_t step = group_.rank; step < uint32_t(table_.ranks); step += group_.size) {
-      const LinkState& link = *table_.at(next(int32_t(step)), group_.id).local;
-      if (stop == Stop::none)
-        stop = await_packet_room(alone(group_), link, load_relaxed(&link.cursor.packets_sent) + 1, deadline_);
-    }
     for (uint32_t step = first_place(); step < uint32_t(table_.ranks); step += places_apart()) {
       const int32_t peer = next(int32_t(step));
       const Endpoint& e = table_.at(peer, group_.id);
-      const auto place = [&](const char* slots, const uint64_t& messages) {
-        const uint64_t number = load_relaxed(&messages) + 1;
-        return Packets<LL16>(slots + packet_bank<LL16>(number) * e.packet_bytes, packet_flag(number));
-      };
-      places_.to[step] = place(e.packet_dst, e.local->cursor.packets_sent);
-      places_.from[peer] = place(e.packet_src, e.local->cursor.packets_received);
+      const uint64_t sent = load_relaxed(&e.local->cursor.packets_sent) + 1,
+                     received = load_relaxed(&e.local->cursor.packets_received) + 1;
+      if (stop == Stop::none && waits_for(step)) {
+        stop = await_packet_room(alone(group_), *e.local, sent, deadline_);
+      }
+      const auto bank = [&](uint64_t number) { return packet_bank<LL16>(number) * e.packet_bytes; };
+      places_.sent[step] = sent;
+      places_.received[step] = received;
+      places_.to[step] = Packets<LL16>(static_cast<void*>(e.packet_dst + bank(sent)), packet_flag(sent));
+      places_.from[peer] = Packets<LL16>(e.packet_src + bank(received), packet_flag(received));
     }
     return group_.agree(stop);
   }
@@ -173,51 +136,46 @@ class PacketCollective {
   template <class Produce>
   CHORALE_FN void send(const Group& group, int32_t step, uint64_t offset, const Leg& leg,
                        const Produce& produce) const {
-    detail::produce<T>(group, leg, produce, context(group, next(step), leg), 0, leg.bytes,
-                       packets_at(places_.to[step], offset, nullptr));
+    make(group, next(step), leg, produce, packets_at(places_.to[step], offset, nullptr));
   }
 
   /// The same, made once and sent to everybody. `owner`: whose shard it is
   template <class Produce>
   CHORALE_FN void send_all(const Group& group, int32_t owner, uint64_t offset, const Leg& leg,
                            const Produce& produce) const {
-    detail::produce<T>(group, leg, produce, context(group, owner, leg), 0, leg.bytes, to_all(offset));
+    make(group, owner, leg, produce, to_all(offset));
   }
 
   /// Of a group: takes its part of `leg` that a rank has sent. Synchronises it.
   template <class Consume>
   CHORALE_FN Stop receive(const Group& group, int32_t peer, uint64_t offset, const Leg& leg,
                           const Consume& consume) const {
-    return detail::consume<T>(group, leg, consume, context(group, peer, leg), 0, leg.bytes,
-                              packets_at(places_.from[peer], offset, &deadline_));
+    return take(group, peer, leg, consume, packets_at(places_.from[peer], offset, &deadline_));
   }
 
   /// The same of everybody's, combined. `owner`: whose shard it is
   template <ReduceOp Op, class Consume>
   CHORALE_FN Stop reduce(const Group& group, int32_t owner, uint64_t offset, const Leg& leg,
                          const Consume& consume) const {
-    return detail::consume<T>(group, leg, consume, context(group, owner, leg), 0, leg.bytes,
-                              combined<Op>(offset));
+    return take(group, owner, leg, consume, combined<Op>(offset));
   }
 
   /// Of the block: combines its part of everybody's `leg` at `offset`, and sends that to everybody, to `to`.
   template <ReduceOp Op>
   CHORALE_FN Stop reduce_and_send(uint64_t offset, const Leg& leg, uint64_t to) const {
-    return transfer(group_, leg.bytes, combined<Op>(offset), to_all(to));
+    return transfer_short(group_, leg.bytes, combined<Op>(offset), to_all(to));
   }
 
   /// When each thread has read what it reads: the peers have room again. After a stop they are told nothing.
   CHORALE_FN Stop end(Stop stop) const {
     stop = group_.agree(stop);
     if (stop != Stop::none) return stop;
-    for (uint32_t peer = group_.rank; peer < uint32_t(table_.ranks); peer += group_.size) {
-      const Endpoint& e = table_.at(int32_t(peer), group_.id);
-      LinkState::Cursor& cursor = e.local->cursor;
-      const uint64_t received = load_relaxed(&cursor.packets_received) + 1;
-      store_relaxed(&cursor.packets_sent, load_relaxed(&cursor.packets_sent) + 1);
-      store_relaxed(&cursor.packets_received, received);
+    for (uint32_t step = group_.rank; step < uint32_t(table_.ranks); step += group_.size) {
+      const Endpoint& e = table_.at(next(int32_t(step)), group_.id);
+      store_relaxed(&e.local->cursor.packets_sent, places_.sent[step]);
+      store_relaxed(&e.local->cursor.packets_received, places_.received[step]);
       group_.step();
-      give_credit(&e.remote->slot_free.note, received);
+      give_credit(&e.remote->slot_free.note, places_.received[step]);
     }
     group_.sync();  // so that all threads see them in the next call
     return Stop::none;
@@ -227,20 +185,42 @@ class PacketCollective {
 #if defined(__CUDACC__)
   CHORALE_FN uint32_t first_place() const { return group_.rank; }
   CHORALE_FN uint32_t places_apart() const { return group_.size; }
+  CHORALE_FN bool waits_for(uint32_t) const { return true; }
 #else
   CHORALE_FN uint32_t first_place() const { return 0; }
   CHORALE_FN uint32_t places_apart() const { return 1; }
+  CHORALE_FN bool waits_for(uint32_t step) const { return step % group_.size == group_.rank; }
 #endif
 
-  CHORALE_FN PacketsToAll to_all(uint64_t offset) const { return {places_, uint32_t(table_.ranks), offset}; }
+  CHORALE_FN ManyAt<AllPackets> to_all(uint64_t offset) const {
+    return {{places_.to, offset, nullptr}, uint32_t(table_.ranks)};
+  }
   template <ReduceOp Op>
-  CHORALE_FN CombinedPackets<Op, T> combined(uint64_t offset) const {
-    return {places_, uint32_t(table_.ranks), offset, &deadline_};
+  CHORALE_FN ReducedAt<Op, T, AllPackets> combined(uint64_t offset) const {
+    const uint32_t n = uint32_t(table_.ranks);
+    return {{places_.from, offset, &deadline_}, n, Op == ReduceOp::avg ? n : 0};
+  }
+
+  template <class Produce, class Sink>
+  CHORALE_FN void make(const Group& group, int32_t peer, const Leg& leg, const Produce& produce,
+                       const Sink& sink) const {
+    if constexpr (std::is_same_v<Produce, CopyProduce>) {
+      transfer_short(group, leg.bytes, Mem(static_cast<const char*>(leg.in) + leg.begin), sink);
+    } else {
+      const Ctx<X> ctx = context(group, peer, leg);
+      transfer_short(group, leg.bytes, Produced<T, Produce, X>{produce, ctx}, sink);
+    }
+  }
+  template <class Consume, class Source>
+  CHORALE_FN Stop take(const Group& group, int32_t peer, const Leg& leg, const Consume& consume,
+                       const Source& source) const {
+    const Ctx<X> ctx = context(group, peer, leg);
+    return transfer_short(group, leg.bytes, source, sink_of<T>(leg, consume, ctx, 0));
   }
 
   CHORALE_FN Ctx<X> context(const Group& group, int32_t peer, const Leg& leg) const {
     Ctx<X> ctx = detail::context(group, table_.at(peer, group_.id), leg, leg.bytes, extra_);
-    ctx.index = leg.begin / leg.elem;
+    ctx.index = detail::quotient(leg.begin, leg.elem);
     return ctx;
   }
 

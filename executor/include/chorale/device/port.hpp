@@ -12,15 +12,19 @@ namespace chorale {
 
 /// One thing for the proxy to do. The data of `data` is in the sender's copy of the ring, at `begin` .. `end`
 /// of the stream, within one slot.
-struct alignas(64) PortOrder {
+struct PortRequest {
   enum class Kind : uint32_t { data, free };
 
-  uint64_t turn;  ///< the ticket plus one, written last
   Kind kind;
   int32_t peer;
   uint32_t channel;
   uint64_t begin, end;  ///< free: only `end`, the position up to which the peer's data has been read
   uint64_t note;        ///< data: for the peer's data_ready.note
+};
+
+/// Its place in the ring.
+struct alignas(64) PortOrder : PortRequest {
+  uint64_t turn;  ///< the ticket plus one, written last
 };
 static_assert(sizeof(PortOrder) == 64);
 
@@ -39,8 +43,7 @@ struct PortQueue {
 };
 
 /// Of a group, after everything it did: pushes an order, waiting for room. Nobody sees it if it stops.
-CHORALE_FN Stop push_order(const Group& group, const PortQueue& queue, const PortOrder& order,
-                           const Deadline& deadline) {
+CHORALE_COLD Stop push_order(Group group, PortQueue queue, PortRequest request, Deadline deadline) {
   group.sync();
   Stop stop = Stop::none;
   if (group.leader()) {
@@ -55,12 +58,7 @@ CHORALE_FN Stop push_order(const Group& group, const PortQueue& queue, const Por
     stop = spin_until(group, deadline, room);
     if (stop == Stop::none) {
       PortOrder& slot = queue.orders[ticket & (slots - 1)];
-      slot.kind = order.kind;
-      slot.peer = order.peer;
-      slot.channel = order.channel;
-      slot.begin = order.begin;
-      slot.end = order.end;
-      slot.note = order.note;
+      static_cast<PortRequest&>(slot) = request;
       group.step();
       store_release(&slot.turn, ticket + 1);
     }
@@ -69,7 +67,7 @@ CHORALE_FN Stop push_order(const Group& group, const PortQueue& queue, const Por
 }
 
 /// Waits until everything that this rank has pushed so far is done.
-CHORALE_FN Stop drain_orders(const Group& group, const PortQueue& queue, const Deadline& deadline) {
+CHORALE_COLD Stop drain_orders(Group group, PortQueue queue, Deadline deadline) {
   Stop stop = Stop::none;
   if (group.leader()) {
     group.step();

@@ -214,6 +214,32 @@ CHORALE_FN Stop combine_all(const Group& group, const Turn& turn, const First& f
   for (uint32_t index = 0; index < N; ++index) to[index] = sums[index].finish(average_over);
   return Stop::none;
 }
+
+/// to = at(0) + .. + at(n-1), of sources that wait: K of them at a time, a unit a thread.
+template <ReduceOp Op, class T, bool Whole, uint32_t K, class At>
+CHORALE_FN Stop combine_in_turns(const Group& group, const Turn& turn, uint32_t n, const At& at,
+                                 uint32_t average_over, Unit& to) {
+  using Source = std::decay_t<decltype(at(0))>;
+  Sum<Op, T> sum;
+#pragma unroll 1
+  for (uint32_t first = 0; first < n; first += K) {
+    typename Source::Loaded held[K][1];
+    const uint32_t now = n - first < K ? n - first : K;
+    const Stop stop = Source::template gather<Whole, K, 1>(
+        group, turn, now, [&at, first](uint32_t index) { return at(first + index); }, held);
+    if (stop != Stop::none) return stop;
+#pragma unroll
+    for (uint32_t index = 0; index < K; ++index) {
+      if (index == 0 && first == 0) {
+        sum.start(unit_of(held[0][0]));
+      } else if (index < now) {
+        sum.add(unit_of(held[index][0]));
+      }
+    }
+  }
+  to = sum.finish(average_over);
+  return Stop::none;
+}
 #endif
 
 }  // namespace detail
@@ -261,6 +287,62 @@ struct Reduced {
       stop = others[other].view(group, at, bytes, room, from);
       if (stop != Stop::none) return stop;
       sum.add(from, elements);
+    }
+    sum.finish(room, elements, average_over);
+    seen = room;
+    return Stop::none;
+  }
+#endif
+};
+
+/// Source: at(0) .. at(n-1), n > 0, combined in this order. at() is asked for each of them again and again.
+/// Those that are packets have one flag and one deadline. `average_over`: as in Reduced
+template <ReduceOp Op, class T, class At>
+struct ReducedAt {
+  using Source = std::decay_t<decltype(std::declval<const At&>()(0u))>;
+
+  At at;
+  uint32_t n = 0;
+  uint32_t average_over = 0;
+
+  static constexpr bool waits = Source::waits;
+  static constexpr bool by_line = detail::by_line<Source>;
+  static constexpr uint32_t at_once = waits || sizeof(T) == 1 ? 1 : 2;
+
+#if defined(__CUDACC__)
+  CHORALE_FN bool may_take_several() const { return n - 1 <= detail::together<T, at_once>; }
+
+  CHORALE_FN bool whole(uint64_t bytes) const {
+    bool yes = true;
+    for (uint32_t source = 0; source < n; ++source) yes &= at(source).whole(bytes);
+    return yes;
+  }
+
+  template <bool Whole, uint32_t N>
+  CHORALE_FN Stop read(const Group& group, const Turn& turn, Unit (&to)[N]) const {
+    if constexpr (waits) {
+      static_assert(N == 1, "a unit at once");
+      return detail::combine_in_turns<Op, T, Whole, 4>(group, turn, n, at, average_over, to[0]);
+    } else {
+      return detail::combine_all<Op, T, Whole, N>(
+          group, turn, at(0), n - 1, [this](uint32_t other) { return at(other + 1); }, average_over, to);
+    }
+  }
+#else
+  uint64_t run(uint64_t) const { return 0; }
+
+  Stop view(const Group& group, uint64_t place, uint64_t bytes, char* room, const char*& seen) const {
+    detail::Sum<Op, T> sum;
+    const uint32_t elements = uint32_t(detail::padded(bytes) / sizeof(T));
+    for (uint32_t source = 0; source < n; ++source) {
+      const char* from;
+      const Stop stop = at(source).view(group, place, bytes, room, from);
+      if (stop != Stop::none) return stop;
+      if (source == 0) {
+        sum.start(from, elements);
+      } else {
+        sum.add(from, elements);
+      }
     }
     sum.finish(room, elements, average_over);
     seen = room;

@@ -17,6 +17,7 @@
 
 #include "chorale/device/context.hpp"
 #include "chorale/device/deadline.hpp"
+#include "chorale/device/divide.hpp"
 #include "chorale/device/engine.hpp"
 #include "chorale/device/fabrics.hpp"
 #include "chorale/device/group.hpp"
@@ -66,14 +67,14 @@ struct Progress {
   CHORALE_FN Progress(const Endpoint& e, const Leg& leg, uint64_t position, bool whole_tiles) {
     slot = e.slot_bytes();
     start = position;
-    tile_bytes = leg.tile_bytes != 0 ? leg.tile_bytes : slot / leg.elem * leg.elem;
+    tile_bytes = leg.tile_bytes != 0 ? leg.tile_bytes : detail::quotient(slot, leg.elem) * leg.elem;
     if (tile_bytes == 0 || tile_bytes > slot) refuse("a slot of the ring does not hold a tile");
-    if (leg.tile_bytes % leg.elem != 0) refuse("a tile cuts an element");
+    if (detail::modulo(leg.tile_bytes, leg.elem) != 0) refuse("a tile cuts an element");
     part_bytes = tile_bytes;
     if (leg.signal_bytes != 0 && leg.signal_bytes < tile_bytes && !whole_tiles) {
       part_bytes = whole_units(leg.elem, leg.signal_bytes);
     }
-    tiles = leg.bytes / tile_bytes + (leg.bytes % tile_bytes != 0 ? 1 : 0);
+    tiles = detail::quotient(leg.bytes, tile_bytes) + (detail::modulo(leg.bytes, tile_bytes) != 0 ? 1 : 0);
   }
 
   CHORALE_FN bool more() const { return tile < tiles; }
@@ -88,7 +89,7 @@ struct Progress {
 
   /// What the two ends of a link must agree on, and for which message; never 0.
   CHORALE_FN Note note(const Leg& leg, const Group& group) const {
-    return {start / slot, group.count, tile_bytes, leg.bytes};
+    return {detail::quotient(start, slot), group.count, tile_bytes, leg.bytes};
   }
 };
 
@@ -100,7 +101,7 @@ CHORALE_FN Ctx<X> context(const Group& group, const Endpoint& e, const Leg& leg,
   ctx.out = leg.out;
   if (leg.cols != 0) {
     ctx.tile_cols = leg.cols;
-    ctx.tile_rows = uint32_t(tile_bytes / leg.elem / leg.cols);
+    ctx.tile_rows = uint32_t(detail::quotient(detail::quotient(tile_bytes, leg.elem), leg.cols));
   }
   ctx.block = group.id;
   ctx.blocks = group.count;
@@ -125,11 +126,11 @@ CHORALE_FN void locate(Ctx<X>& ctx, const Endpoint& e, const Leg& leg, const Pro
   ctx.region = const_cast<char*>(region);
   ctx.slot_base = at.position();
   ctx.tile = at.tile;
-  ctx.step = at.position() / at.slot;
-  ctx.slot = uint32_t(ctx.step % e.depth);
-  ctx.index = (leg.begin + at.offset() + done) / leg.elem;
-  ctx.pos = done / leg.elem;
-  ctx.count = uint32_t(bytes / leg.elem);
+  ctx.step = detail::quotient(at.position(), at.slot);
+  ctx.slot = uint32_t(detail::modulo(ctx.step, e.depth));
+  ctx.index = detail::quotient(leg.begin + at.offset() + done, leg.elem);
+  ctx.pos = detail::quotient(done, leg.elem);
+  ctx.count = uint32_t(detail::quotient(bytes, leg.elem));
 }
 
 /// Fills a sink with what `hook` makes of `bytes` bytes, `offset` into the share. Regions of block hooks are

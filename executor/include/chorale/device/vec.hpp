@@ -65,39 +65,58 @@ CHORALE_FN void store_words(char* to, const Unit& from, uint32_t bytes) {
 }  // namespace detail
 #endif
 
+#if defined(__CUDACC__)
+namespace detail {
+/// load_unit() of what is no whole unit, or not aligned to one.
+CHORALE_COLD Unit load_part(const char* from, uint32_t bytes) {
+  Unit unit{};
+  const uint32_t fit = uint32_t(reinterpret_cast<uintptr_t>(from)) | bytes;
+  if (fit % 4 == 0) {
+    load_words<uint32_t>(&unit, from, bytes);
+  } else if (fit % 2 == 0) {
+    load_words<uint16_t>(&unit, from, bytes);
+  } else {
+    load_words<uint8_t>(&unit, from, bytes);
+  }
+  return unit;
+}
+CHORALE_COLD void store_part(char* to, Unit unit, uint32_t bytes) {
+  const uint32_t fit = uint32_t(reinterpret_cast<uintptr_t>(to)) | bytes;
+  if (fit % 4 == 0) {
+    store_words<uint32_t>(to, unit, bytes);
+  } else if (fit % 2 == 0) {
+    store_words<uint16_t>(to, unit, bytes);
+  } else {
+    store_words<uint8_t>(to, unit, bytes);
+  }
+}
+
+CHORALE_FN bool whole_unit(const void* at, uint32_t bytes) {
+  return bytes == unit_bytes && reinterpret_cast<uintptr_t>(at) % unit_bytes == 0;
+}
+}  // namespace detail
+#endif
+
 /// The first `bytes` (at most 16) bytes at `from`, the rest zero. Any alignment; CUDA takes the widest access
 /// that the address and the count allow.
 CHORALE_FN Unit load_unit(const char* from, uint32_t bytes = unit_bytes) {
-  Unit unit{};
 #if defined(__CUDACC__)
-  const uint32_t fit = uint32_t(reinterpret_cast<uintptr_t>(from)) | bytes;
-  if (fit % 16 == 0 && bytes == 16) {
-    unit = *reinterpret_cast<const Unit*>(from);
-  } else if (fit % 4 == 0) {
-    detail::load_words<uint32_t>(&unit, from, bytes);
-  } else if (fit % 2 == 0) {
-    detail::load_words<uint16_t>(&unit, from, bytes);
-  } else {
-    detail::load_words<uint8_t>(&unit, from, bytes);
-  }
+  return detail::whole_unit(from, bytes) ? *reinterpret_cast<const Unit*>(from)
+                                         : detail::load_part(from, bytes);
 #else
+  Unit unit{};
   std::memcpy(&unit, from, bytes);
-#endif
   return unit;
+#endif
 }
 
 /// Stores the first `bytes` (at most 16) bytes of `unit` at `to`. As load_unit.
 CHORALE_FN void store_unit(char* to, const Unit& unit, uint32_t bytes = unit_bytes) {
 #if defined(__CUDACC__)
-  const uint32_t fit = uint32_t(reinterpret_cast<uintptr_t>(to)) | bytes;
-  if (fit % 16 == 0 && bytes == 16) {
+  if (detail::whole_unit(to, bytes)) {
     *reinterpret_cast<Unit*>(to) = unit;
-  } else if (fit % 4 == 0) {
-    detail::store_words<uint32_t>(to, unit, bytes);
-  } else if (fit % 2 == 0) {
-    detail::store_words<uint16_t>(to, unit, bytes);
   } else {
-    detail::store_words<uint8_t>(to, unit, bytes);
+    detail::store_part(to, unit, bytes);
   }
 #else
   std::memcpy(to, &unit, bytes);

@@ -1,0 +1,35 @@
+#pragma once
+// Divisions whose divisors are mostly powers of two: a division of 64 bits is a hundred instructions on a
+// GPU.
+
+#include <cstdint>
+
+#include "chorale/device/macros.hpp"
+
+namespace chorale {
+namespace detail {
+
+CHORALE_HD bool is_power_of_two(uint64_t value) { return (value & (value - 1)) == 0 && value != 0; }
+
+CHORALE_COLD uint64_t divide(uint64_t a, uint64_t b) { return a / b; }
+
+/// a / b
+CHORALE_HD uint64_t quotient(uint64_t a, uint64_t b) {
+#if defined(__CUDA_ARCH__)
+  return is_power_of_two(b) ? a >> (__ffsll(int64_t(b)) - 1) : divide(a, b);
+#else
+  return a / b;
+#endif
+}
+
+/// a % b
+CHORALE_HD uint64_t modulo(uint64_t a, uint64_t b) {
+#if defined(__CUDA_ARCH__)
+  return is_power_of_two(b) ? a & (b - 1) : a - divide(a, b) * b;
+#else
+  return a % b;
+#endif
+}
+
+}  // namespace detail
+}  // namespace chorale
