@@ -206,10 +206,16 @@ void check_transfer(const Transport& transport, uint64_t elements, DType type, u
 void detail::check_message(const Transport& transport, const Leg& message, uint64_t element_bytes, int peer,
                            const LaunchConfig& config) {
   transport.endpoint(peer);
-  if (message.elem != 1) element_bytes = message.elem;
-  if (element_bytes == 0) {
+  if (message.elem == 0) {
     throw UsageError("Leg::elem is 0: it is the bytes of an element, or 1 for those of the launcher's type");
   }
+  if (message.elem != 1 && message.elem % element_bytes != 0) {
+    throw UsageError(
+        fmt::format("Leg::elem is {}, and what travels are elements of {} bytes: make it a multiple of that, "
+                    "or 1, for one of them",
+                    message.elem, element_bytes));
+  }
+  if (message.elem != 1) element_bytes = message.elem;
   if (message.bytes % element_bytes != 0) {
     throw UsageError(
         fmt::format("a message of {} bytes is no whole number of elements of {} bytes: make Leg::bytes a "

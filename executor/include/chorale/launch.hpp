@@ -35,8 +35,8 @@ struct LaunchName {
 
 namespace detail {
 /// Of what is sent or received in elements of `element_bytes`, if the message does not say otherwise.
-/// \throws UsageError as check_transfer(); also if there is no such peer, elements have no bytes, one
-///         would be cut, or a tile is longer than a slot
+/// \throws UsageError as check_transfer(); also if there is no such peer, Leg::elem is no multiple of
+///         `element_bytes` and not 1, an element would be cut, or a tile is longer than a slot
 void check_message(const Transport& transport, const Leg& message, uint64_t element_bytes, int peer,
                    const LaunchConfig& config);
 
@@ -52,16 +52,16 @@ void check_buffer(const char* what, const void* data, uint64_t bytes) {
 }  // namespace detail
 
 /// Sends n elements of type T to `peer`, which receives as many with as many blocks. T is what travels.
-/// \throws UsageError as check_transfer(); also for a message whose elements have no bytes or are cut, or
-///         whose tiles are longer than a slot, and if copies are to be made and `data` is null; otherwise
-///         as launch()
+/// \throws UsageError as check_transfer(); also for a message whose Leg::elem is no multiple of sizeof(T) and
+///         not 1, whose elements are cut or whose tiles are longer than a slot, and if copies are to be made
+///         and `data` is null; otherwise as launch()
 template <class T, class Produce = CopyProduce>
 void send(Transport& transport, const Leg& message, int peer, const Produce& produce = {},
           const LaunchConfig& config = {}, Lane lane = {}) {
   detail::check_message(transport, message, sizeof(T), peer, config);
   detail::check_buffer<Produce, CopyProduce>("send", message.in, message.bytes);
-  launch(transport, SendKernel<T, Produce>{transport.table(), detail::typed<T>(message), peer, produce},
-         config, lane, {"send", peer, -1});
+  launch(transport, SendKernel<T, Produce>{transport.table(), message, peer, produce}, config, lane,
+         {"send", peer, -1});
 }
 template <class T, class Produce = CopyProduce>
 void send(Transport& transport, const T* data, uint64_t n, int peer, const Produce& produce = {},
@@ -77,8 +77,8 @@ void recv(Transport& transport, const Leg& message, int peer, const Consume& con
           const LaunchConfig& config = {}, Lane lane = {}) {
   detail::check_message(transport, message, sizeof(T), peer, config);
   detail::check_buffer<Consume, CopyConsume>("recv", message.out, message.bytes);
-  launch(transport, RecvKernel<T, Consume>{transport.table(), detail::typed<T>(message), peer, consume},
-         config, lane, {"recv", -1, peer});
+  launch(transport, RecvKernel<T, Consume>{transport.table(), message, peer, consume}, config, lane,
+         {"recv", -1, peer});
 }
 template <class T, class Consume = CopyConsume>
 void recv(Transport& transport, T* data, uint64_t n, int peer, const Consume& consume = {},

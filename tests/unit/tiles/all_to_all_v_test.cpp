@@ -97,6 +97,51 @@ TEST(AllToAllV, OverEveryTransport) {
   }
 }
 
+/// Each element is its place in all that is sent; they are kept by their place in all that comes.
+struct PlaceProduce {
+  template <class X>
+  Vector<uint32_t> produce(const Ctx<X>& ctx) const {
+    Vector<uint32_t> values{};
+    for (uint32_t item = 0; item < ctx.count; ++item)
+      values.item[item] = uint32_t(ctx.first + ctx.index + item);
+    return values;
+  }
+};
+struct PlaceConsume {
+  uint32_t* out;
+  template <class X>
+  void consume(const Ctx<X>& ctx, const Vector<uint32_t>& values) const {
+    for (uint32_t item = 0; item < ctx.count; ++item) out[ctx.first + ctx.index + item] = values.item[item];
+  }
+};
+
+TEST(AllToAllV, HooksCountWhatTheyMakeWhateverAnElementIs) {
+  for (const uint64_t packet_bytes : {0, 4096}) {
+    run_local(2, [&](World& world) {
+      const auto transport = direct_rendezvous(world, with_packets(rings(2, 2, 112), packet_bytes));
+      constexpr uint64_t cols = 3, rows = 50, from = 7, to = 4;
+      std::vector<uint32_t> out((to + rows) * cols), expected(out.size());
+      std::iota(expected.begin() + to * cols, expected.end(), uint32_t(from * cols));
+      const int64_t send[] = {0, world.rank() == 0 ? int64_t(rows) : 0}, send_at[] = {0, from},
+                    receive_at[] = {to, to};
+      Counts<> counts;
+      counts.send = send;
+      counts.send_at = send_at;
+      counts.receive_at = receive_at;
+      Leg message;
+      message.elem = cols * sizeof(uint32_t);
+      launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
+        return all_to_all_v<uint32_t>(group, transport->table(), message, counts, PlaceProduce{},
+                                      PlaceConsume{out.data()}, deadline);
+      }},
+             {2});
+      if (world.rank() == 1) {
+        EXPECT_MESSAGE(out, expected);
+      }
+    });
+  }
+}
+
 /// Counts go as packets, and short shares that fit; others take the ring.
 TEST(AllToAllV, AsPackets) {
   for (const uint64_t bytes : {1, 16, 64, 400, 5000, 40000}) {

@@ -101,6 +101,57 @@ TEST(Context, HooksAreToldWhereTheyAre) {
   });
 }
 
+TEST(Context, ValueHooksCountTheirOwnElements) {
+  run_local(2, [](World& world) {
+    const auto transport = direct_rendezvous(world, rings(1, 2, 96));
+    float data[42] = {};
+    std::vector<Ctx<int>> calls;
+    Leg message;
+    message.in = message.out = data;
+    message.bytes = sizeof data;
+    message.elem = 12;  // a row is not to be cut
+    message.cols = 3;
+    message.signal_bytes = 48;
+    launch(*transport, Notes{transport->table(), message, &calls, nullptr}, {1});
+    ASSERT_EQ(calls.size(), 11u);
+    for (uint32_t vector = 0; vector < calls.size(); ++vector) {
+      EXPECT_EQ(calls[vector].index, vector * 4);
+      EXPECT_EQ(calls[vector].pos, vector % 6 * 4);
+      EXPECT_EQ(calls[vector].count, vector == 10 ? 2u : 4u);
+      EXPECT_EQ(calls[vector].tile_bytes, 96u);
+      EXPECT_EQ(calls[vector].tile_rows, 8u);
+    }
+  });
+}
+
+/// Of a block hook.
+struct NoteTiles {
+  using block_hook = void;
+  std::vector<Ctx<>>* calls;
+  void consume(const Ctx<>& ctx, const Group&, TileIn) const { calls->push_back(ctx); }
+};
+
+TEST(Context, BlockHooksCountTheLegsElements) {
+  run_local(2, [](World& world) {
+    const auto transport = direct_rendezvous(world, rings(1, 2, 96));
+    float data[42] = {};
+    std::vector<Ctx<>> calls;
+    Leg message;
+    message.in = message.out = data;
+    message.bytes = sizeof data;
+    message.elem = 12;
+    if (world.rank() == 0) {
+      send<float>(*transport, message, 1, CopyProduce{}, {1});
+      return;
+    }
+    recv<float>(*transport, message, 0, NoteTiles{&calls}, {1});
+    ASSERT_EQ(calls.size(), 2u);
+    EXPECT_EQ(calls[1].index, 8u);
+    EXPECT_EQ(calls[0].count, 8u);
+    EXPECT_EQ(calls[1].count, 6u);
+  });
+}
+
 /// Writes down what each thread is told, to a list of its own.
 struct NoteOfThread {
   std::vector<Ctx<>>* calls;  // by block, then by thread

@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "support.hpp"
+#include "transports.hpp"
 
 namespace chorale {
 namespace {
@@ -203,6 +204,9 @@ TEST(Contract, LaunchersRefuseMessagesThatCannotBe) {
     };
     EXPECT_EQ(said(64, 0, 0),
               "Leg::elem is 0: it is the bytes of an element, or 1 for those of the launcher's type");
+    EXPECT_EQ(said(60, 6, 0),
+              "Leg::elem is 6, and what travels are elements of 4 bytes: make it a multiple of that, or 1, "
+              "for one of them");
     EXPECT_EQ(
         said(66, 4, 0),
         "a message of 66 bytes is no whole number of elements of 4 bytes: make Leg::bytes a multiple of "
@@ -314,6 +318,35 @@ TEST(Contract, TilesThatCutElementsAreRefusedByTheKernelToo) {
     });
     EXPECT_NE(said.find("a tile cuts an element"), std::string::npos) << said;
   });
+}
+
+TEST(Contract, ElementsThatAreNoneAreRefusedByTheKernelToo) {
+  const auto said = [](uint32_t elem) {
+    return message_of_error<std::logic_error>([elem] {
+      run_local(1, [elem](World& world) {
+        const auto transport = direct_rendezvous(world, with_packets(rings(1, 2, 64), 64));
+        float data[16] = {};
+        Leg message;
+        message.in = message.out = data;
+        message.bytes = sizeof data;
+        message.elem = elem;
+        launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
+          return all_to_all<float>(group, transport->table(), message, {}, CopyProduce{}, CopyConsume{},
+                                   deadline);
+        }},
+               {1});
+      });
+    });
+  };
+  EXPECT_EQ(said(0),
+            "Leg::elem is 0, and what travels are elements of 4 bytes: make it a multiple of that, or 1, for "
+            "one of them");
+  EXPECT_EQ(said(6).find("Leg::elem is 6,"), 0u);
+  EXPECT_EQ(said(8), "");
+  Leg message;
+  message.bytes = 100;
+  message.elem = 0;
+  EXPECT_EQ(share_of(message, 0, 2).bytes, 64u) << "a kernel's own call comes before";
 }
 
 /// Sends over a fabric, whatever the link.

@@ -1,6 +1,7 @@
 // The shipped hooks, and some of a user's, on sends and receives.
 
 #include "support.hpp"
+#include "transports.hpp"
 
 namespace chorale {
 namespace {
@@ -178,6 +179,66 @@ struct AddByRow {
 /// As in docs/fused-kernels.md.
 template <class T>
 struct MaxConsume {
+/// Leg::elem says what is not to be cut; hooks of values count these, however they travel.
+TEST(Hooks, CountWhatTheyMakeWhateverAnElementIs) {
+  constexpr uint32_t cols = 3;
+  const uint64_t rows = 111;
+  const auto in = message_of<float>(1, rows * cols);
+  std::vector<float> expected(in);
+  for (float& value : expected) value = value * 2 + 1;
+  const auto check = [&](const char* what, const auto& kernel, uint64_t packet_bytes = 2048) {
+    run_local(3, [&](World& world) {
+      const auto transport = direct_rendezvous(world, with_packets(rings(2, 2, 112), packet_bytes));
+      const EndpointTable table = transport->table();
+      std::vector<float> out(in.size());
+      Leg message = leg_of<float>(in.data(), out.data(), in.size());
+      message.elem = cols * sizeof(float);
+      message.cols = cols;
+      message.signal_bytes = 48;
+      launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
+        return kernel(group, table, share_of(message, group.id, group.count), deadline);
+      }},
+             {2});
+      if (world.rank() == 1) {
+        EXPECT_MESSAGE(out, expected) << what;
+      }
+    });
+  };
+  const ScaleProduce<float> twice{2.0f};
+  const AddConsume<float> and_one{1.0f};
+  check("tiles",
+        [&](const Group& group, const EndpointTable& table, const Leg& share, const Deadline& deadline) {
+          if (table.self == 0) return send_tiles<float>(group, table.at(1, group.id), share, twice, deadline);
+          if (table.self == 2) return Stop::none;
+          return recv_tiles<float>(group, table.at(0, group.id), share, and_one, deadline);
+        });
+  check("packets",
+        [&](const Group& group, const EndpointTable& table, const Leg& share, const Deadline& deadline) {
+          if (table.self == 0)
+            return send_packets<LL16, float>(group, table.at(1, group.id), share, twice, deadline);
+          if (table.self == 2) return Stop::none;
+          return recv_packets<LL16, float>(group, table.at(0, group.id), share, and_one, deadline);
+        });
+  check("a chain",
+        [&](const Group& group, const EndpointTable& table, const Leg& share, const Deadline& deadline) {
+          const Endpoint& between = table.at(2, group.id);
+          if (table.self == 0) return send_tiles<float>(group, between, share, CopyProduce{}, deadline);
+          if (table.self == 1) return recv_tiles<float>(group, between, share, and_one, deadline);
+          return forward_tiles<float>(group, table.at(0, group.id), table.at(1, group.id), share,
+                                      AccumulateForward<ReduceOp::sum, float>{}, deadline);
+        });
+  // Everybody's, which are alike, to one place.
+  const auto from_all = [&](const Group& group, const EndpointTable& table, const Leg& share,
+                            const Deadline& deadline) {
+    Leg message = share;
+    message.begin = 0;
+    message.bytes = in.size() * sizeof(float);
+    return all_to_all<float>(group, table, message, {0, 0}, twice, and_one, deadline);
+  };
+  check("a collective", from_all, 0);
+  check("a collective of packets", from_all);
+}
+
   template <class X>
   CHORALE_FN void consume(const Ctx<X>& ctx, const Pack<T, 16 / sizeof(T)>& pack) const {
     T* const out = static_cast<T*>(ctx.out) + ctx.index;

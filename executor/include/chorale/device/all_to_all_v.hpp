@@ -429,7 +429,6 @@ class CountedExchange {
 
   CHORALE_FN Ctx<X> context_of_packets(const Endpoint& e, const Leg& leg, const CountedShare& share) const {
     Ctx<X> ctx = detail::context(group_, e, leg, leg.bytes, extra_);
-    ctx.index = leg.begin / leg.elem;
     ctx.first = share.first;
     return ctx;
   }

@@ -23,6 +23,9 @@ struct Ctx {
   const void* in = nullptr;  ///< the Leg's, from the message's first element on
   void* out = nullptr;
   char* region = nullptr;  ///< the tile: at the peer when sending, here when receiving. A producer may write
+///
+/// `index`, `first`, `pos`, `count` and `cols` are in elements: a value hook's are the T that it makes and
+/// takes, whatever Leg::elem is; a block hook's have Leg::elem bytes.
                            ///< it
   uint64_t slot_base = 0;  ///< the tile's position in the stream
 
@@ -34,6 +37,7 @@ struct Ctx {
   uint32_t block = 0, thread = 0;    ///< this group among those of the kernel, this thread in the group
   uint32_t blocks = 1, threads = 1;  ///< of how many
 
+  uint64_t tile_bytes = 0;                ///< of a full tile
   int32_t self = -1;                  ///< this rank
   int32_t peer = -1, recv_peer = -1;  ///< to whom a producer sends; from whom a consumer receives
   int32_t ranks = 0;
@@ -59,7 +63,8 @@ struct Leg {
   uint64_t tile_bytes = 0;    ///< of a tile, at most a slot; 0: a slot. The same on both sides
   uint64_t signal_bytes = 0;  ///< how much the sender signals, or the receiver awaits, at a time within a
                               ///< tile; 0: a tile. Each side as it likes
-  uint32_t elem = 1;          ///< bytes of an element: none is cut
+  uint32_t elem = 1;          ///< bytes of what no tile and no share cuts: a multiple of the call's sizeof(T);
+                              ///< 1: that of one T
   uint32_t shard = 0;         ///< passed on to hooks, as are the following
   uint32_t rows = 0, cols = 0;
   Strides in_strides, out_strides;
@@ -99,6 +104,7 @@ CHORALE_HD uint64_t whole_units(uint64_t elem, uint64_t least = 1) {
   return detail::quotient(least + unit - 1, unit) * unit;
 }
 
+  if (elem == 0) elem = 1;  // who sends or receives refuses it
 /// As above: in tiles, where the leg has tiles of its own, else in whole elements and units.
 CHORALE_HD Leg share_of(const Leg& message, uint32_t id, uint32_t count) {
   return share_of(message, id, count, message.tile_bytes ? message.tile_bytes : whole_units(message.elem));

@@ -74,7 +74,7 @@ struct Consumed {
   static_assert(unit_bytes % sizeof(T) == 0, "value hooks take whole units: use a block hook");
 
   const Hook& hook;
-  const Ctx<X>& ctx;
+  const Ctx<X> ctx;  // its own: it may outlive the caller's
 
   CHORALE_FN void take(uint64_t at, uint32_t bytes, const Unit& unit) const {
     hook.consume(detail::vector_at<T>(ctx, at, bytes), elements_of<T>(unit));

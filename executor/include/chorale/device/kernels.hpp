@@ -18,7 +18,7 @@ struct SendKernel {
 
   CHORALE_FN Stop operator()(const Group& group, const Deadline& deadline) const {
     const Endpoint& e = table.at(peer, group.id);
-    const Leg share = share_of(message, group.id, group.count);
+    const Leg share = share_of(detail::typed<T>(message), group.id, group.count);
     return with_link(e, [&](auto fabric) {
       const Stop stop = send_tiles<T, decltype(fabric)>(group, e, share, produce, deadline);
       return stop != Stop::none ? stop : decltype(fabric)::drain(group, e, deadline);
@@ -35,7 +35,7 @@ struct RecvKernel {
 
   CHORALE_FN Stop operator()(const Group& group, const Deadline& deadline) const {
     const Endpoint& e = table.at(peer, group.id);
-    const Leg share = share_of(message, group.id, group.count);
+    const Leg share = share_of(detail::typed<T>(message), group.id, group.count);
     return with_link(
         e, [&](auto fabric) { return recv_tiles<T, decltype(fabric)>(group, e, share, consume, deadline); });
   }
@@ -52,7 +52,8 @@ struct SendRecvKernel {
   CHORALE_FN Stop operator()(const Group& group, const Deadline& deadline) const {
     const Endpoint& there = table.at(to, group.id);
     const Endpoint& here = table.at(from, group.id);
-    const Leg out = share_of(sent, group.id, group.count), in = share_of(received, group.id, group.count);
+    const Leg out = share_of(detail::typed<T>(sent), group.id, group.count);
+    const Leg in = share_of(detail::typed<T>(received), group.id, group.count);
     return with_link(there, [&](auto send_fabric) {
       return with_link(here, [&](auto recv_fabric) {
         const Stop stop =

@@ -60,8 +60,7 @@ CHORALE_FN Stop send_packets(const Group& group, const Endpoint& e, const Leg& m
   const uint64_t number = load_relaxed(&e.local->cursor.packets_sent) + 1;
   const Stop stop = detail::await_packet_room(group, *e.local, number, deadline);
   if (stop != Stop::none) return stop;
-  Ctx<X> ctx = detail::context(group, e, leg, leg.bytes, extra);
-  ctx.index = detail::quotient(leg.begin, leg.elem);
+  const Ctx<X> ctx = detail::context(group, e, leg, leg.bytes, extra);
   char* const slots = e.packet_dst + packet_bank<P>(number) * e.packet_bytes;
   detail::produce<T>(group, leg, produce, ctx, 0, leg.bytes, Packets<P>(slots, detail::packet_flag(number)));
   if (group.leader()) store_relaxed(&e.local->cursor.packets_sent, number);
@@ -78,8 +77,7 @@ CHORALE_FN Stop recv_packets(const Group& group, const Endpoint& e, const Leg& m
   if (leg.bytes == 0) return Stop::none;
   detail::check_packets<P>(e, leg);
   const uint64_t number = load_relaxed(&e.local->cursor.packets_received) + 1;
-  Ctx<X> ctx = detail::context(group, e, leg, leg.bytes, extra);
-  ctx.index = detail::quotient(leg.begin, leg.elem);
+  const Ctx<X> ctx = detail::context(group, e, leg, leg.bytes, extra);
   const char* const slots = e.packet_src + packet_bank<P>(number) * e.packet_bytes;
   // Ends synchronised: it waits.
   const Stop stop = detail::consume<T>(group, leg, consume, ctx, 0, leg.bytes,

@@ -99,6 +99,7 @@ CHORALE_FN Ctx<X> context(const Group& group, const Endpoint& e, const Leg& leg,
   Ctx<X> ctx;
   ctx.in = leg.in;
   ctx.out = leg.out;
+  ctx.tile_bytes = tile_bytes;
   if (leg.cols != 0) {
     ctx.tile_cols = leg.cols;
     ctx.tile_rows = uint32_t(detail::quotient(detail::quotient(tile_bytes, leg.elem), leg.cols));
@@ -133,8 +134,19 @@ CHORALE_FN void locate(Ctx<X>& ctx, const Endpoint& e, const Leg& leg, const Pro
   ctx.count = uint32_t(detail::quotient(bytes, leg.elem));
 }
 
+/// `ctx` as a value hook of T counts, for what begins `offset` bytes into the share.
+template <class T, class X>
+CHORALE_FN Ctx<X> in_values(Ctx<X> ctx, const Leg& leg, uint64_t offset) {
+  const uint32_t in_element = leg.elem / uint32_t(sizeof(T));
+  ctx.index = (leg.begin + offset) / sizeof(T);
+  ctx.first *= in_element;
+  ctx.pos *= in_element;
+  if (leg.cols != 0) ctx.tile_rows = uint32_t(ctx.tile_bytes / sizeof(T) / leg.cols);
+  return ctx;
+}
+
 /// Fills a sink with what `hook` makes of `bytes` bytes, `offset` into the share. Regions of block hooks are
-/// memory.
+/// memory. A hook is not asked for nothing: collectives have empty tiles behind the ends of short shares.
 template <class T, class Hook, class X, class Sink>
 CHORALE_FN void produce(const Group& group, const Leg& leg, const Hook& hook, const Ctx<X>& ctx,
                         uint64_t offset, uint64_t bytes, const Sink& sink) {
@@ -143,7 +155,8 @@ CHORALE_FN void produce(const Group& group, const Leg& leg, const Hook& hook, co
   } else if constexpr (is_block_hook<Hook>) {
     hook.produce(ctx, group, TileOut{sink.data, bytes});
   } else {
-    transfer(group, bytes, Produced<T, Hook, X>{hook, ctx}, sink);
+    const Ctx<X> here = in_values<T>(ctx, leg, offset);
+    transfer(group, bytes, Produced<T, Hook, X>{hook, here}, sink);
   }
 }
 
@@ -153,7 +166,7 @@ CHORALE_FN auto sink_of(const Leg& leg, const Hook& hook, const Ctx<X>& ctx, uin
   if constexpr (std::is_same_v<Hook, CopyConsume>) {
     return leg.out ? Mem(static_cast<char*>(leg.out) + leg.begin + offset) : Mem();
   } else {
-    return Consumed<T, Hook, X>{hook, ctx};
+    return Consumed<T, Hook, X>{hook, in_values<T>(ctx, leg, offset)};
   }
 }
 
@@ -168,9 +181,20 @@ CHORALE_FN Stop consume(const Group& group, const Leg& leg, const Hook& hook, co
   }
 }
 
+CHORALE_FN void refuse_elements(uint32_t elem, uint32_t size) {
+#if defined(__CUDACC__)
+  (void)elem, (void)size;
+  refuse("Leg::elem is no whole number of elements");
+#else
+  refuse("Leg::elem is " + std::to_string(elem) + ", and what travels are elements of " +
+         std::to_string(size) + " bytes: make it a multiple of that, or 1, for one of them");
+#endif
+}
+
 template <class T>
-CHORALE_HD Leg typed(Leg leg) {
+CHORALE_FN Leg typed(Leg leg) {
   if (leg.elem == 1) leg.elem = uint32_t(sizeof(T));
+  if (leg.elem == 0 || leg.elem % sizeof(T) != 0) refuse_elements(leg.elem, uint32_t(sizeof(T)));
   return leg;
 }
 
