@@ -397,21 +397,50 @@ CHORALE_FN Stop forward_tiles(const Group& group, const Endpoint& from, const En
                               const Hook& hook = {}, const Deadline& deadline = {}, X* extra = nullptr);
 
 namespace detail {
-template <class Hook, class V, class X, class = void>
-inline constexpr bool has_forward = false;
+/// Whether a hook has a member forward of any kind: the name is then ambiguous in a class that gets another
+/// one beside it. One that cannot be called would else be passed over in silence.
+struct AnotherForward {
+  int forward;
+};
+template <class Hook>
+struct HookBeside : Hook, AnotherForward {};
+template <class Hook, class = void>
+inline constexpr bool names_forward = true;
+template <class Hook>
+inline constexpr bool names_forward<Hook, std::void_t<decltype(&HookBeside<Hook>::forward)>> = false;
+
+/// What a hook's forward() gives, called as hooks.hpp says.
 template <class Hook, class V, class X>
-inline constexpr bool has_forward<Hook, V, X,
-                                  std::void_t<decltype(std::declval<const Hook&>().forward(
-                                      std::declval<const Ctx<X>&>(), std::declval<V>()))>> = true;
+using GivenByForward =
+    decltype(std::declval<const Hook&>().forward(std::declval<const Ctx<X>&>(), std::declval<const V&>()));
+template <class Hook, class V, class X, class = void>
+inline constexpr bool can_forward = false;
+template <class Hook, class V, class X>
+inline constexpr bool can_forward<Hook, V, X, std::void_t<GivenByForward<Hook, V, X>>> =
+    std::is_convertible_v<GivenByForward<Hook, V, X>, V>;
+
+template <class Hook, class V, class X>
+CHORALE_FN constexpr bool has_forward() {
+  constexpr bool fits = can_forward<Hook, V, X>;
+  if constexpr (std::is_final_v<Hook>) {
+    return fits;  // nothing can be put beside it
+  } else {
+    static_assert(fits || !names_forward<Hook>,
+                  "a hook's forward() is: Pack<T, 16 / sizeof(T)> forward(const Ctx<X>&, const Pack<T, 16 / "
+                  "sizeof(T)>&) const");
+    return fits;
+  }
+}
 
 /// One tile of forward_tiles().
 template <class T, class Hook, class X>
 CHORALE_FN void pass_on(const Group& group, const Leg& leg, const Hook& hook, const Ctx<X>& ctx,
                         uint64_t offset, uint64_t bytes, const Mem& from, const Mem& to) {
   static_assert(!is_block_hook<Hook>, "forward_tiles() takes value hooks");
-  if constexpr (has_forward<Hook, Vector<T>, X>) {
-    transfer(group, bytes, Forwarded<T, Hook, X>{from, hook, ctx},
-             Tee<Mem, Consumed<T, Hook, X>>{to, Consumed<T, Hook, X>{hook, ctx}});
+  if constexpr (has_forward<Hook, Vector<T>, X>()) {
+    const Ctx<X> here = in_values<T>(ctx, leg, offset);
+    transfer(group, bytes, Forwarded<T, Hook, X>{from, hook, here},
+             Tee<Mem, Consumed<T, Hook, X>>{to, Consumed<T, Hook, X>{hook, here}});
   } else if (std::is_same_v<Hook, CopyConsume> && !leg.out) {
     transfer(group, bytes, from, to);
   } else {
