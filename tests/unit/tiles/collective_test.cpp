@@ -570,6 +570,46 @@ void with_hooks(World& world, Transport& transport, uint32_t threads) {
 
 TEST(Collectives, Hooks) {
   for (const uint32_t threads : {1u, 4u}) {
+/// Look up each row that they make or take: behind the last there is nothing to be looked up.
+struct MakeRow {
+  using block_hook = void;
+  const std::vector<float>* of_row;
+  template <class X>
+  void produce(const Ctx<X>& ctx, const Group& group, TileOut tile) const {
+    const float value = of_row->at(ctx.index / ctx.cols);
+    float* const to = reinterpret_cast<float*>(tile.data);
+    for (uint64_t item = group.rank; item < tile.bytes / sizeof(float); item += group.size) to[item] = value;
+  }
+};
+struct TakeRow {
+  using block_hook = void;
+  std::vector<float>* of_row;
+  template <class X>
+  void consume(const Ctx<X>& ctx, const Group& group, TileIn tile) const {
+    float& value = of_row->at(ctx.index / ctx.cols);
+    if (group.leader()) value = *reinterpret_cast<const float*>(tile.data);
+  }
+};
+
+TEST(Collectives, BlockHooksAreNotCalledForEmptyTiles) {
+  for (const uint32_t threads : {1u, 4u}) {
+    run_local(2, [&](World& world) {
+      const auto transport = direct_rendezvous(world, rings(2, 2, 64));
+      std::vector<float> of_row = {1, 2, 4}, sums(3);
+      Leg message;
+      message.cols = 16;
+      message.tile_bytes = message.cols * sizeof(float);
+      message.bytes = of_row.size() * message.tile_bytes;  // by four shares: the last has none
+      launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
+        return all_reduce<ReduceOp::sum, float>(group, transport->table(), message, MakeRow{&of_row},
+                                                TakeRow{&sums}, deadline);
+      }},
+             {2, threads});
+      EXPECT_EQ(sums, (std::vector<float>{2, 4, 8}));
+    });
+  }
+}
+
     run_local(4, [&](World& world) {
       const auto transport = make(world, Kind::mixed, rings(2, 2, 256));
       with_hooks<TwiceProduce, AddShard>(world, *transport, threads);

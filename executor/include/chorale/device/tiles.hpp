@@ -153,7 +153,7 @@ CHORALE_FN void produce(const Group& group, const Leg& leg, const Hook& hook, co
   if constexpr (std::is_same_v<Hook, CopyProduce>) {
     transfer(group, bytes, Mem(static_cast<const char*>(leg.in) + leg.begin + offset), sink);
   } else if constexpr (is_block_hook<Hook>) {
-    hook.produce(ctx, group, TileOut{sink.data, bytes});
+    if (bytes != 0) hook.produce(ctx, group, TileOut{sink.data, bytes});
   } else {
     const Ctx<X> here = in_values<T>(ctx, leg, offset);
     transfer(group, bytes, Produced<T, Hook, X>{hook, here}, sink);
@@ -174,7 +174,7 @@ template <class T, class Hook, class X, class Source>
 CHORALE_FN Stop consume(const Group& group, const Leg& leg, const Hook& hook, const Ctx<X>& ctx,
                         uint64_t offset, uint64_t bytes, const Source& source) {
   if constexpr (is_block_hook<Hook>) {
-    hook.consume(ctx, group, TileIn{source.data, bytes});
+    if (bytes != 0) hook.consume(ctx, group, TileIn{source.data, bytes});
     return Stop::none;
   } else {
     return transfer(group, bytes, source, sink_of<T>(leg, hook, ctx, offset));
