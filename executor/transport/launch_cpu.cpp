@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../cpu/scheduler.hpp"
+#include "../world/group.hpp"
 #include "../world/thrown.hpp"
 #include "proxied.hpp"
 
@@ -116,6 +117,33 @@ std::string describe(const Transport& transport, const LaunchName& name, const c
   return text;
 }
 
+const char* name_of(Stop stop) {
+  switch (stop) {
+    case Stop::none:
+      return "none";
+    case Stop::timed_out:
+      return "timed_out";
+    case Stop::aborted:
+      return "aborted";
+    case Stop::deadlock:
+      return "deadlock";
+    case Stop::peer_lost:
+      return "peer_lost";
+  }
+  return "that there is not";
+}
+
+/// Stops the world, as a kernel on CUDA does, for what it has given: peers wait for what it has not done, and
+/// what it has left in the links would be taken for data. Says nothing new if the world has stopped.
+void raise_stop_of(World& world, const LaunchName& name, uint32_t block, Stop stop) {
+  world.group().raise(
+      stop, world.rank(),
+      fmt::format("block {} of {} at rank {} has given Stop::{} while the world ran{}; World::reset() and "
+                  "Transport::reset(), on all ranks, make the links new",
+                  block, name.what, world.rank(), name_of(stop),
+                  stop == Stop::timed_out ? ": a wait reached a deadline of the kernel's own" : ""));
+}
+
 }  // namespace
 
 void detail::run_kernel(Transport& transport, const LaunchConfig& config, const LaunchName& name,
@@ -141,14 +169,12 @@ void detail::run_kernel(Transport& transport, const LaunchConfig& config, const 
   const int fibers = int(config.blocks * threads);
   const int beside = scheduler.seeded() ? int(proxies.size()) : 0;
   std::atomic<int> left{fibers};
+  std::atomic<bool> gave_up{false};
   const Deadline deadline{world.abort_word(), 0, 0};
 
-  const auto run_thread = [&](uint32_t at, cpu::BlockHost& host) {
+  const auto run_thread = [&](uint32_t at, cpu::BlockHost& host) -> Stop {
     Group group = block_group(at / threads, config.blocks, &host);
-    if (threads == 1) {
-      kernel(group, deadline);
-      return;
-    }
+    if (threads == 1) return kernel(group, deadline);
     Block& block = *blocks[at / threads];
     Thread thread(host, block, block.whole, at % threads, threads);
     struct End {
@@ -158,7 +184,7 @@ void detail::run_kernel(Transport& transport, const LaunchConfig& config, const 
     group.host = &thread;
     group.rank = at % threads;
     group.size = threads;
-    kernel(group, deadline);
+    return kernel(group, deadline);
   };
   const auto body = [&](int at, cpu::BlockHost& host) {
     if (at >= fibers) return proxies[size_t(at - fibers)]->run_fiber(host, left);
@@ -166,7 +192,10 @@ void detail::run_kernel(Transport& transport, const LaunchConfig& config, const 
       std::atomic<int>& left;
       ~Leave() { left.fetch_sub(1, std::memory_order_release); }
     } const leave{left};
-    run_thread(uint32_t(at), host);
+    const Stop stop = run_thread(uint32_t(at), host);
+    if (stop == Stop::none) return;
+    gave_up.store(true, std::memory_order_relaxed);
+    raise_stop_of(world, name, uint32_t(at) / threads, stop);
   };
 
   const auto end_proxies = [&proxies](bool stopped) {
@@ -179,7 +208,7 @@ void detail::run_kernel(Transport& transport, const LaunchConfig& config, const 
     const cpu::LaunchResult result = scheduler.launch(
         world.rank(), fibers + beside, body,
         [&](const cpu::Stuck& stuck) { return describe(transport, name, stuck, threads, config.blocks); });
-    stopped = result.stop != Stop::none;
+    stopped = result.stop != Stop::none || gave_up.load(std::memory_order_relaxed);
   } catch (...) {
     // Peers would wait for what this rank has not launched. In a world that has stopped already it says
     // nothing new.

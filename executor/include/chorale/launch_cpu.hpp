@@ -15,8 +15,9 @@ void run_kernel(Transport& transport, const LaunchConfig& config, const LaunchNa
 }
 
 /// Runs `kernel(group, deadline)` in every thread of every block; returns when this rank's have ended.
-/// \throws RunError if the world stopped: a wait timed out, a peer died, somebody aborted, nothing can go on;
-///         resources if there is no memory for the threads' stacks, which stops the world
+/// \throws RunError if the world stopped: a wait timed out, a peer died, somebody aborted, nothing can go on,
+///         or a kernel gave a Stop other than none while it ran, which stops it with that reason; resources
+///         if there is no memory for the threads' stacks, which stops the world
 /// \throws UsageError as Transport::Use, or if blocks and threads are too many; what the kernel throws
 template <class Kernel>
 void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& config = {}, Lane = {},

@@ -249,6 +249,72 @@ TEST(Stop, OrdersThatFindNoRoomAdvanceNothing) {
   }
 }
 
+TEST(Stop, WhatAKernelGivesStopsTheWorld) {
+  const struct {
+    Stop stop;
+    RunError::Reason reason;
+    const char* says;
+  } cases[] = {
+      {Stop::timed_out, RunError::Reason::timed_out,
+       "timed out: block 1 of a kernel at rank 1 has given Stop::timed_out while the world ran: a wait "
+       "reached a deadline of the kernel's own; World::reset() and Transport::reset(), on all ranks, make "
+       "the "
+       "links new"},
+      {Stop::aborted, RunError::Reason::aborted,
+       "aborted by rank 1: block 1 of a kernel at rank 1 has given Stop::aborted while the world ran; "
+       "World::reset() and Transport::reset(), on all ranks, make the links new"},
+  };
+  for (const auto& one : cases) {
+    for (const uint32_t threads : {1u, 4u}) {
+      run_local(2, [&](World& world) {
+        const auto transport = direct_rendezvous(world, rings(2, 2, 64));
+        std::string said;
+        try {
+          launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
+            if (world.rank() == 1 && group.id == 1) return one.stop;
+            char byte;  // that does not come
+            Leg leg;
+            leg.out = &byte;
+            leg.bytes = 1;
+            return recv_tiles<char>(group, transport->table().at(1 - world.rank(), group.id), leg,
+                                    CopyConsume{}, deadline);
+          }},
+                 {2, threads});
+        } catch (const RunError& error) {
+          EXPECT_EQ(error.reason, one.reason);
+          said = error.what();
+        }
+        EXPECT_EQ(said, one.says);
+        world.reset();
+        char byte = 1, got = 0;
+        EXPECT_THROW(sendrecv(*transport, &byte, &got, 1, 1 - world.rank(), -1, {}, {}, {1}), UsageError);
+        transport->reset();
+        sendrecv(*transport, &byte, &got, 1, 1 - world.rank(), -1, {}, {}, {1});
+        EXPECT_EQ(got, 1);
+      });
+    }
+  }
+}
+
+TEST(Stop, AMessageOfAnotherLengthStopsTheWorld) {
+  run_local(2, [](World& world) {
+    const auto transport = direct_rendezvous(world, rings(1, 2, 64));
+    char data[64] = {};
+    const std::string said = message_of_error<RunError>([&] {
+      launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
+        const Endpoint& e = transport->table().at(1 - world.rank(), group.id);
+        if (world.rank() == 0) return send_message(group, e, data, sizeof data, deadline);
+        uint64_t sent = 0;
+        return recv_message(group, e, data, 48, deadline, sent);
+      }},
+             {1});
+      if (world.rank() == 0) world.barrier();
+    });
+    EXPECT_EQ(said.find("aborted by rank 1: block 0 of a kernel at rank 1 has given Stop::aborted"), 0u)
+        << said;
+  });
+}
+
 TEST(Stop, AHangSaysWhoWaitsForWhom) {
   std::string said;
   try {
