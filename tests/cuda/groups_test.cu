@@ -269,9 +269,18 @@ __global__ void impossible(int which) {
     case 6:
       cluster_group(warp_group(block));
       break;
+    case 7:
+      thread_group(block).warps();
+      break;
+    case 8: {
+      Endpoint e;
+      e.packet_bytes = 1024;
+      detail::check_packets<LL128>(thread_group(block), e, Leg{});
+      break;
+    }
   }
 }
-constexpr int impossible_calls = 7;
+constexpr int impossible_calls = 9;
 
 void test_refusals() {
   for (int which = 0; which <= impossible_calls; ++which) {

@@ -127,7 +127,7 @@ struct Group {
   CHORALE_FN Split split_weighted(const uint32_t* weights, uint32_t parts) const;
 
   /// The warps of a block or multiwarp group, as groups of their own that share this group's work. CPU: each
-  /// thread.
+  /// thread. CUDA: refuses a group that is not whole warps.
   CHORALE_FN Group warps() const;
 
   /// Calls f(item) for this group's run of 0 .. items-1. All its threads get the same items.

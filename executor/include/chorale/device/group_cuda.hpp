@@ -158,6 +158,7 @@ CHORALE_FN bool Group::all(bool yes) const {
 }
 
 CHORALE_FN Group Group::warps() const {
+  if (size % detail::warp_threads != 0) refuse("a group that is no whole number of warps has no warps");
   const uint32_t warps = size / detail::warp_threads;
   Group warp = *this;
   warp.scope = Scope::warp;

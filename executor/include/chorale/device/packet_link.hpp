@@ -42,21 +42,27 @@ CHORALE_FN void free_packets(const Group& group, const Endpoint& e, uint64_t num
 }
 
 template <class P>
-CHORALE_FN void check_packets(const Endpoint& e, const Leg& leg) {
+CHORALE_FN void check_packets(const Group& group, const Endpoint& e, const Leg& leg) {
+#if defined(__CUDACC__)
+  if (std::is_same_v<P, LL128> && group.size % warp_threads != 0)
+    refuse("LL128 packets are moved by whole warps");
+#else
+  (void)group;  // a warp is one thread
+#endif
   if (packet_bytes<P>(leg.bytes) > e.packet_bytes) {
     refuse("a message of packets is longer than the transport's packet_bytes, or its link has none");
   }
 }
 }  // namespace detail
 
-/// As send_tiles(), as packets of form P. No block hooks. LL128: for groups of whole warps.
+/// As send_tiles(), as packets of form P. No block hooks. LL128: for groups of whole warps; refuses others.
 template <class P, class T, class Produce = CopyProduce, class X = None>
 CHORALE_FN Stop send_packets(const Group& group, const Endpoint& e, const Leg& message,
                              const Produce& produce = {}, const Deadline& deadline = {}, X* extra = nullptr) {
   static_assert(!is_block_hook<Produce>, "packets take value hooks");
   const Leg leg = detail::typed<T>(message);
   if (leg.bytes == 0) return Stop::none;
-  detail::check_packets<P>(e, leg);
+  detail::check_packets<P>(group, e, leg);
   const uint64_t number = load_relaxed(&e.local->cursor.packets_sent) + 1;
   const Stop stop = detail::await_packet_room(group, *e.local, number, deadline);
   if (stop != Stop::none) return stop;
@@ -75,7 +81,7 @@ CHORALE_FN Stop recv_packets(const Group& group, const Endpoint& e, const Leg& m
   static_assert(!is_block_hook<Consume>, "packets take value hooks");
   const Leg leg = detail::typed<T>(message);
   if (leg.bytes == 0) return Stop::none;
-  detail::check_packets<P>(e, leg);
+  detail::check_packets<P>(group, e, leg);
   const uint64_t number = load_relaxed(&e.local->cursor.packets_received) + 1;
   const Ctx<X> ctx = detail::context(group, e, leg, leg.bytes, extra);
   const char* const slots = e.packet_src + packet_bank<P>(number) * e.packet_bytes;
