@@ -91,6 +91,36 @@ TYPED_TEST(HooksOf, Transpose) {
   EXPECT_MESSAGE(out, expected);
 }
 
+TYPED_TEST(HooksOf, WithoutStridesRowsLieOneBehindTheOther) {
+  using T = TypeParam;
+  const uint32_t rows = 9, cols = 5;
+  const auto in = message_of<T>(3, rows * cols);
+  std::vector<T> turned(rows * cols), expected(rows * cols);
+  for (uint32_t row = 0; row < rows; ++row) {
+    for (uint32_t col = 0; col < cols; ++col) expected[col * rows + row] = in[row * cols + col];
+  }
+  Leg shape;
+  shape.rows = rows;
+  shape.cols = cols;
+  move<T>(shape, rows * cols, in, turned, TransposeProduce<T>{}, CopyConsume{});
+  EXPECT_MESSAGE(turned, expected);
+  turned.assign(rows * cols, T{});
+  shape.tile_bytes = rows * sizeof(T);
+  move<T>(shape, rows * cols, in, turned, TransposeTiles<T>{}, CopyConsume{});
+  EXPECT_MESSAGE(turned, expected);
+
+  std::vector<T> gathered(rows * cols), backwards;
+  std::vector<int32_t> index(rows);
+  for (uint32_t row = 0; row < rows; ++row) {
+    index[row] = int32_t(rows - 1 - row);
+    backwards.insert(backwards.end(), in.begin() + index[row] * int64_t(cols),
+                     in.begin() + (index[row] + 1) * int64_t(cols));
+  }
+  shape.tile_bytes = 0;
+  move<T>(shape, rows * cols, in, gathered, GatherProduce<T, int32_t>{index.data()}, CopyConsume{});
+  EXPECT_MESSAGE(gathered, backwards);
+}
+
 TYPED_TEST(HooksOf, Gather) {
   using T = TypeParam;
   const std::vector<int32_t> index = {5, 0, 0, 9, 3};
@@ -149,36 +179,6 @@ TEST(Hooks, QuantiseByBlocks) {
   EXPECT_EQ(out[n], -1) << "written behind the message";
 }
 
-/// A user's hooks, by tiles: reverses each row of `cols` elements on its way, and adds on arrival what a
-/// member says.
-struct ReverseRows {
-  using block_hook = void;
-  template <class X>
-  void produce(const Ctx<X>& ctx, const Group& group, TileOut tile) const {
-    const int32_t* const in = static_cast<const int32_t*>(ctx.in);
-    int32_t* const to = reinterpret_cast<int32_t*>(tile.data);
-    for (uint64_t item = group.rank; item < tile.bytes / 4; item += group.size) {
-      const uint64_t element = ctx.index + item, row = element / ctx.cols, col = element % ctx.cols;
-      to[item] = in[row * ctx.cols + (ctx.cols - 1 - col)];
-    }
-  }
-};
-struct AddByRow {
-  using block_hook = void;
-  const int32_t* addend;
-  template <class X>
-  void consume(const Ctx<X>& ctx, const Group& group, TileIn tile) const {
-    const int32_t* const from = reinterpret_cast<const int32_t*>(tile.data);
-    for (uint64_t item = group.rank; item < tile.bytes / 4; item += group.size) {
-      const uint64_t element = ctx.index + item;
-      static_cast<int32_t*>(ctx.out)[element] = from[item] + addend[element / ctx.cols];
-    }
-  }
-};
-
-/// As in docs/fused-kernels.md.
-template <class T>
-struct MaxConsume {
 /// Leg::elem says what is not to be cut; hooks of values count these, however they travel.
 TEST(Hooks, CountWhatTheyMakeWhateverAnElementIs) {
   constexpr uint32_t cols = 3;
@@ -239,6 +239,36 @@ TEST(Hooks, CountWhatTheyMakeWhateverAnElementIs) {
   check("a collective of packets", from_all);
 }
 
+/// A user's hooks, by tiles: reverses each row of `cols` elements on its way, and adds on arrival what a
+/// member says.
+struct ReverseRows {
+  using block_hook = void;
+  template <class X>
+  void produce(const Ctx<X>& ctx, const Group& group, TileOut tile) const {
+    const int32_t* const in = static_cast<const int32_t*>(ctx.in);
+    int32_t* const to = reinterpret_cast<int32_t*>(tile.data);
+    for (uint64_t item = group.rank; item < tile.bytes / 4; item += group.size) {
+      const uint64_t element = ctx.index + item, row = element / ctx.cols, col = element % ctx.cols;
+      to[item] = in[row * ctx.cols + (ctx.cols - 1 - col)];
+    }
+  }
+};
+struct AddByRow {
+  using block_hook = void;
+  const int32_t* addend;
+  template <class X>
+  void consume(const Ctx<X>& ctx, const Group& group, TileIn tile) const {
+    const int32_t* const from = reinterpret_cast<const int32_t*>(tile.data);
+    for (uint64_t item = group.rank; item < tile.bytes / 4; item += group.size) {
+      const uint64_t element = ctx.index + item;
+      static_cast<int32_t*>(ctx.out)[element] = from[item] + addend[element / ctx.cols];
+    }
+  }
+};
+
+/// As in docs/fused-kernels.md.
+template <class T>
+struct MaxConsume {
   template <class X>
   CHORALE_FN void consume(const Ctx<X>& ctx, const Pack<T, 16 / sizeof(T)>& pack) const {
     T* const out = static_cast<T*>(ctx.out) + ctx.index;

@@ -17,27 +17,32 @@ struct Strides {
   uint64_t row = 0, col = 0;
 };
 
+/// Those of rows of `cols` elements one behind the other, where none are given.
+CHORALE_HD Strides strides_or_dense(const Strides& strides, uint64_t cols) {
+  return strides.row == 0 && strides.col == 0 ? Strides{cols, 1} : strides;
+}
+
 /// The place of a hook's call. New needs become new members; what hooks look like does not change.
+///
+/// `index`, `first`, `pos`, `count` and `cols` are in elements: a value hook's are the T that it makes and
+/// takes, whatever Leg::elem is; a block hook's have Leg::elem bytes.
 template <class X = None>
 struct Ctx {
   const void* in = nullptr;  ///< the Leg's, from the message's first element on
   void* out = nullptr;
   char* region = nullptr;  ///< the tile: at the peer when sending, here when receiving. A producer may write
-///
-/// `index`, `first`, `pos`, `count` and `cols` are in elements: a value hook's are the T that it makes and
-/// takes, whatever Leg::elem is; a block hook's have Leg::elem bytes.
                            ///< it
   uint64_t slot_base = 0;  ///< the tile's position in the stream
 
   uint64_t tile = 0;                      ///< of this group's share, from 0
   uint32_t slot = 0;                      ///< of the ring
   uint64_t step = 0;                      ///< of the link: tiles ever
+  uint64_t tile_bytes = 0;                ///< of a full tile
   uint32_t tile_rows = 0, tile_cols = 0;  ///< of a full tile, where the Leg has `cols`
 
   uint32_t block = 0, thread = 0;    ///< this group among those of the kernel, this thread in the group
   uint32_t blocks = 1, threads = 1;  ///< of how many
 
-  uint64_t tile_bytes = 0;                ///< of a full tile
   int32_t self = -1;                  ///< this rank
   int32_t peer = -1, recv_peer = -1;  ///< to whom a producer sends; from whom a consumer receives
   int32_t ranks = 0;
@@ -98,13 +103,13 @@ CHORALE_HD Leg share_of(Leg message, uint32_t id, uint32_t count, uint64_t unit)
 
 /// The least number of bytes, at least `least`, that is whole elements of `elem` bytes and whole units.
 CHORALE_HD uint64_t whole_units(uint64_t elem, uint64_t least = 1) {
+  if (elem == 0) elem = 1;  // who sends or receives refuses it
   uint64_t unit = elem;
   if (elem < unit_bytes && detail::is_power_of_two(elem)) unit = unit_bytes;
   while (unit % unit_bytes != 0) unit += elem;  // 16 times at most
   return detail::quotient(least + unit - 1, unit) * unit;
 }
 
-  if (elem == 0) elem = 1;  // who sends or receives refuses it
 /// As above: in tiles, where the leg has tiles of its own, else in whole elements and units.
 CHORALE_HD Leg share_of(const Leg& message, uint32_t id, uint32_t count) {
   return share_of(message, id, count, message.tile_bytes ? message.tile_bytes : whole_units(message.elem));

@@ -117,22 +117,25 @@ struct AccumulateForward {
   }
 };
 
-/// Sends the transpose of the Leg's `rows` x `cols` matrix in `in`, by rows of the transpose.
+/// Sends the transpose of the Leg's `rows` x `cols` matrix in `in`, by rows of the transpose. Without
+/// `in_strides` its rows lie one behind the other.
 template <class T>
 struct TransposeProduce {
   template <class X>
   CHORALE_FN Vector<T> produce(const Ctx<X>& ctx) const {
     const T* const in = static_cast<const T*>(ctx.in);
+    const Strides strides = strides_or_dense(ctx.in_strides, ctx.cols);
     Vector<T> values{};
     for (uint32_t item = 0; item < ctx.count; ++item) {
       const uint64_t element = ctx.index + item, row = element % ctx.rows, col = element / ctx.rows;
-      values.item[item] = in[row * ctx.in_strides.row + col * ctx.in_strides.col];
+      values.item[item] = in[row * strides.row + col * strides.col];
     }
     return values;
   }
 };
 
-/// Sends rows of the table in `in` with `cols` elements each, that of number index[row] as row `row`.
+/// Sends rows of the table in `in` with `cols` elements each, that of number index[row] as row `row`. The
+/// elements of a row lie side by side; without `in_strides` its rows do, too.
 template <class T, class I>
 struct GatherProduce {
   const I* index;
@@ -140,10 +143,11 @@ struct GatherProduce {
   template <class X>
   CHORALE_FN Vector<T> produce(const Ctx<X>& ctx) const {
     const T* const in = static_cast<const T*>(ctx.in);
+    const Strides strides = strides_or_dense(ctx.in_strides, ctx.cols);
     Vector<T> values{};
     for (uint32_t item = 0; item < ctx.count; ++item) {
       const uint64_t element = ctx.index + item, row = element / ctx.cols, col = element % ctx.cols;
-      values.item[item] = in[uint64_t(index[row]) * ctx.in_strides.row + col];
+      values.item[item] = in[uint64_t(index[row]) * strides.row + col];
     }
     return values;
   }

@@ -19,9 +19,9 @@ struct TransposeTiles {
   template <class X>
   CHORALE_FN void produce(const Ctx<X>& ctx, const Group& group, TileOut tile) const {
     if (ctx.index % ctx.rows != 0 || ctx.count % ctx.rows != 0) refuse("a tile cuts a row of the transpose");
-    const T* const from = static_cast<const T*>(ctx.in) + ctx.index / ctx.rows * ctx.in_strides.col;
-    turn(group, from, ctx.in_strides, ctx.rows, ctx.count / ctx.rows, reinterpret_cast<T*>(tile.data),
-         ctx.rows);
+    const Strides strides = strides_or_dense(ctx.in_strides, ctx.cols);
+    const T* const from = static_cast<const T*>(ctx.in) + ctx.index / ctx.rows * strides.col;
+    turn(group, from, strides, ctx.rows, ctx.count / ctx.rows, reinterpret_cast<T*>(tile.data), ctx.rows);
   }
 
   /// to[col * to_row + row] = from[row][col], for rows x cols elements; by the group alone, a block or its
