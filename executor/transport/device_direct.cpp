@@ -10,8 +10,6 @@
 namespace chorale::transport {
 namespace {
 
-using cuda::check;
-
 class DeviceDirect final : public Rings {
  public:
   DeviceDirect(World& world, const Geometry& geometry)
@@ -34,23 +32,16 @@ class DeviceDirect final : public Rings {
   int device() const override { return memory_->device(); }
 
   void reset() override {
-    const cuda::CurrentDevice on(device());
-    world::together(world(), [] { check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); });
+    world::together(world(), [&] { memory_->finish(); });
     world::together(world(), [&] {
-      clear(0, geometry_.state_at(world_size(), 0));
+      memory_->clear(0, geometry_.state_at(world_size(), 0));
       const uint64_t packets = geometry_.packets_at(world_size(), 0, 0);
-      clear(packets, geometry_.bytes(world_size()) - packets);
+      memory_->clear(packets, geometry_.bytes(world_size()) - packets);
     });
     set_mended();
   }
 
  private:
-  void clear(uint64_t at, uint64_t bytes) {
-    if (bytes == 0) return;
-    check(cudaMemset(memory_->at(rank()) + at, 0, bytes), "cudaMemset");
-    check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
-  }
-
   cuda::HostMapping abort_;
   std::unique_ptr<DeviceWindow> memory_;
   std::shared_ptr<const void> table_;

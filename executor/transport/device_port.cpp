@@ -59,7 +59,7 @@ class DevicePort final : public Rings {
   void reset() override {
     const cuda::CurrentDevice on(device());
     world::together(world(), [&] {
-      check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+      memory_->finish();
       const std::lock_guard lock(orders_->lock());
       const uint64_t given = orders_->drop();
       // What had been taken is under way, to the peers as well. This stream waits for all copies.
@@ -67,10 +67,7 @@ class DevicePort final : public Rings {
       cuda::copy_to_device(done_.data(), &given, sizeof given, "the progress of a proxy");
       done_orders_ = given;
     });
-    world::together(world(), [&] {
-      check(cudaMemset(memory_->at(rank()), 0, geometry_.state_at(world_size(), 0)), "cudaMemset");
-      check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
-    });
+    world::together(world(), [&] { memory_->clear(0, geometry_.state_at(world_size(), 0)); });
     set_mended();
   }
 

@@ -39,6 +39,17 @@ class Mapped final : public DeviceWindow {
   uint64_t bytes(int rank) const override { return rank == self_ ? bytes_ : peers_.bytes(rank); }
   int device() const override { return imports_.devices()[size_t(self_)].ordinal; }
 
+  void finish() const override {
+    const cuda::CurrentDevice on(device());
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
+  void clear(uint64_t at, uint64_t bytes) const override {
+    if (bytes == 0) return;
+    const cuda::CurrentDevice on(device());
+    check(cudaMemset(memory_.data() + at, 0, bytes), "cudaMemset");
+    check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+  }
+
  private:
   World& world_;
   cuda::Imports imports_;

@@ -25,6 +25,11 @@ class DeviceWindow {
   virtual char* at(int rank) const = 0;  ///< null where bytes(rank) is 0
   virtual uint64_t bytes(int rank) const = 0;
   virtual int device() const = 0;  ///< the GPU of this rank
+
+  /// Waits until what runs on this rank's GPU has ended.
+  virtual void finish() const = 0;
+  /// Zeros part of this rank's memory.
+  virtual void clear(uint64_t at, uint64_t bytes) const = 0;
 };
 
 /// Collective. `bytes` may differ by rank. \throws RunError as PeerMemory::exchange()

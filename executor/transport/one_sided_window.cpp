@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstring>
 #include <functional>
 #include <vector>
 
@@ -18,16 +19,26 @@ struct OneSidedWindow::State {
   struct Piece {
     std::function<std::byte*(int)> at;
     std::function<uint64_t(int)> bytes;
+    std::function<void()> clear;  ///< collective, with no kernel running: zeros all of it
   };
   static Piece piece(World& world, uint64_t bytes, Space space) {
     if (space == Space::device) {
       const std::shared_ptr<transport::DeviceWindow> window = transport::device_window(world, bytes);
       return {[window](int rank) { return reinterpret_cast<std::byte*>(window->at(rank)); },
-              [window](int rank) { return window->bytes(rank); }};
+              [window](int rank) { return window->bytes(rank); },
+              [window, &world] {
+                world::together(world, [&] { window->finish(); });
+                world::together(world, [&] { window->clear(0, window->bytes(world.rank())); });
+              }};
     }
     const auto window = std::make_shared<Window>(Window::create(world, bytes));
     return {[window](int rank) { return window->at(rank); },
-            [window](int rank) { return window->bytes(rank); }};
+            [window](int rank) { return window->bytes(rank); },
+            [window, &world] {
+              world.barrier();
+              std::memset(window->at(world.rank()), 0, window->bytes(world.rank()));
+              world.barrier();
+            }};
   }
 
   /// The array, where kernels of that space read it.
@@ -101,5 +112,6 @@ OneSidedWindow::~OneSidedWindow() = default;
 std::byte* OneSidedWindow::local() const { return state_->data.at(state_->rank); }
 uint64_t OneSidedWindow::bytes(int rank) const { return state_->data.bytes(rank); }
 WindowView OneSidedWindow::view() const { return state_->view; }
+void OneSidedWindow::reset() { state_->words.clear(); }
 
 }  // namespace chorale

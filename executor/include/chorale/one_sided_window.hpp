@@ -11,7 +11,8 @@
 
 namespace chorale {
 
-/// A Window whose owner can be told what has been put into it, in the memory of hosts or of GPUs.
+/// A Window whose owner can be told what has been put into it, in the memory of hosts or of GPUs. The world
+/// outlives it.
 class OneSidedWindow {
  public:
   /// Collective. `signals`, `barriers` and `space` are the same on all ranks; `bytes` may differ.
@@ -29,6 +30,12 @@ class OneSidedWindow {
 
   /// For kernels. Lives as long as the window.
   WindowView view() const;
+
+  /// Collective, with no kernel running: signals and barriers are as after create(), after World::reset().
+  /// What a launch that was stopped has reported would else let a later barrier pass to which not all have
+  /// come. What has been put into the window stays.
+  /// \throws RunError if the world stops
+  void reset();
 
  private:
   struct State;

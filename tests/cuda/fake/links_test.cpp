@@ -260,6 +260,35 @@ TEST(WindowsInDeviceMemory, ArePutIntoAndSignalled) {
   EXPECT_EQ(on_threads(3, body), std::vector<std::string>(3, "good"));
 }
 
+TEST(WindowsInDeviceMemory, ForgetReportsInAReset) {
+  const RankBody body = [](World& world) -> std::string {
+    const auto transport = direct_rendezvous(world, on_device(1, 1, 16));
+    OneSidedWindow window = OneSidedWindow::create(world, 64, 1, 1, Space::device);
+    const WindowView view = window.view();
+    const int other = 1 - world.rank();
+    const char word[] = "stays";
+    const std::string ended = run(
+        *transport,
+        [&](const Group& group, const Deadline& deadline) {
+          put(group, view, other, 0, word, sizeof word);
+          arrive_all(group, view, 0);
+          signal_all(group, view, 0);
+          return wait_signal_from(group, view, other, 0, Cmp::ge, 1, deadline);
+        },
+        1);
+    if (ended != "good") return ended;
+    const auto reported = [&] {
+      return load_relaxed(&view.signal_at(view.self, other, 0)->value) +
+             load_relaxed(&view.barrier_at(view.self, 0)->arrived.value);
+    };
+    if (reported() != 2) return "nothing came";
+    window.reset();
+    if (reported() != 0) return "reports are left";
+    return window.local() == nullptr ? "no memory" : reinterpret_cast<const char*>(window.local());
+  };
+  EXPECT_EQ(on_processes(2, body), std::vector<std::string>(2, "stays"));
+}
+
 TEST(WindowsInDeviceMemory, AreOfOneSpace) {
   const auto said = on_processes(2, [](World& world) {
     return message_of_error<RunError>(

@@ -2,6 +2,7 @@
 
 #include "chorale/one_sided_window.hpp"
 #include "support.hpp"
+#include "transports.hpp"
 
 namespace chorale {
 namespace {
@@ -232,6 +233,42 @@ TEST(OneSided, PutsSignalsAndBarriers) {
               {.seed = seed == 999 ? std::optional<uint64_t>() : seed});
     ASSERT_EQ(wrong, 0) << "seed " << seed;
   }
+}
+
+/// Rank 0 has come to a barrier, and told rank 1, when the world stops.
+TEST(OneSided, AResetTakesBackWhatAStoppedLaunchHasReported) {
+  run_local(2, [](World& world) {
+    const auto transport = direct_rendezvous(world, rings(1, 2, 64));
+    OneSidedWindow window = OneSidedWindow::create(world, 64, 1, 1);
+    const WindowView view = window.view();
+    std::memset(window.local(), 7, 64);
+    const auto run = [&](const auto& kernel) { launch(*transport, Call{kernel}, {1}); };
+    const auto meet = [&](const Group& group, const Deadline& deadline) {
+      arrive_all(group, view, 0);
+      signal_all(group, view, 0);
+      return wait_all(group, view, 0, deadline);
+    };
+    const std::string said = message_of_error<RunError>([&] {
+      if (world.rank() == 0) run(meet);
+      run([&](const Group& group, const Deadline& deadline) {
+        return wait_signal_from(group, view, 0, 0, Cmp::ge, 1, deadline);
+      });
+      world.abort("on purpose");
+      world.check();
+    });
+    EXPECT_EQ(said, "aborted by rank 1: on purpose");
+    world.reset();
+    transport->reset();
+    window.reset();
+    EXPECT_EQ(int(window.local()[63]), 7) << "what has been put stays";
+    const auto reported = [&] { return load_relaxed(&view.barrier_at(view.self, 0)->arrived.value); };
+    EXPECT_EQ(reported(), 0u);
+    for (int from = 0; from < 2; ++from)
+      EXPECT_EQ(load_relaxed(&view.signal_at(view.self, from, 0)->value), 0u);
+    world.barrier();
+    run(meet);
+    EXPECT_EQ(reported(), 1u);
+  });
 }
 
 TEST(OneSided, WhatIsNotThereIsRefused) {
