@@ -261,6 +261,16 @@ TEST(AllToAllV, WrongCallsAreRefused) {
             "all_to_all_v() needs rings of two slots at least");
   const auto negative = [](int rank, auto& to, auto&, auto&) { to[1] = rank == 0 ? -3 : 5; };
   EXPECT_EQ(refusal(rings(1, 2, 64), negative), "all_to_all_v(): rank 0 has a count of -3 for rank 1");
+  // What is sent there, or comes there, would lie before the buffer.
+  const int64_t places[] = {0, -4};
+  const auto sent_from = [&](int, auto&, Counts<>& counts, auto&) { counts.send_at = places; };
+  const auto kept_at = [&](int, auto&, Counts<>& counts, auto&) { counts.receive_at = places; };
+  for (const uint64_t packet_bytes : {0, 1024}) {
+    EXPECT_EQ(refusal(with_packets(rings(1, 2, 64), packet_bytes), sent_from),
+              "all_to_all_v(): rank 0 has a send_at of -4 for rank 1: places count from 0");
+    EXPECT_EQ(refusal(with_packets(rings(1, 2, 64), packet_bytes), kept_at),
+              "all_to_all_v(): rank 0 has a receive_at of -4 for rank 1: places count from 0");
+  }
   EXPECT_EQ(refusal(rings(1, 2, 64), [](int, auto&, Counts<>& counts, auto&) { counts.each = 0; }),
             "runs of 0 elements are counted");
   const std::string runs = refusal(

@@ -21,12 +21,13 @@
 namespace chorale {
 
 /// How much each rank gets, and where it lies. Arrays have a number for each rank; they stay as they are
-/// until the kernel ends. What is counted are runs of `each` elements: rows, tokens.
+/// until the kernel ends; negative ones are refused. What is counted are runs of `each` elements: rows,
+/// tokens.
 ///
 /// What comes and does not fit, by `most` or by `room`, is dropped: no hook sees it. `received` tells of it.
 template <class N = int64_t>
 struct Counts {
-  const N* send = nullptr;        ///< how much goes to each rank; refused if negative
+  const N* send = nullptr;        ///< how much goes to each rank
   const N* send_at = nullptr;     ///< where that begins in `in`; null: one behind the other
   N* received = nullptr;          ///< written: how much each rank has sent; null: not wanted
   const N* receive_at = nullptr;  ///< where that begins in `out`; null: what is kept, one behind the other
@@ -231,6 +232,13 @@ class CountedExchange {
     }
     return uint64_t(count);
   }
+  CHORALE_FN uint64_t place_in(const N* places, int32_t peer) const {
+    const N place = places[peer];
+    if constexpr (std::is_signed_v<N>) {
+      if (place < 0) refuse_place(places == counts_.send_at ? "send_at" : "receive_at", peer, int64_t(place));
+    }
+    return uint64_t(place);
+  }
 
   CHORALE_FN CountedShare share_to(int32_t peer) const {
     return shared_ ? shared_->to[peer] : find_share_to(peer);
@@ -238,7 +246,7 @@ class CountedExchange {
   CHORALE_FN CountedShare find_share_to(int32_t peer) const {
     uint64_t at = 0;
     if (counts_.send_at) {
-      at = uint64_t(counts_.send_at[peer]);
+      at = place_in(counts_.send_at, peer);
     } else {
       // Negative ones are refused by who sends them: with a condition behind each it would wait for each.
       for (int32_t before = 0; before < peer; ++before) at += uint64_t(counts_.send[before]);
@@ -253,7 +261,7 @@ class CountedExchange {
     const auto kept_of = [&](int32_t rank) { return came[rank] < counts_.most ? came[rank] : counts_.most; };
     uint64_t at = 0;
     if (counts_.receive_at) {
-      at = uint64_t(counts_.receive_at[peer]);
+      at = place_in(counts_.receive_at, peer);
     } else {
       for (int32_t before = 0; before < peer; ++before) at += kept_of(before);
     }
@@ -544,6 +552,7 @@ class CountedExchange {
 
 #if defined(__CUDACC__)
   CHORALE_FN void refuse_count(int32_t, int64_t) const { refuse("a count is negative"); }
+  CHORALE_FN void refuse_place(const char*, int32_t, int64_t) const { refuse("a place is negative"); }
   CHORALE_FN void refuse_kind(const Endpoint&, const CountNote&) const {
     refuse("the sender counts something else");
   }
@@ -551,6 +560,10 @@ class CountedExchange {
   void refuse_count(int32_t peer, int64_t count) const {
     refuse("all_to_all_v(): rank " + std::to_string(table_.self) + " has a count of " +
            std::to_string(count) + " for rank " + std::to_string(peer));
+  }
+  void refuse_place(const char* which, int32_t peer, int64_t place) const {
+    refuse("all_to_all_v(): rank " + std::to_string(table_.self) + " has a " + which + " of " +
+           std::to_string(place) + " for rank " + std::to_string(peer) + ": places count from 0");
   }
   void refuse_kind(const Endpoint& e, const CountNote& note) const {
     const auto words = [](uint64_t kind) {
