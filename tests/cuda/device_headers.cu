@@ -48,6 +48,13 @@ extern "C" __global__ void groups(uint64_t* out, const uint32_t* weights) {
   out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
 }
 
+/// By a warp: ptx.py looks for what orders its memory.
+extern "C" __global__ void sum_of_a_warp(float* values) {
+  const Group warp = warp_group();
+  values[warp.rank] += 1.0f;
+  values[0] = add_up(warp, 2.0f) + values[warp.rank ^ 1];
+}
+
 extern "C" __global__ void send_ll16(const char* from, char* slots, uint64_t bytes, uint32_t flag) {
   transfer(block_group(), bytes, Mem(from), Packets<LL16>(slots, flag));
 }

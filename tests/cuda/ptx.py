@@ -82,6 +82,10 @@ def checks(ptx, resources):
         "st.relaxed.sys.global.u64" in waits and "red.add.relaxed.sys.global.u64" in waits)
     yield "the fence is system-wide", "fence.acq_rel.sys" in of["groups"] and not re.search(r"\bmembar\.", ptx)
 
+    yield "a sum over a warp orders its memory before and behind the shuffles", re.search(
+        r"bar\.warp\.sync(?:(?!bar\.warp)[\s\S])*(?:shfl\.sync[^;]*;(?:(?!bar\.warp)[\s\S])*){5}bar\.warp\.sync",
+        of["sum_of_a_warp"]) is not None
+
     ll16, ll8, receive = of["send_ll16"], of["send_ll8"], of["receive_ll16"]
     stores = r"\bst\.(?!param|local)[\w.]+"
     yield "an LL16 packet is one vector store", set(re.findall(stores, ll16)) == {"st.relaxed.sys.global.v2.b64"}

@@ -38,8 +38,14 @@ CHORALE_FN float add_up(const Group& group, float value) {
   if (group.scope == Scope::cluster || group.size % warp_threads != 0) {
     refuse("a sum over threads that are no whole warps of a block");
   }
+  if (group.size == warp_threads) {
+    // Shuffles meet, but order no memory: __syncwarp() does.
+    __syncwarp();
+    value = detail::add_up_in_warp(value);
+    __syncwarp();
+    return value;
+  }
   value = detail::add_up_in_warp(value);
-  if (group.scope == Scope::warp || group.size == warp_threads) return value;
   __shared__ float parts[detail::named_barriers][warp_threads];
   const uint32_t lane = group.rank % warp_threads, warps = group.size / warp_threads;
   group.sync();  // nobody reads the parts of an earlier call any more
