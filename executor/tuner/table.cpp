@@ -14,6 +14,7 @@
 
 #include "chorale/error.hpp"
 #include "chorale/json_text.hpp"
+#include "chorale/launch.hpp"
 #include "chorale/read_file.hpp"
 #include "chorale/tuner.hpp"
 
@@ -161,6 +162,19 @@ void TuneKey::check() const {
                     "them",
                     kind));
   }
+}
+
+LaunchConfig tuned_launch(const TuneConfig& config) {
+  LaunchConfig launch;
+  if (config.blocks != 0) launch.blocks = config.blocks;
+  if (config.threads != 0) launch.threads = config.threads;
+  return launch;
+}
+
+RendezvousOptions tuned_rings(const TuneConfig& config, RendezvousOptions otherwise) {
+  if (config.slots != 0) otherwise.depth = config.slots;
+  otherwise.max_channels = std::max(otherwise.max_channels, config.blocks);
+  return otherwise;
 }
 
 void check_geometry(const Transport& transport, const TuneConfig& config) {

@@ -15,6 +15,8 @@
 
 namespace chorale {
 
+struct LaunchConfig;  // launch.hpp
+
 /// What a configuration is looked up by. All of it has to agree, but for `bytes`.
 struct TuneKey {
   std::string kind = {};  ///< "sendrecv", "all_reduce", or what the application calls it
@@ -33,7 +35,7 @@ struct TuneKey {
   void check() const;
 };
 
-/// What can be chosen. 0 and "": as it is without a tuner.
+/// What can be chosen. 0 and "": as it is without a tuner, see tuned_launch() and tuned_rings().
 struct TuneConfig {
   uint32_t blocks = 0, threads = 0;
   uint32_t slots = 0;                  ///< of a ring: Transport::depth()
@@ -44,6 +46,13 @@ struct TuneConfig {
 
   bool operator==(const TuneConfig&) const = default;
 };
+
+/// For launch(): with the blocks and threads that the configuration names, else as LaunchConfig{}.
+LaunchConfig tuned_launch(const TuneConfig& config);
+
+/// For direct_rendezvous() and the like: `otherwise`, with the slots that the configuration names, and a
+/// channel for each of its blocks.
+RendezvousOptions tuned_rings(const TuneConfig& config, RendezvousOptions otherwise);
 
 /// Whether a transport that exists can run it.
 /// \throws UsageError if it has other slots or fewer channels than the configuration needs: these are settled

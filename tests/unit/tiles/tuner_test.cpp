@@ -257,6 +257,25 @@ TEST(Tuner, ATransportKeepsItsGeometry) {
   });
 }
 
+TEST(Tuner, WhatNoTableChoosesIsTheDefault) {
+  run_local(1, [](World& world) {
+    const TuneTable empty;
+    for (const TuneConfig& config :
+         {empty.lookup(key_of(64)).config, TuneConfig{.blocks = 9, .slots = 4}, TuneConfig{.threads = 3}}) {
+      const auto transport = direct_rendezvous(world, tuned_rings(config, rings(8, 2, 256)));
+      EXPECT_NO_THROW(check_geometry(*transport, config));
+      EXPECT_EQ(transport->depth(), config.slots != 0 ? 4u : 2u);
+      EXPECT_EQ(transport->max_channels(), config.blocks != 0 ? 9u : 8u);
+      EXPECT_EQ(tuned_launch(config).blocks, config.blocks != 0 ? 9u : LaunchConfig{}.blocks);
+      EXPECT_EQ(tuned_launch(config).threads, config.threads);
+      const auto sent = message_of<float>(1, 300);
+      std::vector<float> got(300);
+      sendrecv(*transport, sent.data(), got.data(), 300, 0, -1, {}, {}, tuned_launch(config));
+      EXPECT_MESSAGE(got, sent);
+    }
+  });
+}
+
 TEST(Tuner, TheFastestThatIsCorrectWins) {
   TuneTable table;
   const std::vector<TuneConfig> candidates = {{.blocks = 1}, {.blocks = 2}, {.blocks = 3}, {.blocks = 4},
