@@ -568,8 +568,6 @@ void with_hooks(World& world, Transport& transport, uint32_t threads) {
   }
 }
 
-TEST(Collectives, Hooks) {
-  for (const uint32_t threads : {1u, 4u}) {
 /// Look up each row that they make or take: behind the last there is nothing to be looked up.
 struct MakeRow {
   using block_hook = void;
@@ -610,6 +608,8 @@ TEST(Collectives, BlockHooksAreNotCalledForEmptyTiles) {
   }
 }
 
+TEST(Collectives, Hooks) {
+  for (const uint32_t threads : {1u, 4u}) {
     run_local(4, [&](World& world) {
       const auto transport = make(world, Kind::mixed, rings(2, 2, 256));
       with_hooks<TwiceProduce, AddShard>(world, *transport, threads);
