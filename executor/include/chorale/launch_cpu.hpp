@@ -1,5 +1,6 @@
 /// \file
-/// launch() on the CPU: blocks are fibers, on the threads of the ranks that launch. See launch.hpp.
+/// launch() on the CPU: threads of blocks are fibers, on the threads of the ranks that launch. See
+/// launch.hpp. A fiber has a stack of 96 KiB: larger arrays of a kernel belong in memory of the caller.
 #pragma once
 
 #include <functional>
