@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/cuda/tiles_rank.cuh"
+#include "tests/cuda/tiles_shapes.cuh"
 
 namespace tiles_test {
 
@@ -12,10 +13,11 @@ struct Idle {
   __device__ Stop operator()(const Group&, const Deadline&) const { return Stop::none; }
 };
 
-inline void expect_refused(const char* what, Transport& transport, const Rank& rank,
-                           const LaunchConfig& config, const std::string& words) {
+template <class Kernel = Idle>
+void expect_refused(const char* what, Transport& transport, const Rank& rank, const LaunchConfig& config,
+                    const std::string& words, const Kernel& kernel = {}) {
   try {
-    launch(transport, Idle{}, config, {rank.stream});
+    launch(transport, kernel, config, {rank.stream});
     std::printf("%s: not refused\n", what);
   } catch (const UsageError& error) {
     if (std::string(error.what()).find(words) != std::string::npos) return;
@@ -31,6 +33,9 @@ inline void test_refusals(const Rank& rank) {
   const auto of_host = direct_rendezvous(rank.world, there);
   expect_refused("more blocks than a GPU holds", *transport, rank, {1 << 20, 1024},
                  "1048576 blocks of 1024 threads wait for each other, and this GPU holds");
+  // Its threads take more than the 64 registers that so many of them can have.
+  expect_refused("a block that does not fit", *transport, rank, {1, 1024},
+                 "a block of 1024 threads of this kernel does not fit on this GPU", AllReduce{});
   expect_refused("0 blocks", *transport, rank, {0, 32}, "a launch of 0 blocks");
   expect_refused("a transport of the host", *of_host, rank, {1, 32}, "this transport is in host memory");
   int device = 0, gpus = 0;

@@ -72,6 +72,13 @@ inline void check_device(const Transport& transport) {
 /// Blocks of a launch wait for each other and for those of peers, so all must be on the GPU at a time.
 inline void check_resident(const LaunchConfig& config, uint32_t threads, uint64_t resident) {
   if (resident >= config.blocks) return;
+  if (resident == 0 && config.blocks != 0) {
+    throw UsageError(
+        "a block of " + std::to_string(threads) +
+        " threads of this kernel does not fit on this GPU, for its registers or its shared memory: "
+        "launch blocks of fewer threads, or compile with -maxrregcount=" +
+        std::to_string(65536 / (threads == 0 ? 1 : threads) / 8 * 8));
+  }
   throw UsageError(std::to_string(config.blocks) + " blocks of " + std::to_string(threads) +
                    " threads wait for each other, and this GPU holds " + std::to_string(resident) +
                    " at a time: launch fewer");

@@ -21,8 +21,8 @@ struct RendezvousOptions {
   uint64_t per_peer_bytes = 0;
   uint32_t max_channels = 32;  ///< groups that can work on one peer and direction at a time; at most 1024
   uint32_t depth = 2;          ///< slots of a ring; at most 256
-  /// Of payload for each peer and channel that can be sent as packets (send_packets) at a time; 0: none. Takes
-  /// eight times as much memory.
+  /// Of payload for each peer and channel that can be sent as packets at a time, by send_packets() and by
+  /// collectives that are short; 0: none. Takes eight times as much memory.
   uint64_t packet_bytes = 0;
   enum class Space : uint8_t { host, device } space = Space::host;  ///< whose memory it is
   /// In whose memory a ring is: the one who fills it writes to the peer, or the one who empties it reads from

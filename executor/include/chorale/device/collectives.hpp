@@ -3,6 +3,9 @@
 // shard over the channel of its id, and sends tile s before it takes tile s - 1, so rings need two slots.
 // Links of all kinds may be mixed. A rank's own shard goes through its ring to itself.
 //
+// Short messages of value hooks go as packets instead, where all links have them: see packet_collectives.hpp.
+// Groups are then of one kind on all ranks: blocks of whole warps, or others.
+//
 // A shard is what one rank sends to another; `leg` describes the first, for all groups together, and Shards
 // how far the others are from it. Results are the same bits in every run: sums are made in rank order.
 
@@ -26,8 +29,9 @@ namespace detail {
 
 /// `group`'s share of shard `of`.
 CHORALE_FN Leg shard_of(Leg leg, const Shards& shards, int32_t of) {
-  leg.in = static_cast<const char*>(leg.in) + uint64_t(of) * shards.in;
-  leg.out = static_cast<char*>(leg.out) + uint64_t(of) * shards.out;
+  // Without a buffer hooks have nothing, and copies drop what comes.
+  if (leg.in) leg.in = static_cast<const char*>(leg.in) + uint64_t(of) * shards.in;
+  if (leg.out) leg.out = static_cast<char*>(leg.out) + uint64_t(of) * shards.out;
   leg.shard = uint32_t(of);
   return leg;
 }

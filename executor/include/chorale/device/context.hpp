@@ -68,9 +68,9 @@ struct Leg {
   uint64_t tile_bytes = 0;    ///< of a tile, at most a slot; 0: a slot. The same on both sides
   uint64_t signal_bytes = 0;  ///< how much the sender signals, or the receiver awaits, at a time within a
                               ///< tile; 0: a tile. Each side as it likes
-  uint32_t elem = 1;          ///< bytes of what no tile and no share cuts: a multiple of the call's sizeof(T);
-                              ///< 1: that of one T
-  uint32_t shard = 0;         ///< passed on to hooks, as are the following
+  uint32_t elem = 1;   ///< bytes of what no tile and no share cuts: a multiple of the call's sizeof(T);
+                       ///< 1: that of one T
+  uint32_t shard = 0;  ///< passed on to hooks, as are the following
   uint32_t rows = 0, cols = 0;
   Strides in_strides, out_strides;
 };

@@ -207,7 +207,7 @@ class PacketCollective {
     if constexpr (std::is_same_v<Produce, CopyProduce>) {
       transfer_short(group, leg.bytes, Mem(static_cast<const char*>(leg.in) + leg.begin), sink);
     } else {
-      const Ctx<X> ctx = context(group, peer, leg);
+      const Ctx<X> ctx = in_values<T>(context(group, peer, leg), leg, 0);
       transfer_short(group, leg.bytes, Produced<T, Produce, X>{produce, ctx}, sink);
     }
   }
@@ -219,9 +219,7 @@ class PacketCollective {
   }
 
   CHORALE_FN Ctx<X> context(const Group& group, int32_t peer, const Leg& leg) const {
-    Ctx<X> ctx = detail::context(group, table_.at(peer, group_.id), leg, leg.bytes, extra_);
-    ctx.index = detail::quotient(leg.begin, leg.elem);
-    return ctx;
+    return detail::context(group, table_.at(peer, group_.id), leg, leg.bytes, extra_);
   }
 
   const Group& group_;

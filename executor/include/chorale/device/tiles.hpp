@@ -141,7 +141,7 @@ CHORALE_FN Ctx<X> in_values(Ctx<X> ctx, const Leg& leg, uint64_t offset) {
   ctx.index = (leg.begin + offset) / sizeof(T);
   ctx.first *= in_element;
   ctx.pos *= in_element;
-  if (leg.cols != 0) ctx.tile_rows = uint32_t(ctx.tile_bytes / sizeof(T) / leg.cols);
+  if (leg.cols != 0) ctx.tile_rows = uint32_t(quotient(ctx.tile_bytes / sizeof(T), leg.cols));
   return ctx;
 }
 
