@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "arguments.hpp"
+#include "tensors.hpp"
 #include "types.hpp"
 #include "work.hpp"
 
@@ -27,34 +28,36 @@ class ChoraleBackend : public c10d::Backend {
   c10::intrusive_ptr<c10d::Work> allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
     const at::Tensor& tensor = only(tensors, "all_reduce");
     const ReduceOp op = op_of(options.reduceOp, tensor);
-    return enqueue(c10d::OpType::ALLREDUCE, {tensor}, {tensor}, [this, tensor, op](void* stream) {
-      communicator_->run("allreduce", tensor, tensor, op, stream);
-    });
+    return enqueue(c10d::OpType::ALLREDUCE, {tensor}, {tensor},
+                   [this, tensor, op](void* stream) { allreduce(tensor, op, stream); });
   }
 
   c10::intrusive_ptr<c10d::Work> allreduce_coalesced(
       Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) override {
     TORCH_CHECK(!tensors.empty(), "chorale: all_reduce of no tensors");
-    return enqueue(
-        c10d::OpType::ALLREDUCE_COALESCED, tensors, tensors, [this, tensors, options](void* stream) {
-          for (const at::Tensor& tensor : tensors)
-            communicator_->run("allreduce", tensor, tensor, op_of(options.reduceOp, tensor), stream);
-        });
+    return enqueue(c10d::OpType::ALLREDUCE_COALESCED, tensors, tensors,
+                   [this, tensors, options](void* stream) {
+                     for (const at::Tensor& tensor : tensors)
+                       allreduce(tensor, op_of(options.reduceOp, tensor), stream);
+                   });
   }
 
   c10::intrusive_ptr<c10d::Work> reduce(Tensors& tensors, const c10d::ReduceOptions& options) override {
     const at::Tensor& tensor = only(tensors, "reduce");
     const ReduceOp op = op_of(options.reduceOp, tensor);
     return enqueue(c10d::OpType::REDUCE, {tensor}, {tensor}, [this, tensor, op, options](void* stream) {
-      const at::Tensor out = options.rootRank == getRank() ? tensor : at::empty_like(tensor);
-      communicator_->run("allreduce", tensor, out, op, stream);
+      in_a_row(tensor, [&](const at::Tensor& row) {
+        const at::Tensor out = options.rootRank == getRank() ? row : at::empty_like(row);
+        communicator_->run("allreduce", row, out, op, stream);
+      });
     });
   }
 
   c10::intrusive_ptr<c10d::Work> broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
     const at::Tensor& tensor = only(tensors, "broadcast");
     return enqueue(c10d::OpType::BROADCAST, {tensor}, {tensor}, [this, tensor, options](void* stream) {
-      communicator_->broadcast(tensor, int(options.rootRank), stream);
+      in_a_row(tensor,
+               [&](const at::Tensor& row) { communicator_->broadcast(row, int(options.rootRank), stream); });
     });
   }
 
@@ -179,6 +182,10 @@ class ChoraleBackend : public c10d::Backend {
 
  private:
   using Call = std::function<void(void* stream)>;
+
+  void allreduce(const at::Tensor& tensor, ReduceOp op, void* stream) {
+    in_a_row(tensor, [&](const at::Tensor& row) { communicator_->run("allreduce", row, row, op, stream); });
+  }
 
   c10::intrusive_ptr<c10d::Work> move(c10d::OpType type, const char* collective, const at::Tensor& in,
                                       const at::Tensor& out) {

@@ -10,8 +10,17 @@ share/chorale/plans/tuned, and are read from share/chorale/plans/shipped, or mad
 import functools
 import os
 import pathlib
+import re
 
 import torch
+
+# Backend::abort() and shutdown() and c10::Stream::native_handle(), which the C++ part has, are younger than 2.6; versions between were
+# not tried.
+OLDEST = (2, 11)
+if tuple(int(number) for number in re.findall(r"\d+", torch.__version__)[:2]) < OLDEST:
+    raise ImportError(f"chorale_torch needs PyTorch {OLDEST[0]}.{OLDEST[1]} or newer, and this is {torch.__version__}: "
+                      "install a newer one, for this Python")
+
 import torch.distributed
 import torch.utils.cpp_extension
 
@@ -96,6 +105,8 @@ def run(plan, output, input=None, *, op=None, group=None, async_op=False):
 
 def use(plan, *, least=0, most=2**64 - 1, group=None, device="cuda"):
     """From now on the group's collectives of the plan's kind run by it, for messages of `least` to `most` bytes; of several plans the last.
+
+    `device` says on which tensors: a group may have another backend for those on the CPU.
 
     The bytes are those of the input, of an all-gather those of the output. All ranks say so, between the same calls."""
     extension().use(_backend(group, device), plan, least, most)

@@ -18,6 +18,17 @@ inline Parts parts_of(const std::string& collective, int ranks) {
           collective == "allgather" || collective == "alltoall" ? ranks : 1};
 }
 
+/// Calls `run` with the elements of a tensor as a row that it may change. Of a tensor that is dense that is
+/// its memory: as with NCCL, ranks then have tensors of the same strides. Else it is a copy, and is copied
+/// back.
+template <class Run>
+void in_a_row(const at::Tensor& tensor, const Run& run) {
+  if (tensor.is_non_overlapping_and_dense()) return run(tensor.as_strided({tensor.numel()}, {1}));
+  const at::Tensor row = tensor.contiguous().view(-1);
+  run(row);
+  at::Tensor(tensor).copy_(row.view(tensor.sizes()));
+}
+
 inline void check_alike(const std::string& what, const at::Tensor& in, const at::Tensor& out) {
   TORCH_CHECK(in.is_contiguous() && out.is_contiguous(), "chorale: ", what, " needs contiguous tensors");
   TORCH_CHECK(in.scalar_type() == out.scalar_type() && in.device() == out.device(), "chorale: ", what, " of ",

@@ -39,6 +39,22 @@ inline DType dtype_of(const at::Tensor& tensor) {
   }
 }
 
+/// As torch.distributed.ReduceOp calls it.
+inline const char* name_of(c10d::ReduceOp::RedOpType op) {
+  switch (op) {
+    case c10d::ReduceOp::BAND:
+      return "BAND";
+    case c10d::ReduceOp::BOR:
+      return "BOR";
+    case c10d::ReduceOp::BXOR:
+      return "BXOR";
+    case c10d::ReduceOp::PREMUL_SUM:
+      return "PREMUL_SUM";
+    default:
+      return "another operator";
+  }
+}
+
 /// Of bools a sum is "any", and a product is "all".
 /// \throws c10::Error for an operator that Chorale does not have
 inline ReduceOp op_of(const c10d::ReduceOp& op, const at::Tensor& tensor) {
@@ -56,8 +72,8 @@ inline ReduceOp op_of(const c10d::ReduceOp& op, const at::Tensor& tensor) {
       TORCH_CHECK(!bools, "chorale has no average of bools");
       return ReduceOp::avg;
     default:
-      TORCH_CHECK(false, "chorale reduces by SUM, PRODUCT, MIN, MAX and AVG only, not by operator ",
-                  int(c10d::ReduceOp::RedOpType(op)), " of torch.distributed");
+      TORCH_CHECK(false, "chorale reduces by SUM, PRODUCT, MIN, MAX and AVG only, not by ",
+                  name_of(c10d::ReduceOp::RedOpType(op)));
   }
 }
 

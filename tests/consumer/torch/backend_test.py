@@ -21,8 +21,18 @@ except ImportError as error:
     print(f"skipped: PyTorch is not installed ({error})")
     sys.exit(77)
 
-if not torch.compiled_with_cxx11_abi() or not hasattr(dist.Backend, "register_backend") or not hasattr(torch, "float8_e5m2"):
-    print(f"skipped: PyTorch {torch.__version__} is too old for the backend")
+if tuple(int(number) for number in torch.__version__.split(".")[:2]) < (2, 11):
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tools", "torch"))
+    try:
+        import chorale_torch
+    except ImportError as error:
+        assert torch.__version__ in str(error) and "2.11" in str(error), error
+        print(f"skipped: PyTorch {torch.__version__} is too old for the backend")
+        sys.exit(77)
+    sys.exit(f"PyTorch {torch.__version__} is too old for the backend, and was taken")
+
+if not torch.compiled_with_cxx11_abi():
+    print(f"skipped: PyTorch {torch.__version__} was built with the old ABI of the C++ library")
     sys.exit(77)
 
 FP8 = [torch.float8_e4m3fn, torch.float8_e5m2]
@@ -83,6 +93,28 @@ def test_reductions(rank, ranks, device, sizes):
         mine = everybody[rank].clone()
         dist.reduce(mine, root)
         expect("reduce", mine, sum(everybody) if rank == root else everybody[rank])
+
+
+def test_layouts(rank, ranks, device):
+    """Tensors that are dense in another order than that of their dimensions, and such as are not dense."""
+    whole = values(rank, 6 * 4 * 5 * 7, torch.float32, device).view(6, 4, 5, 7)
+    everybody = [values(peer, 6 * 4 * 5 * 7, torch.float32, device).view(6, 4, 5, 7) for peer in range(ranks)]
+    for laid in (lambda one: one.to(memory_format=torch.channels_last), lambda one: one.transpose(0, 3),
+                 lambda one: one[:, 1:3], lambda one: one[..., ::2]):
+        mine = laid(whole.clone())
+        assert not mine.is_contiguous()
+        dist.all_reduce(mine)
+        expect("all_reduce of another layout", mine, laid(sum(everybody)))
+        dist.all_reduce(mine.fill_(1))
+        expect("all_reduce in place", mine, torch.full_like(mine, ranks))
+        for root in range(ranks):
+            mine = laid(whole.clone())
+            dist.broadcast(mine, root)
+            expect(f"broadcast of another layout from {root}", mine, laid(everybody[root]))
+            mine = laid(whole.clone())
+            dist.reduce(mine, root)
+            if rank == root:
+                expect("reduce of another layout", mine, laid(sum(everybody)))
 
 
 def test_moves(rank, ranks, device, sizes):
@@ -349,7 +381,7 @@ def test_refusals(rank, ranks, device):
     tensor = torch.ones(6, device=device)
     expect_refused("does not support recvAnysource", lambda: dist.recv(tensor))
     expect_refused("need contiguous", lambda: dist.send(torch.ones(4, 6, device=device).t(), (rank + 1) % ranks))
-    expect_refused("reduces by SUM", lambda: dist.all_reduce(tensor.int(), dist.ReduceOp.BXOR))
+    expect_refused("AVG only, not by BXOR", lambda: dist.all_reduce(tensor.int(), dist.ReduceOp.BXOR))
     expect_refused("has no type", lambda: dist.all_reduce(torch.ones(4, dtype=torch.int16, device=device)))
     splits = [6 - ranks] + [1] * (ranks - 1)
     expect_refused("an input of 6 rows", lambda: dist.all_to_all_single(torch.empty(6, device=device), tensor, splits, splits))
@@ -494,6 +526,7 @@ def rank_main(rank, ranks, prefix, folder, kind, share):
     sizes = [0, 1, 3, 1000, 65537]
     # On GPUs more than what is staged at a time.
     test_reductions(rank, ranks, device, sizes + ([17_000_001] if kind == "cuda" else []))
+    test_layouts(rank, ranks, device)
     test_moves(rank, ranks, device, sizes + ([4_500_001] if kind == "cuda" else []))
     longest = 300_000_000 if kind == "cuda" else 20_000_000
     test_blocking_messages(rank, ranks, device)
