@@ -2,10 +2,23 @@
 
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
+
 namespace chorale::tools {
 namespace {
 
 std::string text;  // of the note that lives: a signal handler is handed nothing
+
+std::string ended;  // what is said if the process ends by itself; empty while no note lives
+
+/// exit() in a program would end the command as if all were well.
+extern "C" void refuse_exit() {
+  if (ended.empty()) return;
+  std::fflush(nullptr);  // what the program has printed may say why
+  [[maybe_unused]] const auto written = ::write(2, ended.data(), ended.size());
+  ::_exit(int(Exit::plan_wrong));
+}
 
 extern "C" void say(int) { [[maybe_unused]] const auto written = ::write(2, text.data(), text.size()); }
 
@@ -15,6 +28,9 @@ CrashNote::CrashNote(const std::string& program) {
   text = "error: a crash while program '" + program +
          "' was built\nhelp: CXX='c++ -g' gdb --args chorale ..., with the arguments of this command, stops "
          "where\n";
+  ended = "error: program '" + program +
+          "' ended the process\nhelp: leave exit() out: a program returns, or throws what is wrong\n";
+  [[maybe_unused]] static const int registered = std::atexit(refuse_exit) | std::at_quick_exit(refuse_exit);
   stack_t stack = {};  // of its own: a recursion without end leaves nothing of the other
   stack.ss_sp = stack_;
   stack.ss_size = sizeof stack_;
@@ -31,6 +47,7 @@ CrashNote::CrashNote(const std::string& program) {
 }
 
 CrashNote::~CrashNote() {
+  ended.clear();
   for (size_t which = 0; which < std::size(signals_); ++which)
     ::sigaction(signals_[which], &old_[which], nullptr);
   ::sigaltstack(&old_stack_, nullptr);

@@ -13,7 +13,7 @@
 namespace chorale::tools {
 
 /// While it lives, a crash first says whose it is. Then it goes on as without: to a core file, or to the
-/// debugger.
+/// debugger. Who calls exit() is named, too, and the status is that of a plan that is wrong.
 class CrashNote {
  public:
   explicit CrashNote(const std::string& program);

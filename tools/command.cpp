@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "chorale/did_you_mean.hpp"
 
@@ -36,6 +37,28 @@ std::filesystem::path behind_links(const std::filesystem::path& path) {
     if (error) cannot_write(path, error.value());
   }
   return target;
+}
+
+/// What a file is besides its paths.
+struct Identity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  std::filesystem::path path;  ///< only of what is not there yet
+  bool operator==(const Identity&) const = default;
+};
+
+/// None: no regular file, nor a path for one.
+std::optional<Identity> identity_of(const std::string& path) {
+  if (path.empty() || path == "-") return {};
+  struct stat found;
+  if (::stat(path.c_str(), &found) == 0) {
+    if (!S_ISREG(found.st_mode)) return {};
+    return Identity{found.st_dev, found.st_ino, {}};
+  }
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::weakly_canonical(behind_links(path), error);
+  if (error) return {};  // what is wrong with the path is said when it is opened
+  return Identity{0, 0, whole};
 }
 
 /// 0, or the errno of what went wrong.
@@ -196,6 +219,26 @@ void need_writable(const std::string& path) {
   }
   const std::filesystem::path folder = behind_links(path).parent_path();
   if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) cannot_write(path, errno);
+}
+
+void keep_apart(const std::vector<NamedFile>& read, const std::vector<NamedFile>& written) {
+  for (auto file = written.begin(); file != written.end(); ++file) {
+    const std::optional<Identity> identity = identity_of(file->path);
+    if (!identity) continue;
+    for (const NamedFile& other : read) {
+      if (identity_of(other.path) != identity) continue;
+      throw Failure(Exit::command_wrong,
+                    file->option + " names the file that " +
+                        (other.option.empty() ? "is read" : other.option + " reads") + ": " + file->path,
+                    "name another file, or what was read would be lost");
+    }
+    for (auto other = written.begin(); other != file; ++other) {
+      if (identity_of(other->path) != identity) continue;
+      throw Failure(Exit::command_wrong,
+                    other->option + " and " + file->option + " name one file: " + file->path,
+                    "give each a file of its own");
+    }
+  }
 }
 
 Progress::Progress() : start_(now()), terminal_(::isatty(STDERR_FILENO)) {}

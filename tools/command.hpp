@@ -74,6 +74,16 @@ void write_output(const std::string& path, std::string_view text);
 /// only. \throws Failure as write_output()
 void need_writable(const std::string& path);
 
+/// A file that a command line names, and what names it: "--trace"; "" for a command's own argument.
+struct NamedFile {
+  std::string option, path;
+};
+
+/// Refuses outputs that would take the place of what is read, or of one another, by whatever paths they are
+/// named; to be asked before anything is read. "", "-", devices and pipes are left alone.
+/// \throws Failure command_wrong
+void keep_apart(const std::vector<NamedFile>& read, const std::vector<NamedFile>& written);
+
 /// One line on stderr that overwrites itself, for work that lasts. Silent for the first two seconds, and
 /// always when stderr is no terminal.
 class Progress {

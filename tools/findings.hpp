@@ -41,6 +41,11 @@ class Telling {
   /// Writes what was told to files. \throws Failure command_wrong if one cannot be written
   void finish() const;
 
+  /// What is written.
+  std::vector<NamedFile> files() const {
+    return {{"--sarif", sarif_file_}, {"--witness", witness_file_}, {"--shrink", shrunk_file_}};
+  }
+
   /// Whether --shrink is there.
   bool shrinks() const { return !shrunk_file_.empty(); }
 

@@ -34,7 +34,10 @@ std::vector<std::string> names(const std::vector<dsl::RegisteredProgram>& progra
 /// The names that a source or plugin has added.
 std::vector<std::string> load(const std::string& what) {
   const std::vector<std::string> before = names(dsl::programs());
-  is_source(what) ? load_source(what) : load_plugin(what);
+  {
+    const CrashNote note(what);  // a plugin may do what it likes as it is loaded, too
+    is_source(what) ? load_source(what) : load_plugin(what);
+  }
   const std::vector<std::string> after = names(dsl::programs());
   std::vector<std::string> added;
   std::set_difference(after.begin(), after.end(), before.begin(), before.end(), std::back_inserter(added));

@@ -167,6 +167,13 @@ Exit bench_it(Options options) {
                       (options.markdown.empty() ? "--format is " + options.format : "there is --markdown"),
                   "leave it out: the other forms are for programs, which pick what they want");
   }
+  std::vector<NamedFile> read{{"--tuned", options.tuned},
+                              {"--machine", options.profile.machine.value_or("")}};
+  for (const std::string& what : options.what) read.push_back({"", what});
+  keep_apart(read, {{"-o", options.output},
+                    {"--markdown", options.markdown},
+                    {"--tuned-out", options.tuned_out},
+                    {"--trace", options.trace}});
   for (const std::string* path : {&options.output, &options.markdown, &options.tuned_out})
     need_writable(*path);
   Config config = options.run.config();

@@ -73,6 +73,13 @@ Action command::check(CLI::App& app) {
     if (options->aim.certify && paths.size() > 1)
       throw Failure(Exit::command_wrong,
                     "--certify writes one plan, but there are " + std::to_string(paths.size()));
+    std::vector<NamedFile> read;
+    for (const std::string& path : paths) read.push_back({"", path});
+    const std::vector<NamedFile> findings = options->telling.files();
+    keep_apart(read, findings);
+    std::vector<NamedFile> written = findings;
+    written.push_back({"--certify", options->certified});
+    keep_apart({}, written);  // the plan itself may be certified
     Exit worst = Exit::well;
     // Every plan is looked at, also behind one that is wrong.
     for (const std::string& path : paths) {

@@ -78,6 +78,9 @@ Action command::compile(CLI::App& app) {
                     "'" + wanted.what + "' is no C++ source (*.cpp), plugin (*.so) or shipped name",
                     "plans need no compiling: chorale check or run takes them as they are");
     }
+    std::vector<NamedFile> written = options->telling.files();
+    written.push_back({"-o", options->output});
+    keep_apart({{"", wanted.what}}, written);
     dsl::Parameters::Settings settings = parse_settings(wanted.set);
     const std::string name = load_program(wanted);
     if (options->help_program) {

@@ -27,6 +27,9 @@ Action command::import(CLI::App& app) {
   declare_plan_output(app, options->output);
   return [options] {
     const std::string& path = options->algorithm;
+    std::vector<NamedFile> written = options->telling.files();
+    written.push_back({"-o", options->output});
+    keep_apart({{"", path}}, written);
     const Built built = build_algorithm(path, options->aim);
     const bool wrong = options->telling.tell(built.plan, path, shell_word(path), built.diagnostics);
     options->telling.finish();

@@ -123,6 +123,9 @@ std::string read_lines(const std::string& path) {
 Exit mutate_all(const Options& options) {
   if (options.resume && options.json.empty())
     throw Failure(Exit::command_wrong, "--resume goes on with the lines of a file", "name it with --json");
+  std::vector<NamedFile> read;
+  for (const std::string& path : options.paths) read.push_back({"", path});
+  keep_apart(read, {{"--json", options.json}, {"--markdown", options.markdown}});
   need_writable(options.markdown);
   if (!options.holes.empty()) need_writable(options.holes + "/hole.json");
   Choice choice = choice_of(options);

@@ -288,6 +288,10 @@ void run_chosen(const Options& options, const Config& config) {
 }
 
 Exit run_it(const Options& options) {
+  keep_apart({{"", options.wanted.what},
+              {"--tuned", options.tuned},
+              {"--machine", options.profile.machine.value_or("")}},
+             {{"--trace", options.trace}});
   const bool collective = names_collective(options.wanted.what);
   if (!options.tuned.empty() && !collective) {
     throw Failure(Exit::command_wrong, "--tuned chooses a plan, and '" + options.wanted.what + "' is one",

@@ -72,6 +72,9 @@ std::string formatted(const Options& options, const Predictions& of, bool collec
 }
 
 Exit simulate_it(const Options& options) {
+  std::vector<NamedFile> read{{"--machine", options.machine}};
+  for (const std::string& what : options.what) read.push_back({"", what});
+  keep_apart(read, {{"-o", options.output}, {"--trace", options.trace}});
   if (options.output != "-") need_writable(options.output);
   need_trace_file(options.trace);
   Predictions of;
