@@ -56,7 +56,8 @@ std::optional<Identity> identity_of(const std::string& path) {
     return Identity{found.st_dev, found.st_ino, {}};
   }
   std::error_code error;
-  const std::filesystem::path whole = std::filesystem::weakly_canonical(behind_links(path), error);
+  const std::filesystem::path whole =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(behind_links(path)), error);
   if (error) return {};  // what is wrong with the path is said when it is opened
   return Identity{0, 0, whole};
 }
@@ -104,6 +105,24 @@ CLI::Validator one_of(std::string kind, std::vector<std::string> known) {
                suggestion(word, known);
       },
       "{" + listed + "}");
+}
+
+CLI::Validator whole_number(uint64_t least, uint64_t most, std::string words) {
+  const std::string range = std::to_string(least) + " to " + std::to_string(most);
+  return CLI::Validator(
+      [least, most, range](std::string& word) {
+        const bool negative = word.starts_with('-');
+        const std::string digits = word.substr(negative);
+        if (digits.empty() || digits.find_first_not_of("0123456789") != digits.npos)
+          return "'" + word + "' is no whole number, expected one from " + range;
+        uint64_t number = 0;
+        const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+        if (negative || error != std::errc() || number < least || number > most)
+          return "Value " + word + " not in range " + range;
+        word = std::to_string(number);
+        return std::string();
+      },
+      words.empty() ? range : std::move(words));
 }
 
 uint64_t parse_seed(const std::string& text) {

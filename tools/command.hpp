@@ -42,6 +42,10 @@ namespace command {
 /// \param kind  what the word stands for
 CLI::Validator one_of(std::string kind, std::vector<std::string> known);
 
+/// Refuses what is no decimal number from `least` to `most`. CLI11 itself takes 010 for 8 and 0x2 for 2, and
+/// refuses 08. \param words  of the range, for the help; "": "1 to 4096"
+CLI::Validator whole_number(uint64_t least, uint64_t most, std::string words = "");
+
 /// "unknown program 'onee', did you mean 'one'?".
 std::string unknown(std::string_view kind, std::string_view word, std::span<const std::string> known);
 

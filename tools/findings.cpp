@@ -114,7 +114,7 @@ void Telling::declare(CLI::App& app) {
   app.add_option("--schedules", schedules_,
                  "How many schedules of the adversarial machine are tried for one that shows on the CPU what "
                  "a proof has found; default 100, 0 for none")
-      ->check(CLI::Range(uint64_t(0), uint64_t(1) << 40).description("0 to 2^40"))
+      ->transform(whole_number(0, uint64_t(1) << 40, "0 to 2^40"))
       ->type_name("N");
 }
 

@@ -14,7 +14,7 @@ namespace chorale::tools {
 
 void RunOptions::declare(CLI::App& app) {
   app.add_option("--ranks", ranks, "Number of ranks; default: the plan's")
-      ->check(CLI::Range(1u, 4096u).description("1 to 4096"))
+      ->transform(whole_number(1, 4096))
       ->type_name("N");
   app.add_option("--dtype", dtype, "Type of an element; default f32")
       ->check(one_of("dtype", dtype_names()))
@@ -32,7 +32,7 @@ void RunOptions::declare(CLI::App& app) {
       ->type_name("TIME");
   app.add_option("--workers", workers,
                  "Threads that run thread blocks; default, and with 0: the configuration's, one a core")
-      ->check(CLI::Range(0u, 4096u).description("0 to 4096"))
+      ->transform(whole_number(0, 4096))
       ->type_name("N");
   CLI::Option* const as_processes =
       app.add_flag("--processes", processes, "A process a rank: the default on cuda");

@@ -336,17 +336,17 @@ Action command::run(CLI::App& app) {
                    "Run the worst schedules that the memory model allows, on a machine made for it");
   app.add_option("--schedules", options->schedules,
                  "How many, drawn from --seed and the numbers after it; default 1000")
-      ->check(CLI::Range(uint64_t(1), uint64_t(1) << 40).description("1 to 2^40"))
+      ->transform(whole_number(1, uint64_t(1) << 40, "1 to 2^40"))
       ->type_name("N")
       ->needs(adversarial);
   app.add_option("--repeat", options->repeat, "Runs of each size, with new data each; default 3")
-      ->check(CLI::Range(1u, 1000000u).description("1 to 1000000"))
+      ->transform(whole_number(1, 1000000))
       ->type_name("N");
   app.add_option("--in-a-row", options->in_a_row,
                  "In each run so many launches instead of one, with new data each and nobody waiting in "
                  "between: eager "
                  "ones and on GPUs CUDA graphs, as each rank draws. No times")
-      ->check(CLI::Range(1u, 100000u).description("1 to 100000"))
+      ->transform(whole_number(1, 100000))
       ->type_name("N");
   CLI::Option* in_place = app.add_flag("--in-place", options->in_place, "Input and output are one buffer");
   app.add_flag("--out-of-place", options->out_of_place, "Input and output are two buffers")

@@ -125,16 +125,16 @@ Action command::show(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("plan", options->plan, "A plan file; - is standard input")->required();
   app.add_option("--rank", options->rank, "Only this rank")
-      ->check(CLI::Range(0, 65535).description("from 0"))
+      ->transform(whole_number(0, 65535, "from 0"))
       ->type_name("N");
   app.add_option("--threadblock", options->threadblock, "Only this thread block of each rank")
-      ->check(CLI::Range(0, 65535).description("from 0"))
+      ->transform(whole_number(0, 65535, "from 0"))
       ->type_name("N");
   app.add_option("--stage", options->stage,
                  "Of a host schedule: layout, schedule, movers (of rank 0), or rank:N")
       ->type_name("STAGE");
   app.add_option("--ranks", options->ranks, "For how many ranks a host schedule is unrolled")
-      ->check(CLI::Range(1u, host::most_ranks).description("1 to " + std::to_string(host::most_ranks)))
+      ->transform(whole_number(1, host::most_ranks))
       ->type_name("N");
   return [options] {
     const Plan plan = load_plan(options->plan);

@@ -121,7 +121,7 @@ Action command::simulate(CLI::App& app) {
   app.add_option("--bytes", options->bytes, "Sizes of the message, as for run; default 1K:1G:4")
       ->type_name("SIZES");
   app.add_option("--ranks", options->ranks, "Number of ranks; default: the plan's")
-      ->check(CLI::Range(1u, 4096u).description("1 to 4096"))
+      ->transform(whole_number(1, 4096))
       ->type_name("N");
   app.add_option("--machine", options->machine, "The machine's times and rates; default: an NVIDIA H200's")
       ->type_name("FILE");
