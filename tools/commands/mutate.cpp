@@ -120,6 +120,15 @@ std::string read_lines(const std::string& path) {
   }
 }
 
+Judged judged_before(const std::string& path, const std::string& lines) {
+  try {
+    return Judged(lines);
+  } catch (const std::invalid_argument& error) {
+    throw Failure(Exit::command_wrong, path + ": " + error.what(),
+                  "--resume goes on with what mutate --json has written: name that file");
+  }
+}
+
 Exit mutate_all(const Options& options) {
   if (options.resume && options.json.empty())
     throw Failure(Exit::command_wrong, "--resume goes on with the lines of a file", "name it with --json");
@@ -131,14 +140,17 @@ Exit mutate_all(const Options& options) {
   Choice choice = choice_of(options);
   const Judge judge = make_judge(options);
   const std::string before = options.resume ? read_lines(options.json) : std::string();
-  const Judged judged(before);
+  const Judged judged = judged_before(options.json, before);
   std::ofstream lines;
   if (!options.json.empty()) {
+    // What was stopped in the middle of a line left it there.
+    const size_t whole = before.rfind('\n') + 1;  // npos + 1 is 0
+    std::error_code error;
+    if (whole != before.size()) std::filesystem::resize_file(options.json, whole, error);
+    if (error) throw Failure(Exit::command_wrong, "cannot write " + options.json + ": " + error.message());
     lines.open(options.json, options.resume ? std::ios::app : std::ios::out);
     if (!lines)
       throw Failure(Exit::command_wrong, "cannot write " + options.json + ": " + std::strerror(errno));
-    // What was stopped in the middle of a line left it there.
-    if (!before.empty() && before.back() != '\n') lines << '\n';
   }
   Tally tally;
   for (const std::string& path : options.paths) {
@@ -181,13 +193,15 @@ Action command::mutate(CLI::App& app) {
       ->type_name("NAMES");
   app.add_option("--sample", options->sample,
                  "At most so many places of each operator in each plan; default: all")
+      ->transform(whole_number(0, UINT32_MAX, "from 0"))
       ->type_name("N");
   app.add_option("--seed", options->seed, "Of the sample; default 1")->type_name("N");
   app.add_option("--schedules", options->schedules,
                  "Adversarial schedules of what no check finds; default 1000, 0: none")
+      ->transform(whole_number(0, UINT32_MAX, "from 0"))
       ->type_name("N");
   app.add_option("--threads", options->threads, "Default, and with 0: one for each core")
-      ->check(CLI::Range(0u, 4096u).description("0 to 4096"))
+      ->transform(whole_number(0, 4096))
       ->type_name("N");
   app.add_option("--json", options->json, "Write a line for each mutant as it is judged")->type_name("FILE");
   app.add_flag(

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "report.hpp"
 
@@ -19,20 +20,30 @@ std::string identity(const std::string& plan, std::string_view of, const OpPlace
 }  // namespace
 
 Judged::Judged(std::string_view text) {
+  uint64_t number = 0;
   for (size_t end = text.find('\n'); end != text.npos; end = text.find('\n')) {
+    ++number;
     const std::string_view line(text.substr(0, end));
     text.remove_prefix(end + 1);
     const nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
-    if (!object.is_object()) continue;
-    const auto word = [&](const char* key) { return object.value(key, std::string()); };
-    const std::string plan = word("plan"), fate = word("fate");
-    const auto known = std::find(std::begin(fate_names), std::end(fate_names), fate);
-    if (known == std::end(fate_names)) continue;
-    const OpPlace at{object.value("rank", 0u), object.value("threadblock", 0u), object.value("op", 0u)};
-    plans_.insert(plan);
-    mutants_[identity(plan, word("operator"), at, word("what"))] = {
-        Fate(known - std::begin(fate_names)), word("by"), word("text"), object.value("seed", uint64_t(0))};
+    try {
+      take(object);
+    } catch (const nlohmann::json::exception&) {
+      throw std::invalid_argument(fmt::format("line {} says of no mutant what became of it", number));
+    }
   }
+}
+
+void Judged::take(const nlohmann::json& object) {
+  const auto word = [&](const char* key) { return object.value(key, std::string()); };
+  const auto plan = object.at("plan").get<std::string>(), fate = object.at("fate").get<std::string>();
+  const auto known = std::find(std::begin(fate_names), std::end(fate_names), fate);
+  if (known == std::end(fate_names)) return;  // of another version
+  const auto number = [&](const char* key) { return object.at(key).get<uint32_t>(); };
+  const OpPlace at{number("rank"), number("threadblock"), number("op")};
+  plans_.insert(plan);
+  mutants_[identity(plan, object.at("operator").get<std::string>(), at, word("what"))] = {
+      Fate(known - std::begin(fate_names)), word("by"), word("text"), object.value("seed", uint64_t(0))};
 }
 
 bool Judged::recall(const std::string& plan, Mutant& mutant) const {

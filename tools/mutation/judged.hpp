@@ -3,6 +3,7 @@
 /// The mutants that an earlier run has judged, from the lines that it left.
 
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@ namespace chorale::mutation {
 class Judged {
  public:
   /// \param text  lines of json_line(); one that was not written to its end counts for nothing
+  /// \throws std::invalid_argument naming the first line that is of something else
   explicit Judged(std::string_view text);
 
   /// Fills in what became of a mutant of a plan; false if that is not known.
@@ -27,6 +29,8 @@ class Judged {
     std::string by, text;
     uint64_t seed;
   };
+  void take(const nlohmann::json& line);
+
   std::map<std::string, Fated> mutants_;  // by what the line says of which it is
   std::set<std::string> plans_;
 };

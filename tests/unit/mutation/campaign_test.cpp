@@ -114,6 +114,20 @@ TEST(Campaign, GoesOnWhereItWasStopped) {
   for (size_t at = 0; at < all.size(); ++at) EXPECT_EQ(json_line("ring", all[at]) + "\n", lines[at]);
 }
 
+TEST(Campaign, GoesOnWithItsOwnLinesOnly) {
+  const std::string line =
+      R"({"plan":"p","operator":"drop_nop","rank":0,"threadblock":0,"op":0,"fate":"killed"})";
+  EXPECT_TRUE(Judged(line + "\n").begun("p"));
+  for (const char* const other : {"{}", "[1]", "", "{\"name\": \"plan\", \"ranks\": 2}", "{\"plan\":\"p\""}) {
+    try {
+      const Judged judged(line + "\n" + other + "\n");
+      ADD_FAILURE() << "taken: " << other;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_STREQ(error.what(), "line 2 says of no mutant what became of it");
+    }
+  }
+}
+
 TEST(Report, CountsByOperatorCheckAndReason) {
   Mutant mutant;
   mutant.of = &operator_named("drop_nop");
