@@ -38,6 +38,10 @@ Json fields(const BenchResults& results, const Result& result) {
   row["mode"] = mode_names[size_t(result.mode)];
   row["place"] = of.in_place ? "in-place" : "out-of-place";
   row["plan"] = of.name;
+  row["packet"] = nullptr;
+  if (const std::optional<PacketForm> form = packet(results, result))
+    row["packet"] = packet_form_names[size_t(*form)];
+  row["backend"] = request.backend;
   for (const char* const key : {"time_us", "algbw", "busbw", "wrong", "nccl_us", "ratio"}) row[key] = nullptr;
   if (result.finished) {
     row["time_us"] = result.us;

@@ -50,6 +50,8 @@ struct BenchRequest {
   DType dtype = DType::f32;
   std::optional<ReduceOp> override_op;
   std::optional<PacketForm> packet;
+  PacketForm configured_packet = PacketForm::ll16;  ///< where neither this nor the subject says one
+  std::string backend = "cpu";
   std::string trace;  ///< a file for the trace of the first subject's last launch; empty: none
   const Profiles* profiles = nullptr;  ///< where profiles of its last launches go; null: none
   bool eager = true, graph = true, processes = false;

@@ -95,8 +95,26 @@ Bandwidth bandwidth(const BenchResults& results, const Result& result) {
   return {algorithm, algorithm * bus_factor(results.subject(result).collective, results.request->ranks)};
 }
 
+uint64_t message_elements(const std::string& collective, uint64_t bytes, uint32_t ranks, DType dtype) {
+  const bool in_parts =
+      collective == "allgather" || collective == "reducescatter" || collective == "alltoall";
+  return bytes / dtype_size(dtype) / (in_parts ? ranks : 1);
+}
+
 uint64_t elements(const BenchResults& results, const Result& result) {
-  return results.request->sizes[result.size] / dtype_size(results.request->dtype);
+  return message_elements(results.subject(result).collective, results.request->sizes[result.size],
+                          results.request->ranks, results.request->dtype);
+}
+
+std::optional<PacketForm> packet(const BenchResults& results, const Result& result) {
+  const Subject& of = results.subject(result);
+  if (of.nccl || of.plan->protocol != Protocol::LL) return {};
+  return of.packet.value_or(results.request->configured_packet);
+}
+
+std::string plan_words(const BenchResults& results, const Result& result) {
+  const std::optional<PacketForm> form = packet(results, result);
+  return results.subject(result).name + (form ? ", " + std::string(packet_form_names[size_t(*form)]) : "");
 }
 
 std::string redop(const BenchResults& results, const Result& result) {

@@ -2,6 +2,7 @@
 /// What came of a benchmark, over all ranks, and its forms.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,10 +54,15 @@ struct Bandwidth {
   double algorithm = 0, bus = 0;
 };
 Bandwidth bandwidth(const BenchResults&, const Result&);
-/// Elements of the message.
+/// Elements as nccl-tests count them: of the message, or where it is made of a part for each rank, of a part.
+uint64_t message_elements(const std::string& collective, uint64_t bytes, uint32_t ranks, DType dtype);
 uint64_t elements(const BenchResults&, const Result&);
 /// "sum", or "none".
 std::string redop(const BenchResults&, const Result&);
+/// Of what a plan of packets sends; none for others, and NCCL.
+std::optional<PacketForm> packet(const BenchResults&, const Result&);
+/// "allreduce_packets, ll16": the plan, and the form of its packets if it has some.
+std::string plan_words(const BenchResults&, const Result&);
 /// The rank whose input is sent; -1 where there is none.
 int root(const BenchResults&, const Result&);
 

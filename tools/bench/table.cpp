@@ -12,9 +12,10 @@ namespace {
 class Table {
  public:
   Table(const BenchResults& results, const TableStyle& style) : results_(results), style_(style) {
-    for (const Subject& subject : results.request->subjects) {
-      nccl_ = nccl_ || (subject.nccl && style.times);
-      if (!subject.nccl) plan_width_ = std::max(plan_width_, subject.name.size());
+    for (const Subject& subject : results.request->subjects) nccl_ = nccl_ || (subject.nccl && style.times);
+    for (const Result& result : results.all) {
+      if (!results.subject(result).nccl)
+        plan_width_ = std::max(plan_width_, plan_words(results, result).size());
     }
   }
 
@@ -31,8 +32,8 @@ class Table {
  private:
   void section(const std::string& collective) {
     const BenchRequest& request = *results_.request;
-    text_ += fmt::format("# {}, {} ranks as {}\n", collective, request.ranks,
-                         request.processes ? "processes" : "threads");
+    text_ += fmt::format("# {}, {} ranks as {}, {}\n", collective, request.ranks,
+                         request.processes ? "processes" : "threads", request.backend);
     const std::string left = fmt::format("#{:>12}{:>14}{:>10}{:>8}{:>6}{:>7}", "", "", "", "", "", "");
     const size_t half = half_head("", "", "", "", "", "", "").size();
     std::string lines = left + fmt::format("{:>{}}{:>{}}\n", "out-of-place", half, "in-place", half);
@@ -96,7 +97,7 @@ class Table {
                      result->checked ? std::to_string(result->wrong).c_str() : "N/A",
                      nccl > 0 ? time_word(nccl).c_str() : "-",
                      nccl > 0 && result->us > 0 ? fmt::format("{:.2f}", nccl / result->us).c_str() : "-",
-                     of.name.c_str());
+                     plan_words(results_, *result).c_str());
   }
 
   void row(const Result* out_of_place, const Result* in_place) {

@@ -83,6 +83,8 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
   request.override_op = options.run.reduce_op(
       std::any_of(plans.begin(), plans.end(), [](const NamedPlan& named) { return reduces(named.plan); }));
   request.packet = options.run.packet_form();
+  request.configured_packet = *packet_form_of(config.packet.value);
+  request.backend = config.backend.value;
   request.eager = options.eager || !options.graph;
   request.graph = options.graph || !options.eager;
   request.trace = options.trace;
@@ -257,10 +259,10 @@ Action command::bench(CLI::App& app) {
   app.add_flag("--eager", options->eager, "Time launches; default: launches and graphs");
   app.add_flag("--graph", options->graph, "Time CUDA graphs; default: launches and graphs");
   app.add_option("--calls", options->calls, "Calls in one graph, or in a row; default 50")
-      ->check(CLI::Range(1u, 10000u).description("1 to 10000"))
+      ->transform(whole_number(1, 10000))
       ->type_name("N");
   app.add_option("--warmup", options->warmup, "Calls before the timed ones; default 5")
-      ->check(CLI::Range(1u, 10000u).description("1 to 10000"))
+      ->transform(whole_number(1, 10000))
       ->type_name("N");
   app.add_flag("--no-nccl", options->no_nccl, "Do not time NCCL beside the plans");
   app.add_flag("--all", options->all, "A row for every plan, not for the fastest of each size only");

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -47,7 +46,7 @@ Row row_of(const Predictions& of, const Prediction& one) {
   return {&named.plan,
           named.name,
           bytes,
-          bytes / dtype_size(of.dtype),
+          message_elements(named.plan.collective, bytes, named.plan.ranks(), of.dtype),
           one.simulation.ns / 1e3,
           algorithm,
           algorithm * bus_factor(named.plan.collective, named.plan.ranks()),
@@ -75,8 +74,13 @@ std::vector<std::string> refusals(const Predictions& of) {
   return order;
 }
 
-/// The times themselves are sums of thousands of others.
-double rounded(double value) { return std::round(value * 1e4) / 1e4; }
+/// To six digits: the times themselves are sums of thousands of others.
+double rounded(double value) { return std::stod(fmt::format("{:.6g}", value)); }
+
+/// Of what a plan of packets sends; "" for others.
+std::string_view packet_name(const Predictions& of, const Plan& plan) {
+  return plan.protocol == Protocol::LL ? packet_form_names[size_t(of.packet)] : "";
+}
 
 Json fields(const Predictions& of, const Prediction& one) {
   const Row row = row_of(of, one);
@@ -89,6 +93,9 @@ Json fields(const Predictions& of, const Prediction& one) {
   json["mode"] = of.eager ? "eager" : "graph";
   json["place"] = row.plan->inplace ? "in-place" : "out-of-place";
   json["plan"] = row.name;
+  json["packet"] = nullptr;
+  if (const std::string_view form = packet_name(of, *row.plan); !form.empty()) json["packet"] = form;
+  json["backend"] = "simulated";
   for (const char* const key : {"time_us", "algbw", "busbw", "link_busy", "memory_busy"}) json[key] = nullptr;
   if (one.refused.empty()) {
     json["time_us"] = rounded(row.us);
@@ -100,6 +107,11 @@ Json fields(const Predictions& of, const Prediction& one) {
   json["fastest"] = row.fastest;
   json["note"] = one.refused;
   return json;
+}
+
+std::string plan_words(const Predictions& of, const Row& row) {
+  const std::string_view form = packet_name(of, *row.plan);
+  return row.name + (form.empty() ? "" : ", " + std::string(form)) + (row.plan->inplace ? ", in place" : "");
 }
 
 }  // namespace
@@ -130,8 +142,7 @@ std::string text_table(const Predictions& of, const PredictionStyle& style) {
     if (!style.all && !row.fastest) continue;
     line(row.fastest && style.all ? "*" : " ", row.bytes, row.elements, dtype_name(of.dtype),
          time_word(row.us), fmt::format("{:.2f}", row.algorithm), fmt::format("{:.2f}", row.bus),
-         fmt::format("{:.0f}%", row.busy.link), fmt::format("{:.0f}%", row.busy.memory),
-         row.name + (row.plan->inplace ? ", in place" : ""));
+         fmt::format("{:.0f}%", row.busy.link), fmt::format("{:.0f}%", row.busy.memory), plan_words(of, row));
   }
   if (style.all && of.plans.size() > 1) text += "# *: the fastest of its size\n";
   for (const std::string& refused : refusals(of)) text += "# " + refused + "\n";
