@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "chorale/compile.hpp"
+#include "chorale/config.hpp"
 #include "tools/command.hpp"
 #include "tools/doctor/examination.hpp"
 #include "tools/elements.hpp"
@@ -16,7 +17,7 @@ namespace chorale::tools {
 namespace {
 
 struct Options {
-  std::string plan, bytes = "1M", dtype = "f32", only;
+  std::string plan, bytes = "1M", dtype = "f32", backend, only;
   uint32_t ranks = 0;
   ScheduleOptions schedule;
 };
@@ -44,9 +45,13 @@ Action command::doctor(CLI::App& app) {
       ->needs(plan)
       ->check(one_of("dtype", dtype_names()))
       ->type_name("NAME");
+  app.add_option("--backend", options->backend, "Where the plan is to run; default: the configuration's, cpu")
+      ->needs(plan)
+      ->check(one_of("backend", {"cpu", "cuda"}))
+      ->type_name("NAME");
   app.add_option("--ranks", options->ranks, "Host schedules: number of ranks; default: the most it is for")
       ->needs(plan)
-      ->check(CLI::Range(1u, 4096u).description("1 to 4096"))
+      ->transform(whole_number(1, 4096))
       ->type_name("N");
   options->schedule.declare(app);
   app.add_option("--only", options->only, "Only this part of the machine")
@@ -64,14 +69,21 @@ Action command::doctor(CLI::App& app) {
       const uint64_t bytes = parse_bytes(options->bytes);
       const Plan plan = load_plan(options->plan);
       if (report(plan, check(plan))) return Exit::plan_wrong;
+      const bool cpu = (options->backend.empty() ? Config::load().backend.value : options->backend) == "cpu";
       if (plan.extension.host) {
         const host::Concrete made = unroll(plan, schedule_ranks(*plan.extension.host, options->ranks),
                                            options->schedule.params(plan), options->schedule.automatic());
         const BlockPlans plans = launched_plans(plan, made, options->schedule.plan);
-        examine_schedule(found, find_gpus(), plan, made, plans);
+        if (cpu) {
+          examine_schedule_on_cpu(found, plan, made);
+        } else {
+          examine_schedule(found, find_gpus(), plan, made, plans);
+        }
       } else if (options->schedule.given() || options->ranks) {
         throw Failure(Exit::command_wrong, "--ranks, --param, --plan and --mover are for host schedules; '" +
                                                plan.name + "' is none");
+      } else if (cpu) {
+        examine_plan_on_cpu(found, plan, bytes, dtype_of(options->dtype));
       } else {
         examine_plan(found, find_gpus(), plan, bytes, dtype_of(options->dtype));
       }

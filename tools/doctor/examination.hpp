@@ -37,6 +37,12 @@ void examine_settings(Examination&);
 void examine_gpus(Examination&, const GpusFound&);
 /// A GPU for each rank?
 void compare_ranks(Examination&, const GpusFound&, uint32_t ranks);
+/// What a plan is, and whether this version has what it asks for.
+void examine_requirements(Examination&, const Plan&);
+/// What a plan needs of this machine to run on the CPU, for one size of message.
+void examine_plan_on_cpu(Examination&, const Plan&, uint64_t bytes, DType);
+/// The same of a host schedule, for a number of ranks and its parameters.
+void examine_schedule_on_cpu(Examination&, const Plan&, const host::Concrete&);
 /// What a plan needs of the GPUs here for one size of message.
 void examine_plan(Examination&, const GpusFound&, const Plan&, uint64_t bytes, DType);
 /// What a host schedule needs of them, for a number of ranks and its parameters.

@@ -170,7 +170,7 @@ void examine_launched(Examination& found, const GpusFound& gpus, const Plan& pla
   found.more(format_bytes(needs.most(&RankNeeds::scratch_bytes)) + " scratch a rank");
 }
 
-void examine_plan(Examination& found, const GpusFound& gpus, const Plan& plan, uint64_t bytes, DType dtype) {
+void examine_requirements(Examination& found, const Plan& plan) {
   found.pass("plan", plan.name + ": " + headline(plan));
   for (const std::string& word : plan.extension.requirements) {
     if (std::find(std::begin(known_requirements), std::end(known_requirements), word) ==
@@ -179,6 +179,10 @@ void examine_plan(Examination& found, const GpusFound& gpus, const Plan& plan, u
                  "a newer version of Chorale");
     }
   }
+}
+
+void examine_plan(Examination& found, const GpusFound& gpus, const Plan& plan, uint64_t bytes, DType dtype) {
+  examine_requirements(found, plan);
   compare_ranks(found, gpus, plan.ranks());
   PlanNeeds needs;
   try {

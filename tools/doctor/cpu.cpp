@@ -1,0 +1,100 @@
+// What `chorale doctor PLAN` says for the CPU: is there the memory that all ranks need?
+
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "chorale/error.hpp"
+#include "chorale/needs.hpp"
+#include "tools/command.hpp"
+#include "tools/doctor/examination.hpp"
+
+namespace chorale::tools {
+namespace {
+
+/// Of Linux, and of the container if it is given less.
+uint64_t available_memory() {
+  uint64_t bytes = UINT64_MAX;
+  std::ifstream info("/proc/meminfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("MemAvailable:")) bytes = std::stoull(line.substr(line.find(':') + 1)) << 10;
+  }
+  uint64_t most = 0, taken = 0;  // "max", where nothing limits it, is no number
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> most &&
+      std::ifstream("/sys/fs/cgroup/memory.current") >> taken)
+    bytes = std::min(bytes, most - std::min(most, taken));
+  return bytes;
+}
+
+uint64_t add(uint64_t one, uint64_t other) { return one > UINT64_MAX - other ? UINT64_MAX : one + other; }
+
+uint64_t times(uint64_t one, uint64_t number) {
+  return number && one > UINT64_MAX / number ? UINT64_MAX : one * number;
+}
+
+/// \param needed  of a rank, in words
+/// \param bytes   of all ranks
+void compare_memory(Examination& found, const std::string& needed, uint64_t bytes,
+                    const std::string& remedy) {
+  const uint64_t available = available_memory();
+  const std::string text =
+      fmt::format("{}, {} in all; available here: {}", needed, format_bytes(bytes), mebibytes(available));
+  if (bytes > available) {
+    found.fail("bytes", text, remedy);
+  } else {
+    found.pass("bytes", text);
+  }
+  struct statvfs room;
+  const uint64_t free =
+      ::statvfs("/dev/shm", &room) == 0 ? uint64_t(room.f_bavail) * room.f_frsize : uint64_t(0);
+  if (bytes > free) {
+    found.note("/dev/shm", "too little for ranks as processes; free: " + mebibytes(free));
+  } else {
+    found.pass("/dev/shm", "enough for ranks as processes; free: " + mebibytes(free));
+  }
+}
+
+std::string on_the_cpu(uint32_t ranks) { return count(ranks, "rank") + " on the CPU"; }
+
+}  // namespace
+
+void examine_plan_on_cpu(Examination& found, const Plan& plan, uint64_t bytes, DType dtype) {
+  examine_requirements(found, plan);
+  found.pass("ranks", on_the_cpu(plan.ranks()));
+  RankNeeds most;
+  uint64_t all = 0;
+  try {
+    for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
+      const RankNeeds needs = needs_of(plan, rank, bytes, dtype);
+      const uint64_t own = plan.inplace ? std::max(needs.input_bytes, needs.output_bytes)
+                                        : add(needs.input_bytes, needs.output_bytes);
+      all = add(all, add(own, needs.scratch_bytes));
+      most.input_bytes = std::max(most.input_bytes, needs.input_bytes);
+      most.output_bytes = std::max(most.output_bytes, needs.output_bytes);
+      most.scratch_bytes = std::max(most.scratch_bytes, needs.scratch_bytes);
+      most.thread_blocks = std::max(most.thread_blocks, needs.thread_blocks);
+    }
+  } catch (const UsageError& error) {
+    return found.fail("message", error.what(), "another --bytes or --dtype");
+  }
+  found.pass("message", fmt::format("{} bytes of {}", format_bytes(bytes), dtype_name(dtype)));
+  found.pass("thread blocks", count(most.thread_blocks, "block") + " a rank, which share the cores");
+  compare_memory(found,
+                 fmt::format("{} input, {} output, {} scratch a rank", format_bytes(most.input_bytes),
+                             format_bytes(most.output_bytes), format_bytes(most.scratch_bytes)),
+                 all, "smaller messages, or a plan with less scratch");
+}
+
+void examine_schedule_on_cpu(Examination& found, const Plan& plan, const host::Concrete& made) {
+  found.pass("plan", plan.name + ": host schedule of " + count(made.ranks, "rank"));
+  found.pass("ranks", on_the_cpu(made.ranks));
+  found.pass("lanes", count(made.lanes.size(), "lane"));
+  uint64_t bytes = 0;
+  for (const host::ConcreteTensor& tensor : made.tensors) bytes = add(bytes, tensor.bytes);
+  compare_memory(found, format_bytes(bytes) + " of tensors a rank", times(bytes, made.ranks),
+                 "smaller parameters");
+}
+
+}  // namespace chorale::tools
