@@ -105,6 +105,9 @@ std::optional<size_t> fastest(const Candidates& candidates, const std::vector<Me
   return best;
 }
 
+/// Where rows go: beside the table, if that goes to standard output.
+std::FILE* rows_of(const Options& options) { return options.output == "-" ? stderr : stdout; }
+
 /// A line of what was found, another if the order of the ranks has another plan, and the reasons of those
 /// that failed.
 void report(const Options& options, const TuneKey& key, const Candidates& candidates,
@@ -115,21 +118,22 @@ void report(const Options& options, const TuneKey& key, const Candidates& candid
               << words_of(candidates.configs[at]) << ": " << measured[at].why << "\n";
   }
   const std::optional<size_t> best = fastest(candidates, measured, false);
+  std::FILE* const rows = rows_of(options);
   for (const bool rank_order : {false, true}) {
     const std::optional<size_t> chosen = rank_order ? fastest(candidates, measured, true) : best;
     if (rank_order && (!chosen || chosen == best)) break;
-    std::printf("%-14s %12llu  %-8s", key.kind.c_str(), static_cast<unsigned long long>(key.bytes),
-                dtype_name(key.dtype));
+    std::fprintf(rows, "%-14s %12llu  %-8s", key.kind.c_str(), static_cast<unsigned long long>(key.bytes),
+                 dtype_name(key.dtype));
     if (!chosen) {
-      std::printf("  none of %zu", measured.size());
+      std::fprintf(rows, "  none of %zu", measured.size());
     } else {
-      if (!options.no_times) std::printf("  %10.2f", measured[*chosen].ns / 1000);
-      std::printf("  %s%s", words_of(candidates.configs[*chosen]).c_str(),
-                  rank_order ? ", in rank order" : "");
+      if (!options.no_times) std::fprintf(rows, "  %10.2f", measured[*chosen].ns / 1000);
+      std::fprintf(rows, "  %s%s", words_of(candidates.configs[*chosen]).c_str(),
+                   rank_order ? ", in rank order" : "");
     }
-    std::printf("\n");
+    std::fprintf(rows, "\n");
   }
-  std::fflush(stdout);
+  std::fflush(rows);
 }
 
 Exit tune_it(const Options& options) {
@@ -152,8 +156,10 @@ Exit tune_it(const Options& options) {
   TunedFor in_order = machine;
   in_order.rank_order = true;
   const std::string file = options.output.empty() ? tuned_file(machine) : options.output;
+  const bool printed = file == "-";
   std::error_code error;
-  TuneTable table = std::filesystem::is_regular_file(file, error) ? TuneTable::load(file) : TuneTable();
+  TuneTable table =
+      !printed && std::filesystem::is_regular_file(file, error) ? TuneTable::load(file) : TuneTable();
   if (options.output.empty()) {
     std::filesystem::create_directories(std::filesystem::path(file).parent_path(), error);
   }
@@ -186,10 +192,14 @@ Exit tune_it(const Options& options) {
       }
       report(options, key, candidates, measured);
       any = any || std::any_of(measured.begin(), measured.end(), [](const auto& one) { return one.correct; });
-      write_output(file, table.text());  // whole after every size, so that a run may be cut off
+      if (!printed) write_output(file, table.text());  // whole after every size, so that a run may be cut off
     }
   }
-  std::cerr << "written to " << file << "\n";
+  if (printed) {
+    write_output(file, table.text());
+  } else {
+    std::cerr << "written to " << file << "\n";
+  }
   if (!any) throw Failure(Exit::run_failed, "no plan ran and was right");
   return Exit::well;
 }
@@ -214,14 +224,16 @@ Action command::tune(CLI::App& app) {
   app.add_option("--limit", options->limit, "Of each candidate, which is then killed; default 60s")
       ->type_name("TIME");
   app.add_option("--calls", options->calls, "Calls in one graph, or in a row; default 20")
-      ->check(CLI::Range(1u, 10000u).description("1 to 10000"))
+      ->transform(whole_number(1, 10000))
       ->type_name("N");
   app.add_option("--warmup", options->warmup, "Calls before the timed ones; default 5")
-      ->check(CLI::Range(1u, 10000u).description("1 to 10000"))
+      ->transform(whole_number(1, 10000))
       ->type_name("N");
   app.add_flag("--no-times", options->no_times, "Leave the times out of the output");
-  app.add_option("-o,--output", options->output,
-                 "The table: what it has for other sizes stays; default plans/tuned/<device>.json")
+  app.add_option(
+         "-o,--output", options->output,
+         "The table: what it has for other sizes stays; default plans/tuned/<device>.json, -: standard "
+         "output")
       ->type_name("FILE");
   app.footer(
       "Candidates are the shipped plans of the collective, with every form of packets. Each runs in a\n"
