@@ -13,6 +13,7 @@
 #include "chorale/did_you_mean.hpp"
 #include "chorale/error.hpp"
 #include "tools/command.hpp"
+#include "tools/timeout_remedy.hpp"
 #include "tools/version.hpp"
 
 namespace {
@@ -26,7 +27,7 @@ constexpr const char* footer =
 
 int fail(Exit status, const std::string& message, const std::string& help = "") {
   std::cout.flush();
-  std::cerr << "error: " << message << '\n';
+  std::cerr << "error: " << with_timeout_remedy(message, "say --timeout") << '\n';
   if (!help.empty()) std::cerr << "help: " << help << '\n';
   return int(status);
 }

@@ -6,6 +6,8 @@
 #include <chorale/json.hpp>
 #include <new>
 
+#include "../timeout_remedy.hpp"
+
 namespace chorale::c {
 namespace {
 
@@ -65,7 +67,9 @@ void make_utf8(std::string& words) {
 
 chorale_status keep(chorale_status status, const char* function, const char* message) noexcept {
   try {
-    std::string words = fmt::format("{}: {}", function, message);
+    std::string words = with_timeout_remedy(
+        fmt::format("{}: {}", function, message),
+        "set CHORALE_TIMEOUT, in the environment or by chorale_config_set(), before the world is made");
     make_utf8(words);
     last_text = std::move(words);
     last_error = last_text.c_str();

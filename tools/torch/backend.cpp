@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "arguments.hpp"
+#include "errors.hpp"
 #include "tensors.hpp"
 #include "types.hpp"
 #include "work.hpp"
@@ -296,8 +297,9 @@ BackendPointer create(const c10::intrusive_ptr<c10d::Store>& store, int rank, in
   options.plans = plans;
   options.gpu = gpu;
   options.timeout = std::chrono::nanoseconds(int64_t(timeout_seconds * 1e9));
-  return c10::make_intrusive<ChoraleBackend>(rank, size,
-                                             std::make_shared<Communicator>(address, rank, size, options));
+  std::shared_ptr<Communicator> communicator;
+  with_torch_errors([&] { communicator = std::make_shared<Communicator>(address, rank, size, options); });
+  return c10::make_intrusive<ChoraleBackend>(rank, size, std::move(communicator));
 }
 
 c10::intrusive_ptr<c10d::Work> run(const BackendPointer& backend, const SharedPlan& plan,

@@ -7,6 +7,8 @@
 #include <chorale/error.hpp>
 #include <string>
 
+#include "timeout_remedy.hpp"
+
 namespace chorale::torch_backend {
 
 /// \param where  begins what is said of it
@@ -16,7 +18,9 @@ void with_torch_errors(const F& call, const std::string& where = "") {
   try {
     call();
   } catch (const RunError& error) {
-    C10_THROW_ERROR(DistBackendError, "chorale: " + where + error.what());
+    C10_THROW_ERROR(DistBackendError,
+                    "chorale: " + where +
+                        with_timeout_remedy(error.what(), "give init_process_group() a longer timeout="));
   }
 }
 

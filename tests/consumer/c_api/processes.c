@@ -94,6 +94,7 @@ static void check_join(chorale_config* config) {
   OK(chorale_config_set(hasty, "CHORALE_TIMEOUT", "300ms"));
   FAILS(CHORALE_TIMED_OUT, "1", chorale_world_join(address, 0, 2, hasty, &world));
   EXPECT(world == NULL);
+  EXPECT(strstr(chorale_last_error(), "chorale_config_set()") && !strstr(chorale_last_error(), "JoinOptions"));
   OK(chorale_config_close(hasty));
   FAILS(CHORALE_INVALID_HANDLE, "has been closed", chorale_world_join(address, 0, 1, hasty, &world));
   unsetenv("RANK");
