@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <chorale/make_plan.hpp>
+#include <chorale/read_file.hpp>
 
 #include "objects.hpp"
 #include "status.hpp"
@@ -13,6 +14,22 @@ namespace {
 
 /// A folder that nothing lies in, for plans that are all made.
 constexpr const char* no_folder = "/dev/null";
+
+TuneTable table_of(const char* path) {
+  if (!path) return {};
+  const std::string text = [path] {
+    try {
+      return read_file(path);
+    } catch (const std::runtime_error& error) {
+      throw StatusError(CHORALE_UNREADABLE_FILE, error.what());
+    }
+  }();
+  try {
+    return TuneTable::parse(text);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", path, error.what()));
+  }
+}
 
 struct Chosen {
   TunedPlans::Choice choice;
@@ -49,7 +66,7 @@ chorale_status chorale_tuned_plans_open(const char* table, const char* folder, i
                            .rank_order = flag_of("rank_order", rank_order)};
     if (machine.backend.empty())
       throw UsageError("a table is of a backend: say CHORALE_CPU (1) or CHORALE_CUDA (2), and not 0");
-    TunedPlans made(table ? TuneTable::load(table) : TuneTable(), folder ? folder : no_folder, machine,
+    TunedPlans made(table_of(table), folder ? folder : no_folder, machine,
                     [](const std::string& name, int count) { return make_plan(name, count); });
     out = c::open<chorale_tuned_plans>(std::make_shared<TunedPlansObject>(std::move(made)));
   });

@@ -16,7 +16,7 @@ namespace chorale {
 ///
 /// \param name      of a program, or as shipped plans are called: "allreduce_two_shot_ordered_b16" adds up in
 ///                  the order of the ranks, and has 16 thread blocks
-/// \param settings  further parameters of the program
+/// \param settings  further parameters of the program, without "ranks"
 /// \throws std::invalid_argument if there is no such program, if it does not take these parameters, or with
 ///         what is wrong with the plan
 Plan make_plan(const std::string& name, int ranks, const dsl::Parameters::Settings& settings = {});

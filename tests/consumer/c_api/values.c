@@ -137,6 +137,7 @@ static void check_sizes(chorale_plan* plan) {
 void check_plans(const char* file) {
   const char* const settings[] = {"instances=2"};
   const char* const wrong[] = {"instances"};
+  const char* const ranks_again[] = {"ranks=4"};
   chorale_plan *plan = NULL, *loaded = NULL, *again = NULL;
   char *text = NULL, *same = NULL;
   OK(chorale_plan_load(file, &loaded));
@@ -161,6 +162,8 @@ void check_plans(const char* file) {
         chorale_plan_make("allreduce_all_pairs", -1, NULL, 0, &again));
   FAILS(CHORALE_INVALID_ARGUMENT, "not like instances=16",
         chorale_plan_make("allreduce_all_pairs", 4, wrong, 1, &again));
+  FAILS(CHORALE_INVALID_ARGUMENT, "'ranks' is 4 among the settings",
+        chorale_plan_make("allreduce_ring", 2, ranks_again, 1, &again));
   FAILS(CHORALE_INVALID_ARGUMENT, "'settings' is null",
         chorale_plan_make("allreduce_all_pairs", 4, NULL, 1, &again));
   FAILS(CHORALE_INVALID_HANDLE, "the handle of a plan is null", chorale_plan_json(NULL, &text));
@@ -197,7 +200,7 @@ void check_tuned_plans(void) {
   FAILS(CHORALE_INVALID_ARGUMENT, "and not 0", chorale_tuned_plans_open(NULL, NULL, 2, 0, NULL, 0, &none));
   FAILS(CHORALE_INVALID_ARGUMENT, "rank_order is 2",
         chorale_tuned_plans_open(NULL, NULL, 2, CHORALE_CPU, NULL, 2, &none));
-  FAILS(CHORALE_INVALID_ARGUMENT, "/no/table.json",
+  FAILS(CHORALE_UNREADABLE_FILE, "/no/table.json",
         chorale_tuned_plans_open("/no/table.json", NULL, 2, CHORALE_CPU, NULL, 0, &none));
   EXPECT(none == NULL);
   FAILS(CHORALE_INVALID_HANDLE, "of a tuned_plans is null", chorale_tuned_plans_close(none));

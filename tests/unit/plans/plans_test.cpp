@@ -86,6 +86,10 @@ TEST(MakePlan, IsWhatIsCompiled) {
   }
 }
 
+TEST(MakePlan, HasOneNumberOfRanks) {
+  EXPECT_THROW(chorale::make_plan("allreduce_ring", 2, {{"ranks", "4"}}), std::invalid_argument);
+}
+
 /// Each with its certificate.
 TEST(MakePlan, MakesAllThatIsShippedForSeven) {
   int made = 0;

@@ -186,7 +186,8 @@ CHORALE_API chorale_status chorale_world_survivors(chorale_world* world, chorale
 CHORALE_API chorale_status chorale_world_former_ranks(chorale_world* world, int32_t* former, uint64_t room,
                                                       uint64_t* count);
 
-/// Marks this rank as having left, once its executors and exchanges are closed too. Never blocks;
+/// Marks this rank as having left, once its executors and exchanges are closed too, and once a call that
+/// another thread has under way in the world has ended, which it does not end: abort does. Never blocks;
 /// chorale_world_barrier() before it lets peers end what they do.
 CHORALE_API chorale_status chorale_world_close(chorale_world* world);
 
@@ -204,7 +205,7 @@ CHORALE_API chorale_status chorale_plan_read(const void* data, uint64_t bytes, c
 
 /// The plan of a shipped algorithm for `ranks` ranks: built, compiled and proved here, in milliseconds.
 /// \param name      "allreduce_all_pairs", or as shipped plans are called, "allreduce_two_shot_ordered_b16"
-/// \param settings  further parameters, "instances=16" each; may be null if `count` is 0
+/// \param settings  further parameters, "instances=16" each, without "ranks"; may be null if `count` is 0
 CHORALE_API chorale_status chorale_plan_make(const char* name, int32_t ranks, const char* const* settings,
                                              uint64_t count, chorale_plan** plan);
 
