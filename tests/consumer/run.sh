@@ -18,6 +18,7 @@ cmake -S "$here/author_only" -B "$work/author_only" -DCMAKE_PREFIX_PATH="$work/i
 # With the language that nvcc has by default the headers say which they need.
 ! "$compiler" -std=c++17 -fsyntax-only -I"$work/installed/include" -x c++ - <<<'#include <chorale/executor.hpp>' \
   2>"$work/old.log" && grep -q "needs C++20" "$work/old.log" || { echo "FAILED: C++20 is not asked for"; exit 1; }
+[ -s "$work/installed/share/chorale/LICENSE" ] || { echo "FAILED: the license is not installed"; exit 1; }
 "$work/build/author" >"$work/plan.json"
 "$work/installed/bin/chorale" check "$work/plan.json"
 "$work/installed/bin/chorale" run "$work/plan.json" --ranks 2 --bytes 4K --no-times
