@@ -128,7 +128,13 @@ std::string load_program(const Wanted& wanted, std::span<const std::string> besi
     return added.front();
   }
   const std::vector<std::string> shipped = names(dsl::programs());
-  if (std::find(shipped.begin(), shipped.end(), wanted.what) == shipped.end()) {
+  const bool known_name = std::find(shipped.begin(), shipped.end(), wanted.what) != shipped.end();
+  if (known_name && !wanted.name.empty() && wanted.name != wanted.what) {
+    throw Failure(Exit::command_wrong,
+                  "--name chooses a program of a source or plugin, and '" + wanted.what + "' is a program",
+                  "leave --name out");
+  }
+  if (!known_name) {
     const bool path =
         wanted.what.find('/') != std::string::npos || wanted.what.find('.') != std::string::npos;
     if (path) throw Failure(Exit::command_wrong, "there is no file " + wanted.what);
