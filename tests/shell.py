@@ -119,6 +119,18 @@ def closed(chorale, shipped, folder):
         yield f"{' '.join(words)} with standard error closed ends with {done.returncode}, and writes {text}"
 
 
+def cut_off(chorale, shipped, folder):
+    """Mutants whose last line was cut off are gone on with, and leave the lines of a run that was not."""
+    words = ["mutate", str(shipped / "allgather_ring_2.json"), "--sample", "1", "--schedules", "0", "--threads", "1", "--json"]
+    whole, cut = f"{folder}/whole", f"{folder}/cut"
+    run([chorale, *words, whole])
+    text = pathlib.Path(whole).read_text()
+    pathlib.Path(cut).write_text(text[:len(text) // 2])
+    status, said = run([chorale, *words, cut, "--resume"])
+    if status or pathlib.Path(cut).read_text() != text:
+        yield f"mutate --resume behind half a line ends with {status}: {said}, and leaves\n{pathlib.Path(cut).read_text()}"
+
+
 def main():
     chorale, shipped = sys.argv[1], pathlib.Path(sys.argv[2]) / "plans/shipped"
     wrong = []
@@ -137,6 +149,7 @@ def main():
                 os.remove(out)
         wrong += links(chorale, shipped, folder)
         wrong += closed(chorale, shipped, folder)
+        wrong += cut_off(chorale, shipped, folder)
     for text in wrong:
         print("FAILED:", text)
     sys.exit(bool(wrong))
