@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "../world/deadline.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 
@@ -93,8 +94,7 @@ void Courier::end(uint64_t binding) {
 
 void Courier::start_clock() {
   const Lock lock(mutex_);
-  until_.reset();
-  if (world_.timeout().count() > 0) until_ = Clock::now() + world_.timeout();
+  until_ = world::deadline_after(world_.timeout());
 }
 
 bool Courier::idle() {

@@ -6,6 +6,7 @@
 #include <exception>
 #include <mutex>
 
+#include "../world/deadline.hpp"
 #include "fiber.hpp"
 #include "scheduler.hpp"
 
@@ -33,9 +34,7 @@ class SchedulerImpl {
   Stop stopped() const { return Stop(load_acquire(&options_.abort->stop)); }
 
   /// A launch's deadline, from now; the end of time if there is none.
-  Clock::time_point deadline() const {
-    return options_.timeout.count() > 0 ? Clock::now() + options_.timeout : Clock::time_point::max();
-  }
+  Clock::time_point deadline() const { return world::deadline_after(options_.timeout); }
 
  protected:
   /// Stops the world, with what was seen of the unfinished blocks.

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "../world/deadline.hpp"
 #include "../world/group.hpp"
 #include "address.hpp"
 #include "chorale/error.hpp"
@@ -52,8 +53,7 @@ struct Meeting {
 
   /// Runs what has been started until `done`, `limit` or the deadline. True if it is done.
   bool run_until(const std::function<bool()>& done, Clock::time_point limit = Clock::time_point::max()) {
-    if (timeout.count() > 0) limit = std::min(limit, start + timeout);
-    return run(done, limit);
+    return run(done, std::min(limit, world::deadline_after(timeout, start)));
   }
 
   /// Sends what is to be sent, deadline or not: errors are sent after it.

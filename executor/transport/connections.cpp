@@ -11,6 +11,7 @@
 #include <random>
 #include <system_error>
 
+#include "../world/deadline.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 
@@ -75,9 +76,7 @@ void throw_errno(const char* what) {
                  fmt::format("{}: {}", what, std::generic_category().message(errno)));
 }
 
-Clock::time_point deadline_of(const World& world) {
-  return world.timeout().count() > 0 ? Clock::now() + world.timeout() : Clock::time_point::max();
-}
+Clock::time_point deadline_of(const World& world) { return world::deadline_after(world.timeout()); }
 
 Waited wait_on(World& world, std::span<pollfd> sockets, Clock::time_point until) {
   for (;;) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "chorale/world.hpp"
+#include "deadline.hpp"
 #include "group.hpp"
 #include "thread.hpp"
 #include "thrown.hpp"
@@ -18,6 +19,7 @@ void check_ranks(int ranks) {
 }
 
 std::shared_ptr<world::Group> make_group(int ranks, const LocalOptions& options) {
+  world::check_timeout(options.timeout, "LocalOptions::timeout");
   return std::make_shared<world::Group>(
       ranks, world::Group::Options{options.workers, options.seed, options.timeout});
 }

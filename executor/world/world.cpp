@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "../net/rendezvous.hpp"
+#include "deadline.hpp"
 #include "group.hpp"
 #include "join.hpp"
 #include "succession.hpp"
@@ -69,6 +70,7 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
     throw UsageError(
         fmt::format("rank {} of {} ranks: a rank is at least 0 and less than their number", rank, ranks));
   }
+  world::check_timeout(options.timeout, "JoinOptions::timeout");
   std::chrono::nanoseconds left = options.timeout;
   if (rendezvous) {
     const auto start = std::chrono::steady_clock::now();

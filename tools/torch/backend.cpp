@@ -296,7 +296,8 @@ BackendPointer create(const c10::intrusive_ptr<c10d::Store>& store, int rank, in
   Options options;
   options.plans = plans;
   options.gpu = gpu;
-  options.timeout = std::chrono::nanoseconds(int64_t(timeout_seconds * 1e9));
+  // PyTorch's longest are more than 64 bits of nanoseconds.
+  options.timeout = std::chrono::nanoseconds(int64_t(std::min(timeout_seconds, 9e9) * 1e9));
   std::shared_ptr<Communicator> communicator;
   with_torch_errors([&] { communicator = std::make_shared<Communicator>(address, rank, size, options); });
   return c10::make_intrusive<ChoraleBackend>(rank, size, std::move(communicator));

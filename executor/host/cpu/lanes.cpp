@@ -11,6 +11,7 @@
 #include "../../cpu/scheduler.hpp"
 #include "../../interpreter/report.hpp"
 #include "../../transport/proxied.hpp"
+#include "../../world/deadline.hpp"
 #include "../../world/group.hpp"
 #include "../../world/thread.hpp"
 #include "../../world/thrown.hpp"
@@ -87,13 +88,13 @@ class ThreadHost final : public LaneHost {
     world::Group& group = lanes_.world_.group();
     const AbortWord* const abort = lanes_.world_.abort_word();
     // A lane of this rank that is late has a reason, and that one has a deadline: who waits for it has none.
-    const bool limited = action.peer >= 0 && lanes_.bound_.timeout.count() > 0;
-    const Clock::time_point limit = Clock::now() + lanes_.bound_.timeout;
+    const Clock::time_point limit =
+        action.peer >= 0 ? world::deadline_after(lanes_.bound_.timeout) : Clock::time_point::max();
     for (unsigned looks = 0;; ++looks) {
       const uint32_t seen = bell ? bell->load(std::memory_order_acquire) : 0;
       if (ready(state)) return Stop::none;
       Stop stop = Stop(load_acquire(&abort->stop));
-      if (stop == Stop::none && limited && Clock::now() > limit) {
+      if (stop == Stop::none && Clock::now() > limit) {
         group.raise(
             Stop::timed_out, lanes_.world_.rank(),
             fmt::format("{} waited {}", lanes_.text(action), world::seconds_text(lanes_.bound_.timeout)));

@@ -181,6 +181,15 @@ TEST(Deadline, EndsAWaitInEveryThread) {
   });
 }
 
+TEST(Deadline, TheLongestIsNotOverAtOnce) {
+  for (const uint64_t ticks : {~uint64_t{0}, ~uint64_t{0} - 1, ~uint64_t{0} / 2}) {
+    Deadline deadline{nullptr, ticks, 0};
+    EXPECT_GE(deadline.started(), ~uint64_t{0} / 2);
+    deadline.start();
+    EXPECT_FALSE(deadline.expired());
+  }
+}
+
 TEST(Deadline, AbortEndsAWaitAndTheFirstReasonCounts) {
   Signal never;
   AbortWord word;

@@ -10,6 +10,7 @@
 #include "executor/world/process.hpp"
 #include "executor/world/together.hpp"
 #include "processes.hpp"
+#include "tests/unit/thrown.hpp"
 #include "tools/shared.hpp"
 
 namespace chorale::test {
@@ -168,6 +169,8 @@ TEST_F(Join, AWrongAddressOrRankIsRefused) {
   EXPECT_THROW(World::join("somewhere", 0, 1), UsageError);
   EXPECT_THROW(World::join(address, 2, 2), UsageError);
   EXPECT_THROW(World::join(address, -1, 2), UsageError);
+  EXPECT_EQ(thrown([&] { World::join(address, 0, 1, {.timeout = -1ns}); }),
+            "usage: JoinOptions::timeout is -1 ns: it should be above 0, or 0 for waits without a limit");
 }
 
 // --- death ---

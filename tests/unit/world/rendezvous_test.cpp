@@ -105,6 +105,15 @@ TEST_F(Rendezvous, TheAddressIsFreeAgainAtOnce) {
 
 TEST_F(Rendezvous, OneRankMeetsItself) { EXPECT_EQ(join_and_sum(address, 0, 1), "good"); }
 
+TEST_F(Rendezvous, TheLongestTimeoutIsNotOverAtOnce) {
+  Processes ranks(2, [&](int rank) -> std::string {
+    World world = World::join(address, rank, 2, {.timeout = std::chrono::nanoseconds::max()});
+    world.barrier();
+    return "good";
+  });
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.said(rank), "good");
+}
+
 TEST_F(Rendezvous, Ipv6) {
   const int probe = socket(AF_INET6, SOCK_STREAM, 0);
   sockaddr_in6 loopback{};

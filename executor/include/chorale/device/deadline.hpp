@@ -53,6 +53,12 @@ CHORALE_FN bool raise_stop(AbortWord* word, Stop reason, uint32_t rank) {
   return true;
 }
 
+/// When `ns` nanoseconds from now are over, by now_ns(); what no clock reaches stays in the future.
+CHORALE_FN uint64_t ns_from_now(uint64_t ns) {
+  const uint64_t now = now_ns();
+  return ns < ~uint64_t{0} - now ? now + ns : ~uint64_t{0};
+}
+
 /// The limits of a wait. The default waits for ever.
 struct Deadline {
   AbortWord* shared = nullptr;  ///< polled during waits; null: nobody can stop us
@@ -60,10 +66,10 @@ struct Deadline {
   uint64_t until = 0;  ///< when time is over, by now_ns(); 0: not started, each wait starts a copy of its own
 
   /// Starts the clock, to give several waits one limit together.
-  CHORALE_FN void start() { until = ticks != 0 ? now_ns() + ticks : 0; }
+  CHORALE_FN void start() { until = ticks != 0 ? ns_from_now(ticks) : 0; }
 
   /// When a wait that begins now must end: `until` if it was started, else by a clock of its own; 0: never.
-  CHORALE_FN uint64_t started() const { return until != 0 ? until : ticks != 0 ? now_ns() + ticks : 0; }
+  CHORALE_FN uint64_t started() const { return until != 0 ? until : ticks != 0 ? ns_from_now(ticks) : 0; }
 
   CHORALE_FN bool expired() const { return until != 0 && now_ns() >= until; }
 
