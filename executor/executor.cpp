@@ -101,6 +101,7 @@ struct Executor::State {
     if (resets != world.resets()) {
       bindings.retire();
       launches.restart();
+    world.scheduler().check_caller();
       failed = false;
       resets = world.resets();
     }

@@ -136,11 +136,13 @@ Fiber::Context::Context(size_t stack_bytes) : stack_bytes_(stack_bytes) {
     const int error = errno;
     if (memory != MAP_FAILED) munmap(memory, mapped_bytes_);
     throw RunError(RunError::Reason::resources,
-                   fmt::format("no memory for a block's stack of {} bytes: {}; use fewer blocks, or raise "
+                   fmt::format("no memory for a stack of {} bytes: {}; use fewer blocks or ranks, or raise "
                                "vm.max_map_count or the limit of address space (ulimit -v)",
                                stack_bytes, std::strerror(error)));
   }
   stack_ = static_cast<std::byte*>(memory);
+  // A huge page for the first frame would cost more than all that most fibers ever touch.
+  madvise(stack_, mapped_bytes_, MADV_NOHUGEPAGE);
 #if defined(CHORALE_TSAN)
   tsan_inside_ = __tsan_create_fiber(0);
 #endif

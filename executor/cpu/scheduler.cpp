@@ -76,6 +76,7 @@ LaunchResult Scheduler::launch(int rank, int blocks, const Body& body, const Des
 void Scheduler::busy(int change) { impl_->busy(change); }
 void Scheduler::end_rank(int rank) { impl_->end_rank(rank); }
 bool Scheduler::seeded() const { return impl_->options().seed.has_value(); }
+void Scheduler::check_caller() const { impl_->check_caller(); }
 void Scheduler::run_seeded(std::vector<std::function<void()>> bodies) {
   impl_->run_seeded(std::move(bodies));
 }

@@ -74,6 +74,7 @@ class Scheduler {
   /// block then waits. In a stopped world nothing runs.
   /// \throws what a body threw first, or RunError resources if there is no memory for the blocks, of which
   ///         then none runs (the world is then stopped: aborted)
+  /// \throws UsageError as check_caller()
   LaunchResult launch(int rank, int blocks, const std::function<void(int block, BlockHost& host)>& body,
                       const Describe& describe = {});
 
@@ -88,11 +89,15 @@ class Scheduler {
 
   bool seeded() const;
 
+  /// Before a call that may launch or wait changes anything.
+  /// \throws UsageError with a seed, unless one of its fibers calls
+  void check_caller() const;
+
   /// Seeded only: runs the bodies as fibers, by rank, and returns when all have ended. Bodies do not throw.
   void run_seeded(std::vector<std::function<void()>> bodies);
 
-  /// Seeded only, in a fiber of run_seeded(): lets others run until ready(state) or a stop. False: a stop.
-  /// With `obey_stop` false a stop does not end the wait.
+  /// Seeded only, in a body of run_seeded(): lets others run until ready(state) or a stop. False: a stop.
+  /// With `obey_stop` false a stop does not end the wait. \throws UsageError elsewhere
   bool wait(bool (*ready)(const void*), const void* state, bool obey_stop = true);
 
   /// After a stop has been taken back; no launch is active.

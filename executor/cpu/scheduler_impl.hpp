@@ -25,6 +25,7 @@ class SchedulerImpl {
   virtual LaunchResult launch(int rank, int blocks, const Body& body, const Describe& describe) = 0;
   virtual void end_rank(int rank) = 0;
   virtual void rearm() = 0;
+  virtual void check_caller() const {}
   virtual void run_seeded(std::vector<std::function<void()>> bodies);
   virtual bool wait(Ready ready, const void* state, bool obey_stop);
 

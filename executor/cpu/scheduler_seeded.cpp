@@ -2,14 +2,17 @@
 
 #include <sched.h>
 
+#include <atomic>
+#include <thread>
+
 #include "chorale/splitmix64.hpp"
 #include "scheduler_impl.hpp"
 
 namespace chorale::cpu {
 namespace {
 
-/// The application's code runs on it; pages that it does not touch cost nothing.
-constexpr size_t rank_stack_bytes = 1 << 20;
+/// The application's code runs on it, as on a thread's of glibc; pages that it does not touch cost nothing.
+constexpr size_t rank_stack_bytes = 8 << 20;
 
 class Draw : public SplitMix64 {
  public:
@@ -61,6 +64,9 @@ class Fibers {
 
   void run(std::vector<std::function<void()>> bodies);
 
+  /// \throws UsageError unless one of them calls
+  void check_caller() const;
+
   /// Room for the blocks of a launch, so that add() does not fail.
   void reserve(size_t blocks) { tasks_.reserve(tasks_.size() + blocks); }
   void add(std::unique_ptr<SeededBlock> block) {
@@ -95,6 +101,7 @@ class Fibers {
 
   std::vector<Entry> tasks_;
   uint64_t picks_ = 0;
+  std::atomic<std::thread::id> thread_{};  ///< in run()
 };
 
 class SeededScheduler : public SchedulerImpl {
@@ -109,7 +116,10 @@ class SeededScheduler : public SchedulerImpl {
 
   void run_seeded(std::vector<std::function<void()>> bodies) override { fibers_->run(std::move(bodies)); }
 
+  void check_caller() const override { fibers_->check_caller(); }
+
   LaunchResult launch(int rank, int blocks, const Body& body, const Describe& describe) override {
+    check_caller();
     if (stopped() != Stop::none) return {stopped(), {}};
     Launch launch;
     launch.rank = rank;
@@ -143,6 +153,12 @@ class SeededScheduler : public SchedulerImpl {
   }
 
   bool wait(Ready ready, const void* state, bool obey_stop) override {
+    check_caller();
+    if (!fibers_->running) {
+      throw UsageError(
+          "a thread block made a collective call of the world: blocks may launch, and ranks alone wait for "
+          "ranks");
+    }
     fibers_->running->park(*this, ready, state, obey_stop);
     return ready(state);
   }
@@ -210,7 +226,27 @@ void Fibers::run(std::vector<std::function<void()>> bodies) {
   for (auto& body : bodies) ranks.push_back(std::make_unique<RankTask>(std::move(body)));
   tasks_.reserve(ranks.size());
   for (auto& rank : ranks) tasks_.push_back({rank.get(), rank.get(), nullptr});
+  struct Running {
+    Fibers& fibers;
+    explicit Running(Fibers& of) : fibers(of) { fibers.thread_ = std::this_thread::get_id(); }
+    ~Running() { fibers.thread_ = std::thread::id(); }
+  } const until_the_end(*this);
   while (!tasks_.empty()) run_one();
+}
+
+void Fibers::check_caller() const {
+  const std::thread::id runs = thread_, calls = std::this_thread::get_id();
+  if (runs == calls) return;
+  if (runs == std::thread::id()) {
+    throw UsageError(
+        "a world with a seed was used when run_local() had returned: its ranks wait and launch only while "
+        "run_local() runs them; use the world within the body, or take no seed (CHORALE_SEED, "
+        "LocalOptions::seed)");
+  }
+  throw UsageError(
+      "a world with a seed was used by a thread other than that of run_local(): its ranks are fibers of that "
+      "thread alone; make the call in the rank's body itself, or take no seed (CHORALE_SEED, "
+      "LocalOptions::seed)");
 }
 
 void Fibers::run_one() {

@@ -160,9 +160,10 @@ void detail::run_kernel(Transport& transport, const LaunchConfig& config, const 
     throw UsageError(fmt::format("{} blocks of {} threads: a launch has at most {} threads; use fewer blocks",
                                  config.blocks, threads, most_fibers));
   }
-  const Transport::Use use(transport, nullptr);
   World& world = transport.world();
   cpu::Scheduler& scheduler = world.scheduler();
+  scheduler.check_caller();
+  const Transport::Use use(transport, nullptr);
 
   std::vector<std::unique_ptr<Block>> blocks;  // of several threads
   const std::vector<Proxied*> proxies = transport.proxies();

@@ -165,6 +165,7 @@ std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const s
 
 /// The ranks of a stopped world are anywhere in their barriers: all start again from none.
 void Group::reset(int rank) {
+  scheduler_->check_caller();
   std::exception_ptr failed;
   std::string why;
   for (const auto& [who, what] : before_reset_[size_t(rank)]) {
@@ -212,6 +213,7 @@ bool Group::arrive(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int ra
 
 void Group::meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop,
                  const char* what, const Doubt& doubt) {
+  scheduler_->check_caller();
   if (obey_stop) check();
   const uint64_t wanted = (control_->seats()[rank].*number).load(std::memory_order_relaxed) + 1;
   if (arrive(meeting, number, rank, wanted)) return;

@@ -332,6 +332,9 @@ void Succession::pause(uint32_t seen) {
       &rung, false);
 }
 
-Place next_of(Group& old, int rank) { return Succession(old, rank).run(); }
+Place next_of(Group& old, int rank) {
+  old.scheduler().check_caller();
+  return Succession(old, rank).run();
+}
 
 }  // namespace chorale::world

@@ -303,6 +303,7 @@ void CpuLanes::run(void*) {
 }
 
 void CpuLanes::run_as_fibers() {
+  world_.scheduler().check_caller();
   const uint32_t lanes = uint32_t(tape_.lanes.size());
   const uint64_t run = requested_++;
   const std::vector<Proxied*>& proxies = carries_.proxies();

@@ -33,13 +33,13 @@ class Group;
 struct LocalOptions {
   std::optional<uint64_t> seed = std::nullopt;  ///< run everything in an order drawn from it (run_local)
   unsigned workers = 0;                         ///< threads that run blocks at a time; 0: one a core
-  std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< of every wait; 0: none
+  std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< of every wait, not negative; 0: none
 };
 
 /// For ranks that are processes. Config::join() gives those of the environment and the ini file.
 struct JoinOptions {
   unsigned workers = 0;
-  std::chrono::nanoseconds timeout = std::chrono::seconds(30);
+  std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< of every wait, not negative; 0: none
   uint16_t port = 0;  ///< of from_environment()'s rendezvous; 0: see there
   /// Takes one machine for several hosts: ranks that say different names here share no memory. tcp:// only.
   std::string host = {};
@@ -59,7 +59,7 @@ bool is_host_name(const std::string& name);
 class World {
  public:
   /// One handle a rank, in this process. Use each on its own thread, or see run_local().
-  /// \throws UsageError if ranks < 1, or with a seed, which needs run_local()
+  /// \throws UsageError if ranks < 1, for a negative timeout, or with a seed, which needs run_local()
   static std::vector<World> local(int ranks, LocalOptions options = {});
 
   /// Collective over `ranks` processes. They meet under `address`: "shm://name" on one host, or
@@ -69,7 +69,7 @@ class World {
   /// rank of each host speaks with rank 0 for all of that host: when it has left, or died, the others hear
   /// nothing more of each other.
   ///
-  /// \throws UsageError for an address of another kind, or a rank outside [0, ranks)
+  /// \throws UsageError for an address of another kind, a rank outside [0, ranks), or a negative timeout
   /// \throws RunError timed_out naming the ranks that did not come; mismatch if two jobs use the address, two
   ///         processes have one rank, the numbers of ranks or the versions differ, or ranks of one machine
   ///         share no memory; resources if shared memory is full or the port is in use; other if there is no
@@ -168,6 +168,13 @@ class World {
 /// Without a seed each rank has a thread. With one, the ranks and every block that they launch are fibers of
 /// the calling thread, and a generator started from the seed picks the next one at every switch: the same
 /// seed gives the same interleaving. A body that throws aborts the world.
+///
+/// With a seed the body of a rank has a stack of 8 MiB. A block has one of 96 KiB (256 KiB under the
+/// sanitizers of addresses and threads), without a seed as well. What waits in a world with a seed, or
+/// launches there, is called by the body itself: from another thread, or when run_local() has returned, it
+/// throws UsageError.
+///
+/// \throws UsageError if ranks < 1, or for a negative timeout
 /// \throws the exception of the lowest rank, preferring one that is not the echo of another rank's
 void run_local(int ranks, const std::function<void(World&)>& body, LocalOptions options = {});
 

@@ -223,7 +223,7 @@ TEST(Scheduler, ALaunchWithoutMemoryForItsBlocksEndsTheOthersAndLeavesNothing) {
     });
     EXPECT_EQ(seen, (std::vector<std::string>{"aborted", "resources"}));
     EXPECT_EQ(runs, 0);
-    EXPECT_EQ(under_test.why.find("a launch of 4096 blocks failed: no memory for a block's stack"), 0u)
+    EXPECT_EQ(under_test.why.find("a launch of 4096 blocks failed: no memory for a stack of"), 0u)
         << under_test.why;
 
     under_test.word = {};

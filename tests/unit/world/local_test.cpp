@@ -444,6 +444,75 @@ TEST(LocalWorld, WrongCallsAreRefused) {
   EXPECT_THROW(World::local(0), UsageError);
   EXPECT_THROW(World::local(2, {.seed = 1}), UsageError);
   EXPECT_THROW(run_local(0, [](World&) {}), UsageError);
+  const std::string negative =
+      "LocalOptions::timeout is -2000000000 ns: it should be above 0, or 0 for waits without a limit";
+  EXPECT_EQ(failure([] { World::local(2, {.timeout = -2s}); }), negative);
+  EXPECT_EQ(failure([] { run_local(2, [](World&) {}, {.timeout = -2s}); }), negative);
+}
+
+/// As the stack of a thread, which it has without a seed.
+TEST(LocalWorld, ASeedLeavesRoomForLocalVariables) {
+  int sum = 0;
+  run_local(3,
+            [&](World& world) {
+              volatile char large[6 << 20];
+              for (size_t at = 0; at < sizeof large; at += 4096) large[at] = char(world.rank());
+              world.barrier();
+              sum += large[sizeof large / 4096 / 2 * 4096];
+            },
+            {.seed = 7});
+  EXPECT_EQ(sum, 0 + 1 + 2);
+}
+
+/// Ranks are fibers of one thread: another one has none to come back to.
+TEST(LocalWorld, WithASeedOtherThreadsAreRefusedAndHarmNothing) {
+  run_local(2,
+            [](World& world) {
+              const auto refused = [&](const std::function<void()>& call) {
+                std::string said;
+                std::thread([&] { said = failure(call); }).join();
+                EXPECT_EQ(
+                    said.find("a world with a seed was used by a thread other than that of run_local(): "),
+                    0u)
+                    << said;
+              };
+              refused([&] { world.barrier(); });
+              refused([&] { world.allgather({}); });
+              refused([&] { world.reset(); });
+              refused([&] { world.survivors(); });
+              refused([&] { world.scheduler().launch(world.rank(), 1, [](int, cpu::BlockHost&) {}); });
+              EXPECT_EQ(world.allgather(std::vector<std::byte>(5)).size(), 2u);
+              if (world.rank() == 0) std::thread([&] { world.abort("enough"); }).join();
+              EXPECT_EQ(failure([&] { world.barrier(); }), "aborted: aborted by rank 0: enough");
+            },
+            {.seed = 7});
+}
+
+TEST(LocalWorld, WithASeedTheHandleIsOfNoUseAfterwards) {
+  std::vector<World> kept;
+  run_local(2, [&](World& world) { kept.push_back(std::move(world)); }, {.seed = 7});
+  for (World& world : kept) {
+    const std::string said = failure([&] { world.barrier(); });
+    EXPECT_EQ(said.find("a world with a seed was used when run_local() had returned: "), 0u) << said;
+  }
+}
+
+TEST(LocalWorld, WithASeedBlocksCannotWaitForRanks) {
+  const std::string said = failure([] {
+    run_local(
+        1,
+        [](World& world) { world.scheduler().launch(0, 1, [&](int, cpu::BlockHost&) { world.barrier(); }); },
+        {.seed = 7});
+  });
+  EXPECT_EQ(said, "none") << "one rank has nobody to wait for";
+  const std::string two = failure([] {
+    run_local(2,
+              [](World& world) {
+                world.scheduler().launch(world.rank(), 1, [&](int, cpu::BlockHost&) { world.barrier(); });
+              },
+              {.seed = 7});
+  });
+  EXPECT_EQ(two.find("a thread block made a collective call of the world: "), 0u) << two;
 }
 
 }  // namespace
