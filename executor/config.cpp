@@ -10,6 +10,7 @@
 #include <boost/program_options.hpp>
 #include <charconv>
 #include <cstdlib>
+#include <map>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -180,6 +181,7 @@ void read_ini(Config& config, const std::string& path) {
       throw UsageError(fmt::format("{}: {}", path, error.what()));
     }
   }();
+  std::map<std::string, std::string> seen;
   for (const po::option& option : parsed.options) {
     if (option.unregistered) {
       const size_t dot = option.string_key.rfind('.');
@@ -187,8 +189,12 @@ void read_ini(Config& config, const std::string& path) {
                                    did_you_mean(option.string_key.substr(dot + 1), names),
                                    dot == std::string::npos ? "" : " Settings stand in no [section]"));
     }
-    apply(config, option.string_key, option.value.at(0), fmt::format("{}: {}", path, option.string_key),
-          path);
+    const std::string& text = option.value.at(0);
+    if (const auto [first, fresh] = seen.emplace(option.string_key, text); !fresh) {
+      throw UsageError(fmt::format("{}: {} stands there twice, as '{}' and as '{}': keep one of the lines",
+                                   path, option.string_key, first->second, text));
+    }
+    apply(config, option.string_key, text, fmt::format("{}: {}", path, option.string_key), path);
   }
 }
 

@@ -111,6 +111,9 @@ TEST(Config, BadValuesAreRefusedByName) {
             "CHORALE_SEED = abc: 'abc' is neither a 64-bit number nor 'off'");
   EXPECT_EQ(failure("", {"CHORALE_REQUIRE_PROOF="}),
             "CHORALE_REQUIRE_PROOF = : '' is neither true nor false");
+  const IniFile twice("timeout = 10s\nseed = 3\ntimeout = 20s\n");
+  EXPECT_EQ(failure(twice.path, {}),
+            twice.path + ": timeout stands there twice, as '10s' and as '20s': keep one of the lines");
   const IniFile file("seed = x\n");
   EXPECT_EQ(failure(file.path, {}), file.path + ": seed = x: 'x' is neither a 64-bit number nor 'off'");
 }
