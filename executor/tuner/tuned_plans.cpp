@@ -26,6 +26,8 @@ std::vector<DType> nearest_types(DType dtype) {
                    [&](DType left, DType right) { return distance(left) < distance(right); });
   return types;
 }
+
+constexpr const char* remedy = "chorale tune makes a table, and chorale compile the plans";
 }  // namespace
 
 std::string table_name(const TunedFor& machine) {
@@ -60,6 +62,7 @@ TunedPlans::TunedPlans(TuneTable table, std::string folder, TunedFor machine, Ma
 
 TunedPlans::Choice TunedPlans::choose(const std::string& collective, uint64_t bytes, DType dtype) const {
   Choice choice;
+  choice.collective = collective;
   TuneTable::Choice chosen;
   for (const DType one : nearest_types(dtype)) {
     chosen = table_.lookup(plan_key(machine_, collective, bytes, one));
@@ -74,6 +77,11 @@ TunedPlans::Choice TunedPlans::choose(const std::string& collective, uint64_t by
   } else if (choice.name.empty()) {
     throw UsageError(
         fmt::format("the table has {} of {} bytes, and no plan for it", collective, chosen.bytes));
+  } else if (choice.name.find('/') != std::string::npos) {
+    throw UsageError(
+        fmt::format("the table names '{}' for {} of {} bytes: it should be the name of a plan in {}, "
+                    "without '/'",
+                    choice.name, collective, chosen.bytes, folder_));
   }
   if (const std::string& packet = chosen.config.packet; !packet.empty()) {
     choice.packet = packet_form_of(packet);
@@ -102,6 +110,21 @@ std::string TunedPlans::file_of(const std::string& name) const {
 }
 
 const Plan& TunedPlans::plan(const Choice& choice) {
+  const Plan& plan = read_once(choice);
+  // A result of another collective would be a wrong one.
+  if (plan.collective != choice.collective) {
+    throw UsageError(fmt::format("{} names {} for {}, but the plan in {} is one of {}: {}",
+                                 choice.found == TuneTable::Found::none ? "the default" : "the table",
+                                 choice.name, choice.collective, choice.file, plan.collective, remedy));
+  }
+  if (plan.ranks() != uint32_t(machine_.ranks)) {
+    throw UsageError(fmt::format("{} should be a plan of {} ranks, and is one of {}: {}", choice.file,
+                                 machine_.ranks, plan.ranks(), remedy));
+  }
+  return plan;
+}
+
+const Plan& TunedPlans::read_once(const Choice& choice) {
   const auto known = plans_.find(choice.file);
   if (known != plans_.end()) return known->second;
   std::error_code no_file;

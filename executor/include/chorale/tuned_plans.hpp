@@ -45,6 +45,7 @@ class TunedPlans {
   TunedPlans(TuneTable table, std::string folder, TunedFor machine, Make make = {});
 
   struct Choice {
+    std::string collective;  ///< that was asked for
     std::string name, file;
     std::optional<PacketForm> packet;  ///< for Arguments
     TuneTable::Found found = TuneTable::Found::none;
@@ -56,16 +57,17 @@ class TunedPlans {
   /// with elements of the same bytes first, since what is fast depends on the bytes of a message more than on
   /// what they mean; else a default: on GPUs by size and ranks, as what was fastest on two and on four H200s,
   /// on the CPU, or where the folder lacks it and nothing makes it, a plan that is never far from the
-  /// fastest. \throws UsageError for a collective of another name, for a table that names no plan there, or a
-  /// form of packets that is none
+  /// fastest. \throws UsageError for a collective of another name, for a table that names no plan there, one
+  /// outside the folder, or a form of packets that is none
   Choice choose(const std::string& collective, uint64_t bytes, DType dtype) const;
 
   /// The plan of choose(), read or made once. Stays as long as this.
-  /// \throws UsageError if there is no such file and nothing makes one, or it is for rank_order and does not
-  /// add up so; as load()
+  /// \throws UsageError if there is no such file and nothing makes one, if it is another collective or of
+  /// other ranks, or it is for rank_order and does not add up so; as load()
   const Plan& plan(const Choice& choice);
 
  private:
+  const Plan& read_once(const Choice& choice);
   std::string default_name(const std::string& collective, uint64_t bytes) const;
   std::string file_of(const std::string& name) const;
 

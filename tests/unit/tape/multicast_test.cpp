@@ -246,6 +246,7 @@ TEST(Multicast, a_certificate_that_says_how_sums_are_rounded_is_refused) {
 TEST(Multicast, what_is_chosen_for_rank_order_is_refused) {
   const auto make = [](const std::string&, uint32_t) { return halves(); };
   TunedPlans::Choice choice;
+  choice.collective = halves().collective;
   choice.name = "halves";
   choice.file = "no/folder/halves_2.json";
   TunedPlans ordered({}, "no/folder", {.ranks = 2, .rank_order = true}, make),

@@ -223,7 +223,6 @@ TEST(TunedPlans, TablesThatAreShippedNameShippedPlans) {
   std::filesystem::remove_all(folder);
 }
 
-/// For numbers of ranks that nothing is shipped for.
 TEST(TunedPlans, WhatTheFolderLacksIsMade) {
   const Plan ring = load(shipped + "/allreduce_ring_4.json");
   std::vector<std::string> made;
@@ -231,23 +230,58 @@ TEST(TunedPlans, WhatTheFolderLacksIsMade) {
     made.push_back(name + " for " + std::to_string(ranks));
     return ring;
   };
-  TunedPlans plans(TuneTable(), shipped, {.ranks = 7}, make);
+  TunedPlans plans(TuneTable(), "no/folder", {.ranks = 4}, make);
   const auto chosen = plans.choose("allreduce", 4096, DType::f32);
   EXPECT_EQ(plans.plan(chosen).name, "allreduce_ring");
   plans.plan(chosen);  // is kept
-  EXPECT_EQ(made, std::vector<std::string>{"allreduce_all_pairs for 7"});
+  EXPECT_EQ(made, std::vector<std::string>{"allreduce_all_pairs for 4"});
   // What is there is read.
   TunedPlans of_two(TuneTable(), shipped, {.ranks = 2}, make);
   EXPECT_EQ(of_two.plan(of_two.choose("allreduce", 4096, DType::f32)).name, "allreduce_all_pairs");
   // What is made is held to the order as well.
-  TunedPlans ordered(TuneTable(), shipped, {.ranks = 7, .rank_order = true}, make);
+  TunedPlans ordered(TuneTable(), "no/folder", {.ranks = 4, .rank_order = true}, make);
   try {
     ordered.plan(ordered.choose("allreduce", 4096, DType::f32));
     ADD_FAILURE() << "a ring adds in another order";
   } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("allreduce_staged_7.json does not add up in the order"),
+    EXPECT_NE(std::string(error.what()).find("allreduce_staged_4.json does not add up in the order"),
               std::string::npos)
         << error.what();
+  }
+  // And to the number of ranks.
+  TunedPlans of_seven(TuneTable(), "no/folder", {.ranks = 7}, make);
+  EXPECT_EQ(
+      message_of_error<UsageError>([&] { of_seven.plan(of_seven.choose("allreduce", 4096, DType::f32)); }),
+      "no/folder/allreduce_all_pairs_7.json should be a plan of 7 ranks, and is one of 4: chorale tune "
+      "makes a table, and chorale compile the plans");
+}
+
+/// It would run, and leave another result than the one that was asked for.
+TEST(TunedPlans, PlansOfAnotherCollectiveAreRefused) {
+  const TunedFor machine{.ranks = 2};
+  TuneTable table;
+  table.set(plan_key(machine, "alltoall", 64, DType::f32), {.plan = "alltoall_direct"}, 1);
+  table.set(plan_key(machine, "allreduce", 64, DType::f32), {.plan = "alltoall_direct"}, 1);
+  TunedPlans plans(table, shipped, machine);
+  const auto refused = [&] {
+    return message_of_error<UsageError>([&] { plans.plan(plans.choose("allreduce", 64, DType::f32)); });
+  };
+  const std::string why = "the table names alltoall_direct for allreduce, but the plan in " + shipped +
+                          "/alltoall_direct_2.json is one of alltoall: chorale tune makes a table, and "
+                          "chorale compile the plans";
+  EXPECT_EQ(refused(), why);
+  EXPECT_EQ(plans.plan(plans.choose("alltoall", 64, DType::f32)).collective, "alltoall");
+  EXPECT_EQ(refused(), why) << "also where it has been read";
+}
+
+TEST(TunedPlans, NamesThatLeadOutOfTheFolderAreRefused) {
+  for (const std::string name : {"../elsewhere/allreduce_ring", "/etc/plan"}) {
+    TuneTable table;
+    table.set(plan_key({}, "allreduce", 64, DType::f32), {.plan = name}, 1);
+    EXPECT_EQ(message_of_error<UsageError>(
+                  [&] { TunedPlans(table, "plans", {}).choose("allreduce", 64, DType::f32); }),
+              "the table names '" + name +
+                  "' for allreduce of 64 bytes: it should be the name of a plan in plans, without '/'");
   }
 }
 
