@@ -77,8 +77,18 @@ struct Said {
   }
 };
 
-std::string op_text(int32_t op) { return op < 0 ? "the plan's" : reduce_op_name(ReduceOp(op)); }
-std::string packet_text(int32_t packet) { return std::string(packet_form_names[size_t(packet)]); }
+// A peer may say a number of another version of this library.
+std::string dtype_text(int32_t dtype) {
+  return size_t(dtype) < std::size(all_dtypes) ? dtype_name(DType(dtype)) : std::to_string(dtype);
+}
+std::string op_text(int32_t op) {
+  if (op < 0) return "the plan's";
+  return size_t(op) < std::size(all_reduce_ops) ? reduce_op_name(ReduceOp(op)) : std::to_string(op);
+}
+std::string packet_text(int32_t packet) {
+  return size_t(packet) < std::size(packet_form_names) ? std::string(packet_form_names[size_t(packet)])
+                                                       : std::to_string(packet);
+}
 std::string switch_text(uint32_t multicast) { return multicast ? "multicast" : "peer"; }
 std::string plan_text(const Said& of) { return fmt::format("'{}' ({:016x})", of.text, of.head.plan_hash); }
 
@@ -91,8 +101,7 @@ void compare(const Said& said, const Said& by_rank, size_t rank) {
   };
   if (other.plan_hash != first.plan_hash) differ("the plan", plan_text(said), plan_text(by_rank));
   if (other.bytes != first.bytes) differ("bytes", std::to_string(first.bytes), std::to_string(other.bytes));
-  if (other.dtype != first.dtype)
-    differ("dtype", dtype_name(DType(first.dtype)), dtype_name(DType(other.dtype)));
+  if (other.dtype != first.dtype) differ("dtype", dtype_text(first.dtype), dtype_text(other.dtype));
   if (other.op != first.op) differ("op", op_text(first.op), op_text(other.op));
   if (other.packet != first.packet) differ("packet", packet_text(first.packet), packet_text(other.packet));
   if (other.multicast != first.multicast)

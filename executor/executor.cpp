@@ -13,6 +13,7 @@
 #include "bindings.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/proof.hpp"
+#include "interpreter/bind.hpp"
 #include "launch_count.hpp"
 #include "switch_channels.hpp"
 #include "world/group.hpp"
@@ -122,6 +123,7 @@ struct Executor::State {
       call.plan_hash = hash_of(plan);
       known = bindings.find(call, arguments);
       if (!known && binds) backend->require_bindable(stream);
+      interpreter::check_numbers(call.dtype, call.packet, call.op);
     });
     if (known) return known;
     const bool may_evict = !cannot && binds && bindings.surplus() != 0 && backend->drain();

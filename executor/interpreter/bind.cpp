@@ -416,14 +416,18 @@ BoundImage build_image(const Plan& plan, uint32_t rank, const Layout& layout, DT
   return Builder(plan, rank, layout, dtype, replacement).build();
 }
 
-BoundPlan bind_plan(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype, PacketForm packet,
-                    int32_t op) {
-  // Numbers of other languages come here as they are.
+void check_numbers(DType dtype, PacketForm packet, int32_t op) {
+  if (dtype_size(dtype) == 0) throw UsageError(fmt::format("dtype {} is none that we know", int(dtype)));
   if (size_t(packet) >= std::size(packet_form_names))
     throw UsageError(fmt::format("packet {} is none that we know", int(packet)));
   if (op >= 0 && std::find(std::begin(all_reduce_ops), std::end(all_reduce_ops), ReduceOp(op)) ==
                      std::end(all_reduce_ops))
     throw UsageError(fmt::format("op {} is none that we know", op));
+}
+
+BoundPlan bind_plan(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype, PacketForm packet,
+                    int32_t op) {
+  check_numbers(dtype, packet, op);
   BoundPlan bound;
   bound.layout = layout_of(plan, bytes, dtype, packet);
   std::optional<ReduceOp> replacement;

@@ -53,6 +53,10 @@ struct BoundPlan {
   BoundImage image;
   uint32_t average_over = 0;  ///< by how many ranks the result is divided at the end; 0: not at all
 };
+/// Numbers of other languages come here as they are. \param op  as bind_plan() has it
+/// \throws UsageError for a number that names none
+void check_numbers(DType, PacketForm, int32_t op);
+
 /// \param op  a ReduceOp that replaces the plan's, or -1
 /// \throws UsageError as layout_of() and build_image(), and for a plan that cannot be reduced by `op`
 BoundPlan bind_plan(const Plan&, uint32_t rank, uint64_t bytes, DType, PacketForm, int32_t op);

@@ -12,6 +12,7 @@
 #include "tests/unit/scarce_memory.hpp"
 #include "tests/unit/world/processes.hpp"
 
+#include "tests/unit/thrown.hpp"
 namespace chorale::test {
 namespace {
 
@@ -176,3 +177,26 @@ TEST(Needs, WhetherPeersReachTheBuffers) {
 
 }  // namespace
 }  // namespace chorale::test
+/// The others neither read past what they know nor wait.
+TEST(Calls, WithNumbersOfOneRankThatNameNothingAreRefusedOnAll) {
+  const Plan plan = load(source_dir() / "plans/shipped/allreduce_one_shot_2.json");
+  Arguments dtype, op, packet;
+  dtype.dtype = DType(99);
+  op.op = ReduceOp(99);
+  packet.packet = PacketForm(20);
+  for (const auto& [wrong, name] : {std::pair(dtype, "dtype 99"), {op, "op 99"}, {packet, "packet 20"}}) {
+    std::vector<std::string> said(2);
+    run_local(2, [&, &wrong = wrong](World& world) {
+      Executor executor(world);
+      Ints in(64, 1), out(64);
+      Arguments call = world.rank() == 1 ? wrong : Arguments();
+      call.in = in.data();
+      call.out = out.data();
+      call.bytes = 256;
+      said[size_t(world.rank())] = thrown([&] { executor.execute(plan, call); });
+    });
+    EXPECT_EQ(said[0], "usage: rank 1: " + std::string(name) + " is none that we know");
+    EXPECT_EQ(said[1], "usage: " + std::string(name) + " is none that we know");
+  }
+}
+
