@@ -15,6 +15,7 @@
 #include "chorale/proof.hpp"
 #include "interpreter/bind.hpp"
 #include "launch_count.hpp"
+#include "one_call.hpp"
 #include "switch_channels.hpp"
 #include "world/group.hpp"
 #include "world/thrown.hpp"
@@ -32,6 +33,8 @@ struct Executor::State {
   std::unique_ptr<Backend> backend;
   Bindings bindings;
   LaunchCount launches;
+
+  OneCall one_call() { return OneCall(in_use, "an executor"); }
 
   /// Hashing a plan's content takes too long for every call.
   struct Known {
@@ -98,11 +101,11 @@ struct Executor::State {
 
   /// The binding for a call, made if there is none; null if there is nothing to do.
   Binding* bind(const Plan& plan, const Arguments& arguments, void* stream) {
+    world.scheduler().check_caller();
     backend->check();
     if (resets != world.resets()) {
       bindings.retire();
       launches.restart();
-    world.scheduler().check_caller();
       failed = false;
       resets = world.resets();
     }
@@ -120,10 +123,10 @@ struct Executor::State {
     // Peers that bind are told of what this rank cannot, and do not wait for it in vain.
     const std::optional<world::Thrown> cannot = world::thrown_by([&] {
       check_ranks(plan);
+      interpreter::check_numbers(call.dtype, call.packet, call.op);
       call.plan_hash = hash_of(plan);
       known = bindings.find(call, arguments);
       if (!known && binds) backend->require_bindable(stream);
-      interpreter::check_numbers(call.dtype, call.packet, call.op);
     });
     if (known) return known;
     const bool may_evict = !cannot && binds && bindings.surplus() != 0 && backend->drain();
@@ -138,38 +141,18 @@ struct Executor::State {
   }
 };
 
-namespace {
-
-/// One call at a time: two threads would bind, and count launches, over each other.
-class Use {
- public:
-  explicit Use(std::atomic<bool>& in_use) : in_use_(in_use) {
-    if (in_use_.exchange(true, std::memory_order_acquire))
-      throw UsageError(
-          "an executor takes one call at a time, and another thread is in one: give each thread that runs "
-          "collectives a world and an executor of its own, or let one thread make all calls");
-  }
-  ~Use() { in_use_.store(false, std::memory_order_release); }
-  Use(const Use&) = delete;
-
- private:
-  std::atomic<bool>& in_use_;
-};
-
-}  // namespace
-
 Executor::Executor(World& world, const Config& config) : state_(std::make_unique<State>(world, config)) {}
 Executor::~Executor() = default;
 Executor::Executor(Executor&&) noexcept = default;
 Executor& Executor::operator=(Executor&&) noexcept = default;
 
 void Executor::prepare(const Plan& plan, const Arguments& arguments) {
-  const Use use(state_->in_use);
+  const OneCall call = state_->one_call();
   if (Binding* const binding = state_->bind(plan, arguments, nullptr)) binding->prepare(arguments, nullptr);
 }
 
 void Executor::execute(const Plan& plan, const Arguments& arguments, void* stream) {
-  const Use use(state_->in_use);
+  const OneCall call = state_->one_call();
   Binding* const binding = state_->bind(plan, arguments, stream);
   if (!binding) return;
   try {
@@ -189,14 +172,24 @@ void Executor::execute(const Plan& plan, const Arguments& arguments, void* strea
   }
 }
 
+// Reads the world alone, and what the backend guards: threads that watch over a launch may call it.
 void Executor::check() { state_->backend->check(); }
-void Executor::synchronize(void* stream) { state_->backend->synchronize(stream); }
+
+void Executor::synchronize(void* stream) {
+  const OneCall call = state_->one_call();
+  state_->backend->synchronize(stream);
+}
+
 std::vector<TraceSpan> Executor::trace() const {
+  const OneCall call = state_->one_call();
   std::vector<TraceSpan> spans;
   state_->bindings.add_trace(spans);
   return spans;
 }
 
-void* Executor::allocate(uint64_t bytes) { return state_->backend->allocate(bytes); }
+void* Executor::allocate(uint64_t bytes) {
+  const OneCall call = state_->one_call();
+  return state_->backend->allocate(bytes);
+}
 
 }  // namespace chorale

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
+#include "../one_call.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "carrier.hpp"
@@ -141,6 +143,7 @@ std::string exchange::describe(const Report& report, int self, int peer, bool re
 
 struct Exchange::State {
   World& world;
+  std::atomic<bool> in_use{false};
   uint64_t resets;  ///< of the world, when the rings were new
   std::unique_ptr<Carrier> carrier;
 
@@ -165,6 +168,7 @@ Exchange::Exchange(Exchange&&) noexcept = default;
 Exchange& Exchange::operator=(Exchange&&) noexcept = default;
 
 void Exchange::exchange(std::span<const SendTo> sends, std::span<const RecvFrom> recvs, void* stream) {
+  const OneCall call(state_->in_use, "an exchange");
   check();
   state_->require_new();
   World& world = state_->world;
@@ -196,6 +200,7 @@ void Exchange::check() { state_->carrier->check(); }
 void Exchange::synchronize(void* stream) { state_->carrier->synchronize(stream); }
 
 void Exchange::reset() {
+  const OneCall call(state_->in_use, "an exchange");
   state_->carrier->reset();
   state_->resets = state_->world.resets();
 }

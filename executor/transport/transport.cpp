@@ -104,7 +104,14 @@ void Transport::set_broken() {
   for (Transport* const part : parts()) part->set_broken();
 }
 
-Transport::Use::Use(Transport& transport, const void* lane) : transport_(transport) {
+Transport::Use::Claim::Claim(Transport& of) : transport(of) {
+  if (transport.in_use_.exchange(true, std::memory_order_acquire))
+    throw UsageError("a transport takes one launch at a time, and one is running");
+}
+
+Transport::Use::Claim::~Claim() { transport.in_use_.store(false, std::memory_order_release); }
+
+Transport::Use::Use(Transport& transport, const void* lane) : claim_(transport) {
   // Of launches on a GPU the host does not hear whether they were stopped.
   const bool forgotten = transport.space() == Space::device && transport.used_ &&
                          transport.resets_ != transport.world().resets();
@@ -113,18 +120,15 @@ Transport::Use::Use(Transport& transport, const void* lane) : transport_(transpo
         "a launch on this transport was stopped, or may have been: what it left in the links would be taken "
         "for data; call World::reset() and then Transport::reset() on all ranks");
   }
-  if (transport.in_use_) throw UsageError("a transport takes one launch at a time, and one is running");
   if (transport.has_lane_ && transport.lane_ != lane) {
     throw UsageError(
         "a transport belongs to one lane, and another has used it: synchronise with that one, then call "
         "Transport::hand_over()");
   }
   for (Transport* const part : transport.parts()) parts_.push_back(std::make_unique<Use>(*part, lane));
-  transport.has_lane_ = transport.in_use_ = transport.used_ = true;
+  transport.has_lane_ = transport.used_ = true;
   transport.lane_ = lane;
 }
-
-Transport::Use::~Use() { transport_.in_use_ = false; }
 
 void Transport::hand_over() {
   has_lane_ = false;

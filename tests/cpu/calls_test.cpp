@@ -2,6 +2,8 @@
 /// Calls that an executor refuses.
 
 #include <atomic>
+#include <chrono>
+#include <functional>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -10,9 +12,9 @@
 #include "executor/cpu/sanitizers.hpp"
 #include "tests/cpu/harness.hpp"
 #include "tests/unit/scarce_memory.hpp"
+#include "tests/unit/thrown.hpp"
 #include "tests/unit/world/processes.hpp"
 
-#include "tests/unit/thrown.hpp"
 namespace chorale::test {
 namespace {
 
@@ -44,6 +46,67 @@ TEST(Calls, OfTwoThreadsAtOnceAreRefused) {
     }
   });
   EXPECT_TRUE(refused);
+}
+
+/// The same of all that walks, or adds to, what a launch uses. A thread that watches over it may check().
+TEST(Calls, BesideALaunchAreRefusedButForCheck) {
+  const Plan plan = load(source_dir() / "plans/shipped/allreduce_one_shot_2.json");
+  std::atomic<bool> over{false};
+  run_local(2, [&](World& world) {
+    Executor executor(world);
+    Ints in(64, 1), out(64);
+    const Arguments arguments{.in = in.data(), .out = out.data(), .bytes = 256, .dtype = DType::i32};
+    executor.prepare(plan, arguments);
+    if (world.rank() == 1) {
+      over.wait(false);
+      return executor.execute(plan, arguments);
+    }
+    std::thread launch([&] {
+      while (thrown([&] { executor.execute(plan, arguments); }) != "nothing") continue;  // came second
+    });
+    const auto refused = [](const std::function<void()>& call) {
+      // Until the launch has begun they are not refused; and only if they never are does the time end it.
+      const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+      while (std::chrono::steady_clock::now() < end) {
+        try {
+          call();
+        } catch (const UsageError& wrong) {
+          return std::string(wrong.what()).find("another thread is in one") != std::string::npos;
+        }
+      }
+      return false;
+    };
+    EXPECT_TRUE(refused([&] { executor.trace(); }));
+    EXPECT_TRUE(refused([&] { executor.synchronize(); }));
+    EXPECT_TRUE(refused([&] { executor.allocate(64); }));
+    EXPECT_NO_THROW(executor.check());
+    over = true;
+    over.notify_one();
+    launch.join();
+    EXPECT_EQ(out, Ints(64, 2));
+    EXPECT_NO_THROW(executor.trace());
+  });
+}
+
+/// Ranks are fibers then, and no launch is left half begun.
+TEST(Calls, OfAnotherThreadAreRefusedWithASeed) {
+  const Plan plan = load(source_dir() / "plans/shipped/allreduce_one_shot_2.json");
+  run_local(
+      2,
+      [&](World& world) {
+        Executor executor(world);
+        Ints in(64, 1), out(64);
+        const Arguments arguments{.in = in.data(), .out = out.data(), .bytes = 256, .dtype = DType::i32};
+        for (int times = 0; times < 2; ++times) {
+          std::string said;
+          std::thread([&] { said = thrown([&] { executor.execute(plan, arguments); }); }).join();
+          EXPECT_EQ(said.find("usage: a world with a seed was used by a thread other than"), 0u) << said;
+          out.assign(64, 0);
+          executor.execute(plan, arguments);
+          EXPECT_EQ(out, Ints(64, 2));
+        }
+      },
+      {.seed = 7});
 }
 
 /// While it lives the process can have no thread more. Stacks of earlier ones, which would be used again, are
@@ -131,6 +194,29 @@ TEST(Calls, WithNumbersThatNameNothingAreRefused) {
   });
 }
 
+/// The others neither read past what they know nor wait.
+TEST(Calls, WithNumbersOfOneRankThatNameNothingAreRefusedOnAll) {
+  const Plan plan = load(source_dir() / "plans/shipped/allreduce_one_shot_2.json");
+  Arguments dtype, op, packet;
+  dtype.dtype = DType(99);
+  op.op = ReduceOp(99);
+  packet.packet = PacketForm(20);
+  for (const auto& [wrong, name] : {std::pair(dtype, "dtype 99"), {op, "op 99"}, {packet, "packet 20"}}) {
+    std::vector<std::string> said(2);
+    run_local(2, [&, &wrong = wrong](World& world) {
+      Executor executor(world);
+      Ints in(64, 1), out(64);
+      Arguments call = world.rank() == 1 ? wrong : Arguments();
+      call.in = in.data();
+      call.out = out.data();
+      call.bytes = 256;
+      said[size_t(world.rank())] = thrown([&] { executor.execute(plan, call); });
+    });
+    EXPECT_EQ(said[0], "usage: rank 1: " + std::string(name) + " is none that we know");
+    EXPECT_EQ(said[1], "usage: " + std::string(name) + " is none that we know");
+  }
+}
+
 /// Not taken for another one.
 TEST(Calls, OfPlansWithAnUnknownOperatorAreRefused) {
   Plan plan = load(source_dir() / "plans/shipped/allreduce_one_shot_2.json");
@@ -177,26 +263,3 @@ TEST(Needs, WhetherPeersReachTheBuffers) {
 
 }  // namespace
 }  // namespace chorale::test
-/// The others neither read past what they know nor wait.
-TEST(Calls, WithNumbersOfOneRankThatNameNothingAreRefusedOnAll) {
-  const Plan plan = load(source_dir() / "plans/shipped/allreduce_one_shot_2.json");
-  Arguments dtype, op, packet;
-  dtype.dtype = DType(99);
-  op.op = ReduceOp(99);
-  packet.packet = PacketForm(20);
-  for (const auto& [wrong, name] : {std::pair(dtype, "dtype 99"), {op, "op 99"}, {packet, "packet 20"}}) {
-    std::vector<std::string> said(2);
-    run_local(2, [&, &wrong = wrong](World& world) {
-      Executor executor(world);
-      Ints in(64, 1), out(64);
-      Arguments call = world.rank() == 1 ? wrong : Arguments();
-      call.in = in.data();
-      call.out = out.data();
-      call.bytes = 256;
-      said[size_t(world.rank())] = thrown([&] { executor.execute(plan, call); });
-    });
-    EXPECT_EQ(said[0], "usage: rank 1: " + std::string(name) + " is none that we know");
-    EXPECT_EQ(said[1], "usage: " + std::string(name) + " is none that we know");
-  }
-}
-

@@ -37,9 +37,10 @@ struct Arguments {
 
 /// One rank's executor. Calls on all ranks of the world must come in the same
 /// order with the same plan, bytes, dtype and op; a difference is an error on
-/// every rank. One thread at a time: a call beside another one is refused. Two launches of one plan with the
-/// same arguments must not be under way at once: they share counters and scratch, so on two streams the
-/// second is ordered behind the first (cudaStreamWaitEvent). Other plans and arguments may run beside them.
+/// every rank. One thread at a time: a call beside another one is refused with a UsageError; check() alone
+/// may be called from any thread at any time. Two launches of one plan with the same arguments must not be
+/// under way at once: they share counters and scratch, so on two streams the second is ordered behind the
+/// first (cudaStreamWaitEvent). Other plans and arguments may run beside them.
 ///
 /// Peers write into its memory: it is destroyed when the launches of all ranks have ended (World::barrier()).
 class Executor {
@@ -56,9 +57,9 @@ class Executor {
   /// The first call with these arguments binds: it allocates and exchanges what
   /// the run needs; later calls with the same arguments allocate nothing. A plan is known by Plan::identity
   /// and not looked at again: what is changed in it after its first call has no effect, so change a copy.
-  /// Buffers may be freed when the launches with them have ended on all ranks. Made again, at the same address
-  /// or another one, they are new arguments on all ranks. The next call that binds gives the memory of those
-  /// that were freed back on all ranks, and waits for what runs on the GPU as cudaFree() does.
+  /// Buffers may be freed when the launches with them have ended on all ranks. Made again, at the same
+  /// address or another one, they are new arguments on all ranks. The next call that binds gives the memory
+  /// of those that were freed back on all ranks, and waits for what runs on the GPU as cudaFree() does.
   /// \throws UsageError for a plan that this world does not run, or arguments that the plan does not take: of
   ///   one rank, on all ranks where the call is new
   /// \throws RunError if a wait timed out, a peer died, the world was aborted, or
@@ -74,7 +75,8 @@ class Executor {
   /// captured anew.
   void prepare(const Plan& plan, const Arguments& arguments);
 
-  /// Throws what an earlier run has failed with; otherwise does nothing. Never blocks.
+  /// Throws what an earlier run has failed with; otherwise does nothing. Never blocks. From any thread, also
+  /// while another call is under way.
   void check();
 
   /// Waits for `stream` and check()s. On the CPU nothing is left to wait for.

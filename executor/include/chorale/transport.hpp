@@ -3,6 +3,7 @@
 /// (chorale/device.hpp). The application makes them, and owns them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -86,12 +87,17 @@ class Transport {
   class Use {
    public:
     Use(Transport& transport, const void* lane);
-    ~Use();
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
 
    private:
-    Transport& transport_;
+    /// Of two threads one has it; given back also where the rest of Use throws.
+    struct Claim {
+      explicit Claim(Transport& of);
+      ~Claim();
+      Transport& transport;
+    };
+    const Claim claim_;
     std::vector<std::unique_ptr<Use>> parts_;
   };
 
@@ -121,7 +127,8 @@ class Transport {
   World* world_;
   uint64_t resets_;  ///< of the world, when the links were new
   const void* lane_ = nullptr;
-  bool has_lane_ = false, broken_ = false, in_use_ = false, used_ = false;
+  bool has_lane_ = false, broken_ = false, used_ = false;
+  std::atomic<bool> in_use_{false};
 };
 
 /// Collective: links over memory that is mapped at the peers. On the CPU ranks may be threads or processes.

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "support.hpp"
 #include "tests/unit/world/processes.hpp"
 
@@ -113,6 +117,33 @@ TEST(ExchangeFaults, ADeadPeerIsAnErrorOfTheOthers) {
   });
   EXPECT_EQ(all.said(0), "peer_lost");
   EXPECT_EQ(all.said(1), "peer_lost");
+}
+
+/// Its messages would come between those of the first.
+TEST(ExchangeFaults, ASecondThreadIsRefused) {
+  std::atomic<bool> over{false};
+  run_local(2, [&](World& world) {
+    Exchange exchange(world, {}, on_cpu());
+    std::vector<uint8_t> data(100, uint8_t(world.rank()));
+    if (world.rank() == 1) {
+      over.wait(false);
+      return exchange.send(data.data(), data.size(), 0);
+    }
+    std::thread first([&] {
+      const auto receive = [&] { exchange.recv(data.data(), data.size(), 1); };
+      while (!message_of_error<UsageError>(receive).empty()) continue;  // the other may come first
+    });
+    // Until the first has begun it is not refused; and only if it never is does the time end it.
+    std::string said;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (said.empty() && std::chrono::steady_clock::now() < end)
+      said = message_of_error<UsageError>([&] { exchange.exchange({}, {}); });
+    EXPECT_EQ(said.find("an exchange takes one call at a time, and another thread is in one"), 0u) << said;
+    over = true;
+    over.notify_one();
+    first.join();
+    EXPECT_EQ(data, std::vector<uint8_t>(100, 1));
+  });
 }
 
 TEST(ExchangeFaults, WrongCallsAreRefusedAndHarmNothing) {

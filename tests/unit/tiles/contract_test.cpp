@@ -1,6 +1,8 @@
 // What the device library promises of its types and of its host side.
 
+#include <atomic>
 #include <cstddef>
+#include <thread>
 
 #include "support.hpp"
 #include "transports.hpp"
@@ -282,6 +284,39 @@ TEST(Contract, ATransportBelongsToOneLane) {
     EXPECT_THROW(Transport::Use(*transport, &other), UsageError);
     transport->hand_over();
     EXPECT_NO_THROW(Transport::Use(*transport, &other));
+  });
+}
+
+TEST(Contract, ALaunchThatIsRefusedLeavesTheTransportFree) {
+  run_local(1, [](World& world) {
+    const auto transport = direct_rendezvous(world, rings(1, 1, 16));
+    int one = 0, other = 0;
+    { const Transport::Use use(*transport, &one); }
+    EXPECT_THROW(Transport::Use(*transport, &other), UsageError);
+    EXPECT_NO_THROW(Transport::Use(*transport, &one));
+  });
+}
+
+TEST(Contract, OfThreadsThatLaunchAtOnceOneHasTheTransport) {
+  run_local(1, [](World& world) {
+    const auto transport = direct_rendezvous(world, rings(1, 1, 16));
+    { const Transport::Use first(*transport, nullptr); }
+    std::atomic<int> users{0};
+    std::atomic<bool> shared{false};
+    const auto use = [&] {
+      for (int times = 0; times < 20000; ++times) {
+        try {
+          const Transport::Use mine(*transport, nullptr);
+          if (users.fetch_add(1) != 0) shared = true;
+          users.fetch_sub(1);
+        } catch (const UsageError&) {
+        }
+      }
+    };
+    std::thread beside(use);
+    use();
+    beside.join();
+    EXPECT_FALSE(shared);
   });
 }
 

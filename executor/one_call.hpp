@@ -1,0 +1,32 @@
+/// \file
+/// What takes one call at a time.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <atomic>
+
+#include "chorale/error.hpp"
+
+namespace chorale {
+
+/// A call under way: two threads would bind, and count launches, over each other.
+class OneCall {
+ public:
+  /// \param what  takes the call, as in "an executor"
+  /// \throws UsageError if another call is under way
+  OneCall(std::atomic<bool>& in_use, const char* what) : in_use_(in_use) {
+    if (!in_use_.exchange(true, std::memory_order_acquire)) return;
+    throw UsageError(
+        fmt::format("{0} takes one call at a time, and another thread is in one: give each thread that runs "
+                    "collectives a world and {0} of its own, or let one thread make all calls",
+                    what));
+  }
+  ~OneCall() { in_use_.store(false, std::memory_order_release); }
+  OneCall(const OneCall&) = delete;
+
+ private:
+  std::atomic<bool>& in_use_;
+};
+
+}  // namespace chorale
