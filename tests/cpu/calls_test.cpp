@@ -201,7 +201,9 @@ TEST(Calls, WithNumbersOfOneRankThatNameNothingAreRefusedOnAll) {
   dtype.dtype = DType(99);
   op.op = ReduceOp(99);
   packet.packet = PacketForm(20);
-  for (const auto& [wrong, name] : {std::pair(dtype, "dtype 99"), {op, "op 99"}, {packet, "packet 20"}}) {
+  const std::vector<std::pair<Arguments, std::string>> all = {
+      {dtype, "dtype 99"}, {op, "op 99"}, {packet, "packet 20"}};
+  for (const auto& [wrong, name] : all) {
     std::vector<std::string> said(2);
     run_local(2, [&, &wrong = wrong](World& world) {
       Executor executor(world);
@@ -212,8 +214,8 @@ TEST(Calls, WithNumbersOfOneRankThatNameNothingAreRefusedOnAll) {
       call.bytes = 256;
       said[size_t(world.rank())] = thrown([&] { executor.execute(plan, call); });
     });
-    EXPECT_EQ(said[0], "usage: rank 1: " + std::string(name) + " is none that we know");
-    EXPECT_EQ(said[1], "usage: " + std::string(name) + " is none that we know");
+    EXPECT_EQ(said[0], "usage: rank 1: " + name + " is none that we know");
+    EXPECT_EQ(said[1], "usage: " + name + " is none that we know");
   }
 }
 

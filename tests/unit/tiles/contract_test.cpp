@@ -304,7 +304,7 @@ TEST(Contract, OfThreadsThatLaunchAtOnceOneHasTheTransport) {
     std::atomic<int> users{0};
     std::atomic<bool> shared{false};
     const auto use = [&] {
-      for (int times = 0; times < 20000; ++times) {
+      for (int times = 0; times < 200000; ++times) {
         try {
           const Transport::Use mine(*transport, nullptr);
           if (users.fetch_add(1) != 0) shared = true;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "chorale/world.hpp"
+#include "executor/cpu/scheduler.hpp"
 
 namespace chorale::world {
 namespace {
