@@ -303,7 +303,9 @@ TEST(Contract, OfThreadsThatLaunchAtOnceOneHasTheTransport) {
     { const Transport::Use first(*transport, nullptr); }
     std::atomic<int> users{0};
     std::atomic<bool> shared{false};
+    std::atomic<int> there{0};
     const auto use = [&] {
+      for (++there; there < 2;) std::this_thread::yield();
       for (int times = 0; times < 200000; ++times) {
         try {
           const Transport::Use mine(*transport, nullptr);
