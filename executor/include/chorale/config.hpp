@@ -44,7 +44,8 @@ struct Config {
   Setting<bool> require_proof{false};  ///< refuse plans that do not carry a proof
 
   /// Reads file and environment, and points the log at stderr with `log_level`.
-  /// \throws UsageError for an unknown CHORALE_ name or ini key ("did you mean"), or a bad value, naming it
+  /// \throws UsageError for an unknown CHORALE_ name or ini key ("did you mean"), a key that stands in the
+  /// file twice, or a bad value, naming it
   static Config load();
 
   /// Reads `ini` (empty: none) and `environment` ("NAME=value", null at the end) only; touches no log.
