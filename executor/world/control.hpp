@@ -11,10 +11,11 @@
 
 namespace chorale::world {
 
-/// A process: its number alone may have been given to another since.
+/// A process: its number alone may have been given to another since, and says nothing in another namespace.
 struct Process {
   int32_t pid = 0;
   uint64_t start = 0;  ///< clock ticks from boot to its start
+  uint64_t space = 0;  ///< inode of its process namespace
 
   bool operator==(const Process&) const = default;
 };
@@ -70,13 +71,16 @@ struct Meeting {
 };
 
 struct Control {
-  static constexpr uint64_t version = 0x63686f72616c6505;  // "chorale", and 5
-  static constexpr size_t why_bytes = 4096;
+  static constexpr uint64_t version = 0x63686f72616c6506;  // "chorale", and 6
+  static constexpr size_t why_bytes = 4096, refusal_bytes = 1000;
 
   uint64_t magic;
   uint32_t ranks;
   Process owner;
   std::atomic<uint32_t> joined;
+
+  std::atomic<uint32_t> refused;  ///< while ranks join: one that does not fit writes why (1), or has (2)
+  char refusal[refusal_bytes];
 
   AbortWord abort;
   std::atomic<uint32_t> why_ready;  ///< `why` is written; not so if device code stopped the world

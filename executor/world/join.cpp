@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <thread>
 
 #include "chorale/error.hpp"
@@ -64,7 +65,15 @@ class Joining {
     while (!publish(memory_, file_)) {
       const Descriptor other = open_published(file_);
       if (!other) continue;  // it has just gone
-      if (const std::optional<Process> owner = owner_of(other); owner && is_alive(*owner)) {
+      const std::optional<Process> owner = owner_of(other);
+      if (owner && owner->space != self_.space) {
+        throw RunError(Reason::mismatch,
+                       fmt::format("another job uses 'shm://{}', or did, in another process namespace "
+                                   "(container): give each job a name of its own; if no job runs, remove "
+                                   "/dev/shm/{}",
+                                   name_, file_));
+      }
+      if (owner && is_alive(*owner)) {
         throw RunError(
             Reason::mismatch,
             fmt::format("another job uses 'shm://{}': its rank {} is process {}; give each job a name "
@@ -82,7 +91,8 @@ class Joining {
       memory_ = open_published(file_);
       if (memory_) {
         const std::optional<Process> owner = owner_of(memory_);
-        if (owner && is_alive(*owner)) break;
+        // Elsewhere that number is no process, or another one.
+        if (owner && (owner->space != self_.space || is_alive(*owner))) break;
       }
       if (expired()) {
         if (memory_) unpublish(memory_, file_);  // its owner is dead
@@ -91,11 +101,65 @@ class Joining {
       std::this_thread::sleep_for(pause);
     }
     mapping_ = Mapping(memory_, size_of(memory_));
-    if (control().ranks != uint32_t(ranks_)) {
-      throw RunError(Reason::mismatch,
-                     fmt::format("rank {} says that 'shm://{}' has {} ranks, rank 0 (pid {}) says {}", rank_,
-                                 name_, ranks_, control().owner.pid, control().ranks));
+    if (refused()) {
+      pass_by();
+      throw RunError(Reason::mismatch, control().refusal);
     }
+    const Process& owner = control().owner;
+    if (owner.space != self_.space) {
+      refuse(
+          fmt::format("rank {} (pid {}) and rank {} (pid {}) of 'shm://{}' are in different process "
+                      "namespaces, and cannot find each other's memory; run them in one container, or the "
+                      "containers with --ipc=host --pid=host; if no rank {} runs, remove /dev/shm/{}",
+                      first(), owner.pid, rank_, self_.pid, name_, first(), file_));
+    }
+    if (control().ranks != uint32_t(ranks_)) {
+      refuse(fmt::format("rank {} says that 'shm://{}' has {} ranks, rank {} (pid {}) says {}", rank_, name_,
+                         ranks_, first(), owner.pid, control().ranks));
+    }
+  }
+
+  /// Of a rank that can have no seat: those that have one would wait for it in vain.
+  [[noreturn]] void refuse(const std::string& why) {
+    uint32_t nobody = 0;
+    if (control().refused.compare_exchange_strong(nobody, 1)) {
+      const size_t length = std::min(why.size(), Control::refusal_bytes - 1);
+      std::memcpy(control().refusal, why.data(), length);
+      control().refusal[length] = 0;
+      control().refused.store(2, std::memory_order_release);
+    }
+    if (refused()) pass_by();
+    throw RunError(Reason::mismatch, why);
+  }
+
+  bool refused() { return control().refused.load(std::memory_order_acquire) == 2; }
+
+  /// It has heard all that there is to hear.
+  void pass_by() {
+    Presence absent = Presence::absent;
+    if (rank_ < int(control().ranks)) seat(rank_).presence.compare_exchange_strong(absent, Presence::left);
+    ring();
+  }
+
+  void check_refused() {
+    if (!refused()) return;
+    if (rank_ == first()) {
+      // Those who are on their way should hear it, too.
+      for (const auto until = Clock::now() + linger; !absent().empty() && Clock::now() < until;)
+        std::this_thread::sleep_for(longest_pause);
+      unpublish(memory_, file_);
+    }
+    leave();
+    throw RunError(Reason::mismatch, control().refusal);
+  }
+
+  std::vector<int> absent() {
+    std::vector<int> ranks;
+    for (int peer = 0; peer < ranks_; ++peer) {
+      const Presence presence = seat(peer).presence.load(std::memory_order_acquire);
+      if (presence == Presence::absent || presence == Presence::claimed) ranks.push_back(peer);
+    }
+    return ranks;
   }
 
   std::optional<Process> owner_of(const Descriptor& memory) {
@@ -124,18 +188,16 @@ class Joining {
     mine.presence.store(Presence::joined, std::memory_order_release);
     // Whoever completes the world takes the name away: the next job may use it at once.
     if (control().joined.fetch_add(1) + 1 == uint32_t(ranks_)) unpublish(memory_, file_);
-    control().bell.fetch_add(1);
-    wake_all(control().bell);
+    ring();
   }
 
   void wait_for_all() {
-    while (control().joined.load(std::memory_order_acquire) < uint32_t(ranks_)) {
+    for (;;) {
       const uint32_t seen = control().bell.load();
-      if (control().joined.load() >= uint32_t(ranks_)) return;
-      std::vector<int> absent;
+      check_refused();
+      if (control().joined.load(std::memory_order_acquire) >= uint32_t(ranks_)) return;
       for (int peer = 0; peer < ranks_; ++peer) {
         Presence presence = seat(peer).presence.load(std::memory_order_acquire);
-        if (presence == Presence::absent || presence == Presence::claimed) absent.push_back(peer);
         if (presence == Presence::joined && peer != rank_ && near(peer) && !is_alive(seat(peer).process)) {
           // It may have given up and ended since the first look.
           presence = seat(peer).presence.load(std::memory_order_acquire);
@@ -144,12 +206,13 @@ class Joining {
         if (presence == Presence::left && control().joined.load() < uint32_t(ranks_))
           throw_lost(peer, "gave up");
       }
-      if (expired()) throw_timed_out(absent);
+      if (expired()) throw_timed_out(absent());
       sleep_on(control().bell, seen, std::chrono::milliseconds(20));
     }
   }
 
   [[noreturn]] void throw_lost(int peer, const char* how) {
+    check_refused();  // that may be why
     const int pid = seat(peer).process.pid;
     give_up();
     throw RunError(Reason::peer_lost, fmt::format("rank {} (pid {}) {} while 'shm://{}' was being joined",
@@ -167,7 +230,15 @@ class Joining {
   /// Nobody shall join any more, and those who wait shall stop.
   void give_up() {
     unpublish(memory_, file_);
+    leave();
+  }
+
+  void leave() {
     seat(rank_).presence.store(Presence::left, std::memory_order_release);
+    ring();
+  }
+
+  void ring() {
     control().bell.fetch_add(1);
     wake_all(control().bell);
   }
@@ -178,6 +249,7 @@ class Joining {
   }
 
   static constexpr std::chrono::microseconds longest_pause{10000};
+  static constexpr std::chrono::seconds linger{2};
 
   const std::string name_, file_;
   const int rank_, ranks_;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -51,7 +52,9 @@ Process this_process() {
   const Status status = status_of(getpid());
   errno = status.error;
   if (status.error) throw_errno("look at this process in /proc");
-  return {int32_t(getpid()), status.start};
+  struct stat space {};
+  stat("/proc/self/ns/pid", &space);
+  return {int32_t(getpid()), status.start, space.st_ino};
 }
 
 bool is_alive(const Process& process) {

@@ -12,6 +12,7 @@ namespace chorale::world {
 Process this_process();
 
 /// False for one that has ended, even if nobody has waited for it yet. Who cannot be looked at lives.
+/// \param process  of this process's namespace
 bool is_alive(const Process& process);
 
 /// Watches the processes of all ranks, without a thread.

@@ -158,6 +158,23 @@ Descriptor open_of_peer(int pid, int fd) {
                   path, std::strerror(errno)));
 }
 
+SharedMemory offer_of(const Descriptor& memory) {
+  struct stat status {};
+  if (fstat(memory.get(), &status) != 0) throw_errno("look at shared memory");
+  return {getpid(), memory.get(), status.st_dev, status.st_ino, uint64_t(status.st_size)};
+}
+
+Descriptor open_offered(const SharedMemory& offer) {
+  Descriptor memory = open_of_peer(offer.pid, offer.fd);
+  const SharedMemory found = offer_of(memory);
+  if (found.device == offer.device && found.inode == offer.inode && found.bytes == offer.bytes) return memory;
+  throw RunError(
+      RunError::Reason::mismatch,
+      fmt::format("/proc/{}/fd/{} is a file of {} bytes, and not the {} bytes of shared memory that a "
+                  "peer offers there: are the ranks in different process namespaces?",
+                  offer.pid, offer.fd, found.bytes, offer.bytes));
+}
+
 uint64_t size_of(const Descriptor& memory) {
   struct stat status {};
   return fstat(memory.get(), &status) == 0 ? uint64_t(status.st_size) : 0;

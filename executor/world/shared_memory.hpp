@@ -63,6 +63,17 @@ void unpublish(const Descriptor& memory, const std::string& name);
 /// \throws RunError as throw_errno()
 Descriptor open_of_peer(int pid, int fd);
 
+/// How another process finds memory of this one, and knows it again.
+struct SharedMemory {
+  int pid = 0, fd = 0;
+  uint64_t device = 0, inode = 0, bytes = 0;
+};
+
+SharedMemory offer_of(const Descriptor& memory);
+
+/// \throws RunError as open_of_peer(); mismatch if what is there is another file
+Descriptor open_offered(const SharedMemory& offer);
+
 uint64_t size_of(const Descriptor& memory);
 
 }  // namespace chorale::world

@@ -1,7 +1,6 @@
 #include "chorale/window.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <new>
@@ -77,11 +76,8 @@ Window Window::create(World& world, uint64_t bytes) {
   }
 
   // Ranks of other hosts are not reached: they have a size here, and no address.
-  struct Offer {
-    uint64_t bytes;
-    int pid, fd;
-  };
   world::Descriptor memory;
+  world::SharedMemory offer;
   const auto map = [](Maps::Share& share, const world::Descriptor& from, uint64_t size) {
     auto mapping = std::make_shared<world::Mapping>(from, size);
     share = {mapping->data(), size, mapping};
@@ -90,25 +86,18 @@ Window Window::create(World& world, uint64_t bytes) {
     if (bytes == 0) return;
     memory = world::create_shared(bytes);
     map(mine, memory, bytes);
+    offer = world::offer_of(memory);
   });
-  const Offer offer{bytes, ::getpid(), memory.get()};
   const auto all = world.group().allgather(world.rank(), bytes_of(offer), world::Collective::window);
   together(world, [&] {
     for (int rank = 0; rank < world.ranks(); ++rank) {
-      const Offer other = read_as<Offer>(all[rank]);
+      const auto other = read_as<world::SharedMemory>(all[rank]);
       if (rank == world.rank() || other.bytes == 0) continue;
       if (world.group().host(rank) != world.group().host(world.rank())) {
         maps->shares[rank].bytes = other.bytes;
         continue;
       }
-      const world::Descriptor theirs = world::open_of_peer(other.pid, other.fd);
-      if (world::size_of(theirs) != other.bytes) {
-        throw RunError(RunError::Reason::mismatch,
-                       fmt::format("the window of rank {} has {} bytes, not {}: are the "
-                                   "ranks in different process namespaces?",
-                                   rank, world::size_of(theirs), other.bytes));
-      }
-      map(maps->shares[rank], theirs, other.bytes);
+      map(maps->shares[rank], world::open_offered(other), other.bytes);
     }
   });
   // together() was a barrier: all have opened what they need, and `memory` may close.

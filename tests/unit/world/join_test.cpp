@@ -126,7 +126,7 @@ TEST_F(Join, ARankThatMayOpenNoMoreFilesSaysSo) {
   }
 }
 
-TEST_F(Join, WrongNumbersAndSecondJobsAreNamed) {
+TEST_F(Join, SecondRanksAndSecondJobsAreNamed) {
   const auto right = [&](int rank) -> std::string {
     World world = join(rank, 3);
     world.barrier();
@@ -134,17 +134,53 @@ TEST_F(Join, WrongNumbersAndSecondJobsAreNamed) {
   };
   Processes ranks(2, right);
   std::this_thread::sleep_for(1s);  // until both wait for rank 2
-  Processes wrong(3, [&](int which) -> std::string {
+  Processes wrong(2, [&](int which) -> std::string {
     if (which == 0) return join(1, 3), "joined";  // that rank is taken
-    if (which == 1) return join(2, 4), "joined";  // another number of ranks
     return join(0, 3), "joined";                  // another job
   });
   EXPECT_TRUE(has(wrong.said(0), "mismatch: rank 1 of")) << wrong.said(0);
-  EXPECT_TRUE(has(wrong.said(1), "has 4 ranks, rank 0")) << wrong.said(1);
-  EXPECT_TRUE(has(wrong.said(2), "mismatch: another job uses")) << wrong.said(2);
+  EXPECT_TRUE(has(wrong.said(1), "mismatch: another job uses")) << wrong.said(1);
   // Those that are right have not noticed.
   ranks.spawn(2, right);
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "joined");
+}
+
+/// Whoever waits would wait in vain.
+TEST_F(Join, DifferentNumbersOfRanksEndItForAllAtOnce) {
+  Processes ranks(3, [&](int rank) -> std::string {
+    join(rank, rank == 2 ? 4 : 3);
+    return "joined";
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    const std::string said = ranks.said(rank);
+    EXPECT_TRUE(has(said, "mismatch: rank 2 says that '" + address + "' has 4 ranks, rank 0 (pid ") &&
+                has(said, ") says 3"))
+        << said;
+  }
+}
+
+/// In another namespace a process's number is nobody's, or somebody else's. The first rank is played by hand.
+TEST_F(Join, RanksOfDifferentProcessNamespacesAreNamed) {
+  const uint64_t bytes = world::Control::bytes(2);
+  const world::Descriptor memory = world::create_shared(bytes);
+  const world::Mapping mapping(memory, bytes);
+  auto& control = *reinterpret_cast<world::Control*>(mapping.data());
+  control.magic = world::Control::version;
+  control.ranks = 2;
+  control.owner = world::this_process();
+  control.owner.space += 1;
+  const std::string file = "chorale-" + std::to_string(getuid()) + "-" + address.substr(6);
+  ASSERT_TRUE(world::publish(memory, file));
+  Processes ranks(2, [&](int rank) { return join(rank, 2), "joined"; });
+  EXPECT_TRUE(has(ranks.said(0), "mismatch: another job uses '" + address + "', or did, in another process"));
+  const std::string said = ranks.said(1);
+  EXPECT_TRUE(has(said, "mismatch: rank 0 (pid " + std::to_string(getpid()) + ") and rank 1 (pid ") &&
+              has(said, "are in different process namespaces") && has(said, "--ipc=host --pid=host"))
+      << said;
+  // It has told the first rank, which waits for it.
+  EXPECT_EQ(control.refused, 2u);
+  EXPECT_TRUE(has(said, control.refusal)) << control.refusal;
+  world::unpublish(memory, file);
 }
 
 TEST_F(Join, WhatADeadJobLeftIsReplaced) {
@@ -340,6 +376,17 @@ TEST_F(Join, WindowsAreSharedZeroedAndOfAnySize) {
     return "good";
   });
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "good");
+}
+
+/// As where the number of a process is another one's.
+TEST_F(Join, AnotherFileThanAPeerOffersIsFound) {
+  const world::Descriptor right = world::create_shared(4096), wrong = world::create_shared(4096);
+  world::SharedMemory offer = world::offer_of(right);
+  EXPECT_EQ(world::offer_of(world::open_offered(offer)).inode, offer.inode);
+  offer.fd = wrong.get();
+  const std::string said = thrown([&] { world::open_offered(offer); });
+  EXPECT_TRUE(has(said, "mismatch: /proc/") && has(said, "are the ranks in different process namespaces?"))
+      << said;
 }
 
 TEST_F(Join, ATooLargeWindowFailsOnAllRanksAndTheWorldLives) {
