@@ -17,6 +17,7 @@
 #include "launch_count.hpp"
 #include "one_call.hpp"
 #include "switch_channels.hpp"
+#include "world/fork.hpp"
 #include "world/group.hpp"
 #include "world/thrown.hpp"
 
@@ -24,6 +25,7 @@ namespace chorale {
 
 struct Executor::State {
   World& world;
+  const world::Origin origin;
   Config config;
   PacketForm packet;
   bool multicast;       ///< of switch channels
@@ -142,7 +144,7 @@ struct Executor::State {
 };
 
 Executor::Executor(World& world, const Config& config) : state_(std::make_unique<State>(world, config)) {}
-Executor::~Executor() = default;
+Executor::~Executor() { world::keep_if_forked(state_); }
 Executor::Executor(Executor&&) noexcept = default;
 Executor& Executor::operator=(Executor&&) noexcept = default;
 

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include "../world/thread.hpp"
@@ -16,6 +17,10 @@ QueueThread::QueueThread(const char* what, unsigned looks, std::function<bool()>
 }
 
 QueueThread::~QueueThread() {
+  if (origin_.forked()) {
+    world::keep_for_ever(std::make_shared<std::thread>(std::move(thread_)));
+    return;
+  }
   ask(quitting);
   thread_.join();
 }

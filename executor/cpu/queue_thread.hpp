@@ -6,6 +6,8 @@
 #include <functional>
 #include <thread>
 
+#include "../world/fork.hpp"
+
 namespace chorale::cpu {
 
 class QueueThread {
@@ -44,6 +46,7 @@ class QueueThread {
   const std::function<void()> drop_;
   const Elsewhere elsewhere_;
   std::atomic<uint32_t> state_{idle};
+  const world::Origin origin_;
   std::thread thread_;
 };
 

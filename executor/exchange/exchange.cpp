@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../one_call.hpp"
+#include "../world/fork.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "carrier.hpp"
@@ -144,6 +145,7 @@ std::string exchange::describe(const Report& report, int self, int peer, bool re
 struct Exchange::State {
   World& world;
   std::atomic<bool> in_use{false};
+  const world::Origin origin;
   uint64_t resets;  ///< of the world, when the rings were new
   std::unique_ptr<Carrier> carrier;
 
@@ -163,7 +165,7 @@ struct Exchange::State {
 
 Exchange::Exchange(World& world, const ExchangeOptions& options, const Config& config)
     : state_((world.group().require_one_host("Exchange"), std::make_unique<State>(world, options, config))) {}
-Exchange::~Exchange() = default;
+Exchange::~Exchange() { world::keep_if_forked(state_); }
 Exchange::Exchange(Exchange&&) noexcept = default;
 Exchange& Exchange::operator=(Exchange&&) noexcept = default;
 

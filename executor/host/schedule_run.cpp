@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "../agreement.hpp"
+#include "../world/fork.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "backend.hpp"
@@ -168,6 +169,7 @@ void agree_on_schedule(World& world, const Plan& plan, const ScheduleArguments& 
 
 struct ScheduleRun::State {
   World& world;
+  const world::Origin origin;
   uint64_t resets;        ///< of the world, when this was bound
   host::Concrete shapes;  ///< tensors and lanes alone
   std::unique_ptr<Lanes> lanes;
@@ -204,7 +206,7 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
     functions.merge(built_in);
   });
   agree_on_schedule(world, plan, arguments, config);
-  state_ = std::make_unique<State>(State{world, world.resets(), {}, nullptr});
+  state_ = std::make_unique<State>(State{world, {}, world.resets(), {}, nullptr});
   state_->shapes.tensors = made.concrete.tensors;
   state_->shapes.lanes = made.concrete.lanes;
   std::set<std::string, std::less<>> applications;
@@ -226,7 +228,7 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
   world.barrier();
 }
 
-ScheduleRun::~ScheduleRun() = default;
+ScheduleRun::~ScheduleRun() { world::keep_if_forked(state_); }
 ScheduleRun::ScheduleRun(ScheduleRun&&) noexcept = default;
 ScheduleRun& ScheduleRun::operator=(ScheduleRun&&) noexcept = default;
 

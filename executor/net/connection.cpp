@@ -30,11 +30,13 @@ std::string encode(const Frame& frame) {
   return fmt::format("{}{:08x}{}{}", magic, frame.text.size() + 1, char(frame.kind), frame.text);
 }
 
-void keep_from_programs(int file) { ::fcntl(file, F_SETFD, FD_CLOEXEC); }
-
-Connection::Connection(tcp::socket socket) : socket_(std::move(socket)) {
-  keep_from_programs(socket_.native_handle());
+world::ClosedInForks keep_from_others(int file) {
+  ::fcntl(file, F_SETFD, FD_CLOEXEC);
+  return world::ClosedInForks(file);
 }
+
+Connection::Connection(tcp::socket socket)
+    : socket_(std::move(socket)), closed_in_forks_(keep_from_others(socket_.native_handle())) {}
 
 void Connection::listen(Listener listener) {
   listener_ = std::move(listener);
@@ -98,15 +100,19 @@ void Connection::drop(const std::function<void()>& last_call) {
 
 void Connection::close() {
   boost::system::error_code ignored;
+  closed_in_forks_ = {};
   socket_.close(ignored);
   listener_ = {};  // it may hold this connection
 }
 
-int Connection::release() {
+world::Descriptor Connection::release() {
   boost::system::error_code error;
-  const int file = socket_.release(error);
+  world::Descriptor file(socket_.release(error));
   listener_ = {};
-  return error ? -1 : file;
+  if (error) return world::Descriptor();
+  file.close_in_forks();
+  closed_in_forks_ = {};
+  return file;
 }
 
 std::string Connection::peer() const {

@@ -8,6 +8,8 @@
 #include <functional>
 #include <string>
 
+#include "../world/shared_memory.hpp"
+
 namespace chorale::net {
 
 using boost::asio::ip::tcp;
@@ -30,8 +32,9 @@ struct Frame {
 /// As it goes over the wire.
 std::string encode(const Frame& frame);
 
-/// Programs that this process starts do not get `file`: they may outlive it, and keep open what should end.
-void keep_from_programs(int file);
+/// Neither programs that this process starts nor, while the result lives, its forks get `file`: they may
+/// outlive it, and keep open what should end.
+world::ClosedInForks keep_from_others(int file);
 
 /// One end. Its owner runs the io_context; the callbacks are called from there.
 class Connection : public std::enable_shared_from_this<Connection> {
@@ -49,8 +52,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void send(const Frame& frame);
   bool sending() const { return !outgoing_.empty(); }
   void close();
-  /// Gives the socket away. Nothing may be under way in either direction but a read that finds nothing.
-  int release();
+  /// Gives the socket away, closed in forks. Nothing may be under way in either direction but a read that
+  /// finds nothing.
+  world::Descriptor release();
   std::string peer() const;  ///< "1.2.3.4:567"
 
  private:
@@ -60,6 +64,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void drop(const std::function<void()>& last_call);
 
   tcp::socket socket_;
+  world::ClosedInForks closed_in_forks_;
   Listener listener_;
   std::string incoming_;
   std::deque<std::string> outgoing_;

@@ -96,7 +96,7 @@ class Follower {
     if (self >= roster.hosts.size() || roster.hosts[self] == 0) return;
     if (roster.lowest_rank(roster.hosts[self]) != meeting_.mine.rank) return;
     links_.resize(roster.host_names.size());
-    links_[0] = world::Descriptor(connection_->release());
+    links_[0] = connection_->release();
     // Such a connection has room for as much.
     const std::string ready = encode(Frame{FrameKind::ready, {}});
     const int link = links_[0].get();

@@ -84,7 +84,7 @@ class Leader {
     for (const Member& member : members_) {
       if (member.connection != &from) continue;
       const uint32_t host = roster_.hosts[size_t(member.rank)];
-      if (host < links_.size()) links_[host] = world::Descriptor(from.release());
+      if (host < links_.size()) links_[host] = from.release();
     }
   }
 
@@ -107,7 +107,8 @@ class Leader {
     boost::system::error_code error;
     tcp::acceptor acceptor(meeting_.io);
     acceptor.open(endpoint.protocol(), error);
-    if (!error) keep_from_programs(acceptor.native_handle());
+    world::ClosedInForks closed_in_forks;
+    if (!error) closed_in_forks = keep_from_others(acceptor.native_handle());
     // The port of a job that has just ended; not one that is in use.
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error && endpoint.protocol() == tcp::v6())
@@ -120,6 +121,7 @@ class Leader {
       return;  // a name may stand for several addresses, of which this machine has one
     }
     acceptors_.push_back(std::make_unique<tcp::acceptor>(std::move(acceptor)));
+    closed_in_forks_.push_back(std::move(closed_in_forks));
     accept(*acceptors_.back());
   }
 
@@ -240,6 +242,7 @@ class Leader {
     verdict_ = verdict;
     // The address is free before anybody knows the name: what all do next may be to join under it again.
     if (!verdict.error) {
+      closed_in_forks_.clear();
       for (const auto& acceptor : acceptors_) acceptor->close();
     }
     for (const Member& member : members_) member.connection->send(frame_of(verdict));
@@ -262,6 +265,7 @@ class Leader {
   Meeting& meeting_;
   const int ranks_;
   std::vector<std::unique_ptr<tcp::acceptor>> acceptors_;
+  std::vector<world::ClosedInForks> closed_in_forks_;     ///< of the acceptors, and gone before them
   std::vector<std::shared_ptr<Connection>> connections_;  ///< all that were ever made
   std::vector<Member> members_;                           ///< those that count
   std::vector<std::optional<Hello>> present_;             ///< by rank

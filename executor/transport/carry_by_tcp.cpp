@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "../cpu/scheduler.hpp"
+#include "../world/fork.hpp"
 #include "../world/group.hpp"
 #include "../world/thread.hpp"
 #include "../world/together.hpp"
@@ -47,6 +48,10 @@ class Receiver {
   }
 
   ~Receiver() {
+    if (origin_.forked()) {
+      world::keep_for_ever(std::make_shared<std::thread>(std::move(thread_)));
+      return;
+    }
     const uint64_t one = 1;
     if (::write(quit_.get(), &one, sizeof one) != sizeof one) std::terminate();  // an eventfd takes it
     thread_.join();
@@ -125,6 +130,7 @@ class Receiver {
   std::atomic<uint64_t> generation_{0};
   std::mutex posting_;
   std::vector<char> dropped_;
+  const world::Origin origin_;
   std::thread thread_;
 };
 

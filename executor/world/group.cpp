@@ -69,7 +69,11 @@ Group::Group(int ranks, const Options& options, Group* before, const std::vector
 }
 
 Group::Group(Mapping control, int rank, const Options& options, Hosts hosts)
-    : options_(options), local_(false), mapping_(std::move(control)), host_names_(std::move(hosts.names)) {
+    : options_(options),
+      local_(false),
+      rank_(rank),
+      mapping_(std::move(control)),
+      host_names_(std::move(hosts.names)) {
   control_ = reinterpret_cast<Control*>(mapping_.data());
   try {
     const Process self = control_->seats()[rank].process;
@@ -165,6 +169,7 @@ std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const s
 
 /// The ranks of a stopped world are anywhere in their barriers: all start again from none.
 void Group::reset(int rank) {
+  require_own_process();
   scheduler_->check_caller();
   std::exception_ptr failed;
   std::string why;
@@ -286,7 +291,16 @@ void Group::wait(const Waiter& waiter, const char* what) {
   }
 }
 
+void Group::require_own_process() {
+  if (!forked()) return;
+  throw UsageError(fmt::format(
+      "this process (pid {}) is a fork of {}, which alone takes part in the world: a fork joins, or "
+      "makes, a world of its own",
+      getpid(), local_ ? "the one that all ranks live in" : "that of " + process_text(rank_)));
+}
+
 void Group::check() {
+  require_own_process();
   if (load_acquire(&control_->abort.stop) != 0) throw_stopped();
 }
 
@@ -325,6 +339,7 @@ bool Group::raise(Stop stop, int rank, const std::string& why) {
 }
 
 bool Group::raise_as_said(Stop stop, int rank, const std::string& text) {
+  if (forked()) return false;
   AbortWord& word = control_->abort;
   const auto start = Clock::now();
   for (uint32_t unclaimed = 0;

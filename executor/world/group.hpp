@@ -16,6 +16,7 @@
 #include "../cpu/scheduler.hpp"
 #include "chorale/error.hpp"
 #include "control.hpp"
+#include "fork.hpp"
 #include "process.hpp"
 #include "shared_memory.hpp"
 
@@ -62,6 +63,11 @@ class Group {
   /// For what reaches peers by memory.
   /// \throws UsageError that names `what` and the hosts, if there are several
   void require_one_host(const std::string& what) const;
+
+  /// Whether this process is a fork of the one that made this: it is no rank, and must not look like one.
+  bool forked() const { return origin_.forked(); }
+  /// \throws UsageError that names the rank if it is
+  void require_own_process();
 
   std::chrono::nanoseconds timeout() const { return options_.timeout; }
   AbortWord* abort_word() { return &control_->abort; }
@@ -132,7 +138,9 @@ class Group {
   void ring();
 
   Options options_;
+  const Origin origin_;
   bool local_;
+  int rank_ = -1;  ///< unless all are in this process
   bool several_hosts_ = false;
   std::unique_ptr<std::byte[], void (*)(std::byte*)> heap_{nullptr, nullptr};
   Mapping mapping_;

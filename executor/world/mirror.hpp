@@ -44,7 +44,8 @@ class Mirror {
   };
 
   /// \param host   whose seats are looked at here
-  /// \param links  by host: connections, those that there are
+  /// \param links  by host: connections, those that there are; a fork of this process is not to keep them
+  ///               open, or the others would not hear that it has died
   /// \throws RunError resources if there are no threads for it
   Mirror(Group& group, uint32_t host, std::vector<Descriptor> links);
 

@@ -73,14 +73,19 @@ void throw_errno(const std::string& what) {
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   std::swap(fd_, other.fd_);
+  std::swap(closed_in_forks_, other.closed_in_forks_);
   return *this;
 }
 
 Descriptor::~Descriptor() {
+  closed_in_forks_ = {};
   if (fd_ >= 0) close(fd_);
 }
 
-int Descriptor::release() { return std::exchange(fd_, -1); }
+int Descriptor::release() {
+  closed_in_forks_ = {};
+  return std::exchange(fd_, -1);
+}
 
 Mapping::Mapping(const Descriptor& from, uint64_t bytes) {
   if (bytes == 0) return;

@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
+
+#include "fork.hpp"
 
 namespace chorale::world {
 
@@ -12,7 +15,8 @@ namespace chorale::world {
 class Descriptor {
  public:
   explicit Descriptor(int fd = -1) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+  Descriptor(Descriptor&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), closed_in_forks_(std::move(other.closed_in_forks_)) {}
   Descriptor& operator=(Descriptor&& other) noexcept;
   ~Descriptor();
 
@@ -20,8 +24,12 @@ class Descriptor {
   explicit operator bool() const { return fd_ >= 0; }
   int release();
 
+  /// See ClosedInForks.
+  void close_in_forks() { closed_in_forks_ = ClosedInForks(fd_); }
+
  private:
   int fd_;
+  ClosedInForks closed_in_forks_;
 };
 
 /// \throws RunError "cannot <what>: <errno's text>". Its reason is `resources`, and it names the remedy, if

@@ -45,7 +45,12 @@ World& World::operator=(World&& other) noexcept {
 }
 
 World::~World() {
-  if (group_) group_->leave(rank_);
+  if (!group_) return;
+  if (group_->forked()) {
+    world::keep_for_ever(std::move(group_));
+    return;
+  }
+  group_->leave(rank_);
 }
 
 World World::join(const std::string& address, int rank, int ranks, JoinOptions options) {
@@ -120,6 +125,7 @@ void World::abort(const std::string& why) { group_->raise(Stop::aborted, rank_, 
 void World::reset() { group_->reset(rank_); }
 
 World World::survivors() {
+  group_->require_own_process();
   if (group_->several_hosts()) {
     throw UsageError(
         "survivors() is for worlds of one host, and this one has several: those that are left join anew, "

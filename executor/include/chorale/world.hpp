@@ -56,6 +56,8 @@ bool is_host_name(const std::string& name);
 /// A handle is used by one thread at a time; abort() alone may be called from any thread.
 /// Destroying it marks the rank as having left, and waits for nobody; only between hosts, for a second at
 /// most, until their machines have what was said last.
+/// A fork of the process that made it is no rank: there its collective calls, and those of what is made on
+/// it, throw UsageError, and to abort or destroy it does nothing.
 class World {
  public:
   /// One handle a rank, in this process. Use each on its own thread, or see run_local().

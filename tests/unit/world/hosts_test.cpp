@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <random>
 #include <thread>
 
@@ -10,6 +11,7 @@
 #include "chorale/world.hpp"
 #include "processes.hpp"
 #include "tests/free_port.hpp"
+#include "tools/shared.hpp"
 
 namespace chorale::test {
 namespace {
@@ -208,6 +210,43 @@ TEST_F(Hosts, WhoDiesIsNamed) {
       EXPECT_TRUE(has(one, "rank " + std::to_string(victim) + " (")) << victim << ": " << one;
     }
   }
+}
+
+/// A fork has the connections of the one that dies, unless they are closed there.
+TEST_F(Hosts, WhoDiesIsNamedAlsoIfAForkOfItLives) {
+  for (const int victim : {0, 1}) {
+    const tools::Shared<std::atomic<int>> over(1);
+    Processes ranks(2, [&](int rank) -> std::string {
+      World world = join({"a", "b"}, rank, 10s);
+      world.barrier();
+      if (rank == victim) {
+        if (fork() == 0) {
+          for (int looks = 0; looks < 60000 && over[0] == 0; ++looks) std::this_thread::sleep_for(1ms);
+          _exit(0);
+        }
+        ::kill(getpid(), SIGKILL);
+      }
+      for (;;) world.barrier();
+    });
+    const std::string said = ranks.said(1 - victim);
+    EXPECT_TRUE(has(said, "peer_lost: rank " + std::to_string(victim) + " (")) << said;
+    over[0] = 1;
+  }
+}
+
+TEST_F(Hosts, AForkThatEndsDoesNotSayGoodbye) {
+  for (const std::string& one : said({"a", "b"}, [](World& world) -> std::string {
+         world.barrier();
+         if (const pid_t child = fork(); child == 0) {
+           { const World gone = std::move(world); }
+           _exit(0);
+         } else {
+           waitpid(child, nullptr, 0);
+         }
+         for (int round = 0; round < 20; ++round) world.barrier();
+         return "good";
+       }))
+    EXPECT_EQ(one, "good");
 }
 
 TEST_F(Hosts, AWorldEndsInAnyOrder) {

@@ -2,9 +2,11 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <optional>
 #include <thread>
 
 #include "../scheduler/scheduler_under_test.hpp"
+#include "chorale/executor.hpp"
 #include "chorale/window.hpp"
 #include "executor/cpu/sanitizers.hpp"
 #include "executor/world/process.hpp"
@@ -315,6 +317,53 @@ TEST_F(Join, OneThatLeftIsNotWaitedFor) {
   });
   const std::string said = ranks.said(0);
   EXPECT_TRUE(has(said, "peer_lost: a barrier of rank 0 cannot end: rank 1 left the world")) << said;
+}
+
+/// Neither its calls, nor its end, are those of the rank.
+TEST_F(Join, AForkOfARankIsNone) {
+  Processes ranks(2, [&](int rank) -> std::string {
+    World world = join(rank, 2);
+    std::optional<Executor> executor(world);
+    const std::string wanted = "is a fork of that of rank " + std::to_string(rank) + " (pid " +
+                               std::to_string(getpid()) + "), which alone takes part in the world: ";
+    if (const pid_t child = fork(); child == 0) {
+      int wrong = 0;
+      const std::function<void()> calls[] = {
+          [&] { world.barrier(); },   [&] { world.allgather({}); },      [&] { world.agree(std::nullopt); },
+          [&] { world.reset(); },     [&] { world.survivors(); },        [&] { world.check(); },
+          [&] { executor->check(); }, [&] { Window::create(world, 1); },
+      };
+      for (const auto& call : calls) wrong += !has(thrown(call), wanted);
+      world.abort("no rank has done this");
+      executor.reset();
+      { const World gone = std::move(world); }
+      _exit(wrong);
+    } else {
+      int status = 0;
+      waitpid(child, &status, 0);
+      if (status != 0) return "calls of a fork work: " + std::to_string(status);
+    }
+    world.barrier();
+    return "good";
+  });
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.said(rank), "good");
+}
+
+TEST_F(Join, AForkOfTheProcessOfAllRanksIsNone) {
+  Processes process(1, [&](int) -> std::string {
+    std::vector<World> worlds = World::local(2);
+    if (const pid_t child = fork(); child == 0) {
+      const bool right =
+          has(thrown([&] { worlds[0].barrier(); }), "is a fork of the one that all ranks live in");
+      worlds.clear();
+      _exit(right ? 0 : 1);
+    } else {
+      int status = 0;
+      waitpid(child, &status, 0);
+      return status == 0 ? "good" : "calls of a fork work";
+    }
+  });
+  EXPECT_EQ(process.said(0), "good");
 }
 
 TEST_F(Join, OneThatLeftIsNamedByALaunchThatWaitsForIt) {
