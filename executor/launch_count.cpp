@@ -20,18 +20,17 @@ void LaunchCount::restart() {
   captured_ = false;
 }
 
-/// Whose count it is, and of which life of the world: 16 bits each.
-uint64_t LaunchCount::word(uint32_t count) const {
-  return uint64_t(executor_ & 0xffff) << 48 | (world_.resets() & 0xffff) << 32 | count;
+world::Launched LaunchCount::launched(uint32_t count) const {
+  return {uint16_t(executor_), uint16_t(world_.resets()), count};
 }
 
-void LaunchCount::publish(uint32_t count) { mine_.store(word(count), std::memory_order_relaxed); }
+void LaunchCount::publish(uint32_t count) { mine_.store(launched(count).word(), std::memory_order_relaxed); }
 
 std::string LaunchCount::ahead() const {
   if (!numbered() || captured_) return "";
   for (int rank = 0; rank < world_.ranks(); ++rank) {
-    const uint64_t seen = world_.group().launches(rank).load(std::memory_order_relaxed);
-    if (seen >> 32 != word(0) >> 32 || int32_t(uint32_t(seen) - count_) <= 0) continue;
+    const auto seen = world::Launched::of(world_.group().launches(rank).load(std::memory_order_relaxed));
+    if (!seen.counts_with(launched(0)) || int32_t(seen.count - count_) <= 0) continue;
     return fmt::format(
         "rank {} has launched call {} of this executor, which it had bound before, but rank {} has to "
         "bind it first: a call's plan, bytes, dtype, op and packet form, and on GPUs its buffers "

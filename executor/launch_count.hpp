@@ -7,6 +7,7 @@
 #include <string>
 
 #include "chorale/world.hpp"
+#include "world/control.hpp"
 
 namespace chorale {
 
@@ -38,7 +39,7 @@ class LaunchCount {
 
  private:
   void publish(uint32_t count);
-  uint64_t word(uint32_t count) const;
+  world::Launched launched(uint32_t count) const;
 
   World& world_;
   std::atomic<uint64_t>& mine_;

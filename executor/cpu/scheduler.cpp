@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "../interpreter/report.hpp"
+#include "../world/group.hpp"
 #include "../world/thrown.hpp"
 #include "chorale/error.hpp"
 #include "scheduler_impl.hpp"
@@ -19,10 +20,10 @@ bool SchedulerImpl::wait(Ready, const void*, bool) {
 
 void SchedulerImpl::time_out(int rank, std::vector<Stuck> seen) {
   sort_by_rank(seen);
-  options_.raise(
-      Stop::timed_out, rank,
-      fmt::format("a launch of rank {} has not ended within {:.3g} s{}", rank,
-                  std::chrono::duration<double>(options_.timeout).count(), interpreter::describe(seen)));
+  options_.raise(Stop::timed_out, rank,
+                 fmt::format("a launch of rank {} has not ended within {:.3g} s; {}{}", rank,
+                             std::chrono::duration<double>(options_.timeout).count(), world::more_time,
+                             interpreter::describe(seen)));
 }
 
 void SchedulerImpl::deadlock(int rank, const std::string& why, std::vector<Stuck> seen) {

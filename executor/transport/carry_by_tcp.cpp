@@ -212,9 +212,10 @@ class ByTcp final : public Carrier {
     pollfd polled{sockets_[size_t(peer)].get(), POLLOUT, 0};
     const Waited waited = wait_on(world_, {&polled, 1}, until);
     if (waited == Waited::late) {
-      world_.group().raise(Stop::timed_out, world_.rank(),
-                           fmt::format("the proxy of rank {} waited {} for rank {} to read what it sends",
-                                       world_.rank(), world::seconds_text(world_.timeout()), peer));
+      world_.group().raise(
+          Stop::timed_out, world_.rank(),
+          fmt::format("the proxy of rank {} waited {} for rank {} to read what it sends; {}", world_.rank(),
+                      world::seconds_text(world_.timeout()), peer, world::more_time));
     }
     return waited == Waited::ready;
   }

@@ -61,8 +61,8 @@ Socket new_socket() {
 [[noreturn]] void throw_late(World& world, const std::string& missing) {
   world.check();
   throw RunError(RunError::Reason::timed_out,
-                 fmt::format("timed out: a proxy of rank {} waited {} for a connection to {}", world.rank(),
-                             world::seconds_text(world.timeout()), missing));
+                 fmt::format("timed out: a proxy of rank {} waited {} for a connection to {}; {}",
+                             world.rank(), world::seconds_text(world.timeout()), missing, world::more_time));
 }
 
 }  // namespace

@@ -39,6 +39,20 @@ struct Failure {
   char text[1000];
 };
 
+/// What a rank has launched last: `count` calls of one executor, since the last reset.
+struct Launched {
+  uint16_t executor = 0;  ///< its number, the same on all ranks; 0: of none
+  uint16_t resets = 0;    ///< of the world by then
+  uint32_t count = 0;
+
+  static Launched of(uint64_t word) { return {uint16_t(word >> 48), uint16_t(word >> 32), uint32_t(word)}; }
+  uint64_t word() const { return uint64_t(executor) << 48 | uint64_t(resets) << 32 | count; }
+
+  bool counts_with(const Launched& other) const {
+    return executor == other.executor && resets == other.resets;
+  }
+};
+
 /// One rank's part. Zero is its first state.
 struct alignas(64) Seat {
   static constexpr size_t chunk_bytes = 4096;
@@ -48,7 +62,7 @@ struct alignas(64) Seat {
   uint32_t host;                   ///< its number; those of one share memory
   std::atomic<uint64_t> arrived;   ///< number of the last barrier that it entered
   std::atomic<uint64_t> resets;    ///< number of the last reset that it entered
-  std::atomic<uint64_t> launches;  ///< see LaunchCount
+  std::atomic<uint64_t> launches;  ///< a Launched, see LaunchCount
 
   // What it says when the next world is made. The rank itself alone writes it.
   std::atomic<uint32_t> came;   ///< to the attempt of this number, less 1

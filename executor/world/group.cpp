@@ -312,7 +312,9 @@ void Group::throw_stopped() {
     case Stop::timed_out:
       throw RunError(
           RunError::Reason::timed_out,
-          "timed out: " + (why.empty() ? fmt::format("a wait of rank {} reached its deadline", rank) : why));
+          "timed out: " + (why.empty() ? fmt::format("{}a wait of rank {} reached its deadline; {}",
+                                                     behind_text(rank), rank, more_time)
+                                       : why));
     case Stop::deadlock:
       throw RunError(RunError::Reason::deadlock,
                      "deadlock: " + (why.empty() ? fmt::format("seen by rank {}", rank) : why));
@@ -332,7 +334,8 @@ bool Group::raise(Stop stop, int rank, const std::string& why) {
   if (stop == Stop::deadlock || stop == Stop::timed_out) {
     if (const std::string more = doubted(); !more.empty() && more != why) text = more + "; " + why;
   }
-  // Waits in launches do not see who has left, and may be for them.
+  // Waits in launches do not see who has not come to them, or has left, and may be for them.
+  if (stop == Stop::timed_out) text = behind_text(rank) + text;
   if (stop == Stop::timed_out && control_->leavers.load(std::memory_order_acquire) != 0)
     text = left_text() + " left the world; " + text;
   return raise_as_said(stop, rank, text);
@@ -435,6 +438,24 @@ void Group::require_one_host(const std::string& what) const {
 std::string Group::process_text(int rank) {
   if (control_->seats()[rank].process.pid == 0) return fmt::format("rank {} ({})", rank, host_text(rank));
   return fmt::format("rank {} (pid {})", rank, control_->seats()[rank].process.pid);
+}
+
+std::string Group::behind_text(int rank) {
+  const Launched mine = Launched::of(launches(rank).load(std::memory_order_relaxed));
+  if (mine.executor == 0) return "";
+  std::map<uint32_t, std::vector<int>> behind;  // by what they have launched
+  for (int peer = 0; peer < ranks(); ++peer) {
+    Launched seen = Launched::of(launches(peer).load(std::memory_order_relaxed));
+    if (seen.executor == 0) seen = {mine.executor, mine.resets, 0};  // it has bound, as all have, and no more
+    if (seen.counts_with(mine) && int32_t(seen.count - mine.count) < 0) behind[seen.count].push_back(peer);
+  }
+  std::string text;
+  for (const auto& [count, peers] : behind) {
+    text += text.empty() ? fmt::format("{} {} launched {} calls", ranks_text(peers),
+                                       peers.size() == 1 ? "has" : "have", count)
+                         : fmt::format(", {} {}", ranks_text(peers), count);
+  }
+  return text.empty() ? "" : fmt::format("{}, and rank {} {}; ", text, rank, mine.count);
 }
 
 std::string Group::left_text() {

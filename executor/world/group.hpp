@@ -133,6 +133,9 @@ class Group {
   std::string missing(std::atomic<uint64_t> Seat::*number, uint64_t wanted, bool only_left);
   std::string process_text(int rank);
   std::string doubted();
+  /// "rank 3 has launched 50 calls, and rank 1 51; " if the latter is the one asked for; "" if none has
+  /// launched fewer of the same executor.
+  std::string behind_text(int rank);
   /// "rank 1": those that have left.
   std::string left_text();
   void ring();

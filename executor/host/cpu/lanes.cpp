@@ -95,9 +95,9 @@ class ThreadHost final : public LaneHost {
       if (ready(state)) return Stop::none;
       Stop stop = Stop(load_acquire(&abort->stop));
       if (stop == Stop::none && Clock::now() > limit) {
-        group.raise(
-            Stop::timed_out, lanes_.world_.rank(),
-            fmt::format("{} waited {}", lanes_.text(action), world::seconds_text(lanes_.bound_.timeout)));
+        group.raise(Stop::timed_out, lanes_.world_.rank(),
+                    fmt::format("{} waited {}; {}", lanes_.text(action),
+                                world::seconds_text(lanes_.bound_.timeout), world::more_time));
         stop = Stop::timed_out;
       }
       if (stop != Stop::none) {

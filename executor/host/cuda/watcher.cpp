@@ -64,8 +64,9 @@ void Watcher::look() {
     } else if (now - stand.since > bound_.timeout) {
       const std::string where =
           describe(*bound_.schedule, bound_.unrolled, bound_.rank(), tape_.actions[at - 1]);
-      bound_.world.group().raise(Stop::timed_out, int(bound_.rank()),
-                                 fmt::format("{} waited {}", where, world::seconds_text(bound_.timeout)));
+      bound_.world.group().raise(
+          Stop::timed_out, int(bound_.rank()),
+          fmt::format("{} waited {}; {}", where, world::seconds_text(bound_.timeout), world::more_time));
       return;
     }
   }

@@ -12,7 +12,7 @@ namespace chorale {
 /// The machine or the run failed. The message holds the values and, where one is known, the remedy.
 struct RunError : std::runtime_error {
   enum class Reason {
-    timed_out,  ///< a wait reached its deadline; the message names the ranks that are missing
+    timed_out,  ///< a wait reached its deadline; the message names the ranks that are missing, if known
     aborted,    ///< somebody called World::abort(); the message names the rank and its reason
     deadlock,   ///< nothing can run any more: found without waiting for a deadline
     peer_lost,  ///< a peer's process died, or the peer has left the world

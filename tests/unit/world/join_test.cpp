@@ -9,6 +9,7 @@
 #include "chorale/executor.hpp"
 #include "chorale/window.hpp"
 #include "executor/cpu/sanitizers.hpp"
+#include "executor/launch_count.hpp"
 #include "executor/world/process.hpp"
 #include "executor/world/together.hpp"
 #include "processes.hpp"
@@ -379,6 +380,27 @@ TEST_F(Join, OneThatLeftIsNamedByALaunchThatWaitsForIt) {
   for (const int rank : {0, 1}) {
     const std::string said = ranks.said(rank);
     EXPECT_TRUE(has(said, "timed_out: timed out: rank 2 left the world; a launch of rank ")) << said;
+  }
+}
+
+TEST_F(Join, WhoHasLaunchedFewerCallsIsNamedByALaunchThatWaits) {
+  Processes ranks(4, [&](int rank) -> std::string {
+    World world = join(rank, 4, 2s);
+    Window window = Window::create(world, 4096);
+    LaunchCount launches(world);
+    launches.number(1);
+    for (int call = 0; call < (rank == 0 ? 3 : rank - 1); ++call) launches.add();
+    world.barrier();
+    const uint64_t* const word = reinterpret_cast<const uint64_t*>(window.local());
+    if (rank == 0) world.scheduler().launch(0, 1, [&](int, cpu::BlockHost& host) { await(host, word, 1); });
+    for (;; std::this_thread::sleep_for(1ms)) world.check();
+  });
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string said = ranks.said(rank);
+    EXPECT_TRUE(has(said,
+                    "timed_out: timed out: rank 1 has launched 0 calls, rank 2 1, rank 3 2, and rank 0 3; "
+                    "a launch of rank 0 has not ended within 2 s; if it only takes longer, "))
+        << said;
   }
 }
 
