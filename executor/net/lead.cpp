@@ -1,5 +1,6 @@
 // The side of rank 0.
 
+#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
 #include <boost/asio/ip/address.hpp>
@@ -37,7 +38,7 @@ class Leader {
     if (acceptors_.empty()) throw_not_here();
     register_rank(meeting_.mine, nullptr);
     if (!meeting_.run_until([&] { return verdict_.has_value(); })) {
-      end({Reason::timed_out, meeting_.absent_text(missing())});
+      end({Reason::timed_out, with_foreign(meeting_.absent_text(missing()))});
     } else if (verdict_->error && verdict_->error != Reason::timed_out) {
       // Those who are on their way should hear what is wrong, too.
       meeting_.run_until([&] { return std::count(seen_.begin(), seen_.end(), false) == 0; },
@@ -162,20 +163,24 @@ class Leader {
     connections_.push_back(connection);
     Connection* const from = connection.get();
     const std::string peer = connection->peer();
-    connection->listen(
-        {.frame = [this, from](const Frame& frame) { take(*from, frame); },
-         .foreign =
-             [this, peer](const std::string& seen) {
-               end({Reason::mismatch,
-                    fmt::format("something at {} that is no rank of Chorale has sent '{}' to {}; choose "
-                                "another port for all ranks",
-                                peer, seen, meeting_.where())});
-             },
-         .closed = [this, from] { lose(*from); }});
+    connection->listen({.frame = [this, from](const Frame& frame) { take(*from, frame); },
+                        .foreign = [this, peer](const std::string& seen) { ignore(peer, seen); },
+                        .closed = [this, from] { lose(*from); }});
+  }
+
+  /// Whoever scans ports is no reason not to begin; but it may be that a rank's port is another program's.
+  void ignore(const std::string& peer, const std::string& seen) {
+    foreign_ = fmt::format("something at {} that is no rank of Chorale has sent '{}' to {}", peer, seen,
+                           meeting_.where());
+    spdlog::warn("{}: its connection is closed, and rank 0 waits on", foreign_);
+  }
+
+  std::string with_foreign(const std::string& why) const {
+    return foreign_.empty() ? why : why + "; " + foreign_;
   }
 
   void take(Connection& from, const Frame& frame) {
-    if (frame.kind == FrameKind::gave_up) return end({Reason::timed_out, frame.text});
+    if (frame.kind == FrameKind::gave_up) return end({Reason::timed_out, with_foreign(frame.text)});
     if (frame.kind == FrameKind::ready) return free_link(from);
     const std::optional<Hello> hello = decode_hello(frame.text);
     if (frame.kind != FrameKind::hello || !hello) return;
@@ -275,6 +280,7 @@ class Leader {
   std::vector<world::Descriptor> links_;  ///< by host, of several
   int lost_ = -1;                         ///< the lowest rank of a host, gone before it freed its link
   std::string problem_;
+  std::string foreign_;  ///< who last spoke something else; for errors
 };
 
 }  // namespace

@@ -27,8 +27,8 @@ struct Met {
 /// \param timeout  0: none
 /// \throws RunError timed_out naming the ranks that did not come; mismatch if two processes have one rank,
 ///         if numbers of ranks or versions differ, ranks of one machine share no memory, or something else
-///         speaks on the port; peer_lost if one dies meanwhile; other if the address cannot be resolved or
-///         used
+///         listens on the port; peer_lost if one dies meanwhile; resources if the port is in use or no more
+///         files may be open; other if the address cannot be resolved or used
 Met rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout);
 
 }  // namespace chorale::net
