@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -54,6 +56,21 @@ Descriptor create_unnamed() {
   return named;
 }
 
+/// A signal would take back what has been allocated so far: so they wait, for a piece's time each.
+int allocate(const Descriptor& memory, uint64_t bytes) {
+  constexpr uint64_t piece_bytes = uint64_t(16) << 20;
+  sigset_t all, before;
+  sigfillset(&all);
+  int error = 0;
+  for (uint64_t done = 0; done < bytes && error == 0; done += piece_bytes) {
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    do error = posix_fallocate(memory.get(), off_t(done), off_t(std::min(piece_bytes, bytes - done)));
+    while (error == EINTR);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+  return error;
+}
+
 bool same_file(const Descriptor& memory, const std::string& name) {
   struct stat mine {
   }, named{};
@@ -92,7 +109,9 @@ Mapping::Mapping(const Descriptor& from, uint64_t bytes) {
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, from.get(), 0);
   if (memory == MAP_FAILED) {
     throw RunError(RunError::Reason::resources,
-                   fmt::format("cannot map {} bytes of shared memory: {}", bytes, std::strerror(errno)));
+                   fmt::format("cannot map {} bytes of shared memory: {}; raise the limit of the process's "
+                               "address space (ulimit -v), or use smaller buffers",
+                               bytes, std::strerror(errno)));
   }
   data_ = static_cast<std::byte*>(memory);
   bytes_ = bytes;
@@ -121,9 +140,7 @@ Descriptor create_shared(uint64_t bytes) {
   if (!memory && (errno == EMFILE || errno == ENFILE)) throw_errno("create shared memory");
   if (!memory && errno != ENOSPC && errno != ENOMEM) throw_refused(errno);
   if (!memory) throw_full(bytes, std::strerror(errno));
-  int error = EINTR;
-  while (error == EINTR) error = posix_fallocate(memory.get(), 0, off_t(bytes));
-  if (error) throw_full(bytes, std::strerror(error));
+  if (const int error = allocate(memory, bytes)) throw_full(bytes, std::strerror(error));
   return memory;
 }
 

@@ -1,0 +1,79 @@
+#include "executor/world/shared_memory.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <string>
+
+#include "executor/cpu/sanitizers.hpp"
+#include "tests/unit/thrown.hpp"
+
+namespace {
+
+/// How posix_fallocate() fares while a timer strikes again and again, on a kernel that it interrupts:
+/// wherever a signal may come in it fails, and keeps nothing of what it has allocated.
+struct Struck {
+  std::atomic<bool> on{false};
+  int interrupted = 0;
+  off_t longest = 0;
+} struck;
+
+}  // namespace
+
+extern "C" int posix_fallocate(int file, off_t at, off_t bytes) {
+  if (struck.on) {
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    struck.longest = std::max(struck.longest, bytes);
+    if (!sigismember(&blocked, SIGALRM)) return ++struck.interrupted < 1000 ? EINTR : EIO;
+  }
+  return fallocate(file, 0, at, bytes) == 0 ? 0 : errno;
+}
+
+namespace chorale::test {
+namespace {
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// A profiler's timer, or one of an application. Nor is a signal kept waiting for all of it.
+TEST(SharedMemory, SignalsDoNotKeepItFromBeingMade) {
+  struck.on = true;
+  const uint64_t bytes = (uint64_t(40) << 20) + 1;
+  const std::string said = thrown([&] { EXPECT_EQ(world::size_of(world::create_shared(bytes)), bytes); });
+  struck.on = false;
+  EXPECT_EQ(said, "nothing");
+  EXPECT_EQ(struck.interrupted, 0);
+  EXPECT_LE(struck.longest, off_t(16) << 20);
+  sigset_t blocked;
+  pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  EXPECT_FALSE(sigismember(&blocked, SIGALRM));
+}
+
+TEST(SharedMemory, TooLittleAddressSpaceSaysWhatToDo) {
+#if defined(CHORALE_ASAN)
+  GTEST_SKIP() << "shadows of the sanitizers are address space";
+#endif
+  const world::Descriptor memory = world::create_shared(4096);
+  const std::string said = thrown([&] { world::Mapping(memory, uint64_t(1) << 60); });
+  EXPECT_TRUE(has(said, "resources: cannot map 1152921504606846976 bytes of shared memory: ") &&
+              has(said, "(ulimit -v)"))
+      << said;
+}
+
+/// As where the number of a process is another one's.
+TEST(SharedMemory, AnotherFileThanAPeerOffersIsFound) {
+  const world::Descriptor right = world::create_shared(4096), wrong = world::create_shared(4096);
+  world::SharedMemory offer = world::offer_of(right);
+  EXPECT_EQ(world::offer_of(world::open_offered(offer)).inode, offer.inode);
+  offer.fd = wrong.get();
+  const std::string said = thrown([&] { world::open_offered(offer); });
+  EXPECT_TRUE(has(said, "mismatch: /proc/") && has(said, "are the ranks in different process namespaces?"))
+      << said;
+}
+
+}  // namespace
+}  // namespace chorale::test
