@@ -43,6 +43,7 @@ class Follower {
     boost::system::error_code error = **result;
     // To a port of the range that connections get theirs from, a connection may be made to itself.
     if (!error && socket.local_endpoint(error) == endpoint) error = boost::asio::error::connection_refused;
+    throw_if_full(error, fmt::format("connect rank {} to {}", meeting_.mine.rank, meeting_.where()));
     if (error) {
       problem_ = error.message();
       return false;

@@ -117,6 +117,7 @@ class Leader {
     if (!error) acceptor.bind(endpoint, error);
     if (!error) acceptor.listen(boost::asio::socket_base::max_listen_connections, error);
     if (error == boost::asio::error::address_in_use) throw_in_use(endpoint);
+    throw_if_full(error, "listen as rank 0 on " + meeting_.where());
     if (error) {
       problem_ = error.message();
       return;  // a name may stand for several addresses, of which this machine has one

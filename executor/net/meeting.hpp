@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
+#include <cerrno>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -95,6 +96,16 @@ struct Meeting {
     return true;
   }
 };
+
+/// Where no more files may be open no other address, and no time, helps.
+/// \throws RunError as world::throw_errno() if `error` says that
+inline void throw_if_full(const boost::system::error_code& error, const std::string& what) {
+  if (error != boost::system::errc::too_many_files_open &&
+      error != boost::system::errc::too_many_files_open_in_system)
+    return;
+  errno = error.value();
+  world::throw_errno(what);
+}
 
 /// The addresses of a host. Retries while the resolver says that it may know later.
 /// \throws RunError other

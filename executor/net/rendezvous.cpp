@@ -1,6 +1,7 @@
 #include "rendezvous.hpp"
 
 #include <boost/asio/error.hpp>
+#include <boost/system/system_error.hpp>
 #include <set>
 #include <thread>
 
@@ -24,6 +25,7 @@ std::vector<tcp::endpoint> resolve(Meeting& meeting) {
       }
       return endpoints;
     }
+    throw_if_full(error, "resolve the host of " + meeting.where());
     if (error != boost::asio::error::host_not_found_try_again || meeting.expired()) {
       throw RunError(
           Reason::other,
@@ -35,8 +37,14 @@ std::vector<tcp::endpoint> resolve(Meeting& meeting) {
 }
 
 Met rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout) {
-  Meeting meeting(address, mine, timeout);
-  return mine.rank == 0 ? lead(meeting) : follow(meeting);
+  try {
+    Meeting meeting(address, mine, timeout);
+    return mine.rank == 0 ? lead(meeting) : follow(meeting);
+  } catch (const boost::system::system_error& error) {
+    const std::string what = fmt::format("let rank {} meet the others under '{}'", mine.rank, address.text());
+    throw_if_full(error.code(), what);
+    throw RunError(Reason::other, fmt::format("cannot {}: {}", what, error.what()));
+  }
 }
 
 }  // namespace chorale::net

@@ -16,6 +16,8 @@ namespace {
 
 void check_ranks(int ranks) {
   if (ranks < 1) throw UsageError(fmt::format("a world of {} ranks: it needs one at least", ranks));
+  if (ranks > World::most_ranks)
+    throw UsageError(fmt::format("a world of {} ranks: it has {} at most", ranks, World::most_ranks));
 }
 
 std::shared_ptr<world::Group> make_group(int ranks, const LocalOptions& options) {
@@ -50,6 +52,7 @@ std::vector<World> World::local(int ranks, LocalOptions options) {
 
 void run_local(int ranks, const std::function<void(World&)>& body, LocalOptions options) {
   check_ranks(ranks);
+  if (!body) throw UsageError("run_local(): the body is an empty function");
   const std::shared_ptr<world::Group> group = make_group(ranks, options);
   std::vector<std::exception_ptr> errors(ranks);
   const auto run_rank = [&](World world) {

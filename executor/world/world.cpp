@@ -54,12 +54,18 @@ World::~World() {
 }
 
 World World::join(const std::string& address, int rank, int ranks, JoinOptions options) {
+  if (ranks < 1 || rank < 0 || rank >= ranks) {
+    throw UsageError(
+        fmt::format("rank {} of {} ranks: a rank is at least 0 and less than their number", rank, ranks));
+  }
+  if (ranks > most_ranks)
+    throw UsageError(fmt::format("rank {} of {} ranks: a world has {} at most", rank, ranks, most_ranks));
   std::optional<net::Address> rendezvous;
   net::Met met;
   if (address.starts_with("tcp://")) {
     rendezvous = net::parse_address(address);
   } else {
-    met.roster = net::Roster::of_one_host(shm_name(address), std::max(ranks, 1));
+    met.roster = net::Roster::of_one_host(shm_name(address), ranks);
   }
   if (!options.host.empty() && !is_host_name(options.host)) {
     throw UsageError(
@@ -70,10 +76,6 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
         fmt::format("ranks that meet under '{}' share memory, and JoinOptions::host ('{}') says "
                     "which do not: meet under tcp://host:port",
                     address, options.host));
-  }
-  if (ranks < 1 || rank < 0 || rank >= ranks) {
-    throw UsageError(
-        fmt::format("rank {} of {} ranks: a rank is at least 0 and less than their number", rank, ranks));
   }
   world::check_timeout(options.timeout, "JoinOptions::timeout");
   std::chrono::nanoseconds left = options.timeout;

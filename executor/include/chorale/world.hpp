@@ -60,8 +60,11 @@ bool is_host_name(const std::string& name);
 /// it, throw UsageError, and to abort or destroy it does nothing.
 class World {
  public:
+  static constexpr int most_ranks = 65536;
+
   /// One handle a rank, in this process. Use each on its own thread, or see run_local().
-  /// \throws UsageError if ranks < 1, for a negative timeout, or with a seed, which needs run_local()
+  /// \throws UsageError if there are no ranks, or more than `most_ranks`, for a negative timeout, or with a
+  /// seed, which needs run_local()
   static std::vector<World> local(int ranks, LocalOptions options = {});
 
   /// Collective over `ranks` processes. They meet under `address`: "shm://name" on one host, or
@@ -71,7 +74,8 @@ class World {
   /// rank of each host speaks with rank 0 for all of that host: when it has left, or died, the others hear
   /// nothing more of each other.
   ///
-  /// \throws UsageError for an address of another kind, a rank outside [0, ranks), or a negative timeout
+  /// \throws UsageError for an address of another kind, a rank outside [0, ranks), more than `most_ranks`, or
+  /// a negative timeout
   /// \throws RunError timed_out naming the ranks that did not come; mismatch if two jobs use the address, two
   ///         processes have one rank, the numbers of ranks or the versions differ, or ranks of one machine
   ///         share no memory; resources if shared memory is full or the port is in use; other if there is no
@@ -176,7 +180,7 @@ class World {
 /// launches there, is called by the body itself: from another thread, or when run_local() has returned, it
 /// throws UsageError.
 ///
-/// \throws UsageError if ranks < 1, or for a negative timeout
+/// \throws UsageError as World::local(), or if there is no body
 /// \throws the exception of the lowest rank, preferring one that is not the echo of another rank's
 void run_local(int ranks, const std::function<void(World&)>& body, LocalOptions options = {});
 

@@ -210,6 +210,9 @@ TEST_F(Join, AWrongAddressOrRankIsRefused) {
   EXPECT_THROW(World::join(address, -1, 2), UsageError);
   EXPECT_EQ(thrown([&] { World::join(address, 0, 1, {.timeout = -1ns}); }),
             "usage: JoinOptions::timeout is -1 ns: it should be above 0, or 0 for waits without a limit");
+  for (const std::string& where : {address, std::string("tcp://127.0.0.1:29500")})
+    EXPECT_EQ(thrown([&] { World::join(where, 1, 2147483647); }),
+              "usage: rank 1 of 2147483647 ranks: a world has 65536 at most");
 }
 
 // --- death ---
@@ -447,17 +450,6 @@ TEST_F(Join, WindowsAreSharedZeroedAndOfAnySize) {
     return "good";
   });
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "good");
-}
-
-/// As where the number of a process is another one's.
-TEST_F(Join, AnotherFileThanAPeerOffersIsFound) {
-  const world::Descriptor right = world::create_shared(4096), wrong = world::create_shared(4096);
-  world::SharedMemory offer = world::offer_of(right);
-  EXPECT_EQ(world::offer_of(world::open_offered(offer)).inode, offer.inode);
-  offer.fd = wrong.get();
-  const std::string said = thrown([&] { world::open_offered(offer); });
-  EXPECT_TRUE(has(said, "mismatch: /proc/") && has(said, "are the ranks in different process namespaces?"))
-      << said;
 }
 
 TEST_F(Join, ATooLargeWindowFailsOnAllRanksAndTheWorldLives) {

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netdb.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <thread>
 
 #include "chorale/world.hpp"
+#include "executor/cpu/sanitizers.hpp"
 #include "processes.hpp"
 #include "tests/free_port.hpp"
 
@@ -467,6 +469,30 @@ TEST_F(Rendezvous, AnotherServiceOnThePortIsNamed) {
       << said;
   server.join();
   close(file);
+}
+
+/// Wherever in the meeting they run out.
+TEST_F(Rendezvous, TooFewOpenFilesAreSaidToBe) {
+#if defined(CHORALE_ASAN)
+  GTEST_SKIP() << "the sanitizers open files to look whether memory is there";
+#endif
+  for (const int rank : {0, 1}) {
+    std::string said;
+    for (int room = 0; !has(said, "timed_out: rank "); ++room) {
+      Processes process(1, [&](int) {
+        const int next = ::open("/dev/null", O_RDONLY);
+        close(next);
+        rlimit some{};
+        some.rlim_cur = some.rlim_max = rlim_t(next + room);
+        setrlimit(RLIMIT_NOFILE, &some);
+        return meet(hello_of(rank, 2), 1s);
+      });
+      said = process.said(0);
+      if (has(said, "timed_out: rank ") && !has(said, "Too many open files")) continue;
+      ASSERT_TRUE(has(said, "resources: ") && has(said, "(ulimit -n)"))
+          << rank << ", " << room << ": " << said;
+    }
+  }
 }
 
 TEST_F(Rendezvous, AnAddressOfAnotherMachineOrNone) {
