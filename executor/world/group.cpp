@@ -335,9 +335,9 @@ bool Group::raise(Stop stop, int rank, const std::string& why) {
     if (const std::string more = doubted(); !more.empty() && more != why) text = more + "; " + why;
   }
   // Waits in launches do not see who has not come to them, or has left, and may be for them.
-  if (stop == Stop::timed_out) text = behind_text(rank) + text;
   if (stop == Stop::timed_out && control_->leavers.load(std::memory_order_acquire) != 0)
     text = left_text() + " left the world; " + text;
+  if (stop == Stop::timed_out) text = behind_text(rank) + text;
   return raise_as_said(stop, rank, text);
 }
 
