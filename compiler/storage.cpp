@@ -44,4 +44,23 @@ bool is_one_storage(const Plan& plan, uint32_t rank) {
   return !touched[0] || !touched[1];
 }
 
+std::vector<bool> receivers(const Plan& plan, bool one_storage) {
+  std::vector<bool> written[2];  // input, output
+  for (std::vector<bool>& by_rank : written) by_rank.resize(plan.ranks());
+  for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace) {
+    for_each_place(plan, gpu, block, op,
+                   [&](const Field& field, const Operand&, uint32_t rank, BufferKind buffer) {
+                     if (is_write(field.role) && size_t(buffer) < std::size(written))
+                       written[size_t(buffer)][rank] = true;
+                   });
+  });
+  std::vector<bool> receives = written[size_t(BufferKind::output)];
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
+    if (written[size_t(BufferKind::input)][rank] && plan.inplace &&
+        (one_storage || is_one_storage(plan, rank)))
+      receives[rank] = true;
+  }
+  return receives;
+}
+
 }  // namespace chorale

@@ -6,6 +6,7 @@
 #include "chorale/collective.hpp"
 #include "chorale/did_you_mean.hpp"
 #include "chorale/splitmix64.hpp"
+#include "chorale/storage.hpp"
 #include "tools/command.hpp"
 #include "tools/elements.hpp"
 
@@ -124,6 +125,7 @@ Oracle::Oracle(const Plan& plan, const Case& of) : plan_(plan), case_(of) {
     }
   } else {
     known_ = unknown_result(plan).empty();
+    if (plan.collective == "sendrecv") receivers_ = receivers(plan, /*one_storage=*/false);
   }
 }
 
@@ -187,6 +189,7 @@ std::vector<Pattern> Oracle::outputs(uint32_t rank, uint64_t turn) const {
                           [&](uint64_t index) { return expected(rank, index, turn); });
     return patterns;
   }
+  if (!receivers_[rank]) return patterns;
   // What has come must be the whole input of one rank.
   for (uint32_t sender = 0; sender < plan_.ranks(); ++sender) {
     patterns.emplace_back(case_.dtype, case_.output_elements, case_.output_elements,

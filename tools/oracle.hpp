@@ -37,8 +37,9 @@ class Oracle {
   /// A rank's input. Another `turn` gives other data.
   Pattern input(uint32_t rank, uint64_t turn) const;
 
-  /// What a rank's output must be: one of these. None if the plan does not say; several for "sendrecv", whose
-  /// plan does not say who sends to whom.
+  /// What a rank's output must be: one of these. None if it may be anything: the plan does not say, or it is
+  /// of "sendrecv" and nothing is sent to this rank. Several for "sendrecv", whose plan does not say who sends
+  /// to whom.
   std::vector<Pattern> outputs(uint32_t rank, uint64_t turn) const;
 
   /// Fills a rank's input.
@@ -57,6 +58,7 @@ class Oracle {
   Case case_;
   uint32_t addends_ = 1;  ///< values that meet in one result
   bool known_ = true, has_post_ = false;
+  std::vector<bool> receivers_;  ///< by rank; of "sendrecv"
 };
 
 /// Element `index` of a rank's input.

@@ -106,8 +106,19 @@ class Prover {
       }
     }
     findings_.setting = {};
-    if (findings_.wanted(ProofName::values) && !plan_.inplace && plan_.collective != "test")
-      check_inputs_kept();
+    if (!findings_.wanted(ProofName::values)) return;
+    if (!plan_.inplace && plan_.collective != "test") check_inputs_kept();
+    if (plan_.collective == "sendrecv" && plan_.extension.post.empty()) check_somebody_receives();
+  }
+
+  /// Who sends to whom is the program's own, but one that sends nothing to anybody has lost it.
+  void check_somebody_receives() {
+    const std::vector<bool> receive = receivers(plan_, true);
+    if (std::find(receive.begin(), receive.end(), true) != receive.end()) return;
+    findings_.add(ProofName::values, Kind::value, {},
+                  "no rank receives anything: no operation writes any of the " +
+                      count(plan_.ranks(), "output") + " of this sendrecv",
+                  "write to the output of each rank that something is sent to");
   }
 
   /// Out of place the application has its input back as it was. (A "test" promises nothing.)

@@ -128,6 +128,7 @@ void Engine::check_result(uint32_t rank) {
     }
     return;
   }
+  if (!expected_.receives(rank)) return;  // its output is as the application left it
   uint32_t sender = 0, good_until = 0;
   for (uint32_t candidate = 0; candidate < expected_.senders(); ++candidate) {
     uint32_t cell = 0;

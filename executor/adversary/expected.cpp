@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "chorale/splitmix64.hpp"
+#include "chorale/storage.hpp"
 
 namespace chorale::adversary {
 
@@ -45,6 +46,8 @@ Expected::Expected(const Plan& plan, const Program& program)
     kind_ = Kind::root;
   } else if (plan.collective == "sendrecv") {
     kind_ = Kind::sender;
+    const bool one_storage = !program.memory.empty() && program.memory[0].one_storage;
+    receivers_ = chorale::receivers(plan, one_storage);
   }
   segment_ = std::max<uint64_t>(1, program.layout.segment_bytes / program.arena.cell_bytes());
   bool any = false;

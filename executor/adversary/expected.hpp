@@ -26,6 +26,8 @@ class Expected {
   std::optional<uint64_t> value(uint32_t rank, uint64_t cell, uint32_t launch, uint32_t sender) const;
   /// 1, or as many as there may be.
   uint32_t senders() const { return kind_ == Kind::sender ? ranks_ : 1; }
+  /// False: the collective leaves it to the plan who sends to whom, and this one sends nothing to the rank.
+  bool receives(uint32_t rank) const { return receivers_.empty() || receivers_[rank]; }
 
  private:
   enum class Kind { unknown, all, part_of_all, each, part_of_each, root, sender, post };
@@ -35,7 +37,8 @@ class Expected {
   Kind kind_ = Kind::unknown;
   ReduceOp op_ = ReduceOp::sum;
   uint32_t ranks_ = 0, root_ = 0;
-  uint64_t segment_ = 1;  ///< cells, of inputs and outputs alike
+  uint64_t segment_ = 1;         ///< cells, of inputs and outputs alike
+  std::vector<bool> receivers_;  ///< by rank; empty: all
   std::vector<std::vector<std::vector<Contribution>>> post_;
 };
 

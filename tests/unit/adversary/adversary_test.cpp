@@ -138,6 +138,34 @@ TEST(Adversary, WhatPromisesNothingMustGiveTheSameEachTime) {
   EXPECT_NE(verdict.text.find("the input of rank"), std::string::npos) << verdict.text;
 }
 
+/// Rank 0 sends its input, or something of it, to rank 1, which has begun.
+dsl::Program send_once(int ranks, bool rightly) {
+  using namespace dsl;
+  Program program({.name = "send_once", .collective = SendRecv{.ranks = ranks, .chunk_factor = 2}});
+  const MemoryChannel there(program, 1, 0), back(program, 0, 1);
+  back.signal(0);
+  there.wait(0);
+  const auto to = program.rank(1).get_output_buffer(), from = program.rank(0).get_input_buffer();
+  there.put(to[0], from[0], 0);
+  there.put(to[1], from[rightly ? 1 : 0], 0);
+  there.signal(0);
+  back.wait(0);
+  return program;
+}
+
+TEST(Adversary, WhoIsSentNothingHasAnOutputAsItWas) {
+  for (const int ranks : {2, 3}) {
+    const Plan plan = plan_of(send_once(ranks, true));
+    EXPECT_EQ(prove(plan).size(), 0u);
+    const Verdict right = try_hard(plan, 50);
+    EXPECT_TRUE(right.ok()) << right.text;
+    // And what is wrong is found where something is received.
+    const Verdict wrong = try_hard(plan_of(send_once(ranks, false)), 50);
+    EXPECT_EQ(wrong.kind, Kind::wrong_result);
+    EXPECT_EQ(wrong.rank, 1u) << wrong.text;
+  }
+}
+
 TEST(Adversary, AWriteAfterTheEndOfALaunchIsSeen) {
   // Rank 1 does not wait for what rank 0 puts into its output.
   using namespace dsl;

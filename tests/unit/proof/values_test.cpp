@@ -188,6 +188,22 @@ TEST(Values, OthersOfTheirOwnKind) {
   EXPECT_EQ(of("test", 2, 1), "");
 }
 
+TEST(Values, SomebodyReceives) {
+  Plan plan = collective("sendrecv", 1, 1);
+  hand_over(plan, 0);
+  add(block(plan), Opcode::copy, {in(0)}, {scratch(0)});
+  EXPECT_EQ(values(plan),
+            "no rank receives anything: no operation writes any of the 2 outputs of this sendrecv\n");
+  add(block(plan), Opcode::copy, {in(0)}, {out(0)});
+  EXPECT_EQ(values(plan), "");
+  // In place an input is an output.
+  plan.inplace = true;
+  for (Gpu& gpu : plan.gpus) gpu.threadblocks[0].ops.clear();
+  EXPECT_NE(values(plan), "");
+  add(block(plan), Opcode::put, {in(0)}, {at(0, 0)}, {}, ChannelType::memory);
+  EXPECT_EQ(values(plan), "");
+}
+
 TEST(Values, AuthorsOwn) {
   Plan plan = collective("custom", 2, 1);
   plan.extension.post = {{{{0, 0}, {0, 1}}}, {{{0, 1}}}};

@@ -140,6 +140,26 @@ TEST(Oracle, KnowsWhereEveryElementGoes) {
   }
 }
 
+/// Who sends to whom, a plan of "sendrecv" says by its operations alone.
+TEST(Oracle, AnOutputThatNothingIsSentToIsAsItWas) {
+  Plan plan = plan_of("sendrecv", 2);
+  for (Gpu& gpu : plan.gpus) gpu.chunks[0] = gpu.chunks[1] = 1;
+  plan.gpus[0].threadblocks.emplace_back();
+  plan.gpus[0].remote_buffers.push_back({1, BufferKind::output, {ChannelType::memory}});
+  plan.gpus[0].threadblocks[0].remote_buffers = {{ChannelType::memory, {0}}};
+  const Operand from{0, 1, uint32_t(BufferKind::input)}, to{0, 1, 0};
+  append(plan.gpus[0].threadblocks[0], Opcode::put, {&from, 1}, {&to, 1}, {}).via = ChannelType::memory;
+  const Oracle oracle(plan, {DType::f32, ReduceOp::sum, 4, 4, 0});
+  std::vector<float> output(4, 1000);
+  const auto wrong = [&](uint32_t rank) {
+    return oracle.compare(rank, 0, reinterpret_cast<const std::byte*>(output.data())).has_value();
+  };
+  EXPECT_FALSE(wrong(0));
+  EXPECT_TRUE(wrong(1));
+  oracle.fill(0, 0, reinterpret_cast<std::byte*>(output.data()));
+  EXPECT_FALSE(wrong(1));
+}
+
 // Data repeats after a prime number of elements, so what is in the wrong place still looks wrong.
 TEST(Pattern, LargeBuffersAreComparedInPiecesAndWhole) {
   constexpr uint64_t part = Pattern::period + 1234, ranks = 3, width = sizeof(float);

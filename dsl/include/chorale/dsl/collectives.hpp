@@ -43,7 +43,8 @@ struct Broadcast {
   bool inplace = false;
 };
 
-/// c and c: what goes where is the program's own.
+/// c and c: what goes where is the program's own. An output that is written holds the whole input of one
+/// rank, and there is one at least.
 struct SendRecv {
   int64_t ranks = 0, chunk_factor = 1;
   bool inplace = false;
