@@ -18,6 +18,38 @@ Region at_peer(const Chunk& chunk) {
   return {Region::At::peer, chunk.buffer, uint32_t(chunk.rank), uint64_t(chunk.index), uint64_t(chunk.size)};
 }
 
+Call::Call(Recording& recording, Here at, bool silent, const char* callee)
+    : recording_(recording),
+      at_(at),
+      silent_(silent || !recording.usable() || recording.successor()),
+      ok_(!silent_),
+      callee_(callee) {
+  if (silent || !recording.successor()) return;
+  recording.find(at,
+                 say(callee, " is of program '", recording.plan().name, "', which program '",
+                     recording.successor()->plan().name, "' has been assigned to"),
+                 "make the handles of a program after it has been assigned");
+}
+
+/// Whichever of the two programs is asked for its findings has this one: if the wrong one was called, the
+/// other lacks an operation.
+bool Call::refuse_foreign(Name name, const Chunk& chunk) {
+  ok_ = false;
+  if (std::exchange(foreign_, true)) return false;  // one mistake, and most often the callee's
+  Recording* const owner = Recording::owner(chunk);
+  const std::string& own = recording_.plan().name;
+  std::string text = say(callee_, " is of program '", own, "', but ", name.str(), " is of ");
+  if (!owner)
+    text += "a program that is gone";
+  else if (owner->plan().name == own)
+    text += "another program of that name";
+  else
+    text += say("'", owner->plan().name, "'");
+  if (owner) owner->find(at_, text);
+  fail(std::move(text));
+  return false;
+}
+
 void Call::fail(std::string text, std::string help) {
   ok_ = false;
   if (!silent_) recording_.find(at_, std::move(text), std::move(help));
@@ -37,7 +69,8 @@ bool Call::within(const char* what, int64_t value, int64_t least, int64_t most) 
 }
 
 bool Call::sound(const Chunk& chunk) const {
-  if (recording_.poisoned(chunk) || recording_.foreign(chunk) || !recording_.has_rank(chunk.rank))
+  if (recording_.poisoned(chunk) || recording_.foreign(chunk) || !recording_.has_rank(chunk.rank) ||
+      size_t(chunk.buffer) >= std::size(buffer_names))
     return false;
   const auto extent = int64_t(recording_.plan().gpus[chunk.rank].chunks[size_t(chunk.buffer)]);
   return chunk.size > 0 && chunk.index >= 0 && chunk.size <= extent && chunk.index <= extent - chunk.size;
@@ -46,12 +79,10 @@ bool Call::sound(const Chunk& chunk) const {
 bool Call::chunk(Name name, const Chunk& chunk, int64_t rank, const char* who) {
   if (silent_) return false;
   if (recording_.poisoned(chunk)) return ok_ = false;
-  if (recording_.foreign(chunk)) {
-    fail(say(name.str(), " belongs to another program"));
-    return false;
-  }
+  if (recording_.foreign(chunk)) return refuse_foreign(name, chunk);
   if (!recording_.has_rank(chunk.rank))
     return this->rank(say("the rank of ", name.str()).c_str(), chunk.rank);
+  if (!known(say("the buffer of ", name.str()).c_str(), uint64_t(chunk.buffer), buffer_names)) return false;
   if (!sound(chunk)) {
     const std::string buffer = buffer_of(chunk.rank, chunk.buffer);
     const uint64_t extent = recording_.plan().gpus[chunk.rank].chunks[size_t(chunk.buffer)];
@@ -87,7 +118,20 @@ void Call::reduce_op(ReduceOp op) {
   if (op == ReduceOp::avg) {
     fail("reduce_op is avg, but an operation combines by sum, min, max or prod",
          "use sum; whether the result is divided is chosen when the plan is executed");
+    return;
   }
+  known("reduce_op", uint64_t(op), reduce_op_names);
+}
+
+void Call::data_sync(SyncType sync) { known("data_sync", uint64_t(sync), sync_names); }
+
+void Call::buffer_type(BufferKind buffer) { known("buffer_type", uint64_t(buffer), buffer_names); }
+
+bool Call::known(const char* what, uint64_t value, std::span<const std::string_view> names) {
+  std::string wrong = unknown_value(what, value, names);
+  if (wrong.empty()) return true;
+  fail(std::move(wrong));
+  return false;
 }
 
 void Call::block(Block block) {

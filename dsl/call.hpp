@@ -20,8 +20,8 @@ struct Name {
 class Call {
  public:
   /// \param silent  the object that is called is poisoned: nothing is reported or recorded
-  Call(Recording& recording, Here at, bool silent = false)
-      : recording_(recording), at_(at), silent_(silent || !recording.usable()), ok_(!silent_) {}
+  /// \param callee  that object in texts, e.g. "the channel"
+  Call(Recording& recording, Here at, bool silent = false, const char* callee = "the call");
 
   bool ok() const { return ok_; }
 
@@ -34,6 +34,8 @@ class Call {
   void same_size(Name left_name, const Chunk& left, Name right_name, const Chunk& right);
   void in_scratch(Name, const Chunk&);
   void reduce_op(ReduceOp);
+  void data_sync(SyncType);
+  void buffer_type(BufferKind);
   void block(Block);
   void fail(std::string text, std::string help = {});
 
@@ -42,10 +44,14 @@ class Call {
 
  private:
   bool sound(const Chunk&) const;
+  bool refuse_foreign(Name, const Chunk&);
+  bool known(const char* what, uint64_t value, std::span<const std::string_view> names);
 
   Recording& recording_;
   Here at_;
   bool silent_, ok_;
+  const char* callee_;
+  bool foreign_ = false;  // a chunk of another program has been reported
 };
 
 /// How texts name a buffer: "rank 0's input".

@@ -24,8 +24,9 @@ Channel::Channel(Program& program, ChannelType type, int64_t dst_rank, int64_t s
 }
 
 void Channel::control(Opcode code, int64_t tb, SyncType data_sync, Here at) const {
-  Call call(*recording_, at, poisoned_);
+  Call call(*recording_, at, poisoned_, "the channel");
   call.block(tb);
+  call.data_sync(data_sync);
   if (!call.ok()) return;
   Step step;
   step.code = code;
@@ -37,7 +38,7 @@ void Channel::control(Opcode code, int64_t tb, SyncType data_sync, Here at) cons
 }
 
 void Channel::put(Opcode code, Chunk dst, Chunk src, Block block, Here at) const {
-  Call call(*recording_, at, poisoned_);
+  Call call(*recording_, at, poisoned_, "the channel");
   call.chunk("dst", dst, dst_rank_, peer);
   call.chunk("src", src, src_rank_, source);
   call.same_size("dst", dst, "src", src);
@@ -72,7 +73,7 @@ void MemoryChannel::put(Chunk dst, Chunk src, Block tb, Here at) const {
 }
 
 void MemoryChannel::get(Chunk dst, Chunk src, Block tb, Here at) const {
-  Call call(*recording_, at, poisoned_);
+  Call call(*recording_, at, poisoned_, "the channel");
   call.chunk("dst", dst, src_rank_, source);
   call.chunk("src", src, dst_rank_, peer);
   call.same_size("dst", dst, "src", src);
@@ -99,7 +100,7 @@ void MemoryChannel::read_put_packets(Chunk dst, Chunk src, Block tb, Here at) co
 
 void MemoryChannel::reduce(Chunk local_src, const std::vector<Chunk>& remote_srcs, Block tb,
                            std::optional<Chunk> local_dst, ReduceOp reduce_op, Here at) const {
-  Call call(*recording_, at, poisoned_);
+  Call call(*recording_, at, poisoned_, "the channel");
   call.chunk("local_src", local_src, src_rank_, source);
   if (local_dst) {
     call.chunk("local_dst", *local_dst, src_rank_, source);

@@ -45,13 +45,6 @@ Collective::Collective(Custom kind)
       inplace(kind.inplace),
       post(std::move(kind.post)) {}
 
-Recording::Recording(ProgramOptions options, Here at) {
-  set_options(options, at);
-  set_collective(options.collective, at);
-  plan_.name = std::move(options.name);
-  ranks_.resize(plan_.gpus.size());
-}
-
 void Recording::set_options(const ProgramOptions& options, Here at) {
   const auto within = [&](const char* name, int64_t value, int64_t least, int64_t most) {
     if (value >= least && value <= most) return value;
@@ -66,9 +59,15 @@ void Recording::set_options(const ProgramOptions& options, Here at) {
   compile_options_.instances = uint32_t(within("instances", options.instances, 1, 1024));
   compile_options_.fuse = options.fuse;
   compile_options_.auto_sync = options.auto_sync;
-  compile_options_.replication = options.replication;
-  compile_options_.target = options.target;
-  plan_.protocol = options.protocol;
+  const auto known = [&](const char* name, auto value, std::span<const std::string_view> names) {
+    const std::string wrong = unknown_value(name, uint64_t(value), names);
+    if (wrong.empty()) return value;
+    find(at, wrong);
+    return decltype(value){};
+  };
+  compile_options_.replication = known("replication", options.replication, replication_names);
+  compile_options_.target = known("target", options.target, target_names);
+  plan_.protocol = known("protocol", options.protocol, protocol_names);
   plan_.reuse_resources = options.reuse_resources;
   plan_.extension.bounded_proof = options.bounded_proof;
   plan_.use_double_scratch_buffer = options.use_double_scratch_buffer;

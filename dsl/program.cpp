@@ -12,8 +12,14 @@ Program::Program(ProgramOptions options, Here at)
 Program::Program(Plan plan, Diagnostics findings)
     : recording_(std::make_unique<Recording>(std::move(plan), std::move(findings))) {}
 Program::Program(Program&&) noexcept = default;
-Program& Program::operator=(Program&&) noexcept = default;
 Program::~Program() = default;
+
+Program& Program::operator=(Program&& other) noexcept {
+  if (this == &other) return *this;
+  std::unique_ptr<Recording> old = std::exchange(recording_, std::move(other.recording_));
+  if (old && recording_) recording_->replace(std::move(old));
+  return *this;
+}
 
 const std::string& Program::name() const { return Recording::of(*this).plan().name; }
 int64_t Program::num_ranks() const { return int64_t(Recording::of(*this).plan().gpus.size()); }

@@ -28,7 +28,7 @@ BaseBuffer Rank::get_output_buffer() const {
 }
 
 void Rank::transfer(Opcode code, Chunk dst, Chunk src, Block block, Here at) const {
-  Call call(*recording_, at, poisoned_);
+  Call call(*recording_, at, poisoned_, "the rank");
   call.chunk("dst", dst, rank_, this_rank);
   call.chunk("src", src, rank_, this_rank);
   call.same_size("dst", dst, "src", src);
@@ -56,7 +56,7 @@ void Rank::unpack_packets(Chunk dst, Chunk src, Block tb, Here at) const {
 
 void Rank::reduce(Chunk src, const std::vector<Chunk>& others, Block tb, std::optional<Chunk> dst,
                   ReduceOp reduce_op, bool packet, Here at) const {
-  Call call(*recording_, at, poisoned_);
+  Call call(*recording_, at, poisoned_, "the rank");
   call.chunk("src", src, rank_, this_rank);
   if (dst) {
     call.chunk("dst", *dst, rank_, this_rank);
@@ -86,7 +86,7 @@ void Rank::reduce(Chunk src, const std::vector<Chunk>& others, Block tb, std::op
 
 void Rank::combine_packets(Chunk dst, const std::vector<Chunk>& packets, Block tb, ReduceOp reduce_op,
                            Here at) const {
-  Call call(*recording_, at, poisoned_);
+  Call call(*recording_, at, poisoned_, "the rank");
   call.chunk("dst", dst, rank_, this_rank);
   if (packets.empty()) call.fail("packets is empty, but dst needs at least 1 chunk to be made of");
   std::vector<Region>& sources = recording_->sources();
@@ -110,7 +110,7 @@ void Rank::combine_packets(Chunk dst, const std::vector<Chunk>& packets, Block t
 }
 
 void Rank::barrier(const NumberList& tb_list, Here at) const {
-  Call call(*recording_, at, poisoned_);
+  Call call(*recording_, at, poisoned_, "the rank");
   const std::vector<int64_t>& blocks = tb_list.numbers();
   if (blocks.size() > max_list)
     call.fail(say("the barrier has ", blocks.size(), " thread blocks, but at most ", max_list, " fit"));
@@ -146,8 +146,9 @@ Semaphore::Semaphore(Program& program, int64_t rank, int64_t initial_value, Here
 }
 
 void Semaphore::record(Opcode code, int64_t tb, SyncType data_sync, Here at) const {
-  Call call(*recording_, at, poisoned_);
+  Call call(*recording_, at, poisoned_, "the semaphore");
   call.block(tb);
+  call.data_sync(data_sync);
   if (!call.ok()) return;
   Step step;
   step.code = code;

@@ -3,6 +3,7 @@
 #include "dsl/recording.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <stdexcept>
 #include <utility>
 
@@ -30,7 +31,32 @@ Refs& of_type(std::vector<Refs>& list, ChannelType type) {
   return list.emplace_back(Refs{type, {}});
 }
 
+/// The recordings that there are, by number: a chunk may outlive its own.
+struct Live {
+  std::mutex mutex;
+  std::unordered_map<uint64_t, Recording*> all;
+  uint64_t last = 0;
+};
+
+Live& live() {
+  static Live recordings;
+  return recordings;
+}
+
+uint64_t enter(Recording* recording) {
+  const std::lock_guard hold(live().mutex);
+  live().all.emplace(++live().last, recording);
+  return live().last;
+}
+
 }  // namespace
+
+std::string unknown_value(const char* what, uint64_t value, std::span<const std::string_view> names) {
+  if (value < names.size()) return "";
+  std::string text = say(what, " is ", value, ", but must be one of ");
+  for (size_t at = 0; at < names.size(); ++at) text += say(at ? ", " : "", names[at], " (", at, ")");
+  return text;
+}
 
 std::string chunks(int64_t count) { return say(count, count == 1 ? " chunk" : " chunks"); }
 
@@ -44,7 +70,34 @@ Recording& Recording::of(const Program& program) {
   return *program.recording_;
 }
 
+Recording::Recording(ProgramOptions options, Here at) : number_(enter(this)) {
+  set_options(options, at);
+  set_collective(options.collective, at);
+  plan_.name = std::move(options.name);
+  ranks_.resize(plan_.gpus.size());
+}
+
+Recording::Recording(Plan plan, Diagnostics findings)
+    : number_(enter(this)), plan_(std::move(plan)), findings_(std::move(findings)) {}
+
+Recording::~Recording() {
+  const std::lock_guard hold(live().mutex);
+  live().all.erase(number_);
+}
+
+Recording* Recording::owner(const Chunk& chunk) {
+  const std::lock_guard hold(live().mutex);
+  const auto found = live().all.find(chunk.owner_);
+  return found == live().all.end() ? nullptr : found->second;
+}
+
+void Recording::replace(std::unique_ptr<Recording> old) {
+  old->successor_ = this;
+  replaced_.push_back(std::move(old));
+}
+
 void Recording::find(Here at, std::string text, std::string help, std::vector<Note> notes) {
+  if (successor_) return successor_->find(at, std::move(text), std::move(help), std::move(notes));
   const SourceLine where = line(at);
   if (!known_.insert(say(where.file, ":", where.line, ":", text)).second) return;
   findings_.push_back({"dsl", where, std::nullopt, std::move(text), std::move(notes), std::move(help)});
@@ -56,7 +109,7 @@ std::string Recording::rank_range() const { return say("0 to ", plan_.gpus.size(
 
 Chunk Recording::chunk(int64_t rank, BufferKind buffer, int64_t index, int64_t size) const {
   Chunk chunk(rank, buffer, index, size);
-  chunk.owner_ = this;
+  chunk.owner_ = number_;
   return chunk;
 }
 

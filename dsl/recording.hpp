@@ -3,6 +3,7 @@
 /// What a Program has recorded so far, and the only code that writes its Plan.
 
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +37,12 @@ std::string say(const Parts&... parts) {
   (add(parts), ...);
   return text;
 }
+
+/// What is wrong with the value of an enumeration whose enumerators are `names`, in order; empty: nothing.
+std::string unknown_value(const char* what, uint64_t value, std::span<const std::string_view> names);
+inline constexpr std::string_view protocol_names[] = {"Simple", "LL"};
+inline constexpr std::string_view replication_names[] = {"interleaved", "none"};
+inline constexpr std::string_view sync_names[] = {"none", "before", "after", "both"};
 
 /// "1 chunk", "2 chunks".
 std::string chunks(int64_t count);
@@ -91,7 +98,10 @@ class Recording {
  public:
   Recording(ProgramOptions, Here);
   /// Of a host schedule, which is recorded elsewhere.
-  Recording(Plan plan, Diagnostics findings) : plan_(std::move(plan)), findings_(std::move(findings)) {}
+  Recording(Plan plan, Diagnostics findings);
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  ~Recording();
   /// \throws std::logic_error if the program was moved from
   static Recording& of(const Program&);
 
@@ -109,7 +119,15 @@ class Recording {
   Chunk chunk(int64_t rank, BufferKind, int64_t index, int64_t size) const;
   static Chunk poison(int64_t rank, BufferKind);
   bool poisoned(const Chunk& chunk) const { return chunk.poisoned_; }
-  bool foreign(const Chunk& chunk) const { return chunk.owner_ && chunk.owner_ != this; }
+  bool foreign(const Chunk& chunk) const { return chunk.owner_ && chunk.owner_ != number_; }
+  /// The recording that a chunk is of; null if it was made by hand, or its program is gone.
+  static Recording* owner(const Chunk&);
+
+  /// Another program is assigned to that of `old`, whose handles stay: what they are called with goes
+  /// nowhere, and is found here.
+  void replace(std::unique_ptr<Recording> old);
+  /// The recording that has replaced this one; null: none has.
+  const Recording* successor() const { return successor_; }
 
   /// Each returns the first number or chunk of what it adds.
   int64_t add_scratch(int64_t rank, int64_t size);
@@ -166,7 +184,8 @@ class Recording {
   int64_t empty_blocks(const Gpu&) const;
   void order_blocks(Plan&) const;
 
-  Plan plan_;  // threadblocks in order of first use, without empty ones
+  const uint64_t number_;  // not its address, which may be that of another one later
+  Plan plan_;              // threadblocks in order of first use, without empty ones
   CompileOptions compile_options_;
   std::vector<RankState> ranks_;
   Diagnostics findings_;
@@ -179,6 +198,8 @@ class Recording {
   std::vector<Region> sources_;    // of the step that is made
   std::vector<Operand> operands_;  // of the step that is committed
   Loop loop_;
+  std::vector<std::unique_ptr<Recording>> replaced_;
+  Recording* successor_ = nullptr;
 };
 
 }  // namespace chorale::dsl

@@ -22,6 +22,7 @@ bool has(const std::vector<int64_t>& ranks, int64_t rank) {
 SwitchChannel::SwitchChannel(Program& program, const NumberList& rank_list, BufferKind buffer_type, Here at)
     : recording_(&Recording::of(program)), ranks_(rank_list.numbers()), buffer_(buffer_type) {
   Call call(*recording_, at);
+  call.buffer_type(buffer_type);
   if (ranks_.empty()) call.fail("the rank list of the switch channel is empty, but needs at least 1 rank");
   for (size_t k = 0; k < ranks_.size(); ++k) {
     if (!call.rank("a rank of the switch channel", ranks_[k])) continue;
@@ -36,7 +37,7 @@ SwitchChannel::SwitchChannel(Program& program, const NumberList& rank_list, Buff
 }
 
 SwitchChannel::RankView SwitchChannel::at_rank(int64_t rank, Here at) const {
-  Call call(*recording_, at, poisoned_);
+  Call call(*recording_, at, poisoned_, "the switch channel");
   if (call.ok() && !has(ranks_, rank)) {
     call.fail(say("rank ", rank, " is no member of this switch channel, whose ranks are ", listed(ranks_)));
   }
@@ -81,7 +82,7 @@ void SwitchChannel::record(Call& call, Step step, int64_t rank, int64_t tb) cons
 
 void SwitchChannel::reduce(int64_t rank, int64_t buffer_offset, int64_t size, Chunk dst, int64_t tb,
                            ReduceOp reduce_op, Here at) const {
-  Call call(*recording_, at, poisoned_);
+  Call call(*recording_, at, poisoned_, "the switch channel");
   accepts(call, "dst", rank, buffer_offset, size, dst);
   call.reduce_op(reduce_op);
   Step step;
@@ -95,7 +96,7 @@ void SwitchChannel::reduce(int64_t rank, int64_t buffer_offset, int64_t size, Ch
 
 void SwitchChannel::broadcast(int64_t rank, Chunk src, int64_t buffer_offset, int64_t size, int64_t tb,
                               Here at) const {
-  Call call(*recording_, at, poisoned_);
+  Call call(*recording_, at, poisoned_, "the switch channel");
   accepts(call, "src", rank, buffer_offset, size, src);
   Step step;
   step.code = Opcode::switch_broadcast;
@@ -107,7 +108,7 @@ void SwitchChannel::broadcast(int64_t rank, Chunk src, int64_t buffer_offset, in
 
 void SwitchChannel::broadcast_packets(int64_t rank, Chunk src, int64_t buffer_offset, int64_t size,
                                       int64_t tb, Here at) const {
-  Call call(*recording_, at, poisoned_);
+  Call call(*recording_, at, poisoned_, "the switch channel");
   accepts(call, "src", rank, buffer_offset, size, src);
   call.in_scratch("src", src);
   if (call.ok() && buffer_ != BufferKind::scratch) {

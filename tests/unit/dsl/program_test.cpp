@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <thread>
 
 #include "chorale/json.hpp"
@@ -74,6 +75,12 @@ TEST(Program, bad_options) {
       {{.name = "", .collective = good}, "the name of the program is empty, but plans are known by it"},
       {{.name = "n", .collective = good, .instances = 0}, "instances is 0, but must be 1 to 1024"},
       {{.name = "n", .collective = good, .instances = -1}, "instances is -1, but must be 1 to 1024"},
+      {{.name = "n", .collective = good, .protocol = Protocol(7)},
+       "protocol is 7, but must be one of Simple (0), LL (1)"},
+      {{.name = "n", .collective = good, .replication = ReplicationPolicy(9)},
+       "replication is 9, but must be one of interleaved (0), none (1)"},
+      {{.name = "n", .collective = good, .target = Target(9)},
+       "target is 9, but must be one of chorale (0), mscclpp (1)"},
       {{.name = "n", .collective = good, .threads_per_block = 0},
        "threads_per_block is 0, but must be 32 to 1024"},
       {{.name = "n", .collective = good, .threads_per_block = 100},
@@ -244,6 +251,47 @@ TEST(Program, moving_keeps_handles) {
   first = std::move(second);
   there.signal(0);
   EXPECT_EQ(ops(first.recorded(), 0).size(), 3u);
+}
+
+/// Handles of a program that is gone reach nothing, and whoever asks the new one is told.
+TEST(Program, handles_of_a_program_that_was_assigned_to_are_refused) {
+  Program program({.name = "old", .collective = TestCollective{.ranks = 2, .input = 4, .output = 4}});
+  const Rank rank = program.rank(0);
+  const MemoryChannel there(program, 1, 0);
+  const Chunk in = rank.get_input_buffer()[0], out = rank.get_output_buffer()[0];
+  for (const char* name : {"new", "newer"}) {
+    program = Program({.name = name, .collective = TestCollective{.ranks = 2, .input = 4, .output = 4}});
+    rank.copy(rank.get_output_buffer()[1], rank.get_input_buffer()[1], 0);
+    there.signal(0);
+    program.rank(0).copy(out, in, 0);
+    EXPECT_EQ(texts(program),
+              (Texts{"the rank is of program 'old', which program 'new' has been assigned to",
+                     "the channel is of program 'old', which program 'new' has been assigned to",
+                     std::string("the rank is of program '") + name + "', but dst is of 'old'"}));
+    for (const Gpu& gpu : program.recorded().gpus) EXPECT_TRUE(gpu.threadblocks.empty());
+  }
+  program.rank(0).copy(program.rank(0).get_output_buffer()[0], program.rank(0).get_input_buffer()[0], 0);
+  EXPECT_EQ(ops(program.recorded(), 0), Texts{"copy i[0,1) > o[0,1)"});
+}
+
+/// The call would be lost without a word: the program of the channel is not the one that is compiled.
+TEST(Program, a_handle_of_another_program_is_found_in_both) {
+  Program other({.name = "other", .collective = SendRecv{.ranks = 2}});
+  Program program({.name = "f", .collective = SendRecv{.ranks = 2}});
+  const MemoryChannel there(other, 1, 0);
+  const uint32_t line = __LINE__ + 1;
+  there.put(program.rank(1).get_output_buffer()[0], program.rank(0).get_input_buffer()[0], 0);
+  for (const Program* const one : {&other, &program}) {
+    EXPECT_EQ(texts(*one), Texts{"the channel is of program 'other', but dst is of 'f'"});
+    EXPECT_EQ(one->diagnostics().at(0).line.line, line);
+  }
+  // Of a program that is gone nothing but that is known.
+  std::optional<Program> brief(two_ranks());
+  const Chunk chunk = brief->rank(0).get_input_buffer()[0];
+  brief.reset();
+  Program last({.name = "last", .collective = SendRecv{.ranks = 2}});
+  last.rank(0).copy(last.rank(0).get_output_buffer()[0], chunk, 0);
+  EXPECT_EQ(texts(last), Texts{"the rank is of program 'last', but src is of a program that is gone"});
 }
 
 TEST(Program, several_at_once_on_several_threads) {

@@ -22,8 +22,8 @@ struct Chunk {
  private:
   friend class Recording;
   friend class BaseBuffer;
-  const Recording* owner_ = nullptr;  // null: made by hand
-  bool poisoned_ = false;             // its maker has reported what is wrong
+  uint64_t owner_ = 0;     // number of its recording; 0: made by hand
+  bool poisoned_ = false;  // its maker has reported what is wrong
 };
 
 /// `buffer[{a, b}]` is chunks a to b - 1, `buffer[i]` is chunk i.

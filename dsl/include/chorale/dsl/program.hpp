@@ -39,7 +39,8 @@ struct Compiled {
 };
 
 /// Records an algorithm as a Plan. Nothing is global: several programs can be built at once, one
-/// thread each. Moving a Program keeps the handles made from it (Rank, Buffer, channels) valid.
+/// thread each. Moving a Program keeps the handles made from it (Rank, Buffer, channels) valid; those of a
+/// program that another one is assigned to are refused in each call, as a finding of that one.
 ///
 ///   Program program({.name = "mine", .collective = AllReduce{.ranks = 8}, .protocol = Protocol::LL});
 ///
