@@ -157,6 +157,14 @@ Diagnostics check(const Plan& plan) {
 }
 
 Diagnostics compile(Plan& plan, const CompileOptions& options) {
+  if (size_t(options.target) >= std::size(target_names)) {
+    throw std::invalid_argument("the target is " + std::to_string(int(options.target)) +
+                                ", but must be chorale (0) or mscclpp (1)");
+  }
+  if (options.replication > ReplicationPolicy::none) {
+    throw std::invalid_argument("the replication policy is " + std::to_string(int(options.replication)) +
+                                ", but must be interleaved (0) or none (1)");
+  }
   if (options.certify) require_all_proofs(options.allow);
   if (options.minimize_syncs && options.target != Target::chorale) {
     throw std::invalid_argument(

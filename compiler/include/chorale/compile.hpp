@@ -44,6 +44,8 @@ Diagnostics prove(const Plan&, const std::vector<std::string>& allow = {});
 /// Runs the checks, then the rewrites, then the checks again, and in the end the proofs and the checks of the
 /// target. The checks are repeated after every rewrite that changed something; in plans of very many
 /// operations, after the last.
+/// \throws std::invalid_argument if the options have a target or a policy that there is none of, allow what
+/// is not known, or ask for what does not go together
 Diagnostics compile(Plan&, const CompileOptions& = {});
 
 }  // namespace chorale
