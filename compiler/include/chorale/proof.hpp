@@ -103,6 +103,11 @@ struct Proof {
 /// \param facts  whether those are wanted, which takes about as long again
 Proof prove_plan(const Plan& plan, const std::vector<std::string>& allow = {}, bool facts = false);
 
+/// What the proof of replay finds where scratch, also that of packets, is one memory for all launches, as in
+/// executors that have a second one only for plans that ask for it; nothing if it finds something anyway.
+/// \param plan  in which check() finds nothing
+std::vector<Finding> prove_one_bank(const Plan& plan);
+
 /// Whether a list of proofs to leave out leaves any.
 bool wants_proofs(const std::vector<std::string>& allow);
 

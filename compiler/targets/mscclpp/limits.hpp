@@ -21,7 +21,8 @@ inline constexpr uint64_t max_turns = 65535;                ///< of a pipeline: 
 inline constexpr uint64_t max_bytes = UINT32_MAX;           ///< sizes, offsets and counts of chunks
 inline constexpr uint64_t max_least_message = INT32_MAX;    ///< min_message_size is read as an int
 inline constexpr uint64_t reused_scratch_bytes = 64 << 20;  ///< of plain data, with resources reused
-inline constexpr uint64_t reduce_alignment = 16;            ///< what is left behind it is reduced wrongly
-inline constexpr uint64_t copy_alignment = 4;               ///< and what is left behind this is not copied
+/// Of the alignment, and of the units of pipelines: what is left behind vectors is reduced wrongly, and what
+/// is copied begins at places of equal remainder.
+inline constexpr uint64_t vector_bytes = 16;
 
 }  // namespace chorale::mscclpp

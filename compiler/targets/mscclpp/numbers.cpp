@@ -75,15 +75,10 @@ void message_sizes(const Plan& plan, Finder& find) {
 }
 
 void alignment(const Plan& plan, Finder& find) {
-  bool reduces = false;
-  for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace) {
-    reduces |= shape(op.code).has(Role::Reduce);
-  });
-  const uint64_t needed = reduces ? reduce_alignment : copy_alignment;
-  if (plan.buffer_alignment % needed == 0) return;
+  if (plan.buffer_alignment % vector_bytes == 0) return;
   find.add_at("/buffer_alignment", "the buffer alignment is " + count(plan.buffer_alignment, "byte") +
-                                       ", but MSCCL++ " + (reduces ? "reduces " : "copies ") +
-                                       number(needed) + " bytes at a time");
+                                       ", but MSCCL++ copies and reduces " + number(vector_bytes) +
+                                       " bytes at a time, between places of equal remainder");
 }
 
 void turns(const Plan& plan, Finder& find) {

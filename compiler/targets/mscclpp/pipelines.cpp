@@ -8,14 +8,41 @@ namespace {
 template <class Visit>
 void for_each_pipelined(const Plan& plan, Visit&& visit) {
   for_each_op(plan, [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op* loop, OpPlace at) {
-    if (loop) visit(block, op, at);
+    if (loop) visit(block, op, *loop, at);
   });
 }
 
 }  // namespace
 
+void pipeline_units(const Plan& plan, Finder& find) {
+  for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace at) {
+    if (!shape(op.code).has(Role::Loop) || op.unit_bytes % vector_bytes == 0) return;
+    find.add(at,
+             "this pipeline goes on by units of " + count(op.unit_bytes, "byte") +
+                 ", but MSCCL++ moves vectors of " + number(vector_bytes) +
+                 " bytes and leaves out what is before the next one",
+             "take units of a multiple of " + number(vector_bytes) + " bytes");
+  });
+}
+
+// It takes from what is left of an operand what the turns before had of all chunks of the pipeline, in 32
+// bits without a sign.
+void pipelined_operands(const Plan& plan, Finder& find) {
+  for_each_pipelined(plan, [&](const ThreadBlock& block, const Op& op, const Op& loop, OpPlace at) {
+    for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
+      if (operand.size >= loop.chunks) return;
+      find.add(at,
+               std::string(field.name) + " of " + name_of(op) + " is " + count(operand.size, "chunk") +
+                   " in a pipeline over " + number(loop.chunks) +
+                   ", but MSCCL++ goes on behind its end when it has come to that",
+               "give the pipeline as many chunks as the shortest operand in it",
+               operand_path(block, op, operand));
+    });
+  });
+}
+
 void pipelined_groups(const Plan& plan, Finder& find) {
-  for_each_pipelined(plan, [&](const ThreadBlock&, const Op& op, OpPlace at) {
+  for_each_pipelined(plan, [&](const ThreadBlock&, const Op& op, const Op&, OpPlace at) {
     if (op.group_size <= 1) return;
     find.add(at,
              name_of(op) + " of a pipeline is shared by " + count(op.group_size, "thread block") +
@@ -25,7 +52,7 @@ void pipelined_groups(const Plan& plan, Finder& find) {
 }
 
 void pipelined_packets(const Plan& plan, Finder& find) {
-  for_each_pipelined(plan, [&](const ThreadBlock& block, const Op& op, OpPlace at) {
+  for_each_pipelined(plan, [&](const ThreadBlock& block, const Op& op, const Op&, OpPlace at) {
     uint64_t chunks = 0;
     for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
       if (is_packet(field.role)) chunks = std::max(chunks, operand.size);
@@ -38,7 +65,7 @@ void pipelined_packets(const Plan& plan, Finder& find) {
 
 void pipelined_scratch(const Plan& plan, Finder& find) {
   if (!plan.reuse_resources) return;
-  for_each_pipelined(plan, [&](const ThreadBlock& block, const Op& op, OpPlace at) {
+  for_each_pipelined(plan, [&](const ThreadBlock& block, const Op& op, const Op&, OpPlace at) {
     if (!shape(op.code).has(Role::Reduce)) return;
     bool scratch = false, other = false;
     for_each_operand(block, op, [&](const Field& field, const Operand& operand) {

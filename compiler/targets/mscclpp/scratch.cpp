@@ -1,8 +1,97 @@
 // Scratch, and what MSCCL++ keeps from one call to the next.
 
+#include <algorithm>
+
 #include "checks.hpp"
+#include "chorale/proof.hpp"
 
 namespace chorale::mscclpp {
+namespace {
+
+bool has_packets(const Plan& plan) {
+  bool packets = false;
+  for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace) {
+    packets |= shape(op.code).has_any(packet_roles);
+  });
+  return packets;
+}
+
+/// Chunks [begin, end) of a rank's scratch.
+struct Piece {
+  uint64_t begin = 0, end = 0;
+  OpPlace at;
+};
+
+/// The piece of a list, sorted by its beginning, that has chunks of [begin, end); null: none.
+const Piece* find_overlap(const std::vector<Piece>& pieces, const std::vector<uint64_t>& furthest,
+                          uint64_t begin, uint64_t end) {
+  auto next = std::lower_bound(pieces.begin(), pieces.end(), end,
+                               [](const Piece& piece, uint64_t at) { return piece.begin < at; });
+  // No piece up to here ends behind the furthest end.
+  while (next != pieces.begin()) {
+    --next;
+    if (furthest[size_t(next - pieces.begin())] <= begin) return nullptr;
+    if (next->end > begin) return &*next;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+// Ours keeps packets twice whatever the plan says, so what was proved counts on that.
+void packet_banks(const Plan& plan, Finder& find) {
+  if (plan.use_double_scratch_buffer || !has_packets(plan)) return;
+  for (const Finding& finding : prove_one_bank(plan)) {
+    find.add(finding.diagnostic.at,
+             "a launch comes here before what the one before it has in scratch is read, but MSCCL++ keeps "
+             "packets once",
+             "set use_double_scratch_buffer", finding.diagnostic.path);
+  }
+}
+
+void packet_places(const Plan& plan, Finder& find) {
+  if (!has_packets(plan)) return;
+  struct Pieces {
+    std::vector<Piece> plain;
+    std::vector<uint64_t> furthest;  // by position: the end of what ends last up to there
+  };
+  std::vector<Pieces> ranks(plan.ranks());
+  const auto for_each_piece = [&](bool packets, auto&& visit) {
+    for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
+      for_each_place(plan, gpu, block, op,
+                     [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
+                       if (buffer != BufferKind::scratch || is_packet(field.role) != packets) return;
+                       visit(rank, field, op, Piece{operand.index, operand.index + operand.size, at});
+                     });
+    });
+  };
+  for_each_piece(false, [&](uint32_t rank, const Field&, const Op&, const Piece& piece) {
+    ranks[rank].plain.push_back(piece);
+  });
+  for (Pieces& of : ranks) {
+    std::stable_sort(of.plain.begin(), of.plain.end(),
+                     [](const Piece& left, const Piece& right) { return left.begin < right.begin; });
+    uint64_t end = 0;
+    for (const Piece& piece : of.plain) of.furthest.push_back(end = std::max(end, piece.end));
+  }
+  for_each_piece(true, [&](uint32_t rank, const Field& field, const Op& op, const Piece& piece) {
+    const Pieces& of = ranks[rank];
+    const Piece* const plain = find_overlap(of.plain, of.furthest, 2 * piece.begin, 2 * piece.end);
+    if (!plain) return;
+    const auto chunks = [](uint64_t begin, uint64_t end) {
+      return "scratch[" + number(begin) + ":" + number(end) + "]";
+    };
+    const OpPlace& by = plain->at;
+    const Op& other = plan.gpus[by.rank].threadblocks[by.threadblock].ops[by.op];
+    find.add(piece.at,
+             std::string(field.name) + " of " + name_of(op) + " is packets of " +
+                 chunks(piece.begin, piece.end) + " of " + rank_name(rank) + ", but MSCCL++ keeps them at " +
+                 chunks(2 * piece.begin, 2 * piece.end) + ", and " + name_of(other) + " has plain data at " +
+                 chunks(plain->begin, plain->end),
+             "take other chunks for one of the two: packets take the room of twice their chunks, from twice "
+             "their first one on");
+  });
+}
 
 void packet_protocol(const Plan& plan, Finder& find) {
   if (plan.protocol == Protocol::LL) return;

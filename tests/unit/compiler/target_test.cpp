@@ -207,15 +207,13 @@ TEST(Target, MessageSizes) {
 
 TEST(Target, Alignment) {
   Plan plan = two_ranks();
-  plan.buffer_alignment = 4;
+  add(block(plan), copy, {in(0)}, {out(1)});
   EXPECT_EQ(found(plan), "");
-  add(block(plan), Opcode::reduce, {in(0), in(1)}, {in(0)});
-  EXPECT_EQ(found(plan),
-            "[mscclpp_alignment] the buffer alignment is 4 bytes, but MSCCL++ reduces 16 bytes at a time\n");
-  plan.buffer_alignment = 2;
-  block(plan).ops.clear();
-  EXPECT_EQ(found(plan),
-            "[mscclpp_alignment] the buffer alignment is 2 bytes, but MSCCL++ copies 4 bytes at a time\n");
+  plan.buffer_alignment = 8;
+  EXPECT_EQ(
+      found(plan),
+      "[mscclpp_alignment] the buffer alignment is 8 bytes, but MSCCL++ copies and reduces 16 bytes at a "
+      "time, between places of equal remainder\n");
 }
 
 TEST(Target, Turns) {
@@ -231,7 +229,7 @@ TEST(Target, Turns) {
             "MSCCL++ counts to 65535\n");
   plan.max_message_size = UINT64_MAX;  // then one of 4 GiB counts
   EXPECT_NE(found(plan).find("for 1 chunk of 536870912 bytes"), std::string::npos) << found(plan);
-  block(plan).ops[0].unit_bytes = 536870912 / 65535 + 1;
+  block(plan).ops[0].unit_bytes = 8208;  // 536870912 / 65535, and what is to the next 16
   EXPECT_EQ(found(plan), "");
 }
 
@@ -255,6 +253,88 @@ TEST(Target, Pipelines) {
   EXPECT_NE(
       found(plan).find("[mscclpp_pipelined_scratch] 'reduce' of a pipeline is between scratch and another"),
       std::string::npos);
+}
+
+TEST(Target, PipelineUnits) {
+  Plan plan = two_ranks();
+  plan.max_message_size = 1 << 20;
+  pipeline_of(plan, 1);
+  add(block(plan), copy, {in(0)}, {out(0)});
+  for (const uint32_t bytes : {16, 48}) {
+    block(plan).ops[0].unit_bytes = bytes;
+    EXPECT_EQ(found(plan), "");
+  }
+  block(plan).ops[0].unit_bytes = 40;
+  EXPECT_EQ(
+      found(plan),
+      "[mscclpp_pipeline_units] this pipeline goes on by units of 40 bytes, but MSCCL++ moves vectors of "
+      "16 bytes and leaves out what is before the next one\n");
+}
+
+TEST(Target, PipelinedOperands) {
+  Plan plan = two_ranks();
+  plan.max_message_size = 1 << 20;
+  pipeline_of(plan, 1);
+  add(block(plan), copy, {in(0, 2)}, {out(0, 2)});
+  block(plan).ops[0].chunks = 2;
+  EXPECT_EQ(found(plan), "");
+  block(plan).ops[0].chunks = 3;
+  const auto text = [](const char* what) {
+    return "[mscclpp_pipelined_operands] " + std::string(what) +
+           " of 'copy' is 2 chunks in a pipeline over 3, but MSCCL++ goes on behind its end when it has come "
+           "to "
+           "that\n";
+  };
+  EXPECT_EQ(found(plan), text("src") + text("dst"));
+}
+
+/// Rank 0 sends packets that rank 1 unpacks; when it has them, it sends some back, if `answered`.
+Plan packets(bool answered) {
+  Plan plan = two_ranks();
+  plan.protocol = Protocol::LL;
+  add(block(plan), put_packets, {in(0)}, {at(2, 0)}, {}, memory);
+  add(block(plan, 1), unpack_packets, {scratch(0)}, {out(0)});
+  add(block(plan, 1), nop);
+  if (!answered) return plan;
+  add(block(plan, 1), put_packets, {out(0)}, {at(2, 1)}, {}, memory);
+  add(block(plan), unpack_packets, {scratch(1)}, {out(0)});
+  return plan;
+}
+
+TEST(Target, PacketBanks) {
+  EXPECT_EQ(found(packets(true)), "");
+  // Two packets to one place, a launch apart, are in two banks; nothing says that the first was read.
+  Plan plan = two_ranks();
+  plan.protocol = Protocol::LL;
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    add(block(plan, rank), put_packets, {in(0)}, {at(2, 0)}, {}, memory);
+    add(block(plan, rank), unpack_packets, {scratch(0)}, {out(0)});
+  }
+  EXPECT_EQ(all_texts(prove(plan)), "");
+  EXPECT_EQ(
+      found(plan),
+      "[mscclpp_packet_banks] a launch comes here before what the one before it has in scratch is read, "
+      "but MSCCL++ keeps packets once\n"
+      "[mscclpp_packet_banks] a launch comes here before what the one before it has in scratch is read, "
+      "but MSCCL++ keeps packets once\n");
+  plan.use_double_scratch_buffer = true;
+  EXPECT_EQ(found(plan), "");
+}
+
+TEST(Target, PacketPlaces) {
+  Plan plan = packets(true);
+  // Packets of chunk 0 take the room of plain chunks 0 and 1, those of chunk 1 of 2 and 3.
+  add(block(plan, 1, 1), copy, {in(0)}, {scratch(2)});
+  add(block(plan, 0, 1), copy, {in(0, 2)}, {scratch(0, 2)});
+  add(block(plan, 0, 1), copy, {in(0)}, {scratch(4)});
+  EXPECT_EQ(found(plan), "");
+  add(block(plan, 1, 1), copy, {in(0)}, {scratch(1)});
+  EXPECT_EQ(
+      found(plan),
+      "[mscclpp_packet_places] dst of 'put_packets' is packets of scratch[0:1] of rank 1, but MSCCL++ keeps "
+      "them at scratch[0:2], and 'copy' has plain data at scratch[1:2]\n"
+      "[mscclpp_packet_places] src of 'unpack_packets' is packets of scratch[0:1] of rank 1, but MSCCL++ "
+      "keeps them at scratch[0:2], and 'copy' has plain data at scratch[1:2]\n");
 }
 
 TEST(Target, Transfers) {
