@@ -8,6 +8,7 @@
 #include "chorale/host/concrete.hpp"
 #include "chorale/proof.hpp"
 #include "limits.hpp"
+#include "proof/storage.hpp"
 #include "resolve.hpp"
 #include "roles.hpp"
 
@@ -94,22 +95,29 @@ const Rewrite* find_culprit(const Plan& recorded, const CompileOptions& options,
 /// An operand as the program names it, before instances share it.
 struct Named {
   uint64_t index = 0, chunks = 0;  ///< no chunks: unknown
+  uint64_t place = 0;              ///< of its first chunk in its memory, which may be that of two buffers
 };
 
 /// The operand with which an event of a finding in a plan of that many instances touches what the last one
 /// touches. Takes back what replicate() has done to ids and operands.
-Named named_by(const Plan& plan, uint32_t instances, const ProofEvent& event, const ProofEvent& last) {
+Named named_by(const Plan& plan, const proof::Storage& storage, uint32_t instances, const ProofEvent& event,
+               const ProofEvent& last) {
   if (event.who == ProofEvent::Who::application) return {};
   const Gpu& gpu = plan.gpus[event.at.rank];
   const ThreadBlock& block = gpu.threadblocks[event.at.threadblock];
   const uint64_t instance = event.at.threadblock % instances;
+  const auto [space, shift] = storage.place(last.buffer_rank, last.buffer, last.packets);
+  const uint64_t begin = shift + last.begin, end = shift + last.end;
   Named named;
-  for_each_place(plan, gpu, block, block.ops[event.at.op],
-                 [&](const Field&, const Operand& operand, uint32_t rank, BufferKind buffer) {
-                   if (rank == last.buffer_rank && buffer == last.buffer && operand.index < last.end &&
-                       last.begin < operand.index + operand.size)
-                     named = {(operand.index - instance * operand.size) / instances, operand.size};
-                 });
+  for_each_place(
+      plan, gpu, block, block.ops[event.at.op],
+      [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
+        const auto [mine, first] = storage.place(rank, buffer, is_packet(field.role));
+        if (mine != space || first + operand.index >= end || begin >= first + operand.index + operand.size)
+          return;
+        const uint64_t index = (operand.index - instance * operand.size) / instances;
+        named = {index, operand.size, first / instances + index};
+      });
   return named;
 }
 
@@ -118,8 +126,9 @@ Named named_by(const Plan& plan, uint32_t instances, const ProofEvent& event, co
 std::string shared_apart(const Plan& plan, const CompileOptions& options, const Rewrite& culprit,
                          const Finding& finding) {
   if (culprit.run != pass::replicate || finding.events.size() != 2) return {};
-  const Named first = named_by(plan, options.instances, finding.events[0], finding.events[1]);
-  const Named second = named_by(plan, options.instances, finding.events[1], finding.events[1]);
+  const proof::Storage storage(plan, finding.setting.one_storage);
+  const Named first = named_by(plan, storage, options.instances, finding.events[0], finding.events[1]);
+  const Named second = named_by(plan, storage, options.instances, finding.events[1], finding.events[1]);
   if (!first.chunks || !second.chunks) return {};
   const std::string shared =
       "the instances of a program share each operand in equal parts, and of these two ";
@@ -128,7 +137,7 @@ std::string shared_apart(const Plan& plan, const CompileOptions& options, const 
            " chunks: name the chunks in both together, or in both one by one, so that an instance has its "
            "own";
   }
-  if (first.index == second.index) return {};
+  if (first.place == second.place) return {};
   const auto text = [](const Named& named) {
     return "[" + std::to_string(named.index) + ":" + std::to_string(named.index + named.chunks) + "]";
   };
