@@ -73,9 +73,18 @@ Diagnostics check(const Schedule& schedule, const Values& params, Mover automati
 Diagnostics check_unbound(const Schedule& schedule) {
   Diagnostics findings = check(schedule);
   if (!findings.empty() || !leaves_movers_open(schedule.body)) return findings;
-  findings = check(schedule, {}, Mover::ce_get);
-  for (Diagnostic& finding : findings)
-    finding.notes.push_back({{}, {}, "with ce_get as the mover of transfers that leave it open"});
+  // With ce_get a sender knows that the receiver has what it sent, with ce_put when it has put it there, and
+  // behind a carry only that the receiver has come to it.
+  for (const Mover mover : {Mover::ce_get, Mover::kernel}) {
+    findings = check(schedule, {}, mover);
+    if (findings.empty()) continue;
+    for (Diagnostic& finding : findings)
+      finding.notes.push_back(
+          {{},
+           {},
+           fmt::format("with {} as the mover of transfers that leave it open", mover_names[size_t(mover)])});
+    break;
+  }
   return findings;
 }
 

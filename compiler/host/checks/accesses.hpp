@@ -14,6 +14,7 @@ struct Access {
   const Box* box = nullptr;
   bool writes = false;
   uint32_t at = 0;
+  const ConcreteTransfer* transfer = nullptr;  ///< of which it is, in a carry
 };
 
 /// By rank and tensor, in this order: of runs that follow each other. The boxes are those of `made`.

@@ -34,30 +34,36 @@ Execution::Execution(const Concrete& made, Queues queues, uint32_t runs)
   run();
 }
 
-/// What a step waits for on its own rank: the step before it on its queue, and for `after` the last one of
-/// each of the other lanes so far.
+/// What a step waits for on its own rank: the step before it on its queue, for `after` the last one of each
+/// of the other lanes so far, and launches for each other, whatever their lanes. That orders what two
+/// launches read and write; a carry via `plan` may copy before and behind its own, which nothing orders.
 void Execution::plan_order() {
   states_.resize(made_.ranks);
   waits_.resize(made_.ranks);
+  turns_.resize(made_.ranks);
   numbers_.resize(made_.ranks);
   together_.resize(made_.ranks);
   for (uint32_t rank = 0; rank < made_.ranks; ++rank) {
     const size_t count = made_.steps[rank].size() * runs_;
     states_[rank].resize(count);
     waits_[rank].resize(count);
+    turns_[rank].resize(count);
     numbers_[rank].resize(count);
     together_[rank].resize(kinds_together);
     std::vector<std::optional<size_t>> last(lanes_);
     std::vector<uint32_t> numbers(lanes_);
-    std::optional<size_t> before;
+    std::optional<size_t> before, last_launch;
     for (size_t position = 0; position < count; ++position) {
       const Step& one = step(rank, position);
       const std::optional<size_t> together = kind_together(one);
       if (together) {
         std::vector<size_t>& all = together_[rank][*together];
-        // Launches of a rank come one after the other, on whichever lanes.
-        if (*together == launches && !all.empty()) waits_[rank][position].push_back(all.back());
+        if (*together == launches && !all.empty()) turns_[rank][position] = all.back();
         all.push_back(position);
+      }
+      if (one.kind == StepKind::launch) {
+        if (last_launch) waits_[rank][position].push_back(*last_launch);
+        last_launch = position;
       }
       if (queues_ == Queues::one_each) {
         if (before) waits_[rank][position].push_back(*before);
@@ -77,13 +83,15 @@ bool Execution::try_begin(uint32_t rank, size_t position) {
   if (one.begun) return false;
   for (const size_t other : waits_[rank][position])
     if (!states_[rank][other].over) return false;
+  if (const auto turn = turns_[rank][position]; turn && !states_[rank][*turn].over) return false;
   one.begun = true;
   one.begins.assign(made_.ranks * lanes_, 0);
   for (const size_t other : waits_[rank][position]) join(one.begins, states_[rank][other].ends);
   return true;
 }
 
-/// Whether the other ends of all transfers have begun.
+/// Whether the other ends of all transfers have begun. Those of 0 bytes order nothing: not every mover lets
+/// the ends of such a transfer wait for each other.
 bool Execution::meet(uint32_t rank, size_t position, std::vector<uint32_t>& clock) {
   const size_t size = made_.steps[rank].size();
   for (const ConcreteTransfer& transfer : step(rank, position).transfers) {
@@ -91,7 +99,7 @@ bool Execution::meet(uint32_t rank, size_t position, std::vector<uint32_t>& cloc
     const Pair::End& other = transfer.is_send ? pair.recv : pair.send;
     const State& there = states_[other.rank][other.step + position / size * made_.steps[other.rank].size()];
     if (!there.begun) return false;
-    join(clock, there.begins);
+    if (transfer.box.bytes) join(clock, there.begins);
   }
   return true;
 }

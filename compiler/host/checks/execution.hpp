@@ -4,6 +4,7 @@
 /// fixed ends, so who goes first changes nothing: one execution speaks for all.
 
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "chorale/host/concrete.hpp"
@@ -64,6 +65,8 @@ class Execution {
   size_t lanes_;
   std::vector<std::vector<State>> states_;               // by rank, by position in all runs
   std::vector<std::vector<std::vector<size_t>>> waits_;  // by rank and position: what has to be over
+  /// By rank and position: what has to be over, too, but may leave work behind it.
+  std::vector<std::vector<std::optional<size_t>>> turns_;
   std::vector<std::vector<uint32_t>> numbers_;  // by rank and position: its number in its queue, from 1
   std::vector<std::vector<std::vector<size_t>>> together_;  // by rank: positions of barriers, and of launches
   /// By flag: what each post that is not taken yet knows. That there is never more than one is for [replay].
