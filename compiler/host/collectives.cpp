@@ -66,7 +66,7 @@ class Expander {
     steps().push_back(std::move(step));
   }
   void copy(const Box& to, const Box& from) {
-    if (to.tensor == from.tensor && to.lo == from.lo) return;  // in place
+    if (to.tensor == from.tensor && to.lo == from.lo && to.extent == from.extent) return;  // in place
     Step& step = add(StepKind::copy);
     step.writes = {to};
     step.reads = {from};
@@ -153,6 +153,7 @@ class Expander {
   void sum(const Box& result, uint32_t addends) {
     Step& step = add(StepKind::call);
     step.name = "sum";
+    step.built_in = true;
     step.writes = {result};
     step.reads = {box_of(addends, 0, made_.ranks)};
     step.attributes = {{"axis", 0}};
@@ -255,11 +256,97 @@ class Expander {
   std::map<std::tuple<uint32_t, uint32_t, std::vector<uint64_t>>, uint32_t> addends_;
 };
 
+/// Whether all ranks mean the same by their k-th collectives, and make as many: what they send each other
+/// matches in this order alone.
+class Agreement {
+ public:
+  Agreement(const Concrete& made, const Schedule& schedule, Diagnostics& findings)
+      : made_(made), s_(schedule), out_(findings), by_rank_(made.ranks) {}
+
+  bool all(const std::vector<Collective>& collectives) {
+    for (const Collective& one : collectives) by_rank_[one.rank].push_back(&one);
+    for (uint32_t rank = 1; rank < made_.ranks; ++rank)
+      if (!agrees(rank)) return false;
+    return true;
+  }
+
+ private:
+  using List = std::vector<const Collective*>;
+
+  const Step& step(const Collective& one) const { return made_.steps[one.rank][one.step]; }
+  std::string place(const Collective& one) const { return where(one.rank, step(one)); }
+
+  std::string words(const Collective& one) const {
+    std::string words = one.kind;
+    if (has_root(one)) words += fmt::format(" with root {}", one.root);
+    if (reduces(one)) words += fmt::format(" with {}", reduce_op_name(one.reduce));
+    return fmt::format("{} of {} bytes of {} ({}) to {} bytes of {}", words, one.src.bytes,
+                       text(made_, one.src), dtype_name(type(one)), one.dst.bytes, text(made_, one.dst));
+  }
+
+  static bool has_root(const Collective& one) { return one.kind == "broadcast" || one.kind == "reduce"; }
+  static bool reduces(const Collective& one) {
+    return one.kind == "reduce" || one.kind == "allreduce" || one.kind == "reducescatter";
+  }
+  DType type(const Collective& one) const { return made_.tensors[one.src.tensor].dtype; }
+
+  bool same(const Collective& one, const Collective& other) const {
+    return one.kind == other.kind && (!has_root(one) || one.root == other.root) &&
+           (!reduces(one) || one.reduce == other.reduce) && one.src.bytes == other.src.bytes &&
+           one.dst.bytes == other.dst.bytes && type(one) == type(other);
+  }
+
+  /// Which tensors they are of, in order. Ranks may use different ones, but not the same in another order.
+  static std::vector<std::pair<uint32_t, uint32_t>> tensors(const List& list) {
+    std::vector<std::pair<uint32_t, uint32_t>> all;
+    for (const Collective* one : list) all.emplace_back(one->src.tensor, one->dst.tensor);
+    return all;
+  }
+
+  bool agrees(uint32_t rank) {
+    const List &first = by_rank_[0], &mine = by_rank_[rank];
+    const size_t both = std::min(first.size(), mine.size());
+    for (size_t k = 0; k < both; ++k)
+      if (!same(*first[k], *mine[k])) return differ(k, *first[k], *mine[k]);
+    if (first.size() != mine.size()) {
+      const Collective& left = *(first.size() > both ? first : mine)[both];
+      report(out_, s_, "matching", step(left).at,
+             fmt::format("rank {} comes to this {}, but rank 0 makes {} and rank {} {}", left.rank, left.kind,
+                         count(first.size(), "collective"), rank, mine.size()),
+             "every rank takes part in every collective");
+      return false;
+    }
+    auto theirs = tensors(first), ours = tensors(mine);
+    if (theirs == ours) return true;
+    const size_t k = size_t(std::mismatch(theirs.begin(), theirs.end(), ours.begin()).first - theirs.begin());
+    std::sort(theirs.begin(), theirs.end());
+    std::sort(ours.begin(), ours.end());
+    return theirs != ours || differ(k, *first[k], *mine[k]);
+  }
+
+  /// \returns false
+  bool differ(size_t k, const Collective& first, const Collective& mine) {
+    Diagnostic* finding = report(out_, s_, "matching", step(mine).at,
+                                 fmt::format("collective {} on {} is {}, but that of rank 0 is {}", k + 1,
+                                             place(mine), words(mine), words(first)),
+                                 "let all ranks make the same collectives in the same order");
+    note(finding, s_, step(first).at, fmt::format("the one of rank 0, on {}", place(first)));
+    return false;
+  }
+
+  const Concrete& made_;
+  const Schedule& s_;
+  Diagnostics& out_;
+  std::vector<List> by_rank_;
+};
+
 }  // namespace
 
 void expand_collectives(Concrete& made, const std::vector<Collective>& collectives, const Schedule& schedule,
                         Mover mover, Diagnostics& findings) {
-  if (!collectives.empty()) Expander(made, schedule, mover, findings).all(collectives);
+  if (collectives.empty()) return;
+  if (Agreement(made, schedule, findings).all(collectives))
+    Expander(made, schedule, mover, findings).all(collectives);
 }
 
 }  // namespace chorale::host

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "chorale/host/concrete.hpp"
@@ -14,6 +15,8 @@ namespace {
 
 /// Steps of all ranks together: more is a mistake in a loop.
 constexpr size_t most_steps = 4'000'000;
+/// Turns of all loops of all ranks: those whose turns do little have more than steps.
+constexpr uint64_t most_turns = 4 * most_steps;
 
 /// What is wrong with the schedule whichever rank is asked; it ends the work.
 struct Stop {};
@@ -67,6 +70,7 @@ class Unroller {
   std::vector<Collective> collectives_;
   std::vector<bool> used_, allocated_, alive_;  // by tensor, on this rank so far; alive: not freed
   size_t steps_ = 0;
+  uint64_t turns_ = 0;
 };
 
 std::string Unroller::here() const {
@@ -324,6 +328,14 @@ void Unroller::loop(const Op& op) {
         fmt::format("a loop of {} turns, expected at most {}", uint64_t(hi) - uint64_t(lo), most_steps));
     throw Stop{};
   }
+  if (hi > lo) turns_ += uint64_t(hi) - uint64_t(lo);
+  if (turns_ > most_turns) {
+    say("bounds", op.at,
+        fmt::format(
+            "with the {} turns of this loop on {} all loops of all ranks have {}, expected at most {}",
+            uint64_t(hi) - uint64_t(lo), here(), turns_, most_turns));
+    throw Stop{};
+  }
   const auto outer = values_.find(op.name);
   if (outer != values_.end()) {
     say("bounds", op.at, fmt::format("the variable '{}' has a value already", op.name),
@@ -447,6 +459,35 @@ bool Box::overlaps(const Box& other) const {
       return false;
   }
   return true;
+}
+
+std::optional<Gathered> allgather_of(const Schedule& schedule, const Concrete& made) {
+  std::optional<uint32_t> in, out;
+  for (uint32_t tensor = 0; tensor < schedule.tensors.size(); ++tensor) {
+    const Role role = schedule.tensors[tensor].role;
+    if (role == Role::temp) continue;
+    std::optional<uint32_t>& which = role == Role::in ? in : out;
+    if (which) return {};
+    which = tensor;
+  }
+  if (!in || !out) return {};
+  const auto computes = [](const Step& step) {
+    return step.kind == StepKind::call || step.kind == StepKind::fill || step.kind == StepKind::launch;
+  };
+  for (const std::vector<Step>& steps : made.steps)
+    if (std::any_of(steps.begin(), steps.end(), computes)) return {};
+  const Tensor &from = schedule.tensors[*in], &to = schedule.tensors[*out];
+  const bool spread = !from.axes.empty() && from.axes[0].tag == Tag::ranks;
+  const bool whole = !to.axes.empty() && to.axes[0].tag == Tag::lanes;
+  if (!spread || !whole) return {};
+  std::vector<uint64_t> gathered = made.tensors[*in].shape;
+  gathered[0] = made.ranks;
+  if (gathered != made.tensors[*out].shape || from.dtype != to.dtype) return {};
+  return Gathered{*in, *out};
+}
+
+const Function* function_of(const Schedule& schedule, const Step& step) {
+  return step.built_in ? nullptr : schedule.find_function(step.name);
 }
 
 std::string where(uint32_t rank, const Step& step) {

@@ -304,33 +304,15 @@ std::optional<std::string> Reference::differs(uint32_t rank, uint32_t tensor, co
 
 std::optional<std::string> no_allgather(const host::Schedule& schedule, const Reference& after_run) {
   const host::Concrete& all = after_run.unrolled();
-  std::optional<uint32_t> in, out;
-  for (uint32_t tensor = 0; tensor < schedule.tensors.size(); ++tensor) {
-    const host::Role role = schedule.tensors[tensor].role;
-    if (role == host::Role::temp) continue;
-    std::optional<uint32_t>& which = role == host::Role::in ? in : out;
-    if (which) return {};
-    which = tensor;
-  }
-  for (const auto& steps : all.steps)
-    for (const Step& step : steps)
-      if (step.kind == StepKind::call || step.kind == StepKind::fill || step.kind == StepKind::launch)
-        return {};
-  if (!in || !out) return {};
-  const host::Tensor &from = schedule.tensors[*in], &to = schedule.tensors[*out];
-  const bool spread = !from.axes.empty() && from.axes[0].tag == host::Tag::ranks;
-  const bool whole = !to.axes.empty() && to.axes[0].tag == host::Tag::lanes;
-  std::vector<uint64_t> gathered = all.tensors[*in].shape;
-  if (!spread || !whole) return {};
-  gathered[0] = all.ranks;
-  if (gathered != all.tensors[*out].shape || from.dtype != to.dtype) return {};
+  const std::optional<host::Gathered> gathered = host::allgather_of(schedule, all);
+  if (!gathered) return {};
   std::vector<std::byte> expected;
   for (uint32_t rank = 0; rank < all.ranks; ++rank) {
-    const std::vector<std::byte> slice = after_run.input_bytes(rank, *in);
+    const std::vector<std::byte> slice = after_run.input_bytes(rank, gathered->in);
     expected.insert(expected.end(), slice.begin(), slice.end());
   }
   for (uint32_t rank = 0; rank < all.ranks; ++rank)
-    if (const auto wrong = after_run.differs(rank, *out, expected.data()))
+    if (const auto wrong = after_run.differs(rank, gathered->out, expected.data()))
       return "the schedule is not the all-gather that its tensors say: " + *wrong;
   return {};
 }

@@ -88,7 +88,8 @@ std::vector<size_t> wide(const Box& box) {
 Cells::Cells(const Schedule& schedule, const Concrete& made) {
   for (const ConcreteTensor& tensor : made.tensors) {
     auto& axes = cuts_.emplace_back();
-    for (const uint64_t extent : tensor.shape) axes.push_back({0, extent});
+    for (const uint64_t extent : tensor.shape)
+      axes.push_back(extent ? std::vector<uint64_t>{0, extent} : std::vector<uint64_t>{0});
   }
   for (const std::vector<Step>& steps : made.steps)
     for (const Step& step : steps) of_step(schedule, made, step);
@@ -135,7 +136,7 @@ void Cells::of_step(const Schedule& schedule, const Concrete& made, const Step& 
   if (step.kind == StepKind::copy || step.kind == StepKind::put || step.kind == StepKind::get)
     same(step.writes[0], step.reads[0]);
   if (step.kind != StepKind::call || (step.name != "sum" && step.name != "add") ||
-      schedule.find_function(step.name))
+      function_of(schedule, step))
     return;
   for (const Box& read : step.reads) {
     std::vector<size_t> axes = visible(made, read);

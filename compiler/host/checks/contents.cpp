@@ -107,7 +107,7 @@ class Contents {
     if (step.kind == StepKind::fill) return step.value == 0;
     const auto value = step.attributes.find("value");
     return step.kind == StepKind::call && (step.name == "zero" || step.name == "fill") &&
-           (value == step.attributes.end() || value->second == 0) && !s_.find_function(step.name);
+           (value == step.attributes.end() || value->second == 0) && !function_of(s_, step);
   }
 
   /// A temporary is made zero when the schedule is bound, not in each run: what a run writes there and does

@@ -102,7 +102,7 @@ class Races {
     if (!one.writes && !other.writes) return;
     if (one.event == other.event) return;
     if (!one.box->overlaps(*other.box)) return;
-    if (order_.before(one.event, other.event) || order_.before(other.event, one.event)) return;
+    if (before(one, other) || before(other, one)) return;
     if (is_application(one) && is_application(other)) return;
     if (is_application(one) || is_application(other))
       return with_application(is_application(one) ? other : one, is_application(one) ? one : other);
@@ -117,6 +117,14 @@ class Races {
                "order the lanes with after, or wait for the token");
     note(finding, s_, second.at,
          fmt::format("which {} {}", second.writes ? "overwrites" : "reads", text(made_, *second.box)));
+  }
+
+  /// What is sent has been read when it has arrived, though the sender may still be in the same carry.
+  bool before(const Access& first, const Access& second) const {
+    if (order_.before(first.event, second.event)) return true;
+    if (!first.transfer || !first.transfer->is_send) return false;
+    const Pair::End& arrives = made_.pairs[first.transfer->pair].recv;
+    return order_.before({arrives.rank, arrives.step, first.event.run}, second.event);
   }
 
   std::string place(const Access& access) const {
@@ -157,7 +165,7 @@ class Races {
       };
       return same || is_part(read, written) || is_part(written, read);
     }
-    const bool own = s_.find_function(step.name);
+    const bool own = function_of(s_, step);
     const bool mixes = step.name == "matmul" || step.name == "linear" || step.name == "sum";
     return same && (step.kind == StepKind::copy || own || !mixes);
   }

@@ -1,5 +1,5 @@
-// Results are what the layout says: contents are followed through every copy, transfer and call, as sums of
-// products of the inputs' parts, and compared.
+// Results are what the layout says, or the tensors of an all-gather: contents are followed through every
+// copy, transfer and call, as sums of products of the inputs' parts, and compared.
 //
 // Races are excluded by then, so that one order of execution speaks for all: that in which the host enqueues.
 
@@ -24,8 +24,9 @@ bool is_known(const std::string& function) {
 
 class Results {
  public:
-  Results(const Schedule& schedule, const Concrete& made, Diagnostics& out)
-      : s_(schedule), made_(made), out_(out), cells_(schedule, made) {}
+  /// \param is_written  the author has written the body, and its tensors say what the layout is
+  Results(const Schedule& schedule, const Concrete& made, bool is_written, Diagnostics& out)
+      : s_(schedule), made_(made), is_written_(is_written), out_(out), cells_(schedule, made) {}
 
   void all() {
     begin();
@@ -101,7 +102,7 @@ class Results {
         return set(rank, step.writes[0],
                    step.value ? algebra_.atom(fmt::format("{}", step.value)) : algebra_.zero());
       case StepKind::call:
-        if (s_.find_function(step.name)) return unknown(rank, step);
+        if (function_of(s_, step)) return unknown(rank, step);
         if (step.name == "zero") return set(rank, step.writes[0], algebra_.zero());
         if (step.name == "cast") return copy(rank, step.writes[0], rank, step.reads[0]);
         return is_known(step.name) ? call(rank, step) : unknown(rank, step);
@@ -270,21 +271,41 @@ class Results {
         const Content wanted = expected.at(all), found = of(rank, tensor)[cells_.position(tensor, index)];
         if (wanted == found) return;
         const std::string place = fmt::format("{} of rank {}", text(made_, cells_.box(tensor, index)), rank);
+        const std::string what = is_written_ ? "all-gather that its tensors say" : op.name + " of the layout";
         const std::string missing = algebra_.difference(wanted, found),
                           surplus = algebra_.difference(found, wanted);
-        report(out_, s_, "result", op.at,
-               !missing.empty() ? fmt::format("{} is not the {} of the layout: {} does not come into it",
-                                              place, op.name, missing)
-               : !surplus.empty()
-                   ? fmt::format("{} is not the {} of the layout: {} comes into it", place, op.name, surplus)
-                   : fmt::format("{} is not the {} of the layout, though of the same inputs", place, op.name),
-               "lower the layout again: the schedule is not what the compiler makes of it");
+        Diagnostic* finding = report(
+            out_, s_, "result", op.at,
+            !missing.empty() ? fmt::format("{} is not the {}: {} does not come into it", place, what, missing)
+            : !surplus.empty() ? fmt::format("{} is not the {}: {} comes into it", place, what, surplus)
+                               : fmt::format("{} is not the {}, though of the same inputs", place, what),
+            is_written_ ? "put the slice of each rank at its place, or say with the tensors' axes what it is"
+                        : "lower the layout again: the schedule is not what the compiler makes of it");
+        if (is_written_) name_writer(finding, rank, cells_.box(tensor, index));
       });
+    }
+  }
+
+  /// The last line that writes to some memory of a rank.
+  void name_writer(Diagnostic* finding, uint32_t rank, Box box) {
+    box.bytes = 1;  // it has elements, which is all that overlaps() asks
+    for (uint32_t by = 0; finding && by < made_.ranks; ++by) {
+      for (size_t at = made_.steps[by].size(); at-- > 0;) {
+        const Step& step = made_.steps[by][at];
+        const uint32_t to = step.kind == StepKind::put ? step.peer : by;
+        const auto hits = [&](const Box& written) { return to == rank && written.overlaps(box); };
+        const auto receives = [&](const ConcreteTransfer& one) { return !one.is_send && hits(one.box); };
+        if (std::none_of(step.writes.begin(), step.writes.end(), hits) &&
+            std::none_of(step.transfers.begin(), step.transfers.end(), receives))
+          continue;
+        return note(finding, s_, step.at, fmt::format("what is there is written on {}", where(by, step)));
+      }
     }
   }
 
   const Schedule& s_;
   const Concrete& made_;
+  const bool is_written_;
   Diagnostics& out_;
   const Cells cells_;
   Algebra algebra_;
@@ -294,9 +315,18 @@ class Results {
 }  // namespace
 
 void check_result(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
-  if (schedule.layout.empty()) return;  // then nobody says what they are to be
   const Concrete all = expand_movers(made);
-  Results(schedule, all, out).all();
+  if (!schedule.layout.empty()) return Results(schedule, all, false, out).all();
+  const std::optional<Gathered> gathered = allgather_of(schedule, made);
+  if (!gathered) return;  // then nobody says what they are to be
+  Schedule with_layout = schedule;
+  Op& set = with_layout.layout.emplace_back();
+  set.kind = OpKind::compute;
+  set.name = "set";
+  set.writes = {View{gathered->out, {}}};
+  set.reads = {View{gathered->in, {}}};
+  set.at = schedule.tensors[gathered->out].at;
+  Results(with_layout, all, true, out).all();
 }
 
 }  // namespace chorale::host

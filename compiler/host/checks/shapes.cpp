@@ -71,7 +71,7 @@ class Shapes {
   }
 
   void call(uint32_t rank, const Step& step) {
-    if (const Function* const own = s_.find_function(step.name)) {
+    if (const Function* const own = function_of(s_, step)) {
       if (step.writes.size() != own->writes || step.reads.size() != own->reads)
         fail(rank, step,
              fmt::format("'{}' is called with {} written and {} read views, but is declared with {} and {}",

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,6 +94,8 @@ struct Step {
   std::vector<ConcreteTransfer> transfers;
   std::vector<uint32_t> lanes;
   std::string name;
+  /// call: the built-in function, whichever the application has of this name. So are sums of collectives.
+  bool built_in = false;
   std::map<std::string, int64_t> attributes;
   uint32_t token = 0, peer = 0;
   uint32_t flag = 0;  ///< position in Concrete::flags
@@ -143,9 +146,21 @@ Concrete expand_movers(const Concrete&);
 /// \param automatic  what `automatic` stands for
 Diagnostics check(const Schedule&, const Values& params = {}, Mover automatic = Mover::ce_put);
 
-/// The same before anybody has chosen a mover: where the schedule leaves that open, with each of those that
-/// order less than a rendezvous. What is accepted here can be bound with any.
+/// The same before anybody has chosen a mover: where the schedule leaves that open, with ce_put, ce_get and
+/// kernel, which order different things. What is accepted here can be bound with any; via `plan` groups also
+/// have to exchange with each other alone, which is looked at then.
 Diagnostics check_unbound(const Schedule&);
+
+/// The input and the output of a schedule whose tensors say that it is an all-gather: there are no others,
+/// the input's outermost axis is over ranks and the output's over lanes, they are alike besides, and nothing
+/// is computed or launched.
+struct Gathered {
+  uint32_t in = 0, out = 0;  ///< positions in Schedule::tensors
+};
+std::optional<Gathered> allgather_of(const Schedule&, const Concrete&);
+
+/// What the application declares by the name of a call's function; null: it is a built-in one.
+const Function* function_of(const Schedule&, const Step&);
 
 /// "rank 1, i = 2": of a step, for messages.
 std::string where(uint32_t rank, const Step&);
