@@ -75,7 +75,8 @@ TEST(HostCollectives, RanksMayUseDifferentTensors) {
 
 /// They begin at one element, but are not the same.
 TEST(HostCollectives, SourceAndDestinationOfDifferentShapesAreFound) {
-  refused(collective("broadcast", R"(["y",[0,0,2],[1,0,2]])", R"(["y",[0,0,1],[1,0,4]])"),
+  refused(R"({"op":"fill","dst":["y"],"value":1},)" +
+              collective("broadcast", R"(["y",[0,0,2],[1,0,2]])", R"(["y",[0,0,1],[1,0,4]])"),
           "y[0:2, 0:2], which is [2, 2] does not have the shape of y[0:1, 0:4], which is [1, 4]");
 }
 
