@@ -50,7 +50,7 @@ Token Lane::group(const std::function<void(Group&)>& body, Here at) const {
 }
 Token Lane::group(Token token, const std::function<void(Group&)>& body, Here at) const {
   Group group = recording_->group();
-  recording_->transfers_alone(group, body);
+  if (recording_->has_body(bool(body), "a group", at)) recording_->transfers_alone(group, body);
   host::Op& op = recording_->op(OpKind::group, *this, at);
   op.transfers = std::move(ScheduleRecording::transfers(group));
   recording_->token(op, token, at);
@@ -194,6 +194,7 @@ void Schedule::loop(std::string_view variable, Index lo, Index hi, const std::fu
   op.lo = recording_->expr(lo, at);
   op.hi = recording_->expr(hi, at);
   recording_->name_of("a variable", variable, at);
+  if (!recording_->has_body(bool(body), "a loop", at)) return;
   recording_->within(
       op.body, [&] { body(recording_->index(recording_->s.exprs.symbol(variable))); }, at);
   recording_->open.back()->push_back(std::move(op));
@@ -204,6 +205,7 @@ void Schedule::when(Index condition, const std::function<void()>& then,
   op.kind = OpKind::if_;
   op.at = recording_->place(at);
   op.value = recording_->expr(condition, at);
+  if (!recording_->has_body(bool(then), "a condition", at)) return;
   recording_->within(op.body, then, at);
   if (otherwise) recording_->within(op.orelse, otherwise, at);
   recording_->open.back()->push_back(std::move(op));

@@ -117,19 +117,30 @@ host::Op& ScheduleRecording::compute(std::string_view function, const Tensor& ou
   return op;
 }
 
+ScheduleRecording::Inside::Inside(ScheduleRecording& recording, std::vector<host::Op>& body)
+    : open_(recording.open) {
+  open_.push_back(&body);
+}
+ScheduleRecording::Inside::~Inside() { open_.pop_back(); }
+
 void ScheduleRecording::within(std::vector<host::Op>& body, const std::function<void()>& record, Here at) {
   if (open.size() == host::most_bodies + 1)
     find(at, say("more than ", host::most_bodies, " loops and conditions within each other"));
-  open.push_back(&body);
+  const Inside inside(*this, body);
   record();
-  open.pop_back();
+}
+
+bool ScheduleRecording::has_body(bool given, std::string_view what, Here at) {
+  if (!given) find(at, say(what, " is given an empty function for what is in it: use [] {} for nothing"));
+  return given;
 }
 
 void ScheduleRecording::transfers_alone(Group& group, const std::function<void(Group&)>& record) {
   std::vector<host::Op> others;
-  open.push_back(&others);
-  record(group);
-  open.pop_back();
+  {
+    const Inside inside(*this, others);
+    record(group);
+  }
   for (host::Op& other : others) {
     if (other.kind == host::OpKind::alloc) {
       open.back()->push_back(std::move(other));  // made once, wherever it stands

@@ -56,6 +56,8 @@ class ScheduleRecording {
   host::Op& op(host::OpKind kind, const Lane& lane, Here at) { return op(kind, raw(lane, at), at); }
   /// An operation of the layout form.
   host::Op& compute(std::string_view function, const Tensor& out, const std::vector<Tensor>& in, Here at);
+  /// Whether there is a function that records a body; if not, that is a finding.
+  bool has_body(bool given, std::string_view what, Here at);
   /// Records a loop's or a condition's body.
   void within(std::vector<host::Op>& body, const std::function<void()>& record, Here at);
   /// Records a group's body, in which transfers stand alone: anything else would be in front of the group, or
@@ -83,6 +85,18 @@ class ScheduleRecording {
   Flag flag(uint32_t id) { return Flag(this, id); }
 
  private:
+  /// Calls are in a body as long as this is there: what the author's function throws he may catch, and go on.
+  class Inside {
+   public:
+    Inside(ScheduleRecording& recording, std::vector<host::Op>& body);
+    ~Inside();
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+   private:
+    std::vector<std::vector<host::Op>*>& open_;
+  };
+
   /// Of an expression, if no part were shared.
   struct Size {
     unsigned nested = 0, operators = 0;

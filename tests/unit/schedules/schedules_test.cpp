@@ -24,6 +24,20 @@ TEST(Schedules, PassTheirChecksAndSurviveARoundTrip) {
   }
 }
 
+/// A product over no k is zero, and there may be nothing at all to move or compute.
+TEST(Schedules, ExtentsMayBeZero) {
+  const std::pair<const char*, const char*> cases[] = {{"ag_matmul_layout", "M"},
+                                                       {"ag_matmul_layout", "K"},
+                                                       {"ag_matmul_layout", "N"},
+                                                       {"allgather_layout", "n"},
+                                                       {"allgather_p2p", "n"}};
+  for (const auto& [name, param] : cases) {
+    const Compiled compiled = build(name).compile();
+    EXPECT_EQ(render(compiled.plan, host::check(*compiled.plan.extension.host, {{param, 0}})), "")
+        << name << " " << param;
+  }
+}
+
 TEST(Schedules, TheOrderOfSlicesIsFree) {
   for (const char* order : {"linear", "rotated"}) {
     const Compiled compiled = build("ag_matmul_p2p", {{"order", order}}).compile();
