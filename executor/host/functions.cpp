@@ -17,6 +17,9 @@ Product::Strides strides_of(const TensorView& view, bool transposed) {
 
 }  // namespace
 
+// Not a name that a schedule can give a function: those are words.
+std::string built_in_name(std::string_view function) { return "built-in " + std::string(function); }
+
 std::string misfit(const HostCall& call) {
   const auto operands = [](std::span<const TensorView> views) {
     std::vector<host::Operand> list;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "chorale/schedule.hpp"
 
@@ -22,6 +23,10 @@ struct Product {
 };
 /// Of a call of matmul or linear without a misfit.
 Product product_of(const HostCall& call);
+
+/// The name under which a schedule's own calls find a built-in function, whichever the application has of its
+/// name.
+std::string built_in_name(std::string_view function);
 
 /// On the CPU: floats narrower than f32 are accumulated in f32, in the order of k.
 HostFunctions cpu_functions();

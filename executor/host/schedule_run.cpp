@@ -58,24 +58,40 @@ Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t
   return unroll(schedule, std::move(expanded), most_blocks);
 }
 
+/// By tensor: whether a step of any rank writes it, at home or at a peer.
+std::vector<bool> written(const host::Concrete& made) {
+  std::vector<bool> all(made.tensors.size());
+  for (const std::vector<host::Step>& steps : made.steps) {
+    for (const host::Step& step : steps) {
+      for (const host::Box& box : step.writes) all[box.tensor] = true;
+      for (const host::ConcreteTransfer& one : step.transfers)
+        if (!one.is_send) all[one.box.tensor] = true;
+    }
+  }
+  return all;
+}
+
 /// Checks take tensors for different memory, and lanes work on them at once.
-void check_overlaps(const std::vector<host::ConcreteTensor>& tensors, const ScheduleArguments& arguments) {
+void check_overlaps(const host::Concrete& made, const ScheduleArguments& arguments) {
   struct Given {
     const host::ConcreteTensor* tensor;
     uint64_t first, end;
+    bool is_read_alone;
   };
+  const std::vector<bool> writes = written(made);
   std::vector<Given> all;
-  for (const host::ConcreteTensor& tensor : tensors) {
+  for (size_t at = 0; at < made.tensors.size(); ++at) {
+    const host::ConcreteTensor& tensor = made.tensors[at];
     const auto found = arguments.buffers.find(tensor.name);
     if (found == arguments.buffers.end() || !found->second) continue;
     const uint64_t first = reinterpret_cast<uint64_t>(found->second);
-    const Given mine{&tensor, first, first + tensor.bytes};
+    const Given mine{&tensor, first, first + tensor.bytes, tensor.role == host::Role::in && !writes[at]};
     for (const Given& other : all) {
       if (mine.first >= other.end || other.first >= mine.end) continue;
-      if (tensor.role == host::Role::in && other.tensor->role == host::Role::in) continue;
+      if (mine.is_read_alone && other.is_read_alone) continue;
       throw UsageError(
           fmt::format("the buffers of '{}' and '{}' overlap: give each tensor memory of its own; only inputs "
-                      "may share it",
+                      "that the schedule does not write may share it",
                       other.tensor->name, tensor.name));
     }
     all.push_back(mine);
@@ -102,7 +118,7 @@ void check_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
                       "allocated",
                       name, found->bytes));
   }
-  check_overlaps(tensors, arguments);
+  check_overlaps(made.concrete, arguments);
 }
 
 /// Nobody has a function of this name.
@@ -126,7 +142,7 @@ void check_calls(const host::Schedule& schedule, const Unrolled& made, const Hos
       const SourceLine line = schedule.line_of(step.at);
       const std::string who =
           where(rank, step) + (line.line ? fmt::format(" ({}:{})", line.file, line.line) : "");
-      if (const auto mine = own.find(step.name); mine != own.end()) {
+      if (const auto mine = own.find(step.name); mine != own.end() && !step.built_in) {
         if (!mine->second)
           throw UsageError(
               fmt::format("{}: function '{}' of ScheduleArguments::functions is empty", who, step.name));
@@ -203,6 +219,7 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
         backend == "cpu" ? cpu_functions() : cuda_functions(uint32_t(made.concrete.lanes.size()));
     check_calls(*plan.extension.host, made, functions, built_in, backend == "cuda");
     check_launches(*plan.extension.host, made, plans);
+    for (const auto& [name, function] : built_in) functions.insert_or_assign(built_in_name(name), function);
     functions.merge(built_in);
   });
   agree_on_schedule(world, plan, arguments, config);

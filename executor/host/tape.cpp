@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "functions.hpp"
+
 namespace chorale::hostrun {
 
 using host::Box;
@@ -227,7 +229,8 @@ class TapeMaker {
       case StepKind::call: {
         for (const Box& box : step.writes) action.writes.push_back(view(box));
         for (const Box& box : step.reads) action.reads.push_back(view(box));
-        action.function = &functions_.at(step.kind == StepKind::fill ? "fill" : step.name);
+        const std::string name = step.kind == StepKind::fill ? "fill" : step.name;
+        action.function = &functions_.at(step.built_in ? built_in_name(name) : name);
         break;
       }
       case StepKind::after:

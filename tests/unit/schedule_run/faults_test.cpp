@@ -86,6 +86,66 @@ TEST(ScheduleFaults, WhatAFunctionThrowsEndsEveryRank) {
   expect_end_of_every_rank([] { throw 1; }, "an exception that is no std::exception");
 }
 
+/// It would wait for itself.
+TEST(ScheduleFaults, AFunctionCannotWaitForTheRunThatItIsIn) {
+  for (const std::optional<uint64_t> seed : {std::optional<uint64_t>{}, std::optional<uint64_t>{1}}) {
+    std::string said[2];
+    LocalOptions options;
+    options.seed = seed;
+    run_local(
+        2,
+        [&](World& world) {
+          std::optional<ScheduleRun> schedule;
+          ScheduleArguments given = arguments(10);
+          given.functions["consume"] = [&](const HostCall& call) {
+            if (call.rank == 1) schedule->synchronize();
+          };
+          schedule.emplace(world, allgather_p2p(rotated), given);
+          said[world.rank()] = thrown([&] {
+            schedule->run();
+            schedule->synchronize();
+            world.barrier();
+          });
+        },
+        options);
+    for (const std::string& one : said)
+      expect_parts(one, {"aborted by rank 1", "call 'consume'",
+                         "synchronize() is called by a function of the schedule"});
+  }
+}
+
+/// Checks take them for different memory.
+TEST(ScheduleFaults, InputsThatTheScheduleWritesMayNotShareMemory) {
+  const auto bound = [](const std::string& body) {
+    const Plan plan = plan_of(
+        rotated, "{}",
+        R"({"name":"x","dtype":"f32","shape":[4],"role":"in"},{"name":"w","dtype":"f32","shape":[4],"role":"in"},
+           {"name":"y","dtype":"f32","shape":[4],"role":"out"})",
+        body + R"({"op":"copy","dst":["y"],"src":["x"]})", "");
+    std::string said;
+    run_local(2, [&](World& world) {
+      std::vector<float> room(4);
+      const std::string mine = thrown([&] {
+        ScheduleRun schedule(world, plan, {.buffers = {{"x", room.data()}, {"w", room.data()}}});
+      });
+      if (world.rank() == 0) said = mine;
+    });
+    return said;
+  };
+  EXPECT_EQ(bound(""), "nothing");
+  const std::string shares =
+      "usage: the buffers of 'x' and 'w' overlap: give each tensor memory of its own; only "
+      "inputs that the schedule does not write may share it";
+  EXPECT_EQ(bound(R"({"op":"fill","dst":["w"],"value":1},)"), shares);
+  for (const std::string via : {"ce_put", "ce_get", "kernel"}) {
+    const std::string end = R"("peer":["-",1,"rank"],"via":")" + via + R"("})";
+    EXPECT_EQ(bound(R"({"op":"group","token":1,"do":[{"op":"send","src":["x"],)" + end +
+                    R"(,{"op":"recv","dst":["w"],)" + end + R"(]},{"op":"wait","token":1},)"),
+              shares)
+        << via;
+  }
+}
+
 TEST(ScheduleFaults, APeerThatDiesIsNamed) {
   const std::string address = fresh_address();
   Processes all(2, [&](int rank) {

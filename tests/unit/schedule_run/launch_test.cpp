@@ -211,7 +211,9 @@ TEST(LaunchFaults, BuffersThatOverlapAreRefused) {
                               .params = sizes,
                               .plans = {{"reduce", block_plan("allreduce_one_shot", 2)}}});
   };
-  const std::string what = "overlap: give each tensor memory of its own; only inputs may share it";
+  const std::string what =
+      "overlap: give each tensor memory of its own; only inputs that the schedule does not write may share "
+      "it";
   EXPECT_EQ(bound(b, c), "nothing");
   EXPECT_EQ(bound(a, c), "nothing");
   EXPECT_EQ(bound(b, a), "usage: the buffers of 'A' and 'C' " + what);

@@ -1,0 +1,66 @@
+// Collectives of host schedules, run.
+
+#include <gtest/gtest.h>
+
+#include "chorale/json.hpp"
+#include "chorale/schedule.hpp"
+#include "tests/unit/host/text.hpp"
+
+namespace chorale::test {
+namespace {
+
+/// They sum with the built-in function; calls of the schedule's own have the application's.
+TEST(ScheduleCollectives, AFunctionOfTheApplicationDoesNotChangeThem) {
+  const Plan plan = read(host::plan_with(
+      R"({"tensors":[{"name":"x","dtype":"i32","shape":[2,3],"role":"in"},{"name":"y","dtype":"i32","shape":[2,3],"role":"out"},
+      {"name":"z","dtype":"i32","shape":[3],"role":"out"}],"functions":[{"name":"sum","writes":1,"reads":1}],"body":[
+      {"op":"collective","token":1,"kind":"allreduce","dst":["y"],"src":["x"]},{"op":"wait","token":1},
+      {"op":"call","fn":"sum","writes":[["z"]],"reads":[["x"]]}]})"));
+  run_local(2, [&](World& world) {
+    ScheduleArguments arguments;
+    int calls = 0;
+    arguments.functions["sum"] = [&](const HostCall& call) {
+      ++calls;
+      for (int at = 0; at < 3; ++at) static_cast<int32_t*>(call.writes[0].data)[at] = -1;
+    };
+    ScheduleRun schedule(world, plan, arguments);
+    int32_t* const x = static_cast<int32_t*>(schedule.buffer("x"));
+    for (int at = 0; at < 6; ++at) x[at] = at + 10 * world.rank();
+    schedule.run();
+    schedule.synchronize();
+    const int32_t *const y = static_cast<int32_t*>(schedule.buffer("y")), *const z = static_cast<int32_t*>(
+                                                                              schedule.buffer("z"));
+    for (int at = 0; at < 6; ++at) EXPECT_EQ(y[at], 2 * at + 10) << at;
+    for (int at = 0; at < 3; ++at) EXPECT_EQ(z[at], -1) << at;
+    EXPECT_EQ(calls, 1);
+    world.barrier();
+  });
+}
+
+/// A product over no k is zero, and rows of none are none.
+TEST(ScheduleExtents, MayBeZero) {
+  for (const auto& [k, n] : {std::pair(0, 2), std::pair(3, 0)}) {
+    const Plan plan = read(host::plan_with(
+        R"({"params":{"k":)" + std::to_string(k) + R"(,"n":)" + std::to_string(n) +
+        R"(},"tensors":[{"name":"a","dtype":"f32","shape":[4,"k"],"role":"in"},{"name":"b","dtype":"f32","shape":["k","n"],"role":"in"},
+        {"name":"t","dtype":"f32","shape":[4,"n"],"role":"temp"},{"name":"c","dtype":"f32","shape":[4,"n"],"role":"out"}],"body":[
+        {"op":"call","fn":"matmul","writes":[["t"]],"reads":[["a"],["b"]]},
+        {"op":"group","token":1,"do":[{"op":"send","src":["t"],"peer":["-",1,"rank"]},{"op":"recv","dst":["c"],"peer":["-",1,"rank"]}]},
+        {"op":"wait","token":1}]})"));
+    for (const host::Mover mover : {host::Mover::ce_put, host::Mover::ce_get, host::Mover::kernel,
+                                    host::Mover::staged, host::Mover::port, host::Mover::plan}) {
+      run_local(2, [&, n = n](World& world) {
+        std::vector<float> c(size_t(4 * n) + 1, 7);
+        ScheduleRun schedule(world, plan, {.buffers = {{"c", c.data()}}, .mover = mover});
+        for (int run = 0; run < 3; ++run) schedule.run();
+        schedule.synchronize();
+        for (int at = 0; at < 4 * n; ++at) EXPECT_EQ(c[size_t(at)], 0) << at;
+        EXPECT_EQ(c.back(), 7);
+        world.barrier();
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace chorale::test
