@@ -29,6 +29,23 @@ struct Bound {
   void* given(const host::ConcreteTensor& tensor) const;
 };
 
+/// What ScheduleRun::synchronize() says to a function of the schedule that it would have to wait for.
+inline constexpr const char* synchronize_in_a_function =
+    "synchronize() is called by a function of the schedule, and would wait for that function to end: call it "
+    "where run() is called";
+
+/// Sets a flag for as long as it is there.
+class FlagSet {
+ public:
+  explicit FlagSet(bool& flag) : flag_(flag) { flag_ = true; }
+  ~FlagSet() { flag_ = false; }
+  FlagSet(const FlagSet&) = delete;
+  FlagSet& operator=(const FlagSet&) = delete;
+
+ private:
+  bool& flag_;
+};
+
 /// A schedule on one rank, ready to run. See ScheduleRun.
 class Lanes {
  public:

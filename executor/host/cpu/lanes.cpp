@@ -307,6 +307,7 @@ void CpuLanes::run_as_fibers() {
   const uint32_t lanes = uint32_t(tape_.lanes.size());
   const uint64_t run = requested_++;
   const std::vector<Proxied*>& proxies = carries_.proxies();
+  const FlagSet in_fibers(is_in_fibers_);
   std::atomic<int> lanes_left{int(lanes)};
   const cpu::LaunchResult result = world_.scheduler().launch(
       world_.rank(), int(lanes + proxies.size()),
@@ -340,7 +341,14 @@ void CpuLanes::drain() {
   });
 }
 
+/// A function that waits for the end of the run that it is in would wait for itself.
+bool CpuLanes::is_lane() const {
+  const auto is_this = [](const std::thread& one) { return one.get_id() == std::this_thread::get_id(); };
+  return is_in_fibers_ || std::any_of(threads_.begin(), threads_.end(), is_this);
+}
+
 void CpuLanes::synchronize(void*) {
+  if (is_lane()) throw UsageError(synchronize_in_a_function);
   drain();
   check();
 }

@@ -63,6 +63,7 @@ class CpuLanes final : public Lanes {
   Stop act(const Action& action, uint64_t run, LaneHost& host);
   Stop launch(const Action& action, LaneHost& host);
   Stop carry(const Action& action, LaneHost& host);
+  bool is_lane() const;
   void drain();
   std::string text(const Action& action) const;
 
@@ -73,6 +74,7 @@ class CpuLanes final : public Lanes {
   Launches launches_;
   Carries carries_;
   std::vector<CarryFibers> fibers_;  ///< by lane
+  bool is_in_fibers_ = false;        ///< a run of a seeded world is under way
   std::vector<Progress> progress_;   ///< by lane
 
   std::mutex mutex_;

@@ -83,7 +83,7 @@ void CudaLanes::load_functions() {
   for (const Action& action : tape_.actions) {
     if (!action.function) continue;
     const std::string name = action.kind == StepKind::fill ? "fill" : action.step->name;
-    if (bound_.applications.count(name)) continue;
+    if (!action.step->built_in && bound_.applications.count(name)) continue;
     std::string what = fmt::format("{} {}", action.lane, name);
     for (const auto& views : {action.writes, action.reads})
       for (const TensorView& view : views)
@@ -118,6 +118,7 @@ void CudaLanes::run(void* stream) {
   check();
   const cuda::CurrentDevice on(device_);
   const cudaStream_t main = static_cast<cudaStream_t>(stream);
+  const FlagSet enqueues(enqueues_);
   try {
     cuda::check(enqueue_count(watcher_->runs(), main), "the count of a schedule's runs");
     for (uint32_t index = 0; index < tape_.actions.size(); ++index) enqueue(index, main);
@@ -269,6 +270,7 @@ void CudaLanes::launch(const Action& action, cudaStream_t stream) {
 // -- Ends
 
 void CudaLanes::synchronize(void* stream) {
+  if (enqueues_) throw UsageError(synchronize_in_a_function);
   const cuda::CurrentDevice on(device_);
   cuda::check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "the end of a schedule's runs");
   try {

@@ -87,6 +87,7 @@ class CudaLanes final : public Lanes {
   }
   std::vector<uint32_t*> taken_flags() const;
 
+  bool enqueues_ = false;  ///< run() is under way
   Bound bound_;
   World& world_;
   cuda::Imports imports_;

@@ -56,9 +56,9 @@ using HostFunctions = std::map<std::string, HostFunction, std::less<>>;
 
 /// What a schedule is bound to; `params` and `mover` the same on all ranks.
 struct ScheduleArguments {
-  /// This rank's memory for inputs and outputs, by the tensors' names; only inputs may share it. What is left
-  /// out is allocated: see ScheduleRun::buffer(). On CUDA memory that peers reach has to be such as they can
-  /// map (cudaMalloc).
+  /// This rank's memory for inputs and outputs, by the tensors' names; only inputs that the schedule does not
+  /// write may share it. What is left out is allocated: see ScheduleRun::buffer(). On CUDA memory that peers
+  /// reach has to be such as they can map (cudaMalloc).
   std::map<std::string, void*, std::less<>> buffers = {};
   host::Values params = {};      ///< over those of the schedule
   HostFunctions functions = {};  ///< beside the built-in ones
@@ -100,6 +100,7 @@ class ScheduleRun {
   /// Waits for what is on `stream`, on the CPU for all runs.
   /// \throws RunError timed_out, aborted, peer_lost ...: names rank, lane, operation, turn and the author's
   /// line
+  /// \throws UsageError in a function of this schedule, for whose end it would wait
   void synchronize(void* stream = nullptr);
 
   /// Throws what an earlier run has failed with; otherwise does nothing. Never blocks.
