@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 
 #include "chorale/host/concrete.hpp"
@@ -459,31 +458,6 @@ bool Box::overlaps(const Box& other) const {
       return false;
   }
   return true;
-}
-
-std::optional<Gathered> allgather_of(const Schedule& schedule, const Concrete& made) {
-  std::optional<uint32_t> in, out;
-  for (uint32_t tensor = 0; tensor < schedule.tensors.size(); ++tensor) {
-    const Role role = schedule.tensors[tensor].role;
-    if (role == Role::temp) continue;
-    std::optional<uint32_t>& which = role == Role::in ? in : out;
-    if (which) return {};
-    which = tensor;
-  }
-  if (!in || !out) return {};
-  const auto computes = [](const Step& step) {
-    return step.kind == StepKind::call || step.kind == StepKind::fill || step.kind == StepKind::launch;
-  };
-  for (const std::vector<Step>& steps : made.steps)
-    if (std::any_of(steps.begin(), steps.end(), computes)) return {};
-  const Tensor &from = schedule.tensors[*in], &to = schedule.tensors[*out];
-  const bool spread = !from.axes.empty() && from.axes[0].tag == Tag::ranks;
-  const bool whole = !to.axes.empty() && to.axes[0].tag == Tag::lanes;
-  if (!spread || !whole) return {};
-  std::vector<uint64_t> gathered = made.tensors[*in].shape;
-  gathered[0] = made.ranks;
-  if (gathered != made.tensors[*out].shape || from.dtype != to.dtype) return {};
-  return Gathered{*in, *out};
 }
 
 const Function* function_of(const Schedule& schedule, const Step& step) {

@@ -302,19 +302,4 @@ std::optional<std::string> Reference::differs(uint32_t rank, uint32_t tensor, co
   return {};
 }
 
-std::optional<std::string> no_allgather(const host::Schedule& schedule, const Reference& after_run) {
-  const host::Concrete& all = after_run.unrolled();
-  const std::optional<host::Gathered> gathered = host::allgather_of(schedule, all);
-  if (!gathered) return {};
-  std::vector<std::byte> expected;
-  for (uint32_t rank = 0; rank < all.ranks; ++rank) {
-    const std::vector<std::byte> slice = after_run.input_bytes(rank, gathered->in);
-    expected.insert(expected.end(), slice.begin(), slice.end());
-  }
-  for (uint32_t rank = 0; rank < all.ranks; ++rank)
-    if (const auto wrong = after_run.differs(rank, gathered->out, expected.data()))
-      return "the schedule is not the all-gather that its tensors say: " + *wrong;
-  return {};
-}
-
 }  // namespace chorale::tools

@@ -25,8 +25,6 @@ class Reference {
   ///         nothing
   Reference(const host::Schedule& schedule, host::Concrete unrolled, const BlockPlans& plans);
 
-  const host::Concrete& unrolled() const { return all_; }
-
   /// Makes inputs, other ones for each turn, and runs. \throws Failure if numbers grow too large to be exact
   void run(uint64_t turn);
 
@@ -65,10 +63,5 @@ class Reference {
   std::vector<size_t> launched_;  // by rank: launches that it has passed
   size_t launches_ = 0;           // that have been done, for all ranks at once
 };
-
-/// If the schedule has one input, a slice a rank, one output of the same extents that is whole on every rank,
-/// and calls nothing, it is an all-gather whatever its name: then what the output must be is known without
-/// the schedule. Says where it is something else; nothing if it is that, or no such schedule.
-std::optional<std::string> no_allgather(const host::Schedule& schedule, const Reference& after_run);
 
 }  // namespace chorale::tools

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "algebra.hpp"
 #include "checks.hpp"
@@ -20,6 +21,37 @@ namespace {
 /// What functions of applications and plans make is not known, and needs no more than to be told apart.
 bool is_known(const std::string& function) {
   return function == "add" || function == "sum" || function == "matmul" || function == "linear";
+}
+
+/// The input and the output of a schedule whose tensors say that it is an all-gather: there are no others,
+/// the input's outermost axis is over ranks and the output's over lanes, they are alike besides, and nothing
+/// is computed or launched.
+struct Gathered {
+  uint32_t in = 0, out = 0;
+};
+std::optional<Gathered> allgather_of(const Schedule& schedule, const Concrete& made) {
+  std::optional<uint32_t> in, out;
+  for (uint32_t tensor = 0; tensor < schedule.tensors.size(); ++tensor) {
+    const Role role = schedule.tensors[tensor].role;
+    if (role == Role::temp) continue;
+    std::optional<uint32_t>& which = role == Role::in ? in : out;
+    if (which) return {};
+    which = tensor;
+  }
+  if (!in || !out) return {};
+  const auto computes = [](const Step& step) {
+    return step.kind == StepKind::call || step.kind == StepKind::fill || step.kind == StepKind::launch;
+  };
+  for (const std::vector<Step>& steps : made.steps)
+    if (std::any_of(steps.begin(), steps.end(), computes)) return {};
+  const Tensor &from = schedule.tensors[*in], &to = schedule.tensors[*out];
+  const bool spread = !from.axes.empty() && from.axes[0].tag == Tag::ranks;
+  const bool whole = !to.axes.empty() && to.axes[0].tag == Tag::lanes;
+  if (!spread || !whole) return {};
+  std::vector<uint64_t> gathered = made.tensors[*in].shape;
+  gathered[0] = made.ranks;
+  if (gathered != made.tensors[*out].shape || from.dtype != to.dtype) return {};
+  return Gathered{*in, *out};
 }
 
 class Results {

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -150,14 +149,6 @@ Diagnostics check(const Schedule&, const Values& params = {}, Mover automatic = 
 /// kernel, which order different things. What is accepted here can be bound with any; via `plan` groups also
 /// have to exchange with each other alone, which is looked at then.
 Diagnostics check_unbound(const Schedule&);
-
-/// The input and the output of a schedule whose tensors say that it is an all-gather: there are no others,
-/// the input's outermost axis is over ranks and the output's over lanes, they are alike besides, and nothing
-/// is computed or launched.
-struct Gathered {
-  uint32_t in = 0, out = 0;  ///< positions in Schedule::tensors
-};
-std::optional<Gathered> allgather_of(const Schedule&, const Concrete&);
 
 /// What the application declares by the name of a call's function; null: it is a built-in one.
 const Function* function_of(const Schedule&, const Step&);
