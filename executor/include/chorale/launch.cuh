@@ -12,6 +12,14 @@
 #include "chorale/next_launch.hpp"
 #include "chorale/resident.cuh"
 
+// Of a thread, at most: a GPU has 65536, and blocks of 512 threads shall fit. Where the compiler cannot be
+// told (CUDA before 12.4), -maxrregcount=128 does the same.
+#if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 4)
+#define CHORALE_REGISTERS __maxnreg__(128)
+#else
+#define CHORALE_REGISTERS
+#endif
+
 namespace chorale {
 
 namespace detail {
@@ -19,7 +27,8 @@ namespace detail {
 /// look.
 /// \param next_beside  the next launch in the stream may come to its own wait while this one runs
 template <class Kernel>
-__global__ void run_kernel(Kernel kernel, Deadline deadline, uint32_t rank, bool next_beside) {
+__global__ void CHORALE_REGISTERS run_kernel(Kernel kernel, Deadline deadline, uint32_t rank,
+                                             bool next_beside) {
   wait_for_turn(next_beside);
   const Group group = block_group();
   const Stop stop = kernel(group, deadline);
@@ -85,12 +94,12 @@ inline void check_resident(const LaunchConfig& config, uint32_t threads, uint64_
 }
 }  // namespace detail
 
-/// Enqueues kernel(group, deadline) for every thread of every block; the group is the block. May be captured:
-/// nothing that it passes changes from launch to launch. What goes wrong while it runs is thrown by the next
-/// launch on this transport, or World::check(). Compiled for sm_90 or later, a launch whose blocks take up to
-/// a quarter of the GPU lets the next one take its place there while it runs; what that does, it does in its
-/// turn.
-/// \throws UsageError as Transport::Use; if the transport's GPU is not the current one; if the blocks are not
+/// Enqueues kernel(group, deadline) for every thread of every block; the group is the block. Kernels have up
+/// to 128 registers a thread, so that blocks of 512 threads fit. May be captured: nothing that it passes
+/// changes from launch to launch. What goes wrong while it runs is thrown by the next launch on this
+/// transport, or World::check(). Compiled for sm_90 or later, a launch whose blocks take up to a quarter of
+/// the GPU lets the next one take its place there while it runs; what that does, it does in its turn. \throws
+/// UsageError as Transport::Use; if the transport's GPU is not the current one; if the blocks are not
 /// resident together \throws RunError of an earlier launch; if this one fails, which stops the world
 template <class Kernel>
 void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& config = {}, Lane lane = {},
