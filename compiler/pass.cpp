@@ -209,14 +209,6 @@ Diagnostics compile(Plan& plan, const CompileOptions& options) {
   findings = proof.diagnostics();
   const Rewrite* const culprit =
       recorded && !findings.empty() ? find_culprit(*recorded, options, findings[0].check) : nullptr;
-  if (culprit && culprit->run == pass::fuse) {
-    // Right, but what is joined tells less: packets that an operation sends say nothing of the plain data
-    // that it reads itself.
-    CompileOptions apart = options;
-    apart.fuse = false;
-    plan = std::move(*recorded);
-    return compile(plan, apart);
-  }
   for (size_t at = 0; culprit && at < findings.size(); ++at) {
     findings[at].help = shared_apart(plan, options, *culprit, proof.findings[at]);
     if (!findings[at].help.empty()) continue;

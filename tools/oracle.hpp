@@ -38,8 +38,8 @@ class Oracle {
   Pattern input(uint32_t rank, uint64_t turn) const;
 
   /// What a rank's output must be: one of these. None if it may be anything: the plan does not say, or it is
-  /// of "sendrecv" and nothing is sent to this rank. Several for "sendrecv", whose plan does not say who sends
-  /// to whom.
+  /// of "sendrecv" and nothing is sent to this rank. Several for "sendrecv", whose plan does not say who
+  /// sends to whom.
   std::vector<Pattern> outputs(uint32_t rank, uint64_t turn) const;
 
   /// Fills a rank's input.

@@ -36,6 +36,8 @@ Races::Races(const Player& player, const Shares& shares, Findings& findings, boo
       facts_(facts),
       cells_(player.memory().cells()),
       packets_(player.memory().any_packets() ? player.memory().cells() : 0),
+      received_(agents().size()),
+      knows_(agents().size()),
       visits_(player.plan().ranks()),
       ended_(player.plan().ranks()),
       used_(player.plan().ranks()) {
@@ -148,12 +150,57 @@ bool Races::forwards_to_itself(const Touch& dest) const {
 void Races::note_sent(uint32_t id) {
   Sent& sent = sent_.emplace_back();
   sent.epoch = here(id);
+  if (agent(id).kind == Agent::Kind::block && is_whole(player_.chains()[agent(id).chain]))
+    sent_by_[move_].push_back(uint32_t(sent_.size() - 1));
   for (const Touch& touch : sources_) {
     Sent::Source& source = sent.sources.emplace_back();
     source.cell = touch.cell;
     for (uint32_t at = 0; touch.access->packets && at < touch.cells; ++at)
       source.sent.emplace_back(packet(touch.cell + at).sent, packet(touch.cell + at).position);
   }
+}
+
+/// Whether all of an operation is done by one block, at once: then each position of it is there.
+bool Races::is_whole(const Chain& chain) const {
+  const Op& op = player_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
+  return !chain.turn.atoms && op.group_size <= 1;
+}
+
+void Races::note_received(uint32_t id, const PacketCell& slot) {
+  // Of a slot that is written again it is not said which of the two was read.
+  if (slot.sent == nobody || slot.again || !is_whole(player_.chains()[agent(id).chain])) return;
+  std::vector<Received>& list = received_[id];
+  if (!list.empty() && list.back().sent == slot.sent && list.back().end == slot.position)
+    ++list.back().end;
+  else
+    list.push_back({slot.sent, slot.position, slot.position + 1});
+}
+
+/// What the threads of a block have read each for itself, all know from here on: that whoever sent it had
+/// read for it, at the same position.
+void Races::sync(uint32_t chain) {
+  Order::sync(chain);
+  const uint32_t id = block_id(chain);
+  for (const Received& one : received_[id]) knows_[id][one.sent].push_back(one);
+  received_[id].clear();
+}
+
+/// Whether the block has packets that tell that `reader` has read a cell. A clock does not say that: the
+/// packets were sent in the segment in which the cell was read, by one operation.
+bool Races::knows_of_read(uint32_t id, uint32_t cell, const Epoch& reader) const {
+  if (knows_[id].empty()) return false;
+  const auto by = sent_by_.find(reader.move);
+  // Pairs of an operation that share a number have read the cell several times.
+  if (by == sent_by_.end() || by->second.size() != 1) return false;
+  const Sent& sent = sent_[by->second[0]];
+  const auto known = knows_[id].find(by->second[0]);
+  if (sent.epoch.agent != reader.agent || known == knows_[id].end()) return false;
+  for (const Sent::Source& source : sent.sources) {
+    for (const Received& one : known->second) {
+      if (cell >= source.cell + one.begin && cell < source.cell + one.end) return true;
+    }
+  }
+  return false;
 }
 
 /// Whether the packets that this operation has read at its position tell that `reader` has read a cell.
@@ -359,6 +406,7 @@ void Races::read_packets(uint32_t id, uint32_t at, bool by_proxy) {
     conflict(id, at, cell.write, false, true);
   const uint32_t told = packet(at).told;
   if (heard_.empty() || heard_.back() != told) heard_.push_back(told);
+  if (!by_proxy) note_received(id, packet(at));
   add_reader(cell, here(id));
 }
 
@@ -397,7 +445,8 @@ void Races::check_readers(uint32_t id, uint32_t at) {
   for (uint32_t* slot = &cells_[at].readers; *slot != nobody;) {
     const uint32_t reader = *slot;
     const Epoch& epoch = pool_[reader].epoch;
-    if (!disjoint_slices(now, epoch) && !over(id, epoch) && !same_move(id, epoch) && !told_of_read(at, epoch))
+    if (!disjoint_slices(now, epoch) && !over(id, epoch) && !same_move(id, epoch) &&
+        !told_of_read(at, epoch) && !knows_of_read(id, at, epoch))
       conflict(id, at, epoch, true, false);
     if (!now.set || (now.set == epoch.set && now.member == epoch.member))
       drop(*slot);

@@ -3,6 +3,7 @@
 /// Accesses that nothing orders, within a launch and between launches.
 
 #include <tuple>
+#include <unordered_map>
 
 #include "findings.hpp"
 #include "order.hpp"
@@ -18,6 +19,7 @@ class Races : public Order {
 
   void begin(uint32_t rank, uint32_t launch) override;
   void end(uint32_t rank, uint32_t launch) override;
+  void sync(uint32_t chain) override;
   void move(uint32_t chain, const Step&, std::span<const Touch>) override;
 
   bool entry_guarded() const { return entry_guarded_; }
@@ -66,6 +68,10 @@ class Races : public Order {
     Epoch epoch;
     uint32_t next;
   };
+  /// Positions [begin, end) of what an operation sent (in sent_), which a block has read.
+  struct Received {
+    uint32_t sent, begin, end;
+  };
 
   // Before the accesses of a move
   void number_move(uint32_t chain, std::span<const Touch>);
@@ -75,6 +81,9 @@ class Races : public Order {
   bool forwards_to_itself(const Touch& dest) const;
   void note_forwarded(uint32_t id, const Touch&);
   void note_sent(uint32_t id);
+  bool is_whole(const Chain&) const;
+  void note_received(uint32_t id, const PacketCell&);
+  bool knows_of_read(uint32_t id, uint32_t cell, const Epoch& reader) const;
   bool told_of_read(uint32_t cell, const Epoch& reader) const;
   bool told_of_read_by(uint32_t sent, uint32_t position, uint32_t cell, const Epoch& reader, int depth) const;
   bool may_be_empty(const Chain&) const;
@@ -138,6 +147,9 @@ class Races : public Order {
   uint32_t free_ = nobody;   // the first free entry of pool_
   std::vector<Clock> told_;  // what writers of packets knew to be over when they wrote
   std::vector<Sent> sent_;
+  std::unordered_map<uint32_t, std::vector<uint32_t>> sent_by_;  // in sent_, by move; of whole operations
+  std::vector<std::vector<Received>> received_;                  // by agent: since its last synchronisation
+  std::vector<std::unordered_map<uint32_t, std::vector<Received>>> knows_;  // by agent and Received::sent
   // By rank, and agent of another rank that has been there: the segment after that of its last access.
   std::vector<std::map<uint32_t, uint32_t>> visits_;
   std::vector<uint32_t> ended_;  // by rank: its launches that have ended

@@ -69,7 +69,32 @@ TEST(Litmus, packets_end_reads) {
   expect_promised(program);
 }
 
-/// As above, but another block hands the answer on: its packet is made of the one that it has got.
+/// Rank 1 sends back as packets what rank 0 has put there; rank 0 then overwrites it, if `read` when it has
+/// got them.
+Program overwrite_source(bool read) {
+  Program program = program_of(2, {{0, 0, 0, 0}, {1, 0, 0, 1}});
+  const Buffer answer(program, 0, 1), kept(program, 1, 1);
+  const MemoryChannel there(program, 1, 0), back(program, 0, 1);
+  const auto take = [&] { program.rank(0).unpack_packets(output(program, 0), answer[0], 0); };
+  there.put(kept[0], input(program, 0), 0);
+  there.signal(0, SyncType::none);
+  back.wait(0, SyncType::none);
+  back.put_packets(answer[0], kept[0], 0);
+  if (read) take();
+  program.rank(0).barrier({0});
+  there.put(kept[0], input(program, 0, 1), 0);
+  there.signal(0, SyncType::none);
+  back.wait(0, SyncType::none);
+  program.rank(1).copy(output(program, 1), kept[0], 0);
+  back.signal(0);
+  there.wait(0);
+  if (!read) take();
+  return program;
+}
+TEST(Litmus, packets_end_reads_of_what_they_are_made_of) { expect_promised(overwrite_source(true)); }
+TEST(Litmus, packets_that_nobody_has_got_end_no_reads) { expect_not_promised(overwrite_source(false)); }
+
+/// As with an answer, but another block hands the answer on: its packet is made of the one that it has got.
 TEST(Litmus, forwarded_packets_end_reads) {
   Program program = program_of(2, {{1, 0, 0, 0}, {0, 1, 0, 1}, {0, 0, 1, 1}});
   const Buffer scratch(program, 0, 2), own(program, 1, 1);

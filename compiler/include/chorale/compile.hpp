@@ -18,8 +18,7 @@ enum class ReplicationPolicy : uint8_t {
 
 /// What the rewrites do, and for whom; says nothing about what the program computes.
 struct CompileOptions {
-  /// MSCCL++: instr_fusion. Left out of a plan whose proofs need what it takes away.
-  bool fuse = true;
+  bool fuse = true;        ///< MSCCL++: instr_fusion
   bool auto_sync = true;   ///< dependency_sync
   uint32_t instances = 1;  ///< copies that each take a share of every chunk
   ReplicationPolicy replication = ReplicationPolicy::interleaved;
