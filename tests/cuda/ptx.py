@@ -50,7 +50,8 @@ def resources(said):
 def kernels(ptx):
     """Name -> text of each kernel."""
     parts = re.split(r"^\.visible \.entry ", ptx, flags=re.M)[1:]
-    return {re.match(r"\w+", part).group(): part for part in parts}
+    # Behind a kernel stand the functions that are called.
+    return {re.match(r"\w+", part).group(): part.split("\n}", 1)[0] for part in parts}
 
 
 def count(text, pattern):
