@@ -51,7 +51,7 @@ def kernels(ptx):
     """Name -> text of each kernel."""
     parts = re.split(r"^\.visible \.entry ", ptx, flags=re.M)[1:]
     # Behind a kernel stand the functions that are called.
-    return {re.match(r"\w+", part).group(): part.split("\n}", 1)[0] for part in parts}
+    return {re.match(r"\w+", part).group(): re.split(r"^\.(?:weak )?\.?func\b", part, flags=re.M)[0] for part in parts}
 
 
 def count(text, pattern):
