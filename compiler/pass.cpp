@@ -106,18 +106,18 @@ Named named_by(const Plan& plan, const proof::Storage& storage, uint32_t instanc
   const Gpu& gpu = plan.gpus[event.at.rank];
   const ThreadBlock& block = gpu.threadblocks[event.at.threadblock];
   const uint64_t instance = event.at.threadblock % instances;
-  const auto [space, shift] = storage.place(last.buffer_rank, last.buffer, last.packets);
-  const uint64_t begin = shift + last.begin, end = shift + last.end;
+  const proof::Storage::Place last_place = storage.place(last.buffer_rank, last.buffer, last.packets);
+  const uint64_t begin = last_place.first + last.begin, end = last_place.first + last.end;
   Named named;
-  for_each_place(
-      plan, gpu, block, block.ops[event.at.op],
-      [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
-        const auto [mine, first] = storage.place(rank, buffer, is_packet(field.role));
-        if (mine != space || first + operand.index >= end || begin >= first + operand.index + operand.size)
-          return;
-        const uint64_t index = (operand.index - instance * operand.size) / instances;
-        named = {index, operand.size, first / instances + index};
-      });
+  for_each_place(plan, gpu, block, block.ops[event.at.op],
+                 [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
+                   const auto [mine, first] = storage.place(rank, buffer, is_packet(field.role));
+                   if (mine != last_place.space || first + operand.index >= end ||
+                       begin >= first + operand.index + operand.size)
+                     return;
+                   const uint64_t index = (operand.index - instance * operand.size) / instances;
+                   named = {index, operand.size, first / instances + index};
+                 });
   return named;
 }
 
