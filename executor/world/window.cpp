@@ -31,9 +31,11 @@ using world::together;
 
 constexpr std::align_val_t alignment{4096};
 
+/// In whole pages, which nobody else has a part of: CUDA registers pages, and refuses to copy from or to
+/// memory that is registered in part.
 std::shared_ptr<void> allocate(uint64_t bytes) {
   // calloc leaves the zeroing of large blocks to the kernel, page by page as they are touched.
-  const uint64_t room = bytes + uint64_t(alignment);
+  const uint64_t page = uint64_t(alignment), room = (bytes / page + 2) * page;
   void* const memory = room < bytes ? nullptr : std::calloc(1, room);
   if (!memory) {
     throw RunError(RunError::Reason::resources,

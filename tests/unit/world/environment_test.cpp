@@ -1,0 +1,111 @@
+// World::from_environment(): what launchers leave in variables.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "chorale/world.hpp"
+#include "processes.hpp"
+#include "rendezvous.hpp"
+
+namespace chorale::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+class FromEnvironment : public Rendezvous {
+ protected:
+  /// What from_environment() says with these variables, and no others of launchers.
+  std::string said(const std::vector<std::pair<std::string, std::string>>& variables,
+                   JoinOptions options = {}) {
+    Processes process(1, [&](int) -> std::string { return with(variables, options); });
+    return process.said(0);
+  }
+
+  static std::string with(const std::vector<std::pair<std::string, std::string>>& variables,
+                          JoinOptions options = {}) {
+    for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "OMPI_COMM_WORLD_RANK",
+                             "OMPI_COMM_WORLD_SIZE", "TORCHELASTIC_USE_AGENT_STORE"}) {
+      unsetenv(name);
+    }
+    for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+    World world = World::from_environment(options);
+    world.barrier();
+    return "rank " + std::to_string(world.rank()) + " of " + std::to_string(world.ranks());
+  }
+};
+
+TEST_F(FromEnvironment, AsTorchrunSetsIt) {
+  Processes ranks(2, [&](int rank) {
+    return with({{"RANK", std::to_string(rank)},
+                 {"WORLD_SIZE", "2"},
+                 {"MASTER_ADDR", "127.0.0.1"},
+                 {"MASTER_PORT", std::to_string(port)},
+                 {"OMPI_COMM_WORLD_RANK", "7"}});
+  });
+  EXPECT_EQ(ranks.said(0), "rank 0 of 2");
+  EXPECT_EQ(ranks.said(1), "rank 1 of 2");
+}
+
+TEST_F(FromEnvironment, AsMpirunSetsIt) {
+  Processes ranks(2, [&](int rank) {
+    return with({{"OMPI_COMM_WORLD_RANK", std::to_string(rank)},
+                 {"OMPI_COMM_WORLD_SIZE", "2"},
+                 {"MASTER_ADDR", "127.0.0.1"},
+                 {"MASTER_PORT", std::to_string(port)}});
+  });
+  EXPECT_EQ(ranks.said(0), "rank 0 of 2");
+  EXPECT_EQ(ranks.said(1), "rank 1 of 2");
+}
+
+TEST_F(FromEnvironment, ThePortOfTheLauncherItselfIsLeftToIt) {
+  const int file = bound_socket(port);
+  ASSERT_EQ(listen(file, 8), 0);
+  std::vector<std::pair<std::string, std::string>> variables = {{"RANK", "0"},
+                                                                {"WORLD_SIZE", "1"},
+                                                                {"MASTER_ADDR", "127.0.0.1"},
+                                                                {"MASTER_PORT", std::to_string(port)}};
+  EXPECT_TRUE(has(said(variables), "the port is in use"));
+  EXPECT_EQ(said(variables, {.port = free_port()}), "rank 0 of 1");
+  variables.push_back({"TORCHELASTIC_USE_AGENT_STORE", "True"});
+  EXPECT_EQ(said(variables), "rank 0 of 1");
+  close(file);
+}
+
+TEST_F(FromEnvironment, WhatIsMissingOrMalformedIsNamed) {
+  using Variables = std::vector<std::pair<std::string, std::string>>;
+  const Variables good = {
+      {"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29500"}};
+  for (size_t at = 0; at < good.size(); ++at) {
+    Variables some = good;
+    some.erase(some.begin() + int(at));
+    EXPECT_TRUE(has(said(some), "exception: " + good[at].first + " is not set in the environment"))
+        << good[at].first;
+    Variables bad = good;
+    bad[at].second = "";
+    EXPECT_TRUE(has(said(bad), "exception: " + good[at].first + " is not set in the environment"))
+        << good[at].first;
+  }
+  const auto wrong = [&](const std::string& name, const std::string& value) {
+    Variables changed = good;
+    for (auto& [known, text] : changed) {
+      if (known == name) text = value;
+    }
+    return said(changed);
+  };
+  EXPECT_TRUE(has(wrong("RANK", "one"), "RANK=one in the environment is no number"));
+  EXPECT_TRUE(has(wrong("RANK", "-1"), "RANK=-1 in the environment is no number"));
+  EXPECT_TRUE(has(wrong("RANK", "1"), "RANK=1 and WORLD_SIZE=1 in the environment"));
+  EXPECT_TRUE(has(wrong("WORLD_SIZE", "1 "), "WORLD_SIZE=1  in the environment is no number"));
+  EXPECT_TRUE(has(wrong("MASTER_PORT", "http"), "MASTER_PORT in the environment: 'http' is no port"));
+  EXPECT_TRUE(has(said({{"OMPI_COMM_WORLD_RANK", "0"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}),
+                  "OMPI_COMM_WORLD_SIZE is not set"));
+  EXPECT_TRUE(has(said({}), "RANK is not set"));
+}
+
+}  // namespace
+}  // namespace chorale::test

@@ -1,0 +1,34 @@
+/// \file
+/// Ranks that meet over TCP, under an address of their own.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "executor/net/rendezvous.hpp"
+#include "processes.hpp"
+#include "tests/free_port.hpp"
+
+namespace chorale::test {
+
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+class Rendezvous : public testing::Test {
+ protected:
+  void TearDown() override { EXPECT_EQ(leftovers(), std::vector<std::string>()); }
+
+  std::string meet(const net::Hello& mine,
+                   std::chrono::nanoseconds timeout = std::chrono::seconds(60)) const {
+    return net::rendezvous(net::parse_address(address), mine, timeout).roster.name;
+  }
+
+  const uint16_t port = free_port();
+  const std::string address = "tcp://127.0.0.1:" + std::to_string(port);
+};
+
+}  // namespace chorale::test
