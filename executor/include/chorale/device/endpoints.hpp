@@ -233,6 +233,17 @@ struct ManyAt {
 #endif
 };
 
+namespace detail {
+/// The same place in the memory of all members of a switch channel, by rank.
+struct AtMembers {
+  char* const* members = nullptr;
+  uint64_t offset = 0;  ///< bytes into each member
+  uint64_t valid = unlimited;
+
+  CHORALE_FN Mem operator()(uint32_t rank) const { return {members[rank] + offset, valid}; }
+};
+}  // namespace detail
+
 /// Sink: the same place in the memory of all members of a switch channel, by plain stores.
 struct MultiStore {
   char* const* members = nullptr;  ///< by rank
@@ -240,24 +251,18 @@ struct MultiStore {
   uint64_t offset = 0;  ///< bytes into each member
   uint64_t valid = unlimited;
 
-  CHORALE_FN Mem member(uint32_t rank) const { return {members[rank] + offset, valid}; }
+  CHORALE_FN ManyAt<detail::AtMembers> all() const { return {{members, offset, valid}, n}; }
+  CHORALE_FN Mem member(uint32_t rank) const { return all().at(rank); }
 
 #if defined(__CUDACC__)
-  CHORALE_FN bool whole(uint64_t bytes) const {
-    bool yes = true;
-    for (uint32_t rank = 0; rank < n; ++rank) yes &= member(rank).whole(bytes);
-    return yes;
-  }
+  CHORALE_FN bool whole(uint64_t bytes) const { return all().whole(bytes); }
 
   template <bool Whole, uint32_t N>
   CHORALE_FN void write(const Turn& turn, const Unit (&from)[N]) const {
-    detail::write_all<Whole, N>(
-        turn, n, [this](uint32_t rank) { return member(rank); }, from);
+    all().template write<Whole, N>(turn, from);
   }
 #else
-  void put(uint64_t at, uint64_t bytes, const char* from) const {
-    for (uint32_t rank = 0; rank < n; ++rank) member(rank).put(at, bytes, from);
-  }
+  void put(uint64_t at, uint64_t bytes, const char* from) const { all().put(at, bytes, from); }
 #endif
 };
 

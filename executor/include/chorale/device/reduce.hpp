@@ -296,7 +296,8 @@ struct Reduced {
 };
 
 /// Source: at(0) .. at(n-1), n > 0, combined in this order. at() is asked for each of them again and again.
-/// Those that are packets have one flag and one deadline. `average_over`: as in Reduced
+/// Those that are packets have one deadline, and one flag unless they say otherwise. `average_over`: as in
+/// Reduced
 template <ReduceOp Op, class T, class At>
 struct ReducedAt {
   using Source = std::decay_t<decltype(std::declval<const At&>()(0u))>;
@@ -361,42 +362,25 @@ struct Multi {
   uint64_t valid = unlimited;
   uint32_t average_over = 0;  ///< as in Reduced
 
-  static constexpr bool waits = false;
-  static constexpr uint32_t at_once = sizeof(T) == 1 ? 1 : 2;
+  using All = ReducedAt<Op, T, detail::AtMembers>;
+  static constexpr bool waits = All::waits;
+  static constexpr uint32_t at_once = All::at_once;
 
-  CHORALE_FN Mem member(uint32_t rank) const { return {members[rank] + offset, valid}; }
+  CHORALE_FN All all() const { return {{members, offset, valid}, n, average_over}; }
 
 #if defined(__CUDACC__)
-  CHORALE_FN bool may_take_several() const { return n - 1 <= detail::together<T, at_once>; }
-
-  CHORALE_FN bool whole(uint64_t bytes) const {
-    bool yes = true;
-    for (uint32_t rank = 0; rank < n; ++rank) yes &= member(rank).whole(bytes);
-    return yes;
-  }
+  CHORALE_FN bool may_take_several() const { return all().may_take_several(); }
+  CHORALE_FN bool whole(uint64_t bytes) const { return all().whole(bytes); }
 
   template <bool Whole, uint32_t N>
   CHORALE_FN Stop read(const Group& group, const Turn& turn, Unit (&to)[N]) const {
-    return detail::combine_all<Op, T, Whole, N>(
-        group, turn, member(0), n - 1, [this](uint32_t other) { return member(other + 1); }, average_over,
-        to);
+    return all().template read<Whole, N>(group, turn, to);
   }
 #else
-  uint64_t run(uint64_t) const { return 0; }
+  uint64_t run(uint64_t at) const { return all().run(at); }
 
   Stop view(const Group& group, uint64_t at, uint64_t bytes, char* room, const char*& seen) const {
-    detail::Sum<Op, T> sum;
-    const uint32_t elements = uint32_t(detail::padded(bytes) / sizeof(T));
-    const char* from;
-    member(0).view(group, at, bytes, room, from);
-    sum.start(from, elements);
-    for (uint32_t rank = 1; rank < n; ++rank) {
-      member(rank).view(group, at, bytes, room, from);
-      sum.add(from, elements);
-    }
-    sum.finish(room, elements, average_over);
-    seen = room;
-    return Stop::none;
+    return all().view(group, at, bytes, room, seen);
   }
 #endif
 };
