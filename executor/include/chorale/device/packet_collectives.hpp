@@ -44,48 +44,11 @@ CHORALE_FN PacketPlaces& packet_places_of_block() {
 }
 #endif
 
-/// Packets of one of several links, each of which has had messages of its own, and so has a flag of its own.
+/// Packets of one of several links, each of which has had messages of its own.
 struct LinkPackets : Packets<LL16> {
   using Packets<LL16>::Packets;
 
-#if defined(__CUDACC__)
-  /// As that of Packets, but for the flags.
-  template <bool, uint32_t K, uint32_t N, class At>
-  CHORALE_FN static Stop gather(const Group& group, const Turn& turn, uint32_t n, const At& at,
-                                PacketWords (&to)[K][N]) {
-    static_assert(N == 1, "a unit at once");
-    const uint64_t first = turn.unit * packets_per_unit<LL16>;
-    uint32_t missing = 0;
-#pragma unroll
-    for (uint32_t source = 0; source < K; ++source) {
-      to[source][0] = PacketWords{};
-      if (source < n) {
-        missing |= 1u << source;
-        to[source][0].load(at(source).slots + first);
-      }
-    }
-    Stop stop = Stop::none;
-    uint64_t until = 0;
-    for (uint32_t spin = 1;; ++spin) {
-#pragma unroll
-      for (uint32_t source = 0; source < K; ++source) {
-        if (missing & 1u << source && to[source][0].carry(at(source).flag)) missing &= ~(1u << source);
-      }
-      if (missing == 0) return Stop::none;
-      if (stop != Stop::none) return stop;  // what came in time counts, even on the last look
-      group.pause(spin);
-      if (spin % looks_between_polls == 0) {
-        const Deadline& deadline = *at(0).deadline;
-        if (until == 0) until = deadline.started();
-        stop = Deadline{deadline.shared, 0, until}.poll();
-      }
-#pragma unroll
-      for (uint32_t source = 0; source < K; ++source) {
-        if (missing & 1u << source) to[source][0].load(at(source).slots + first);
-      }
-    }
-  }
-#endif
+  static constexpr bool own_flags = true;
 };
 
 /// The packets of a place, `offset` bytes of slots behind its first.

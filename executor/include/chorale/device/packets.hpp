@@ -28,6 +28,7 @@ struct Packets {
       : slots(static_cast<P*>(const_cast<void*>(slots))), flag(flag), deadline(deadline) {}
 
   static constexpr bool waits = true;
+  static constexpr bool own_flags = false;  ///< of several sources: each has a flag of its own
   static constexpr uint32_t at_once = 4;
 
 #if defined(__CUDACC__)
@@ -36,15 +37,20 @@ struct Packets {
   CHORALE_FN bool may_take_several() const { return true; }
   CHORALE_FN bool whole(uint64_t) const { return true; }
 
-  /// Of one thread: waits for the turn's units from sources at(0) .. at(n-1), n <= K, which carry the flag
-  /// and have the deadline of at(0). All are looked at before one is waited for, so that packets of several
-  /// peers cost one round trip and not one each; then only what is missing is looked at again. The data comes
-  /// with the look that finds it.
+  /// Of one thread: waits for the turn's units from sources at(0) .. at(n-1), n <= K, which have the
+  /// deadline of at(0), and its flag unless they have flags of their own. All are looked at before one is
+  /// waited for, so that packets of several peers cost one round trip and not one each; then only what is
+  /// missing is looked at again. The data comes with the look that finds it.
   template <bool, uint32_t K, uint32_t N, class At>
   CHORALE_FN static Stop gather(const Group& group, const Turn& turn, uint32_t n, const At& at,
                                 PacketWords (&to)[K][N]) {
     static_assert(K * N <= 32, "a bit for each unit");
-    const uint32_t flag = n != 0 ? at(0).flag : 0;
+    using Source = std::decay_t<decltype(at(0))>;
+    const uint32_t common = n != 0 && !Source::own_flags ? at(0).flag : 0;
+    const auto flag_of = [&](uint32_t source) -> uint32_t {
+      if constexpr (Source::own_flags) return source < n ? at(source).flag : 0;
+      return common;
+    };
     const uint64_t first = turn.unit * packets_per_unit<P>, stride = turn.stride * packets_per_unit<P>;
     const P* from[K];
 #pragma unroll
@@ -72,7 +78,7 @@ struct Packets {
     for (uint32_t spin = 1;; ++spin) {
 #pragma unroll
       for (uint32_t unit = 0; unit < K * N; ++unit) {
-        if (to[unit / N][unit % N].carry(flag)) missing &= ~(1u << unit);
+        if (to[unit / N][unit % N].carry(flag_of(unit / N))) missing &= ~(1u << unit);
       }
       if (missing == 0) break;
       if (stop != Stop::none) return stop;  // what came in time counts, even on the last look
