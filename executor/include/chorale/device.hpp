@@ -32,6 +32,7 @@
 #include "chorale/device/packets.hpp"
 #include "chorale/device/port.hpp"
 #include "chorale/device/reduce.hpp"
+#include "chorale/device/ring_slots.hpp"
 #include "chorale/device/signal.hpp"
 #include "chorale/device/threads.hpp"
 #include "chorale/device/tiles.hpp"

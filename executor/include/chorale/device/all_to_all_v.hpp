@@ -16,6 +16,7 @@
 #include "chorale/device/collectives.hpp"
 #include "chorale/device/link_teams.hpp"
 #include "chorale/device/messages.hpp"
+#include "chorale/device/ring_slots.hpp"
 #include "chorale/device/threads.hpp"
 
 namespace chorale {
@@ -67,81 +68,6 @@ CHORALE_FN CountedRanks* ranks_of_block() {
   return &ranks;
 }
 #endif
-
-/// One tile at one end of a link: what Sender and Receiver do, in pieces.
-template <class X>
-class TileEnd {
- public:
-  CHORALE_FN TileEnd(const Group& group, const EndpointTable& table, int32_t peer, const Leg& leg,
-                     const Progress& progress, X* extra)
-      : group(group), e(table.at(peer, group.id)), leg(leg), at(progress), ctx_(extra) {}
-
-  CHORALE_FN uint64_t bytes() const { return at.bytes(leg); }
-
-  CHORALE_FN Ctx<X> context(const char* region) const {
-    Ctx<X> ctx = detail::context(group, e, leg, at.tile_bytes, ctx_);
-    locate(ctx, e, leg, at, region, 0, bytes());
-    return ctx;
-  }
-
-  // Sending.
-  CHORALE_FN char* stage() const {
-    return with_link(e, [&](auto fabric) { return decltype(fabric)::stage(e, at.position()); });
-  }
-  CHORALE_FN Stop wait_free(const Deadline& deadline) const {
-    const uint64_t behind = at.position() + at.slot, upto = behind > e.window ? behind - e.window : 0;
-    return with_link(e, [&](auto fabric) { return decltype(fabric)::wait_free(group, e, upto, deadline); });
-  }
-  CHORALE_FN Stop signal(const Deadline& deadline) const {
-    const uint64_t position = at.position();
-    const uint64_t note = CHORALE_CHECKED && at.tile == 0 ? at.note(leg, group).word : 0;
-    return with_link(e, [&](auto fabric) {
-      using Ops = decltype(fabric);
-      return signal_and_advance<Ops>(group, at.last(), &e.local->cursor.sent, at.end(), [&] {
-        return Ops::signal(group, e, position, position + units_of(bytes()) * unit_bytes, note, deadline);
-      });
-    });
-  }
-
-  // Receiving.
-  CHORALE_FN const char* land() const {
-    return with_link(e, [&](auto fabric) { return decltype(fabric)::land(e, at.position()); });
-  }
-  CHORALE_FN Stop wait(const Deadline& deadline) const {
-    const uint64_t upto = at.position() + units_of(bytes()) * unit_bytes;
-    const Stop stop =
-        with_link(e, [&](auto fabric) { return decltype(fabric)::wait(group, e, upto, deadline); });
-    // For nothing it has not waited, and so may not have been told.
-    if (CHORALE_CHECKED && stop == Stop::none && at.tile == 0 && bytes() != 0) check_note(group, e, leg, at);
-    return stop;
-  }
-  CHORALE_FN Stop signal_free(const Deadline& deadline, bool stored) const {
-    const uint64_t upto = at.position() + at.slot;
-    return with_link(e, [&](auto fabric) {
-      using Ops = decltype(fabric);
-      return signal_and_advance<Ops>(group, at.last(), &e.local->cursor.received, at.end(),
-                                     [&] { return Ops::signal_free(group, e, upto, deadline, stored); });
-    });
-  }
-
-  const Group& group;
-  const Endpoint& e;
-  const Leg leg;
-  const Progress at;
-
- private:
-  X* ctx_;
-};
-
-/// Waits until nothing of what the group has sent is read from this rank's memory any more.
-CHORALE_FN Stop drain_links(const Group& group, const EndpointTable& table, const Deadline& deadline) {
-  for (int32_t rank = 0; rank < table.ranks; ++rank) {
-    const Endpoint& e = table.at(rank, group.id);
-    const Stop stop = with_link(e, [&](auto fabric) { return decltype(fabric)::drain(group, e, deadline); });
-    if (stop != Stop::none) return stop;
-  }
-  return Stop::none;
-}
 
 /// What the group does in an all_to_all_v(), over all links. How much has come of each rank, `came`, is no
 /// member: what is looked up by a number is in memory, and all else here would be, too.
@@ -467,37 +393,31 @@ class CountedExchange {
     if (slot > share.tiles) return Stop::none;
     const Leg leg = leg_of(peer, share);
     const Progress at = tiles_of(e, leg, load_relaxed(&e.local->cursor.sent), slot);
-    const TileEnd<X> there(team_, table_, peer, leg, at, extra_);
-    const Stop stop = there.wait_free(deadline_);
+    const Stop stop = await_free_slot(team_, e, at, deadline_);
     if (stop != Stop::none) return stop;
-    char* const region = there.stage();
+    char* const region = staged_slot(e, at);
     if (slot == 0) {
       if (team_.leader()) store_unit(region, unit_of(CountNote{count_to(peer), kind()}));
     } else {
       Ctx<X> ctx = detail::context(group_, e, leg, at.tile_bytes, extra_);
-      locate(ctx, e, leg, at, region, 0, there.bytes());
+      locate(ctx, e, leg, at, region, 0, at.bytes(leg));
       ctx.first = share.first;
-      detail::produce<T>(team_, leg, produce_, ctx, at.offset(), there.bytes(), Mem(region));
+      detail::produce<T>(team_, leg, produce_, ctx, at.offset(), at.bytes(leg), Mem(region));
     }
-    const uint64_t begin = at.position();
-    const uint64_t end = begin + units_of(slot == 0 ? unit_bytes : at.bytes(leg)) * unit_bytes;
-    return with_link(e, [&](auto fabric) {
-      using Ops = decltype(fabric);
-      return signal_and_advance<Ops>(team_, slot == at.tiles, &e.local->cursor.sent, at.end(),
-                                     [&] { return Ops::signal(team_, e, begin, end, 0, deadline_); });
-    });
+    const uint64_t bytes = slot == 0 ? unit_bytes : at.bytes(leg);
+    return signal_slot(team_, e, at, bytes, slot == at.tiles, 0, deadline_);
   }
 
   CHORALE_FN Stop take_count(int32_t peer, uint64_t* came) const {
     const Endpoint& e = link(peer);
     const uint64_t start = load_relaxed(&e.local->cursor.received);
-    const Stop stop = await_slot(group_, e, start + unit_bytes);
+    const Progress first = tiles_of(e, leg_of(peer, share(peer, 0, 0)), start, 0);
+    const Stop stop = await_slot(group_, e, first, unit_bytes, deadline_);
     if (stop != Stop::none) return stop;
-    const uint64_t count =
-        hear(e, load_unit(with_link(e, [&](auto fabric) { return decltype(fabric)::land(e, start); })));
+    const uint64_t count = hear(e, load_unit(landed_slot(e, first)));
     if (!shared_ || group_.leader()) came[peer] = count;
     const Progress at = tiles_of(e, leg_of(peer, share(peer, count, 0)), start, 0);
-    return free_slot(group_, e, at, at.tiles == 0);
+    return free_slot(group_, e, at, at.tiles == 0, !is_block_hook<Consume>, deadline_);
   }
 
   /// Of a team.
@@ -506,10 +426,9 @@ class CountedExchange {
     const Endpoint& e = link(peer);
     const Leg leg = leg_of(peer, share);
     const Progress at = tiles_of(e, leg, load_relaxed(&e.local->cursor.received), slot);
-    const Stop stop = await_slot(team_, e, at.position() + units_of(at.bytes(leg)) * unit_bytes);
+    const Stop stop = await_slot(team_, e, at, at.bytes(leg), deadline_);
     if (stop != Stop::none) return stop;
-    const char* const region =
-        with_link(e, [&](auto fabric) { return decltype(fabric)::land(e, at.position()); });
+    const char* const region = landed_slot(e, at);
     const uint64_t bytes = kept_bytes(share, at.offset(), at.bytes(leg));
     if (bytes != 0) {
       Ctx<X> ctx = detail::context(group_, e, leg, at.tile_bytes, extra_);
@@ -517,19 +436,7 @@ class CountedExchange {
       ctx.first = share.first;
       detail::consume<T>(team_, leg, consume_, ctx, at.offset(), bytes, Mem(region));
     }
-    return free_slot(team_, e, at, slot == at.tiles);
-  }
-
-  CHORALE_FN Stop await_slot(const Group& group, const Endpoint& e, uint64_t upto) const {
-    return with_link(e, [&](auto fabric) { return decltype(fabric)::wait(group, e, upto, deadline_); });
-  }
-  CHORALE_FN Stop free_slot(const Group& group, const Endpoint& e, const Progress& at, bool last) const {
-    return with_link(e, [&](auto fabric) {
-      using Ops = decltype(fabric);
-      return signal_and_advance<Ops>(group, last, &e.local->cursor.received, at.end(), [&] {
-        return Ops::signal_free(group, e, at.position() + at.slot, deadline_, !is_block_hook<Consume>);
-      });
-    });
+    return free_slot(team_, e, at, slot == at.tiles, !is_block_hook<Consume>, deadline_);
   }
 
   // What goes first.

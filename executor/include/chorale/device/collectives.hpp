@@ -15,6 +15,7 @@
 #include "chorale/device/link_teams.hpp"
 #include "chorale/device/packet_collectives.hpp"
 #include "chorale/device/reduce.hpp"
+#include "chorale/device/ring_slots.hpp"
 #include "chorale/device/threads.hpp"
 #include "chorale/device/tiles.hpp"
 
@@ -95,7 +96,7 @@ class Exchange {
       const int32_t peer = next(step);
       const Leg leg = leg_of(peer);
       const Progress at = to(peer, tile, phase);
-      char* const region = stage(peer, at);
+      char* const region = staged_slot(link(peer), at);
       move<Produce>(at.bytes(leg), [&] {
         Ctx<X> ctx = context(peer, leg, at, region);
         detail::produce<T>(group_, leg, produce, ctx, at.offset(), at.bytes(leg), Mem(region));
@@ -128,7 +129,7 @@ class Exchange {
       const int32_t peer = previous(step);
       const Leg leg = leg_of(peer);
       const Progress at = from(peer, tile, phase);
-      const char* const region = land(peer, at);
+      const char* const region = landed_slot(link(peer), at);
       move<Consume>(at.bytes(leg), [&] {
         const Ctx<X> ctx = context(peer, leg, at, region);
         detail::consume<T>(group_, leg, consume, ctx, at.offset(), at.bytes(leg), Mem(region));
@@ -183,10 +184,7 @@ class Exchange {
 
   /// When all has been sent and received: until nothing of what was sent is read from this rank's memory.
   CHORALE_FN Stop end() {
-    return settle([&](int32_t peer) {
-      const Endpoint& e = link(peer);
-      return with_link(e, [&](auto fabric) { return decltype(fabric)::drain(thread_, e, deadline_); });
-    });
+    return settle([&](int32_t peer) { return drain_link(thread_, link(peer), deadline_); });
   }
 
  private:
@@ -209,24 +207,17 @@ class Exchange {
   CHORALE_FN Progress from(int32_t peer, uint64_t tile, uint32_t phase) const {
     return progress(positions_.received[peer], tile, phase);
   }
-  CHORALE_FN char* stage(int32_t peer, const Progress& at) const {
-    const Endpoint& e = link(peer);
-    return with_link(e, [&](auto fabric) { return decltype(fabric)::stage(e, at.position()); });
-  }
-  CHORALE_FN const char* land(int32_t peer, const Progress& at) const {
-    const Endpoint& e = link(peer);
-    return with_link(e, [&](auto fabric) { return decltype(fabric)::land(e, at.position()); });
-  }
   /// By step.
   CHORALE_FN void stage_all(uint64_t tile, uint32_t phase, char** regions) const {
     for (int32_t step = 0; step < ranks(); ++step) {
-      regions[step] = stage(next(step), to(next(step), tile, phase));
+      const int32_t peer = next(step);
+      regions[step] = staged_slot(link(peer), to(peer, tile, phase));
     }
   }
   /// By rank.
   CHORALE_FN void land_all(uint64_t tile, uint32_t phase, char** regions) const {
     for (int32_t rank = 0; rank < ranks(); ++rank) {
-      regions[rank] = const_cast<char*>(land(rank, from(rank, tile, phase)));
+      regions[rank] = const_cast<char*>(landed_slot(link(rank), from(rank, tile, phase)));
     }
   }
   template <ReduceOp Op>
@@ -267,19 +258,14 @@ class Exchange {
   }
 
   CHORALE_FN Stop wait_free(int32_t peer, uint64_t tile, uint32_t phase) const {
-    const Endpoint& e = link(peer);
-    const Progress at = to(peer, tile, phase);
-    const uint64_t behind = at.position() + at.slot, upto = behind > e.window ? behind - e.window : 0;
-    return with_link(e,
-                     [&](auto fabric) { return decltype(fabric)::wait_free(thread_, e, upto, deadline_); });
+    return await_free_slot(thread_, link(peer), to(peer, tile, phase), deadline_);
   }
 
   CHORALE_FN Stop wait(int32_t peer, const Leg& leg, uint64_t tile, uint32_t phase) const {
     const Endpoint& e = link(peer);
     const Progress at = from(peer, tile, phase);
-    const uint64_t bytes = at.bytes(leg), upto = at.position() + units_of(bytes) * unit_bytes;
-    const Stop stop =
-        with_link(e, [&](auto fabric) { return decltype(fabric)::wait(thread_, e, upto, deadline_); });
+    const uint64_t bytes = at.bytes(leg);
+    const Stop stop = await_slot(thread_, e, at, bytes, deadline_);
     // For nothing it has not waited, and so may not have been told.
     if (CHORALE_CHECKED && stop == Stop::none && tile == 0 && phase == 0 && bytes != 0) {
       check_note(thread_, e, leg, at);
@@ -292,16 +278,10 @@ class Exchange {
   CHORALE_FN void signal(const LegOf& leg_of, uint64_t tile, uint32_t phase) {
     group_.sync();
     each_link([&](int32_t peer) {
-      const Endpoint& e = link(peer);
       const Leg leg = leg_of(peer);
       const Progress at = to(peer, tile, phase);
-      const uint64_t begin = at.position(), end = begin + units_of(at.bytes(leg)) * unit_bytes;
       const uint64_t note = CHORALE_CHECKED && tile == 0 && phase == 0 ? at.note(leg, group_).word : 0;
-      return with_link(e, [&](auto fabric) {
-        using Ops = decltype(fabric);
-        return signal_and_advance<Ops>(thread_, at.last(), &e.local->cursor.sent, at.end(),
-                                       [&] { return Ops::signal(thread_, e, begin, end, note, deadline_); });
-      });
+      return signal_slot(thread_, link(peer), at, at.bytes(leg), at.last(), note, deadline_);
     });
   }
 
@@ -311,14 +291,8 @@ class Exchange {
     each_link([&](int32_t peer) { return give_free(peer, tile, phase, stored); });
   }
   CHORALE_FN Stop give_free(int32_t peer, uint64_t tile, uint32_t phase, bool stored) const {
-    const Endpoint& e = link(peer);
     const Progress at = from(peer, tile, phase);
-    const uint64_t upto = at.position() + at.slot;
-    return with_link(e, [&](auto fabric) {
-      using Ops = decltype(fabric);
-      return signal_and_advance<Ops>(thread_, at.last(), &e.local->cursor.received, at.end(),
-                                     [&] { return Ops::signal_free(thread_, e, upto, deadline_, stored); });
-    });
+    return free_slot(thread_, link(peer), at, at.last(), stored, deadline_);
   }
 
   const Group& group_;

@@ -1,0 +1,71 @@
+#pragma once
+// A slot of a link's ring, over whichever fabric: what collectives do at each of many links. `at` says which
+// tile is in it.
+
+#include <cstdint>
+
+#include "chorale/device/tiles.hpp"
+
+namespace chorale {
+namespace detail {
+
+/// Where the slot is filled, and where it is read.
+CHORALE_FN char* staged_slot(const Endpoint& e, const Progress& at) {
+  return with_link(e, [&](auto fabric) { return decltype(fabric)::stage(e, at.position()); });
+}
+CHORALE_FN const char* landed_slot(const Endpoint& e, const Progress& at) {
+  return with_link(e, [&](auto fabric) { return decltype(fabric)::land(e, at.position()); });
+}
+
+/// Waits until the peer has read what the slot held.
+CHORALE_FN Stop await_free_slot(const Group& group, const Endpoint& e, const Progress& at,
+                                const Deadline& deadline) {
+  const uint64_t behind = at.position() + at.slot, upto = behind > e.window ? behind - e.window : 0;
+  return with_link(e, [&](auto fabric) { return decltype(fabric)::wait_free(group, e, upto, deadline); });
+}
+
+/// Waits until `bytes` bytes of the slot have come.
+CHORALE_FN Stop await_slot(const Group& group, const Endpoint& e, const Progress& at, uint64_t bytes,
+                           const Deadline& deadline) {
+  const uint64_t upto = at.position() + units_of(bytes) * unit_bytes;
+  return with_link(e, [&](auto fabric) { return decltype(fabric)::wait(group, e, upto, deadline); });
+}
+
+/// Tells the peer of `bytes` bytes. `last`: nothing of the message is behind them; `note`: see link.hpp
+CHORALE_FN Stop signal_slot(const Group& group, const Endpoint& e, const Progress& at, uint64_t bytes,
+                            bool last, uint64_t note, const Deadline& deadline) {
+  const uint64_t begin = at.position(), end = begin + units_of(bytes) * unit_bytes;
+  return with_link(e, [&](auto fabric) {
+    using Ops = decltype(fabric);
+    return signal_and_advance<Ops>(group, last, &e.local->cursor.sent, at.end(),
+                                   [&] { return Ops::signal(group, e, begin, end, note, deadline); });
+  });
+}
+
+/// Tells the peer that there is room again. `stored`: as of a fabric's signal_free()
+CHORALE_FN Stop free_slot(const Group& group, const Endpoint& e, const Progress& at, bool last, bool stored,
+                          const Deadline& deadline) {
+  const uint64_t upto = at.position() + at.slot;
+  return with_link(e, [&](auto fabric) {
+    using Ops = decltype(fabric);
+    return signal_and_advance<Ops>(group, last, &e.local->cursor.received, at.end(),
+                                   [&] { return Ops::signal_free(group, e, upto, deadline, stored); });
+  });
+}
+
+/// Waits until nothing of what has been sent over a link is read from this rank's memory any more.
+CHORALE_FN Stop drain_link(const Group& group, const Endpoint& e, const Deadline& deadline) {
+  return with_link(e, [&](auto fabric) { return decltype(fabric)::drain(group, e, deadline); });
+}
+
+/// The same of all links of the group.
+CHORALE_FN Stop drain_links(const Group& group, const EndpointTable& table, const Deadline& deadline) {
+  for (int32_t rank = 0; rank < table.ranks; ++rank) {
+    const Stop stop = drain_link(group, table.at(rank, group.id), deadline);
+    if (stop != Stop::none) return stop;
+  }
+  return Stop::none;
+}
+
+}  // namespace detail
+}  // namespace chorale
