@@ -12,7 +12,7 @@ namespace chorale::host {
 namespace {
 
 struct Check {
-  void (*run)(const Schedule&, const Concrete&, Diagnostics&);
+  decltype(&check_shapes) run;
 };
 
 constexpr Check checks[] = {
@@ -58,10 +58,11 @@ Diagnostics check(const Schedule& schedule, const Values& params, Mover automati
     const Concrete made =
         concretise(schedule, {.ranks = ranks, .params = params, .automatic = automatic}, findings);
     if (findings.empty()) limit_size(made, findings);
+    const Concrete expanded = findings.empty() ? expand_movers(made) : Concrete();
     for (const Check& check : checks) {
       // Later checks take for granted what earlier ones establish.
       if (!findings.empty()) break;
-      check.run(schedule, made, findings);
+      check.run(schedule, made, expanded, findings);
     }
     if (findings.empty()) continue;
     note_ranks(findings, ranks);

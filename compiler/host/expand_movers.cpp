@@ -9,14 +9,19 @@ bool by_copy_engine(Mover mover) { return mover == Mover::ce_put || mover == Mov
 
 class Expander {
  public:
-  explicit Expander(const Concrete& made) : in_(made), out_(made) {}
+  explicit Expander(const Concrete& made)
+      : in_(made),
+        out_{.ranks = made.ranks,
+             .tensors = made.tensors,
+             .lanes = made.lanes,
+             .steps = std::vector<std::vector<Step>>(made.ranks),
+             .pairs = made.pairs,
+             .flags = made.flags} {}
 
   Concrete all() {
     for (const Pair& pair : in_.pairs) flags(pair);
-    for (uint32_t rank = 0; rank < in_.ranks; ++rank) {
-      out_.steps[rank].clear();
+    for (uint32_t rank = 0; rank < in_.ranks; ++rank)
       for (const Step& step : in_.steps[rank]) one(rank, step);
-    }
     return std::move(out_);
   }
 

@@ -15,7 +15,7 @@ Diagnostics lint(const Schedule& schedule, const Values& params, Mover automatic
     Diagnostics wrong;
     const Concrete made =
         concretise(schedule, {.ranks = ranks, .params = params, .automatic = automatic}, wrong);
-    if (wrong.empty()) check_overlap(schedule, made, findings);
+    if (wrong.empty()) check_overlap(schedule, made, expand_movers(made), findings);
     note_ranks(findings, ranks);
     if (!findings.empty()) break;
   }

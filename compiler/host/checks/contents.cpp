@@ -155,8 +155,7 @@ class Contents {
 
 }  // namespace
 
-void check_contents(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
-  const Concrete expanded = expand_movers(made);
+void check_contents(const Schedule& schedule, const Concrete&, const Concrete& expanded, Diagnostics& out) {
   Contents(schedule, expanded, out).all();
 }
 

@@ -79,18 +79,21 @@ Concrete with_rendezvous(Concrete made) {
 
 }  // namespace
 
-void check_deadlock(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
+void check_deadlock(const Schedule& schedule, const Concrete& made, const Concrete& expanded,
+                    Diagnostics& out) {
   if (!ends(schedule, made, Queues::by_lane, "deadlock", "", out)) return;
-  ends(schedule, expand_movers(made), Queues::by_lane, "deadlock", " with its movers", out);
+  ends(schedule, expanded, Queues::by_lane, "deadlock", " with its movers", out);
 }
 
 /// A rendezvous would hold up everything in its queue, but an author who asks for a copy engine has none.
-void check_one_queue(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
+void check_one_queue(const Schedule& schedule, const Concrete& made, const Concrete& expanded,
+                     Diagnostics& out) {
   const char* const how = " if all lanes of a rank are one queue, which CUDA may make of them";
-  if (!ends(schedule, only_copy_engines(schedule.body) ? with_rendezvous(made) : made, Queues::one_each,
-            "one_queue", how, out))
-    return;
-  ends(schedule, expand_movers(made), Queues::one_each, "one_queue", how, out);
+  const auto all_end = [&](const Concrete& one) {
+    return ends(schedule, one, Queues::one_each, "one_queue", how, out);
+  };
+  if (!(only_copy_engines(schedule.body) ? all_end(with_rendezvous(made)) : all_end(made))) return;
+  all_end(expanded);
 }
 
 }  // namespace chorale::host

@@ -123,7 +123,7 @@ bool Execution::try_end(uint32_t rank, size_t position) {
   State& one = state(rank, position);
   if (!one.begun || one.over) return false;
   const Step& what = step(rank, position);
-  std::vector<uint32_t> clock = one.begins;
+  std::vector<uint32_t>& clock = clock_ = one.begins;
   if (!meet(rank, position, clock)) return false;
   if (!meet_all(rank, position, clock)) return false;
   if (what.kind == StepKind::wait) {
@@ -140,7 +140,7 @@ bool Execution::try_end(uint32_t rank, size_t position) {
   }
   clock[queue(rank, what.lane)] = numbers_[rank][position];
   if (what.kind == StepKind::post) posts_[what.flag].push_back(clock);
-  one.ends = std::move(clock);
+  one.ends = clock;
   one.over = true;
   one.number = ++over_;
   return true;

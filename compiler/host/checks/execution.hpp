@@ -71,6 +71,7 @@ class Execution {
   std::vector<std::vector<std::vector<size_t>>> together_;  // by rank: positions of barriers, and of launches
   /// By flag: what each post that is not taken yet knows. That there is never more than one is for [replay].
   std::vector<std::deque<std::vector<uint32_t>>> posts_;
+  std::vector<uint32_t> clock_;  // of the step that is tried, so that an attempt allocates nothing
   std::vector<Event> blocked_;
 };
 

@@ -81,8 +81,7 @@ bool in_different_turns(const std::vector<Turn>& one, const std::vector<Turn>& o
 
 }  // namespace
 
-void check_overlap(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
-  const Concrete all = expand_movers(made);
+void check_overlap(const Schedule& schedule, const Concrete&, const Concrete& all, Diagnostics& out) {
   const std::vector<std::vector<Box>> arrived = arrivals(all);
   const Execution order(all, Queues::by_lane, 1);
   bool several_lanes = false;

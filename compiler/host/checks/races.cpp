@@ -191,8 +191,8 @@ class Races {
 
 }  // namespace
 
-void check_races(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
-  const Concrete all = with_application(expand_movers(made));
+void check_races(const Schedule& schedule, const Concrete&, const Concrete& expanded, Diagnostics& out) {
+  const Concrete all = with_application(expanded);
   Races(schedule, all, out).all();
 }
 

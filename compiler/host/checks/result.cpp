@@ -346,8 +346,7 @@ class Results {
 
 }  // namespace
 
-void check_result(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
-  const Concrete all = expand_movers(made);
+void check_result(const Schedule& schedule, const Concrete& made, const Concrete& all, Diagnostics& out) {
   if (!schedule.layout.empty()) return Results(schedule, all, false, out).all();
   const std::optional<Gathered> gathered = allgather_of(schedule, made);
   if (!gathered) return;  // then nobody says what they are to be

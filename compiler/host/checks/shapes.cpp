@@ -105,7 +105,7 @@ class Shapes {
 
 }  // namespace
 
-void check_shapes(const Schedule& schedule, const Concrete& made, Diagnostics& out) {
+void check_shapes(const Schedule& schedule, const Concrete& made, const Concrete&, Diagnostics& out) {
   Shapes(schedule, made, out).all();
 }
 
