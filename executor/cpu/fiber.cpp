@@ -3,7 +3,6 @@
 #include <cxxabi.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <boost/context/fiber.hpp>
 #include <boost/context/preallocated.hpp>
@@ -15,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "../host_pages.hpp"
 #include "chorale/error.hpp"
 #include "sanitizers.hpp"
 
@@ -65,8 +65,6 @@ constexpr size_t most_unused = SIZE_MAX;  // the sanitizer keeps what it has for
 #else
 constexpr size_t most_unused = 512;
 #endif
-
-const size_t page_bytes = size_t(sysconf(_SC_PAGESIZE));
 
 }  // namespace
 
@@ -129,10 +127,10 @@ class Fiber::Context {
 };
 
 Fiber::Context::Context(size_t stack_bytes) : stack_bytes_(stack_bytes) {
-  mapped_bytes_ = (stack_bytes + page_bytes - 1) / page_bytes * page_bytes + page_bytes;
+  mapped_bytes_ = (stack_bytes + page_bytes() - 1) / page_bytes() * page_bytes() + page_bytes();
   void* memory = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-  if (memory == MAP_FAILED || mprotect(memory, page_bytes, PROT_NONE) != 0) {
+  if (memory == MAP_FAILED || mprotect(memory, page_bytes(), PROT_NONE) != 0) {
     const int error = errno;
     if (memory != MAP_FAILED) munmap(memory, mapped_bytes_);
     throw RunError(RunError::Reason::resources,
@@ -153,7 +151,7 @@ Fiber::Context::~Context() {
   __tsan_destroy_fiber(tsan_inside_);
 #endif
   // Frames that never returned left their redzones marked, and the addresses will be used again.
-  asan_forget(stack_ + page_bytes, mapped_bytes_ - page_bytes);
+  asan_forget(stack_ + page_bytes(), mapped_bytes_ - page_bytes());
   munmap(stack_, mapped_bytes_);
 }
 
@@ -202,7 +200,7 @@ inline void Fiber::Context::leave() {
 
 void Fiber::Context::start() {
   boost::context::stack_context stack;
-  stack.size = mapped_bytes_ - page_bytes;
+  stack.size = mapped_bytes_ - page_bytes();
   stack.sp = stack_ + mapped_bytes_;
   auto loop = [this](boost::context::fiber&& from) -> boost::context::fiber {
     new (&outside_.fiber) boost::context::fiber(std::move(from));
@@ -225,7 +223,7 @@ bool Fiber::Context::resume(Fiber& fiber) {
   Exceptions* const of_thread = exceptions_of_thread();
   const Exceptions saved = std::exchange(*of_thread, exceptions_);
   void* fake = nullptr;
-  asan_start_switch(&fake, stack_ + page_bytes, mapped_bytes_ - page_bytes);
+  asan_start_switch(&fake, stack_ + page_bytes(), mapped_bytes_ - page_bytes());
 #if defined(CHORALE_TSAN)
   tsan_outside_ = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(tsan_inside_, 0);

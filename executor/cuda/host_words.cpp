@@ -6,12 +6,11 @@
 #include <map>
 #include <mutex>
 
+#include "../host_pages.hpp"
 #include "error.hpp"
 
 namespace chorale::cuda {
 namespace {
-
-constexpr uint64_t page = 4096;
 
 /// The registrations of this process, by their pages.
 class Registry {
@@ -60,7 +59,7 @@ Registry& registry() {
 }  // namespace
 
 HostMapping::HostMapping(void* memory, uint64_t bytes) {
-  const uint64_t at = reinterpret_cast<uint64_t>(memory);
+  const uint64_t at = reinterpret_cast<uint64_t>(memory), page = page_bytes();
   const uint64_t first = at / page * page, last = (at + bytes + page - 1) / page * page;
   registry().add(first, last);
   first_ = first;

@@ -13,6 +13,7 @@
 #include <new>
 #include <thread>
 
+#include "../host_pages.hpp"
 #include "mirror.hpp"
 
 namespace chorale::world {
@@ -57,8 +58,8 @@ struct Group::Waiter {
 
 Group::Group(int ranks, const Options& options, Group* before, const std::vector<int>& former)
     : options_(options), local_(true) {
-  const auto free_aligned = [](std::byte* memory) { ::operator delete[](memory, std::align_val_t{4096}); };
-  heap_ = {new (std::align_val_t{4096}) std::byte[Control::bytes(ranks)](), free_aligned};
+  heap_ = zeroed_pages(Control::bytes(ranks));
+  if (!heap_) throw std::bad_alloc();
   control_ = reinterpret_cast<Control*>(heap_.get());
   control_->ranks = uint32_t(ranks);
   for (int rank = 0; rank < ranks; ++rank) {

@@ -145,7 +145,7 @@ class Group {
   bool local_;
   int rank_ = -1;  ///< unless all are in this process
   bool several_hosts_ = false;
-  std::unique_ptr<std::byte[], void (*)(std::byte*)> heap_{nullptr, nullptr};
+  std::shared_ptr<std::byte> heap_;
   Mapping mapping_;
   Control* control_;
   std::unique_ptr<cpu::Scheduler> scheduler_;

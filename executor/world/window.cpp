@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <new>
 #include <vector>
 
+#include "../host_pages.hpp"
 #include "group.hpp"
 #include "shared_memory.hpp"
 #include "together.hpp"
@@ -29,19 +28,13 @@ using world::bytes_of;
 using world::read_as;
 using world::together;
 
-constexpr std::align_val_t alignment{4096};
-
-/// In whole pages, which nobody else has a part of: CUDA registers pages, and refuses to copy from or to
-/// memory that is registered in part.
-std::shared_ptr<void> allocate(uint64_t bytes) {
-  // calloc leaves the zeroing of large blocks to the kernel, page by page as they are touched.
-  const uint64_t page = uint64_t(alignment), room = (bytes / page + 2) * page;
-  void* const memory = room < bytes ? nullptr : std::calloc(1, room);
+std::shared_ptr<std::byte> allocate(uint64_t bytes) {
+  auto memory = zeroed_pages(bytes);
   if (!memory) {
     throw RunError(RunError::Reason::resources,
                    fmt::format("{} bytes of memory for a window cannot be had; use smaller buffers", bytes));
   }
-  return std::shared_ptr<void>(memory, std::free);
+  return memory;
 }
 
 }  // namespace
@@ -60,9 +53,9 @@ Window Window::create(World& world, uint64_t bytes) {
   if (world.local()) {
     together(world, [&] {
       if (bytes == 0) return;
-      mine.keep = allocate(bytes);
-      const uint64_t at = reinterpret_cast<uint64_t>(mine.keep.get());
-      mine.data = reinterpret_cast<std::byte*>((at + uint64_t(alignment) - 1) & ~(uint64_t(alignment) - 1));
+      const auto memory = allocate(bytes);
+      mine.data = memory.get();
+      mine.keep = memory;
     });
     world::Group& group = world.group();
     group.show(world.rank(), std::make_shared<const Maps::Share>(mine));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../../../executor/cpu/sanitizers.hpp"
+#include "../../../executor/host_pages.hpp"
 #include "../../../executor/world/group.hpp"
 #include "../../../executor/world/together.hpp"
 #include "../scheduler/scheduler_under_test.hpp"
@@ -402,7 +403,7 @@ TEST(LocalWorld, WindowsShareNoPageWithOtherMemory) {
     for (const uint64_t bytes : {1, 128, 4096, 5000}) {
       const Window window = Window::create(world, bytes);
       const auto first = reinterpret_cast<uintptr_t>(window.local()),
-                 end = (first + bytes + 4095) / 4096 * 4096;
+                 end = (first + bytes + page_bytes() - 1) / page_bytes() * page_bytes();
       std::vector<std::unique_ptr<char[]>> beside;  // where a heap puts what is asked for next
       for (int block = 0; block < 500; ++block) {
         beside.push_back(std::make_unique<char[]>(40));
