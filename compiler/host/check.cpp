@@ -11,12 +11,10 @@
 namespace chorale::host {
 namespace {
 
-struct Check {
-  decltype(&check_shapes) run;
-};
+using Check = decltype(&check_shapes);
 
 constexpr Check checks[] = {
-#define CHORALE_HOST_CHECK(name, summary) {check_##name},
+#define CHORALE_HOST_CHECK(name, summary) check_##name,
 #include "chorale/host/checks.def"
 };
 
@@ -59,10 +57,10 @@ Diagnostics check(const Schedule& schedule, const Values& params, Mover automati
         concretise(schedule, {.ranks = ranks, .params = params, .automatic = automatic}, findings);
     if (findings.empty()) limit_size(made, findings);
     const Concrete expanded = findings.empty() ? expand_movers(made) : Concrete();
-    for (const Check& check : checks) {
+    for (const Check check : checks) {
       // Later checks take for granted what earlier ones establish.
       if (!findings.empty()) break;
-      check.run(schedule, made, expanded, findings);
+      check(schedule, made, expanded, findings);
     }
     if (findings.empty()) continue;
     note_ranks(findings, ranks);

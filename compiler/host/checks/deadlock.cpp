@@ -92,8 +92,8 @@ void check_one_queue(const Schedule& schedule, const Concrete& made, const Concr
   const auto all_end = [&](const Concrete& one) {
     return ends(schedule, one, Queues::one_each, "one_queue", how, out);
   };
-  if (!(only_copy_engines(schedule.body) ? all_end(with_rendezvous(made)) : all_end(made))) return;
-  all_end(expanded);
+  const bool ended = only_copy_engines(schedule.body) ? all_end(with_rendezvous(made)) : all_end(made);
+  if (ended) all_end(expanded);
 }
 
 }  // namespace chorale::host

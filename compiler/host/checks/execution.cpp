@@ -123,7 +123,8 @@ bool Execution::try_end(uint32_t rank, size_t position) {
   State& one = state(rank, position);
   if (!one.begun || one.over) return false;
   const Step& what = step(rank, position);
-  std::vector<uint32_t>& clock = clock_ = one.begins;
+  clock_ = one.begins;
+  std::vector<uint32_t>& clock = clock_;
   if (!meet(rank, position, clock)) return false;
   if (!meet_all(rank, position, clock)) return false;
   if (what.kind == StepKind::wait) {

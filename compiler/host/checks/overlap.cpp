@@ -81,13 +81,13 @@ bool in_different_turns(const std::vector<Turn>& one, const std::vector<Turn>& o
 
 }  // namespace
 
-void check_overlap(const Schedule& schedule, const Concrete&, const Concrete& all, Diagnostics& out) {
-  const std::vector<std::vector<Box>> arrived = arrivals(all);
-  const Execution order(all, Queues::by_lane, 1);
+void check_overlap(const Schedule& schedule, const Concrete&, const Concrete& expanded, Diagnostics& out) {
+  const std::vector<std::vector<Box>> arrived = arrivals(expanded);
+  const Execution order(expanded, Queues::by_lane, 1);
   bool several_lanes = false;
   std::optional<std::pair<Event, Event>> serialised;  // a call, and a transfer of a later turn
-  for (uint32_t rank = 0; rank < all.ranks; ++rank) {
-    const std::vector<Step>& steps = all.steps[rank];
+  for (uint32_t rank = 0; rank < expanded.ranks; ++rank) {
+    const std::vector<Step>& steps = expanded.steps[rank];
     const std::vector<std::vector<Turn>> loops = loops_around(steps);
     std::vector<uint32_t> calls, transfers;
     for (uint32_t k = 0; k < steps.size(); ++k) {
@@ -107,7 +107,7 @@ void check_overlap(const Schedule& schedule, const Concrete&, const Concrete& al
   }
   if (!several_lanes || !serialised) return;
   const auto& [one, other] = *serialised;
-  const Step &call = all.steps[one.rank][one.step], &move = all.steps[other.rank][other.step];
+  const Step &call = expanded.steps[one.rank][one.step], &move = expanded.steps[other.rank][other.step];
   Diagnostic* finding =
       report(out, schedule, "overlap", move.at,
              fmt::format("serialised: the transfer on {} waits for the {} on {}, and so does every other",

@@ -346,8 +346,9 @@ class Results {
 
 }  // namespace
 
-void check_result(const Schedule& schedule, const Concrete& made, const Concrete& all, Diagnostics& out) {
-  if (!schedule.layout.empty()) return Results(schedule, all, false, out).all();
+void check_result(const Schedule& schedule, const Concrete& made, const Concrete& expanded,
+                  Diagnostics& out) {
+  if (!schedule.layout.empty()) return Results(schedule, expanded, false, out).all();
   const std::optional<Gathered> gathered = allgather_of(schedule, made);
   if (!gathered) return;  // then nobody says what they are to be
   Schedule with_layout = schedule;
@@ -357,7 +358,7 @@ void check_result(const Schedule& schedule, const Concrete& made, const Concrete
   set.writes = {View{gathered->out, {}}};
   set.reads = {View{gathered->in, {}}};
   set.at = schedule.tensors[gathered->out].at;
-  Results(with_layout, all, true, out).all();
+  Results(with_layout, expanded, true, out).all();
 }
 
 }  // namespace chorale::host
