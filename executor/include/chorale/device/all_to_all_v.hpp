@@ -411,6 +411,7 @@ class CountedExchange {
   CHORALE_FN Stop take_count(int32_t peer, uint64_t* came) const {
     const Endpoint& e = link(peer);
     const uint64_t start = load_relaxed(&e.local->cursor.received);
+    // Where the count is; how many tiles follow, it says.
     const Progress first = tiles_of(e, leg_of(peer, share(peer, 0, 0)), start, 0);
     const Stop stop = await_slot(group_, e, first, unit_bytes, deadline_);
     if (stop != Stop::none) return stop;
