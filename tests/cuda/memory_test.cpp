@@ -12,6 +12,7 @@
 #include "executor/cuda/peer_memory.hpp"
 #include "tests/cuda/memory_kinds.hpp"
 #include "tests/cuda/ranks.hpp"
+#include "tests/has.hpp"
 
 namespace chorale::test {
 namespace {
@@ -20,8 +21,6 @@ using namespace cuda;
 
 constexpr uint64_t bytes_each = 100004;  // no multiple of 8
 using Words = std::vector<uint32_t>;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 void write(char* to, const Words& words) {
   check(cudaMemcpy(to, words.data(), words.size() * 4, cudaMemcpyHostToDevice), "cudaMemcpy to the device");

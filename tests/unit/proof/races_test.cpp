@@ -1,14 +1,15 @@
 // Accesses that nothing orders, and accesses that look as if nothing did.
 
+#include "tests/has.hpp"
 #include "tests/unit/proof/findings.hpp"
 
 namespace chorale {
 namespace {
 
+using test::has;
+
 std::string races(const Plan& plan) { return found("races", plan); }
 std::string replay(const Plan& plan) { return found("replay", plan); }
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
 
 void copy(Plan& plan, const Operand& from, const Operand& to, uint32_t on = 0, uint32_t rank = 0) {
   add(block(plan, rank, on), Opcode::copy, {from}, {to});

@@ -1,13 +1,14 @@
 // What orders the threads of a block, and the two ways to memory that a switch reaches.
 
+#include "tests/has.hpp"
 #include "tests/unit/proof/findings.hpp"
 
 namespace chorale {
 namespace {
 
-std::string races(const Plan& plan) { return found("races", plan); }
+using test::has;
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+std::string races(const Plan& plan) { return found("races", plan); }
 
 void copy(Plan& plan, const Operand& from, const Operand& to, uint32_t on = 0, uint32_t rank = 0) {
   add(block(plan, rank, on), Opcode::copy, {from}, {to});

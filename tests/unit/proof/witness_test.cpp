@@ -3,14 +3,15 @@
 #include "chorale/witness.hpp"
 
 #include "compiler/proof/paths.hpp"
+#include "tests/has.hpp"
 #include "tests/unit/proof/findings.hpp"
 
 namespace chorale {
 namespace {
 
-using proof::History;
+using test::has;
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+using proof::History;
 
 void copy(Plan& plan, const Operand& from, const Operand& to, uint32_t on = 0, uint32_t rank = 0) {
   add(block(plan, rank, on), Opcode::copy, {from}, {to});

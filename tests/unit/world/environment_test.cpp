@@ -1,8 +1,9 @@
 // World::from_environment(): what launchers leave in variables.
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -14,8 +15,6 @@
 
 namespace chorale::test {
 namespace {
-
-using namespace std::chrono_literals;
 
 class FromEnvironment : public Rendezvous {
  protected:

@@ -11,14 +11,13 @@
 #include "chorale/world.hpp"
 #include "processes.hpp"
 #include "tests/free_port.hpp"
+#include "tests/has.hpp"
 #include "tools/shared.hpp"
 
 namespace chorale::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// By rank, the name of its host.
 using Layout = std::vector<std::string>;

@@ -13,6 +13,7 @@
 #include "executor/world/process.hpp"
 #include "executor/world/together.hpp"
 #include "processes.hpp"
+#include "tests/has.hpp"
 #include "tests/unit/thrown.hpp"
 #include "tools/shared.hpp"
 
@@ -21,8 +22,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::Test;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 class Join : public Test {
  protected:

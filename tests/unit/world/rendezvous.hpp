@@ -11,12 +11,9 @@
 #include "executor/net/rendezvous.hpp"
 #include "processes.hpp"
 #include "tests/free_port.hpp"
+#include "tests/has.hpp"
 
 namespace chorale::test {
-
-inline bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 class Rendezvous : public testing::Test {
  protected:

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "executor/cpu/sanitizers.hpp"
+#include "tests/has.hpp"
 #include "tests/unit/thrown.hpp"
 
 namespace {
@@ -36,8 +37,6 @@ extern "C" int posix_fallocate(int file, off_t at, off_t bytes) {
 
 namespace chorale::test {
 namespace {
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// A profiler's timer, or one of an application. Nor is a signal kept waiting for all of it.
 TEST(SharedMemory, SignalsDoNotKeepItFromBeingMade) {

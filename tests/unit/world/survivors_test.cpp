@@ -15,6 +15,7 @@
 #include "executor/world/group.hpp"
 #include "executor/world/together.hpp"
 #include "processes.hpp"
+#include "tests/has.hpp"
 #include "tests/unit/thrown.hpp"
 #include "tools/shared.hpp"
 
@@ -24,8 +25,6 @@ namespace {
 using namespace std::chrono_literals;
 using Reason = RunError::Reason;
 using Ranks = std::vector<int>;
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::string text_of(const Ranks& ranks) {
   std::string text;
