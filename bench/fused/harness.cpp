@@ -12,7 +12,7 @@ constexpr int calls = 50;  ///< in a graph
 
 RendezvousOptions links() {
   RendezvousOptions options;
-  options.max_channels = 128;
+  options.max_channels = 256;
   options.depth = 4;
   options.per_peer_bytes = (64ull << 10) * options.depth * options.max_channels;
   options.packet_bytes = 64 << 10;

@@ -82,7 +82,7 @@ class CountedExchange {
         team_(link_team(group, teams_)),
         table_(table),
         message_(typed<T>(message)),
-        grain_(message_.tile_bytes ? message_.tile_bytes : whole_units(message_.elem)),
+        grain_(share_unit(message_)),
         counts_(counts),
         produce_(produce),
         consume_(consume),

@@ -13,6 +13,7 @@
 #include <type_traits>
 
 #include "chorale/device/link_teams.hpp"
+#include "chorale/device/near_links.hpp"
 #include "chorale/device/packet_collectives.hpp"
 #include "chorale/device/reduce.hpp"
 #include "chorale/device/ring_slots.hpp"
@@ -43,19 +44,15 @@ struct AllRegions {
   CHORALE_FN Mem operator()(uint32_t number) const { return Mem(regions[number]); }
 };
 
-/// Positions of the streams over a group's links, before a collective.
-struct Positions {
-  uint64_t sent[most_ranks], received[most_ranks];
-};
-
 /// What the group does in a collective, over all links. What waits and signals, is done for each link by one
-/// thread, all of them at once; what moves data, by all threads for one link after the other.
+/// thread, all of them at once. Links are dealt out to teams of its warps that move their data; block hooks
+/// are the whole group's, for one link after the other.
 template <class T, class X>
 class Exchange {
  public:
   /// `largest`: a share of this group that none of its others is longer than. `stride`: tiles on each link
-  /// for a tile of the shards. `positions`: written, and kept for as long as this. No member: what is looked
-  /// up by a number is in memory, and all else here would be, too.
+  /// for a tile of the shards. `positions`: see NearLinks. No member: what is looked up by a number is in
+  /// memory, and all else here would be, too.
   CHORALE_FN Exchange(const Group& group, const EndpointTable& table, const Leg& largest, uint32_t stride,
                       Positions& positions, const Deadline& deadline, X* extra)
       : group_(group),
@@ -63,20 +60,18 @@ class Exchange {
         table_(table),
         deadline_(deadline),
         extra_(extra),
-        positions_(positions),
+        links_(group, table, positions),
+        teams_(link_teams(group, table.ranks)),
+        team_(link_team(group, teams_)),
         shape_(table.at(table.self, group.id), largest, 0, true) {
-    if (table.ranks > most_ranks) refuse("a collective of more ranks than there may be");
     shape_.stride = stride;
-    for (int32_t peer = 0; peer < table.ranks; ++peer) {
-      const Endpoint& e = link(peer);
+    each_link([&](int32_t peer) {
       // Links of a mesh differ in depth.
-      if (e.depth < 2 && (tiles() > 1 || stride > 1)) {
+      if (links_[peer].depth < 2 && (tiles() > 1 || stride > 1)) {
         refuse("a collective needs rings of two slots at least");
       }
-      // By all threads, before the first wait: behind it a thread may advance them.
-      positions.sent[peer] = load_relaxed(&e.local->cursor.sent);
-      positions.received[peer] = load_relaxed(&e.local->cursor.received);
-    }
+      return Stop::none;
+    });
   }
 
   CHORALE_FN uint64_t tiles() const { return shape_.tiles; }
@@ -92,16 +87,16 @@ class Exchange {
   CHORALE_FN Stop send_each(const LegOf& leg_of, uint64_t tile, uint32_t phase, const Produce& produce) {
     const Stop stop = settle([&](int32_t peer) { return wait_free(peer, tile, phase); });
     if (stop != Stop::none) return stop;
-    for (int32_t step = 0; step < ranks(); ++step) {
+    each_step<Produce>([&](const Group& by, int32_t step) {
       const int32_t peer = next(step);
       const Leg leg = leg_of(peer);
       const Progress at = to(peer, tile, phase);
-      char* const region = staged_slot(link(peer), at);
+      char* const region = staged_slot(links_[peer], at);
       move<Produce>(at.bytes(leg), [&] {
-        Ctx<X> ctx = context(peer, leg, at, region);
-        detail::produce<T>(group_, leg, produce, ctx, at.offset(), at.bytes(leg), Mem(region));
+        Ctx<X> ctx = context(by, peer, leg, at, region);
+        detail::produce<T>(by, leg, produce, ctx, at.offset(), at.bytes(leg), Mem(region));
       });
-    }
+    });
     signal(leg_of, tile, phase);
     return Stop::none;
   }
@@ -115,7 +110,7 @@ class Exchange {
     char* regions[most_ranks];
     stage_all(tile, phase, regions);
     const Progress at = to(self(), tile, phase);
-    fill(context(self(), leg, at, regions[0]), at, AllRegions{regions});
+    fill(context(group_, self(), leg, at, regions[0]), at, AllRegions{regions});
     signal([&](int32_t) { return leg; }, tile, phase);
     return Stop::none;
   }
@@ -125,16 +120,16 @@ class Exchange {
   CHORALE_FN Stop receive_each(const LegOf& leg_of, uint64_t tile, uint32_t phase, const Consume& consume) {
     const Stop stop = settle([&](int32_t peer) { return wait(peer, leg_of(peer), tile, phase); });
     if (stop != Stop::none) return stop;
-    for (int32_t step = 0; step < ranks(); ++step) {
+    each_step<Consume>([&](const Group& by, int32_t step) {
       const int32_t peer = previous(step);
       const Leg leg = leg_of(peer);
       const Progress at = from(peer, tile, phase);
-      const char* const region = landed_slot(link(peer), at);
+      const char* const region = landed_slot(links_[peer], at);
       move<Consume>(at.bytes(leg), [&] {
-        const Ctx<X> ctx = context(peer, leg, at, region);
-        detail::consume<T>(group_, leg, consume, ctx, at.offset(), at.bytes(leg), Mem(region));
+        const Ctx<X> ctx = context(by, peer, leg, at, region);
+        detail::consume<T>(by, leg, consume, ctx, at.offset(), at.bytes(leg), Mem(region));
       });
-    }
+    });
     free(tile, phase, !is_block_hook<Consume>);
     return Stop::none;
   }
@@ -151,7 +146,7 @@ class Exchange {
     const uint64_t bytes = at.bytes(leg);
     char* const own = regions[self()];
     move<Consume>(bytes, [&] {
-      const Ctx<X> ctx = context(self(), leg, at, own);
+      const Ctx<X> ctx = context(group_, self(), leg, at, own);
       if constexpr (is_block_hook<Consume>) {
         transfer(group_, bytes, sum<Op>(regions), Mem(own));
         group_.sync();
@@ -184,12 +179,10 @@ class Exchange {
 
   /// When all has been sent and received: until nothing of what was sent is read from this rank's memory.
   CHORALE_FN Stop end() {
-    return settle([&](int32_t peer) { return drain_link(thread_, link(peer), deadline_); });
+    return settle([&](int32_t peer) { return drain_link(thread_, links_[peer], deadline_); });
   }
 
  private:
-  CHORALE_FN const Endpoint& link(int32_t peer) const { return table_.at(peer, group_.id); }
-
   // Where things are.
 
   CHORALE_FN Progress progress(uint64_t start, uint64_t tile, uint32_t phase) const {
@@ -202,22 +195,22 @@ class Exchange {
     return at;
   }
   CHORALE_FN Progress to(int32_t peer, uint64_t tile, uint32_t phase) const {
-    return progress(positions_.sent[peer], tile, phase);
+    return progress(links_.sent(peer), tile, phase);
   }
   CHORALE_FN Progress from(int32_t peer, uint64_t tile, uint32_t phase) const {
-    return progress(positions_.received[peer], tile, phase);
+    return progress(links_.received(peer), tile, phase);
   }
   /// By step.
   CHORALE_FN void stage_all(uint64_t tile, uint32_t phase, char** regions) const {
     for (int32_t step = 0; step < ranks(); ++step) {
       const int32_t peer = next(step);
-      regions[step] = staged_slot(link(peer), to(peer, tile, phase));
+      regions[step] = staged_slot(links_[peer], to(peer, tile, phase));
     }
   }
   /// By rank.
   CHORALE_FN void land_all(uint64_t tile, uint32_t phase, char** regions) const {
     for (int32_t rank = 0; rank < ranks(); ++rank) {
-      regions[rank] = const_cast<char*>(landed_slot(link(rank), from(rank, tile, phase)));
+      regions[rank] = const_cast<char*>(landed_slot(links_[rank], from(rank, tile, phase)));
     }
   }
   template <ReduceOp Op>
@@ -226,9 +219,10 @@ class Exchange {
     return {{regions}, n, Op == ReduceOp::avg ? n : 0};
   }
 
-  CHORALE_FN Ctx<X> context(int32_t peer, const Leg& leg, const Progress& at, const char* region) const {
-    const Endpoint& e = link(peer);
-    Ctx<X> ctx = detail::context(group_, e, leg, at.tile_bytes, extra_);
+  CHORALE_FN Ctx<X> context(const Group& by, int32_t peer, const Leg& leg, const Progress& at,
+                            const char* region) const {
+    const Endpoint& e = links_[peer];
+    Ctx<X> ctx = detail::context(by, e, leg, at.tile_bytes, extra_);
     locate(ctx, e, leg, at, region, 0, at.bytes(leg));
     return ctx;
   }
@@ -249,6 +243,18 @@ class Exchange {
     return stop_ = group_.agree(stop_);
   }
 
+  /// Calls f(group, step) for each link that is the calling thread's to move data for, and with whom.
+  template <class Hook, class F>
+  CHORALE_FN void each_step(const F& f) const {
+    if constexpr (is_block_hook<Hook>) {
+      for (int32_t step = 0; step < ranks(); ++step) f(group_, step);
+    } else {
+      for (uint32_t step = group_.rank / team_.size; step < uint32_t(ranks()); step += teams_) {
+        f(team_, int32_t(step));
+      }
+    }
+  }
+
   /// Moves what there is to move. Block hooks may use memory of their own from call to call.
   template <class Hook, class F>
   CHORALE_FN void move(uint64_t bytes, const F& f) const {
@@ -258,11 +264,11 @@ class Exchange {
   }
 
   CHORALE_FN Stop wait_free(int32_t peer, uint64_t tile, uint32_t phase) const {
-    return await_free_slot(thread_, link(peer), to(peer, tile, phase), deadline_);
+    return await_free_slot(thread_, links_[peer], to(peer, tile, phase), deadline_);
   }
 
   CHORALE_FN Stop wait(int32_t peer, const Leg& leg, uint64_t tile, uint32_t phase) const {
-    const Endpoint& e = link(peer);
+    const Endpoint& e = links_[peer];
     const Progress at = from(peer, tile, phase);
     const uint64_t bytes = at.bytes(leg);
     const Stop stop = await_slot(thread_, e, at, bytes, deadline_);
@@ -281,7 +287,7 @@ class Exchange {
       const Leg leg = leg_of(peer);
       const Progress at = to(peer, tile, phase);
       const uint64_t note = CHORALE_CHECKED && tile == 0 && phase == 0 ? at.note(leg, group_).word : 0;
-      return signal_slot(thread_, link(peer), at, at.bytes(leg), at.last(), note, deadline_);
+      return signal_slot(thread_, links_[peer], at, at.bytes(leg), at.last(), note, deadline_);
     });
   }
 
@@ -292,7 +298,7 @@ class Exchange {
   }
   CHORALE_FN Stop give_free(int32_t peer, uint64_t tile, uint32_t phase, bool stored) const {
     const Progress at = from(peer, tile, phase);
-    return free_slot(thread_, link(peer), at, at.last(), stored, deadline_);
+    return free_slot(thread_, links_[peer], at, at.last(), stored, deadline_);
   }
 
   const Group& group_;
@@ -300,7 +306,9 @@ class Exchange {
   const EndpointTable& table_;
   const Deadline& deadline_;
   X* extra_;
-  const Positions& positions_;
+  const NearLinks links_;
+  const uint32_t teams_;
+  const Group team_;
   Progress shape_;
   Stop stop_ = Stop::none;  ///< of the calling thread
 };
@@ -410,12 +418,7 @@ template <ReduceOp Op, class T, class Produce = CopyProduce, class Consume = Cop
 CHORALE_FN Stop all_reduce(const Group& group, const EndpointTable& table, const Leg& message,
                            const Produce& produce = {}, const Consume& consume = {},
                            const Deadline& deadline = {}, X* extra = nullptr) {
-  const Leg whole = detail::typed<T>(message);
-  const auto share = [&](int32_t rank) {
-    Leg shard = share_of(whole, uint32_t(rank), uint32_t(table.ranks));
-    shard.shard = uint32_t(rank);
-    return share_of(shard, group.id, group.count);
-  };
+  const detail::SharesOfShards share(detail::typed<T>(message), uint32_t(table.ranks), group.id, group.count);
   const Leg longest = share(0);
   if constexpr (detail::by_value<Produce, Consume>) {
     if (detail::goes_as_packets(group, table, longest.bytes,

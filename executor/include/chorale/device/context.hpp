@@ -87,18 +87,37 @@ struct TileIn {
   uint64_t bytes;
 };
 
+namespace detail {
+/// `units` in `count` parts, as evenly as can be: the first `more` have one more than the others.
+struct EvenParts {
+  uint64_t base, more;
+
+  CHORALE_HD EvenParts(uint64_t units, uint32_t count)
+      : base(quotient(units, count)), more(units - base * count) {}
+
+  CHORALE_HD uint64_t first(uint32_t part) const { return part * base + (part < more ? part : more); }
+  CHORALE_HD uint64_t size(uint32_t part) const { return base + (part < more ? 1 : 0); }
+};
+
+CHORALE_HD uint64_t units_in(uint64_t bytes, uint64_t unit) {
+  return quotient(bytes, unit) + (modulo(bytes, unit) != 0 ? 1 : 0);
+}
+
+/// `n` units of a message, from `first` on, as far as there is so much.
+CHORALE_HD Leg part_of(const Leg& message, uint64_t unit, uint64_t first, uint64_t n) {
+  const uint64_t begin = first * unit, end = begin + n * unit;
+  Leg part = message;
+  part.begin = message.begin + (begin < message.bytes ? begin : message.bytes);
+  part.bytes = (end < message.bytes ? end : message.bytes) - (part.begin - message.begin);
+  return part;
+}
+}  // namespace detail
+
 /// The part of a message that group `id` of `count` moves: whole multiples of `unit` bytes, as evenly as can
 /// be; the last part has the message's end.
-CHORALE_HD Leg share_of(Leg message, uint32_t id, uint32_t count, uint64_t unit) {
-  const uint64_t units =
-      detail::quotient(message.bytes, unit) + (detail::modulo(message.bytes, unit) != 0 ? 1 : 0);
-  const uint64_t base = detail::quotient(units, count), more = units - base * count;
-  const uint64_t first = id * base + (id < more ? id : more), n = base + (id < more ? 1 : 0);
-  const uint64_t begin = first * unit, end = (first + n) * unit;
-  Leg share = message;
-  share.begin = message.begin + (begin < message.bytes ? begin : message.bytes);
-  share.bytes = (end < message.bytes ? end : message.bytes) - (share.begin - message.begin);
-  return share;
+CHORALE_HD Leg share_of(const Leg& message, uint32_t id, uint32_t count, uint64_t unit) {
+  const detail::EvenParts parts(detail::units_in(message.bytes, unit), count);
+  return detail::part_of(message, unit, parts.first(id), parts.size(id));
 }
 
 /// The least number of bytes, at least `least`, that is whole elements of `elem` bytes and whole units.
@@ -110,9 +129,49 @@ CHORALE_HD uint64_t whole_units(uint64_t elem, uint64_t least = 1) {
   return detail::quotient(least + unit - 1, unit) * unit;
 }
 
-/// As above: in tiles, where the leg has tiles of its own, else in whole elements and units.
-CHORALE_HD Leg share_of(const Leg& message, uint32_t id, uint32_t count) {
-  return share_of(message, id, count, message.tile_bytes ? message.tile_bytes : whole_units(message.elem));
+/// What a message is cut at: whole tiles, where it has tiles of its own, else whole elements and units.
+CHORALE_HD uint64_t share_unit(const Leg& message) {
+  return message.tile_bytes ? message.tile_bytes : whole_units(message.elem);
 }
+
+/// As above, in whole share_unit()s.
+CHORALE_HD Leg share_of(const Leg& message, uint32_t id, uint32_t count) {
+  return share_of(message, id, count, share_unit(message));
+}
+
+namespace detail {
+/// The parts that group `id` of `count` moves of the shards into which `ranks` ranks divide a message: those
+/// of share_of() of share_of(), for less than that takes for each of them.
+class SharesOfShards {
+ public:
+  CHORALE_HD SharesOfShards(const Leg& message, uint32_t ranks, uint32_t id, uint32_t count)
+      : message_(message),
+        unit_(share_unit(message)),
+        shards_(units_in(message.bytes, unit_), ranks),
+        long_(part(shards_.base + 1, id, count)),
+        short_(part(shards_.base, id, count)) {}
+
+  CHORALE_HD Leg operator()(int32_t rank) const {
+    const Part& mine = uint32_t(rank) < shards_.more ? long_ : short_;
+    Leg share = part_of(message_, unit_, shards_.first(uint32_t(rank)) + mine.first, mine.n);
+    share.shard = uint32_t(rank);
+    return share;
+  }
+
+ private:
+  struct Part {
+    uint64_t first, n;
+  };
+  CHORALE_HD static Part part(uint64_t units, uint32_t id, uint32_t count) {
+    const EvenParts parts(units, count);
+    return {parts.first(id), parts.size(id)};
+  }
+
+  const Leg message_;
+  const uint64_t unit_;
+  const EvenParts shards_;
+  const Part long_, short_;
+};
+}  // namespace detail
 
 }  // namespace chorale

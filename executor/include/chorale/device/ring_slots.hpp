@@ -9,33 +9,42 @@
 namespace chorale {
 namespace detail {
 
+/// As with_link(), with Direct for a rank's link to itself: threads that see to a link each go the same way
+/// then, and what they wrote is ordered once, which takes two microseconds between GPUs.
+template <class F>
+CHORALE_FN decltype(auto) with_ring(const Endpoint& e, F&& f) {
+  if (e.kind == LinkKind::port) return f(Port{});
+  if (e.kind == LinkKind::sw) refuse("a link over a switch has no ring");
+  return f(Direct{});
+}
+
 /// Where the slot is filled, and where it is read.
 CHORALE_FN char* staged_slot(const Endpoint& e, const Progress& at) {
-  return with_link(e, [&](auto fabric) { return decltype(fabric)::stage(e, at.position()); });
+  return with_ring(e, [&](auto fabric) { return decltype(fabric)::stage(e, at.position()); });
 }
 CHORALE_FN const char* landed_slot(const Endpoint& e, const Progress& at) {
-  return with_link(e, [&](auto fabric) { return decltype(fabric)::land(e, at.position()); });
+  return with_ring(e, [&](auto fabric) { return decltype(fabric)::land(e, at.position()); });
 }
 
 /// Waits until the peer has read what the slot held.
 CHORALE_FN Stop await_free_slot(const Group& group, const Endpoint& e, const Progress& at,
                                 const Deadline& deadline) {
   const uint64_t behind = at.position() + at.slot, upto = behind > e.window ? behind - e.window : 0;
-  return with_link(e, [&](auto fabric) { return decltype(fabric)::wait_free(group, e, upto, deadline); });
+  return with_ring(e, [&](auto fabric) { return decltype(fabric)::wait_free(group, e, upto, deadline); });
 }
 
 /// Waits until `bytes` bytes of the slot have come.
 CHORALE_FN Stop await_slot(const Group& group, const Endpoint& e, const Progress& at, uint64_t bytes,
                            const Deadline& deadline) {
   const uint64_t upto = at.position() + units_of(bytes) * unit_bytes;
-  return with_link(e, [&](auto fabric) { return decltype(fabric)::wait(group, e, upto, deadline); });
+  return with_ring(e, [&](auto fabric) { return decltype(fabric)::wait(group, e, upto, deadline); });
 }
 
 /// Tells the peer of `bytes` bytes. `last`: nothing of the message is behind them; `note`: see link.hpp
 CHORALE_FN Stop signal_slot(const Group& group, const Endpoint& e, const Progress& at, uint64_t bytes,
                             bool last, uint64_t note, const Deadline& deadline) {
   const uint64_t begin = at.position(), end = begin + units_of(bytes) * unit_bytes;
-  return with_link(e, [&](auto fabric) {
+  return with_ring(e, [&](auto fabric) {
     using Ops = decltype(fabric);
     return signal_and_advance<Ops>(group, last, &e.local->cursor.sent, at.end(),
                                    [&] { return Ops::signal(group, e, begin, end, note, deadline); });
@@ -46,7 +55,7 @@ CHORALE_FN Stop signal_slot(const Group& group, const Endpoint& e, const Progres
 CHORALE_FN Stop free_slot(const Group& group, const Endpoint& e, const Progress& at, bool last, bool stored,
                           const Deadline& deadline) {
   const uint64_t upto = at.position() + at.slot;
-  return with_link(e, [&](auto fabric) {
+  return with_ring(e, [&](auto fabric) {
     using Ops = decltype(fabric);
     return signal_and_advance<Ops>(group, last, &e.local->cursor.received, at.end(),
                                    [&] { return Ops::signal_free(group, e, upto, deadline, stored); });
@@ -55,7 +64,7 @@ CHORALE_FN Stop free_slot(const Group& group, const Endpoint& e, const Progress&
 
 /// Waits until nothing of what has been sent over a link is read from this rank's memory any more.
 CHORALE_FN Stop drain_link(const Group& group, const Endpoint& e, const Deadline& deadline) {
-  return with_link(e, [&](auto fabric) { return decltype(fabric)::drain(group, e, deadline); });
+  return with_ring(e, [&](auto fabric) { return decltype(fabric)::drain(group, e, deadline); });
 }
 
 /// The same of all links of the group.
