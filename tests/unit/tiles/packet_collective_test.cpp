@@ -55,6 +55,33 @@ TEST(Collectives, WhatPacketsDoNotHoldGoesThroughRings) {
   }
 }
 
+TEST(Collectives, WhatIsLongOverAllBlocksAndLinksGoesThroughRings) {
+  // 16 KiB a block and link fit, 1 MiB a rank.
+  for (const auto& [ranks, blocks] : {std::pair<int, uint32_t>{2, 64}, {3, 32}}) {
+    run_local(ranks, [&, blocks = blocks](World& world) {
+      const auto transport = direct_rendezvous(world, with_packets(rings(blocks + 1, 2, 1024), 1 << 15));
+      const int peer = (world.rank() + 1) % world.ranks();
+      const auto exchange = [&](uint32_t blocks) {
+        const uint64_t n = 4096 * blocks, all = n * uint64_t(world.ranks());
+        const auto in = message_of<float>(uint64_t(world.rank()), all);
+        std::vector<float> out(all);
+        launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
+          return all_to_all<float>(group, transport->table(), leg_of<float>(in.data(), out.data(), n),
+                                   {4 * n, 4 * n}, CopyProduce{}, CopyConsume{}, deadline);
+        }},
+               {blocks, 1});
+        for (uint64_t at = 0; at < all; ++at) {
+          ASSERT_EQ(out[at], value_at<float>(at / n, n * uint64_t(world.rank()) + at % n)) << at;
+        }
+      };
+      exchange(blocks);
+      EXPECT_EQ(sent_over(*transport, peer), std::make_pair(uint64_t{1}, false));
+      exchange(blocks + 1);
+      EXPECT_EQ(sent_over(*transport, peer), std::make_pair(uint64_t{1}, true));
+    });
+  }
+}
+
 TEST(Collectives, LinksWithoutPacketsAndPartsOfBlocksUseRings) {
   run_local(4, [](World& world) {
     const RendezvousOptions options = rings(2, 2, 512);
