@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "collectives.hpp"
 #include "support.hpp"
 #include "tests/fused/expert_exchange.hpp"
 #include "transports.hpp"
@@ -166,6 +167,31 @@ TEST(AllToAllV, AsPackets) {
       });
     }
   }
+}
+
+TEST(AllToAllV, WhatIsLongOverAllBlocksAndLinksGoesThroughRings) {
+  constexpr uint32_t blocks = 80;
+  run_local(3, [&](World& world) {
+    const auto transport = direct_rendezvous(world, with_packets(rings(blocks, 2, 1024), 1 << 15));
+    const int peer = (world.rank() + 1) % 3;
+    // Of 1 MiB that may go as packets each of two links has half.
+    for (const uint64_t n : {uint64_t(1) << 17, (uint64_t(1) << 17) + 1}) {
+      const auto in = message_of<float>(uint64_t(world.rank()), 3 * n);
+      std::vector<float> out(3 * n);
+      const uint64_t send[] = {n, n, n};
+      Counts<uint64_t> counts;
+      counts.send = send;
+      launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
+        return all_to_all_v<float>(group, transport->table(), leg_of<float>(in.data(), out.data(), 0), counts,
+                                   CopyProduce{}, CopyConsume{}, deadline);
+      }},
+             {blocks});
+      for (uint64_t at = 0; at < 3 * n; ++at) {
+        ASSERT_EQ(out[at], value_at<float>(at / n, n * uint64_t(world.rank()) + at % n)) << at;
+      }
+      EXPECT_EQ(sent_over(*transport, peer).second, n > 1 << 17);
+    }
+  });
 }
 
 TEST(AllToAllV, TenThousandMatricesInOneBinding) {

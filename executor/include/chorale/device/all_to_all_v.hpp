@@ -207,7 +207,9 @@ class CountedExchange {
     found.first = at * counts_.each;
     found.begin = leg.begin;
     found.bytes = leg.bytes;
-    const bool packets = by_value && has_packets(e) && as_packets(e, leg.bytes);
+    // Both ends know of their link only, so all are taken to be as long.
+    const bool packets = by_value && has_packets(e) && as_packets(e, leg.bytes) &&
+                         shard.bytes * uint32_t(table_.ranks - 1) <= most_in_packets;
     found.tiles = packets ? 0 : Progress(e, leg, 0, true).tiles;
     return found;
   }

@@ -14,10 +14,6 @@
 namespace chorale {
 namespace detail {
 
-/// Bytes that the groups of a rank send to the others in one piece, for packets: of more, the bandwidth that
-/// packets take in addition costs more time than the signals that they do without.
-constexpr uint64_t most_as_packets = 1 << 20;
-
 template <class Produce, class Consume>
 constexpr bool by_value = !is_block_hook<Produce> && !is_block_hook<Consume>;
 
@@ -30,7 +26,7 @@ CHORALE_FN bool goes_as_packets(const Group& group, const EndpointTable& table, 
   if (group.size % warp_threads != 0) return false;
 #endif
   return group.scope == Scope::block && longest != 0 && longest <= longest_in_packets &&
-         longest * group.count * uint32_t(table.ranks - 1) <= most_as_packets && slots <= table.packet_bytes;
+         longest * group.count * uint32_t(table.ranks - 1) <= most_in_packets && slots <= table.packet_bytes;
 }
 
 /// Where the packets of a block's links go and come from, and how many messages there will have been.

@@ -18,6 +18,10 @@ namespace chorale {
 /// where packets hold them: those take twice the bandwidth.
 inline constexpr uint64_t longest_in_packets = 16 << 10;
 
+/// Bytes that all groups of a rank send in a collective in one piece, likewise: of more, the bandwidth that
+/// packets take in addition costs more time than the signals that they do without.
+inline constexpr uint64_t most_in_packets = 1 << 20;
+
 namespace detail {
 CHORALE_FN uint32_t packet_flag(uint64_t message) { return uint32_t(message % 0xffffffffu) + 1; }
 
