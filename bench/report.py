@@ -28,6 +28,7 @@ COLLECTIVES = {
 }
 LENGTHS = (("short", "1K:1M:4"), ("long", "4M:1G:4"))
 MOVERS = ("ce_put", "ce_get", "kernel", "staged", "port", "plan")
+BLOCKS = (4, 8, 16)  # of what interpreting costs
 PARTS = (*COLLECTIVES, "interpreting", "tiles", "fused", "overlap", "movers")
 
 
@@ -69,7 +70,7 @@ class Timing:
                          "--dtype", "bf16", "--bytes", sizes, "--all", "--format", "csv", "-o", f"{result}.csv",
                          "--markdown", f"{result}.md", "--commit", self.commit)
         elif name == "interpreting":
-            for blocks in (4, 16):
+            for blocks in BLOCKS:
                 self.run(f"interpreting_{blocks}", self.bench / "bench_gpu_interpreting", "--ranks", self.ranks, "--blocks", blocks)
         elif name == "tiles":
             self.run(name, self.bench / "bench_tiles", "--port", limit=400)
@@ -121,7 +122,7 @@ class Page:
 
     def interpreting(self):
         rows = []
-        for blocks in (4, 16):
+        for blocks in BLOCKS:
             for algorithm, size, *times in self.rows(f"interpreting_{blocks}.log", 5):
                 rows.append((algorithm, blocks, f"{int(size) >> 10}K" if int(size) < 1 << 20 else f"{int(size) >> 20}M", *times))
         return table(f"What interpreting costs: packet all-reduce, {self.ranks} ranks",

@@ -147,9 +147,13 @@ CHORALE_FN Stop reduce_packets_step(const Group& group, const TapeStep& step, Me
   const auto sinks = sinks_of(step, plain + (step.own != 0 ? 1 : 0), packets + step.n);
   if constexpr (Fitted) {
     if constexpr (sizeof(T) > 1) {
-      if (step.n <= 3 && step.bytes > uint64_t(group.size) * unit_bytes) {
-        return step.n == 1 ? reduce_packets_whole<Op, T, P, 1, 4>(group, step, plain, packets, sinks)
-                           : reduce_packets_whole<Op, T, P, 3, 2>(group, step, plain, packets, sinks);
+      // Two units of a thread are sooner one after the other than as half of four.
+      const uint64_t round = uint64_t(group.size) * unit_bytes;
+      if (step.n == 1 && step.bytes > 2 * round) {
+        return reduce_packets_whole<Op, T, P, 1, 4>(group, step, plain, packets, sinks);
+      }
+      if (step.n > 1 && step.n <= 3 && step.bytes > round) {
+        return reduce_packets_whole<Op, T, P, 3, 2>(group, step, plain, packets, sinks);
       }
     }
     if (step.n == 1) return reduce_packets_whole<Op, T, P, 1, 1>(group, step, plain, packets, sinks);
