@@ -17,8 +17,9 @@ struct Positions {
 };
 
 #if defined(__CUDACC__)
-/// A block has them in shared memory. The table is further away: each wait that acquires makes a processor
-/// forget what it has of it, and what a thread looks up by a number is in memory anyhow.
+/// A block has its links in shared memory. The table is further away: each wait that acquires makes a
+/// multiprocessor forget what it had read of it. The same of positions, which a thread looks up by a number
+/// and so would have in local memory.
 struct LinksOfBlock {
   Endpoint links[most_ranks];
   Positions positions;
