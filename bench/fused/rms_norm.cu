@@ -126,7 +126,12 @@ class RmsNorm final : public Workload {
       if (blocks > rows_) continue;
       for (const uint32_t of_threads : {256u, 512u}) {
         if (blocks * of_threads > 128 * 512) continue;  // not resident
-        with("window", RmsNormWindow<bf16>{window_->view(), rows_, cols_, norm}, blocks, of_threads);
+        for (const uint32_t turns : {1u, 2u, 4u}) {
+          static_assert(window_barriers > 4, "a turn has a barrier, and one more");
+          if (turns > 1 && turns * blocks * ranks_ > rows_) continue;  // a row for each
+          with(turns == 1 ? "window" : "window, " + std::to_string(turns) + " turns",
+               RmsNormWindow<bf16>{window_->view(), rows_, cols_, norm, turns}, blocks, of_threads);
+        }
       }
     }
     for (const uint64_t tile : {row_bytes, 2 * row_bytes, 4 * row_bytes}) {
