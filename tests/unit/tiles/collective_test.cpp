@@ -94,6 +94,49 @@ struct PlaceConsume {
   }
 };
 
+/// What is kept depends on the order in which the ranks' values come.
+struct InOrder {
+  template <class X>
+  void consume(const Ctx<X>& ctx, const Vector<uint32_t>& values) const {
+    uint32_t* const out = static_cast<uint32_t*>(ctx.out) + ctx.index;
+    for (uint32_t item = 0; item < ctx.count; ++item) out[item] = 3 * out[item] + values.item[item];
+  }
+};
+
+TEST(Collectives, ShardsThatComeToOnePlaceComeInOrder) {
+  const auto value = [](uint64_t rank, uint64_t at) { return uint32_t(1000003 * rank + 17 * at); };
+  for (const uint64_t packet_bytes : {0, 1 << 12}) {
+    run_local(4, [&](World& world) {
+      const auto transport = direct_rendezvous(world, with_packets(rings(2, 2, 64), packet_bytes));
+      const uint64_t n = 200, self = uint64_t(world.rank());
+      std::vector<uint32_t> in(4 * n), gathered(n), exchanged(n), expected(n), of_shards(n);
+      for (uint64_t at = 0; at < in.size(); ++at) in[at] = value(self, at);
+      for (uint64_t step = 0; step < 4; ++step) {
+        const uint64_t peer = (self + 4 - step) % 4;
+        for (uint64_t at = 0; at < n; ++at) {
+          expected[at] = 3 * expected[at] + value(peer, at);
+          of_shards[at] = 3 * of_shards[at] + value(peer, self * n + at);
+        }
+      }
+      const auto gather = [&](const Group& group, const Deadline& deadline) {
+        return all_gather<uint32_t>(group, transport->table(),
+                                    leg_of<uint32_t>(in.data(), gathered.data(), n), {}, CopyProduce{},
+                                    InOrder{}, deadline);
+      };
+      const auto exchange = [&](const Group& group, const Deadline& deadline) {
+        return all_to_all<uint32_t>(group, transport->table(),
+                                    leg_of<uint32_t>(in.data(), exchanged.data(), n), {4 * n, 0},
+                                    CopyProduce{}, InOrder{}, deadline);
+      };
+      launch(*transport, Call{gather}, {2, 8});
+      launch(*transport, Call{exchange}, {2, 8});
+      EXPECT_EQ(sent_over(*transport, (world.rank() + 1) % 4).second, packet_bytes == 0);
+      EXPECT_MESSAGE(gathered, expected);
+      EXPECT_MESSAGE(exchanged, of_shards);
+    });
+  }
+}
+
 TEST(Collectives, HooksAreToldWhereTheyAreInAHundredOrders) {
   constexpr uint64_t slot = 64, tiles = 3, n = tiles * slot / sizeof(float), ranks = 2;
   for (uint64_t seed = 0; seed < 100; ++seed) {

@@ -185,7 +185,8 @@ std::vector<WithoutRoom> without_room() {
       {"the receiving half of a collective",
        [](const Group& group, const EndpointTable& table, const Leg& leg, const Deadline& deadline) {
          detail::Positions positions;
-         detail::Exchange<char, None> exchange(group, table, leg, 1, positions, deadline, nullptr);
+         detail::Exchange<char, None> exchange(group, table, detail::link_teams(group, table.ranks), leg, 1,
+                                               positions, deadline, nullptr);
          const Stop stop = exchange.receive_each([&](int32_t) { return leg; }, 0, 0, CopyConsume{});
          return stop != Stop::none ? stop : exchange.end();
        }},

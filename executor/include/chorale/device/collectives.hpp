@@ -22,7 +22,9 @@
 
 namespace chorale {
 
-/// Bytes between a shard and the next in the Leg's `in` and `out`.
+/// Bytes between a shard and the next in the Leg's `in` and `out`. Shards of `out` that are apart are taken
+/// side by side. Where it is 0 all come to one place, as for a hook that accumulates: one after the other
+/// then, this rank's first, then that of the rank before it and so on.
 struct Shards {
   uint64_t in = 0, out = 0;
 };
@@ -38,6 +40,10 @@ CHORALE_FN Leg shard_of(Leg leg, const Shards& shards, int32_t of) {
   return leg;
 }
 
+CHORALE_FN uint32_t teams_for(const Group& group, const EndpointTable& table, const Shards& shards) {
+  return shards.out != 0 ? link_teams(group, table.ranks) : 1;
+}
+
 /// Regions of all ranks' rings, by number.
 struct AllRegions {
   char* const* regions;
@@ -50,18 +56,18 @@ struct AllRegions {
 template <class T, class X>
 class Exchange {
  public:
-  /// `largest`: a share of this group that none of its others is longer than. `stride`: tiles on each link
-  /// for a tile of the shards. `positions`: see NearLinks. No member: what is looked up by a number is in
-  /// memory, and all else here would be, too.
-  CHORALE_FN Exchange(const Group& group, const EndpointTable& table, const Leg& largest, uint32_t stride,
-                      Positions& positions, const Deadline& deadline, X* extra)
+  /// `teams`: see link_teams(). `largest`: a share of this group that none of its others is longer than.
+  /// `stride`: tiles on each link for a tile of the shards. `positions`: see NearLinks. No member: what is
+  /// looked up by a number is in memory, and all else here would be, too.
+  CHORALE_FN Exchange(const Group& group, const EndpointTable& table, uint32_t teams, const Leg& largest,
+                      uint32_t stride, Positions& positions, const Deadline& deadline, X* extra)
       : group_(group),
         thread_(alone(group)),
         table_(table),
         deadline_(deadline),
         extra_(extra),
         links_(group, table, positions),
-        teams_(link_teams(group, table.ranks)),
+        teams_(teams),
         team_(link_team(group, teams_)),
         shape_(table.at(table.self, group.id), largest, 0, true) {
     shape_.stride = stride;
@@ -344,15 +350,16 @@ template <class T, class Produce = CopyProduce, class Consume = CopyConsume, cla
 CHORALE_FN Stop all_to_all(const Group& group, const EndpointTable& table, const Leg& message,
                            const Shards& shards, const Produce& produce = {}, const Consume& consume = {},
                            const Deadline& deadline = {}, X* extra = nullptr) {
+  const uint32_t teams = detail::teams_for(group, table, shards);
   const Leg leg = share_of(detail::typed<T>(message), group.id, group.count);
   const auto shard = [&](int32_t peer) { return detail::shard_of(leg, shards, peer); };
   if constexpr (detail::by_value<Produce, Consume>) {
     if (detail::goes_as_packets(group, table, leg.bytes, packet_bytes<LL16>(leg.bytes))) {
-      return detail::all_to_all_as_packets<T>(group, table, shard, produce, consume, deadline, extra);
+      return detail::all_to_all_as_packets<T>(group, table, teams, shard, produce, consume, deadline, extra);
     }
   }
   detail::Positions positions;
-  detail::Exchange<T, X> exchange(group, table, leg, 1, positions, deadline, extra);
+  detail::Exchange<T, X> exchange(group, table, teams, leg, 1, positions, deadline, extra);
   Stop stop = Stop::none;
   for (uint64_t tile = 0; tile <= exchange.tiles() && stop == Stop::none; ++tile) {
     if (tile < exchange.tiles()) stop = exchange.send_each(shard, tile, 0, produce);
@@ -367,17 +374,19 @@ template <class T, class Produce = CopyProduce, class Consume = CopyConsume, cla
 CHORALE_FN Stop all_gather(const Group& group, const EndpointTable& table, const Leg& message,
                            const Shards& shards, const Produce& produce = {}, const Consume& consume = {},
                            const Deadline& deadline = {}, X* extra = nullptr) {
+  const uint32_t teams = detail::teams_for(group, table, shards);
   const Leg leg = share_of(detail::typed<T>(message), group.id, group.count);
   const auto shard = [&](int32_t peer) { return detail::shard_of(leg, {0, shards.out}, peer); };
   Leg own = leg;
   own.shard = uint32_t(table.self);
   if constexpr (detail::by_value<Produce, Consume>) {
     if (detail::goes_as_packets(group, table, leg.bytes, packet_bytes<LL16>(leg.bytes))) {
-      return detail::all_gather_as_packets<T>(group, table, own, shard, produce, consume, deadline, extra);
+      return detail::all_gather_as_packets<T>(group, table, teams, own, shard, produce, consume, deadline,
+                                              extra);
     }
   }
   detail::Positions positions;
-  detail::Exchange<T, X> exchange(group, table, leg, 1, positions, deadline, extra);
+  detail::Exchange<T, X> exchange(group, table, teams, leg, 1, positions, deadline, extra);
   const detail::FillFromHook<T, Produce> fill{group, own, produce, table.ranks};
   Stop stop = Stop::none;
   for (uint64_t tile = 0; tile <= exchange.tiles() && stop == Stop::none; ++tile) {
@@ -392,18 +401,19 @@ template <ReduceOp Op, class T, class Produce = CopyProduce, class Consume = Cop
 CHORALE_FN Stop reduce_scatter(const Group& group, const EndpointTable& table, const Leg& message,
                                const Shards& shards, const Produce& produce = {}, const Consume& consume = {},
                                const Deadline& deadline = {}, X* extra = nullptr) {
+  const uint32_t teams = detail::link_teams(group, table.ranks);
   const Leg leg = share_of(detail::typed<T>(message), group.id, group.count);
   const auto shard = [&](int32_t peer) { return detail::shard_of(leg, {shards.in, 0}, peer); };
   Leg own = leg;
   own.shard = uint32_t(table.self);
   if constexpr (detail::by_value<Produce, Consume>) {
     if (detail::goes_as_packets(group, table, leg.bytes, packet_bytes<LL16>(leg.bytes))) {
-      return detail::reduce_scatter_as_packets<Op, T>(group, table, own, shard, produce, consume, deadline,
-                                                      extra);
+      return detail::reduce_scatter_as_packets<Op, T>(group, table, teams, own, shard, produce, consume,
+                                                      deadline, extra);
     }
   }
   detail::Positions positions;
-  detail::Exchange<T, X> exchange(group, table, leg, 1, positions, deadline, extra);
+  detail::Exchange<T, X> exchange(group, table, teams, leg, 1, positions, deadline, extra);
   Stop stop = Stop::none;
   for (uint64_t tile = 0; tile <= exchange.tiles() && stop == Stop::none; ++tile) {
     if (tile < exchange.tiles()) stop = exchange.send_each(shard, tile, 0, produce);
@@ -418,18 +428,19 @@ template <ReduceOp Op, class T, class Produce = CopyProduce, class Consume = Cop
 CHORALE_FN Stop all_reduce(const Group& group, const EndpointTable& table, const Leg& message,
                            const Produce& produce = {}, const Consume& consume = {},
                            const Deadline& deadline = {}, X* extra = nullptr) {
+  const uint32_t teams = detail::link_teams(group, table.ranks);
   const detail::SharesOfShards share(detail::typed<T>(message), uint32_t(table.ranks), group.id, group.count);
   const Leg longest = share(0);
   if constexpr (detail::by_value<Produce, Consume>) {
     if (detail::goes_as_packets(group, table, longest.bytes,
                                 detail::slots_of_all_reduce(table.ranks, longest.bytes))) {
-      return detail::all_reduce_as_packets<Op, T>(group, table, share, longest.bytes, produce, consume,
+      return detail::all_reduce_as_packets<Op, T>(group, table, teams, share, longest.bytes, produce, consume,
                                                   deadline, extra);
     }
   }
   // On each link tiles of two kinds take turns: parts, and sums.
   detail::Positions positions;
-  detail::Exchange<T, X> exchange(group, table, longest, 2, positions, deadline, extra);
+  detail::Exchange<T, X> exchange(group, table, teams, longest, 2, positions, deadline, extra);
   const Leg own = share(table.self);
   Stop stop = Stop::none;
   for (uint64_t tile = 0; tile <= exchange.tiles() && stop == Stop::none; ++tile) {

@@ -14,7 +14,9 @@
 //
 // Hooks are function objects: what they need are their members. They do not wait for peers, and write only
 // what Ctx and their members hand them; a value hook has stored what it is to keep when it returns. Elements
-// from `count` on are padding: not to be read from a user's buffer, nor written to it.
+// from `count` on are padding: not to be read from a user's buffer, nor written to it. In a collective the
+// threads of a block may be with several peers at a time, so value hooks of two peers do not write to one
+// place, unless it is Ctx::out with Shards::out of 0.
 
 #include <cstdint>
 #include <type_traits>

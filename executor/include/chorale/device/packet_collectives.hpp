@@ -90,10 +90,10 @@ CHORALE_FN Stop transfer_short(const Group& group, uint64_t bytes, const Source&
 template <class T, class X>
 class PacketCollective {
  public:
-  CHORALE_FN PacketCollective(const Group& group, const EndpointTable& table, const Deadline& deadline,
-                              X* extra)
+  CHORALE_FN PacketCollective(const Group& group, const EndpointTable& table, uint32_t teams,
+                              const Deadline& deadline, X* extra)
       : group_(group),
-        teams_(link_teams(group, table.ranks)),
+        teams_(teams),
         team_(team_of_links(group, teams_)),
         table_(table),
         deadline_(deadline),
@@ -242,12 +242,13 @@ class PacketCollective {
 #endif
 };
 
-/// all_to_all() as packets. `shard`: this group's part of what goes to a rank, or comes from it
+/// all_to_all() as packets. `teams`: see link_teams(); `shard`: this group's part of what goes to a rank, or
+/// comes from it
 template <class T, class Shard, class Produce, class Consume, class X>
-CHORALE_FN Stop all_to_all_as_packets(const Group& group, const EndpointTable& table, const Shard& shard,
-                                      const Produce& produce, const Consume& consume,
+CHORALE_FN Stop all_to_all_as_packets(const Group& group, const EndpointTable& table, uint32_t teams,
+                                      const Shard& shard, const Produce& produce, const Consume& consume,
                                       const Deadline& deadline, X* extra) {
-  PacketCollective<T, X> all(group, table, deadline, extra);
+  PacketCollective<T, X> all(group, table, teams, deadline, extra);
   Stop stop = all.begin();
   if (stop != Stop::none) return stop;
   all.each_of_team([&](int32_t step) { all.send(all.team(), step, 0, shard(all.next(step)), produce); });
@@ -260,10 +261,10 @@ CHORALE_FN Stop all_to_all_as_packets(const Group& group, const EndpointTable& t
 
 /// all_gather() as packets. `shard`: as above, of what comes; `own`: of what goes
 template <class T, class Shard, class Produce, class Consume, class X>
-CHORALE_FN Stop all_gather_as_packets(const Group& group, const EndpointTable& table, const Leg& own,
-                                      const Shard& shard, const Produce& produce, const Consume& consume,
-                                      const Deadline& deadline, X* extra) {
-  PacketCollective<T, X> all(group, table, deadline, extra);
+CHORALE_FN Stop all_gather_as_packets(const Group& group, const EndpointTable& table, uint32_t teams,
+                                      const Leg& own, const Shard& shard, const Produce& produce,
+                                      const Consume& consume, const Deadline& deadline, X* extra) {
+  PacketCollective<T, X> all(group, table, teams, deadline, extra);
   Stop stop = all.begin();
   if (stop != Stop::none) return stop;
   all.send_all(group, table.self, 0, own, produce);
@@ -276,10 +277,10 @@ CHORALE_FN Stop all_gather_as_packets(const Group& group, const EndpointTable& t
 
 /// reduce_scatter() as packets. `shard`: as above, of what goes; `own`: of what comes
 template <ReduceOp Op, class T, class Shard, class Produce, class Consume, class X>
-CHORALE_FN Stop reduce_scatter_as_packets(const Group& group, const EndpointTable& table, const Leg& own,
-                                          const Shard& shard, const Produce& produce, const Consume& consume,
-                                          const Deadline& deadline, X* extra) {
-  PacketCollective<T, X> all(group, table, deadline, extra);
+CHORALE_FN Stop reduce_scatter_as_packets(const Group& group, const EndpointTable& table, uint32_t teams,
+                                          const Leg& own, const Shard& shard, const Produce& produce,
+                                          const Consume& consume, const Deadline& deadline, X* extra) {
+  PacketCollective<T, X> all(group, table, teams, deadline, extra);
   const Stop stop = all.begin();
   if (stop != Stop::none) return stop;
   all.each_of_team([&](int32_t step) { all.send(all.team(), step, 0, shard(all.next(step)), produce); });
@@ -299,10 +300,10 @@ CHORALE_FN uint64_t slots_of_all_reduce(int32_t ranks, uint64_t share) {
 
 /// all_reduce() as packets. `share`: this group's part of a rank's shard; `longest`: bytes of the longest
 template <ReduceOp Op, class T, class Share, class Produce, class Consume, class X>
-CHORALE_FN Stop all_reduce_as_packets(const Group& group, const EndpointTable& table, const Share& share,
-                                      uint64_t longest, const Produce& produce, const Consume& consume,
-                                      const Deadline& deadline, X* extra) {
-  PacketCollective<T, X> all(group, table, deadline, extra);
+CHORALE_FN Stop all_reduce_as_packets(const Group& group, const EndpointTable& table, uint32_t teams,
+                                      const Share& share, uint64_t longest, const Produce& produce,
+                                      const Consume& consume, const Deadline& deadline, X* extra) {
+  PacketCollective<T, X> all(group, table, teams, deadline, extra);
   const uint64_t part = packet_bytes<LL16>(longest);
   Stop stop = all.begin();
   if (stop != Stop::none) return stop;
