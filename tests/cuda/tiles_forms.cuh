@@ -205,6 +205,35 @@ inline void test_chains(const Rank& rank) {
   }
 }
 
+struct AddUp {
+  EndpointTable table;
+  Leg message;
+  __device__ Stop operator()(const Group& group, const Deadline& deadline) const {
+    return all_gather<uint32_t>(group, table, message, {}, CopyProduce{},
+                                AccumulateConsume<ReduceOp::sum, uint32_t>{}, deadline);
+  }
+};
+
+/// Everybody's message is added up in one place: as packets, and through rings.
+inline void test_one_place(const Rank& rank) {
+  RendezvousOptions options = Rank::rings(2, 2, 1024);
+  options.packet_bytes = 4096;
+  const auto transport = direct_rendezvous(rank.world, options);
+  for (const uint64_t n : {1, 700, 30001}) {
+    const Buffer in(n), out(n);
+    in.fill(rank.stream, n + rank.self);
+    check(cudaMemsetAsync(out.data(), 0, n * sizeof(uint32_t), rank.stream));
+    rank.ready();
+    launch(*transport, AddUp{transport->table(), leg_of(in, out, n)}, {2, 256}, {rank.stream});
+    rank.ended();
+    std::vector<uint32_t> sums(n);
+    for (int from = 0; from < rank.ranks; ++from) {
+      for (uint64_t at = 0; at < n; ++at) sums[at] += value_at(n + from, at);
+    }
+    expect_same("added up in one place", to_host(out.data(), n), sums);
+  }
+}
+
 inline void test_forms(const Rank& rank) {
   test_alignments(rank);
   test_granularities(rank);
@@ -212,6 +241,7 @@ inline void test_forms(const Rank& rank) {
   test_parts_of_blocks(rank);
   test_gather(rank);
   test_chains(rank);
+  test_one_place(rank);
 }
 
 }  // namespace tiles_test

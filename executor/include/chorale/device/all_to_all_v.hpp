@@ -31,7 +31,8 @@ struct Counts {
   const N* send = nullptr;        ///< how much goes to each rank
   const N* send_at = nullptr;     ///< where that begins in `in`; null: one behind the other
   N* received = nullptr;          ///< written: how much each rank has sent; null: not wanted
-  const N* receive_at = nullptr;  ///< where that begins in `out`; null: what is kept, one behind the other
+  const N* receive_at = nullptr;  ///< where that begins in `out`, apart from the others'; null: what is kept,
+                                  ///< one behind the other
   uint64_t each = 1;              ///< elements that are counted as one
   uint64_t most = unlimited;      ///< that are kept of each rank
   uint64_t room = unlimited;      ///< that `out` holds
