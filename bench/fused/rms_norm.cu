@@ -126,8 +126,7 @@ class RmsNorm final : public Workload {
       if (blocks > rows_) continue;
       for (const uint32_t of_threads : {256u, 512u}) {
         if (blocks * of_threads > 128 * 512) continue;  // not resident
-        for (const uint32_t turns : {1u, 2u, 4u}) {
-          static_assert(window_barriers > 4, "a turn has a barrier, and one more");
+        for (uint32_t turns = 1; turns <= most_turns; turns *= 2) {
           if (turns > 1 && turns * blocks * ranks_ > rows_) continue;  // a row for each
           with(turns == 1 ? "window" : "window, " + std::to_string(turns) + " turns",
                RmsNormWindow<bf16>{window_->view(), rows_, cols_, norm, turns}, blocks, of_threads);

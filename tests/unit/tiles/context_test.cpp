@@ -198,29 +198,30 @@ TEST(Context, HooksAreToldWhoseTheDataIsAndWhichThreadHasIt) {
   });
 }
 
+/// For each rank and each of `count` groups.
+void expect_shares_of_shares(const Leg& message, uint32_t ranks, uint32_t count) {
+  for (uint32_t id = 0; id < count; ++id) {
+    const detail::SharesOfShards shares(message, ranks, id, count);
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      const Leg expected = share_of(share_of(message, rank, ranks), id, count), share = shares(int32_t(rank));
+      ASSERT_EQ(share.bytes, expected.bytes) << message.bytes << " bytes, " << ranks << " ranks";
+      if (share.bytes != 0) ASSERT_EQ(share.begin, expected.begin);
+      ASSERT_EQ(share.shard, rank);
+    }
+  }
+}
+
 TEST(Context, SharesOfShardsAreTheSharesOfTheShards) {
   for (const uint32_t elem : {1u, 4u, 6u, 40u, 256u}) {
     for (const uint64_t tile : {0, 1, 8}) {
       for (uint64_t elements = 0; elements < 400; elements = elements * 5 / 4 + 1) {
+        Leg message;
+        message.begin = 7 * elem;
+        message.elem = elem;
+        message.tile_bytes = tile * elem;
+        message.bytes = elements * elem;
         for (const uint32_t ranks : {1u, 2u, 3u, 8u}) {
-          for (const uint32_t count : {1u, 2u, 5u}) {
-            Leg message;
-            message.begin = 7 * elem;
-            message.elem = elem;
-            message.tile_bytes = tile * elem;
-            message.bytes = elements * elem;
-            for (uint32_t id = 0; id < count; ++id) {
-              const detail::SharesOfShards shares(message, ranks, id, count);
-              for (uint32_t rank = 0; rank < ranks; ++rank) {
-                const Leg expected = share_of(share_of(message, rank, ranks), id, count);
-                const Leg share = shares(int32_t(rank));
-                ASSERT_EQ(share.bytes, expected.bytes)
-                    << elements << " of " << elem << ", " << ranks << " ranks";
-                if (share.bytes != 0) ASSERT_EQ(share.begin, expected.begin);
-                ASSERT_EQ(share.shard, rank);
-              }
-            }
-          }
+          for (const uint32_t count : {1u, 2u, 5u}) expect_shares_of_shares(message, ranks, count);
         }
       }
     }

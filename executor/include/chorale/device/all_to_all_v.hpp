@@ -209,8 +209,8 @@ class CountedExchange {
     found.begin = leg.begin;
     found.bytes = leg.bytes;
     // Both ends know of their link only, so all are taken to be as long.
-    const bool packets = by_value && has_packets(e) && as_packets(e, leg.bytes) &&
-                         shard.bytes * uint32_t(table_.ranks - 1) <= most_in_packets;
+    const bool packets =
+        by_value && has_packets(e) && as_packets(e, leg.bytes) && packets_for_all(shard.bytes, table_.ranks);
     found.tiles = packets ? 0 : Progress(e, leg, 0, true).tiles;
     return found;
   }

@@ -40,6 +40,7 @@ CHORALE_FN Leg shard_of(Leg leg, const Shards& shards, int32_t of) {
   return leg;
 }
 
+/// How many teams of a block take what comes to these shards.
 CHORALE_FN uint32_t teams_for(const Group& group, const EndpointTable& table, const Shards& shards) {
   return shards.out != 0 ? link_teams(group, table.ranks) : 1;
 }

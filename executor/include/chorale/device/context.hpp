@@ -88,17 +88,6 @@ struct TileIn {
 };
 
 namespace detail {
-/// `units` in `count` parts, as evenly as can be: the first `more` have one more than the others.
-struct EvenParts {
-  uint64_t base, more;
-
-  CHORALE_HD EvenParts(uint64_t units, uint32_t count)
-      : base(quotient(units, count)), more(units - base * count) {}
-
-  CHORALE_HD uint64_t first(uint32_t part) const { return part * base + (part < more ? part : more); }
-  CHORALE_HD uint64_t size(uint32_t part) const { return base + (part < more ? 1 : 0); }
-};
-
 CHORALE_HD uint64_t units_in(uint64_t bytes, uint64_t unit) {
   return quotient(bytes, unit) + (modulo(bytes, unit) != 0 ? 1 : 0);
 }

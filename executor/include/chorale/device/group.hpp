@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "chorale/device/atomics.hpp"
+#include "chorale/device/divide.hpp"
 #include "chorale/device/macros.hpp"
 
 #if !defined(__CUDACC__)
@@ -133,9 +134,8 @@ struct Group {
   /// Calls f(item) for this group's run of 0 .. items-1. All its threads get the same items.
   template <class F>
   CHORALE_FN void each_contiguous(uint64_t items, F&& f) const {
-    const uint64_t base = items / count, more = items % count;
-    const uint64_t first = id * base + (id < more ? id : more);
-    const uint64_t last = first + base + (id < more ? 1 : 0);
+    const detail::EvenParts parts(items, count);
+    const uint64_t first = parts.first(id), last = first + parts.size(id);
     for (uint64_t item = first; item < last; ++item) f(item);
   }
 

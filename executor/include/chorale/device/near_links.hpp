@@ -45,7 +45,7 @@ class NearLinks {
       LinksOfBlock& near = links_of_block();
       for (uint32_t peer = group.rank; peer < uint32_t(table.ranks); peer += group.size) {
         near.links[peer] = table.at(int32_t(peer), channel_);
-        find(near.links[peer], near.positions, peer);
+        read_positions(near.links[peer], near.positions, peer);
       }
       links_ = near.links;
       positions_ = &near.positions;
@@ -53,7 +53,7 @@ class NearLinks {
     }
 #endif
     for (uint32_t peer = 0; peer < uint32_t(table.ranks); ++peer) {
-      find(table.at(int32_t(peer), channel_), positions, peer);
+      read_positions(table.at(int32_t(peer), channel_), positions, peer);
     }
   }
 
@@ -64,7 +64,7 @@ class NearLinks {
   CHORALE_FN uint64_t received(int32_t peer) const { return positions_->received[peer]; }
 
  private:
-  CHORALE_FN static void find(const Endpoint& e, Positions& positions, uint32_t peer) {
+  CHORALE_FN static void read_positions(const Endpoint& e, Positions& positions, uint32_t peer) {
     positions.sent[peer] = load_relaxed(&e.local->cursor.sent);
     positions.received[peer] = load_relaxed(&e.local->cursor.received);
   }

@@ -26,7 +26,7 @@ CHORALE_FN bool goes_as_packets(const Group& group, const EndpointTable& table, 
   if (group.size % warp_threads != 0) return false;
 #endif
   return group.scope == Scope::block && longest != 0 && longest <= longest_in_packets &&
-         longest * group.count * uint32_t(table.ranks - 1) <= most_in_packets && slots <= table.packet_bytes;
+         packets_for_all(longest * group.count, table.ranks) && slots <= table.packet_bytes;
 }
 
 /// Where the packets of a block's links go and come from, and how many messages there will have been.

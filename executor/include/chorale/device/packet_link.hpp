@@ -23,6 +23,11 @@ inline constexpr uint64_t longest_in_packets = 16 << 10;
 inline constexpr uint64_t most_in_packets = 1 << 20;
 
 namespace detail {
+/// Whether all that a rank sends is so little, if each of the others gets `bytes` bytes.
+CHORALE_FN bool packets_for_all(uint64_t bytes, int32_t ranks) {
+  return bytes * uint32_t(ranks - 1) <= most_in_packets;
+}
+
 CHORALE_FN uint32_t packet_flag(uint64_t message) { return uint32_t(message % 0xffffffffu) + 1; }
 
 /// What a peer's credit must be for message `number` to be written: it has read what that bank held.
