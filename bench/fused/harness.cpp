@@ -21,7 +21,7 @@ RendezvousOptions links() {
 }
 
 OneSidedWindow shared_memory(World& world, uint64_t bytes) {
-  return OneSidedWindow::create(world, bytes, 0, (most_turns + 1) * most_window_blocks, Space::device);
+  return OneSidedWindow::create(world, bytes, 0, 2 * most_window_blocks, Space::device);
 }
 
 Bench::Bench(World& world) : world_(world) {

@@ -54,9 +54,8 @@ std::unique_ptr<Workload> hooked_all_gather(World& world, Transport& transport);
 std::unique_ptr<Workload> hooked_reduce_scatter(World& world, Transport& transport);
 std::unique_ptr<Workload> hooked_all_to_all(World& world, Transport& transport);
 
-/// Memory that all ranks map, with barriers for `most_window_blocks` blocks that take up to `most_turns`
-/// turns: one for each turn, and one more. Collective.
-constexpr uint32_t most_window_blocks = 264, most_turns = 4;
+/// Memory that all ranks map, with two barriers for each of `most_window_blocks` blocks. Collective.
+constexpr uint32_t most_window_blocks = 264;
 OneSidedWindow shared_memory(World& world, uint64_t bytes);
 
 /// The transport of all candidates.

@@ -66,7 +66,7 @@ struct Digest {
 __global__ void normalise(RmsNormConsume<bf16> norm, bf16* out, uint32_t rows, uint32_t cols) {
   const Group group = block_group();
   group.each_strided(rows, [&](uint64_t row) {
-    rms_norm_row(group, norm, out, row, cols, [&](uint64_t unit, Unit& sum) {
+    rms_norm_row<2>(group, norm, out, row, cols, [&](uint64_t unit, Unit& sum) {
       sum = load_unit(reinterpret_cast<const char*>(out + row * cols) + unit * unit_bytes);
       return Stop::none;
     });
@@ -126,11 +126,7 @@ class RmsNorm final : public Workload {
       if (blocks > rows_) continue;
       for (const uint32_t of_threads : {256u, 512u}) {
         if (blocks * of_threads > 128 * 512) continue;  // not resident
-        for (uint32_t turns = 1; turns <= most_turns; turns *= 2) {
-          if (turns > 1 && turns * blocks * ranks_ > rows_) continue;  // a row for each
-          with(turns == 1 ? "window" : "window, " + std::to_string(turns) + " turns",
-               RmsNormWindow<bf16>{window_->view(), rows_, cols_, norm, turns}, blocks, of_threads);
-        }
+        with("window", RmsNormWindow<bf16>{window_->view(), rows_, cols_, norm}, blocks, of_threads);
       }
     }
     for (const uint64_t tile : {row_bytes, 2 * row_bytes, 4 * row_bytes}) {
@@ -149,8 +145,8 @@ class RmsNorm final : public Workload {
     return {"NCCL and a kernel", [this, &nccl](cudaStream_t stream) {
               const uint64_t bytes = elements_ * sizeof(bf16);
               nccl.enqueue("allreduce", in_, out_, {bytes, bytes}, DType::bf16, ReduceOp::sum, stream);
-              const uint32_t threads = std::max<uint32_t>(32, (cols_ / 8 + 31) / 32 * 32);
-              normalise<<<std::min(rows_, 528u), threads, 0, stream>>>(
+              const uint32_t threads = std::max<uint32_t>(32, (cols_ / 16 + 31) / 32 * 32);
+              normalise<<<std::min(rows_, 1056u), threads, 0, stream>>>(
                   {residual_.data(), weight_.data(), epsilon}, out_, rows_, cols_);
               check(cudaGetLastError(), "the kernel that normalises");
             }};

@@ -18,7 +18,7 @@ struct RmsNormConsume {
       // Rows of whole units: one after the other, each by all threads, 16 bytes at a time.
       for (uint64_t row = 0; row < rows; ++row) {
         const char* const sums = static_cast<const char*>(tile.data) + row * cols * sizeof(T);
-        rms_norm_row<T>(group, *this, static_cast<T*>(ctx.out), ctx.index / cols + row, cols,
+        rms_norm_row<1>(group, *this, static_cast<T*>(ctx.out), ctx.index / cols + row, cols,
                         [sums](uint64_t unit, chorale::Unit& sum) {
                           sum = chorale::load_unit(sums + unit * chorale::unit_bytes);
                           return chorale::Stop::none;

@@ -50,7 +50,7 @@ struct RmsNormOneShot : RmsNormPackets<T> {
     for (uint64_t index = 0; index < mine; ++index) {
       const uint64_t row = group.id + index * group.count;
       const Unit next = index + 1 < mine ? push(index + 1) : Unit{};  // on its way while we wait
-      stop = rms_norm_row(group, this->norm, this->out, row, this->cols, [&](uint64_t unit, Unit& sum) {
+      stop = rms_norm_row<1>(group, this->norm, this->out, row, this->cols, [&](uint64_t unit, Unit& sum) {
         return exchange.template sum<ReduceOp::sum, T>(
             index * slot, unit, unit == group.rank ? first : this->own(row, unit), sum);
       });
@@ -88,7 +88,7 @@ struct RmsNormTwoShot : RmsNormPackets<T> {
       if (index + 1 < mine) push(index + 1);  // on its way while we wait
       const uint64_t row = row_of(index), at = index * slot;
       const int32_t owner = owner_of(index);
-      stop = rms_norm_row(group, this->norm, this->out, row, this->cols, [&](uint64_t unit, Unit& sum) {
+      stop = rms_norm_row<1>(group, this->norm, this->out, row, this->cols, [&](uint64_t unit, Unit& sum) {
         if (owner != self) return exchange.receive(owner, at, unit, sum);
         const Stop got = exchange.template sum<ReduceOp::sum, T>(at, unit, this->own(row, unit), sum);
         if (got == Stop::none) exchange.send(at, unit, sum);
