@@ -13,15 +13,13 @@ struct TransposeIntoWindow {
   CHORALE_FN chorale::Stop operator()(const chorale::Group& group, const chorale::Deadline& deadline) const {
     using namespace chorale;
     const uint32_t writable = 2 * group.id, written = writable + 1;
-    arrive_all(group, window, writable);
-    const Stop stop = wait_all(group, window, writable, deadline);
+    const Stop stop = barrier(group, window, writable, deadline);
     if (stop != Stop::none) return stop;
-    // This rank's own share last: peers' are on their way meanwhile.
-    for (int32_t step = 1; step <= window.ranks; ++step) {
-      const int32_t peer = (window.self + step) % window.ranks;
-      turn_share(group, peer);
-      if (peer != window.self) arrive_at(group, window, peer, written);
-    }
+    for (int32_t step = 1; step < window.ranks; ++step)
+      turn_share(group, (window.self + step) % window.ranks);
+    // All are told together: each report waits until everything has landed. Meanwhile this rank's own share.
+    arrive_all(group, window, written);
+    turn_share(group, window.self);
     return wait_all(group, window, written, deadline);
   }
 

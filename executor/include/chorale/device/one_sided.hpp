@@ -61,9 +61,12 @@ CHORALE_FN void signal_peer(const Group& group, const WindowView& view, int32_t 
                             uint64_t value = 1) {
   signal_add(group, view.signal_at(peer, view.self, id), value);
 }
+/// The same at every rank, this one too: threads take the ranks in turn, so that the signals go together.
 CHORALE_FN void signal_all(const Group& group, const WindowView& view, uint32_t id, uint64_t value = 1) {
-  for (int32_t step = 0; step < view.ranks; ++step) {
-    signal_peer(group, view, (view.self + step) % view.ranks, id, value);
+  group.sync();
+  for (uint32_t step = group.rank; step < uint32_t(view.ranks); step += group.size) {
+    group.step();
+    post_release(&view.signal_at((view.self + int32_t(step)) % view.ranks, view.self, id)->value, value);
   }
 }
 
