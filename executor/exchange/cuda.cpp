@@ -23,6 +23,10 @@ using cuda::CurrentDevice;
 /// Who shares messages of this length between blocks has more of signals than of data.
 constexpr uint64_t least_share = 8 << 10;
 
+/// Blocks that fill a link. More are of use only with a multiprocessor for each: two on one move what goes to
+/// all ranks more slowly.
+constexpr uint64_t full_link = 16;
+
 /// Blocks for each peer and direction of which all ranks' GPUs hold those of all peers at a time. Collective.
 uint32_t blocks_that_fit(World& world) {
   const std::vector<cuda::RankDevice> devices = cuda::gather_devices(world);
@@ -30,8 +34,13 @@ uint32_t blocks_that_fit(World& world) {
   const auto sharing = std::count_if(devices.begin(), devices.end(),
                                      [&](const cuda::RankDevice& other) { return other.same_device(mine); });
   uint64_t blocks = 0;
-  world::together(world, [&] { cuda::check(resident_exchange_blocks(blocks), "the kernel of an exchange"); });
-  blocks /= uint64_t(sharing) * 2 * uint64_t(world.ranks());
+  world::together(world, [&] {
+    detail::Resident resident;
+    cuda::check(resident_exchange_blocks(resident), "the kernel of an exchange");
+    const uint64_t lines = uint64_t(sharing) * 2 * uint64_t(world.ranks());
+    const uint64_t alone = uint64_t(resident.multiprocessors) / lines;
+    blocks = std::min(resident.blocks() / lines, std::max(alone, full_link));
+  });
   for (const auto& bytes : world.allgather(world::bytes_of(blocks)))
     blocks = std::min(blocks, world::read_as<uint64_t>(bytes));
   return uint32_t(std::clamp<uint64_t>(blocks, 1, 32));
@@ -56,7 +65,9 @@ class CudaCarrier final : public Carrier, private cuda::Watched {
       : world_(world), transport_(direct_rendezvous(world, rings(world, options))), monitor_(world) {
     const uint64_t reports = 2 * uint64_t(world.ranks()) * transport_->max_channels();
     world::together(world, [&] {
-      cuda::check(resident_exchange_blocks(resident_), "the kernel of an exchange");
+      detail::Resident resident;
+      cuda::check(resident_exchange_blocks(resident), "the kernel of an exchange");
+      resident_ = resident.blocks();
       require_resident(2 * uint64_t(world.ranks()) * transport_->max_channels(), resident_);
       reports_ = cuda::HostArray<Report>(reports);
     });

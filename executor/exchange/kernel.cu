@@ -2,7 +2,6 @@
 
 #include "../cuda/enqueue.cuh"
 #include "chorale/next_launch.hpp"
-#include "chorale/resident.cuh"
 #include "kernel.hpp"
 
 namespace chorale::exchange {
@@ -21,16 +20,12 @@ cudaError_t enqueue_exchange(const KernelWork& work, uint32_t blocks, cudaStream
   return cuda::enqueue_early(run_exchange, blocks, kernel_threads, stream, work);
 }
 
-cudaError_t resident_exchange_blocks(uint64_t& blocks) {
+cudaError_t resident_exchange_blocks(chorale::detail::Resident& found) {
   int device = 0;
-  chorale::detail::Resident found;
-  cudaError_t result = cudaGetDevice(&device);
-  if (result == cudaSuccess) {
-    result = chorale::detail::find_resident(reinterpret_cast<const void*>(run_exchange), kernel_threads, 0,
-                                            device, found);
-  }
-  blocks = found.blocks();
-  return result;
+  const cudaError_t result = cudaGetDevice(&device);
+  if (result != cudaSuccess) return result;
+  return chorale::detail::find_resident(reinterpret_cast<const void*>(run_exchange), kernel_threads, 0,
+                                        device, found);
 }
 
 }  // namespace chorale::exchange

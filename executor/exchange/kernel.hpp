@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "chorale/resident.cuh"
 #include "messages.hpp"
 
 namespace chorale::exchange {
@@ -29,7 +30,7 @@ inline constexpr unsigned kernel_threads = 384;
 cudaError_t enqueue_exchange(const KernelWork& work, uint32_t blocks, cudaStream_t stream);
 
 /// Loads the kernel as well: CUDA waits for what runs, to do that, which may wait for this rank.
-/// \param blocks  of it that the current device holds at a time
-cudaError_t resident_exchange_blocks(uint64_t& blocks);
+/// \param found  of it on the current device
+cudaError_t resident_exchange_blocks(chorale::detail::Resident& found);
 
 }  // namespace chorale::exchange

@@ -18,8 +18,9 @@ namespace chorale {
 struct ExchangeOptions {
   uint64_t slot_bytes = 0;  ///< of a ring's slot, at least 16; default: 128 KiB
   uint32_t slots = 0;       ///< of a ring, at most 256; default: 4
-  /// Thread blocks that work on one peer and direction, at most. Default: on GPUs up to 32, but no more than
-  /// the GPU holds at a time for all peers in both directions; on the CPU 1.
+  /// Thread blocks that work on one peer and direction, at most. Default: on GPUs up to 32, above 16 only
+  /// where those of all peers in both directions have a multiprocessor each, and no more than the GPU holds
+  /// at a time; on the CPU 1.
   uint32_t blocks_per_peer = 0;
 };
 
