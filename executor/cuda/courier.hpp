@@ -130,8 +130,8 @@ class Courier {
   bool dropped_ = false;
 
   PinnedPieces out_pieces_, in_pieces_;
-  const OwnedStream out_{"a stream for what goes to other hosts"},
-      in_{"a stream for what comes from other hosts"};
+  const OwnedStream out_{"a stream for what goes to other hosts", Priority::proxy},
+      in_{"a stream for what comes from other hosts", Priority::proxy};
   std::vector<OwnedEvent> events_;  ///< that nobody uses: as many as pieces, for the same reason
 
   uint64_t enrolled_ = 0;

@@ -11,7 +11,7 @@ namespace chorale::cuda {
 Proxy::Proxy(World& world, int device)
     : world_(world),
       device_(device),
-      stream_("a stream for port channels"),
+      stream_("a stream for port channels", Priority::proxy),
       orders_(
           device, [this](const PortTrigger& trigger, bool) { handle(trigger); },
           [&world](const RunError& failed) {

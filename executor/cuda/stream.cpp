@@ -1,13 +1,17 @@
 #include "stream.hpp"
 
+#include <algorithm>
+
 #include "error.hpp"
 
 namespace chorale::cuda {
 
-OwnedStream::OwnedStream(const char* what, bool first) {
+OwnedStream::OwnedStream(const char* what, Priority priority) {
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "the priorities of streams");
-  check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, first ? greatest : least), what);
+  const int between = std::min(greatest + 1, least);  // smaller numbers come first
+  const int number = priority == Priority::first ? greatest : priority == Priority::proxy ? between : least;
+  check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, number), what);
 }
 OwnedStream::~OwnedStream() {
   if (stream_) check_quietly(cudaStreamDestroy(stream_), "cudaStreamDestroy");

@@ -8,14 +8,21 @@
 
 namespace chorale::cuda {
 
+/// CUDA has fewer queues to the GPU than there may be streams, each for streams of one priority. What stands
+/// in a queue behind a kernel that cannot begin yet waits as well, of whichever stream it is.
+enum class Priority {
+  plain,  ///< as streams that do not say
+  first,  ///< its thread blocks come before those of other streams, where the GPU has room for some only
+  proxy   ///< kernels wait for what is done here: no stream of the other two is in its queue
+};
+
 /// A stream that the default stream does not wait for, or an event, of the device that was current when it
 /// was made. Destroying one waits for nothing.
 class OwnedStream {
  public:
-  /// \param what   it is for, in errors
-  /// \param first  its thread blocks come before those of other streams, where the GPU has room for some only
+  /// \param what  it is for, in errors
   /// \throws RunError
-  explicit OwnedStream(const char* what, bool first = false);
+  explicit OwnedStream(const char* what, Priority priority = Priority::plain);
   OwnedStream(OwnedStream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
   ~OwnedStream();
   cudaStream_t get() const { return stream_; }

@@ -31,7 +31,7 @@ constexpr size_t copy_streams = 2;
 /// A stream of long copies, and the event that tells when it is where it is now. That may be recorded anew
 /// while others wait for what it was.
 struct Copies {
-  cuda::OwnedStream stream{"a stream for long copies of a proxy"};
+  cuda::OwnedStream stream{"a stream for long copies of a proxy", cuda::Priority::proxy};
   cuda::OwnedEvent copied{"the end of a long copy of a proxy"};
 };
 
@@ -81,7 +81,7 @@ class DevicePort final : public Rings {
         [this](const RunError& failed) {
           world().abort(std::string("the proxy of a transport: ") + failed.what());
         });
-    stream_.emplace("a stream for a proxy");
+    stream_.emplace("a stream for a proxy", cuda::Priority::proxy);
     copies_ = std::vector<Copies>(copy_streams);
     PortQueue queue;
     queue.orders = orders_->ring();

@@ -36,11 +36,12 @@ CudaLanes::CudaLanes(Bound bound)
       carries_(world_, bound_.unrolled, Space::device, tape_) {
   world::together(world_, [this] {
     // Peers wait for what a lane carries: its few blocks do not stand behind all those of a matrix product.
-    for (const std::vector<uint32_t>& lane : tape_.lanes)
-      streams_.emplace_back("the stream of a lane",
-                            std::any_of(lane.begin(), lane.end(), [this](uint32_t action) {
-                              return tape_.actions[action].kind == StepKind::carry;
-                            }));
+    for (const std::vector<uint32_t>& lane : tape_.lanes) {
+      const bool carries = std::any_of(lane.begin(), lane.end(), [this](uint32_t action) {
+        return tape_.actions[action].kind == StepKind::carry;
+      });
+      streams_.emplace_back("the stream of a lane", carries ? cuda::Priority::first : cuda::Priority::plain);
+    }
     for (const Action& action : tape_.actions) {
       std::vector<cuda::OwnedEvent>& mine = events_.emplace_back();
       for (size_t point = 0; point < action.points.size(); ++point) mine.emplace_back("the event of a lane");
