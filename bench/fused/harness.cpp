@@ -20,6 +20,20 @@ RendezvousOptions links() {
   return options;
 }
 
+std::vector<LaunchConfig> shapes_for(uint64_t bytes) {
+  std::vector<LaunchConfig> all;
+  for (const uint32_t blocks : {1u, 2u, 4u, 8u, 16u, 32u, 64u, 128u, 256u}) {
+    const uint64_t share = bytes / blocks;
+    if ((blocks > 1 && share < 1024) || share > 1 << 20) continue;
+    for (const uint32_t threads : {128u, 256u, 512u}) {
+      if (threads > 128 && share <= 2048) continue;
+      if (threads < 512 && share > 64 << 10) continue;
+      if (threads * blocks <= 65536) all.push_back({blocks, threads});
+    }
+  }
+  return all;
+}
+
 OneSidedWindow shared_memory(World& world, uint64_t bytes) {
   return OneSidedWindow::create(world, bytes, 0, 2 * most_window_blocks, Space::device);
 }

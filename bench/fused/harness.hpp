@@ -2,6 +2,7 @@
 /// How the fused kernels and what they are compared with are timed, and their results checked.
 #pragma once
 
+#include <chorale/launch.hpp>
 #include <chorale/one_sided_window.hpp>
 #include <chorale/transport.hpp>
 #include <functional>
@@ -57,6 +58,10 @@ std::unique_ptr<Workload> hooked_all_to_all(World& world, Transport& transport);
 /// Memory that all ranks map, with two barriers for each of `most_window_blocks` blocks. Collective.
 constexpr uint32_t most_window_blocks = 264;
 OneSidedWindow shared_memory(World& world, uint64_t bytes);
+
+/// Launches of which one may be the fastest where a rank sends `bytes` bytes: of blocks that have something
+/// to do, without more threads than have, nor too few for much, and all resident together.
+std::vector<LaunchConfig> shapes_for(uint64_t bytes);
 
 /// The transport of all candidates.
 RendezvousOptions links();

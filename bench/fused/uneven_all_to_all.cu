@@ -104,19 +104,9 @@ class UnevenAllToAll final : public Workload {
     message.out = out_.data();
     message.elem = sizeof(uint32_t);
     const CountedAllToAll kernel{transport_.table(), message, counts};
-    for (const uint32_t blocks : {1u, 4u, 16u, 32u, 64u, 128u, 256u}) {
-      const uint64_t share = sent() * sizeof(uint32_t) / blocks;
-      if (blocks > 1 && share < 512) continue;
-      for (const uint32_t threads : {128u, 256u, 512u}) {
-        // Not more threads than have something to do, nor too few for much.
-        if (threads > 128 && share <= 4096) continue;
-        if (threads < 512 && share > 64 << 10) continue;
-        if (threads * blocks > 65536) continue;  // not resident together
-        all.push_back({"all_to_all_v, " + std::to_string(blocks) + " x " + std::to_string(threads),
-                       [=, this](cudaStream_t stream) {
-                         launch(transport_, kernel, {blocks, threads}, {stream});
-                       }});
-      }
+    for (const LaunchConfig& shape : shapes_for(sent() * sizeof(uint32_t))) {
+      all.push_back({"all_to_all_v, " + std::to_string(shape.blocks) + " x " + std::to_string(shape.threads),
+                     [=, this](cudaStream_t stream) { launch(transport_, kernel, shape, {stream}); }});
     }
     return all;
   }

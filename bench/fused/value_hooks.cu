@@ -137,20 +137,9 @@ class ValueHooks final : public Workload {
     const Shards shards{kind == Kind::all_gather ? 0 : message.bytes,
                         kind == Kind::reduce_scatter ? 0 : message.bytes};
     const Hooked<kind> kernel{transport_.table(), message, shards, {scale}, {bias_.data()}};
-    for (const uint32_t blocks : {1u, 2u, 4u, 8u, 16u, 32u, 64u, 128u, 256u}) {
-      const uint64_t share = sent_ * sizeof(bf16) / blocks;
-      if (blocks > 1 && share < 1024) continue;
-      if (share > 1 << 20) continue;
-      for (const uint32_t threads : {128u, 256u, 512u}) {
-        // Not more threads than have something to do, nor too few for much.
-        if (threads > 128 && share <= 2048) continue;
-        if (threads < 512 && share > 64 << 10) continue;
-        if (threads * blocks > 65536) continue;  // not resident together
-        all.push_back(
-            {std::to_string(blocks) + " x " + std::to_string(threads), [=, this](cudaStream_t stream) {
-               launch(transport_, kernel, {blocks, threads}, {stream});
-             }});
-      }
+    for (const LaunchConfig& shape : shapes_for(sent_ * sizeof(bf16))) {
+      all.push_back({std::to_string(shape.blocks) + " x " + std::to_string(shape.threads),
+                     [=, this](cudaStream_t stream) { launch(transport_, kernel, shape, {stream}); }});
     }
     return all;
   }

@@ -54,9 +54,8 @@ CHORALE_FN chorale::Stop rms_norm_row(const chorale::Group& group, const Norm& n
   for (uint64_t unit = behind; unit < units && stop == Stop::none; unit += group.size) {
     Unit came;
     stop = sum_of(unit, came);
-    if (stop != Stop::none) break;
     Vector<T> more = load_elements<T>(kept, unit * n, n);
-    add(unit, more, came);
+    if (stop == Stop::none) add(unit, more, came);
   }
   stop = group.agree(stop);
   if (stop != Stop::none) return stop;

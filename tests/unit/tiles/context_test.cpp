@@ -205,7 +205,9 @@ void expect_shares_of_shares(const Leg& message, uint32_t ranks, uint32_t count)
     for (uint32_t rank = 0; rank < ranks; ++rank) {
       const Leg expected = share_of(share_of(message, rank, ranks), id, count), share = shares(int32_t(rank));
       ASSERT_EQ(share.bytes, expected.bytes) << message.bytes << " bytes, " << ranks << " ranks";
-      if (share.bytes != 0) ASSERT_EQ(share.begin, expected.begin);
+      if (share.bytes != 0) {
+        ASSERT_EQ(share.begin, expected.begin);
+      }
       ASSERT_EQ(share.shard, rank);
     }
   }

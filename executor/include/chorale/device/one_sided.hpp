@@ -33,6 +33,20 @@ struct WindowView {
   }
 };
 
+namespace detail {
+/// Adds to the word that word_of(peer) gives of each rank, beginning `first` ranks behind this one, after
+/// everything the group did. Threads take the ranks in turn, so that one waits for no other's post.
+template <class WordOf>
+CHORALE_FN void post_to_ranks(const Group& group, const WindowView& view, uint32_t first, uint64_t addend,
+                              const WordOf& word_of) {
+  group.sync();
+  for (uint32_t step = first + group.rank; step < uint32_t(view.ranks); step += group.size) {
+    group.step();
+    post_release(word_of((view.self + int32_t(step)) % view.ranks), addend);
+  }
+}
+}  // namespace detail
+
 /// Where `offset` bytes into a peer's window is addressed here; null if it is not.
 CHORALE_FN char* address(const WindowView& view, int32_t peer, uint64_t offset) {
   if (uint32_t(peer) >= uint32_t(view.ranks)) refuse("there is no such peer");
@@ -61,13 +75,10 @@ CHORALE_FN void signal_peer(const Group& group, const WindowView& view, int32_t 
                             uint64_t value = 1) {
   signal_add(group, view.signal_at(peer, view.self, id), value);
 }
-/// The same at every rank, this one too: threads take the ranks in turn, so that the signals go together.
+/// The same at every rank, this one too, all together.
 CHORALE_FN void signal_all(const Group& group, const WindowView& view, uint32_t id, uint64_t value = 1) {
-  group.sync();
-  for (uint32_t step = group.rank; step < uint32_t(view.ranks); step += group.size) {
-    group.step();
-    post_release(&view.signal_at((view.self + int32_t(step)) % view.ranks, view.self, id)->value, value);
-  }
+  detail::post_to_ranks(group, view, 0, value,
+                        [&](int32_t peer) { return &view.signal_at(peer, view.self, id)->value; });
 }
 
 CHORALE_FN void put_signal(const Group& group, const WindowView& view, int32_t peer, uint64_t offset,
@@ -93,13 +104,10 @@ CHORALE_FN uint64_t read_signal(const Group& group, const WindowView& view, int3
 CHORALE_FN void arrive_at(const Group& group, const WindowView& view, int32_t peer, uint32_t id) {
   arrive(group, view.barrier_at(peer, id));
 }
-/// The same at every other rank's: threads take the ranks in turn, so that the reports go together.
+/// The same at every other rank's, all together.
 CHORALE_FN void arrive_all(const Group& group, const WindowView& view, uint32_t id) {
-  group.sync();
-  for (uint32_t step = 1 + group.rank; step < uint32_t(view.ranks); step += group.size) {
-    group.step();
-    post_release(&view.barrier_at((view.self + int32_t(step)) % view.ranks, id)->arrived.value, uint64_t{1});
-  }
+  detail::post_to_ranks(group, view, 1, 1,
+                        [&](int32_t peer) { return &view.barrier_at(peer, id)->arrived.value; });
 }
 /// Waits for one more report of every other rank at this rank's barrier `id`. One group waits at a barrier.
 CHORALE_FN Stop wait_all(const Group& group, const WindowView& view, uint32_t id,
