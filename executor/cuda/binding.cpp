@@ -294,17 +294,42 @@ void Binding::make_control() {
     if (reached_ && buffer.kind == uint32_t(BufferKind::output))
       buffer.base = peers_out_.at(int(buffer.rank));
   }
-  ends_.signals = reinterpret_cast<const Signal*>(control_.at(int(rank_)));
-  for (const image::Channel& channel : bound_.image.channels) {
+  make_port_signals();
+  for (uint32_t at = 0; at < bound_.image.channels.size(); ++at) {
+    const image::Channel& channel = bound_.image.channels[at];
     const bool heard = channel.signal_at_peer != image::Channel::none && !far(channel.peer);
-    ends_.signals_at_peer.push_back(
-        heard ? reinterpret_cast<Signal*>(control_.at(int(channel.peer))) + channel.signal_at_peer : nullptr);
+    // A proxy sets signals on the host.
+    const bool port = at >= bound_.image.memory_channels;
+    const void* const mine =
+        port ? own_port_signals_.device<void>(port_signals_->local()) : control_.at(int(rank_));
+    void* const there =
+        port ? static_cast<void*>(port_signals_->at(int(channel.peer))) : control_.at(int(channel.peer));
+    ends_.signals.push_back(static_cast<const Signal*>(mine) + at);
+    ends_.signals_at_peer.push_back(heard ? static_cast<Signal*>(there) + channel.signal_at_peer : nullptr);
     if (!crosses_hosts_) continue;
     Proxy::FarEnd& end = ends_.far.emplace_back();
     if (!far(channel.peer)) continue;
     end.peer = int(channel.peer);
     end.signal_at_peer = channel.signal_at_peer;
   }
+}
+
+/// Collective, if any rank has port channels.
+void Binding::make_port_signals() {
+  uint64_t bytes = 0;
+  bool any_has = false;
+  for (uint32_t rank = 0; rank < plan_->ranks(); ++rank) {
+    const Gpu& gpu = plan_->gpus[rank];
+    const uint32_t ports = gpu.channel_count(ChannelType::port);
+    any_has |= ports != 0;
+    // As channels are counted: behind those of memory.
+    if (rank == rank_) bytes = (uint64_t(gpu.channel_count(ChannelType::memory)) + ports) * sizeof(Signal);
+  }
+  if (!any_has) return;
+  port_signals_ = Window::create(world_, bytes);
+  world::together(world_, [&] {
+    if (bytes != 0) own_port_signals_ = HostMapping(port_signals_->local(), bytes);
+  });
 }
 
 /// Collective. Whoever sends nothing may be sent to.
@@ -321,8 +346,8 @@ void Binding::join_hosts() {
                       {control + mine.packets, mine.packet_bytes}}};
   static_assert(size_t(BufferKind::input) == 0 && size_t(BufferKind::output) == 1 &&
                 size_t(BufferKind::scratch) == 2 && packet_kind == 3);
-  reached.signals = reinterpret_cast<Signal*>(control);
-  reached.n_signals = uint32_t(mine.plain / sizeof(Signal));
+  reached.signals = reinterpret_cast<Signal*>(port_signals_->local());
+  reached.n_signals = uint32_t(port_signals_->bytes(int(rank_)) / sizeof(Signal));
   // There may be no thread for it, or no memory, and peers would wait for what this rank does not send.
   Proxy* proxy = nullptr;
   world::together(world_, [&] { proxy = &common_.proxy(); });

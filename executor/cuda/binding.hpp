@@ -3,15 +3,18 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "../backend.hpp"
 #include "../interpreter/bind.hpp"
 #include "../interpreter/placement.hpp"
+#include "chorale/window.hpp"
 #include "common.hpp"
 #include "device_memory.hpp"
 #include "graph_holds.hpp"
+#include "host_words.hpp"
 #include "launcher.hpp"
 #include "monitor.hpp"
 #include "multicast.hpp"
@@ -57,6 +60,7 @@ class Binding final : public chorale::Binding, public Watched {
   void map_for_peers();
   void place_for_switches(const Arguments& arguments);
   void make_control();
+  void make_port_signals();
   void join_hosts();
   SwitchAliases switch_aliases() const;
   void place_here(const Arguments& arguments, cudaStream_t stream);
@@ -80,6 +84,9 @@ class Binding final : public chorale::Binding, public Watched {
   std::unique_ptr<MulticastMemory> multicast_;
 
   Pool::Block control_;
+  std::optional<Window>
+      port_signals_;  ///< by rank, then by channel: those of port channels, if there are any
+  HostMapping own_port_signals_;
   bool crosses_hosts_ = false;  ///< some rank has a port channel to another host
   Ends ends_;
   std::unique_ptr<Launcher> launcher_;

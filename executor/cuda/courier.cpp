@@ -13,7 +13,6 @@
 #include "chorale/error.hpp"
 #include "device.hpp"
 #include "error.hpp"
-#include "stream_writes.hpp"
 
 namespace chorale::cuda {
 
@@ -112,7 +111,12 @@ uint64_t Courier::enrol(const Reached& reached, const std::vector<int>& peers) {
   return enrolled_;
 }
 
-void Courier::strike(uint64_t binding) { reached_.erase(binding); }
+void Courier::strike(uint64_t binding) {
+  reached_.erase(binding);
+  for (Arriving& one : arriving_) {
+    if (one.binding == binding) one.signal = nullptr;
+  }
+}
 
 // -- What is sent
 
@@ -215,7 +219,9 @@ bool Courier::deliver() {
 
 /// False: not now, for want of a piece.
 bool Courier::carry_out(int from, const Header& header, const net::Payload& payload) {
-  Arriving arriving{{}, {}, from, header.turn};
+  Arriving arriving;
+  arriving.from = from;
+  arriving.turn = header.turn;
   const auto found = reached_.find(header.binding);
   // What is for a binding that is gone, as a signal that nobody waits for, is done by doing nothing.
   if (found != reached_.end()) {
@@ -240,9 +246,9 @@ bool Courier::carry_out(int from, const Header& header, const net::Payload& payl
       arriving.copied = recorded(in_.get());
     }
     if (header.signal != no_signal) {
-      StreamWrites writes;
-      writes.add(&reached.signals[header.signal].value, header.posted);
-      writes.enqueue(in_.get(), "a signal from another host");
+      arriving.binding = header.binding;
+      arriving.signal = &reached.signals[header.signal];
+      arriving.posted = header.posted;
     }
   }
   arriving_.push_back(std::move(arriving));
@@ -255,7 +261,9 @@ bool Courier::tell_what_arrived() {
     return !first.copied || copied(*first.copied, "a copy from another host");
   };
   for (; !arriving_.empty() && has_arrived(arriving_.front()); any = true) {
-    inboxes_[arriving_.front().from].done = arriving_.front().turn;
+    const Arriving& first = arriving_.front();
+    if (first.signal) store_release(&first.signal->value, first.posted);
+    inboxes_[first.from].done = first.turn;
     arriving_.pop_front();
   }
   if (!any) return false;

@@ -36,7 +36,7 @@ class Courier {
       uint64_t bytes = 0;
     };
     std::array<Buffer, 4> buffers;  ///< by BufferKind; behind them packets
-    Signal* signals = nullptr;
+    Signal* signals = nullptr;      ///< in the host's memory
     uint32_t n_signals = 0;
   };
 
@@ -106,9 +106,12 @@ class Courier {
   /// On its way into the GPU.
   struct Arriving {
     std::optional<OwnedEvent> copied;  ///< none: there were no data
+    uint64_t binding = 0;
+    Signal* signal = nullptr;  ///< to be set then, if any
+    uint64_t posted = 0;       ///< to this
     std::shared_ptr<std::byte[]> piece;
-    int from;
-    uint64_t turn;
+    int from = -1;
+    uint64_t turn = 0;
   };
 
   void come(int from, std::span<const std::byte> bytes, net::Payload payload);
@@ -130,8 +133,8 @@ class Courier {
   bool dropped_ = false;
 
   PinnedPieces out_pieces_, in_pieces_;
-  const OwnedStream out_{"a stream for what goes to other hosts", Priority::proxy},
-      in_{"a stream for what comes from other hosts", Priority::proxy};
+  const OwnedStream out_{"a stream for what goes to other hosts"},
+      in_{"a stream for what comes from other hosts"};
   std::vector<OwnedEvent> events_;  ///< that nobody uses: as many as pieces, for the same reason
 
   uint64_t enrolled_ = 0;

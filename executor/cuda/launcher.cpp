@@ -87,17 +87,18 @@ void Launcher::make_tapes(PacketForm packet, const Ends& ends, const SwitchAlias
   places.signals_at_peer = ends.signals_at_peer;
   places.switches = switches;
   places.signals = ends.signals;
-  const auto lie_at = [&places](char* expected, char* pushed, char* completed, char* semaphores,
-                                char* barriers, char* staging) {
+  if (image_.uses_port) completed_ = HostArray<Signal>(channels);
+  places.completed = completed_.device();
+  const auto lie_at = [&places](char* expected, char* pushed, char* semaphores, char* barriers,
+                                char* staging) {
     places.expected = reinterpret_cast<uint64_t*>(expected);
     places.pushed = reinterpret_cast<uint64_t*>(pushed);
-    places.completed = reinterpret_cast<const Signal*>(completed);
     places.semaphores = reinterpret_cast<Semaphore*>(semaphores);
     places.barriers = reinterpret_cast<Signal*>(barriers);
     places.staging = staging;
   };
   char* const somewhere = reinterpret_cast<char*>(uintptr_t{1} << 40);
-  lie_at(somewhere, somewhere, somewhere, somewhere, somewhere, somewhere);
+  lie_at(somewhere, somewhere, somewhere, somewhere, somewhere);
   Tapes tapes = record_tapes(image_, places, packet);
   uint64_t bytes = 0;
   const auto part = [&bytes](uint64_t size) {
@@ -108,16 +109,13 @@ void Launcher::make_tapes(PacketForm packet, const Ends& ends, const SwitchAlias
   const uint64_t tapes_at = part(tapes.bytes.size()), states_at = part(blocks * tapes.state_bytes),
                  expected_at = part(channels * sizeof(uint64_t)),
                  pushed_at = part(channels * sizeof(uint64_t)),
-                 completed_at = part(channels * sizeof(Signal)),
                  semaphores_at = part(image_.semaphores.size() * sizeof(Semaphore)),
                  barriers_at = part(image_.barriers * sizeof(Signal));
   const uint64_t known_bytes = bytes;  // nobody reads a packet in staging that has not been stored there
   const uint64_t staging_at = part(tapes.staging_bytes);
   memory_ = DeviceMemory(bytes, "a plan's tapes and counters");
   char* const base = memory_.data();
-  Signal* const completed = reinterpret_cast<Signal*>(base + completed_at);
-  lie_at(base + expected_at, base + pushed_at, base + completed_at, base + semaphores_at, base + barriers_at,
-         base + staging_at);
+  lie_at(base + expected_at, base + pushed_at, base + semaphores_at, base + barriers_at, base + staging_at);
   tapes = record_tapes(image_, places, packet);
 
   std::vector<char> content(known_bytes);
@@ -145,8 +143,8 @@ void Launcher::make_tapes(PacketForm packet, const Ends& ends, const SwitchAlias
     launch_.trace = trace_->trace();
   }
   if (image_.uses_port) {
-    port_ = std::make_unique<Proxy::Client>(common_.proxy(), ends.signals_at_peer, completed, ends.far,
-                                            ends.binding);
+    port_ = std::make_unique<Proxy::Client>(common_.proxy(), ends.signals_at_peer, completed_.host(),
+                                            ends.far, ends.binding);
     launch_.fifo = port_->fifo();
   }
 }

@@ -32,10 +32,12 @@ struct ChosenKernel {
 
 /// The ends of a rank's channels.
 struct Ends {
-  const Signal* signals = nullptr;       ///< this rank's, by channel
-  std::vector<Signal*> signals_at_peer;  ///< by channel; null: nobody can wait there, or on another host
-  std::vector<Proxy::FarEnd> far;        ///< by channel; empty: the plan stays on this host
-  uint64_t binding = 0;                  ///< else its number there, see Proxy::enrol()
+  std::vector<const Signal*> signals;  ///< this rank's, by channel, as kernels see them
+  std::vector<Signal*>
+      signals_at_peer;             ///< by channel, as who sets them sees them: a kernel, or of a port
+                                   ///< channel the host; null: nobody can wait there, or on another host
+  std::vector<Proxy::FarEnd> far;  ///< by channel; empty: the plan stays on this host
+  uint64_t binding = 0;            ///< else its number there, see Proxy::enrol()
 };
 
 class Launcher {
@@ -76,6 +78,7 @@ class Launcher {
   const uint32_t rank_;
   DeviceMemory memory_;
   HostArray<StopRecord> stops_;
+  HostArray<Signal> completed_;  ///< by channel: what the proxy has done
   std::unique_ptr<LaunchTrace> trace_;
   std::unique_ptr<Proxy::Client> port_;
   Launch launch_;

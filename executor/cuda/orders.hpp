@@ -25,11 +25,11 @@ class Orders {
  public:
   static constexpr uint64_t slots = 1024;  ///< a power of two
 
-  /// \param take    called by the thread for each order, with the lock held; `more`: the next is there
+  /// \param take    called by the thread for each order, with the lock held
   /// \param failed  what `take` or `also` threw
   /// \param also    what else the thread does, again and again, with the lock held; false: there was nothing
-  Orders(int device, std::function<void(const Order&, bool more)> take,
-         std::function<void(const RunError&)> failed, std::function<bool()> also = {})
+  Orders(int device, std::function<void(const Order&)> take, std::function<void(const RunError&)> failed,
+         std::function<bool()> also = {})
       : device_(device),
         take_(std::move(take)),
         failed_(std::move(failed)),
@@ -98,7 +98,7 @@ class Orders {
   void take_one() {
     const Order order = ring_[taken_ % slots];
     store_release(tail_.host(), ++taken_);
-    guarded([&] { return take_(order, next_is_there()), true; });
+    guarded([&] { return take_(order), true; });
   }
 
   template <class F>
@@ -114,7 +114,7 @@ class Orders {
   bool next_is_there() const { return load_acquire(&ring_[taken_ % slots].turn) == taken_ + 1; }
 
   int device_;
-  std::function<void(const Order&, bool)> take_;
+  std::function<void(const Order&)> take_;
   std::function<void(const RunError&)> failed_;
   std::function<bool()> also_;
   HostArray<Order> ring_;

@@ -4,20 +4,23 @@
 #include "chorale/error.hpp"
 #include "device.hpp"
 #include "error.hpp"
-#include "stream_writes.hpp"
 
 namespace chorale::cuda {
 
 Proxy::Proxy(World& world, int device)
     : world_(world),
       device_(device),
-      stream_("a stream for port channels", Priority::proxy),
+      // What a block puts comes in the order in which it put it: one stream.
+      engine_("a copy of a port channel", 1),
       orders_(
-          device, [this](const PortTrigger& trigger, bool) { handle(trigger); },
+          device, [this](const PortTrigger& trigger) { handle(trigger); },
           [&world](const RunError& failed) {
             world.abort(std::string("the proxy of port channels: ") + failed.what());
           },
-          [this] { return courier_ && courier_->work(); }) {
+          [this] {
+            const bool here = engine_.work(), there = courier_ && courier_->work();
+            return here || there;
+          }) {
   orders_.start();
 }
 
@@ -44,11 +47,11 @@ Proxy::Client::~Client() {
     const CurrentDevice on(proxy_.device_);
     // A peer may wait for a last signal, which a launch does not.
     proxy_.orders_.take_all();
+    proxy_.engine_.finish();
   } catch (const RunError&) {
     // CUDA has failed, as the application has been told or will be.
   }
   proxy_.clients_[id_] = nullptr;
-  check_quietly(cudaStreamSynchronize(proxy_.stream_.get()), "the last copies of port channels");
 }
 
 PortFifo Proxy::Client::fifo() const {
@@ -63,7 +66,7 @@ PortFifo Proxy::Client::fifo() const {
 
 void Proxy::drop() {
   const std::lock_guard lock(orders_.lock());
-  check(cudaStreamSynchronize(stream_.get()), "the last copies of port channels");
+  engine_.drop();
   orders_.drop();
   if (courier_) courier_->drop();
 }
@@ -91,23 +94,19 @@ void Proxy::strike(uint64_t binding) {
   if (courier_) courier_->strike(binding);
 }
 
-/// In the order of the stream: the bytes, then the signal, then that it is done.
+/// In this order: the bytes, then the signal, then that it is done.
 void Proxy::handle(const PortTrigger& trigger) {
   Client* const client = trigger.client < clients_.size() ? clients_[trigger.client] : nullptr;
   if (!client || trigger.channel >= client->done_.size()) return;
   if (!client->far_.empty() && client->far_[trigger.channel].peer >= 0) return handle_far(*client, trigger);
-  const OutsideCapture outside;
-  if (trigger.bytes != 0) {
-    check(cudaMemcpyAsync(trigger.to, trigger.from, trigger.bytes, cudaMemcpyDefault, stream_.get()),
-          "a copy of a port channel");
-  }
-  StreamWrites writes;
+  if (trigger.bytes != 0) engine_.copy(trigger.to, trigger.from, trigger.bytes);
+  CopyEngine::Words words;
   if (trigger.signal) {
     if (Signal* const there = client->signals_at_peer_[trigger.channel])
-      writes.add(&there->value, ++client->posted_[trigger.channel]);
+      words.add(&there->value, ++client->posted_[trigger.channel]);
   }
-  writes.add(&client->completed_[trigger.channel].value, ++client->done_[trigger.channel]);
-  writes.enqueue(stream_.get(), "a signal and the progress of a port channel");
+  words.add(&client->completed_[trigger.channel].value, ++client->done_[trigger.channel]);
+  engine_.then(words);
 }
 
 void Proxy::handle_far(Client& client, const PortTrigger& trigger) {
@@ -130,10 +129,7 @@ void Proxy::handle_far(Client& client, const PortTrigger& trigger) {
 /// What was sent is at the peer. The binding may be gone, if nothing of it was waited for.
 void Proxy::tell_done(uint32_t id, uint32_t channel) {
   Client* const client = clients_[id];
-  if (!client) return;
-  StreamWrites writes;
-  writes.add(&client->completed_[channel].value, ++client->done_[channel]);
-  writes.enqueue(stream_.get(), "the progress of a port channel");
+  if (client) store_release(&client->completed_[channel].value, ++client->done_[channel]);
 }
 
 }  // namespace chorale::cuda

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "chorale/world.hpp"
+#include "copy_engine.hpp"
 #include "courier.hpp"
 #include "orders.hpp"
-#include "stream.hpp"
 #include "tape.hpp"
 
 namespace chorale::cuda {
@@ -30,8 +30,8 @@ class Proxy {
   /// A binding that uses the proxy. Registered while it lives.
   class Client {
    public:
-    /// \param signals_at_peer  by channel; null: nobody can wait there
-    /// \param completed        by channel, in device memory
+    /// \param signals_at_peer  by channel: of port channels in the host's memory; null: nobody can wait there
+    /// \param completed        by channel, in the host's memory
     /// \param far              by channel; empty: none leads to another host
     /// \param binding          what enrol() gave, if one does
     Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal* completed,
@@ -71,8 +71,8 @@ class Proxy {
 
   World& world_;
   const int device_;
-  const OwnedStream stream_;
   // Under the lock of the orders.
+  CopyEngine engine_;
   std::vector<Client*> clients_;
   Orders<PortTrigger> orders_;
   std::unique_ptr<Courier> courier_;  ///< once there is somebody on another host to reach

@@ -15,7 +15,7 @@ namespace chorale::cuda {
 /// Device addresses that tapes name.
 struct TapePlaces {
   std::vector<Signal*> signals_at_peer;  ///< by channel; null: nobody can wait there
-  const Signal* signals = nullptr;       ///< this rank's, by channel
+  std::vector<const Signal*> signals;    ///< this rank's, by channel
   uint64_t* expected = nullptr;          ///< by channel, for channels that several blocks wait on
   uint64_t* pushed = nullptr;            ///< by channel
   const Signal* completed = nullptr;     ///< by channel

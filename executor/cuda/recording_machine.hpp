@@ -116,7 +116,7 @@ class RecordingMachine : public interpreter::Recording {
       const uint32_t channel = channels.first[at];
       const bool shared = waiters_[channel] > 1;
       const uint32_t slot = shared ? 0 : slots_.try_emplace(channel, uint32_t(slots_.size())).first->second;
-      item(step).await = {places_.signals + channel, shared ? places_.expected + channel : nullptr, slot,
+      item(step).await = {places_.signals[channel], shared ? places_.expected + channel : nullptr, slot,
                           image_.channels[channel].peer, record()};
     }
     return Stop::none;

@@ -1,7 +1,5 @@
 #include "stream.hpp"
 
-#include <algorithm>
-
 #include "error.hpp"
 
 namespace chorale::cuda {
@@ -9,8 +7,7 @@ namespace chorale::cuda {
 OwnedStream::OwnedStream(const char* what, Priority priority) {
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "the priorities of streams");
-  const int between = std::min(greatest + 1, least);  // smaller numbers come first
-  const int number = priority == Priority::first ? greatest : priority == Priority::proxy ? between : least;
+  const int number = priority == Priority::first ? greatest : least;
   check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, number), what);
 }
 OwnedStream::~OwnedStream() {

@@ -8,14 +8,9 @@
 
 namespace chorale::cuda {
 
-/// CUDA may have fewer queues to the GPU than there are streams (CUDA_DEVICE_MAX_CONNECTIONS), and what
-/// stands in a queue behind a kernel that cannot begin yet waits as well, of whichever stream it is. Which
-/// streams share one is not documented; those of different priorities should not.
 enum class Priority {
   plain,  ///< as streams that do not say
-  first,  ///< its thread blocks come before those of other streams, where the GPU has room for some only
-  proxy   ///< kernels wait for what is done here: between the other two, apart from them, where a GPU has
-          ///< three
+  first   ///< its thread blocks come before those of other streams, where the GPU has room for some only
 };
 
 /// A stream that the default stream does not wait for, or an event, of the device that was current when it

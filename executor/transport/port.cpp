@@ -50,7 +50,7 @@ class PortTransport final : public Rings {
     stages_ = host_memory(geometry_.stage_bytes(world_size()), "what a proxy is to send");
     proxy_ = std::make_unique<OrderProxy>(world().scheduler(),
                                           [this](const PortOrder& order) { carry_out(order); });
-    make_port_endpoints(carrier_->memory(), stages_.get(), proxy_->queue());
+    make_port_endpoints(carrier_->memory(), carrier_->memory(), stages_.get(), proxy_->queue());
   }
 
   void carry_out(const PortOrder& order) {

@@ -39,9 +39,10 @@ class Rings : public Transport {
   void make_direct_endpoints(const std::vector<char*>& memory);
   /// The ends of links over a proxy.
   /// \param mine  this rank's memory, laid out as Geometry says
+  /// \param told  as the beginning of `mine`: where the proxies of peers write what they tell
   /// \param stages  of Geometry::stage_bytes(): where kernels leave what goes to each peer
   /// \param queue   of the proxy
-  void make_port_endpoints(char* mine, char* stages, PortQueue* queue);
+  void make_port_endpoints(char* mine, const char* told, char* stages, PortQueue* queue);
   Endpoint& at(int peer, uint32_t channel) { return endpoints_[size_t(peer) * geometry_.channels + channel]; }
 
   const Geometry geometry_;

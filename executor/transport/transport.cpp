@@ -59,7 +59,7 @@ void Rings::make_direct_endpoints(const std::vector<char*>& memory) {
     char* const theirs = memory[size_t(peer)];
     for (uint32_t channel = 0; channel < geometry_.channels; ++channel) {
       Endpoint& e = at(peer, channel);
-      e.local = reinterpret_cast<LinkState*>(mine + geometry_.state_at(peer, channel));
+      e.told = e.local = reinterpret_cast<LinkState*>(mine + geometry_.state_at(peer, channel));
       e.remote = reinterpret_cast<LinkState*>(theirs + geometry_.state_at(self, channel));
       // A rank's rings are for what comes from, or goes to, each of the others.
       char* const my_ring = mine + geometry_.ring_at(ranks, peer, channel);
@@ -72,7 +72,7 @@ void Rings::make_direct_endpoints(const std::vector<char*>& memory) {
   }
 }
 
-void Rings::make_port_endpoints(char* mine, char* stages, PortQueue* queue) {
+void Rings::make_port_endpoints(char* mine, const char* told, char* stages, PortQueue* queue) {
   make_endpoints(LinkKind::port);
   const int ranks = world_size();
   for (int peer = 0; peer < ranks; ++peer) {
@@ -80,9 +80,10 @@ void Rings::make_port_endpoints(char* mine, char* stages, PortQueue* queue) {
       Endpoint& e = at(peer, channel);
       e.packet_bytes = 0;
       e.local = reinterpret_cast<LinkState*>(mine + geometry_.state_at(peer, channel));
+      e.told = reinterpret_cast<const LinkState*>(told + geometry_.state_at(peer, channel));
       e.recv_src = mine + geometry_.ring_at(ranks, peer, channel);
       if (peer == rank()) {  // own links need no proxy
-        e.remote = e.local;
+        e.told = e.remote = e.local;
         e.send_dst = const_cast<char*>(e.recv_src);
       } else {
         e.send_dst = stages + geometry_.stage_at(peer, channel);

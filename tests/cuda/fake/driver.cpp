@@ -281,6 +281,8 @@ template <class Word>
 CUresult write_word(CUstream stream, CUdeviceptr address, Word value, unsigned) {
   // What the stream did before is visible to who sees the word.
   enqueue(stream, [=] {
+    while (state().one_queue && state().kernels > 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
     std::atomic_ref(*reinterpret_cast<Word*>(address)).store(value, std::memory_order_release);
   });
   return CUDA_SUCCESS;

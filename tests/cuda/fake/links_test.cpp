@@ -30,6 +30,7 @@ RendezvousOptions on_device(uint32_t channels, uint32_t depth, uint64_t slot) {
 template <class Kernel>
 std::string run(const Transport& transport, const Kernel& kernel, uint32_t blocks,
                 std::chrono::nanoseconds limit = std::chrono::minutes(5)) {
+  ++fake::state().kernels;
   std::vector<std::string> ends(blocks, "good");
   std::vector<std::thread> threads;
   for (uint32_t block = 0; block < blocks; ++block) {
@@ -44,6 +45,7 @@ std::string run(const Transport& transport, const Kernel& kernel, uint32_t block
     });
   }
   for (std::thread& thread : threads) thread.join();
+  --fake::state().kernels;
   for (const std::string& end : ends) {
     if (end != "good") return end;
   }
@@ -51,7 +53,8 @@ std::string run(const Transport& transport, const Kernel& kernel, uint32_t block
 }
 
 /// All to all of `n` words each, a message of its own from every rank to every rank.
-std::string exchange(const Transport& transport, uint64_t n, uint32_t blocks, uint64_t message) {
+std::string exchange(const Transport& transport, uint64_t n, uint32_t blocks, uint64_t message,
+                     std::chrono::nanoseconds limit = std::chrono::minutes(5)) {
   const uint64_t ranks = uint64_t(transport.world_size()), self = uint64_t(transport.rank());
   const Words in = message_of<uint32_t>(message * 100 + self, n * ranks);
   Words out(n * ranks), expected;
@@ -66,7 +69,7 @@ std::string exchange(const Transport& transport, uint64_t n, uint32_t blocks, ui
         return all_to_all<uint32_t>(group, transport.table(), leg, {n * 4, n * 4}, CopyProduce{},
                                     CopyConsume{}, deadline);
       },
-      blocks);
+      blocks, limit);
   if (ended != "good") return ended;
   for (uint64_t from = 0; from < ranks; ++from) {
     const Words sent = message_of<uint32_t>(message * 100 + from, n * ranks);
@@ -117,7 +120,22 @@ TEST(LinksInDeviceMemory, BothInOneKernel) {
   expect_exchanges(both, LinkKind::port);
 }
 
-/// Which proxies copy on streams of their own; the last slot of a message is short.
+/// Kernels wait for its words: these must not stand behind any.
+TEST(LinksInDeviceMemory, AProxyTellsWhileKernelsFillTheQueues) {
+  const RankBody body = [](World& world) -> std::string {
+    fake::state().one_queue = true;
+    const auto transport = by_copy_engine(world, on_device(2, 2, 1024));
+    for (uint64_t message = 0; message < 3; ++message) {
+      const std::string said = exchange(*transport, 7001, 2, message, std::chrono::seconds(30));
+      if (said != "good") return said;
+    }
+    world.barrier();
+    return "good";
+  };
+  EXPECT_EQ(on_processes(2, body), std::vector<std::string>(2, "good"));
+}
+
+/// The last slot of a message is short.
 TEST(LinksInDeviceMemory, OverTheCopyEngineInLongSlots) {
   const RankBody body = [](World& world) -> std::string {
     fake::state().copies_are_slow = true;

@@ -72,6 +72,10 @@ struct State {
   uint64_t used_bytes = 0;
   std::atomic<bool> copies_fail = false;
   std::atomic<bool> copies_are_slow = false;  ///< so that what does not wait for one comes before it
+  /// Words that streams write wait until no kernel runs, as where both stand in one queue to the GPU. Kernels
+  /// of tests count themselves.
+  std::atomic<bool> one_queue = false;
+  std::atomic<int> kernels = 0;
   bool no_multicast = false;
   bool adding_fails = false;               ///< of a device to a multicast object
   std::atomic<int> multicast_objects = 0;  ///< that this process has made

@@ -135,7 +135,8 @@ class BoundRanks {
     result.places.expected = reinterpret_cast<uint64_t*>(result.places.barriers + of.image.barriers);
     result.places.pushed = result.places.expected + channels;
     for (size_t at = 0; at < semaphores; ++at) result.places.semaphores[at].permits = of.image.semaphores[at];
-    result.places.signals = reinterpret_cast<const Signal*>(of.control.data());
+    const auto* const mine = reinterpret_cast<const Signal*>(of.control.data());
+    for (size_t at = 0; at < channels; ++at) result.places.signals.push_back(mine + at);
     for (const image::Channel& channel : of.image.channels) {
       const bool heard = channel.signal_at_peer != image::Channel::none;
       auto* const signals = reinterpret_cast<Signal*>(memory_[channel.peer].control.data());
@@ -203,7 +204,7 @@ class BoundRanks {
     return "";
   }
 
-  const Plan& plan_;
+  const Plan plan_;
   const TapeRuns runs_;
   const Layout layout_;
   const cuda::SwitchUse use_;

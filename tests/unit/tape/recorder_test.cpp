@@ -43,9 +43,12 @@ struct Recorded {
     for (size_t buffer = 2; buffer < image.buffers.size(); ++buffer) {
       image.buffers[buffer].base = reinterpret_cast<char*>(base_of(buffer) + shift);
     }
-    places.signals = reinterpret_cast<const Signal*>(uint64_t(1) << 40);
+    for (size_t at = 0; at < image.channels.size(); ++at) {
+      places.signals.push_back(reinterpret_cast<const Signal*>((uint64_t(1) << 40) + 4096 * at));
+    }
     places.expected = reinterpret_cast<uint64_t*>(uint64_t(2) << 40);
     places.pushed = reinterpret_cast<uint64_t*>(uint64_t(3) << 40);
+    places.completed = reinterpret_cast<const Signal*>(uint64_t(5) << 40);
     places.signals_at_peer.assign(image.channels.size(), reinterpret_cast<Signal*>(uint64_t(4) << 40));
     tapes = record_tapes(image, places, PacketForm::ll8, page_bytes);
   }
@@ -318,7 +321,7 @@ TEST(Recorder, counts_in_one_place_for_blocks_that_share_a_channel) {
   ASSERT_EQ(steps.size(), 5u);
   EXPECT_EQ(steps[0].items[0].await.expected, of.places.expected);
   EXPECT_EQ(of.steps(1)[0].items[0].await.expected, of.places.expected);
-  EXPECT_EQ(steps[0].items[0].await.mine, of.places.signals);
+  EXPECT_EQ(steps[0].items[0].await.mine, of.places.signals[0]);
   EXPECT_EQ(steps[2].items[0].await.expected, nullptr);
   EXPECT_EQ(steps[2].items[0].await.slot, 0u);
   EXPECT_EQ(steps[3].items[0].await.slot, 1u);

@@ -147,7 +147,7 @@ struct FullOfOrders {
       e.window = ring.size();
       e.send_dst = ring.data();
       e.recv_src = ring.data();
-      e.local = &states[peer];
+      e.told = e.local = &states[peer];
       e.port = &queue;
       links.push_back(e);
     }

@@ -107,7 +107,7 @@ struct Port {
   }
   CHORALE_FN static Stop wait(const Group& group, const Endpoint& e, uint64_t upto,
                               const Deadline& deadline) {
-    return Direct::wait(group, e, upto, deadline);
+    return wait_until(group, &e.told->data_ready, Cmp::ge, upto, deadline);
   }
   CHORALE_FN static Stop signal_free(const Group& group, const Endpoint& e, uint64_t upto,
                                      const Deadline& deadline, bool = false) {
@@ -116,7 +116,7 @@ struct Port {
   }
   CHORALE_FN static Stop wait_free(const Group& group, const Endpoint& e, uint64_t upto,
                                    const Deadline& deadline) {
-    return Direct::wait_free(group, e, upto, deadline);
+    return await_credit(group, &e.told->slot_free.value, upto, deadline);
   }
   CHORALE_FN static Stop drain(const Group& group, const Endpoint& e, const Deadline& deadline) {
     return drain_orders(group, *e.port, deadline);

@@ -54,6 +54,8 @@ struct Endpoint {
   const char* recv_src = nullptr;      ///< the ring that the peer fills
   LinkState* local = nullptr;          ///< my end
   LinkState* remote = nullptr;         ///< the peer's; null where only a proxy reaches it
+  const LinkState* told = nullptr;     ///< where data_ready and slot_free of my end are: `local`, but where a
+                                       ///< proxy on the host writes them, for a GPU
   PortQueue* port = nullptr;           ///< what the proxy is told, for LinkKind::port
   char* packet_dst = nullptr;  ///< as send_dst and recv_src, for packets; packet_banks of packet_bytes
   const char* packet_src = nullptr;

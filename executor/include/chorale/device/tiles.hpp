@@ -289,7 +289,7 @@ CHORALE_FN void refuse_message(const Endpoint& e, const Note& said, const Note& 
 /// Before the first tile of a message is taken.
 CHORALE_FN void check_note(const Group& group, const Endpoint& e, const Leg& leg, const Progress& at) {
   if (!group.leader()) return;
-  const Note said(load_relaxed(&e.local->data_ready.note)), ours = at.note(leg, group);
+  const Note said(load_relaxed(&e.told->data_ready.note)), ours = at.note(leg, group);
   // The sender may be at a later message.
   if (said.of_message(ours) && said.word != ours.word) refuse_message(e, said, ours);
 }
