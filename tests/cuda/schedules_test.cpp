@@ -14,6 +14,7 @@
 
 #include "chorale/dsl/registry.hpp"
 #include "chorale/schedule.hpp"
+#include "tests/cuda/many_lanes.hpp"
 #include "tests/cuda/schedule_work.hpp"
 #include "tests/unit/schedule_run/exchange.hpp"
 #include "tests/unit/schedule_run/function_cases.hpp"
@@ -382,6 +383,22 @@ TEST_P(Schedules, AHundredReplays) {
     for (const Mover mover : {Mover::kernel, Mover::staged, Mover::port}) {
       for (const Exchange& of : {Exchange{DType::u8, 4, 5, 131}, Exchange{DType::i32, 12, 65, 251}})
         if (const std::string said = exchanged(world, of, {mover}, 100, true); said != "good") return said;
+    }
+    return std::string("good");
+  }));
+}
+
+/// Short transfers, and the longest of which the GPU holds the blocks of all lanes.
+TEST_P(Schedules, MoreLanesThanQueues) {
+  CHORALE_NEEDS_GPUS(GetParam());
+  if (gpus_are_shared(GetParam())) GTEST_SKIP() << "ranks that take turns on a GPU take long";
+  expect_good(on_processes(GetParam(), [](World& world) {
+    for (const Mover mover : movers) {
+      const uint64_t most = world.ranks() <= 2 ? 1 << 20 : world.ranks() == 4 ? 1 << 15 : 1 << 14;
+      for (const uint64_t n : {uint64_t(1000), most})
+        for (const bool graph : {false, true})
+          if (const std::string said = exchanged_on_many_lanes(world, mover, n, graph); said != "good")
+            return said;
     }
     return std::string("good");
   }));

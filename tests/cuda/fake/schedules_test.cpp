@@ -15,6 +15,7 @@
 #include "executor/host/strip.hpp"
 #include "state.hpp"
 #include "streams.hpp"
+#include "tests/cuda/many_lanes.hpp"
 #include "tests/cuda/schedule_work.hpp"
 #include "tests/unit/schedule_run/exchange.hpp"
 #include "tests/unit/thrown.hpp"
@@ -375,6 +376,17 @@ TEST_P(FakeSchedules, BoxesOfAnyForm) {
   };
   expect_good(on_processes(GetParam(), body));
   expect_good(on_threads(GetParam(), body));
+}
+
+TEST_P(FakeSchedules, MoreLanesThanQueues) {
+  CHORALE_NEEDS_GPUS(GetParam());
+  expect_good(on_processes(GetParam(), [](World& world) {
+    for (const Mover mover : movers)
+      for (const bool graph : {false, true})
+        if (const std::string said = exchanged_on_many_lanes(world, mover, 1000, graph); said != "good")
+          return said;
+    return std::string("good");
+  }));
 }
 
 TEST_P(FakeSchedules, EveryFormOfTheBenchmark) {

@@ -1,0 +1,101 @@
+/// \file
+/// More lanes than a GPU has queues (CUDA_DEVICE_MAX_CONNECTIONS, 8 if nobody says otherwise), several runs
+/// in a row: whatever waits is then in front of something else. For tests with GPUs and without.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "chorale/dsl.hpp"
+#include "tests/cuda/schedule_work.hpp"
+
+namespace chorale::test {
+
+constexpr uint32_t many = 12;  ///< lanes
+
+/// Y[lane][r] of every rank gets rank r's X[lane][this rank], each lane its own, and goes through a copy.
+inline Plan exchange_on_many_lanes(uint32_t ranks, host::Mover via) {
+  using namespace chorale::dsl;
+  Schedule schedule({.name = "many_lanes", .ranks = {ranks}});
+  const Index rank = schedule.rank(), all = schedule.ranks(), n = schedule.param("n", 64);
+  const Tensor x = schedule.input("X", DType::i32, {int(many), all, n});
+  const Tensor y = schedule.output("Y", DType::i32, {int(many), all, n});
+  const Tensor received = schedule.temporary("R", DType::i32, {int(many), all, n}, true);
+  std::vector<Lane> lanes;
+  for (uint32_t lane = 0; lane < many; ++lane) lanes.push_back(schedule.lane("lane" + std::to_string(lane)));
+  schedule.main().fork(lanes);
+  for (uint32_t lane = 0; lane < many; ++lane) {
+    const int at = int(lane);
+    lanes[lane].copy(received[at].select(1, rank), x[at].select(1, rank));
+    if (ranks > 1) {
+      lanes[lane].wait(lanes[lane].group([&](Group& group) {
+        for (uint32_t distance = 1; distance < ranks; ++distance) {
+          const Index to = (rank + int(distance)) % all, of = (rank - int(distance)) % all;
+          group.send(x[at].select(1, to), to, {.via = via});
+          group.recv(received[at].select(1, of), of, {.via = via});
+        }
+      }));
+    }
+    lanes[lane].copy(y[at], received[at]);
+  }
+  schedule.main().join(lanes);
+  Compiled compiled = Program(schedule).compile();
+  if (!compiled.diagnostics.empty()) throw std::logic_error(render(compiled.plan, compiled.diagnostics));
+  return std::move(compiled.plan);
+}
+
+/// \param n      elements from lane to lane and rank to rank
+/// \param graph  the runs in a row are one graph, which is replayed
+inline std::string exchanged_on_many_lanes(World& world, host::Mover via, uint64_t n, bool graph) {
+  constexpr int in_a_row = 3, times = 2;
+  const uint64_t ranks = uint64_t(world.ranks()), rank = uint64_t(world.rank()), all = many * ranks * n;
+  const auto value = [&](int time, uint64_t of, uint64_t lane, uint64_t to, uint64_t at) {
+    return value_at(time, int(of), (lane * ranks + to) * n + at);
+  };
+  ScheduleRun schedule(world, exchange_on_many_lanes(uint32_t(ranks), via), {.params = {{"n", int64_t(n)}}},
+                       on_cuda());
+  cudaStream_t stream = nullptr;
+  cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+  const auto run = [&] {
+    for (int one = 0; one < in_a_row; ++one) schedule.run(stream);
+  };
+  cudaGraphExec_t replay = nullptr;
+  if (graph) {
+    cudaGraph_t captured = nullptr;
+    cuda::check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "the begin of a capture");
+    run();
+    cuda::check(cudaStreamEndCapture(stream, &captured), "the end of a capture");
+    cuda::check(cudaGraphInstantiate(&replay, captured, 0), "a graph");
+    cudaGraphDestroy(captured);
+  }
+  std::string said = "good";
+  std::vector<int32_t> values(all);
+  for (int time = 0; time < times && said == "good"; ++time) {
+    for (uint64_t at = 0; at < all; ++at) values[at] = value_at(time, int(rank), at);
+    cuda::check(cudaMemcpy(schedule.buffer("X"), values.data(), all * 4, cudaMemcpyHostToDevice), "H2D");
+    cuda::check(cudaStreamSynchronize(nullptr), "H2D");
+    world.barrier();  // a peer's mover may fetch it
+    if (graph) {
+      cuda::check(cudaGraphLaunch(replay, stream), "a replay");
+    } else {
+      run();
+    }
+    schedule.synchronize(stream);
+    cuda::check(cudaMemcpy(values.data(), schedule.buffer("Y"), all * 4, cudaMemcpyDeviceToHost), "D2H");
+    for (uint64_t at = 0; at < all && said == "good"; ++at) {
+      const uint64_t lane = at / (ranks * n), of = at / n % ranks;
+      const int32_t expected = value(time, of, lane, rank, at % n);
+      if (values[at] != expected)
+        said = fmt::format("via {}, {}: element {} is {}, not {}", host::mover_names[size_t(via)],
+                           graph ? "a graph" : "runs", at, values[at], expected);
+    }
+    world.barrier();  // peers may still read what is ours
+  }
+  if (replay) cudaGraphExecDestroy(replay);
+  cudaStreamDestroy(stream);
+  return said;
+}
+
+}  // namespace chorale::test
