@@ -97,8 +97,9 @@ struct StripsConsume {
   }
 };
 
-/// Returns when the peer has read what was sent, and knows that this rank has: nobody reaches into this
-/// rank's memory any more, and its proxy has nothing left to do.
+/// Returns when the peer has read what was sent, or this rank what it receives: nobody reaches into this
+/// rank's memory any more. That the peer may send again a proxy may still have to tell it: to wait for that
+/// would be to wait for all that the proxy copies for other lanes.
 CHORALE_FN Stop move_share(const Group& group, const Endpoint& e, const CarryPart& part, const Leg& share,
                            const Deadline& deadline) {
   return with_link(e, [&](auto fabric) {
@@ -109,9 +110,8 @@ CHORALE_FN Stop move_share(const Group& group, const Endpoint& e, const CarryPar
       if (stop != Stop::none) return stop;
       return Fabric::wait_free(group, e, load_relaxed(&e.local->cursor.sent), deadline);
     }
-    const Stop stop =
-        recv_tiles<uint8_t, Fabric>(group, e, share, StripsConsume{part.strips, part.strip_count}, deadline);
-    return stop != Stop::none ? stop : Fabric::drain(group, e, deadline);
+    return recv_tiles<uint8_t, Fabric>(group, e, share, StripsConsume{part.strips, part.strip_count},
+                                       deadline);
   });
 }
 

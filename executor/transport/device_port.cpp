@@ -36,6 +36,9 @@ class DevicePort final : public Rings {
     orders_->stop();
     try {
       const cuda::CurrentDevice on(device());
+      // A peer may wait for the last credit, which no launch does.
+      const std::lock_guard lock(orders_->lock());
+      if (load_acquire(&world().abort_word()->stop) == 0) orders_->take_all();
       engine_->finish();
     } catch (const RunError&) {
       // CUDA has failed, as the application has been told or will be.

@@ -230,6 +230,32 @@ TEST(LinksInDeviceMemory, ADrainEndsWhenTheCopiesHave) {
   EXPECT_EQ(on_processes(2, [](World& world) { return drained(world, 1 << 20, 900 << 10); }), good);
 }
 
+/// The receiver's proxy may not have been told of the credit's order when its transport goes.
+TEST(LinksInDeviceMemory, TheLastCreditComesThoughTheReceiverIsGone) {
+  const auto said = on_processes(2, [](World& world) -> std::string {
+    for (int time = 0; time < 50; ++time) {
+      const auto transport = by_copy_engine(world, on_device(1, 1, 1024));
+      const Endpoint& e = transport->table().at(1 - world.rank(), 0);
+      Words data(64, uint32_t(time));
+      Leg leg;
+      leg.in = leg.out = data.data();
+      leg.bytes = data.size() * 4;
+      leg.elem = 4;
+      const std::string ended = run(
+          *transport,
+          [&](const Group& group, const Deadline& deadline) {
+            if (world.rank() == 1) return recv_tiles<uint32_t, Port>(group, e, leg, CopyConsume{}, deadline);
+            const Stop stop = send_tiles<uint32_t, Port>(group, e, leg, CopyProduce{}, deadline);
+            return stop != Stop::none ? stop : Port::wait_free(group, e, leg.bytes, deadline);
+          },
+          1, std::chrono::seconds(20));
+      if (ended != "good") return ended;
+    }
+    return "good";
+  });
+  EXPECT_EQ(said, std::vector<std::string>(2, "good"));
+}
+
 /// The ranks that were done as well.
 TEST(LinksInDeviceMemory, OfWhichOneRankHasNoMemoryLeaveNoStream) {
   const auto said = on_processes(2, [](World& world) -> std::string {
