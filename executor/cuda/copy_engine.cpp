@@ -9,7 +9,7 @@
 namespace chorale::cuda {
 namespace {
 
-constexpr size_t most_under_way = 256;  ///< copies: more wait until one has ended
+constexpr size_t most_under_way = 128;  ///< copies: more wait until one has ended
 
 }  // namespace
 
@@ -24,13 +24,13 @@ void CopyEngine::Words::write() const {
 
 CopyEngine::CopyEngine(const char* what, size_t streams) : what_(what) {
   while (streams_.size() < streams) streams_.emplace_back(what);
-  while (events_.size() < most_under_way) events_.emplace_back(what);
+  while (streams != 0 && events_.size() < most_under_way) events_.emplace_back(what);
 }
 
-void CopyEngine::copy(void* to, const void* from, uint64_t bytes) {
+void CopyEngine::copy(void* to, const void* from, uint64_t bytes, size_t which) {
   while (copies_ - ended_ == most_under_way) work();
   const OutsideCapture outside;
-  const cudaStream_t stream = streams_[copies_ % streams_.size()].get();
+  const cudaStream_t stream = streams_[which % streams_.size()].get();
   const size_t event = copies_ % most_under_way;
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), what_);
   check(cudaEventRecord(events_[event].get(), stream), what_);

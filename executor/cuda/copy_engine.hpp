@@ -39,11 +39,15 @@ class CopyEngine {
   };
 
   /// \param what     it works for, in errors
-  /// \param streams  copies that may go on at once. With one they come in the order in which they were given
+  /// \param streams  copies that may go on at once
   CopyEngine(const char* what, size_t streams);
 
+  /// \param which  of the streams: its copies come in the order in which they are given. Those of a stream
+  /// that go
+  ///               to one peer follow each other closely; one that goes another way may wait for the one
+  ///               before it
   /// \throws RunError if CUDA refuses it
-  void copy(void* to, const void* from, uint64_t bytes);
+  void copy(void* to, const void* from, uint64_t bytes, size_t which);
 
   /// Once all copies that were given before have ended, and behind all words that were.
   void then(const Words& words);

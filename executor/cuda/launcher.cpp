@@ -143,8 +143,10 @@ void Launcher::make_tapes(PacketForm packet, const Ends& ends, const SwitchAlias
     launch_.trace = trace_->trace();
   }
   if (image_.uses_port) {
+    std::vector<int> peers;
+    for (const image::Channel& channel : image_.channels) peers.push_back(int(channel.peer));
     port_ = std::make_unique<Proxy::Client>(common_.proxy(), ends.signals_at_peer, completed_.host(),
-                                            ends.far, ends.binding);
+                                            std::move(peers), ends.far, ends.binding);
     launch_.fifo = port_->fifo();
   }
 }

@@ -62,13 +62,11 @@ class Orders {
   }
 
   /// Forgets what was pushed by kernels that have stopped; none may run. With the lock held.
-  /// \return tickets given so far
-  uint64_t drop() {
+  void drop() {
     // Kernels have ended: what was given out was also written, or never will be.
     check(cudaMemcpy(&taken_, head_.data(), sizeof taken_, cudaMemcpyDeviceToHost), "a ring of orders");
     for (Order& slot : std::span(ring_.host(), slots)) store_relaxed(&slot.turn, uint64_t(0));
     store_release(tail_.host(), taken_);
-    return taken_;
   }
 
  private:

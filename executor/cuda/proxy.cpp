@@ -1,17 +1,23 @@
 #include "proxy.hpp"
 
+#include <algorithm>
+
 #include "../world/together.hpp"
 #include "chorale/error.hpp"
 #include "device.hpp"
 #include "error.hpp"
 
 namespace chorale::cuda {
+namespace {
+
+constexpr size_t most_streams = 8;
+
+}  // namespace
 
 Proxy::Proxy(World& world, int device)
     : world_(world),
       device_(device),
-      // What a block puts comes in the order in which it put it: one stream.
-      engine_("a copy of a port channel", 1),
+      engine_("a copy of a port channel", std::min<size_t>(size_t(world.ranks()), most_streams)),
       orders_(
           device, [this](const PortTrigger& trigger) { handle(trigger); },
           [&world](const RunError& failed) {
@@ -27,10 +33,11 @@ Proxy::Proxy(World& world, int device)
 Proxy::~Proxy() { orders_.stop(); }
 
 Proxy::Client::Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal* completed,
-                      std::vector<FarEnd> far, uint64_t binding)
+                      std::vector<int> peers, std::vector<FarEnd> far, uint64_t binding)
     : proxy_(proxy),
       signals_at_peer_(std::move(signals_at_peer)),
       completed_(completed),
+      peers_(std::move(peers)),
       far_(std::move(far)),
       binding_(binding),
       posted_(signals_at_peer_.size()),
@@ -99,7 +106,9 @@ void Proxy::handle(const PortTrigger& trigger) {
   Client* const client = trigger.client < clients_.size() ? clients_[trigger.client] : nullptr;
   if (!client || trigger.channel >= client->done_.size()) return;
   if (!client->far_.empty() && client->far_[trigger.channel].peer >= 0) return handle_far(*client, trigger);
-  if (trigger.bytes != 0) engine_.copy(trigger.to, trigger.from, trigger.bytes);
+  // What is put to one peer comes there in this order.
+  if (trigger.bytes != 0)
+    engine_.copy(trigger.to, trigger.from, trigger.bytes, size_t(client->peers_[trigger.channel]));
   CopyEngine::Words words;
   if (trigger.signal) {
     if (Signal* const there = client->signals_at_peer_[trigger.channel])

@@ -32,9 +32,10 @@ class Proxy {
    public:
     /// \param signals_at_peer  by channel: of port channels in the host's memory; null: nobody can wait there
     /// \param completed        by channel, in the host's memory
+    /// \param peers            by channel
     /// \param far              by channel; empty: none leads to another host
     /// \param binding          what enrol() gave, if one does
-    Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal* completed,
+    Client(Proxy& proxy, std::vector<Signal*> signals_at_peer, Signal* completed, std::vector<int> peers,
            std::vector<FarEnd> far = {}, uint64_t binding = 0);
     /// No launch of it runs any more. What its blocks have pushed is still done.
     ~Client();
@@ -47,6 +48,7 @@ class Proxy {
     uint32_t id_ = 0;
     std::vector<Signal*> signals_at_peer_;
     Signal* completed_;
+    const std::vector<int> peers_;
     const std::vector<FarEnd> far_;
     const uint64_t binding_;
     // Only the proxy writes these words, so it knows what they hold.

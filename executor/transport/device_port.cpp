@@ -2,8 +2,10 @@
 // the copy engine move it and then writes the peer's word. Words lie in memory of the host that all ranks
 // map.
 
+#include <algorithm>
 #include <cstring>
-#include <optional>
+#include <deque>
+#include <vector>
 
 #include "../cuda/copy_engine.hpp"
 #include "../cuda/device.hpp"
@@ -21,7 +23,8 @@
 namespace chorale::transport {
 namespace {
 
-constexpr size_t copy_streams = 2;  ///< while one copy ends, the next goes on
+/// To each peer: while one copy ends, the next goes on.
+constexpr size_t copy_streams = 2;
 
 class DevicePort final : public Rings {
  public:
@@ -39,7 +42,7 @@ class DevicePort final : public Rings {
       // A peer may wait for the last credit, which no launch does.
       const std::lock_guard lock(orders_->lock());
       if (load_acquire(&world().abort_word()->stop) == 0) orders_->take_all();
-      engine_->finish();
+      for (cuda::CopyEngine& engine : engines_) engine.finish();
     } catch (const RunError&) {
       // CUDA has failed, as the application has been told or will be.
     }
@@ -58,9 +61,9 @@ class DevicePort final : public Rings {
       memory_->finish();
       const std::lock_guard lock(orders_->lock());
       // What had been taken is under way, to the peers as well.
-      engine_->drop();
-      done_orders_ = orders_->drop();
-      store_release(done_.host(), done_orders_);
+      for (cuda::CopyEngine& engine : engines_) engine.drop();
+      orders_->drop();
+      std::fill(given_.begin(), given_.end(), 0);
     });
     world::together(world(), [&] {
       memory_->clear(0, geometry_.state_at(world_size(), 0));
@@ -74,20 +77,24 @@ class DevicePort final : public Rings {
     abort_ = cuda::HostMapping(world().abort_word(), sizeof(AbortWord));
     told_ = cuda::HostMapping(words_.local(), words_.bytes(rank()));
     stages_ = cuda::DeviceMemory(geometry_.stage_bytes(world_size()), "copies of the peers' rings");
-    done_ = cuda::HostArray<uint64_t>(1);
-    engine_.emplace("a copy of a transport's proxy", copy_streams);
+    for (int peer = 0; peer < world_size(); ++peer)
+      engines_.emplace_back("a copy of a transport's proxy", peer == rank() ? 0 : copy_streams);
     orders_ = std::make_unique<cuda::Orders<PortOrder>>(
         device(), [this](const PortOrder& order) { carry_out(order); },
         [this](const RunError& failed) {
           world().abort(std::string("the proxy of a transport: ") + failed.what());
         },
-        [this] { return engine_->work(); });
+        [this] {
+          bool any = false;
+          for (cuda::CopyEngine& engine : engines_) any |= engine.work();
+          return any;
+        });
+    given_.resize(size_t(world_size()) * geometry_.channels);
     PortQueue queue;
     queue.orders = orders_->ring();
     queue.slots = orders_->slots;
     queue.head = orders_->head();
     queue.tail = orders_->tail();
-    queue.done = done_.device();
     queue_ = device_copy(&queue, sizeof queue);
     make_port_endpoints(memory_->at(rank()), reinterpret_cast<char*>(told_.device(words_.local())),
                         stages_.data(), static_cast<PortQueue*>(const_cast<void*>(queue_.get())));
@@ -96,34 +103,33 @@ class DevicePort final : public Rings {
   }
 
   void carry_out(const PortOrder& order) {
-    LinkState& link =
-        *reinterpret_cast<LinkState*>(words_.at(order.peer) + geometry_.state_at(rank(), order.channel));
+    LinkState& theirs = state(order.peer, rank(), order.channel);
+    if (order.kind == PortOrder::Kind::free) return post(theirs, true, order.end, 0);  // behind no copy
+    const uint64_t offset = order.begin % geometry_.window();
+    cuda::CopyEngine& engine = engines_[size_t(order.peer)];
+    engine.copy(memory_->at(order.peer) + geometry_.ring_at(world_size(), rank(), order.channel) + offset,
+                endpoint(order.peer, order.channel).send_dst + offset, order.end - order.begin,
+                order.begin / geometry_.slot);
     cuda::CopyEngine::Words words;
-    if (order.kind == PortOrder::Kind::free) {
-      post(link, true, order.end, 0);  // waits for no copy
-    } else {
-      copy(order);
-      if (order.note != 0) words.add(&link.data_ready.note, order.note);
-      words.add(&link.data_ready.value, order.end);
-    }
-    words.add(done_.host(), ++done_orders_);
-    engine_->then(words);
+    if (order.note != 0) words.add(&theirs.data_ready.note, order.note);
+    words.add(&theirs.data_ready.value, order.end);
+    words.add(&state(rank(), order.peer, order.channel).left.value,
+              ++given_[size_t(order.peer) * geometry_.channels + order.channel]);
+    engine.then(words);
   }
 
-  void copy(const PortOrder& order) {
-    const uint64_t offset = order.begin % geometry_.window();
-    engine_->copy(memory_->at(order.peer) + geometry_.ring_at(world_size(), rank(), order.channel) + offset,
-                  endpoint(order.peer, order.channel).send_dst + offset, order.end - order.begin);
+  /// What proxies write of a link's end.
+  LinkState& state(int owner, int peer, uint32_t channel) const {
+    return *reinterpret_cast<LinkState*>(words_.at(owner) + geometry_.state_at(peer, channel));
   }
 
   cuda::HostMapping abort_;
   std::unique_ptr<DeviceWindow> memory_;
-  Window words_;  ///< by rank: its LinkStates, of which proxies write data_ready and slot_free
+  Window words_;  ///< by rank: its LinkStates, without their cursors
   cuda::HostMapping told_;
   cuda::DeviceMemory stages_;
-  cuda::HostArray<uint64_t> done_;
-  uint64_t done_orders_ = 0;
-  std::optional<cuda::CopyEngine> engine_;
+  std::deque<cuda::CopyEngine> engines_;  ///< by peer
+  std::vector<uint64_t> given_;           ///< to them, by peer, then by channel
   std::shared_ptr<const void> queue_, table_;
   std::unique_ptr<cuda::Orders<PortOrder>> orders_;  // last: its thread uses the others
 };

@@ -8,7 +8,6 @@ OrderProxy::OrderProxy(cpu::Scheduler& scheduler, std::function<void(const PortO
   queue_.slots = slots;
   queue_.head = &head_;
   queue_.tail = &tail_;
-  queue_.done = &done_;
   queue_.announced = this;
   queue_.announce = [](void* of) {
     OrderProxy& self = *static_cast<OrderProxy*>(of);
@@ -28,7 +27,6 @@ bool OrderProxy::take() {
   const PortOrder order = orders_[tail_ % slots];
   store_release(&tail_, tail_ + 1);
   carry_out_(order);
-  store_release(&done_, tail_);
   unfinished_.fetch_sub(1, std::memory_order_relaxed);
   scheduler_.busy(-1);
   return true;
@@ -37,7 +35,7 @@ bool OrderProxy::take() {
 void OrderProxy::drop() {
   scheduler_.busy(-unfinished_.exchange(0));
   for (PortOrder& order : orders_) order.turn = 0;
-  head_ = tail_ = done_ = 0;
+  head_ = tail_ = 0;
 }
 
 void OrderProxy::begin() {

@@ -38,7 +38,6 @@ class OrderProxy final : public Proxied {
   std::vector<PortOrder> orders_;
   alignas(128) uint64_t head_ = 0;
   alignas(128) uint64_t tail_ = 0;
-  alignas(128) uint64_t done_ = 0;
   std::atomic<int> unfinished_{0};  ///< announced and not carried out
   PortQueue queue_;
   std::optional<cpu::QueueThread> thread_;  ///< none under a seed; last, since it uses the others

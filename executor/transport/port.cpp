@@ -67,6 +67,9 @@ class PortTransport final : public Rings {
       parcel.note = order.note;
     }
     carrier_->carry(parcel);
+    if (parcel.free) return;
+    uint64_t& left = at(order.peer, order.channel).local->left.value;
+    store_release(&left, left + 1);
   }
 
   std::unique_ptr<Carrier> carrier_;

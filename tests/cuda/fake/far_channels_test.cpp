@@ -77,7 +77,8 @@ class End {
     for (int peer = 0; peer < ranks_; ++peer) {
       if (peer != rank_) far[size_t(peer)] = {peer, uint32_t(rank_)};
     }
-    client_.emplace(proxy, std::vector<Signal*>(size_t(ranks_)), completed(), far, binding_);
+    client_.emplace(proxy, std::vector<Signal*>(size_t(ranks_)), completed(),
+                    std::vector<int>(size_t(ranks_)), far, binding_);
     world.barrier();
   }
 

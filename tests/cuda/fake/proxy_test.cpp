@@ -23,7 +23,7 @@ TEST(PortChannels, ACopyThatFailsStopsTheWorld) {
     Signal completed;
     char from[16] = {}, to[16] = {};
     cuda::Proxy proxy(world, 0);
-    cuda::Proxy::Client client(proxy, {nullptr}, &completed);
+    cuda::Proxy::Client client(proxy, {nullptr}, &completed, {0});
     if (world.rank() == 1) {
       const cuda::PortFifo fifo = client.fifo();
       cuda::PortTrigger& first = fifo.slots[0];
@@ -58,7 +58,7 @@ TEST(PortChannels, SignalsComeBehindTheirCopies) {
     for (size_t at = 0; at < from.size(); ++at) from[at] = char(at % 251 + 1);
     Signal there, completed;
     cuda::Proxy proxy(world, 0);
-    cuda::Proxy::Client client(proxy, {&there}, &completed);
+    cuda::Proxy::Client client(proxy, {&there}, &completed, {0});
     const cuda::PortFifo fifo = client.fifo();
     for (size_t time = 0; time < times; ++time) {
       cuda::PortTrigger& next = fifo.slots[time];

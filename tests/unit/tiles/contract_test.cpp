@@ -13,7 +13,7 @@ namespace {
 using namespace test;
 
 TEST(Contract, StateLiesOnLinesOfItsOwn) {
-  EXPECT_EQ(sizeof(LinkState), 384u);
+  EXPECT_EQ(sizeof(LinkState), 512u);
   EXPECT_EQ(alignof(LinkState), 128u);
   EXPECT_EQ(offsetof(LinkState, cursor), 0u);
   EXPECT_EQ(offsetof(LinkState, data_ready), 128u);

@@ -103,7 +103,10 @@ struct Port {
   CHORALE_FN static Stop signal(const Group& group, const Endpoint& e, uint64_t begin, uint64_t upto,
                                 uint64_t note, const Deadline& deadline) {
     const PortRequest request{PortRequest::Kind::data, e.peer, e.channel, begin, upto, note};
-    return push_order(group, *e.port, request, deadline);
+    const Stop stop = push_order(group, *e.port, request, deadline);
+    uint64_t* const orders = &e.local->cursor.orders;  // of the leader alone
+    if (stop == Stop::none && group.leader()) store_relaxed(orders, load_relaxed(orders) + 1);
+    return stop;
   }
   CHORALE_FN static Stop wait(const Group& group, const Endpoint& e, uint64_t upto,
                               const Deadline& deadline) {
@@ -119,7 +122,9 @@ struct Port {
     return await_credit(group, &e.told->slot_free.value, upto, deadline);
   }
   CHORALE_FN static Stop drain(const Group& group, const Endpoint& e, const Deadline& deadline) {
-    return drain_orders(group, *e.port, deadline);
+    const uint64_t *const left = &e.told->left.value, *const orders = &e.local->cursor.orders;
+    return detail::leader_awaits(
+        group, deadline, [left, orders]() -> bool { return load_acquire(left) >= load_relaxed(orders); });
   }
 };
 

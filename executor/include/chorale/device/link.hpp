@@ -27,19 +27,22 @@ enum class LinkKind : uint8_t {
 };
 
 /// One end of a link, at its owner. On lines of their own: what the owner counts, what the peer tells of its
-/// data, and what it tells of the room in its ring.
+/// data, what it tells of the room in its ring, and what the owner's proxy tells.
 struct LinkState {
   struct alignas(128) Cursor {
     uint64_t sent, received;                  ///< positions of the two streams
     uint64_t packets_sent, packets_received;  ///< messages of packets, see packet_link.hpp
+    uint64_t orders;                          ///< data that a proxy was told of
   };
   Cursor cursor;      ///< only the owner's kernels touch it
   Signal data_ready;  ///< written by the peer: the position up to which its data has landed here.
                       ///< `note`: what it says of the message, for checks
   Signal slot_free;   ///< written by the peer: the position up to which it has read what was sent.
                       ///< `note`: messages of packets that it has read
+  Signal left;  ///< over a proxy, written by that: of so many orders the data have left this rank's copy
+                ///< of the ring
 };
-static_assert(sizeof(LinkState) == 384 && std::is_trivially_copyable_v<LinkState>);
+static_assert(sizeof(LinkState) == 512 && std::is_trivially_copyable_v<LinkState>);
 
 struct PortQueue;
 
@@ -54,8 +57,8 @@ struct Endpoint {
   const char* recv_src = nullptr;      ///< the ring that the peer fills
   LinkState* local = nullptr;          ///< my end
   LinkState* remote = nullptr;         ///< the peer's; null where only a proxy reaches it
-  const LinkState* told = nullptr;     ///< where data_ready and slot_free of my end are: `local`, but where a
-                                       ///< proxy on the host writes them, for a GPU
+  const LinkState* told = nullptr;     ///< where all of my end but the cursor is: `local`, unless proxies of
+                                       ///< the host write it for a GPU
   PortQueue* port = nullptr;           ///< what the proxy is told, for LinkKind::port
   char* packet_dst = nullptr;  ///< as send_dst and recv_src, for packets; packet_banks of packet_bytes
   const char* packet_src = nullptr;

@@ -34,7 +34,6 @@ struct PortQueue {
   uint64_t slots = 0;              ///< a power of two
   uint64_t* head = nullptr;        ///< tickets given; CUDA: in device memory
   const uint64_t* tail = nullptr;  ///< orders taken; CUDA: in host memory
-  const uint64_t* done = nullptr;  ///< orders carried out: the data has left its copy; CUDA: in device memory
 
   /// CPU only: told of an order before anybody can see it, so that a proxy at work never looks like a
   /// deadlock. May be null.
@@ -62,19 +61,6 @@ CHORALE_COLD Stop push_order(Group group, PortQueue queue, PortRequest request, 
       group.step();
       store_release(&slot.turn, ticket + 1);
     }
-  }
-  return group.agree(stop);
-}
-
-/// Waits until everything that this rank has pushed so far is done.
-CHORALE_COLD Stop drain_orders(Group group, PortQueue queue, Deadline deadline) {
-  Stop stop = Stop::none;
-  if (group.leader()) {
-    group.step();
-    const uint64_t pushed = load_relaxed(queue.head);
-    const uint64_t* const done = queue.done;
-    const auto ended = [pushed, done]() -> bool { return load_acquire(done) >= pushed; };
-    stop = spin_until(group, deadline, ended);
   }
   return group.agree(stop);
 }
