@@ -42,10 +42,8 @@ class CopyEngine {
   /// \param streams  copies that may go on at once
   CopyEngine(const char* what, size_t streams);
 
-  /// \param which  of the streams: its copies come in the order in which they are given. Those of a stream
-  /// that go
-  ///               to one peer follow each other closely; one that goes another way may wait for the one
-  ///               before it
+  /// \param which  of the streams. Copies of one come in the order in which they are given; one that goes to
+  ///               another peer than the one before it may have to wait for that
   /// \throws RunError if CUDA refuses it
   void copy(void* to, const void* from, uint64_t bytes, size_t which);
 

@@ -26,7 +26,6 @@ namespace chorale::cuda {
   FUNCTION(cuMemGetAllocationGranularity, 10020) \
   FUNCTION(cuMemGetAllocationPropertiesFromHandle, 10020) \
   FUNCTION(cuStreamWriteValue32, 11070) \
-  FUNCTION(cuStreamWriteValue64, 11070) \
   FUNCTION(cuStreamBatchMemOp, 11070)
 
 /// A member a function: driver().cuMemCreate(...).

@@ -213,9 +213,10 @@ TEST_P(Scratch, HostArraysAreZeroAndShared) {
     for (size_t at = 0; at < words.size(); ++at) {
       if (words[at] != 0) return "not zero";
     }
-    check(driver().cuStreamWriteValue64(nullptr, reinterpret_cast<CUdeviceptr>(words.device() + 999),
-                                        1ull << 40, 0),
-          "cuStreamWriteValue64");
+    // The upper half of the last.
+    check(driver().cuStreamWriteValue32(nullptr, reinterpret_cast<CUdeviceptr>(words.device() + 999) + 4,
+                                        1 << 8, 0),
+          "cuStreamWriteValue32");
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     return words[999] == 1ull << 40 && words[998] == 0 ? "good" : "the GPU's write is not seen";
   });

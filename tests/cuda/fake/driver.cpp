@@ -306,8 +306,6 @@ CUresult batch_words(CUstream stream, unsigned count, CUstreamBatchMemOpParams* 
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
     if (one.operation == CU_STREAM_MEM_OP_WRITE_VALUE_32)
       result = write_word<cuuint32_t>(stream, one.writeValue.address, one.writeValue.value, 0);
-    if (one.operation == CU_STREAM_MEM_OP_WRITE_VALUE_64)
-      result = write_word<cuuint64_t>(stream, one.writeValue.address, one.writeValue.value64, 0);
     if (one.operation == CU_STREAM_MEM_OP_WAIT_VALUE_32)
       result = wait_word<cuuint32_t>(stream, one.waitValue.address, one.waitValue.value, one.waitValue.flags);
     if (result != CUDA_SUCCESS) return result;
@@ -334,7 +332,6 @@ void* find(const std::string& name) {
       {"cuMemGetAllocationGranularity", reinterpret_cast<void*>(granularity)},
       {"cuMemGetAllocationPropertiesFromHandle", reinterpret_cast<void*>(properties_of)},
       {"cuStreamWriteValue32", reinterpret_cast<void*>(write_word<cuuint32_t>)},
-      {"cuStreamWriteValue64", reinterpret_cast<void*>(write_word<cuuint64_t>)},
       {"cuStreamBatchMemOp", reinterpret_cast<void*>(batch_words)},
   };
   const auto found = all.find(name);
