@@ -316,16 +316,10 @@ void Binding::make_control() {
 
 /// Collective, if any rank has port channels.
 void Binding::make_port_signals() {
-  uint64_t bytes = 0;
-  bool any_has = false;
-  for (uint32_t rank = 0; rank < plan_->ranks(); ++rank) {
-    const Gpu& gpu = plan_->gpus[rank];
-    const uint32_t ports = gpu.channel_count(ChannelType::port);
-    any_has |= ports != 0;
-    // As channels are counted: behind those of memory.
-    if (rank == rank_) bytes = (uint64_t(gpu.channel_count(ChannelType::memory)) + ports) * sizeof(Signal);
-  }
+  const bool any_has = std::any_of(plan_->gpus.begin(), plan_->gpus.end(),
+                                   [](const Gpu& gpu) { return gpu.channel_count(ChannelType::port) != 0; });
   if (!any_has) return;
+  const uint64_t bytes = bound_.image.channels.size() * sizeof(Signal);
   port_signals_ = Window::create(world_, bytes);
   world::together(world_, [&] {
     if (bytes != 0) own_port_signals_ = HostMapping(port_signals_->local(), bytes);

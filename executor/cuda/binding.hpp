@@ -84,8 +84,7 @@ class Binding final : public chorale::Binding, public Watched {
   std::unique_ptr<MulticastMemory> multicast_;
 
   Pool::Block control_;
-  std::optional<Window>
-      port_signals_;  ///< by rank, then by channel: those of port channels, if there are any
+  std::optional<Window> port_signals_;  ///< by rank, then by channel; of those of memory unused
   HostMapping own_port_signals_;
   bool crosses_hosts_ = false;  ///< some rank has a port channel to another host
   Ends ends_;

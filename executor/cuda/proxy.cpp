@@ -17,14 +17,14 @@ constexpr size_t most_streams = 8;
 Proxy::Proxy(World& world, int device)
     : world_(world),
       device_(device),
-      engine_("a copy of a port channel", std::min<size_t>(size_t(world.ranks()), most_streams)),
+      copies_("a copy of a port channel", std::min<size_t>(size_t(world.ranks()), most_streams)),
       orders_(
           device, [this](const PortTrigger& trigger) { handle(trigger); },
           [&world](const RunError& failed) {
             world.abort(std::string("the proxy of port channels: ") + failed.what());
           },
           [this] {
-            const bool here = engine_.work(), there = courier_ && courier_->work();
+            const bool here = copies_.work(), there = courier_ && courier_->work();
             return here || there;
           }) {
   orders_.start();
@@ -54,7 +54,7 @@ Proxy::Client::~Client() {
     const CurrentDevice on(proxy_.device_);
     // A peer may wait for a last signal, which a launch does not.
     proxy_.orders_.take_all();
-    proxy_.engine_.finish();
+    proxy_.copies_.finish();
   } catch (const RunError&) {
     // CUDA has failed, as the application has been told or will be.
   }
@@ -73,7 +73,7 @@ PortFifo Proxy::Client::fifo() const {
 
 void Proxy::drop() {
   const std::lock_guard lock(orders_.lock());
-  engine_.drop();
+  copies_.drop();
   orders_.drop();
   if (courier_) courier_->drop();
 }
@@ -108,14 +108,14 @@ void Proxy::handle(const PortTrigger& trigger) {
   if (!client->far_.empty() && client->far_[trigger.channel].peer >= 0) return handle_far(*client, trigger);
   // What is put to one peer comes there in this order.
   if (trigger.bytes != 0)
-    engine_.copy(trigger.to, trigger.from, trigger.bytes, size_t(client->peers_[trigger.channel]));
-  CopyEngine::Words words;
+    copies_.copy(trigger.to, trigger.from, trigger.bytes, size_t(client->peers_[trigger.channel]));
+  ProxyCopies::Words words;
   if (trigger.signal) {
     if (Signal* const there = client->signals_at_peer_[trigger.channel])
       words.add(&there->value, ++client->posted_[trigger.channel]);
   }
   words.add(&client->completed_[trigger.channel].value, ++client->done_[trigger.channel]);
-  engine_.then(words);
+  copies_.then(words);
 }
 
 void Proxy::handle_far(Client& client, const PortTrigger& trigger) {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "chorale/world.hpp"
-#include "copy_engine.hpp"
 #include "courier.hpp"
 #include "orders.hpp"
+#include "proxy_copies.hpp"
 #include "tape.hpp"
 
 namespace chorale::cuda {
@@ -74,7 +74,7 @@ class Proxy {
   World& world_;
   const int device_;
   // Under the lock of the orders.
-  CopyEngine engine_;
+  ProxyCopies copies_;
   std::vector<Client*> clients_;
   Orders<PortTrigger> orders_;
   std::unique_ptr<Courier> courier_;  ///< once there is somebody on another host to reach

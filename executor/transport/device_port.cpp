@@ -7,12 +7,12 @@
 #include <deque>
 #include <vector>
 
-#include "../cuda/copy_engine.hpp"
 #include "../cuda/device.hpp"
 #include "../cuda/device_memory.hpp"
 #include "../cuda/error.hpp"
 #include "../cuda/host_words.hpp"
 #include "../cuda/orders.hpp"
+#include "../cuda/proxy_copies.hpp"
 #include "../world/together.hpp"
 #include "carrier.hpp"
 #include "chorale/device/port.hpp"
@@ -42,7 +42,7 @@ class DevicePort final : public Rings {
       // A peer may wait for the last credit, which no launch does.
       const std::lock_guard lock(orders_->lock());
       if (load_acquire(&world().abort_word()->stop) == 0) orders_->take_all();
-      for (cuda::CopyEngine& engine : engines_) engine.finish();
+      for (cuda::ProxyCopies& copies : copies_) copies.finish();
     } catch (const RunError&) {
       // CUDA has failed, as the application has been told or will be.
     }
@@ -61,7 +61,7 @@ class DevicePort final : public Rings {
       memory_->finish();
       const std::lock_guard lock(orders_->lock());
       // What had been taken is under way, to the peers as well.
-      for (cuda::CopyEngine& engine : engines_) engine.drop();
+      for (cuda::ProxyCopies& copies : copies_) copies.drop();
       orders_->drop();
       std::fill(given_.begin(), given_.end(), 0);
     });
@@ -78,7 +78,7 @@ class DevicePort final : public Rings {
     told_ = cuda::HostMapping(words_.local(), words_.bytes(rank()));
     stages_ = cuda::DeviceMemory(geometry_.stage_bytes(world_size()), "copies of the peers' rings");
     for (int peer = 0; peer < world_size(); ++peer)
-      engines_.emplace_back("a copy of a transport's proxy", peer == rank() ? 0 : copy_streams);
+      copies_.emplace_back("a copy of a transport's proxy", peer == rank() ? 0 : copy_streams);
     orders_ = std::make_unique<cuda::Orders<PortOrder>>(
         device(), [this](const PortOrder& order) { carry_out(order); },
         [this](const RunError& failed) {
@@ -86,7 +86,7 @@ class DevicePort final : public Rings {
         },
         [this] {
           bool any = false;
-          for (cuda::CopyEngine& engine : engines_) any |= engine.work();
+          for (cuda::ProxyCopies& copies : copies_) any |= copies.work();
           return any;
         });
     given_.resize(size_t(world_size()) * geometry_.channels);
@@ -106,16 +106,16 @@ class DevicePort final : public Rings {
     LinkState& theirs = state(order.peer, rank(), order.channel);
     if (order.kind == PortOrder::Kind::free) return post(theirs, true, order.end, 0);  // behind no copy
     const uint64_t offset = order.begin % geometry_.window();
-    cuda::CopyEngine& engine = engines_[size_t(order.peer)];
-    engine.copy(memory_->at(order.peer) + geometry_.ring_at(world_size(), rank(), order.channel) + offset,
+    cuda::ProxyCopies& copies = copies_[size_t(order.peer)];
+    copies.copy(memory_->at(order.peer) + geometry_.ring_at(world_size(), rank(), order.channel) + offset,
                 endpoint(order.peer, order.channel).send_dst + offset, order.end - order.begin,
                 order.begin / geometry_.slot);
-    cuda::CopyEngine::Words words;
+    cuda::ProxyCopies::Words words;
     if (order.note != 0) words.add(&theirs.data_ready.note, order.note);
     words.add(&theirs.data_ready.value, order.end);
     words.add(&state(rank(), order.peer, order.channel).left.value,
               ++given_[size_t(order.peer) * geometry_.channels + order.channel]);
-    engine.then(words);
+    copies.then(words);
   }
 
   /// What proxies write of a link's end.
@@ -128,7 +128,7 @@ class DevicePort final : public Rings {
   Window words_;  ///< by rank: its LinkStates, without their cursors
   cuda::HostMapping told_;
   cuda::DeviceMemory stages_;
-  std::deque<cuda::CopyEngine> engines_;  ///< by peer
+  std::deque<cuda::ProxyCopies> copies_;  ///< by peer
   std::vector<uint64_t> given_;           ///< to them, by peer, then by channel
   std::shared_ptr<const void> queue_, table_;
   std::unique_ptr<cuda::Orders<PortOrder>> orders_;  // last: its thread uses the others

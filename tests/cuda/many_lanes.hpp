@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -51,25 +50,13 @@ inline Plan exchange_on_many_lanes(uint32_t ranks, host::Mover via) {
 inline std::string exchanged_on_many_lanes(World& world, host::Mover via, uint64_t n, bool graph) {
   constexpr int in_a_row = 3, times = 2;
   const uint64_t ranks = uint64_t(world.ranks()), rank = uint64_t(world.rank()), all = many * ranks * n;
-  const auto value = [&](int time, uint64_t of, uint64_t lane, uint64_t to, uint64_t at) {
-    return value_at(time, int(of), (lane * ranks + to) * n + at);
-  };
   ScheduleRun schedule(world, exchange_on_many_lanes(uint32_t(ranks), via), {.params = {{"n", int64_t(n)}}},
                        on_cuda());
-  cudaStream_t stream = nullptr;
-  cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+  Stream stream;
   const auto run = [&] {
-    for (int one = 0; one < in_a_row; ++one) schedule.run(stream);
+    for (int one = 0; one < in_a_row; ++one) schedule.run(stream.get());
   };
-  cudaGraphExec_t replay = nullptr;
-  if (graph) {
-    cudaGraph_t captured = nullptr;
-    cuda::check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "the begin of a capture");
-    run();
-    cuda::check(cudaStreamEndCapture(stream, &captured), "the end of a capture");
-    cuda::check(cudaGraphInstantiate(&replay, captured, 0), "a graph");
-    cudaGraphDestroy(captured);
-  }
+  if (graph) stream.capture(run);
   std::string said = "good";
   std::vector<int32_t> values(all);
   for (int time = 0; time < times && said == "good"; ++time) {
@@ -78,23 +65,21 @@ inline std::string exchanged_on_many_lanes(World& world, host::Mover via, uint64
     cuda::check(cudaStreamSynchronize(nullptr), "H2D");
     world.barrier();  // a peer's mover may fetch it
     if (graph) {
-      cuda::check(cudaGraphLaunch(replay, stream), "a replay");
+      stream.replay();
     } else {
       run();
     }
-    schedule.synchronize(stream);
+    schedule.synchronize(stream.get());
     cuda::check(cudaMemcpy(values.data(), schedule.buffer("Y"), all * 4, cudaMemcpyDeviceToHost), "D2H");
     for (uint64_t at = 0; at < all && said == "good"; ++at) {
       const uint64_t lane = at / (ranks * n), of = at / n % ranks;
-      const int32_t expected = value(time, of, lane, rank, at % n);
+      const int32_t expected = value_at(time, int(of), (lane * ranks + rank) * n + at % n);
       if (values[at] != expected)
         said = fmt::format("via {}, {}: element {} is {}, not {}", host::mover_names[size_t(via)],
                            graph ? "a graph" : "runs", at, values[at], expected);
     }
     world.barrier();  // peers may still read what is ours
   }
-  if (replay) cudaGraphExecDestroy(replay);
-  cudaStreamDestroy(stream);
   return said;
 }
 

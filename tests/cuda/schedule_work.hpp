@@ -41,6 +41,33 @@ inline void expect_good(const std::vector<std::string>& said) {
   for (size_t rank = 0; rank < said.size(); ++rank) EXPECT_EQ(said[rank], "good") << "rank " << rank;
 }
 
+/// A stream, and what of it is to be a graph.
+class Stream {
+ public:
+  Stream() { cuda::check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
+  Stream(const Stream&) = delete;
+  ~Stream() {
+    if (replay_) cudaGraphExecDestroy(replay_);
+    cudaStreamDestroy(stream_);
+  }
+  cudaStream_t get() const { return stream_; }
+
+  template <class F>
+  void capture(const F& work) {
+    cudaGraph_t graph = nullptr;
+    cuda::check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "the begin of a capture");
+    work();
+    cuda::check(cudaStreamEndCapture(stream_, &graph), "the end of a capture");
+    cuda::check(cudaGraphInstantiate(&replay_, graph, 0), "a graph");
+    cudaGraphDestroy(graph);
+  }
+  void replay() const { cuda::check(cudaGraphLaunch(replay_, stream_), "a replay"); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+  cudaGraphExec_t replay_ = nullptr;
+};
+
 /// Functions of an all-gather of n elements a rank that do their work on the stream which they are given.
 struct OnStreams {
   const int32_t* from = nullptr;  ///< `produce` copies n elements from here

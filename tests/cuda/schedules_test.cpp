@@ -72,33 +72,6 @@ class Array {
   void* data_ = nullptr;
 };
 
-/// A stream, and what of it is to be a graph.
-class Stream {
- public:
-  Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"); }
-  Stream(const Stream&) = delete;
-  ~Stream() {
-    if (replay_) cudaGraphExecDestroy(replay_);
-    cudaStreamDestroy(stream_);
-  }
-  cudaStream_t get() const { return stream_; }
-
-  template <class F>
-  void capture(const F& work) {
-    cudaGraph_t graph = nullptr;
-    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "the begin of a capture");
-    work();
-    check(cudaStreamEndCapture(stream_, &graph), "the end of a capture");
-    check(cudaGraphInstantiate(&replay_, graph, 0), "a graph");
-    cudaGraphDestroy(graph);
-  }
-  void replay() const { check(cudaGraphLaunch(replay_, stream_), "a replay"); }
-
- private:
-  cudaStream_t stream_ = nullptr;
-  cudaGraphExec_t replay_ = nullptr;
-};
-
 /// Runs with new data, and nothing between them that the host waits for. In a graph functions copy from and
 /// to one place, which is filled and read beside it.
 std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, bool graph,

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <deque>
-#include <optional>
 #include <vector>
 
 #include "stream.hpp"
@@ -18,7 +17,7 @@ namespace chorale::cuda {
 /// see docs/decisions/0021-words-by-the-host.md.
 ///
 /// Used by one thread at a time.
-class CopyEngine {
+class ProxyCopies {
  public:
   /// A few words of 64 bits, written in this order.
   class Words {
@@ -40,7 +39,7 @@ class CopyEngine {
 
   /// \param what     it works for, in errors
   /// \param streams  copies that may go on at once
-  CopyEngine(const char* what, size_t streams);
+  ProxyCopies(const char* what, size_t streams);
 
   /// \param which  of the streams. Copies of one come in the order in which they are given; one that goes to
   ///               another peer than the one before it may have to wait for that
@@ -62,14 +61,16 @@ class CopyEngine {
   void drop();
 
  private:
+  bool oldest_has_ended();
+
   struct Waiting {
-    std::optional<size_t> copy;  ///< the event of the copy that it is behind
+    uint64_t copies;  ///< so many have to have ended
     Words words;
   };
 
   const char* what_;
   std::vector<OwnedStream> streams_;
-  std::vector<OwnedEvent> events_;  ///< in turns
+  std::vector<OwnedEvent> events_;  ///< of the copies, in turns
   uint64_t copies_ = 0, ended_ = 0;
   std::deque<Waiting> waiting_;
 };
