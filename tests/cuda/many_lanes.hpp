@@ -12,7 +12,8 @@
 
 namespace chorale::test {
 
-constexpr uint32_t many = 12;  ///< lanes
+/// Lanes. All blocks of their transfers have to be on a GPU together, and 8 ranks have 14 a lane.
+constexpr uint32_t many = 9;
 
 /// Y[lane][r] of every rank gets rank r's X[lane][this rank], each lane its own, and goes through a copy.
 inline Plan exchange_on_many_lanes(uint32_t ranks, host::Mover via) {
@@ -50,8 +51,10 @@ inline Plan exchange_on_many_lanes(uint32_t ranks, host::Mover via) {
 inline std::string exchanged_on_many_lanes(World& world, host::Mover via, uint64_t n, bool graph) {
   constexpr int in_a_row = 3, times = 2;
   const uint64_t ranks = uint64_t(world.ranks()), rank = uint64_t(world.rank()), all = many * ranks * n;
+  Config config = on_cuda();
+  config.mover_blocks = 1;
   ScheduleRun schedule(world, exchange_on_many_lanes(uint32_t(ranks), via), {.params = {{"n", int64_t(n)}}},
-                       on_cuda());
+                       config);
   Stream stream;
   const auto run = [&] {
     for (int one = 0; one < in_a_row; ++one) schedule.run(stream.get());
