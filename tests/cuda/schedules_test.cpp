@@ -114,11 +114,16 @@ std::string allgather(World& world, const Form& form, Mover mover, uint64_t n, b
   if (!on_streams.wrong.empty()) return on_streams.wrong;
   if (on_streams.produced != called || on_streams.consumed != called)
     return fmt::format("functions are called {} and {} times", on_streams.produced, on_streams.consumed);
-  for (uint64_t at = 0; at < got.size(); ++at) {
-    const int32_t expected = value_at(int(at / all), int(at % all / n), at % n);
-    if (got[at] != expected || seen[at] != expected)
-      return fmt::format("n = {}{}: run {}, element {} is {}, and {} for a function, not {}", n,
-                         graph ? ", graph" : "", at / all, at % all, got[at], seen[at], expected);
+  uint64_t at = 0;  // tens of millions, so without divisions
+  for (int run = 0; run < runs; ++run) {
+    for (int of = 0; of < world.ranks(); ++of) {
+      for (uint64_t index = 0; index < n; ++index, ++at) {
+        const int32_t expected = value_at(run, of, index);
+        if (got[at] != expected || seen[at] != expected)
+          return fmt::format("n = {}{}: run {}, element {} of rank {} is {}, and {} for a function, not {}",
+                             n, graph ? ", graph" : "", run, index, of, got[at], seen[at], expected);
+      }
+    }
   }
   return "good";
 }
