@@ -99,6 +99,7 @@ Group::~Group() = default;
 void Group::start(bool complete, const cpu::Scheduler* fibers_of) {
   before_reset_.resize(size_t(ranks()));
   executors_.resize(size_t(ranks()));
+  resets_over_.resize(size_t(ranks()));
   shown_.resize(size_t(ranks()));
   doubts_.resize(size_t(ranks()));
   cpu::Scheduler::Options options{
@@ -129,10 +130,10 @@ size_t Group::next_half(int rank) {
 
 /// All that calls of different kinds have in common is that the ranks meet: so each can say in which the
 /// others are, and all find the same.
-void Group::meet_for(Collective what, int rank, const Doubt& doubt) {
+void Group::meet_for(Collective what, int rank, const Doubt& doubt, bool obey_stop) {
   const size_t half = next_half(rank);
   control_->seats()[rank].collective[half] = what;
-  meet(control_->barrier, &Seat::arrived, rank, true, collective_names[size_t(what)], doubt);
+  meet(control_->barrier, &Seat::arrived, rank, obey_stop, collective_names[size_t(what)], doubt);
   const Collective first = control_->seats()[0].collective[half];
   for (int peer = 1; peer < ranks(); ++peer) {
     const Collective other = control_->seats()[peer].collective[half];
@@ -182,16 +183,34 @@ void Group::reset(int rank) {
       failed = std::current_exception();
     }
   }
-  meet(control_->reset, &Seat::resets, rank, false, collective_names[size_t(Collective::reset)]);
-  if (!local_) {
-    scheduler_->rearm();
-    // Nobody may stop the world again while a peer's scheduler still holds the report of the last stop.
-    barrier(rank, Collective::reset);
-  }
+  meet_in_reset(rank);
+  // Who was counted for a reset that it gave up may not have come again. And where each process has a
+  // scheduler, nobody may stop the world while a peer's still holds the report of the last stop; where all
+  // have one, who stops it now does so behind the reset.
+  if (!local_) scheduler_->rearm();
+  meet_for(Collective::reset, rank, {}, !local_);
   if (!failed) return;
   // Only now: peers are in the reset as well, and would wait there.
   raise(Stop::aborted, rank, fmt::format("rank {} could not be reset: {}", rank, why));
   std::rethrow_exception(failed);
+}
+
+/// A rank whose reset timed out stays counted: the next one goes on with it. Were it counted anew, it would
+/// be the last to come, with a peer that never did.
+void Group::meet_in_reset(int rank) {
+  Meeting& meeting = control_->reset;
+  const char* const what = collective_names[size_t(Collective::reset)];
+  uint64_t& over = resets_over_[size_t(rank)];
+  const uint64_t counted = control_->seats()[rank].resets.load(std::memory_order_relaxed);
+  const bool met = meeting.passed.load(std::memory_order_acquire) >= counted;
+  // What the others did without this rank is of no use if the world has stopped again.
+  if (counted == over || (met && load_acquire(&control_->abort.stop) != 0)) {
+    meet(meeting, &Seat::resets, rank, false, what);
+  } else if (!met) {
+    scheduler_->check_caller();
+    wait({this, &meeting, &Seat::resets, counted, rank, false, {}}, what);
+  }
+  over = control_->seats()[rank].resets.load(std::memory_order_relaxed);
 }
 
 void Group::clear_stop() {

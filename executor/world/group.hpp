@@ -121,11 +121,12 @@ class Group {
   struct Waiter;
 
   void start(bool complete, const cpu::Scheduler* fibers_of);
-  void meet_for(Collective what, int rank, const Doubt& doubt = {});
+  void meet_for(Collective what, int rank, const Doubt& doubt = {}, bool obey_stop = true);
   size_t next_half(int rank);
   /// Rank `rank` is in its meeting number `wanted`. True if it was the last, and all others may go on.
   bool arrive(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, uint64_t wanted);
   void clear_stop();
+  void meet_in_reset(int rank);
   void meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop, const char* what,
             const Doubt& doubt = {});
   void wait(const Waiter& waiter, const char* what);
@@ -152,7 +153,8 @@ class Group {
   Watch watch_;
   std::atomic<int64_t> next_check_ns_{0};
   std::vector<std::map<const void*, std::function<void()>>> before_reset_;  ///< by rank
-  std::vector<uint32_t> executors_;                                         ///< by rank
+  std::vector<uint64_t> resets_over_;  ///< by rank: number of the last one in which it met the others
+  std::vector<uint32_t> executors_;    ///< by rank
   std::mutex shown_mutex_;
   std::vector<std::shared_ptr<const void>> shown_;  ///< by rank
   std::mutex doubts_mutex_;

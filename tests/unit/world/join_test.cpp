@@ -429,6 +429,39 @@ TEST_F(Join, AbortReachesOtherProcessesAndResetMendsIt) {
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "good");
 }
 
+/// A peer that was counted before, and gave up, is not there.
+TEST_F(Join, AResetThatTimedOutDoesNotStandForTheNext) {
+  Processes ranks(2, [&](int rank) -> std::string {
+    World world = join(rank, 2, 300ms);
+    const Window said = Window::create(world, sizeof(uint64_t));
+    uint64_t& alone = *reinterpret_cast<uint64_t*>(said.at(0));  // which rank has been so, and failed
+    const auto resets = [&world] {
+      try {
+        world.reset();
+        world.barrier();
+      } catch (const RunError& error) {
+        if (error.reason != RunError::Reason::timed_out) throw;
+        return false;
+      }
+      return true;
+    };
+    if (rank == 0) {
+      for (int time = 0; time < 3; ++time)
+        if (resets()) return "rank 0 was alone in a reset";
+      store_release(&alone, uint64_t(1));
+    } else {
+      while (load_acquire(&alone) < 1) std::this_thread::yield();
+      if (resets()) return "rank 1 was alone in a reset";
+      store_release(&alone, uint64_t(2));
+    }
+    while (load_acquire(&alone) < 2) std::this_thread::yield();
+    for (int time = 0; time < 20; ++time)  // slow machines may need more than one
+      if (resets()) return "good";
+    return "the ranks never met";
+  });
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.said(rank), "good");
+}
+
 // --- windows ---
 
 TEST_F(Join, WindowsAreSharedZeroedAndOfAnySize) {

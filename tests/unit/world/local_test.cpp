@@ -274,6 +274,29 @@ TEST(LocalWorld, AResetForgetsThoseWhoHadArrived) {
   }
 }
 
+/// A peer that was counted before, and gave up, is not there.
+TEST(LocalWorld, AResetThatTimedOutDoesNotStandForTheNext) {
+  std::vector<World> worlds = World::local(2, {.timeout = 200ms});
+  worlds[0].abort("stopped");
+  for (int time = 0; time < 3; ++time)
+    EXPECT_EQ(failure([&] { worlds[0].reset(); }).find(name(Reason::timed_out)), 0u);
+  // Alone as well: rank 0 has been counted.
+  EXPECT_EQ(failure([&] { worlds[1].reset(); }).find(name(Reason::timed_out)), 0u);
+  std::vector<std::jthread> threads;
+  for (World& world : worlds) {
+    threads.emplace_back([&world] {
+      std::string said;  // slow machines may need more than one time
+      for (int time = 0; time < 20 && said != "none"; ++time) {
+        said = failure([&] {
+          world.reset();
+          world.barrier();
+        });
+      }
+      EXPECT_EQ(said, "none");
+    });
+  }
+}
+
 TEST(LocalWorld, ALaunchAgainstABarrierIsADeadlock) {
   for (const LocalOptions& options : both_kinds()) {
     LocalOptions without_timeout = options;
