@@ -28,7 +28,8 @@ struct Arguments {
   void* out = nullptr;  ///< this rank's output
   /// Bytes of the message: of the input, but of the output for all-gather (as
   /// MSCCL++ and nccl-tests count). Any whole number of elements; for
-  /// all-gather, reduce-scatter and all-to-all a multiple of ranks elements.
+  /// all-gather, reduce-scatter and all-to-all a multiple of ranks elements. With 0 there is nothing to do,
+  /// which the ranks agree on in each call: it waits for the others.
   uint64_t bytes = 0;
   DType dtype = DType::f32;
   std::optional<ReduceOp> op = {};        ///< replaces the plan's reduction operator
@@ -38,9 +39,12 @@ struct Arguments {
 /// One rank's executor. Calls on all ranks of the world must come in the same
 /// order with the same plan, bytes, dtype and op; a difference is an error on
 /// every rank. One thread at a time: a call beside another one is refused with a UsageError; check() alone
-/// may be called from any thread at any time. Two launches of one plan with the same arguments must not be
-/// under way at once: they share counters and scratch, so on two streams the second is ordered behind the
-/// first (cudaStreamWaitEvent). Other plans and arguments may run beside them.
+/// may be called from any thread at any time. Two launches of one
+/// plan (of the same content) with the same bytes, dtype, op and packets must not be under way at once,
+/// whatever their buffers: they share counters and scratch, so that both would be wrong. On two streams the
+/// second is ordered behind the first (cudaStreamWaitEvent), and so are replays of graphs that hold them; or
+/// each stream has an executor of its own, which shares nothing with others. Other calls may run beside them,
+/// if the GPU holds the thread blocks of all at once.
 ///
 /// Peers write into its memory: it is destroyed when the launches of all ranks have ended (World::barrier()).
 class Executor {

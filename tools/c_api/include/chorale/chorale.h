@@ -294,6 +294,8 @@ CHORALE_API chorale_status chorale_executor_prepare(chorale_executor* executor, 
 /// on `stream`, a cudaStream_t (null: the default stream), and returns, and what goes wrong later is the
 /// status of the next call. The first call with these arguments binds: it allocates and exchanges what the
 /// run needs. A stream may be captured, after chorale_executor_prepare(). The plan may be closed after it.
+/// Two launches of one plan with the same bytes, dtype, op and packets must not be under way at once, whatever
+/// their buffers: see executor.hpp.
 ///
 /// After a failed run the ranks call chorale_world_reset(), or chorale_world_survivors().
 CHORALE_API chorale_status chorale_executor_execute(chorale_executor* executor, chorale_plan* plan,
