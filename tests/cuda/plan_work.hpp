@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chorale/executor.hpp>
 #include <chorale/json.hpp>
+#include <chorale/layout.hpp>
+#include <chorale/packet_form.hpp>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -24,31 +26,44 @@ struct Case {
   PacketForm packet;
 
   std::string name() const {
-    return std::to_string(bytes) + " bytes of " + dtype_name(dtype) +
-           (packet == PacketForm::ll16 ? ", ll16" : ", ll8");
+    return std::to_string(bytes) + " bytes of " + dtype_name(dtype) + ", " +
+           std::string(packet_form_names[size_t(packet)]);
   }
 };
 
-/// Small and large, most of them no multiple of 16, of those that the plan takes. Element types in turn, of
-/// each plan from another one on.
+/// Small and large, most of them no multiple of 16, of those that the plan takes, in every form of packets if
+/// it sends any. Element types in turn, of each plan from another one on: all of them.
 /// \param quick  only small ones, of two types
 inline std::vector<Case> cases_of(const Plan& plan, bool quick) {
+  struct Size {
+    uint64_t bytes;
+    int types;
+  };
+  static constexpr Size sizes[] = {{1, 3}, {100, 2}, {4104, 2}, {65536, 2}, {3000012, 2}};
+  static_assert([] {
+    int types = 0;
+    for (const Size& size : sizes) types += size.types;
+    return types >= int(std::size(all_dtypes));
+  }());
   std::vector<Case> cases;
   const Segmentation segments = segmentation(plan);
   const uint64_t parts = plan.collective == "allgather" ? segments.output : segments.input;
   size_t turn = plan.name.size() + plan.gpus[0].threadblocks.size() + plan.ranks();
-  for (const uint64_t wanted :
-       {uint64_t(1), uint64_t(100), uint64_t(4104), uint64_t(65536), uint64_t(3000012)}) {
-    if (quick && wanted > 4104) continue;
-    for (int type = 0; type < 2; ++type) {
+  for (const Size& size : sizes) {
+    if (quick && size.bytes > 4104) continue;
+    for (int type = 0; type < (quick ? 2 : size.types); ++type) {
       const DType dtype =
           quick ? (type ? DType::bf16 : DType::i32) : all_dtypes[turn++ % std::size(all_dtypes)];
       const uint64_t step = parts * dtype_size(dtype);
-      uint64_t bytes = std::max<uint64_t>(wanted / step, 1) * step;
+      uint64_t bytes = std::max<uint64_t>(size.bytes / step, 1) * step;
       bytes = std::max(bytes, (plan.min_message_size + step - 1) / step * step);
       if (bytes > plan.max_message_size) continue;
-      for (const PacketForm packet : {PacketForm::ll8, PacketForm::ll16})
-        cases.push_back({bytes, dtype, packet});
+      if (!sends_packets(plan)) {
+        cases.push_back({bytes, dtype, PacketForm::ll16});
+        continue;
+      }
+      for (size_t form = 0; form < std::size(packet_form_names); ++form)
+        cases.push_back({bytes, dtype, PacketForm(form)});
     }
   }
   const auto same = [](const Case& a, const Case& b) { return a.name() == b.name(); };

@@ -8,9 +8,9 @@
 // it instead. --results, where ranks are threads: a row for each plan, with tabs: its name, its ranks, the
 // GPUs that they had, and yes or what is wrong.
 //
-// Each plan runs with element types in turn, several sizes and both forms of packets, three times with new
-// data and no host synchronisation between. Plans that the CPU backend refuses are named, with its reason,
-// and left out.
+// Each plan runs with all element types in turn, several sizes and every form of its packets, three times
+// with new data and no host synchronisation between. Plans that the CPU backend refuses are named, with its
+// reason, and left out.
 
 #include <cuda_runtime_api.h>
 #include <sys/wait.h>
