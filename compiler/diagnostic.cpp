@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "chorale/json.hpp"
+#include "chorale/renderer.hpp"
 
 namespace chorale {
 namespace {
@@ -25,27 +26,6 @@ std::string place(const Plan& plan, const SourceLine& known, const std::optional
   return plan.name.empty() ? "plan" : plan.name;
 }
 
-/// Where operation `wanted` of [from, to) is in the lists of a plan file: a pipeline holds its body.
-std::string op_path(const std::vector<Op>& ops, size_t from, size_t to, size_t wanted) {
-  for (size_t at = from, position = 0; at < to; ++position) {
-    const size_t end = std::min<size_t>(at + 1 + ops[at].body, to);
-    const std::string path = "/ops/" + std::to_string(position);
-    if (wanted == at) return path;
-    if (wanted < end) return path + op_path(ops, at + 1, end, wanted);
-    at = end;
-  }
-  return {};
-}
-
-std::string json_path(const Plan& plan, const Diagnostic& finding) {
-  if (!finding.at || !find(plan, *finding.at)) return finding.path;
-  if (finding.path.empty() && author_line(plan, finding.line, finding.at).line) return {};
-  const OpPlace& at = *finding.at;
-  const std::vector<Op>& ops = plan.gpus[at.rank].threadblocks[at.threadblock].ops;
-  return "/gpus/" + std::to_string(at.rank) + "/threadblocks/" + std::to_string(at.threadblock) +
-         op_path(ops, 0, ops.size(), at.op) + (finding.path.empty() ? "" : "/" + finding.path);
-}
-
 std::string quote(const Plan& plan, const std::optional<OpPlace>& at) {
   const Op* op = at ? find(plan, *at) : nullptr;
   if (!op) return {};
@@ -61,22 +41,59 @@ SourceLine author_line(const Plan& plan, const SourceLine& line, const std::opti
   return !line.line && op && op->at <= plan.source.size() ? plan.line_of(*op) : line;
 }
 
-std::string render(const Plan& plan, const Diagnostic& finding, const std::string& severity) {
-  std::string text = place(plan, finding.line, finding.at) + ": " + severity + ": " + finding.text + " [" +
-                     finding.check + "]\n" + quote(plan, finding.at);
-  if (const std::string path = json_path(plan, finding); !path.empty())
-    text += "  in the plan: " + path + "\n";
+const std::vector<Renderer::Slot>& Renderer::slots_of(const OpPlace& at) {
+  const auto [entry, first] = slots_.try_emplace({at.rank, at.threadblock});
+  std::vector<Slot>& slots = entry->second;
+  if (!first) return slots;
+  const std::vector<Op>& ops = plan_.gpus[at.rank].threadblocks[at.threadblock].ops;
+  struct List {
+    uint32_t pipeline;
+    size_t end;          ///< behind its last operation
+    uint32_t count = 0;  ///< of those met so far
+  };
+  std::vector<List> open = {{0, ops.size()}};
+  for (size_t op = 0; op < ops.size(); ++op) {
+    while (open.back().end == op) open.pop_back();
+    List& list = open.back();
+    slots.push_back({list.count++, list.pipeline});
+    // A body that is longer than what follows ends with the list around it.
+    const size_t end = std::min<size_t>(op + 1 + ops[op].body, list.end);
+    if (end > op + 1) open.push_back({uint32_t(op + 1), end});
+  }
+  return slots;
+}
+
+std::string Renderer::json_path(const Diagnostic& finding) {
+  if (!finding.at || !find(plan_, *finding.at)) return finding.path;
+  if (finding.path.empty() && author_line(plan_, finding.line, finding.at).line) return {};
+  const std::vector<Slot>& slots = slots_of(*finding.at);
+  std::string path;
+  for (uint32_t op = finding.at->op + 1; op; op = slots[op - 1].pipeline)
+    path.insert(0, "/ops/" + std::to_string(slots[op - 1].position));
+  return "/gpus/" + std::to_string(finding.at->rank) + "/threadblocks/" +
+         std::to_string(finding.at->threadblock) + path + (finding.path.empty() ? "" : "/" + finding.path);
+}
+
+std::string Renderer::operator()(const Diagnostic& finding, const std::string& severity) {
+  std::string text = place(plan_, finding.line, finding.at) + ": " + severity + ": " + finding.text + " [" +
+                     finding.check + "]\n" + quote(plan_, finding.at);
+  if (const std::string path = json_path(finding); !path.empty()) text += "  in the plan: " + path + "\n";
   for (const Note& note : finding.notes) {
-    text += place(plan, note.line, note.at) + ": note: " + note.text + "\n" + quote(plan, note.at);
+    text += place(plan_, note.line, note.at) + ": note: " + note.text + "\n" + quote(plan_, note.at);
   }
   if (!finding.help.empty()) text += "help: " + finding.help + "\n";
   return text;
 }
 
+std::string render(const Plan& plan, const Diagnostic& finding, const std::string& severity) {
+  return Renderer(plan)(finding, severity);
+}
+
 std::string render(const Plan& plan, const Diagnostics& findings) {
   if (findings.empty()) return {};
+  Renderer each(plan);
   std::string text;
-  for (const Diagnostic& finding : findings) text += render(plan, finding);
+  for (const Diagnostic& finding : findings) text += each(finding);
   return text + (findings.size() == 1 ? "1 error\n" : std::to_string(findings.size()) + " errors\n");
 }
 

@@ -192,7 +192,10 @@ void order_semaphores(Gpu& gpu) {
 
 void canonicalise(Plan& plan) {
   for (Gpu& gpu : plan.gpus) {
-    for (ThreadBlock& block : gpu.threadblocks) canonicalise_block(block);
+    for (size_t position = 0; position < gpu.threadblocks.size(); ++position) {
+      gpu.threadblocks[position].id = uint32_t(position);
+      canonicalise_block(gpu.threadblocks[position]);
+    }
     order_remote_buffers(gpu);
     order_semaphores(gpu);
     order_ids(gpu, Role::Arrive, Role::Arrive, unused);  // barriers have no list

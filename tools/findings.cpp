@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 
+#include "chorale/renderer.hpp"
 #include "tools/command.hpp"
 #include "tools/programs.hpp"
 #include "tools/reproduce.hpp"
@@ -79,12 +80,13 @@ std::string kind_of(const Plan& plan, const Diagnostic& finding) {
 
 void print(const Plan& plan, const std::vector<Explained>& all, const std::string& severity = "error") {
   std::cout.flush();
+  Renderer each(plan);
   std::map<std::string, uint64_t> seen;
   std::map<std::string, uint64_t> left_out;  // by line and check
   for (const Explained& of : all) {
     const std::string kind = kind_of(plan, of.diagnostic);
     if (kind.empty() || ++seen[kind] <= most_alike) {
-      std::cerr << render(plan, of.diagnostic, severity) << render(of.witness);
+      std::cerr << each(of.diagnostic, severity) << render(of.witness);
       continue;
     }
     const SourceLine line = author_line(plan, of.diagnostic.line, of.diagnostic.at);

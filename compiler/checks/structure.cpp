@@ -198,13 +198,12 @@ class Seen {
 template <class Lists>
 void check_lists(const Lists& lists, auto&& block, auto&& path, const char* key, const char* noun,
                  auto&& most, Seen& seen, Report& report) {
+  bool listed[std::size(channel_type_names)] = {};
   for (size_t k = 0; k < lists.size(); ++k) {
     const auto& list = lists[k];
     const auto what = [&] { return block() + " lists " + word(list.type) + " " + noun; };
-    for (size_t before = 0; before < k; ++before) {
-      if (lists[before].type == list.type)
-        report.add_at(path() + path_of(k), what() + "s in two lists, expected one");
-    }
+    if (std::exchange(listed[size_t(list.type)], true))
+      report.add_at(path() + path_of(k), what() + "s in two lists, expected one");
     const uint64_t available = most(list.type);
     const auto last_of = [&](uint32_t id) {
       const auto found = std::find(list.ids.rbegin(), list.ids.rend(), id);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "checks/checks.hpp"
+#include "chorale/renderer.hpp"
 #include "report.hpp"
 
 namespace chorale::host {
@@ -23,8 +24,9 @@ Diagnostics lint(const Schedule& schedule, const Values& params, Mover automatic
 }
 
 std::string render_warnings(const Plan& plan, const Diagnostics& findings) {
+  Renderer each(plan);
   std::string text;
-  for (const Diagnostic& finding : findings) text += render(plan, finding, "warning");
+  for (const Diagnostic& finding : findings) text += each(finding, "warning");
   return text;
 }
 

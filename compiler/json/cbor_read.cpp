@@ -115,7 +115,8 @@ class Parser {
         return map(value, found, start, depth, where, index);
       case Major::tag:
         if (found.argument == embedded_item && where == Where::blocks) return embedded(value, depth, index);
-        refuse(start, "no tag but 24 around thread blocks");
+        if (found.argument == embedded_json) return digits(value);
+        refuse(start, "no tag but 24 around thread blocks and 262 around digits");
       case Major::other:
         return other(value, found, start);
     }
@@ -163,6 +164,20 @@ class Parser {
     value = nested.whole(depth, Where::elsewhere);
   }
 
+  void digits(Value& value) {
+    const size_t start = at_;
+    const Head found = head();
+    if (found.major != Major::bytes) refuse(start, "a byte string");
+    const std::string_view inside = stretch(found, "a byte string");
+    try {
+      value = json::parse(inside);
+    } catch (const PlanError&) {
+      refuse(start, "the digits of a number");
+    }
+    if (value.kind != Value::Kind::number && value.kind != Value::Kind::other_number)
+      refuse(start, "the digits of a number");
+  }
+
   void other(Value& value, const Head& found, size_t start) {
     switch (found.code) {
       case 20:
@@ -185,7 +200,7 @@ class Parser {
   void real(Value& value, double number, size_t start) {
     if (!std::isfinite(number)) refuse(start, "a finite number");
     value.kind = Value::Kind::other_number;
-    value.text = nlohmann::json(number).dump();
+    value.text = digits_of(number);
   }
 
   /// -1 - `argument`, in digits.
@@ -205,6 +220,8 @@ class Parser {
 };
 
 }  // namespace
+
+std::string digits_of(double number) { return nlohmann::json(number).dump(); }
 
 Value parse(std::string_view bytes, std::optional<uint32_t> rank) { return Parser(bytes, 0, rank).plan(); }
 

@@ -48,7 +48,13 @@ class Transcoder {
     head(out_, value < 0 ? Major::negative : Major::number, value < 0 ? ~uint64_t(value) : uint64_t(value));
     return closed();
   }
-  bool number_float(double value, const std::string&) {
+  bool number_float(double value, const std::string& digits) {
+    if (digits != digits_of(value)) {
+      head(out_, Major::tag, embedded_json);
+      head(out_, Major::bytes, digits.size());
+      out_ += digits;
+      return closed();
+    }
     const auto bits = std::bit_cast<uint64_t>(value);
     out_ += char(0xfb);
     for (int shift = 56; shift >= 0; shift -= 8) out_ += char(bits >> shift);

@@ -69,18 +69,43 @@ class Differences {
   bool any_ = false;
 };
 
+/// `, "key":1`: the keys that the format does not know, which are kept as text; "" without any.
+std::string unknown(const Plan& plan, uint32_t extra, const std::string& of = "") {
+  return extra ? ", " + of + plan.extras[extra - 1] : "";
+}
+
+/// The same on a line of its own.
+void add_unknown(Lines& lines, const Plan& plan, uint32_t extra, const std::string& of = "") {
+  if (extra) lines.push_back("unknown " + of + plan.extras[extra - 1]);
+}
+
+std::string op_line(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& op) {
+  std::string line = words(gpu, block, op) + unknown(plan, op.extra);
+  for (const bool in_dst : {false, true}) {
+    size_t position = 0;
+    for (const Operand& operand : in_dst ? block.dests(op) : block.sources(op)) {
+      const std::string of = (in_dst ? "destination " : "source ") + std::to_string(position++);
+      line += unknown(plan, operand.extra, "of " + of + " ");
+    }
+  }
+  return line;
+}
+
 /// Operations in words, which look through the block's lists of ids, and these lists, so that nothing is
-/// missed.
-Lines block_lines(const Gpu& gpu, const ThreadBlock& block) {
-  Lines lines;
-  const auto add_list = [&](ChannelType type, const std::string& of, const std::vector<uint32_t>& ids) {
+/// missed. The id is there for every block: one that does nothing differs from none.
+Lines block_lines(const Plan& plan, const Gpu& gpu, const ThreadBlock& block) {
+  Lines lines = {"id " + std::to_string(block.id)};
+  add_unknown(lines, plan, block.extra);
+  const auto add_list = [&](ChannelType type, const std::string& of, const std::vector<uint32_t>& ids,
+                            uint32_t extra) {
     std::string line = "list of " + std::string(channel_type_names[size_t(type)]) + " " + of + ":";
     for (const uint32_t id : ids) line += " " + std::to_string(id);
-    lines.push_back(line);
+    lines.push_back(line + unknown(plan, extra));
   };
-  for (const ChannelRefs& refs : block.channels) add_list(refs.type, "channels", refs.ids);
-  for (const RemoteBufferRefs& refs : block.remote_buffers) add_list(refs.type, "remote buffers", refs.ids);
-  for (const Op& op : block.ops) lines.push_back(words(gpu, block, op));
+  for (const ChannelRefs& refs : block.channels) add_list(refs.type, "channels", refs.ids, refs.extra);
+  for (const RemoteBufferRefs& refs : block.remote_buffers)
+    add_list(refs.type, "remote buffers", refs.ids, refs.extra);
+  for (const Op& op : block.ops) lines.push_back(op_line(plan, gpu, block, op));
   return lines;
 }
 
@@ -97,7 +122,10 @@ Lines header_lines(const Plan& plan) {
                  std::string("reused resources ") + (plan.reuse_resources ? "on" : "off"),
                  "root " + std::to_string(more.root),
                  "requires " + join(more.requirements),
+                 std::string("bounded proof ") + (more.bounded_proof ? "on" : "off"),
                  "segments " + std::to_string(parts.input) + " and " + std::to_string(parts.output)};
+  add_unknown(lines, plan, plan.extra);
+  add_unknown(lines, plan, more.extra, "of chorale ");
   for (size_t rank = 0; rank < more.post.size(); ++rank) {
     for (size_t segment = 0; segment < more.post[rank].size(); ++segment) {
       std::string line = "result " + std::to_string(segment) + " of rank " + std::to_string(rank) + ":";
@@ -123,8 +151,9 @@ Lines schedule_lines(const Plan& plan) {
   return lines;
 }
 
-Lines rank_lines(const Gpu& gpu) {
+Lines rank_lines(const Plan& plan, const Gpu& gpu) {
   Lines lines;
+  add_unknown(lines, plan, gpu.extra);
   for (size_t kind = 0; kind < std::size(buffer_names); ++kind) {
     lines.push_back(std::string(buffer_names[kind]) + " of " + count(gpu.chunks[kind], "chunk"));
   }
@@ -142,11 +171,14 @@ Lines rank_lines(const Gpu& gpu) {
       lines.push_back(line);
     }
   }
+  for (const ChannelRecord& record : gpu.channels)
+    add_unknown(lines, plan, record.extra,
+                "of " + std::string(channel_type_names[size_t(record.type)]) + " channels ");
   for (const RemoteBuffer& remote : gpu.remote_buffers) {
     std::string line = "remote " + std::string(buffer_names[size_t(remote.buffer)]) + " of rank " +
                        std::to_string(remote.rank) + " by";
     for (const ChannelType type : remote.access) line += " " + std::string(channel_type_names[size_t(type)]);
-    lines.push_back(line);
+    lines.push_back(line + unknown(plan, remote.extra));
   }
   for (size_t id = 0; id < gpu.semaphores.size(); ++id)
     lines.push_back("semaphore " + std::to_string(id) + " from " + std::to_string(gpu.semaphores[id]));
@@ -163,12 +195,13 @@ Action command::diff(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("left", options->left, "A plan file; - is standard input")->required();
   app.add_option("right", options->right, "The plan to compare it with")->required();
-  app.add_flag("--canonical", options->canonical,
-               "Ids of channels, remote buffers, semaphores and barriers may differ, if they mean the same");
+  app.add_flag(
+      "--canonical", options->canonical,
+      "Ids of channels, remote buffers, semaphores, barriers and thread blocks may differ, if they mean "
+      "the same");
   app.footer(
-      "Lines of the left plan start with -, of the right with +. Authors' lines are not compared.\nExit "
-      "status 1 if "
-      "the plans differ.");
+      "Lines of the left plan start with -, of the right with +. Authors' lines and certificates are not "
+      "compared.\nExit status 1 if the plans differ.");
   return [options] {
     if (options->left == "-" && options->right == "-") {
       throw Failure(Exit::command_wrong, "only one of the plans can be standard input");
@@ -181,18 +214,22 @@ Action command::diff(CLI::App& app) {
     Differences differences;
     differences.compare("plan", header_lines(left), header_lines(right));
     differences.compare("host schedule", schedule_lines(left), schedule_lines(right));
-    static const Gpu no_gpu;
-    static const ThreadBlock no_block;
     for (size_t rank = 0; rank < std::max(left.gpus.size(), right.gpus.size()); ++rank) {
-      const Gpu& l = rank < left.gpus.size() ? left.gpus[rank] : no_gpu;
-      const Gpu& r = rank < right.gpus.size() ? right.gpus[rank] : no_gpu;
       const std::string place = "rank " + std::to_string(rank);
-      differences.compare(place, rank_lines(l), rank_lines(r));
-      for (size_t block = 0; block < std::max(l.threadblocks.size(), r.threadblocks.size()); ++block) {
-        const ThreadBlock& lb = block < l.threadblocks.size() ? l.threadblocks[block] : no_block;
-        const ThreadBlock& rb = block < r.threadblocks.size() ? r.threadblocks[block] : no_block;
-        differences.compare(place + ", thread block " + std::to_string(block), block_lines(l, lb),
-                            block_lines(r, rb));
+      const auto of_rank = [rank](const Plan& plan) {
+        return rank < plan.gpus.size() ? rank_lines(plan, plan.gpus[rank]) : Lines{};
+      };
+      differences.compare(place, of_rank(left), of_rank(right));
+      const auto blocks = [rank](const Plan& plan) {
+        return rank < plan.gpus.size() ? plan.gpus[rank].threadblocks.size() : 0;
+      };
+      for (size_t block = 0; block < std::max(blocks(left), blocks(right)); ++block) {
+        const auto of_block = [&](const Plan& plan) {
+          if (block >= blocks(plan)) return Lines{};
+          return block_lines(plan, plan.gpus[rank], plan.gpus[rank].threadblocks[block]);
+        };
+        differences.compare(place + ", thread block " + std::to_string(block), of_block(left),
+                            of_block(right));
       }
     }
     return differences.any() ? Exit::plan_wrong : Exit::well;

@@ -30,8 +30,8 @@ void write(const Plan&, std::ostream&);
 std::string write(const Plan&, const ThreadBlock&, const Op&, uint32_t rank = 0);
 
 /// The same tree as CBOR (RFC 8949), two thirds of the size and quicker to read. What a rank does is a byte
-/// string that holds CBOR (tag 24), so that a reader can pass over the other ranks. Numbers with a fraction
-/// keep their value, but not their digits.
+/// string that holds CBOR (tag 24), so that a reader can pass over the other ranks. Numbers keep
+/// their digits.
 void write_cbor(const Plan&, std::ostream&);
 
 /// Reads a plan of MSCCL++ or of ours, as JSON or CBOR; unknown keys are kept.

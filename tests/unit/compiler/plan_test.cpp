@@ -1,5 +1,6 @@
 // The op table, look-ups in a plan, appending, and findings as text.
 
+#include <ctime>
 #include <set>
 #include <utility>
 
@@ -123,6 +124,22 @@ TEST(Diagnostic, JsonPaths) {
   // The author of a program knows the line.
   EXPECT_EQ(path(OpPlace{0, 0, 4}, ""), "none");
   EXPECT_EQ(path(OpPlace{0, 0, 4}, "dst_buff/0"), "/gpus/0/threadblocks/0/ops/2/dst_buff/0");
+}
+
+/// Each in a pipeline or behind one, and all in one thread block: what precedes an operation is not gone
+/// through for every finding.
+TEST(Diagnostic, ManyTakeAsLongEach) {
+  Plan plan = two_ranks();
+  Diagnostics findings;
+  constexpr uint32_t pairs = 25000;
+  for (uint32_t op = 0; op < 2 * pairs; ++op) {
+    add(block(plan), op % 2 ? Opcode::nop : Opcode::pipeline).body = 1 - op % 2;
+    findings.push_back({"bounds", {}, OpPlace{0, 0, op}, "wrong", {}, {}});
+  }
+  const std::clock_t start = std::clock();
+  const std::string text = render(plan, findings);
+  EXPECT_LT(double(std::clock() - start) / CLOCKS_PER_SEC, 5) << "s of CPU time; a tenth is plenty";
+  EXPECT_NE(text.find("in the plan: /gpus/0/threadblocks/0/ops/24999/ops/0\n"), text.npos);
 }
 
 }  // namespace
