@@ -125,8 +125,7 @@ TEST(Diagnostic, JsonPaths) {
   EXPECT_EQ(path(OpPlace{0, 0, 4}, "dst_buff/0"), "/gpus/0/threadblocks/0/ops/2/dst_buff/0");
 }
 
-/// Each in a pipeline or behind one, and all in one thread block: what precedes an operation is not gone
-/// through for every finding.
+/// Each a pipeline or in one, and all in one thread block.
 TEST(Diagnostic, ManyEachSayWhereTheyAre) {
   Plan plan = two_ranks();
   Diagnostics findings;
