@@ -288,7 +288,7 @@ Action command::bench(CLI::App& app) {
   options->profile.declare(
       app, "Print where the time of the last launch went, by line of the plan's author; one plan only");
   app.add_option("--commit", options->commit,
-                 "What to call this build; default: git describe when it was configured")
+                 "What to call this build; default: git describe when it was built")
       ->type_name("TEXT");
   app.footer(
       "Times are medians of five means, of the slowest rank; algbw and busbw are GB/s as nccl-tests define "
