@@ -88,10 +88,11 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
   request.eager = options.eager || !options.graph;
   request.graph = options.graph || !options.eager;
   request.trace = options.trace;
-  if ((!request.trace.empty() || options.profile.profile) && plans.front().name != plans.back().name) {
+  const size_t distinct = count_distinct(plans);
+  if ((!request.trace.empty() || options.profile.profile) && distinct > 1) {
     throw Failure(Exit::command_wrong,
                   std::string(options.profile.profile ? "--profile" : "--trace") +
-                      " is of one plan, but there are " + std::to_string(plans.size()),
+                      " is of one plan, but there are " + std::to_string(distinct),
                   "name the one plan; a traced plan is slower, so its times are not to be compared");
   }
   request.processes = options.run.as_processes(config);
