@@ -106,8 +106,7 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
   for (const NamedPlan& named : plans) {
     // Known only where it is asked for, since it is proved.
     const bool wanted = options.rank_order || !options.tuned_out.empty();
-    const bool by_switch = config.switch_channels.value == "multicast" && combines_on_switch(named.plan);
-    const bool rank_order = wanted && !by_switch && in_rank_order(named.plan);
+    const bool rank_order = wanted && in_rank_order(named.plan);
     if (options.rank_order && !rank_order) continue;
     request.subjects.push_back(subject_of(named, request));
     request.subjects.back().rank_order = rank_order;
@@ -129,6 +128,15 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
   }
   if (cuda && !options.no_nccl) add_nccl(request);
   return request;
+}
+
+/// Measured beside NCCL and for its sake, with NVLink multicast off: see quieten_nccl().
+void refuse_multicast(const Config& config) {
+  if (config.backend.value != "cuda" || config.switch_channels.value != "multicast") return;
+  throw Failure(Exit::command_wrong,
+                "bench keeps NVLink multicast off, but switch_channels = multicast (" +
+                    config.switch_channels.from + ")",
+                "time this with chorale run, or take switch_channels = peer");
 }
 
 /// The command as a reader of the page would write it.
@@ -178,6 +186,7 @@ Exit bench_it(Options options) {
                     {"--tuned-out", options.tuned_out},
                     {"--trace", options.trace}});
   for (const std::string* path : {&options.output, &options.markdown, &options.tuned_out})
+  refuse_multicast(config);
     need_writable(*path);
   Config config = options.run.config();
   trace_to(config, options.trace);
