@@ -139,16 +139,6 @@ void refuse_multicast(const Config& config) {
                 "time this with chorale run, or take switch_channels = peer");
 }
 
-/// The command as a reader of the page would write it.
-std::string command_line(const Options& options, const BenchRequest& request, const Config& config) {
-  std::string text = "chorale bench";
-  for (const std::string& word : options.what) text += " " + word;
-  text += " --ranks " + std::to_string(request.ranks) + " --backend " + config.backend.value;
-  if (!options.bytes.empty()) text += " --bytes " + options.bytes;
-  if (options.run.dtype != "f32") text += " --dtype " + options.run.dtype;
-  return text + " --markdown " + options.markdown;
-}
-
 std::string formatted(const Options& options, const BenchResults& results) {
   if (options.format == "csv") return csv(results);
   if (options.format == "json") return json(results);
@@ -156,15 +146,14 @@ std::string formatted(const Options& options, const BenchResults& results) {
 }
 
 /// What is written as results come in.
-std::vector<LiveResults::File> files_of(const Options& options, const BenchRequest& request,
-                                        const Config& config) {
+std::vector<LiveResults::File> files_of(const Options& options) {
   std::vector<LiveResults::File> files;
   if (!options.output.empty()) {
     files.push_back(
         {options.output, [&options](const BenchResults& results) { return formatted(options, results); }});
   }
   if (!options.markdown.empty()) {
-    const std::string command = command_line(options, request, config);
+    const std::string command = command_line();
     files.push_back({options.markdown,
                      [command](const BenchResults& results) { return markdown(results, command); }, true});
   }
@@ -186,9 +175,9 @@ Exit bench_it(Options options) {
                     {"--tuned-out", options.tuned_out},
                     {"--trace", options.trace}});
   for (const std::string* path : {&options.output, &options.markdown, &options.tuned_out})
-  refuse_multicast(config);
     need_writable(*path);
   Config config = options.run.config();
+  refuse_multicast(config);
   trace_to(config, options.trace);
   profile_by(config, options.profile.profile);
   const std::optional<Profiles> profiles = options.profile.profiles();
@@ -211,7 +200,7 @@ Exit bench_it(Options options) {
     const Subject& now = request.subjects[reports.common().subject];
     return now.name + " at " + format_bytes(request.sizes[reports.common().size]);
   };
-  LiveResults live(request, reports, machine_facts(gpus, options.commit), files_of(options, request, config),
+  LiveResults live(request, reports, machine_facts(gpus, options.commit), files_of(options),
                    !options.no_times);
   launch.watch = [&live] { live.look(); };
   std::string error;
