@@ -53,7 +53,7 @@ struct Executor::State {
     if (!named)
       throw UsageError(fmt::format("packet '{}': none of {}", form, fmt::join(packet_form_names, ", ")));
     packet = *named;
-    multicast = wants_multicast(config, std::getenv("NCCL_NVLS_ENABLE")) && name == "cuda";
+    multicast = name == "cuda" && wants_multicast(config, std::getenv("NCCL_NVLS_ENABLE"));
     if (name == "cpu") {
       backend = make_cpu_backend(world, config);
     } else if (name == "cuda") {

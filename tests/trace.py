@@ -83,6 +83,19 @@ def check_clocks(plan, events):
         check(first == 0, f"rank {gpu['id']} begins at {first}")
 
 
+def check_stopped(chorale, source, file):
+    """A run whose ranks, processes here, time out leaves what they have done: last of each is what did not end."""
+    plan = str(source / "tests/golden/sources/bad_deadlock.cpp")
+    words = ["run", plan, "--bytes", "1K", "--allow", "deadlock", "--allow", "values", "--processes", "--timeout", "2s"]
+    done = subprocess.run([chorale, *words, "--trace", str(file)], capture_output=True, text=True, timeout=LIMIT_S)
+    check(done.returncode == 3 and "timed out" in done.stderr, f"exit {done.returncode}: {done.stderr}")
+    check(file.exists(), "a run that has failed leaves no trace")
+    last = {event["pid"]: event for event in json.loads(file.read_text())["traceEvents"] if event["ph"] == "X"}
+    check(sorted(last) == [0, 1], f"no spans of both ranks: {last}")
+    for rank, event in last.items():
+        check(event["name"] == "wait" and event["dur"] > 1e6, f"rank {rank} did not end with a wait: {event}")
+
+
 def main():
     chorale, source, on_gpus = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:]
     path = source / f"plans/shipped/{NAME}.json"
@@ -95,6 +108,7 @@ def main():
             check_structure(plan, events, 3, gpus=True)
             check_clocks(plan, events)
             return
+        check_stopped(chorale, source, file)
         for words, launch in [(run, 3), ([*run, "--processes"], 3), ([*run, "--seed", "1", "--repeat", "1"], 1)]:
             events = traced(chorale, file, words)
             check_structure(plan, events, launch)

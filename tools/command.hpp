@@ -49,6 +49,13 @@ CLI::Validator whole_number(uint64_t least, uint64_t most, std::string words = "
 /// "unknown program 'onee', did you mean 'one'?".
 std::string unknown(std::string_view kind, std::string_view word, std::span<const std::string> known);
 
+/// The command line of this process as a shell takes it, "chorale" whatever the path: for who wants the same
+/// again.
+std::string command_line();
+
+/// Words as a shell takes them: in quotes where they have to be.
+std::string shell_line(std::span<const std::string> words);
+
 /// "a, b, c".
 std::string join(std::span<const std::string> words);
 

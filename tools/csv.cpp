@@ -24,15 +24,18 @@ std::string word(const Json& value) {
 
 }  // namespace
 
+std::string csv_head(const Json& row) {
+  std::string head;
+  for (const auto& [key, value] : row.items()) head += (head.empty() ? "" : ",") + key;
+  return head + "\n";
+}
+
 std::string csv_text(const std::vector<Json>& rows) {
   std::string text;
   for (const Json& row : rows) {
-    std::string head, line;
-    for (const auto& [key, value] : row.items()) {
-      head += (head.empty() ? "" : ",") + key;
-      line += (line.empty() ? "" : ",") + word(value);
-    }
-    if (text.empty()) text = head + "\n";
+    std::string line;
+    for (const auto& [key, value] : row.items()) line += (line.empty() ? "" : ",") + word(value);
+    if (text.empty()) text = csv_head(row);
     text += line + "\n";
   }
   return text;

@@ -12,4 +12,7 @@ namespace chorale::tools {
 /// Without rows nothing.
 std::string csv_text(const std::vector<nlohmann::ordered_json>& rows);
 
+/// The line of keys that csv_text() puts before rows like this one.
+std::string csv_head(const nlohmann::ordered_json& row);
+
 }  // namespace chorale::tools

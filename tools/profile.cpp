@@ -13,6 +13,7 @@
 #include "tools/command.hpp"
 #include "tools/comparison.hpp"
 #include "tools/profile_words.hpp"
+#include "tools/sent_spans.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -112,30 +113,13 @@ std::string totals_text(const ProfileTotals& totals) {
   return fmt::format("all thread blocks, {:.2f} us: {}\n", us(totals.all_ns()), join(shares));
 }
 
-/// A span as ranks send it: the plan has the rest.
-struct Sent {
-  uint32_t rank, block, op, spare;
-  uint64_t launch, begin_ns, end_ns, bytes;
-};
-
 /// What all ranks have traced of a plan, on rank 0; nothing on others.
 std::vector<TraceSpan> gather(World& world, const Executor& executor, const Plan& plan) {
-  std::vector<Sent> mine;
-  for (const TraceSpan& span : executor.trace()) {
-    mine.push_back({span.rank, span.block, span.op, 0, span.launch, span.begin_ns, span.end_ns, span.bytes});
-  }
+  const std::vector<SentSpan> mine = to_send(executor.trace());
   std::vector<TraceSpan> all;
   const auto sent = world.allgather(std::as_bytes(std::span(mine)));
   if (world.rank() != 0) return all;
-  for (const std::vector<std::byte>& of : sent) {
-    for (size_t at = 0; at + sizeof(Sent) <= of.size(); at += sizeof(Sent)) {
-      Sent one;
-      std::memcpy(&one, of.data() + at, sizeof one);
-      const Op& op = plan.gpus[one.rank].threadblocks[one.block].ops[one.op];
-      all.push_back({plan.name, one.rank, one.block, one.op, info(op.code).name, plan.line_of(op), one.launch,
-                     one.begin_ns, one.end_ns, one.bytes});
-    }
-  }
+  for (const std::vector<std::byte>& of : sent) add_sent(all, of, plan);
   return all;
 }
 

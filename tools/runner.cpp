@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iostream>
 
 #include "tools/check_run.hpp"
 #include "tools/device.hpp"
@@ -103,6 +104,8 @@ class Rank {
     ++reports.done[rank];
   }
 
+  const Executor& executor() const { return executor_; }
+
   /// What has been asked for of all sizes' last runs. Collective.
   void tell(const Config& config) const {
     if (!request_.trace.empty()) write_trace(world_, executor_, config, request_.trace);
@@ -149,14 +152,28 @@ RunOutcome run_plan(const Plan& plan, const RunRequest& request, const Config& c
                         return "size " + std::to_string(reports.done[0] + 1) + " of " +
                                std::to_string(request.sizes.size());
                       }};
+  std::optional<StoppedTrace> stopped;
+  if (!request.trace.empty()) stopped.emplace();
   RunOutcome outcome;
   outcome.error = run_ranks(launch, config, [&](World& world) {
     Rank rank(world, plan, request, config);
-    for (size_t which = 0; which < request.sizes.size(); ++which)
-      rank.run_size(which, oracles[which], reports);
-    rank.tell(config);
-    world.barrier();  // nobody leaves while others still read its memory
+    try {
+      for (size_t which = 0; which < request.sizes.size(); ++which)
+        rank.run_size(which, oracles[which], reports);
+      rank.tell(config);
+      world.barrier();  // nobody leaves while others still read its memory
+    } catch (...) {
+      if (stopped) stopped->add(rank.executor());
+      throw;
+    }
   });
+  if (stopped && !outcome.error.empty()) {
+    try {
+      stopped->write(plan, config, request.trace);
+    } catch (const Failure& failure) {
+      std::cerr << "note: there is no trace: " << failure.what() << "\n";
+    }
+  }
   for (size_t which = 0; which < request.sizes.size(); ++which) {
     SizeResult& result = outcome.sizes.emplace_back();
     result.finished = true;

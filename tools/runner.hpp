@@ -24,7 +24,8 @@ struct RunRequest {
   bool processes = false;  ///< a process a rank; else threads of this one
   unsigned repeat = 3;     ///< runs of each size, with new data each
   unsigned in_a_row = 0;   ///< launches of each run, see LaunchesInARow; 0: one, timed
-  std::string trace;       ///< file for the trace of the last run of each size, see trace_to(); empty: none
+  std::string trace;  ///< file for the trace of the last run of each size, see trace_to(), also of one that
+                      ///< fails; empty: none
   const Profiles* profiles = nullptr;  ///< where profiles of the last runs go, see profile_by(); null: none
 };
 

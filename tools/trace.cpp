@@ -1,6 +1,10 @@
 #include "tools/trace.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -9,6 +13,7 @@
 
 #include "chorale/json_text.hpp"
 #include "tools/command.hpp"
+#include "tools/sent_spans.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -79,13 +84,15 @@ void need_trace_file(const std::string& path) {
   need_writable(path);
 }
 
-void write_trace(const std::vector<TraceSpan>& spans, uint32_t ranks, const std::string& path) {
+void write_trace(const std::vector<TraceSpan>& spans, uint32_t ranks, const std::string& path,
+                 bool one_clock) {
   std::vector<std::vector<TraceSpan>> by_rank(ranks);
   for (const TraceSpan& span : spans) by_rank[span.rank].push_back(span);
   std::string lines;
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     if (by_rank[rank].empty()) continue;
-    lines += (lines.empty() ? "" : ",\n") + lines_of(by_rank[rank], rank, first_of(spans));
+    lines += (lines.empty() ? "" : ",\n") +
+             lines_of(by_rank[rank], rank, first_of(one_clock ? spans : by_rank[rank]));
   }
   write_output(path, file_of(lines));
 }
@@ -123,6 +130,31 @@ void write_trace(World& world, const Executor& executor, const Config& config, c
     }
   }
   world.agree(wrong);
+}
+
+StoppedTrace::StoppedTrace() : file_(std::tmpfile()) {
+  if (!file_) {
+    throw Failure(Exit::run_failed,
+                  "--trace: no temporary file for what ranks report: " + std::string(std::strerror(errno)));
+  }
+}
+
+void StoppedTrace::add(const Executor& executor) const noexcept {
+  try {
+    const std::vector<SentSpan> spans = to_send(executor.trace());
+    // At once, or parts of several ranks would mix: processes have one offset in the file, too.
+    [[maybe_unused]] const ssize_t written =
+        ::write(::fileno(file_.get()), spans.data(), spans.size() * sizeof(SentSpan));
+  } catch (...) {
+  }
+}
+
+void StoppedTrace::write(const Plan& plan, const Config& config, const std::string& path) const {
+  std::rewind(file_.get());
+  std::vector<TraceSpan> spans;
+  std::array<std::byte, sizeof(SentSpan)> one;
+  while (std::fread(one.data(), one.size(), 1, file_.get()) == 1) add_sent(spans, one, plan);
+  if (!spans.empty()) write_trace(spans, plan.ranks(), path, config.backend.value == "cpu");
 }
 
 }  // namespace chorale::tools

@@ -2,6 +2,8 @@
 /// Traces of launches, for Perfetto and chrome://tracing.
 #pragma once
 
+#include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,8 +19,9 @@ void trace_to(Config& config, const std::string& path);
 /// \throws Failure if it could not be, before anything runs
 void need_trace_file(const std::string& path);
 
-/// Writes spans of one clock, in any order, as below.
-void write_trace(const std::vector<TraceSpan>& spans, uint32_t ranks, const std::string& path);
+/// Writes spans, in any order, as below. \param one_clock  of all ranks
+void write_trace(const std::vector<TraceSpan>& spans, uint32_t ranks, const std::string& path,
+                 bool one_clock = true);
 
 /// Collective: writes what all ranks' executors, made with `config`, have traced to `path`, by rank 0. A rank
 /// is a process of the trace, a thread block a thread; each span carries its launch and the author's line.
@@ -26,5 +29,25 @@ void write_trace(const std::vector<TraceSpan>& spans, uint32_t ranks, const std:
 /// there they are from the first span of each rank.
 /// \throws RunError, on all ranks, if the file cannot be written or nothing was traced
 void write_trace(World& world, const Executor& executor, const Config& config, const std::string& path);
+
+/// What ranks have traced of a run that has failed, in which they cannot meet as write_trace() has them do.
+/// Made before the ranks are started, which may be processes.
+class StoppedTrace {
+ public:
+  StoppedTrace();
+
+  /// A rank's part, launches that stopped included. What cannot be had or kept is left out.
+  void add(const Executor& executor) const noexcept;
+
+  /// Writes what ranks have added, when they have ended; without any, nothing.
+  /// \throws Failure if the file cannot be written
+  void write(const Plan& plan, const Config& config, const std::string& path) const;
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::unique_ptr<std::FILE, Close> file_;  ///< of SentSpans
+};
 
 }  // namespace chorale::tools

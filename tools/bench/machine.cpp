@@ -7,10 +7,6 @@
 #include "tools/command.hpp"
 #include "tools/version.hpp"
 
-#ifndef CHORALE_COMMIT
-#define CHORALE_COMMIT ""
-#endif
-
 namespace chorale::tools {
 namespace {
 
@@ -35,7 +31,7 @@ std::string gpu_words(const RankGpus& gpus) {
 }
 
 Facts machine_facts(const RankGpus& gpus, const std::string& commit) {
-  const std::string known = commit.empty() ? CHORALE_COMMIT : commit;
+  const std::string known = commit.empty() ? built_from : commit;
   Facts facts{
       {"chorale", CHORALE_VERSION}, {"commit", known.empty() ? "unknown" : known}, {"cpu", cpu_words()}};
   if (!gpus.names.empty()) {

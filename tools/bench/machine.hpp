@@ -14,7 +14,7 @@ namespace chorale::tools {
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
 /// CPU, GPUs, driver, CUDA and the commit of this build.
-/// \param commit  overrides what the build was configured from; may be empty
+/// \param commit  overrides what this was built from; may be empty
 Facts machine_facts(const RankGpus&, const std::string& commit);
 
 /// "8 x NVIDIA H200"; "none".

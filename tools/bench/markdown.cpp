@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
+#include "tools/bench/nccl.hpp"
 #include "tools/bench/results.hpp"
 #include "tools/command.hpp"
 
@@ -53,8 +56,8 @@ std::string markdown(const BenchResults& results, const std::string& command) {
   text += fmt::format("| ranks | {}, {} |\n| type | {} |\n\n", request.ranks,
                       request.processes ? "one process each" : "one thread each", dtype_name(request.dtype));
   text += fmt::format(
-      "Each number is the fastest plan's mean time of one call, the slowest rank's. *graph*: {} calls, each "
-      "after the "
+      "Each number is the fastest plan's time of one call, the slowest rank's: the median of five means. "
+      "*graph*: {} calls, each after the "
       "other, in one CUDA graph\nthat is replayed (fewer where that takes too long); *eager*: as many "
       "launches in a row. "
       "busbw is GB/s as nccl-tests define it. Every plan's result\nwas compared with an oracle, element for "
@@ -63,8 +66,8 @@ std::string markdown(const BenchResults& results, const std::string& command) {
       request.calls);
   if (!results.complete) text += "\n**The run has not ended: these are its results so far.**\n";
   if (nccl)
-    text +=
-        "\nNCCL ran in its default mode in the same run, NVLink multicast off; ratio is its time by ours.\n";
+    text += fmt::format("\nNCCL ran in its default mode in the same run, {}; ratio is its time by ours.\n",
+                        multicast_words(std::getenv("NCCL_NVLS_ENABLE")));
   for (const std::string& collective : results.collectives()) {
     for (const bool in_place : {false, true}) {
       if (!results.any(collective, in_place, Mode::eager) && !results.any(collective, in_place, Mode::graph))

@@ -133,6 +133,13 @@ struct Nccl::State {
 
 void quieten_nccl() { ::setenv("NCCL_NVLS_ENABLE", "0", 0); }
 
+std::string multicast_words(const char* nvls) {
+  if (!nvls) return "NVLink multicast as NCCL chooses";
+  // NCCL reads it so, too: an empty one is none, and a word that is no number is 0.
+  if (*nvls && std::strtoll(nvls, nullptr, 0) == 0) return "NVLink multicast off";
+  return "NVLink multicast as NCCL_NVLS_ENABLE=" + std::string(nvls) + " has it";
+}
+
 Nccl::Nccl(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Nccl::~Nccl() {

@@ -14,6 +14,10 @@ namespace chorale::tools {
 /// NVLink multicast off, unless NCCL_NVLS_ENABLE says otherwise: call it before ranks start.
 void quieten_nccl();
 
+/// "NVLink multicast off", or who has it otherwise.
+/// \param nvls  the variable NCCL_NVLS_ENABLE, null without
+std::string multicast_words(const char* nvls);
+
 /// One rank's communicator.
 class Nccl {
  public:

@@ -6,6 +6,7 @@
 
 #include "chorale/collective.hpp"
 #include "chorale/compile.hpp"
+#include "chorale/proof.hpp"
 #include "chorale/shipped_name.hpp"
 #include "tools/findings.hpp"
 #include "tools/run_options.hpp"
@@ -41,7 +42,7 @@ void add_in_place(std::vector<NamedPlan>& plans, const std::string& full_name, c
   if (!has_choice) return;
   settings["inplace"] = "true";
   Built built = build_program(name, settings, {.target = {}, .allow = allow});
-  if (built.diagnostics.empty()) plans.push_back({full_name, std::move(built.plan)});
+  if (built.diagnostics.empty()) plans.push_back({full_name, std::move(built.plan), true});
 }
 
 /// Those of these names that can be made for so many ranks; an algorithm may be for some numbers only.
@@ -60,6 +61,14 @@ std::vector<NamedPlan> made_as_shipped(const std::set<std::string>& names, uint3
 }
 
 }  // namespace
+
+size_t count_distinct(std::span<const NamedPlan> plans) {
+  std::set<std::pair<std::string, uint64_t>> distinct;
+  for (const NamedPlan& named : plans) {
+    if (!named.also_in_place) distinct.emplace(named.name, content_hash(named.plan));
+  }
+  return distinct.size();
+}
 
 std::string shipped_folder() {
   std::error_code error;

@@ -14,7 +14,12 @@ namespace chorale::tools {
 struct NamedPlan {
   std::string name;  ///< of the file without the number of ranks, or of the program
   Plan plan;
+  bool also_in_place = false;  ///< the algorithm of the plan before it, in place
 };
+
+/// How many of them differ by name or content; those that are also in place are counted with the ones before
+/// them.
+size_t count_distinct(std::span<const NamedPlan> plans);
 
 /// Of the shipped plans: beside the installed command, or in the tree that it was built from.
 /// \throws Failure if there is none

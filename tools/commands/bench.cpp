@@ -88,10 +88,11 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
   request.eager = options.eager || !options.graph;
   request.graph = options.graph || !options.eager;
   request.trace = options.trace;
-  if ((!request.trace.empty() || options.profile.profile) && plans.front().name != plans.back().name) {
+  const size_t distinct = count_distinct(plans);
+  if ((!request.trace.empty() || options.profile.profile) && distinct > 1) {
     throw Failure(Exit::command_wrong,
                   std::string(options.profile.profile ? "--profile" : "--trace") +
-                      " is of one plan, but there are " + std::to_string(plans.size()),
+                      " is of one plan, but there are " + std::to_string(distinct),
                   "name the one plan; a traced plan is slower, so its times are not to be compared");
   }
   request.processes = options.run.as_processes(config);
@@ -105,8 +106,7 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
   for (const NamedPlan& named : plans) {
     // Known only where it is asked for, since it is proved.
     const bool wanted = options.rank_order || !options.tuned_out.empty();
-    const bool by_switch = config.switch_channels.value == "multicast" && combines_on_switch(named.plan);
-    const bool rank_order = wanted && !by_switch && in_rank_order(named.plan);
+    const bool rank_order = wanted && in_rank_order(named.plan);
     if (options.rank_order && !rank_order) continue;
     request.subjects.push_back(subject_of(named, request));
     request.subjects.back().rank_order = rank_order;
@@ -130,14 +130,13 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
   return request;
 }
 
-/// The command as a reader of the page would write it.
-std::string command_line(const Options& options, const BenchRequest& request, const Config& config) {
-  std::string text = "chorale bench";
-  for (const std::string& word : options.what) text += " " + word;
-  text += " --ranks " + std::to_string(request.ranks) + " --backend " + config.backend.value;
-  if (!options.bytes.empty()) text += " --bytes " + options.bytes;
-  if (options.run.dtype != "f32") text += " --dtype " + options.run.dtype;
-  return text + " --markdown " + options.markdown;
+/// Measured beside NCCL and for its sake, with NVLink multicast off: see quieten_nccl().
+void refuse_multicast(const Config& config) {
+  if (config.backend.value != "cuda" || config.switch_channels.value != "multicast") return;
+  throw Failure(Exit::command_wrong,
+                "bench keeps NVLink multicast off, but switch_channels = multicast (" +
+                    config.switch_channels.from + ")",
+                "time this with chorale run, or take switch_channels = peer");
 }
 
 std::string formatted(const Options& options, const BenchResults& results) {
@@ -147,15 +146,14 @@ std::string formatted(const Options& options, const BenchResults& results) {
 }
 
 /// What is written as results come in.
-std::vector<LiveResults::File> files_of(const Options& options, const BenchRequest& request,
-                                        const Config& config) {
+std::vector<LiveResults::File> files_of(const Options& options) {
   std::vector<LiveResults::File> files;
   if (!options.output.empty()) {
     files.push_back(
         {options.output, [&options](const BenchResults& results) { return formatted(options, results); }});
   }
   if (!options.markdown.empty()) {
-    const std::string command = command_line(options, request, config);
+    const std::string command = command_line();
     files.push_back({options.markdown,
                      [command](const BenchResults& results) { return markdown(results, command); }, true});
   }
@@ -179,6 +177,7 @@ Exit bench_it(Options options) {
   for (const std::string* path : {&options.output, &options.markdown, &options.tuned_out})
     need_writable(*path);
   Config config = options.run.config();
+  refuse_multicast(config);
   trace_to(config, options.trace);
   profile_by(config, options.profile.profile);
   const std::optional<Profiles> profiles = options.profile.profiles();
@@ -201,7 +200,7 @@ Exit bench_it(Options options) {
     const Subject& now = request.subjects[reports.common().subject];
     return now.name + " at " + format_bytes(request.sizes[reports.common().size]);
   };
-  LiveResults live(request, reports, machine_facts(gpus, options.commit), files_of(options, request, config),
+  LiveResults live(request, reports, machine_facts(gpus, options.commit), files_of(options),
                    !options.no_times);
   launch.watch = [&live] { live.look(); };
   std::string error;
@@ -288,7 +287,7 @@ Action command::bench(CLI::App& app) {
   options->profile.declare(
       app, "Print where the time of the last launch went, by line of the plan's author; one plan only");
   app.add_option("--commit", options->commit,
-                 "What to call this build; default: git describe when it was configured")
+                 "What to call this build; default: git describe when it was built")
       ->type_name("TEXT");
   app.footer(
       "Times are medians of five means, of the slowest rank; algbw and busbw are GB/s as nccl-tests define "

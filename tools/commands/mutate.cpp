@@ -176,7 +176,8 @@ Exit mutate_all(const Options& options) {
     tally.add(name, mutants);
     std::cerr << name << ": so far " << tally.summary() << std::endl;
     if (!options.markdown.empty()) {
-      write_output(options.markdown, tally.markdown(choice.operators, command_line(options), CHORALE_COMMIT));
+      write_output(options.markdown, tally.markdown(choice.operators, command_line(options),
+                                                    *built_from ? built_from : "an unknown commit"));
     }
   }
   std::cout << tally.summary() << '\n';

@@ -352,7 +352,8 @@ Action command::run(CLI::App& app) {
   app.add_flag("--out-of-place", options->out_of_place, "Input and output are two buffers")
       ->excludes(in_place);
   options->schedule.declare(app);
-  app.add_option("--trace", options->trace, "Write when each operation of the last run ran, for Perfetto")
+  app.add_option("--trace", options->trace,
+                 "Write when each operation of the last run ran, also of one that fails, for Perfetto")
       ->type_name("FILE");
   options->profile.declare(app, "Print where the time of the last run went, by line of the plan's author");
   app.add_option("--tuned", options->tuned,

@@ -42,7 +42,7 @@ std::string gpus_here(const GpusFound& gpus) {
 
 void compare_blocks(Examination& found, const GpusFound& gpus, const Plan& plan, const PlanNeeds& needs) {
   const uint64_t blocks = needs.most(&RankNeeds::thread_blocks),
-                 threads = std::max<uint64_t>(1, plan.threads_per_block);
+                 threads = std::clamp<uint64_t>(plan.threads_per_block, 1, most_block_threads);
   const std::string needed = fmt::format("{} of {} a rank", count(blocks, "block"), count(threads, "thread"));
   if (gpus.gpus.empty()) return found.note("thread blocks", needed);
   uint64_t sms = UINT64_MAX, places = UINT64_MAX;

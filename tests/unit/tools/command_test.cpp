@@ -1,10 +1,11 @@
-// What front ends say of a wait that may only take longer, and where files are one.
+// What front ends say of a wait that may only take longer, of a command line and of multicast.
 
 #include "tools/command.hpp"
 
 #include <gtest/gtest.h>
 
 #include "executor/world/group.hpp"
+#include "tools/bench/nccl.hpp"
 #include "tools/timeout_remedy.hpp"
 
 namespace chorale::tools {
@@ -16,6 +17,22 @@ TEST(TimeoutRemedy, TakesThePlaceOfTheLibrarys) {
       with_timeout_remedy(std::string("rank 1 is missing; ") + world::more_time + "; more", "say --timeout");
   EXPECT_EQ(said, "rank 1 is missing; if it only takes longer, say --timeout; more");
   EXPECT_EQ(with_timeout_remedy("another error (of its own)", "say --timeout"), "another error (of its own)");
+}
+
+TEST(ShellLine, QuotesWhatAShellWouldTakeApart) {
+  const std::vector<std::string> words = {"chorale", "bench", "a b.json", "--set",  "n=2",
+                                          "it's",    "$HOME", "",         "1K:1M:4"};
+  EXPECT_EQ(shell_line(words), "chorale bench 'a b.json' --set n=2 'it'\\''s' '$HOME' '' 1K:1M:4");
+}
+
+/// NCCL's own reading: on unless a number says 0.
+TEST(MulticastWords, SayWhatHolds) {
+  EXPECT_EQ(multicast_words("0"), "NVLink multicast off");
+  EXPECT_EQ(multicast_words("0x0"), "NVLink multicast off");
+  EXPECT_EQ(multicast_words("off"), "NVLink multicast off");
+  EXPECT_EQ(multicast_words("1"), "NVLink multicast as NCCL_NVLS_ENABLE=1 has it");
+  EXPECT_EQ(multicast_words(""), "NVLink multicast as NCCL_NVLS_ENABLE= has it");
+  EXPECT_EQ(multicast_words(nullptr), "NVLink multicast as NCCL chooses");
 }
 
 }  // namespace

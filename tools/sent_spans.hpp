@@ -1,0 +1,24 @@
+/// \file
+/// Spans of a trace as ranks hand them on, to other processes too: without what the plan has.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "chorale/executor.hpp"
+
+namespace chorale::tools {
+
+struct SentSpan {
+  uint32_t rank, block, op, spare;
+  uint64_t launch, begin_ns, end_ns, bytes;
+};
+
+std::vector<SentSpan> to_send(const std::vector<TraceSpan>& spans);
+
+/// Adds what `bytes` has, whole SentSpans of launches of `plan`.
+void add_sent(std::vector<TraceSpan>& spans, std::span<const std::byte> bytes, const Plan& plan);
+
+}  // namespace chorale::tools
