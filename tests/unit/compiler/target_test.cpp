@@ -65,7 +65,7 @@ TEST(Target, OneFindingForALine) {
       "mine.cpp:7: error: 'flush' waits for 1 port channel, but MSCCL++ waits for none [mscclpp_flush]\n"
       "  rank 0, thread block 0, op 0: "
       "{\"name\":\"flush\",\"channel_ids\":[0],\"channel_type\":\"port\"}\n"
-      "help: use put_with_signal_and_flush\n1 error\n");
+      "help: use put_with_signal, and an acknowledgement by the peer\n1 error\n");
 }
 
 TEST(Target, BlockOperations) {
@@ -449,6 +449,17 @@ TEST(Target, SharedSemaphores) {
             "[mscclpp_shared_semaphores] semaphore 0 of rank 0 is acquired by thread block 1 and by thread "
             "block 0, "
             "but MSCCL++ loses releases with more than 1 acquirer\n");
+}
+
+TEST(Target, PutWithSignalAndFlush) {
+  Plan plan = two_ranks();
+  add(block(plan), put_with_signal, {in(3)}, {at(1, 0)}, {0}, port);
+  EXPECT_EQ(found(plan), "");
+  add(block(plan), put_with_signal_and_flush, {in(3)}, {at(1, 1)}, {0}, port);
+  EXPECT_EQ(
+      found(plan),
+      "[mscclpp_put_with_signal_and_flush] 'put_with_signal_and_flush' reads from chunk 3 of input, but "
+      "MSCCL++ takes the address of an array for its offset\n");
 }
 
 }  // namespace
