@@ -462,5 +462,50 @@ TEST(Target, PutWithSignalAndFlush) {
       "MSCCL++ takes the address of an array for its offset\n");
 }
 
+TEST(Target, InPlace) {
+  const auto wrong = [](const char* what, const char* whose, const char* why) {
+    return "[mscclpp_in_place] " + std::string(what) + " of " + whose + ", but MSCCL++ takes it from where " +
+           why + "\n";
+  };
+  Plan plan = two_ranks();
+  plan.inplace = true;
+  for (Gpu& gpu : plan.gpus) gpu.chunks[0] = 4;
+  const auto add_operations = [&](uint32_t remote) {
+    add(block(plan), put, {scratch(0)}, {at(remote, 3)}, {}, memory);
+    add(block(plan), put, {{1, 1, remote}}, {at(2, 0)}, {0}, port);
+    add(block(plan), copy, {in(0)}, {scratch(0)});
+    add(block(plan), copy, {scratch(0)}, {out(0)});
+  };
+  // Each names buffers that begin where the memory does, and its own.
+  plan.collective = "allgather";
+  add_operations(1);
+  add(block(plan), switch_broadcast, {in(0)}, {at(0, 5)}, {}, switched);
+  EXPECT_EQ(found(plan), "");
+  for (const bool scattered : {false, true}) {
+    plan = two_ranks();
+    plan.gpus[0].chunks[scattered] = plan.gpus[1].chunks[scattered] = 4;
+    plan.inplace = true;
+    plan.collective = scattered ? "reducescatter" : "allgather";
+    add_operations(scattered);
+    const std::string nested = scattered ? " of the output" : " of the input";
+    const char* const peer =
+        scattered ? "rank 1, in place a part of its input" : "rank 1, in place a part of its output";
+    const char* const own =
+        scattered ? "rank 0, in place a part of its input" : "rank 0, in place a part of its output";
+    const char* const whole = scattered ? "the input begins" : "the output begins";
+    std::string expected =
+        wrong(("dst of 'put' is chunk 3" + nested).c_str(), peer, "that of rank 0 begins") +
+        wrong(("src of 'put' is chunk 1" + nested).c_str(), own, whole);
+    if (scattered) {
+      add(block(plan), switch_broadcast, {in(0)}, {at(0, 2)}, {}, switched);
+      expected += wrong("dst of 'switch_broadcast' is chunk 2 of the output",
+                        "each member, in place a part of its input", "that of rank 0 begins");
+    }
+    EXPECT_EQ(found(plan), expected);
+    plan.inplace = false;
+    EXPECT_EQ(found(plan), "");
+  }
+}
+
 }  // namespace
 }  // namespace chorale
