@@ -214,6 +214,12 @@ TEST(Target, Alignment) {
       found(plan),
       "[mscclpp_alignment] the buffer alignment is 8 bytes, but MSCCL++ copies and reduces 16 bytes at a "
       "time, between places of equal remainder\n");
+  plan.buffer_alignment = uint64_t(1) << 30;
+  EXPECT_EQ(found(plan), "");
+  plan.buffer_alignment *= 2;
+  EXPECT_EQ(found(plan),
+            "[mscclpp_alignment] the buffer alignment is 2147483648 bytes, but MSCCL++ reads at most "
+            "2147483647\n");
 }
 
 TEST(Target, Turns) {
@@ -449,6 +455,17 @@ TEST(Target, SharedSemaphores) {
             "[mscclpp_shared_semaphores] semaphore 0 of rank 0 is acquired by thread block 1 and by thread "
             "block 0, "
             "but MSCCL++ loses releases with more than 1 acquirer\n");
+}
+
+TEST(Target, SemaphoreValues) {
+  Plan plan = two_ranks();
+  plan.gpus[1].semaphores[2] = INT32_MAX;
+  EXPECT_EQ(found(plan), "");
+  ++plan.gpus[1].semaphores[2];
+  EXPECT_EQ(found(plan),
+            "[mscclpp_semaphore_values] semaphore 2 of rank 1 begins with 2147483648, but MSCCL++ reads at "
+            "most 2147483647\n");
+  EXPECT_EQ(check(plan, Target::mscclpp)[0].path, "/gpus/1/semaphores/2/init_value");
 }
 
 TEST(Target, PutWithSignalAndFlush) {
