@@ -524,5 +524,26 @@ TEST(Target, InPlace) {
   }
 }
 
+TEST(Target, SwitchOrder) {
+  Plan plan = two_ranks();
+  // A channel with others than the peer may stand anywhere, and one that the peer lacks at the end.
+  plan.gpus[1].channels.insert(
+      plan.gpus[1].channels.begin(),
+      {.type = ChannelType::switched, .connected_to = {}, .buffer = BufferKind::input, .rank_groups = {{1}}});
+  EXPECT_EQ(all_texts(check(plan, Target::mscclpp)), "");
+  std::swap(plan.gpus[1].channels[3], plan.gpus[1].channels[4]);
+  EXPECT_EQ(all_texts(check(plan, Target::mscclpp)),
+            "[mscclpp_switch_order] switch channel 0 of rank 0 is output of ranks 0, 1, made by rank 0, and "
+            "switch channel 1 of rank 1 is scratch of ranks 0, 1, made by rank 0, but MSCCL++ makes each "
+            "together with its members, in the order of their lists\n");
+  // The first member makes it: both wait for the other.
+  plan = two_ranks();
+  plan.gpus[1].channels[3].rank_groups[0] = {1, 0};
+  EXPECT_EQ(all_texts(check(plan, Target::mscclpp)),
+            "[mscclpp_switch_order] switch channel 1 of rank 0 is scratch of ranks 0, 1, made by rank 0, and "
+            "switch channel 1 of rank 1 is scratch of ranks 0, 1, made by rank 1, but MSCCL++ makes each "
+            "together with its members, in the order of their lists\n");
+}
+
 }  // namespace
 }  // namespace chorale
