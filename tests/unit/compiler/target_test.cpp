@@ -465,7 +465,9 @@ TEST(Target, SemaphoreValues) {
   EXPECT_EQ(found(plan),
             "[mscclpp_semaphore_values] semaphore 2 of rank 1 begins with 2147483648, but MSCCL++ reads at "
             "most 2147483647\n");
-  EXPECT_EQ(check(plan, Target::mscclpp)[0].path, "/gpus/1/semaphores/2/init_value");
+  const Diagnostics findings = check(plan, Target::mscclpp);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].path, "/gpus/1/semaphores/2/init_value");
 }
 
 TEST(Target, PutWithSignalAndFlush) {
