@@ -17,9 +17,10 @@ inline constexpr uint32_t max_barriers = 16;              ///< of a device
 inline constexpr uint32_t max_port_channels = 1024;       ///< of a rank: 10 bits in a trigger
 /// Of a rank, reached over port channels: 9 bits in a trigger, less input, output and scratch of its own.
 inline constexpr uint32_t max_port_buffers = 512 - 3;
-inline constexpr uint64_t max_turns = 65535;                ///< of a pipeline: a 16-bit counter
-inline constexpr uint64_t max_bytes = UINT32_MAX;           ///< sizes, offsets and counts of chunks
-inline constexpr uint64_t max_least_message = INT32_MAX;    ///< min_message_size is read as an int
+inline constexpr uint64_t max_turns = 65535;       ///< of a pipeline: a 16-bit counter
+inline constexpr uint64_t max_bytes = UINT32_MAX;  ///< sizes, offsets and counts of chunks
+/// min_message_size, buffer_alignment, and the first values of semaphores are read as ints.
+inline constexpr uint64_t max_int = INT32_MAX;
 inline constexpr uint64_t reused_scratch_bytes = 64 << 20;  ///< of plain data, with resources reused
 /// Of the alignment, and of the units of pipelines: what is left behind vectors is reduced wrongly, and what
 /// is copied begins at places of equal remainder.

@@ -52,9 +52,9 @@ void chunk_counts(const Plan& plan, Finder& find) {
 }
 
 void message_sizes(const Plan& plan, Finder& find) {
-  if (plan.min_message_size > max_least_message) {
+  if (plan.min_message_size > max_int) {
     find.add_at("/min_message_size", "the smallest message has " + count(plan.min_message_size, "byte") +
-                                         ", but MSCCL++ reads at most " + number(max_least_message));
+                                         ", but MSCCL++ reads at most " + number(max_int));
   }
   if (plan.max_message_size == UINT64_MAX) return;
   for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
@@ -75,6 +75,10 @@ void message_sizes(const Plan& plan, Finder& find) {
 }
 
 void alignment(const Plan& plan, Finder& find) {
+  if (plan.buffer_alignment > max_int) {
+    find.add_at("/buffer_alignment", "the buffer alignment is " + count(plan.buffer_alignment, "byte") +
+                                         ", but MSCCL++ reads at most " + number(max_int));
+  }
   if (plan.buffer_alignment % vector_bytes == 0) return;
   find.add_at("/buffer_alignment", "the buffer alignment is " + count(plan.buffer_alignment, "byte") +
                                        ", but MSCCL++ copies and reduces " + number(vector_bytes) +

@@ -33,4 +33,16 @@ void shared_semaphores(const Plan& plan, Finder& find) {
   });
 }
 
+void semaphore_values(const Plan& plan, Finder& find) {
+  for (const Gpu& gpu : plan.gpus) {
+    for (size_t id = 0; id < gpu.semaphores.size(); ++id) {
+      const int64_t value = gpu.semaphores[id];
+      if (value <= int64_t(max_int)) continue;
+      find.add_at(path_of("gpus", gpu.id, "semaphores", id, "init_value"),
+                  "semaphore " + number(id) + " of " + rank_name(gpu.id) + " begins with " +
+                      number(uint64_t(value)) + ", but MSCCL++ reads at most " + number(max_int));
+    }
+  }
+}
+
 }  // namespace chorale::mscclpp

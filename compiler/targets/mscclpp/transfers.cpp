@@ -3,6 +3,12 @@
 #include "checks.hpp"
 
 namespace chorale::mscclpp {
+namespace {
+
+/// What to do where a flush would say that a source may be written again.
+const std::string acknowledge = "use put_with_signal, and an acknowledgement by the peer";
+
+}  // namespace
 
 void get_offsets(const Plan& plan, Finder& find) {
   for_each_op(plan, [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
@@ -49,7 +55,20 @@ void flush(const Plan& plan, Finder& find) {
   for_each_op(plan, [&](const Gpu&, const ThreadBlock&, const Op& op, const Op*, OpPlace at) {
     if (op.code != Opcode::flush) return;
     find.add(at, "'flush' waits for " + count(op.ids, "port channel") + ", but MSCCL++ waits for none",
-             "use put_with_signal_and_flush");
+             acknowledge);
+  });
+}
+
+// As of commit 00668b4a: put and put_with_signal take the entry of the list of offsets, this one the list.
+void put_with_signal_and_flush(const Plan& plan, Finder& find) {
+  for_each_op(plan, [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
+    if (op.code != Opcode::put_with_signal_and_flush) return;
+    const Operand& source = block.sources(op)[0];
+    find.add(at,
+             name_of(op) + " reads from chunk " + number(source.index) + " of " +
+                 std::string(buffer_names[source.ref]) +
+                 ", but MSCCL++ takes the address of an array for its offset",
+             acknowledge);
   });
 }
 

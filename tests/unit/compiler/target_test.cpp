@@ -65,7 +65,7 @@ TEST(Target, OneFindingForALine) {
       "mine.cpp:7: error: 'flush' waits for 1 port channel, but MSCCL++ waits for none [mscclpp_flush]\n"
       "  rank 0, thread block 0, op 0: "
       "{\"name\":\"flush\",\"channel_ids\":[0],\"channel_type\":\"port\"}\n"
-      "help: use put_with_signal_and_flush\n1 error\n");
+      "help: use put_with_signal, and an acknowledgement by the peer\n1 error\n");
 }
 
 TEST(Target, BlockOperations) {
@@ -125,7 +125,7 @@ TEST(Target, TablesOfABlock) {
     block(plan).channels[0].ids = ids;
     block(plan).remote_buffers[0].ids = ids;
     for (const uint32_t id : ids) {
-      add(block(plan), signal, {}, {}, {id}, memory);
+      add(block(plan), relaxed_signal, {}, {}, {id}, memory);
       add(block(plan), put, {in(0)}, {at(id, 0)}, {}, memory);
     }
     const Diagnostics findings = check(plan, Target::mscclpp);
@@ -214,6 +214,12 @@ TEST(Target, Alignment) {
       found(plan),
       "[mscclpp_alignment] the buffer alignment is 8 bytes, but MSCCL++ copies and reduces 16 bytes at a "
       "time, between places of equal remainder\n");
+  plan.buffer_alignment = uint64_t(1) << 30;
+  EXPECT_EQ(found(plan), "");
+  plan.buffer_alignment *= 2;
+  EXPECT_EQ(found(plan),
+            "[mscclpp_alignment] the buffer alignment is 2147483648 bytes, but MSCCL++ reads at most "
+            "2147483647\n");
 }
 
 TEST(Target, Turns) {
@@ -449,6 +455,180 @@ TEST(Target, SharedSemaphores) {
             "[mscclpp_shared_semaphores] semaphore 0 of rank 0 is acquired by thread block 1 and by thread "
             "block 0, "
             "but MSCCL++ loses releases with more than 1 acquirer\n");
+}
+
+TEST(Target, SemaphoreValues) {
+  Plan plan = two_ranks();
+  plan.gpus[1].semaphores[2] = INT32_MAX;
+  EXPECT_EQ(found(plan), "");
+  ++plan.gpus[1].semaphores[2];
+  EXPECT_EQ(found(plan),
+            "[mscclpp_semaphore_values] semaphore 2 of rank 1 begins with 2147483648, but MSCCL++ reads at "
+            "most 2147483647\n");
+  const Diagnostics findings = check(plan, Target::mscclpp);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].path, "/gpus/1/semaphores/2/init_value");
+}
+
+TEST(Target, PutWithSignalAndFlush) {
+  Plan plan = two_ranks();
+  add(block(plan), put_with_signal, {in(3)}, {at(1, 0)}, {0}, port);
+  EXPECT_EQ(found(plan), "");
+  add(block(plan), put_with_signal_and_flush, {in(3)}, {at(1, 1)}, {0}, port);
+  EXPECT_EQ(
+      found(plan),
+      "[mscclpp_put_with_signal_and_flush] 'put_with_signal_and_flush' reads from chunk 3 of input, but "
+      "MSCCL++ takes the address of an array for its offset\n");
+}
+
+TEST(Target, InPlace) {
+  const auto wrong = [](const char* what, const char* whose, const char* why) {
+    return "[mscclpp_in_place] " + std::string(what) + " of " + whose + ", but MSCCL++ takes it from where " +
+           why + "\n";
+  };
+  Plan plan = two_ranks();
+  plan.inplace = true;
+  for (Gpu& gpu : plan.gpus) gpu.chunks[0] = 4;
+  const auto add_operations = [&](uint32_t remote) {
+    add(block(plan), put, {scratch(0)}, {at(remote, 3)}, {}, memory);
+    add(block(plan), put, {{1, 1, remote}}, {at(2, 0)}, {0}, port);
+    add(block(plan), copy, {in(0)}, {scratch(0)});
+    add(block(plan), copy, {scratch(0)}, {out(0)});
+  };
+  // Each names buffers that begin where the memory does, and its own.
+  plan.collective = "allgather";
+  add_operations(1);
+  add(block(plan), switch_broadcast, {in(0)}, {at(0, 5)}, {}, switched);
+  EXPECT_EQ(found(plan), "");
+  for (const bool scattered : {false, true}) {
+    plan = two_ranks();
+    plan.gpus[0].chunks[scattered] = plan.gpus[1].chunks[scattered] = 4;
+    plan.inplace = true;
+    plan.collective = scattered ? "reducescatter" : "allgather";
+    add_operations(scattered);
+    const std::string nested = scattered ? " of the output" : " of the input";
+    const char* const peer =
+        scattered ? "rank 1, in place a part of its input" : "rank 1, in place a part of its output";
+    const char* const own =
+        scattered ? "rank 0, in place a part of its input" : "rank 0, in place a part of its output";
+    const char* const whole = scattered ? "the input begins" : "the output begins";
+    std::string expected =
+        wrong(("dst of 'put' is chunk 3" + nested).c_str(), peer, "that of rank 0 begins") +
+        wrong(("src of 'put' is chunk 1" + nested).c_str(), own, whole);
+    if (scattered) {
+      add(block(plan), switch_broadcast, {in(0)}, {at(0, 2)}, {}, switched);
+      expected += wrong("dst of 'switch_broadcast' is chunk 2 of the output",
+                        "each member, in place a part of its input", "that of rank 0 begins");
+    }
+    EXPECT_EQ(found(plan), expected);
+    plan.inplace = false;
+    EXPECT_EQ(found(plan), "");
+  }
+}
+
+TEST(Target, SwitchOrder) {
+  Plan plan = two_ranks();
+  // A channel with others than the peer may stand anywhere, and one that the peer lacks at the end.
+  plan.gpus[1].channels.insert(
+      plan.gpus[1].channels.begin(),
+      {.type = ChannelType::switched, .connected_to = {}, .buffer = BufferKind::input, .rank_groups = {{1}}});
+  EXPECT_EQ(all_texts(check(plan, Target::mscclpp)), "");
+  std::swap(plan.gpus[1].channels[3], plan.gpus[1].channels[4]);
+  EXPECT_EQ(all_texts(check(plan, Target::mscclpp)),
+            "[mscclpp_switch_order] switch channel 0 of rank 0 is output of ranks 0, 1, made by rank 0, and "
+            "switch channel 1 of rank 1 is scratch of ranks 0, 1, made by rank 0, but MSCCL++ makes each "
+            "together with its members, in the order of their lists\n");
+  // The first member makes it: both wait for the other.
+  plan = two_ranks();
+  plan.gpus[1].channels[3].rank_groups[0] = {1, 0};
+  EXPECT_EQ(all_texts(check(plan, Target::mscclpp)),
+            "[mscclpp_switch_order] switch channel 1 of rank 0 is scratch of ranks 0, 1, made by rank 0, and "
+            "switch channel 1 of rank 1 is scratch of ranks 0, 1, made by rank 1, but MSCCL++ makes each "
+            "together with its members, in the order of their lists\n");
+}
+
+std::string name_of_code(Opcode code) { return "'" + std::string(info(code).name) + "'"; }
+
+std::string early_access(const char* access, const char* wait, const char* threads) {
+  return "[mscclpp_fences] '" + std::string(access) + "' comes behind " + wait +
+         ", and no nop or barrier is between them, but in MSCCL++ only " + threads + " there\n";
+}
+
+std::string early_post(const char* post, const char* access) {
+  return "[mscclpp_fences] " + std::string(post) + " comes behind '" + access +
+         "', and no nop or barrier is between them, but in MSCCL++ it waits for no other thread\n";
+}
+
+TEST(Target, FencesBehindWaits) {
+  for (const Opcode code : {wait, relaxed_wait, sem_acquire}) {
+    for (const bool fenced : {true, false}) {
+      Plan plan = two_ranks();
+      const bool semaphore = code == sem_acquire;
+      add(block(plan), code, {}, {}, {0}, semaphore ? ChannelType::none : memory);
+      if (fenced) add(block(plan), nop);
+      add(block(plan), copy, {in(0)}, {out(0)});
+      add(block(plan), copy, {in(1)}, {out(1)});
+      const std::string what = name_of_code(code) + (semaphore ? " of 1 semaphore" : " of 1 channel");
+      EXPECT_EQ(found(plan), fenced ? "" : early_access("copy", what.c_str(), "1 thread waits"));
+    }
+  }
+}
+
+TEST(Target, FencesBeforeSignals) {
+  for (const Opcode code : {signal, sem_release}) {
+    for (const bool fenced : {true, false}) {
+      Plan plan = two_ranks();
+      const bool semaphore = code == sem_release;
+      add(block(plan), copy, {in(0)}, {out(0)});
+      if (fenced) add(block(plan), nop);
+      add(block(plan), code, {}, {}, {0}, semaphore ? ChannelType::none : memory);
+      // What comes behind a signal need not know of it.
+      add(block(plan), copy, {in(1)}, {out(1)});
+      const std::string what = name_of_code(code) + (semaphore ? " of 1 semaphore" : " of 1 channel");
+      EXPECT_EQ(found(plan), fenced ? "" : early_post(what.c_str(), "copy"));
+    }
+  }
+  // It orders no data anyway.
+  Plan plan = two_ranks();
+  add(block(plan), copy, {in(0)}, {out(0)});
+  add(block(plan), relaxed_signal, {}, {}, {0}, memory);
+  EXPECT_EQ(found(plan), "");
+}
+
+// One thread waits, and the same one hands over the transfer.
+TEST(Target, FencesOfPortChannels) {
+  Plan plan = two_ranks();
+  add(block(plan), wait, {}, {}, {0}, port);
+  add(block(plan), put, {in(0)}, {at(1, 0)}, {0}, port);
+  add(block(plan), signal, {}, {}, {0}, port);
+  EXPECT_EQ(found(plan), "");
+  add(block(plan), wait, {}, {}, {0, 1}, port);
+  add(block(plan), put_with_signal, {in(0)}, {at(1, 0)}, {0}, port);
+  EXPECT_EQ(found(plan), early_access("put_with_signal", "'wait' of 2 channels", "2 threads wait"));
+}
+
+// What a pipeline begins with comes behind what it ends with.
+TEST(Target, FencesOfPipelines) {
+  for (const bool fenced : {true, false}) {
+    Plan plan = two_ranks();
+    plan.max_message_size = 1 << 20;
+    pipeline_of(plan, 4);
+    add(block(plan), sem_release, {}, {}, {0});
+    add(block(plan), sem_acquire, {}, {}, {1});
+    add(block(plan), nop);
+    add(block(plan), copy, {in(0)}, {out(0)});
+    EXPECT_EQ(found(plan), early_post("'sem_release' of 1 semaphore", "copy"));
+    if (fenced) {
+      block(plan).ops[0].body = 5;
+      add(block(plan), nop);
+      EXPECT_EQ(found(plan), "");
+    }
+    // And so does what is behind it.
+    add(block(plan), signal, {}, {}, {0}, memory);
+    EXPECT_EQ(found(plan), fenced ? ""
+                                  : early_post("'sem_release' of 1 semaphore", "copy") +
+                                        early_post("'signal' of 1 channel", "copy"));
+  }
 }
 
 }  // namespace
