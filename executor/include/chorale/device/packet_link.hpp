@@ -86,7 +86,9 @@ CHORALE_FN Stop hear_packets(const Group& group, const Endpoint& e, uint64_t num
   const uint32_t flag = packet_flag(number);
   const auto said = [there, number]() -> bool { return load_acquire(&there->number) == number; };
   const Stop stop = leader_awaits(group, deadline, [&said, first, flag]() -> bool {
-    const bool came = first_packet_came(first, flag);  // looked at first: what is said of it was said before
+    // Looked at first, since what is said of it was said before. Nothing orders the two between GPUs: a
+    // message whose packet overtakes what is said goes unchecked.
+    const bool came = first_packet_came(first, flag);
     return said() || came;
   });
   if (stop == Stop::none && group.leader() && said()) {
