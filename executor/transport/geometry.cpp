@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+
 #include "../world/group.hpp"
+#include "../world/together.hpp"
 #include "chorale/device/packet.hpp"
 #include "chorale/device/vec.hpp"
 
@@ -77,15 +80,24 @@ uint64_t Geometry::packets_at(int ranks, int peer, uint32_t channel) const {
 }
 uint64_t Geometry::bytes(int ranks) const { return packets_at(ranks, ranks, 0); }
 
+uint64_t offered_number(const World& world) {
+  static std::atomic<uint64_t> made{0};
+  return world.rank() == 0 ? 1 + made.fetch_add(1, std::memory_order_relaxed) : 0;
+}
+
 Geometry agree_on_geometry(World& world, const RendezvousOptions& options, const std::string& what) {
   world.group().require_one_host(what);
-  const std::string mine = text_of(options, what);
+  // In front the number, then what is to be alike.
+  const uint64_t offered = offered_number(world);
+  std::string mine(reinterpret_cast<const char*>(&offered), sizeof offered);
+  mine += text_of(options, what);
   const auto all = world.allgather(std::as_bytes(std::span(mine.data(), mine.size())));
+  const auto text = [&all](int of) {
+    const std::vector<std::byte>& said = all[size_t(of)];
+    return std::string(reinterpret_cast<const char*>(said.data()), said.size()).substr(sizeof offered);
+  };
   for (int rank = 1; rank < world.ranks(); ++rank) {
-    const auto text = [&all](int of) {
-      return std::string(reinterpret_cast<const char*>(all[size_t(of)].data()), all[size_t(of)].size());
-    };
-    if (all[size_t(rank)] != all[0]) {
+    if (text(rank) != text(0)) {
       throw RunError(
           RunError::Reason::mismatch,
           fmt::format("the ranks make different transports: rank 0 {}, rank {} {}; they must be alike",
@@ -98,6 +110,7 @@ Geometry agree_on_geometry(World& world, const RendezvousOptions& options, const
   geometry.channels = options.max_channels;
   geometry.depth = options.depth;
   geometry.ring = options.ring_at;
+  geometry.number = world::read_as<uint64_t>(all[0]);
   geometry.slot =
       options.per_peer_bytes / (uint64_t(options.max_channels) * options.depth) / unit_bytes * unit_bytes;
   geometry.packet_bytes = bytes_of_packets(options.packet_bytes);

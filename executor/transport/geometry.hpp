@@ -14,6 +14,7 @@ struct Geometry {
   uint64_t slot = 0;          ///< bytes
   uint64_t packet_bytes = 0;  ///< of slots in each bank of a channel
   RingAt ring = RingAt::receiver;
+  uint64_t number = 0;  ///< of the transport, see Transport::number()
 
   uint64_t window() const { return slot * depth; }
 
@@ -30,6 +31,10 @@ struct Geometry {
   }
   uint64_t stage_bytes(int ranks) const { return stage_at(ranks, 0); }
 };
+
+/// What this rank says of the number of a transport that all ranks are about to make: rank 0's word holds.
+/// Its own count would not do: after an error some ranks may have begun more transports than others.
+uint64_t offered_number(const World& world);
 
 /// Collective.
 /// \param what  the function that asks, and all else that must be the same

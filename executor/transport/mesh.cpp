@@ -11,8 +11,8 @@ namespace {
 
 class Mesh final : public Transport {
  public:
-  Mesh(std::shared_ptr<Transport> intra, std::shared_ptr<Transport> inter, int domain)
-      : Transport(intra->world()),
+  Mesh(uint64_t number, std::shared_ptr<Transport> intra, std::shared_ptr<Transport> inter, int domain)
+      : Transport(intra->world(), number),
         intra_(std::move(intra)),
         inter_(std::move(inter)),
         domain_(domain),
@@ -75,6 +75,20 @@ class Mesh final : public Transport {
   std::shared_ptr<const void> table_;  ///< the same, for kernels on GPUs
 };
 
+/// What a rank says of the mesh that it makes.
+struct Made {
+  uint64_t number;        ///< see transport::offered_number()
+  uint64_t intra, inter;  ///< their numbers
+  int64_t domain;
+
+  bool operator==(const Made& other) const {
+    return intra == other.intra && inter == other.inter && domain == other.domain;
+  }
+  std::string text() const {
+    return fmt::format("domains of {} ranks, transport {} within and {} between them", domain, intra, inter);
+  }
+};
+
 }  // namespace
 
 std::unique_ptr<Transport> mesh(std::shared_ptr<Transport> intra, std::shared_ptr<Transport> inter,
@@ -84,15 +98,16 @@ std::unique_ptr<Transport> mesh(std::shared_ptr<Transport> intra, std::shared_pt
                                  intra ? "inter" : "intra"));
   }
   World& world = intra->world();
-  const auto all = world.allgather(world::bytes_of(local_domain_size));
+  const Made mine{transport::offered_number(world), intra->number(), inter->number(), local_domain_size};
+  const auto all = world.allgather(world::bytes_of(mine));
+  const Made first = world::read_as<Made>(all[0]);
   for (int rank = 1; rank < world.ranks(); ++rank) {
-    const int first = world::read_as<int>(all[0]), other = world::read_as<int>(all[size_t(rank)]);
-    if (first != other) {
-      throw RunError(
-          RunError::Reason::mismatch,
-          fmt::format("the ranks make different meshes: domains of {} ranks at rank 0, of {} at rank {}",
-                      first, other, rank));
-    }
+    const Made other = world::read_as<Made>(all[size_t(rank)]);
+    if (first == other) continue;
+    throw RunError(RunError::Reason::mismatch,
+                   fmt::format("the ranks make different meshes: rank 0 {}; rank {} {}; transports are "
+                               "counted as they were made",
+                               first.text(), rank, other.text()));
   }
   if (local_domain_size < 1) {
     throw UsageError(fmt::format("domains of {} ranks: a domain has one at least", local_domain_size));
@@ -108,8 +123,9 @@ std::unique_ptr<Transport> mesh(std::shared_ptr<Transport> intra, std::shared_pt
   }
   std::unique_ptr<Mesh> made;
   // On GPUs it takes memory, which one rank may not have.
-  world::together(
-      world, [&] { made = std::make_unique<Mesh>(std::move(intra), std::move(inter), local_domain_size); });
+  world::together(world, [&] {
+    made = std::make_unique<Mesh>(first.number, std::move(intra), std::move(inter), local_domain_size);
+  });
   return made;
 }
 

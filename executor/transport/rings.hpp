@@ -30,7 +30,7 @@ class Rings : public Transport {
 
  protected:
   Rings(World& world, Space space, const Geometry& geometry)
-      : Transport(world), geometry_(geometry), space_(space) {}
+      : Transport(world, geometry.number), geometry_(geometry), space_(space) {}
 
   /// All links, with what is alike in them; `kind` is that to other ranks.
   void make_endpoints(LinkKind kind);

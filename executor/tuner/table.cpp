@@ -313,6 +313,11 @@ void TuneTable::forget_failures(const TuneKey& key) {
   });
 }
 
+void TuneTable::forget_choice(const TuneKey& key) {
+  std::erase_if(entries_,
+                [&](const Entry& entry) { return !before(entry.key, key) && !before(key, entry.key); });
+}
+
 TuneTable::Choice TuneTable::lookup(const TuneKey& key) const {
   key.check();
   const auto behind =

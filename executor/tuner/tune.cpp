@@ -130,7 +130,12 @@ std::vector<Measurement> tune(TuneTable& table, const TuneKey& key, const std::v
       best = &measured;
     }
   }
-  if (best) table.set(key, candidates[size_t(best - all.data())], best->ns);
+  if (best) {
+    table.set(key, candidates[size_t(best - all.data())], best->ns);
+  } else {
+    // What was right once has failed now, or is not among the candidates any more.
+    table.forget_choice(key);
+  }
   return all;
 }
 

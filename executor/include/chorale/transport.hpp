@@ -78,6 +78,10 @@ class Transport {
   /// stopped left behind would be taken for data.
   virtual void reset() = 0;
 
+  /// Which of the transports that rank 0's process has made it is, from 1: the same on all ranks, and for no
+  /// two of a world.
+  uint64_t number() const { return number_; }
+
   // -- For launchers
 
   /// One launch in `lane`: held while it runs on the CPU, while it is enqueued on CUDA.
@@ -120,11 +124,12 @@ class Transport {
   virtual std::vector<Transport*> parts() const { return {}; }
 
  protected:
-  explicit Transport(World& world) : world_(&world), resets_(world.resets()) {}
+  Transport(World& world, uint64_t number) : world_(&world), number_(number), resets_(world.resets()) {}
   void set_mended();
 
  private:
   World* world_;
+  const uint64_t number_;
   uint64_t resets_;  ///< of the world, when the links were new
   const void* lane_ = nullptr;
   bool has_lane_ = false, broken_ = false, used_ = false;
@@ -144,7 +149,7 @@ std::unique_ptr<Transport> port_rendezvous(World& world, const RendezvousOptions
 /// Collective: links of `intra` to ranks of the same domain, of `inter` to others. A domain is
 /// `local_domain_size` ranks side by side. The two have been made of one world.
 /// \throws UsageError if one is null, their slots differ or the size is less than 1; RunError mismatch, on
-///         all ranks, if the ranks' sizes differ
+///         all ranks, if the ranks' sizes differ, or they give other transports
 std::unique_ptr<Transport> mesh(std::shared_ptr<Transport> intra, std::shared_ptr<Transport> inter,
                                 int local_domain_size);
 

@@ -99,6 +99,8 @@ class TuneTable {
 
   /// When the key is tuned anew.
   void forget_failures(const TuneKey& key);
+  /// When nothing that it could have is known to be right. Failures stay.
+  void forget_choice(const TuneKey& key);
 
   /// The entry of this key; else that of the next smaller size; else the default. \throws as TuneKey::check()
   Choice lookup(const TuneKey& key) const;
@@ -124,8 +126,8 @@ class TuneTable {
 using Trial = std::function<Measurement(const TuneConfig&)>;
 
 /// Tries each candidate in a child process that is killed after `limit`, and puts the fastest that is correct
-/// into the table; among equals, the first. What failed is noted with its reason. The caller has not used
-/// CUDA, which does not survive a fork.
+/// into the table; among equals, the first. If none is correct the key has no entry, also where it had one.
+/// What failed is noted with its reason. The caller has not used CUDA, which does not survive a fork.
 /// \returns what each candidate came to, in order
 std::vector<Measurement> tune(TuneTable& table, const TuneKey& key, const std::vector<TuneConfig>& candidates,
                               const Trial& trial, std::chrono::milliseconds limit);

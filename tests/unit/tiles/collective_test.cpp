@@ -184,6 +184,26 @@ TEST(Mixed, EightRanksInTwoDomains) {
   });
 }
 
+TEST(Mixed, MeshesOfOtherTransportsAreRefusedOnAllRanks) {
+  run_local(4, [](World& world) {
+    const std::shared_ptr<Transport> one = direct_rendezvous(world, rings(2, 2, 512));
+    const std::shared_ptr<Transport> other = direct_rendezvous(world, rings(2, 4, 512));
+    const std::shared_ptr<Transport> both = mesh(one, other, 2);
+    EXPECT_EQ(other->number(), one->number() + 1);
+    EXPECT_EQ(both->number(), one->number() + 2);
+    const bool last = world.rank() == 3;
+    const std::string said =
+        message_of_error<RunError>([&] { last ? mesh(other, one, 2) : mesh(one, other, 2); });
+    EXPECT_EQ(said,
+              fmt::format("the ranks make different meshes: rank 0 domains of 2 ranks, transport {0} "
+                          "within and {1} between them; rank 3 domains of 2 ranks, transport {1} within "
+                          "and {0} between them; transports are counted as they were made",
+                          one->number(), other->number()));
+    EXPECT_NE(message_of_error<RunError>([&] { mesh(last ? both : one, other, 2); }), "");
+    EXPECT_EQ(mesh(both, other, 2)->link_kind(0), both->link_kind(0));
+  });
+}
+
 TEST(Mixed, MeshesThatCannotBeAreRefused) {
   run_local(2, [](World& world) {
     const std::shared_ptr<Transport> one = direct_rendezvous(world, rings(2, 2, 512));
@@ -195,7 +215,8 @@ TEST(Mixed, MeshesThatCannotBeAreRefused) {
     EXPECT_EQ(message_of_error<UsageError>([&] { mesh(nullptr, one, 1); }),
               "a mesh of a transport that is not there: intra is null, give it both");
     const std::string said = message_of_error<RunError>([&] { mesh(one, one, 1 + world.rank()); });
-    EXPECT_NE(said.find("domains of 1 ranks at rank 0, of 2 at rank 1"), std::string::npos) << said;
+    EXPECT_NE(said.find("rank 0 domains of 1 ranks, "), std::string::npos) << said;
+    EXPECT_NE(said.find("rank 1 domains of 2 ranks, "), std::string::npos) << said;
     // The lesser of the two limits holds.
     const auto both = mesh(one, direct_rendezvous(world, rings(1, 3, 512)), 1);
     EXPECT_EQ(both->max_channels(), 1u);

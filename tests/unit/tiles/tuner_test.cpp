@@ -366,6 +366,15 @@ TEST(Tuner, WithoutOneThatIsCorrectNothingIsChosen) {
       table, key_of(100), {{.blocks = 1}}, [](const TuneConfig&) { return Measurement{}; }, watchdog);
   EXPECT_EQ(table.size(), 0u);
   EXPECT_EQ(table.lookup(key_of(100)).found, Found::none);
+
+  // Nor what was chosen before; that of other sizes stays.
+  table.set(key_of(100), {.blocks = 1}, 5);
+  table.set(key_of(50), {.blocks = 2}, 3);
+  tune(
+      table, key_of(100), {{.blocks = 1}}, [](const TuneConfig&) { return Measurement{}; }, watchdog);
+  EXPECT_EQ(table.size(), 1u);
+  EXPECT_EQ(table.lookup(key_of(100)).found, Found::smaller);
+  EXPECT_EQ(table.lookup(key_of(100)).config.blocks, 2u);
 }
 
 TEST(Tuner, TunesSends) {

@@ -26,8 +26,15 @@ enum class LinkKind : uint8_t {
   sw       ///< a switch that multicasts and reduces
 };
 
+/// What a sender says of a message of packets, for checks: see packet_link.hpp.
+struct PacketNote {
+  uint64_t number = 0;  ///< of the message, written last
+  uint64_t word = 0;
+};
+
 /// One end of a link, at its owner. On lines of their own: what the owner counts, what the peer tells of its
-/// data, what it tells of the room in its ring, and what the owner's proxy tells.
+/// data, what it tells of the room in its ring, and what the owner's proxy tells; where there is no proxy,
+/// what the peer says of packets.
 struct LinkState {
   struct alignas(128) Cursor {
     uint64_t sent, received;                  ///< positions of the two streams
@@ -39,8 +46,12 @@ struct LinkState {
                       ///< `note`: what it says of the message, for checks
   Signal slot_free;   ///< written by the peer: the position up to which it has read what was sent.
                       ///< `note`: messages of packets that it has read
-  Signal left;  ///< over a proxy, written by that: of so many orders the data have left this rank's copy
-                ///< of the ring
+  struct alignas(128) Left {
+    uint64_t value = 0;          ///< over a proxy, written by that: of so many orders the data have left this
+                                 ///< rank's copy of the ring
+    PacketNote packets[2] = {};  ///< over other links, written by the peer: of the messages in two banks
+  };
+  Left left;
 };
 static_assert(sizeof(LinkState) == 512 && std::is_trivially_copyable_v<LinkState>);
 

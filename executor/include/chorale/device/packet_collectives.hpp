@@ -85,8 +85,8 @@ CHORALE_FN Stop transfer_short(const Group& group, uint64_t bytes, const Source&
 #endif
 }
 
-/// What a block does in such a collective, over all links: begin(), sends, receives, end(). Links are dealt
-/// out to teams of its warps, each_of_team(); what the whole block does stands outside of that.
+/// What a block does in such a collective, over all links: begin(), sends, hear(), receives, end(). Links are
+/// dealt out to teams of its warps, each_of_team(); what the whole block does stands outside of that.
 template <class T, class X>
 class PacketCollective {
  public:
@@ -119,8 +119,9 @@ class PacketCollective {
     }
   }
 
-  /// Waits until all peers have room. After a stop nothing has been sent. Synchronises.
-  CHORALE_FN Stop begin() {
+  /// Waits until all peers have room. After a stop nothing has been sent. Synchronises. `bytes`: what all
+  /// ranks must agree on, checked by hear()
+  CHORALE_FN Stop begin(uint64_t bytes) {
     Stop stop = Stop::none;
     for (uint32_t step = first_place(); step < uint32_t(table_.ranks); step += places_apart()) {
       const int32_t peer = next(int32_t(step));
@@ -136,7 +137,36 @@ class PacketCollective {
       places_.to[step] = Packets<LL16>(static_cast<void*>(e.packet_dst + bank(sent)), packet_flag(sent));
       places_.from[peer] = Packets<LL16>(e.packet_src + bank(received), packet_flag(received));
     }
-    return group_.agree(stop);
+    stop = group_.agree(stop);
+    if constexpr (CHORALE_CHECKED) {
+      if (stop != Stop::none) return stop;
+      for (uint32_t step = first_place(); step < uint32_t(table_.ranks); step += places_apart()) {
+        if (!waits_for(step)) continue;
+        const uint64_t number = places_.sent[step];
+        say_packets(group_, table_.at(next(int32_t(step)), group_.id), number, note(number, bytes));
+      }
+      group_.sync();
+    }
+    return stop;
+  }
+
+  /// Before anything is received, where messages are checked: that what peers send is as long. Each of them
+  /// sends a packet at the beginning of its message. Synchronises where it does anything.
+  CHORALE_FN Stop hear(uint64_t bytes) const {
+    if constexpr (CHORALE_CHECKED) {
+      Stop stop = Stop::none;
+      for (uint32_t step = first_place(); step < uint32_t(table_.ranks); step += places_apart()) {
+        if (stop != Stop::none || !waits_for(step)) continue;
+        const int32_t peer = next(int32_t(step));
+        const uint64_t number = places_.received[step];
+        stop = hear_packets<LL16>(alone(group_), table_.at(peer, group_.id), number, places_.from[peer].slots,
+                                  note(number, bytes), deadline_);
+      }
+      return group_.agree(stop);
+    } else {
+      (void)bytes;
+      return Stop::none;
+    }
   }
 
   /// Of a group: makes its part of `leg`, and sends it to one rank.
@@ -189,6 +219,10 @@ class PacketCollective {
   }
 
  private:
+  CHORALE_FN Note note(uint64_t number, uint64_t bytes) const {
+    return packet_note<LL16>(number, group_.count, bytes);
+  }
+
 #if defined(__CUDACC__)
   CHORALE_FN uint32_t first_place() const { return group_.rank; }
   CHORALE_FN uint32_t places_apart() const { return group_.size; }
@@ -249,9 +283,11 @@ CHORALE_FN Stop all_to_all_as_packets(const Group& group, const EndpointTable& t
                                       const Shard& shard, const Produce& produce, const Consume& consume,
                                       const Deadline& deadline, X* extra) {
   PacketCollective<T, X> all(group, table, teams, deadline, extra);
-  Stop stop = all.begin();
+  const uint64_t bytes = shard(table.self).bytes;
+  Stop stop = all.begin(bytes);
   if (stop != Stop::none) return stop;
   all.each_of_team([&](int32_t step) { all.send(all.team(), step, 0, shard(all.next(step)), produce); });
+  stop = all.hear(bytes);
   all.each_of_team([&](int32_t step) {
     const int32_t peer = all.previous(step);
     if (stop == Stop::none) stop = all.receive(all.team(), peer, 0, shard(peer), consume);
@@ -265,9 +301,10 @@ CHORALE_FN Stop all_gather_as_packets(const Group& group, const EndpointTable& t
                                       const Leg& own, const Shard& shard, const Produce& produce,
                                       const Consume& consume, const Deadline& deadline, X* extra) {
   PacketCollective<T, X> all(group, table, teams, deadline, extra);
-  Stop stop = all.begin();
+  Stop stop = all.begin(own.bytes);
   if (stop != Stop::none) return stop;
   all.send_all(group, table.self, 0, own, produce);
+  stop = all.hear(own.bytes);
   all.each_of_team([&](int32_t step) {
     const int32_t peer = all.previous(step);
     if (stop == Stop::none) stop = all.receive(all.team(), peer, 0, shard(peer), consume);
@@ -281,9 +318,11 @@ CHORALE_FN Stop reduce_scatter_as_packets(const Group& group, const EndpointTabl
                                           const Leg& own, const Shard& shard, const Produce& produce,
                                           const Consume& consume, const Deadline& deadline, X* extra) {
   PacketCollective<T, X> all(group, table, teams, deadline, extra);
-  const Stop stop = all.begin();
+  Stop stop = all.begin(own.bytes);
   if (stop != Stop::none) return stop;
   all.each_of_team([&](int32_t step) { all.send(all.team(), step, 0, shard(all.next(step)), produce); });
+  stop = all.hear(own.bytes);
+  if (stop != Stop::none) return all.end(stop);
   return all.end(all.template reduce<Op>(group, table.self, 0, own, consume));
 }
 
@@ -305,13 +344,18 @@ CHORALE_FN Stop all_reduce_as_packets(const Group& group, const EndpointTable& t
                                       const Consume& consume, const Deadline& deadline, X* extra) {
   PacketCollective<T, X> all(group, table, teams, deadline, extra);
   const uint64_t part = packet_bytes<LL16>(longest);
-  Stop stop = all.begin();
+  uint64_t bytes = 0;
+  if constexpr (CHORALE_CHECKED) {  // the longest part may be as long in messages that are not
+    for (int32_t rank = 0; rank < table.ranks; ++rank) bytes += share(rank).bytes;
+  }
+  Stop stop = all.begin(bytes);
   if (stop != Stop::none) return stop;
   if (all_reduce_in_one(table.ranks, longest)) {
     all.each_of_team([&](int32_t step) {
       const int32_t owner = all.next(step);
       all.send_all(all.team(), owner, uint64_t(owner) * part, share(owner), produce);
     });
+    stop = all.hear(bytes);
     all.each_of_team([&](int32_t step) {
       const int32_t owner = all.next(step);
       if (stop == Stop::none)
@@ -320,7 +364,9 @@ CHORALE_FN Stop all_reduce_as_packets(const Group& group, const EndpointTable& t
     return all.end(stop);
   }
   all.each_of_team([&](int32_t step) { all.send(all.team(), step, 0, share(all.next(step)), produce); });
-  stop = all.template reduce_and_send<Op>(0, share(table.self), part);
+  // Who adds up nothing is sent nothing that it could hear of: those who do hear of everybody.
+  if (share(table.self).bytes != 0) stop = all.hear(bytes);
+  if (stop == Stop::none) stop = all.template reduce_and_send<Op>(0, share(table.self), part);
   all.each_of_team([&](int32_t step) {
     const int32_t peer = all.previous(step);
     if (stop == Stop::none) stop = all.receive(all.team(), peer, part, share(peer), consume);

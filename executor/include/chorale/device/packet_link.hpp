@@ -6,6 +6,9 @@
 // that of m % 2, and its flag comes from m: nothing that is passed to a kernel changes from run to run.
 // Message m may be written once the peer has read m - 2, since none later was in the same bank; it says so
 // behind its reading, where nobody waits for it as a rule.
+//
+// Where messages are checked (CHORALE_CHECKED, see tiles.hpp) a sender says beside its packets how long they
+// are, and a receiver waits for that first. A sender of a build that does not say it is taken at its packets.
 
 #include <cstdint>
 #include <type_traits>
@@ -50,6 +53,51 @@ CHORALE_FN void free_packets(const Group& group, const Endpoint& e, uint64_t num
   group.sync();
 }
 
+/// What the two ends of a link must agree on for a message of `bytes` bytes from each group.
+template <class P>
+CHORALE_FN Note packet_note(uint64_t number, uint32_t groups, uint64_t bytes) {
+  return {number, groups, sizeof(P), bytes};
+}
+
+/// Of one thread, once the peer has room and before a packet goes there.
+CHORALE_FN void say_packets(const Group& group, const Endpoint& e, uint64_t number, const Note& note) {
+  PacketNote& there = e.remote->left.packets[number % 2];
+  group.step();
+  store_relaxed(&there.word, note.word);
+  store_release(&there.number, number);
+}
+
+template <class P>
+CHORALE_FN bool first_packet_came(const P* slot, uint32_t flag) {
+  typename P::Payload payload;
+  return P::try_read(slot, flag, payload);
+}
+CHORALE_FN bool first_packet_came(const LL128* line, uint32_t flag) {
+  return load_relaxed(&line->flag) == flag;
+}
+
+/// Before the first packet is taken. Synchronises the group. `slots`: of the message, where it begins with a
+/// packet
+template <class P>
+CHORALE_FN Stop hear_packets(const Group& group, const Endpoint& e, uint64_t number, const void* slots,
+                             const Note& ours, const Deadline& deadline) {
+  const PacketNote* const there = &e.local->left.packets[number % 2];
+  const P* const first = static_cast<const P*>(slots);
+  const uint32_t flag = packet_flag(number);
+  const auto said = [there, number]() -> bool { return load_acquire(&there->number) == number; };
+  const Stop stop = leader_awaits(group, deadline, [&said, first, flag]() -> bool {
+    // Looked at first, since what is said of it was said before. Nothing orders the two between GPUs: a
+    // message whose packet overtakes what is said goes unchecked.
+    const bool came = first_packet_came(first, flag);
+    return said() || came;
+  });
+  if (stop == Stop::none && group.leader() && said()) {
+    const Note note(load_relaxed(&there->word));
+    if (note.word != ours.word) refuse_message(e, note, ours, "packets");
+  }
+  return stop;
+}
+
 template <class P>
 CHORALE_FN void check_packets(const Group& group, const Endpoint& e, const Leg& leg) {
 #if defined(__CUDACC__)
@@ -75,6 +123,11 @@ CHORALE_FN Stop send_packets(const Group& group, const Endpoint& e, const Leg& m
   const uint64_t number = load_relaxed(&e.local->cursor.packets_sent) + 1;
   const Stop stop = detail::await_packet_room(group, *e.local, number, deadline);
   if (stop != Stop::none) return stop;
+  if constexpr (CHORALE_CHECKED) {
+    const detail::Note note = detail::packet_note<P>(number, group.count, leg.bytes);
+    if (group.leader()) detail::say_packets(group, e, number, note);
+    group.sync();
+  }
   const Ctx<X> ctx = detail::context(group, e, leg, leg.bytes, extra);
   char* const slots = e.packet_dst + packet_bank<P>(number) * e.packet_bytes;
   detail::produce<T>(group, leg, produce, ctx, 0, leg.bytes, Packets<P>(slots, detail::packet_flag(number)));
@@ -94,6 +147,11 @@ CHORALE_FN Stop recv_packets(const Group& group, const Endpoint& e, const Leg& m
   const uint64_t number = load_relaxed(&e.local->cursor.packets_received) + 1;
   const Ctx<X> ctx = detail::context(group, e, leg, leg.bytes, extra);
   const char* const slots = e.packet_src + packet_bank<P>(number) * e.packet_bytes;
+  if constexpr (CHORALE_CHECKED) {
+    const detail::Note ours = detail::packet_note<P>(number, group.count, leg.bytes);
+    const Stop heard = detail::hear_packets<P>(group, e, number, slots, ours, deadline);
+    if (heard != Stop::none) return heard;
+  }
   // Ends synchronised: it waits.
   const Stop stop = detail::consume<T>(group, leg, consume, ctx, 0, leg.bytes,
                                        Packets<P>(slots, detail::packet_flag(number), &deadline));

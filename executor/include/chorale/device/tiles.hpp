@@ -270,8 +270,10 @@ class Sender {
   Ctx<X> ctx_;
 };
 
-CHORALE_FN void refuse_message(const Endpoint& e, const Note& said, const Note& ours) {
+/// `pieces`: what a message may be sent in, other ones of which are no other length
+CHORALE_FN void refuse_message(const Endpoint& e, const Note& said, const Note& ours, const char* pieces) {
 #if defined(__CUDACC__)
+  (void)e, (void)said, (void)ours, (void)pieces;
   refuse("the sender's message is another one");
 #else
   const auto share = [](const Note& of) {
@@ -280,9 +282,9 @@ CHORALE_FN void refuse_message(const Endpoint& e, const Note& said, const Note& 
   };
   const bool alike = said.bytes() == ours.bytes() && said.groups() == ours.groups();
   refuse("the sender's message is not the one that is received: over channel " + std::to_string(e.channel) +
-         " rank " + std::to_string(e.peer) + " sends " + share(said) + (alike ? ", in other tiles" : "") +
-         ", and rank " + std::to_string(e.self) + " receives " + share(ours) +
-         "; give both the same length, tiles and number of blocks");
+         " rank " + std::to_string(e.peer) + " sends " + share(said) +
+         (alike ? ", in other " + std::string(pieces) : "") + ", and rank " + std::to_string(e.self) +
+         " receives " + share(ours) + "; give both the same length, " + pieces + " and number of blocks");
 #endif
 }
 
@@ -291,7 +293,7 @@ CHORALE_FN void check_note(const Group& group, const Endpoint& e, const Leg& leg
   if (!group.leader()) return;
   const Note said(load_relaxed(&e.told->data_ready.note)), ours = at.note(leg, group);
   // The sender may be at a later message.
-  if (said.of_message(ours) && said.word != ours.word) refuse_message(e, said, ours);
+  if (said.of_message(ours) && said.word != ours.word) refuse_message(e, said, ours, "tiles");
 }
 
 template <class T, class Ops, class Hook, class X>
