@@ -53,6 +53,16 @@ class Tokens {
   bool is_waited_for(const Event& event) const { return span(event).last != event.step; }
   bool before(const Event& one, const Event& other) const { return order_.before(last(one), first(other)); }
 
+  /// Whether it is known to be over by the wait for it here, or for its other end. Who hears that from a peer
+  /// does so with each mover for which [races] has it in order.
+  bool is_over(const Access& held, const Access& user) const {
+    if (before(held.event, user.event)) return true;
+    if (!held.transfer) return false;
+    const Pair& pair = made_.pairs[held.transfer->pair];
+    const Pair::End& end = held.transfer->is_send ? pair.recv : pair.send;
+    return before({end.rank, spans_[end.rank][end.step].of, 0}, user.event);
+  }
+
   /// As [races] does it: `before` is transitive for spans, too.
   bool in_order(const std::vector<Access>& list) const {
     std::vector<const Access*> begun;
@@ -75,7 +85,7 @@ class Tokens {
   void compare(const Access& one, const Access& other) {
     if (one.event == other.event || (!one.writes && !other.writes)) return;
     if (!one.box->overlaps(*other.box)) return;
-    if (before(one.event, other.event) || before(other.event, one.event)) return;
+    if (is_over(one, other) || is_over(other, one)) return;
     // Of two that are waited for, the later one is where it should not be.
     const bool turned =
         !is_waited_for(one.event) ||
