@@ -94,7 +94,8 @@ struct Step {
   std::vector<ConcreteTransfer> transfers;
   std::vector<uint32_t> lanes;
   std::string name;
-  /// call: the built-in function, whichever the application has of this name. So are sums of collectives.
+  /// call: the built-in function, whichever the application has of its name: sums of collectives. So are
+  /// fills.
   bool built_in = false;
   std::map<std::string, int64_t> attributes;
   uint32_t token = 0, peer = 0;
