@@ -71,7 +71,8 @@ View ScheduleRecording::part(const View& of, uint8_t axis, Index first, const In
   if (axis >= tensor.axes.size()) {
     find(at, say("axis ", int(axis), " of '", tensor.name, "', which has ", tensor.axes.size(), " axes"));
   } else if (behind != selects.end() && behind->axis == axis) {
-    find(at, say("axis ", int(axis), " of '", tensor.name, "' is selected twice"));
+    find(at, say("axis ", int(axis), " of '", tensor.name,
+                 "' is selected or sliced twice: name its part in one step"));
   } else {
     host::Select select{.axis = axis, .lo = expr(first, at), .len = {}};
     if (length) select.len = expr(*length, at);

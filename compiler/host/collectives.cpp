@@ -27,18 +27,14 @@ class Expander {
       const std::vector<Step> before = std::move(made_.steps[rank_]);
       made_.steps[rank_].clear();
       std::vector<uint32_t> positions;  // of the steps of groups, as they are now
-      std::vector<bool> gone(before.size());
       for (uint32_t at = 0; at < before.size(); ++at) {
         positions.push_back(uint32_t(steps().size()));
         const Step& step = before[at];
         if (next != collectives.end() && next->rank == rank_ && next->step == at) {
-          gone[at] = true;
           of_ = &step;
-          one(*next++);
-          continue;
-        }
-        if (step.kind == StepKind::wait && gone[step.token]) {
-          if (before[step.token].lane != step.lane) after(step, before[step.token].lane);
+          one(*next);
+          end(next->kind, positions[at]);
+          ++next;
           continue;
         }
         steps().push_back(step);
@@ -58,12 +54,13 @@ class Expander {
     step.turn = of_->turn;
     return steps().emplace_back(std::move(step));
   }
-  void after(const Step& wait, uint32_t lane) {
-    Step step = wait;
-    step.kind = StepKind::after;
-    step.lanes = {lane};
-    step.token = 0;
-    steps().push_back(std::move(step));
+  /// What the author's wait is for.
+  void end(const std::string& kind, uint32_t& position) {
+    const uint32_t first = position;
+    position = uint32_t(steps().size());
+    Step& step = add(StepKind::group);
+    step.name = kind;
+    step.made_of = position - first;
   }
   void copy(const Box& to, const Box& from) {
     if (to.tensor == from.tensor && to.lo == from.lo && to.extent == from.extent) return;  // in place

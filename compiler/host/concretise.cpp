@@ -361,9 +361,13 @@ void Unroller::op(const Op& op) {
     case OpKind::copy:
       step(StepKind::copy, op);
       return;
-    case OpKind::fill:
-      step(StepKind::fill, op).value = number(op.value, op.at, "value");
+    case OpKind::fill: {
+      const int64_t value = number(op.value, op.at, "value");
+      Step& made = step(StepKind::fill, op);
+      made.value = value;
+      made.built_in = true;
       return;
+    }
     case OpKind::send:
     case OpKind::recv:
     case OpKind::group:

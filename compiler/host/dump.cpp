@@ -269,6 +269,7 @@ std::string what(const Concrete& made, const Step& step) {
                          step.peer);
     case StepKind::group:
     case StepKind::carry: {
+      if (!step.name.empty()) return "end of " + step.name;
       std::string list;
       for (const ConcreteTransfer& one : step.transfers)
         list += fmt::format("{}{} {} {} rank {} via {}", list.empty() ? "" : ", ",

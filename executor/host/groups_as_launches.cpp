@@ -218,7 +218,8 @@ class Groups {
     throw UsageError(fmt::format(
         "group {} of transfers via 'plan' of {}{} has a {} rank {}, but that end is not in group {} there: "
         "all ranks take part in one launch, so these groups have to exchange with each other alone; "
-        "use the order 'rotated' or 'ring', or another mover",
+        "let the n-th groups of the ranks meet each other (a Lowering's orders rotated and ring do), or use "
+        "another mover",
         round + 1, where(rank, step), line.line ? fmt::format(" ({}:{})", line.file, line.line) : "",
         one.is_send ? "send to" : "recv from", one.peer, round + 1));
   }

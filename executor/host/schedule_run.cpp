@@ -27,6 +27,13 @@ void* hostrun::Bound::given(const host::ConcreteTensor& tensor) const {
 
 namespace {
 
+/// That `zero` and `fill` make zero is what [contents] may stand on, unless they are the application's.
+void declare_replacements(const HostFunctions& own, host::Schedule& schedule) {
+  for (const char* const name : {"zero", "fill"})
+    if (own.contains(name) && !schedule.find_function(name))
+      schedule.functions.push_back({.name = name, .writes = 1, .reads = 0});
+}
+
 /// What a schedule becomes on `ranks` ranks. `plans` gets those that it launches for itself.
 Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t ranks, uint32_t most_blocks,
                   BlockPlans& plans) {
@@ -44,6 +51,7 @@ Unrolled unrolled(const Plan& plan, const ScheduleArguments& arguments, uint32_t
   if (arguments.check) {
     host::Schedule of_these_ranks = schedule;
     of_these_ranks.ranks = {ranks};
+    declare_replacements(arguments.functions, of_these_ranks);
     findings = host::check(of_these_ranks, arguments.params, arguments.mover);
     if (!findings.empty()) throw UsageError(render(plan, findings));
     if (spdlog::should_log(spdlog::level::debug))
@@ -132,34 +140,32 @@ void check_buffers(const Unrolled& made, const ScheduleArguments& arguments) {
                   did_you_mean(name, names)));
 }
 
-/// What is called is there, and built-in functions have views that they can work on.
-void check_calls(const host::Schedule& schedule, const Unrolled& made, const HostFunctions& own,
-                 const HostFunctions& built_in, bool cuda) {
+/// What this rank calls is there, and built-in functions have views that they can work on.
+void check_calls(const host::Schedule& schedule, const Unrolled& made, uint32_t rank,
+                 const HostFunctions& own, const HostFunctions& built_in, bool cuda) {
   const host::Concrete& all = made.concrete;
-  for (uint32_t rank = 0; rank < all.ranks; ++rank) {
-    for (const host::Step& step : all.steps[rank]) {
-      if (step.kind != host::StepKind::call) continue;
-      const SourceLine line = schedule.line_of(step.at);
-      const std::string who =
-          where(rank, step) + (line.line ? fmt::format(" ({}:{})", line.file, line.line) : "");
-      if (const auto mine = own.find(step.name); mine != own.end() && !step.built_in) {
-        if (!mine->second)
-          throw UsageError(
-              fmt::format("{}: function '{}' of ScheduleArguments::functions is empty", who, step.name));
-        continue;
-      }
-      if (!built_in.count(step.name)) no_function(who, step.name, own, built_in);
-      std::vector<TensorView> writes, reads;
-      const auto view = [&](const host::Box& box) {
-        return TensorView{nullptr, all.tensors[box.tensor].dtype, box.shape, box.strides};
-      };
-      for (const host::Box& box : step.writes) writes.push_back(view(box));
-      for (const host::Box& box : step.reads) reads.push_back(view(box));
-      const HostCall call{.name = step.name, .writes = writes, .reads = reads, .attributes = step.attributes};
-      std::string wrong = misfit(call);
-      if (wrong.empty() && cuda) wrong = cuda_misfit(call);
-      if (!wrong.empty()) throw UsageError(fmt::format("{}: {}", who, wrong));
+  for (const host::Step& step : all.steps[rank]) {
+    if (step.kind != host::StepKind::call) continue;
+    const SourceLine line = schedule.line_of(step.at);
+    const std::string who =
+        where(rank, step) + (line.line ? fmt::format(" ({}:{})", line.file, line.line) : "");
+    if (const auto mine = own.find(step.name); mine != own.end() && !step.built_in) {
+      if (!mine->second)
+        throw UsageError(
+            fmt::format("{}: function '{}' of ScheduleArguments::functions is empty", who, step.name));
+      continue;
     }
+    if (!built_in.count(step.name)) no_function(who, step.name, own, built_in);
+    std::vector<TensorView> writes, reads;
+    const auto view = [&](const host::Box& box) {
+      return TensorView{nullptr, all.tensors[box.tensor].dtype, box.shape, box.strides};
+    };
+    for (const host::Box& box : step.writes) writes.push_back(view(box));
+    for (const host::Box& box : step.reads) reads.push_back(view(box));
+    const HostCall call{.name = step.name, .writes = writes, .reads = reads, .attributes = step.attributes};
+    std::string wrong = misfit(call);
+    if (wrong.empty() && cuda) wrong = cuda_misfit(call);
+    if (!wrong.empty()) throw UsageError(fmt::format("{}: {}", who, wrong));
   }
 }
 
@@ -217,7 +223,7 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
     check_buffers(made, arguments);
     HostFunctions built_in =
         backend == "cpu" ? cpu_functions() : cuda_functions(uint32_t(made.concrete.lanes.size()));
-    check_calls(*plan.extension.host, made, functions, built_in, backend == "cuda");
+    check_calls(*plan.extension.host, made, uint32_t(world.rank()), functions, built_in, backend == "cuda");
     check_launches(*plan.extension.host, made, plans);
     for (const auto& [name, function] : built_in) functions.insert_or_assign(built_in_name(name), function);
     functions.merge(built_in);

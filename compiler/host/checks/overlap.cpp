@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "checks.hpp"
 #include "compiler/host/report.hpp"
@@ -71,51 +73,90 @@ std::vector<std::vector<Turn>> loops_around(const std::vector<Step>& steps) {
   return all;
 }
 
-bool in_different_turns(const std::vector<Turn>& one, const std::vector<Turn>& other) {
-  for (size_t level = 0; level < std::min(one.size(), other.size()); ++level) {
-    if (one[level].loop != other[level].loop) return false;
-    if (one[level].value != other[level].value) return true;
+/// A loop that is gone through once, with what is in it.
+struct Loop {
+  size_t level = 0;  ///< how many are around it
+  bool several_lanes = false;
+  std::vector<uint32_t> calls, transfers;
+};
+
+/// A call, and a transfer of a later turn that waits for it.
+using Serialised = std::optional<std::pair<uint32_t, uint32_t>>;
+
+class Overlap {
+ public:
+  Overlap(const Schedule& schedule, const Concrete& all, Diagnostics& out)
+      : s_(schedule), all_(all), arrived_(arrivals(all)), order_(all, Queues::by_lane, 1), out_(out) {}
+
+  void all() {
+    for (uint32_t rank = 0; rank < all_.ranks; ++rank) {
+      const std::vector<std::vector<Turn>> around = loops_around(all_.steps[rank]);
+      for (const auto& [number, loop] : loops(rank, around)) {
+        if (!loop.several_lanes) continue;
+        if (const Serialised found = serialised(rank, loop, around)) warn(rank, found->first, found->second);
+      }
+    }
   }
-  return false;
-}
+
+ private:
+  /// By number.
+  std::map<uint32_t, Loop> loops(uint32_t rank, const std::vector<std::vector<Turn>>& around) const {
+    std::map<uint32_t, Loop> all;
+    const std::vector<Step>& steps = all_.steps[rank];
+    for (uint32_t k = 0; k < steps.size(); ++k) {
+      const bool is_call = computes(s_, steps[k]) && !adds_to(arrived_[rank], steps[k]);
+      for (size_t level = 0; level < around[k].size(); ++level) {
+        Loop& loop = all[around[k][level].loop];
+        loop.level = level;
+        loop.several_lanes |= steps[k].lane != 0;
+        if (is_call) loop.calls.push_back(k);
+        if (moves(steps[k])) loop.transfers.push_back(k);
+      }
+    }
+    return all;
+  }
+
+  /// Nothing, if some transfer and some compute of the loop may go on at once: a sum that is handed on
+  /// travels while the next addend of the same turn is made.
+  Serialised serialised(uint32_t rank, const Loop& loop, const std::vector<std::vector<Turn>>& around) const {
+    const auto turn = [&](uint32_t step) { return around[step][loop.level].value; };
+    Serialised found;
+    for (const uint32_t call : loop.calls) {
+      for (const uint32_t move : loop.transfers) {
+        const Event one{rank, call, 0}, other{rank, move, 0};
+        const bool first = order_.before(one, other);
+        if (!first && !order_.before(other, one)) return {};
+        if (first && turn(call) != turn(move) && !found) found = {call, move};
+      }
+    }
+    // Of the compute of one turn alone others may be made.
+    if (loop.calls.empty() || turn(loop.calls.front()) == turn(loop.calls.back())) return {};
+    return found;
+  }
+
+  void warn(uint32_t rank, uint32_t call_at, uint32_t move_at) {
+    const Step &call = all_.steps[rank][call_at], &move = all_.steps[rank][move_at];
+    Diagnostic* finding = report(
+        out_, s_, "overlap", move.at,
+        fmt::format("serialised: the transfer on {} waits for the {} on {}, and so does every other",
+                    where(rank, move), call.name, where(rank, call)),
+        "fork the lanes in a loop in front and join them in the body, or the other way round: with both "
+        "in one body a turn waits "
+        "for the one before it");
+    note(finding, s_, call.at, "the compute that it waits for");
+  }
+
+  const Schedule& s_;
+  const Concrete& all_;
+  const std::vector<std::vector<Box>> arrived_;
+  const Execution order_;
+  Diagnostics& out_;
+};
 
 }  // namespace
 
 void check_overlap(const Schedule& schedule, const Concrete&, const Concrete& expanded, Diagnostics& out) {
-  const std::vector<std::vector<Box>> arrived = arrivals(expanded);
-  const Execution order(expanded, Queues::by_lane, 1);
-  bool several_lanes = false;
-  std::optional<std::pair<Event, Event>> serialised;  // a call, and a transfer of a later turn
-  for (uint32_t rank = 0; rank < expanded.ranks; ++rank) {
-    const std::vector<Step>& steps = expanded.steps[rank];
-    const std::vector<std::vector<Turn>> loops = loops_around(steps);
-    std::vector<uint32_t> calls, transfers;
-    for (uint32_t k = 0; k < steps.size(); ++k) {
-      several_lanes |= steps[k].lane != 0;
-      if (computes(schedule, steps[k]) && !adds_to(arrived[rank], steps[k])) calls.push_back(k);
-      if (moves(steps[k])) transfers.push_back(k);
-    }
-    if (calls.size() < 2) continue;
-    for (const uint32_t call : calls) {
-      for (const uint32_t move : transfers) {
-        const Event one{rank, call, 0}, other{rank, move, 0};
-        if (!order.before(one, other) && !order.before(other, one)) return;
-        if (!serialised && order.before(one, other) && in_different_turns(loops[call], loops[move]))
-          serialised = {one, other};
-      }
-    }
-  }
-  if (!several_lanes || !serialised) return;
-  const auto& [one, other] = *serialised;
-  const Step &call = expanded.steps[one.rank][one.step], &move = expanded.steps[other.rank][other.step];
-  Diagnostic* finding =
-      report(out, schedule, "overlap", move.at,
-             fmt::format("serialised: the transfer on {} waits for the {} on {}, and so does every other",
-                         where(other.rank, move), call.name, where(one.rank, call)),
-             "fork the lanes in a loop in front and join them in the body, or the other way round: with both "
-             "in one body a turn waits "
-             "for the one before it");
-  note(finding, schedule, call.at, "the compute that it waits for");
+  Overlap(schedule, expanded, out).all();
 }
 
 }  // namespace chorale::host

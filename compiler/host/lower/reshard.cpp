@@ -106,6 +106,7 @@ class Resharder {
       }
       // As the result has it; slices of other axes are those of the result, too.
       std::vector<Axis> everywhere = operand(op, k).axes;
+      for (Axis& axis : everywhere) axis.tag = Tag::whole;
       for (size_t axis = 0; axis < everywhere.size(); ++axis) {
         if (int(axis) == spread) everywhere[axis].tag = result(op).axes[size_t(there)].tag;
         const bool slices = lanes != no_axis && axes[axis] == lanes && !is_one(s_, everywhere[axis].extent);

@@ -51,7 +51,7 @@ struct HostCall {
 
 /// Compute of the application. What it throws stops the world.
 using HostFunction = std::function<void(const HostCall&)>;
-/// By name. One with the name of a built-in replaces it in calls of the schedule, not in its collectives.
+/// By name. One with the name of a built-in replaces it in calls, not in fills and collectives.
 using HostFunctions = std::map<std::string, HostFunction, std::less<>>;
 
 /// What a schedule is bound to; `params` and `mover` the same on all ranks.

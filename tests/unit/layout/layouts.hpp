@@ -166,6 +166,14 @@ inline std::vector<Layout> layouts() {
          s.matmul(parts, hidden, down);
          s.sum(s.output("y", f32, {over_ranks(d), 2, 5}), parts, 0);
        }},
+      {"a gather of what has been made in slices of another axis",
+       [](Schedule& s) {
+         const Index d = s.ranks();
+         const Tensor x = s.input("x", f32, {over_ranks(d), 4, 3}), w = s.input("w", f32, {3, 5});
+         const Tensor t = s.temporary("t", f32, {over_ranks(d), over_lanes(4), 3});
+         s.add(t, x, x);
+         s.matmul(s.output("o", f32, {over_lanes(d), 4, 5}), t, w);
+       }},
   };
 }
 

@@ -5,6 +5,7 @@
 #include "chorale/json.hpp"
 #include "chorale/schedule.hpp"
 #include "tests/unit/host/text.hpp"
+#include "tests/unit/thrown.hpp"
 
 namespace chorale::test {
 namespace {
@@ -35,6 +36,46 @@ TEST(ScheduleCollectives, AFunctionOfTheApplicationDoesNotChangeThem) {
     EXPECT_EQ(calls, 1);
     world.barrier();
   });
+}
+
+/// The operation `fill` is not a call: what the application has of this name is for calls.
+TEST(ScheduleCollectives, AFunctionOfTheApplicationDoesNotChangeFill) {
+  const Plan plan = read(host::plan_with(
+      R"({"ranks":[1],"tensors":[{"name":"y","dtype":"i32","shape":[3],"role":"out"},{"name":"z","dtype":"i32","shape":[3],"role":"out"}],
+      "functions":[{"name":"fill","writes":1,"reads":0}],"body":[
+      {"op":"fill","dst":["y"],"value":7},{"op":"call","fn":"fill","writes":[["z"]],"reads":[]}]})"));
+  run_local(1, [&](World& world) {
+    ScheduleArguments arguments;
+    arguments.functions["fill"] = [](const HostCall& call) {
+      for (int at = 0; at < 3; ++at) static_cast<int32_t*>(call.writes[0].data)[at] = -1;
+    };
+    ScheduleRun schedule(world, plan, arguments);
+    schedule.run();
+    schedule.synchronize();
+    EXPECT_EQ(static_cast<int32_t*>(schedule.buffer("y"))[0], 7);
+    EXPECT_EQ(static_cast<int32_t*>(schedule.buffer("z"))[0], -1);
+  });
+}
+
+/// That a temporary is zero again does not stand on what the application makes of `zero` and `fill`.
+TEST(ScheduleCollectives, AnotherZeroIsNotTakenForOne) {
+  for (const std::string name : {"zero", "fill"}) {
+    const Plan plan = read(host::plan_with(
+        R"({"ranks":[1],"tensors":[{"name":"x","dtype":"i32","shape":[3],"role":"in"},{"name":"y","dtype":"i32","shape":[3],"role":"out"},
+        {"name":"t","dtype":"i32","shape":[3],"role":"temp","zero":true}],"body":[
+        {"op":"copy","dst":["y"],"src":["t"]},{"op":"copy","dst":["t"],"src":["x"]},
+        {"op":"call","fn":")" +
+        name + R"(","writes":[["t"]],"reads":[]}]})"));
+    run_local(1, [&](World& world) {
+      ScheduleArguments arguments;
+      ScheduleRun built_in(world, plan, arguments);
+      arguments.functions[name] = [](const HostCall&) {};
+      EXPECT_NE(
+          thrown([&] { ScheduleRun schedule(world, plan, arguments); }).find("zero in the first run only"),
+          std::string::npos)
+          << name;
+    });
+  }
 }
 
 /// A product over no k is zero, and rows of none are none.

@@ -252,6 +252,37 @@ TEST(ScheduleFaults, WrongCallsAreRefusedOnAllRanks) {
       {"rank 0: matmul of f32[2, 3] and f32[2, 3] to f32[2, 2]: the extents do not fit"});
 }
 
+/// A rank has what it calls itself.
+TEST(ScheduleFaults, ARankHasTheFunctionsThatItCalls) {
+  const Plan plan = plan_of(
+      rotated, "{}",
+      R"({"name":"x","dtype":"i32","shape":[4],"role":"in"},{"name":"y","dtype":"i32","shape":[4],"role":"out"})",
+      R"({"op":"copy","dst":["y"],"src":["x"]},
+         {"op":"if","p":["==","rank",1],"then":[{"op":"call","fn":"mine","writes":[],"reads":[["y"]]}]})",
+      R"({"name":"mine","writes":0,"reads":1})");
+  for (const int who : {0, 1}) {
+    std::string said[2];
+    int calls = 0;
+    run_local(2, [&](World& world) {
+      ScheduleArguments given;
+      if (world.rank() == who) given.functions["mine"] = [&](const HostCall&) { ++calls; };
+      said[world.rank()] = thrown([&] {
+        ScheduleRun schedule(world, plan, given);
+        schedule.run();
+        schedule.synchronize();
+        world.barrier();
+      });
+    });
+    EXPECT_EQ(calls, who);
+    for (const std::string& one : said) {
+      if (who == 1)
+        EXPECT_EQ(one, "nothing");
+      else
+        expect_parts(one, {"usage: ", "rank 1: function 'mine' is neither built in"});
+    }
+  }
+}
+
 /// Said before anything is allocated, with the tensors that take most.
 TEST(ScheduleFaults, WhatThereIsNoRoomForIsNamed) {
   const Plan plan = plan_of(

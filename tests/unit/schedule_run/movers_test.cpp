@@ -305,7 +305,8 @@ TEST(MoverFaults, GroupsThatAreNoLaunchAreRefused) {
                    ScheduleRun schedule(world, allgather_p2p({Order::linear, Style::two, 1}),
                                         arguments(8, Mover::plan));
                  }),
-                 {"usage: ", "group 1 of transfers via 'plan' of rank", "not in group 1 there", "ag.cpp:1"});
+                 {"usage: ", "group 1 of transfers via 'plan' of rank", "not in group 1 there", "ag.cpp:1",
+                  "let the n-th groups of the ranks meet each other"});
     const Plan alone = plan_of(
         rotated, "{}",
         R"({"name":"s","dtype":"u8","shape":[4],"role":"in"},{"name":"t","dtype":"u8","shape":[4],"role":"out"})",

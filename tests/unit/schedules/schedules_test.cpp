@@ -210,7 +210,9 @@ TEST(Schedules, ViewsKnowTheirLine) {
   of.main.copy(of.y, of.x.select(3, 1));
   EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "axis 3 of 'x', which has 2 axes"), "");
   of.main.copy(of.y, of.x[0][0]);
-  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "axis 0 of 'x' is selected twice"), "");
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "axis 0 of 'x' is selected or sliced twice"), "");
+  of.main.copy(of.y, of.x.slice(0, 0, 2).slice(0, 1, 1));
+  EXPECT_EQ(found_at(of.schedule, __LINE__ - 1, "name its part in one step"), "");
 }
 
 TEST(Schedules, WhatIsOfAnotherScheduleIsNoticed) {

@@ -49,7 +49,8 @@ enum class StepKind : uint8_t {
   post,  ///< sets `flag` at rank `peer`, behind what is on the lane so far
   take,  ///< waits until `flag` is set here by rank `peer`, and clears it
   // before the movers are expanded
-  group,  ///< `transfers` go on together; send and recv are groups of one that are waited for at once
+  group,  ///< `transfers` go on together; send and recv are groups of one that are waited for at once. Of no
+          ///< transfers and with a `name`: the end of a collective
   wait,   ///< for all transfers of group `token`, a position in the steps of this rank
   // after that
   put,    ///< copies reads[0] here to writes[0] at rank `peer`
@@ -93,11 +94,13 @@ struct Step {
   std::vector<ConcreteTransfer> transfers;
   std::vector<uint32_t> lanes;
   std::string name;
-  /// call: the built-in function, whichever the application has of this name. So are sums of collectives.
+  /// call: the built-in function, whichever the application has of its name: sums of collectives. So are
+  /// fills.
   bool built_in = false;
   std::map<std::string, int64_t> attributes;
   uint32_t token = 0, peer = 0;
-  uint32_t flag = 0;  ///< position in Concrete::flags
+  uint32_t made_of = 0;  ///< group that ends a collective: so many steps in front of it are that collective
+  uint32_t flag = 0;     ///< position in Concrete::flags
   int64_t value = 0;
   uint32_t at = 0;                                         ///< author's line, as Op::at
   std::vector<std::pair<std::string, int64_t>> turn = {};  ///< the loops that it is in, the outermost first
