@@ -195,10 +195,10 @@ TEST(Certificate, HoldsUntilThePlanIsChanged) {
 TEST(Certificate, IsOfAllProofsAndOfOurTarget) {
   Plan plan = exchange(true, true);
   EXPECT_THROW(compile(plan, {.certify = true, .allow = {"replay"}}), std::invalid_argument);
-  EXPECT_EQ(
-      render(plan,
-             compile(plan, {.target = Target::mscclpp, .certify = true, .allow = {"mscclpp_chunk_counts"}})),
-      "");
+  EXPECT_EQ(render(plan, compile(plan, {.target = Target::mscclpp,
+                                        .certify = true,
+                                        .allow = {"mscclpp_chunk_counts", "mscclpp_fences"}})),
+            "");
   EXPECT_EQ(plan.extension.verified, "");
 }
 
