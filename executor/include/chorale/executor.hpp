@@ -39,12 +39,13 @@ struct Arguments {
 /// One rank's executor. Calls on all ranks of the world must come in the same
 /// order with the same plan, bytes, dtype and op; a difference is an error on
 /// every rank. One thread at a time: a call beside another one is refused with a UsageError; check() alone
-/// may be called from any thread at any time. Two launches of one
-/// plan (of the same content) with the same bytes, dtype, op and packets must not be under way at once,
-/// whatever their buffers: they share counters and scratch, so that both would be wrong. On two streams the
-/// second is ordered behind the first (cudaStreamWaitEvent), and so are replays of graphs that hold them; or
-/// each stream has an executor of its own, which shares nothing with others. Other calls may run beside them,
-/// if the GPU holds the thread blocks of all at once.
+/// may be called from any thread at any time.
+///
+/// Two launches of one plan (of the same content) with the same bytes, dtype, op and packets must not be
+/// under way at once, whatever their buffers: they share counters and scratch, so that both would be wrong.
+/// On two streams the second is ordered behind the first (cudaStreamWaitEvent), and so are replays of graphs
+/// that hold them; or each stream has an executor of its own, which has counters and scratch of its own.
+/// Other calls may run beside them, if the GPU holds the thread blocks of all at once.
 ///
 /// Peers write into its memory: it is destroyed when the launches of all ranks have ended (World::barrier()).
 class Executor {
