@@ -146,7 +146,10 @@ struct Executor::State {
 Executor::Executor(World& world, const Config& config) : state_(std::make_unique<State>(world, config)) {}
 Executor::~Executor() { world::keep_if_forked(state_); }
 Executor::Executor(Executor&&) noexcept = default;
-Executor& Executor::operator=(Executor&&) noexcept = default;
+Executor& Executor::operator=(Executor&& other) noexcept {
+  world::replace(state_, other.state_);
+  return *this;
+}
 
 void Executor::prepare(const Plan& plan, const Arguments& arguments) {
   const OneCall call = state_->one_call();

@@ -167,7 +167,10 @@ Exchange::Exchange(World& world, const ExchangeOptions& options, const Config& c
     : state_((world.group().require_one_host("Exchange"), std::make_unique<State>(world, options, config))) {}
 Exchange::~Exchange() { world::keep_if_forked(state_); }
 Exchange::Exchange(Exchange&&) noexcept = default;
-Exchange& Exchange::operator=(Exchange&&) noexcept = default;
+Exchange& Exchange::operator=(Exchange&& other) noexcept {
+  world::replace(state_, other.state_);
+  return *this;
+}
 
 void Exchange::exchange(std::span<const SendTo> sends, std::span<const RecvFrom> recvs, void* stream) {
   const OneCall call(state_->in_use, "an exchange");

@@ -253,7 +253,10 @@ ScheduleRun::ScheduleRun(World& world, const Plan& plan, const ScheduleArguments
 
 ScheduleRun::~ScheduleRun() { world::keep_if_forked(state_); }
 ScheduleRun::ScheduleRun(ScheduleRun&&) noexcept = default;
-ScheduleRun& ScheduleRun::operator=(ScheduleRun&&) noexcept = default;
+ScheduleRun& ScheduleRun::operator=(ScheduleRun&& other) noexcept {
+  world::replace(state_, other.state_);
+  return *this;
+}
 
 void ScheduleRun::run(void* stream) {
   state_->check_world();

@@ -47,4 +47,11 @@ void keep_if_forked(std::unique_ptr<State>& state) {
   if (state && state->origin.forked()) keep_for_ever(std::shared_ptr<State>(std::move(state)));
 }
 
+/// Moves `other` to `state`, whose old value ends as in the destructor of what it is of.
+template <class State>
+void replace(std::unique_ptr<State>& state, std::unique_ptr<State>& other) {
+  if (&state != &other) keep_if_forked(state);
+  state = std::move(other);
+}
+
 }  // namespace chorale::world

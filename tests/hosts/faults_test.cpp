@@ -250,6 +250,27 @@ TEST_P(HostsInTrouble, an_executor_goes_while_others_stay) {
   EXPECT_EQ(codes, all_well(hosts));
 }
 
+/// A fork has none of the threads that its executor would wait for, and none of the peers.
+TEST_P(HostsInTrouble, a_fork_assigns_to_an_executor) {
+  const HostsOfRanks hosts = {0, 1};
+  const Plan plan = make_plan("hosts_put_signal_flush", 2);
+  const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
+    Executor executor(world), other(world);
+    if (const std::string wrong = once(world, executor, plan); !wrong.empty()) return verdict(wrong);
+    if (const pid_t child = fork(); child == 0) {
+      alarm(60);  // if it hangs
+      executor = std::move(other);
+      _exit(0);
+    } else {
+      int status = 0;
+      waitpid(child, &status, 0);
+      if (status != 0) return verdict("the fork ended with status " + std::to_string(status));
+    }
+    return verdict(once(world, executor, plan));
+  });
+  EXPECT_EQ(codes, all_well(hosts));
+}
+
 /// Nor is who leaves before anything was sent to it.
 TEST_P(HostsInTrouble, a_rank_leaves_before_it_is_sent_to) {
   const HostsOfRanks hosts = {0, 1, 1};

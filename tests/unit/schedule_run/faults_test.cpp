@@ -159,6 +159,31 @@ TEST(ScheduleFaults, APeerThatDiesIsNamed) {
   all.said(1);
 }
 
+/// A fork has none of the threads that the lanes would be waited for on.
+TEST(ScheduleFaults, AForkMayAssignToWhatItWasGiven) {
+  const std::string address = fresh_address();
+  Processes all(2, [&](int rank) -> std::string {
+    World world = World::join(address, rank, 2, {.timeout = std::chrono::minutes(5)});
+    ScheduleRun schedule(world, allgather_p2p(rotated), arguments(100));
+    ScheduleRun other(world, allgather_p2p(rotated), arguments(100));
+    schedule.run();
+    schedule.synchronize();
+    if (const pid_t child = fork(); child == 0) {
+      alarm(60);  // if it hangs
+      schedule = std::move(other);
+      _exit(0);
+    } else {
+      int status = 0;
+      waitpid(child, &status, 0);
+      if (status != 0) return "the fork ended with status " + std::to_string(status);
+    }
+    schedule.run();
+    schedule.synchronize();
+    return "good";
+  });
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(all.said(rank), "good");
+}
+
 TEST(ScheduleFaults, FibersSeeADeadlockAtOnce) {
   std::string said[2];
   run_local(2,
