@@ -45,7 +45,8 @@ void Engine::report_deadlock() {
     one.line = interpreter::line(plan_, one);
   }
   const uint32_t rank = stuck.empty() ? 0 : uint32_t(stuck[0].rank);
-  found(Verdict::Kind::deadlock, rank, 0, "deadlock: nothing can go on" + interpreter::describe(stuck));
+  found(Verdict::Kind::deadlock, rank, 0,
+        "deadlock: nothing can go on" + interpreter::describe(stuck, interpreter::Ranks::all));
 }
 
 }  // namespace chorale::adversary

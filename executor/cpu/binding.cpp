@@ -178,12 +178,13 @@ void Binding::run(const Plan& plan, void*) {
   plan_ = &plan;
   const LaunchResult result = launch();
   if (result.stop == Stop::none) return;
+  const auto ranks = run_.local ? interpreter::Ranks::all : interpreter::Ranks::some;
   try {
     world_.check();
   } catch (const RunError& error) {
-    throw RunError(error.reason, error.what() + interpreter::describe(result.stuck, error.what()));
+    throw RunError(error.reason, error.what() + interpreter::describe(result.stuck, ranks, error.what()));
   }
-  throw RunError(RunError::Reason::other, "the run was stopped" + interpreter::describe(result.stuck));
+  throw RunError(RunError::Reason::other, "the run was stopped" + interpreter::describe(result.stuck, ranks));
 }
 
 void Binding::add_trace(std::vector<TraceSpan>& spans) {

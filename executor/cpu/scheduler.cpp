@@ -18,17 +18,22 @@ bool SchedulerImpl::wait(Ready, const void*, bool) {
   throw UsageError("wait() needs a scheduler with a seed");
 }
 
+/// The blocks of all ranks of this process.
+std::string SchedulerImpl::lines_of(const std::vector<Stuck>& seen) const {
+  return interpreter::describe(seen, options_.complete ? interpreter::Ranks::all : interpreter::Ranks::some);
+}
+
 void SchedulerImpl::time_out(int rank, std::vector<Stuck> seen) {
   sort_by_rank(seen);
-  options_.raise(Stop::timed_out, rank,
-                 fmt::format("a launch of rank {} has not ended within {:.3g} s; {}{}", rank,
-                             std::chrono::duration<double>(options_.timeout).count(), world::more_time,
-                             interpreter::describe(seen)));
+  options_.raise(
+      Stop::timed_out, rank,
+      fmt::format("a launch of rank {} has not ended within {:.3g} s; {}{}", rank,
+                  std::chrono::duration<double>(options_.timeout).count(), world::more_time, lines_of(seen)));
 }
 
 void SchedulerImpl::deadlock(int rank, const std::string& why, std::vector<Stuck> seen) {
   sort_by_rank(seen);
-  options_.raise(Stop::deadlock, rank, why + interpreter::describe(seen));
+  options_.raise(Stop::deadlock, rank, why + lines_of(seen));
 }
 
 void SchedulerImpl::cannot_launch(int rank, int blocks, const std::exception& error) {

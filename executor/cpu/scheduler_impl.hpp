@@ -48,6 +48,9 @@ class SchedulerImpl {
 
   Scheduler::Options options_;
   std::atomic<int> busy_{0};
+
+ private:
+  std::string lines_of(const std::vector<Stuck>& seen) const;
 };
 
 /// One call of launch(), on the caller's stack.

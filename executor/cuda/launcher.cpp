@@ -224,7 +224,8 @@ Stop Launcher::stopped(std::string& report) const {
     one.line = interpreter::line(plan_, one);
     stuck.push_back(one);
   }
-  if (reason != Stop::none) report = fmt::format("plan '{}'", plan_.name) + interpreter::describe(stuck);
+  if (reason != Stop::none)
+    report = fmt::format("plan '{}'", plan_.name) + interpreter::describe(stuck, interpreter::Ranks::some);
   return reason;
 }
 

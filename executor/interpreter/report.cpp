@@ -58,7 +58,7 @@ std::string line(const Plan& plan, const Stuck& stuck) {
   return text + ": waits";
 }
 
-std::string describe(const std::vector<Stuck>& all, const std::string& said) {
+std::string describe(const std::vector<Stuck>& all, Ranks ranks, const std::string& said) {
   std::vector<Stuck> stuck;
   for (const Stuck& one : all) {
     if (!one.line.empty() && said.find(one.line) == std::string::npos) stuck.push_back(one);
@@ -100,9 +100,11 @@ std::string describe(const std::vector<Stuck>& all, const std::string& said) {
                    [&](const Stuck& a, const Stuck& b) { return far(a) < far(b); });
 
   std::string text;
-  for (const int rank : absent) {
-    const std::string nothing = fmt::format("\n  rank {}: no unfinished block of this plan here", rank);
-    if (said.find(nothing) == std::string::npos) text += nothing;
+  if (ranks == Ranks::all) {
+    for (const int rank : absent) {
+      const std::string nothing = fmt::format("\n  rank {}: no unfinished block of this plan here", rank);
+      if (said.find(nothing) == std::string::npos) text += nothing;
+    }
   }
   for (size_t at = 0; at < std::min(stuck.size(), most_lines); ++at) text += "\n" + stuck[at].line;
   if (stuck.size() > most_lines) text += fmt::format("\n  and {} more blocks", stuck.size() - most_lines);

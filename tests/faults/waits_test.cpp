@@ -96,6 +96,7 @@ void wait_for_each_other(Rank& me) {
     must_have(seen.text, "rank " + std::to_string(me.rank()) + " block 0 op 0 (mine.cpp:11) wait on " +
                              (type == ChannelType::memory ? "memory" : "port") + " channel 0 from rank " +
                              std::to_string(1 - me.rank()) + ": expected 1, seen 0");
+    must(seen.text.find("no unfinished block") == std::string::npos, "neither is missing: " + seen.text);
     me.world.reset();
     caller.run_well(by_signals(me), 1);
   }

@@ -327,7 +327,8 @@ void CpuLanes::run_as_fibers() {
   try {
     world_.check();
   } catch (const RunError& error) {
-    throw RunError(error.reason, error.what() + interpreter::describe(result.stuck, error.what()));
+    throw RunError(error.reason,
+                   error.what() + interpreter::describe(result.stuck, interpreter::Ranks::all, error.what()));
   }
 }
 
