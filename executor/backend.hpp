@@ -19,15 +19,24 @@ struct Call {
   bool multicast = false;  ///< GPUs do switch channels by multicast: Config::switch_channels
 
   bool operator==(const Call&) const = default;
+
+  /// Two that differ have one hash by chance alone.
+  uint64_t hash() const {
+    uint64_t mixed = plan_hash;
+    for (const uint64_t part : {bytes, uint64_t(dtype), uint64_t(op), uint64_t(packet), uint64_t(multicast)})
+      mixed = (mixed ^ part) * 0x100000001b3;
+    return mixed;
+  }
 };
 
 /// A plan bound to a message on one rank.
 class Binding {
  public:
-  explicit Binding(const Call& call) : call_(call) {}
+  explicit Binding(const Call& call) : call_(call), call_hash_(call.hash()) {}
   virtual ~Binding() = default;
 
   const Call& call() const { return call_; }
+  uint64_t call_hash() const { return call_hash_; }
 
   /// Whether it also runs from and to these addresses; if not, they need a binding of their own.
   virtual bool serves(const Arguments&) { return true; }
@@ -51,6 +60,7 @@ class Binding {
 
  private:
   Call call_;
+  uint64_t call_hash_;
 };
 
 class Backend {

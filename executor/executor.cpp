@@ -163,7 +163,7 @@ void Executor::execute(const Plan& plan, const Arguments& arguments, void* strea
   try {
     binding->prepare(arguments, stream);
     const bool capturing = state_->backend->capturing(stream);
-    capturing ? state_->launches.capture() : state_->launches.add();
+    capturing ? state_->launches.capture() : state_->launches.add(binding->call_hash());
     if (capturing) binding->hold(stream);
     binding->run(plan, stream);
   } catch (const UsageError&) {

@@ -6,7 +6,10 @@
 
 namespace chorale {
 
-LaunchCount::LaunchCount(World& world) : world_(world), mine_(world.group().launches(world.rank())) {}
+LaunchCount::LaunchCount(World& world)
+    : world_(world),
+      mine_(world.group().launches(world.rank())),
+      call_(world.group().last_call(world.rank())) {}
 
 uint32_t LaunchCount::proposal() const { return world_.group().executors(world_.rank()) + 1; }
 
@@ -24,7 +27,10 @@ world::Launched LaunchCount::launched(uint32_t count) const {
   return {uint16_t(executor_), uint16_t(world_.resets()), count};
 }
 
-void LaunchCount::publish(uint32_t count) { mine_.store(launched(count).word(), std::memory_order_relaxed); }
+void LaunchCount::publish(uint32_t count, uint64_t call) {
+  call_.store(call, std::memory_order_relaxed);
+  mine_.store(launched(count).word(), std::memory_order_release);
+}
 
 std::string LaunchCount::ahead() const {
   if (!numbered() || captured_) return "";

@@ -63,6 +63,7 @@ struct alignas(64) Seat {
   std::atomic<uint64_t> arrived;   ///< number of the last barrier that it entered
   std::atomic<uint64_t> resets;    ///< number of the last reset that it entered
   std::atomic<uint64_t> launches;  ///< a Launched, see LaunchCount
+  std::atomic<uint64_t> call;      ///< the last of these: a hash of what is the same on all ranks
 
   // What it says when the next world is made. The rank itself alone writes it.
   std::atomic<uint32_t> came;   ///< to the attempt of this number, less 1
@@ -85,7 +86,7 @@ struct Meeting {
 };
 
 struct Control {
-  static constexpr uint64_t version = 0x63686f72616c6506;  // "chorale", and 6
+  static constexpr uint64_t version = 0x63686f72616c6507;  // "chorale", and 7
   static constexpr size_t why_bytes = 4096, refusal_bytes = 1000;
 
   uint64_t magic;

@@ -332,8 +332,8 @@ void Group::throw_stopped() {
     case Stop::timed_out:
       throw RunError(
           RunError::Reason::timed_out,
-          "timed out: " + (why.empty() ? fmt::format("{}a wait of rank {} reached its deadline; {}",
-                                                     behind_text(rank), rank, more_time)
+          "timed out: " + (why.empty() ? fmt::format("{}{}a wait of rank {} reached its deadline; {}",
+                                                     different_text(rank), behind_text(rank), rank, more_time)
                                        : why));
     case Stop::deadlock:
       throw RunError(RunError::Reason::deadlock,
@@ -358,6 +358,7 @@ bool Group::raise(Stop stop, int rank, const std::string& why) {
   if (stop == Stop::timed_out && control_->leavers.load(std::memory_order_acquire) != 0)
     text = left_text() + " left the world; " + text;
   if (stop == Stop::timed_out) text = behind_text(rank) + text;
+  if (stop == Stop::timed_out || stop == Stop::deadlock) text = different_text(rank) + text;
   return raise_as_said(stop, rank, text);
 }
 
@@ -476,6 +477,22 @@ std::string Group::behind_text(int rank) {
                          : fmt::format(", {} {}", ranks_text(peers), count);
   }
   return text.empty() ? "" : fmt::format("{}, and rank {} {}; ", text, rank, mine.count);
+}
+
+std::string Group::different_text(int rank) {
+  const Launched mine = Launched::of(launches(rank).load(std::memory_order_acquire));
+  if (mine.executor == 0) return "";
+  const uint64_t call = last_call(rank).load(std::memory_order_relaxed);
+  for (int peer = 0; peer < ranks(); ++peer) {
+    const Launched seen = Launched::of(launches(peer).load(std::memory_order_acquire));
+    if (!seen.counts_with(mine) || seen.count != mine.count) continue;
+    if (last_call(peer).load(std::memory_order_relaxed) == call) continue;
+    return fmt::format(
+        "ranks {} and {} have launched different calls, each its call {} of one executor: plan, bytes, "
+        "dtype, op and packet form have to be the same on all ranks; ",
+        std::min(rank, peer), std::max(rank, peer), mine.count);
+  }
+  return "";
 }
 
 std::string Group::left_text() {

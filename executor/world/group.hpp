@@ -105,6 +105,7 @@ class Group {
 
   /// See LaunchCount: the rank's word that all ranks see, and the last number of an executor of it.
   std::atomic<uint64_t>& launches(int rank) { return control_->seats()[rank].launches; }
+  std::atomic<uint64_t>& last_call(int rank) { return control_->seats()[rank].call; }
   uint32_t& executors(int rank) { return executors_[size_t(rank)]; }
 
   /// By rank: which it had in the world whose survivors these are; empty if there was none.
@@ -137,6 +138,9 @@ class Group {
   /// "rank 3 has launched 50 calls, and rank 1 51; " if the latter is the one asked for; "" if none has
   /// launched fewer of the same executor.
   std::string behind_text(int rank);
+  /// "ranks 0 and 1 have launched different calls, ...; "; "" if all that have launched as many calls of the
+  /// same executor as `rank` have launched the same.
+  std::string different_text(int rank);
   /// "rank 1": those that have left.
   std::string left_text();
   void ring();

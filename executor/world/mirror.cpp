@@ -174,10 +174,11 @@ void Mirror::tell_rest(int rank) {
   Told& told = told_[size_t(rank)];
   Event event{};
   event.rank = uint32_t(rank);
-  if (const uint64_t launches = seat.launches.load(std::memory_order_relaxed); launches != told.launches) {
+  if (const uint64_t launches = seat.launches.load(std::memory_order_acquire); launches != told.launches) {
     told.launches = launches;
     event.what = What::launches;
     event.number = launches;
+    event.total = seat.call.load(std::memory_order_relaxed);
     tell(event, nullptr);
   }
   if (told.left || seat.presence.load(std::memory_order_acquire) != Presence::left) return;
@@ -358,7 +359,8 @@ void Mirror::do_one(const Heard& heard) {
       group_.arrive(control_.reset, &Seat::resets, int(event.rank), event.number);
       return;
     case What::launches:
-      seat.launches.store(event.number, std::memory_order_relaxed);
+      seat.call.store(event.total, std::memory_order_relaxed);
+      seat.launches.store(event.number, std::memory_order_release);
       return;
     case What::stop:
       if (event.resets < resets) return;

@@ -38,7 +38,7 @@ class Mirror {
     uint32_t rank;
     uint64_t number;  ///< of the barrier or reset; the launches; a Stop
     uint64_t resets;  ///< that the rank, or for a stop its host, had seen
-    uint64_t total;   ///< arrived: Seat::total_bytes
+    uint64_t total;   ///< arrived: Seat::total_bytes; launches: Seat::call
     Collective collective;
     uint32_t bytes;
   };

@@ -80,6 +80,8 @@ TEST_P(Mismatches, of_calls_that_were_made_before_end_on_all) {
                        const Failure seen =
                            me.last() ? caller.failure(mine, arguments) : caller.failure(mine);
                        must_have_ended(seen);
+                       must_match(seen.text,
+                                  "ranks [0-9] and [0-9] have launched different calls, each its call 3 of");
                        must_match(seen.text, "rank " + std::to_string(me.rank()) +
                                                  " block [0-9]+ op [0-9]+ \\(" + mine.name + ".cpp:");
                        must_run_again(me, caller);

@@ -406,6 +406,29 @@ TEST_F(Join, WhoHasLaunchedFewerCallsIsNamedByALaunchThatWaits) {
   }
 }
 
+TEST_F(Join, WhoHasLaunchedAnotherCallIsNamedByALaunchThatWaits) {
+  Processes ranks(4, [&](int rank) -> std::string {
+    World world = join(rank, 4, 2s);
+    Window window = Window::create(world, 4096);
+    LaunchCount launches(world);
+    launches.number(1);
+    for (const uint64_t call : {5, rank == 2 ? 6 : 7}) launches.add(call);
+    world.barrier();
+    const uint64_t* const word = reinterpret_cast<const uint64_t*>(window.local());
+    if (rank == 0) world.scheduler().launch(0, 1, [&](int, cpu::BlockHost& host) { await(host, word, 1); });
+    for (;; std::this_thread::sleep_for(1ms)) world.check();
+  });
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string said = ranks.said(rank);
+    EXPECT_TRUE(
+        has(said,
+            "timed_out: timed out: ranks 0 and 2 have launched different calls, each its call 2 of one "
+            "executor: plan, bytes, dtype, op and packet form have to be the same on all ranks; a "
+            "launch of rank 0 has not ended within 2 s; if it only takes longer, "))
+        << said;
+  }
+}
+
 TEST_F(Join, AbortReachesOtherProcessesAndResetMendsIt) {
   Processes ranks(3, [&](int rank) -> std::string {
     World world = join(rank, 3);
