@@ -47,7 +47,8 @@ struct Arguments {
 /// that hold them; or each stream has an executor of its own, which has counters and scratch of its own.
 /// Other calls may run beside them, if the GPU holds the thread blocks of all at once.
 ///
-/// Peers write into its memory: it is destroyed when the launches of all ranks have ended (World::barrier()).
+/// The world outlives it, and is not moved meanwhile. Peers write into its memory: it is destroyed when the
+/// launches of all ranks have ended (World::barrier()).
 class Executor {
  public:
   explicit Executor(World& world, const Config& config = Config::load());

@@ -75,7 +75,8 @@ struct ScheduleArguments {
 /// sum (out; in) over the axis "axis" (0), cast (out; in), copy (out; in), zero (out), fill (out) with
 /// "value" (0). On CUDA matmul and linear are cuBLAS's, of float types only.
 ///
-/// Used by one thread at a time. After a RunError: World::reset(), then bind anew.
+/// Used by one thread at a time. The world outlives it, and is not moved meanwhile. After a RunError:
+/// World::reset(), then bind anew.
 class ScheduleRun {
  public:
   /// Collective: binds. Allocates all temporaries, and exchanges the memory that peers reach.

@@ -53,7 +53,8 @@ bool is_host_name(const std::string& name);
 /// Every wait ends: with its condition, at the deadline, at an abort, or when a peer dies; here also when a
 /// peer leaves that would have to come. A launch that waits for one that has left ends at its deadline, if
 /// not all ranks live in one process, and names it.
-/// A handle is used by one thread at a time; abort() alone may be called from any thread.
+/// A handle is used by one thread at a time; abort() alone may be called from any thread. What is made on it,
+/// but for windows, refers to it: until that is gone, the handle is neither moved nor destroyed.
 /// Destroying it marks the rank as having left, and waits for nobody; only between hosts, for a second at
 /// most, until their machines have what was said last.
 /// A fork of the process that made it is no rank: there its collective calls, and those of what is made on
