@@ -41,7 +41,7 @@ struct Head {
   uint32_t executor = 0;  ///< proposed
   uint32_t launches = 0, captured = 0;
   uint32_t evictable = 0;  ///< so many numbers
-  uint32_t multicast = 0;
+  uint32_t multicast = 0, bindings = 0;
   Kind thrown = Kind::nothing;
   RunError::Reason reason = RunError::Reason::other;
 };
@@ -106,6 +106,9 @@ void compare(const Said& said, const Said& by_rank, size_t rank) {
   if (other.packet != first.packet) differ("packet", packet_text(first.packet), packet_text(other.packet));
   if (other.multicast != first.multicast)
     differ("switch_channels", switch_text(first.multicast), switch_text(other.multicast));
+  // They would let go of different ones, and then wait for each other.
+  if (other.bindings != first.bindings)
+    differ("bindings", std::to_string(first.bindings), std::to_string(other.bindings));
   if (other.launches != first.launches && !other.captured && !first.captured) {
     differ(
         "the calls before this one, which one of them had bound before and the other had not: they have "
@@ -131,6 +134,7 @@ std::vector<uint64_t> agree_on_binding(World& world, const Plan& plan, const Cal
                launches.captured(),
                uint32_t(evictable.size()),
                call.multicast,
+               call.bindings,
                kind_of(cannot),
                cannot ? cannot->reason : RunError::Reason::other};
   mine.evictable = evictable;

@@ -17,13 +17,15 @@ struct Call {
   int32_t op = -1;  ///< a ReduceOp that replaces the plan's; -1: none
   PacketForm packet = PacketForm::ll8;
   bool multicast = false;  ///< GPUs do switch channels by multicast: Config::switch_channels
+  uint32_t bindings = 0;   ///< that are kept, see Bindings: Config::bindings
 
   bool operator==(const Call&) const = default;
 
   /// Two that differ have one hash by chance alone.
   uint64_t hash() const {
     uint64_t mixed = plan_hash;
-    for (const uint64_t part : {bytes, uint64_t(dtype), uint64_t(op), uint64_t(packet), uint64_t(multicast)})
+    for (const uint64_t part :
+         {bytes, uint64_t(dtype), uint64_t(op), uint64_t(packet), uint64_t(multicast), uint64_t(bindings)})
       mixed = (mixed ^ part) * 0x100000001b3;
     return mixed;
   }

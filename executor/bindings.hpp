@@ -12,7 +12,7 @@
 namespace chorale {
 
 /// Bindings are made on all ranks or on none, in one order, and go the same way: so a number means the same
-/// binding everywhere, and all ranks have equally many.
+/// binding everywhere, and all ranks have equally many. That takes one limit on all.
 class Bindings {
  public:
   /// \param limit  0: none

@@ -118,7 +118,8 @@ struct Executor::State {
               arguments.dtype,
               arguments.op ? int32_t(*arguments.op) : -1,
               arguments.packet.value_or(packet),
-              multicast};
+              multicast,
+              config.bindings};
     // That there is nothing to do is agreed on each time, also while a graph is captured.
     const bool binds = call.bytes != 0;
     Binding* known = nullptr;

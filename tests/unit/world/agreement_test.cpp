@@ -56,24 +56,32 @@ TEST(Agreement, OnUseTellsWhatTheLowestRankThrew) {
                    "other: rank 0: the driver says no"}));
 }
 
+/// What rank 0 is told where the ranks bind these calls.
+std::string disagree(const Call& one, const Call& other) {
+  std::string first;
+  run_local(2, [&](World& world) {
+    LaunchCount launches(world);
+    const std::string text =
+        test::thrown([&] { agree_on_binding(world, Plan(), world.rank() == 0 ? one : other, launches, {}); });
+    if (world.rank() == 0) first = text;
+  });
+  return first;
+}
+
 /// Of another version of this library, which knows more.
 TEST(Agreement, OnABindingNamesNumbersThatItDoesNotKnow) {
-  const auto disagree = [](const Call& one, const Call& other) {
-    std::string first;
-    run_local(2, [&](World& world) {
-      LaunchCount launches(world);
-      const std::string text = test::thrown(
-          [&] { agree_on_binding(world, Plan(), world.rank() == 0 ? one : other, launches, {}); });
-      if (world.rank() == 0) first = text;
-    });
-    return first;
-  };
   EXPECT_EQ(disagree({}, {.packet = PacketForm(20)}),
             "mismatch: ranks 0 and 1 disagree on packet: ll8 and 20");
   EXPECT_EQ(disagree({.packet = PacketForm(200)}, {}),
             "mismatch: ranks 0 and 1 disagree on packet: 200 and ll8");
   EXPECT_EQ(disagree({}, {.dtype = DType(99)}), "mismatch: ranks 0 and 1 disagree on dtype: f32 and 99");
   EXPECT_EQ(disagree({}, {.op = 99}), "mismatch: ranks 0 and 1 disagree on op: the plan's and 99");
+}
+
+/// With limits that differ they would let go of different bindings later.
+TEST(Agreement, OnABindingIsOnOneLimitOfBindings) {
+  EXPECT_EQ(disagree({.bindings = 3}, {.bindings = 17}),
+            "mismatch: ranks 0 and 1 disagree on bindings: 3 and 17");
 }
 
 }  // namespace
