@@ -160,13 +160,18 @@ void apply(Config& config, std::string_view name, const std::string& text, const
 }
 
 void read_ini(Config& config, const std::string& path) {
-  std::istringstream file = [&] {
+  const std::string text = [&] {
     try {
-      return std::istringstream(read_plain_file(path, most_ini_bytes));
+      return read_plain_file(path, most_ini_bytes);
     } catch (const std::runtime_error& error) {
       throw UsageError(fmt::format("{}: {}", config_variable, error.what()));
     }
   }();
+  // A message that shows it would end there.
+  if (text.find('\0') != text.npos)
+    throw UsageError(
+        fmt::format("{}: it has a byte that is zero: save it as UTF-8, and not as UTF-16", path));
+  std::istringstream file(text);
   po::options_description known;
   std::vector<std::string_view> names;
   for (const Row& row : rows) {
@@ -189,12 +194,12 @@ void read_ini(Config& config, const std::string& path) {
                                    did_you_mean(option.string_key.substr(dot + 1), names),
                                    dot == std::string::npos ? "" : " Settings stand in no [section]"));
     }
-    const std::string& text = option.value.at(0);
-    if (const auto [first, fresh] = seen.emplace(option.string_key, text); !fresh) {
+    const std::string& value = option.value.at(0);
+    if (const auto [first, fresh] = seen.emplace(option.string_key, value); !fresh) {
       throw UsageError(fmt::format("{}: {} stands there twice, as '{}' and as '{}': keep one of the lines",
-                                   path, option.string_key, first->second, text));
+                                   path, option.string_key, first->second, value));
     }
-    apply(config, option.string_key, text, fmt::format("{}: {}", path, option.string_key), path);
+    apply(config, option.string_key, value, fmt::format("{}: {}", path, option.string_key), path);
   }
 }
 

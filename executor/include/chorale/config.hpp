@@ -39,7 +39,7 @@ struct Config {
       "peer"};                                ///< "peer" or "multicast": how GPUs do what goes through them
   Setting<std::string> log_level{"warning"};  ///< trace, debug, info, warning, error, off
   Setting<unsigned> trace{0};       ///< launches of each plan whose operations are timed, see Executor::trace
-  Setting<unsigned> bindings{256};  ///< that an executor keeps, see Executor::prepare; 0: any number
+  Setting<unsigned> bindings{256};  ///< kept by an executor, the same on all ranks; 0: any number
   Setting<unsigned> mover_blocks{8};   ///< most thread blocks of one transfer, see docs/host-schedules.md
   Setting<bool> require_proof{false};  ///< refuse plans that do not carry a proof
 

@@ -114,6 +114,9 @@ TEST(Config, BadValuesAreRefusedByName) {
   const IniFile twice("timeout = 10s\nseed = 3\ntimeout = 20s\n");
   EXPECT_EQ(failure(twice.path, {}),
             twice.path + ": timeout stands there twice, as '10s' and as '20s': keep one of the lines");
+  const IniFile zero(std::string("timeout = 10s\0\n", 15));
+  EXPECT_EQ(failure(zero.path, {}),
+            zero.path + ": it has a byte that is zero: save it as UTF-8, and not as UTF-16");
   const IniFile file("seed = x\n");
   EXPECT_EQ(failure(file.path, {}), file.path + ": seed = x: 'x' is neither a 64-bit number nor 'off'");
 }
