@@ -39,9 +39,9 @@ struct RecvFrom {
 /// ncclSend() and ncclRecv() are: the first that one sends is the first that the other receives, whichever of
 /// its calls names it, and both name the same size.
 ///
-/// One thread at a time: an exchange() beside another one is refused with a UsageError. The world outlives it,
-/// and is not moved meanwhile. Peers write into its memory: it is destroyed when the launches of all ranks
-/// have ended (World::barrier()).
+/// One thread at a time: an exchange() beside another one is refused with a UsageError. The world outlives
+/// it, and is not moved meanwhile. Peers write into its memory: it is destroyed when the launches of all
+/// ranks have ended (World::barrier()).
 class Exchange {
  public:
   /// Collective. On CUDA it takes the GPU that is current.
