@@ -36,6 +36,7 @@ std::vector<std::string> load(const std::string& what) {
   const std::vector<std::string> before = names(dsl::programs());
   {
     const CrashNote note(what);  // a plugin may do what it likes as it is loaded, too
+    const PrintsAside aside;
     is_source(what) ? load_source(what) : load_plugin(what);
   }
   const std::vector<std::string> after = names(dsl::programs());
