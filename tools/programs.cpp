@@ -13,6 +13,7 @@
 #include "chorale/shipped_name.hpp"
 #include "tools/algorithms.hpp"
 #include "tools/authored.hpp"
+#include "tools/bench/plans.hpp"
 #include "tools/source.hpp"
 
 namespace chorale::tools {
@@ -74,6 +75,20 @@ void refuse_form(const std::string& what) {
   for (const auto& [key, value] : made.settings) words += " --set " + key + "=" + value;
   throw Failure(Exit::command_wrong, "'" + what + "' is a plan of the algorithm '" + made.program + "'",
                 "for " + count(uint64_t(ranks), "rank") + " that is " + words);
+}
+
+/// A host schedule is shipped as a file alone.
+void refuse_schedule(const std::string& what) {
+  std::string file;
+  try {
+    file = shipped_folder() + "/schedules/" + what + ".json";
+  } catch (const Failure&) {
+    return;  // then there are none
+  }
+  std::error_code none;
+  if (!std::filesystem::exists(file, none)) return;
+  throw Failure(Exit::command_wrong, "'" + what + "' is a host schedule, not an algorithm",
+                "name its file: " + file);
 }
 
 }  // namespace
@@ -140,6 +155,7 @@ std::string load_program(const Wanted& wanted, std::span<const std::string> besi
         wanted.what.find('/') != std::string::npos || wanted.what.find('.') != std::string::npos;
     if (path) throw Failure(Exit::command_wrong, "there is no file " + wanted.what);
     refuse_form(wanted.what);
+    refuse_schedule(wanted.what);
     std::vector<std::string> known(besides.begin(), besides.end());
     known.insert(known.end(), shipped.begin(), shipped.end());
     throw Failure(Exit::command_wrong, unknown("algorithm", wanted.what, known),
