@@ -1,9 +1,11 @@
 #include "tools/authored.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 
 namespace chorale::tools {
 namespace {
@@ -51,6 +53,26 @@ CrashNote::~CrashNote() {
   for (size_t which = 0; which < std::size(signals_); ++which)
     ::sigaction(signals_[which], &old_[which], nullptr);
   ::sigaltstack(&old_stack_, nullptr);
+}
+
+PrintsAside::PrintsAside() {
+  std::cout.flush();
+  std::fflush(stdout);
+  output_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (output_ >= 0) ::dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+
+PrintsAside::~PrintsAside() {
+  if (output_ < 0) return;
+  const bool failed = !std::cout || std::ferror(stdout);
+  std::cout.flush();
+  std::fflush(stdout);
+  if (!failed) {  // what standard error does not take is no loss of results
+    std::cout.clear();
+    std::clearerr(stdout);
+  }
+  ::dup2(output_, STDOUT_FILENO);
+  ::close(output_);
 }
 
 }  // namespace chorale::tools

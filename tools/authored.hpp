@@ -27,12 +27,25 @@ class CrashNote {
   char stack_[1 << 16];
 };
 
+/// While it lives, what is written to standard output goes to standard error: an author may print, and
+/// results stay alone.
+class PrintsAside {
+ public:
+  PrintsAside();
+  ~PrintsAside();
+  PrintsAside(const PrintsAside&) = delete;
+
+ private:
+  int output_;  // the real one
+};
+
 /// What `body`, which runs `program`, returns.
 /// \throws Failure command_wrong if the program refuses its parameters, plan_wrong for all else that it
 /// throws
 template <class Body>
 auto authored(const std::string& program, const Body& body) {
   const CrashNote note(program);
+  const PrintsAside aside;
   try {
     return body();
   } catch (const std::invalid_argument& error) {

@@ -13,6 +13,7 @@
 #include "chorale/shipped_name.hpp"
 #include "tools/algorithms.hpp"
 #include "tools/authored.hpp"
+#include "tools/bench/plans.hpp"
 #include "tools/source.hpp"
 
 namespace chorale::tools {
@@ -36,6 +37,7 @@ std::vector<std::string> load(const std::string& what) {
   const std::vector<std::string> before = names(dsl::programs());
   {
     const CrashNote note(what);  // a plugin may do what it likes as it is loaded, too
+    const PrintsAside aside;
     is_source(what) ? load_source(what) : load_plugin(what);
   }
   const std::vector<std::string> after = names(dsl::programs());
@@ -73,6 +75,20 @@ void refuse_form(const std::string& what) {
   for (const auto& [key, value] : made.settings) words += " --set " + key + "=" + value;
   throw Failure(Exit::command_wrong, "'" + what + "' is a plan of the algorithm '" + made.program + "'",
                 "for " + count(uint64_t(ranks), "rank") + " that is " + words);
+}
+
+/// A host schedule is shipped as a file alone.
+void refuse_schedule(const std::string& what) {
+  std::string file;
+  try {
+    file = shipped_folder() + "/schedules/" + what + ".json";
+  } catch (const Failure&) {
+    return;  // then there are none
+  }
+  std::error_code none;
+  if (!std::filesystem::exists(file, none)) return;
+  throw Failure(Exit::command_wrong, "'" + what + "' is a host schedule, not an algorithm",
+                "name its file: " + file);
 }
 
 }  // namespace
@@ -139,6 +155,7 @@ std::string load_program(const Wanted& wanted, std::span<const std::string> besi
         wanted.what.find('/') != std::string::npos || wanted.what.find('.') != std::string::npos;
     if (path) throw Failure(Exit::command_wrong, "there is no file " + wanted.what);
     refuse_form(wanted.what);
+    refuse_schedule(wanted.what);
     std::vector<std::string> known(besides.begin(), besides.end());
     known.insert(known.end(), shipped.begin(), shipped.end());
     throw Failure(Exit::command_wrong, unknown("algorithm", wanted.what, known),

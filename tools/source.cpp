@@ -75,6 +75,11 @@ std::string lacks(const std::vector<std::string>& compiler, const TemporaryFolde
   return status == 0 ? "" : "does not compile C++20";
 }
 
+/// Why it does not load; "": it has loaded. Never closed: the registry points into it.
+std::string open_plugin(const std::string& file) {
+  return ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL) ? "" : ::dlerror();
+}
+
 }  // namespace
 
 TemporaryFolder::TemporaryFolder() {
@@ -166,15 +171,22 @@ void load_source(const std::string& source) {
     throw Failure(Exit::plan_wrong, source + " does not compile (" + compiler.text() + " ended with " +
                                         std::to_string(status) + ")");
   }
-  load_plugin(plugin);
+  if (const std::string why = open_plugin(plugin); !why.empty()) {
+    // The name of the temporary file, which dlerror() begins with, says nothing.
+    const std::string head = plugin + ": ";
+    throw Failure(Exit::plan_wrong,
+                  source + " compiles, but cannot be loaded: " +
+                      (why.starts_with(head) ? why.substr(head.size()) : why),
+                  "a source is one file: what it calls is defined there, or make a plugin of several with "
+                  "c++ -shared -fPIC");
+  }
 }
 
 void load_plugin(const std::string& path) {
   // Without a slash dlopen() would search the library path instead of this folder.
   const std::string file = path.find('/') == path.npos ? "./" + path : path;
-  // Never closed: the registry points into it.
-  if (!::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    throw Failure(Exit::command_wrong, std::string("cannot load ") + ::dlerror(),
+  if (const std::string why = open_plugin(file); !why.empty()) {
+    throw Failure(Exit::command_wrong, "cannot load " + why,
                   "a plugin must be built against the headers of this very version");
   }
 }

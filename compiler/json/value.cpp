@@ -157,6 +157,9 @@ const std::string* repeated(const std::vector<std::string>& keys) {
 
 Value parse(std::string_view text) {
   Builder builder;
+  // nlohmann takes a byte of zero for the end, and what stands behind it would not be read.
+  if (const size_t zero = text.find('\0'); zero != text.npos)
+    throw PlanError(builder.path(), "no JSON at " + place(text, zero + 1) + ": a byte of zero");
   if (nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) return std::move(builder.root);
   const std::string path = builder.path();
   if (!builder.position) throw PlanError(path, builder.message);

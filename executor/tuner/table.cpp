@@ -318,6 +318,19 @@ void TuneTable::forget_choice(const TuneKey& key) {
                 [&](const Entry& entry) { return !before(entry.key, key) && !before(key, entry.key); });
 }
 
+void TuneTable::take(const TuneKey& key, const TuneTable& other) {
+  if (this == &other) return;
+  forget_failures(key);
+  forget_choice(key);
+  const auto is_of_key = [&](const auto& held) { return !before(held.key, key) && !before(key, held.key); };
+  for (const Entry& entry : other.entries_) {
+    if (is_of_key(entry)) set(entry.key, entry.config, entry.ns);
+  }
+  for (const Failure& failure : other.failures_) {
+    if (is_of_key(failure)) set_failure(failure.key, failure.config, failure.why);
+  }
+}
+
 TuneTable::Choice TuneTable::lookup(const TuneKey& key) const {
   key.check();
   const auto behind =

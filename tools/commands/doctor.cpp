@@ -1,7 +1,6 @@
 // chorale doctor: what works on this machine, and what to do about the rest.
 
 #include <CLI/CLI.hpp>
-#include <iostream>
 #include <memory>
 
 #include "chorale/compile.hpp"
@@ -17,7 +16,7 @@ namespace chorale::tools {
 namespace {
 
 struct Options {
-  std::string plan, bytes = "1M", dtype = "f32", backend, only;
+  std::string plan, bytes = "1M", dtype = "f32", backend, only, format = "text";
   uint32_t ranks = 0;
   ScheduleOptions schedule;
 };
@@ -58,8 +57,11 @@ Action command::doctor(CLI::App& app) {
       ->excludes(plan)
       ->check(one_of("part", parts))
       ->type_name("NAME");
+  app.add_option("--format", options->format, "Form of the output; default text")
+      ->check(one_of("format", {"text", "json"}))
+      ->type_name("NAME");
   return [options] {
-    Examination found;
+    Examination found(options->format == "json");
     if (options->plan.empty()) {
       if (options->schedule.given())
         throw Failure(Exit::command_wrong,
@@ -88,7 +90,7 @@ Action command::doctor(CLI::App& app) {
         examine_plan(found, find_gpus(), plan, bytes, dtype_of(options->dtype));
       }
     }
-    std::cout << (found.well() ? "all is well\n" : "something is wrong: see FAIL above\n");
+    found.end();
     return found.well() ? Exit::well : Exit::run_failed;
   };
 }

@@ -1,11 +1,13 @@
-// chorale ops: docs/ops.md, from the table of operations.
+// chorale ops: docs/ops.md and docs/plan.schema.json, from the table of operations.
 
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <map>
+#include <memory>
 
 #include "chorale/plan.hpp"
 #include "tools/command.hpp"
+#include "tools/plan_schema.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -114,8 +116,14 @@ std::string attributes(const OpInfo& op) {
 
 }  // namespace
 
-Action command::ops(CLI::App&) {
-  return [] {
+Action command::ops(CLI::App& app) {
+  auto schema = std::make_shared<bool>(false);
+  app.add_flag("--schema", *schema, "The JSON schema of plan files instead, as docs/plan.schema.json");
+  return [schema] {
+    if (*schema) {
+      std::cout << plan_schema();
+      return Exit::well;
+    }
     std::cout << "# Operations\n\n"
                  "Made by `chorale ops` from `compiler/include/chorale/ops.def`; do not edit.\n\n"
                  "*name* is the word in C++ and in messages, *in plans* the word in plan files. `x...` "

@@ -1,7 +1,12 @@
 // chorale tune: which shipped plan is the fastest here, for each collective, type and size.
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -136,6 +141,42 @@ void report(const Options& options, const TuneKey& key, const Candidates& candid
   std::fflush(rows);
 }
 
+TuneTable load_if_there(const std::string& file) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(file, error) ? TuneTable::load(file) : TuneTable();
+}
+
+/// While it lives, no other has one of the folder of `file`; it leaves no file behind. Where a file system
+/// has no such locks it does nothing.
+class Alone {
+ public:
+  explicit Alone(const std::string& file) {
+    std::error_code none;  // then there is no such folder, and to write says so
+    const std::filesystem::path folder =
+        std::filesystem::weakly_canonical(std::filesystem::absolute(file, none), none).parent_path();
+    folder_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (folder_ >= 0 && ::flock(folder_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  Alone(const Alone&) = delete;
+  Alone& operator=(const Alone&) = delete;
+  ~Alone() {
+    if (folder_ >= 0) ::close(folder_);
+  }
+
+ private:
+  int folder_ = -1;
+};
+
+/// Puts what `found` has of `keys` into the table of a file. What others have written there since is kept:
+/// they tune for other sizes, collectives or types at the same time.
+void add_to(const std::string& file, const TuneTable& found, const std::vector<TuneKey>& keys) {
+  const Alone alone(file);
+  TuneTable table = load_if_there(file);
+  for (const TuneKey& key : keys) table.take(key, found);
+  write_output(file, table.text());  // whole
+}
+
 Exit tune_it(const Options& options) {
   bool any_reduces = false;
   for (const std::string& word : options.what) {
@@ -157,9 +198,10 @@ Exit tune_it(const Options& options) {
   in_order.rank_order = true;
   const std::string file = options.output.empty() ? tuned_file(machine) : options.output;
   const bool printed = file == "-";
+  if (!printed) load_if_there(file);  // what is no table is refused before the long run
+  TuneTable table;                    // of this run
+  std::vector<TuneKey> keys;
   std::error_code error;
-  TuneTable table =
-      !printed && std::filesystem::is_regular_file(file, error) ? TuneTable::load(file) : TuneTable();
   if (options.output.empty()) {
     std::filesystem::create_directories(std::filesystem::path(file).parent_path(), error);
   }
@@ -186,13 +228,14 @@ Exit tune_it(const Options& options) {
             return measure(options, config, *candidates.of[at], candidate, bytes);
           },
           limit);
+      keys.push_back(key);
       if (const std::optional<size_t> ordered = fastest(candidates, measured, true)) {
-        table.set(plan_key(in_order, collective, bytes, options.run.type(), in_place),
-                  candidates.configs[*ordered], measured[*ordered].ns);
+        keys.push_back(plan_key(in_order, collective, bytes, options.run.type(), in_place));
+        table.set(keys.back(), candidates.configs[*ordered], measured[*ordered].ns);
       }
       report(options, key, candidates, measured);
       any = any || std::any_of(measured.begin(), measured.end(), [](const auto& one) { return one.correct; });
-      if (!printed) write_output(file, table.text());  // whole after every size, so that a run may be cut off
+      if (!printed) add_to(file, table, keys);  // after every size, so that a run may be cut off
     }
   }
   if (printed) {

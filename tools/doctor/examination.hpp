@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "chorale/host/concrete.hpp"
 #include "chorale/plan.hpp"
@@ -13,18 +14,33 @@
 
 namespace chorale::tools {
 
-/// Prints one row a look, and remembers whether one was bad.
+/// One row a look, and whether one was bad.
 class Examination {
  public:
-  void pass(const std::string& what, const std::string& found) { row("ok", what, found); }
-  void note(const std::string& what, const std::string& found) { row("-", what, found); }
+  /// \param json  all rows are printed by end(), for programs; else each at once, for people
+  explicit Examination(bool json = false) : json_(json) {}
+
+  void pass(const std::string& what, const std::string& found) { row(Verdict::ok, what, found); }
+  void note(const std::string& what, const std::string& found) { row(Verdict::note, what, found); }
   void fail(const std::string& what, const std::string& found, const std::string& remedy);
   void more(const std::string& text);  ///< a line below the last row
+  /// Prints what is left to print, whether all is well above all. Behind the last row.
+  void end() const;
   bool well() const { return well_; }
 
  private:
-  static void row(const char* verdict, const std::string& what, const std::string& found);
+  enum class Verdict : uint8_t { ok, note, fail };
+  struct Row {
+    Verdict verdict;
+    std::string what, found, remedy;
+    std::vector<std::string> more;
+  };
+
+  void row(Verdict, const std::string& what, const std::string& found);
+
+  const bool json_;
   bool well_ = true;
+  std::vector<Row> rows_;  // of json_
 };
 
 std::string mebibytes(uint64_t bytes);

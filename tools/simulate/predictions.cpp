@@ -8,6 +8,7 @@
 
 #include "chorale/json_text.hpp"
 #include "tools/bench/results.hpp"
+#include "tools/command.hpp"
 #include "tools/csv.hpp"
 #include "tools/oracle.hpp"
 
@@ -129,8 +130,9 @@ bool Predictions::fastest(const Prediction& one) const {
 }
 
 std::string text_table(const Predictions& of, const PredictionStyle& style) {
-  std::string text = fmt::format("# predicted for {}, {} ranks, {}\n", of.machine.name,
-                                 of.plans.front().plan.ranks(), of.eager ? "eager" : "in a CUDA graph");
+  std::string text =
+      fmt::format("# predicted for {}, {}, {}\n", of.machine.name,
+                  count(of.plans.front().plan.ranks(), "rank"), of.eager ? "eager" : "in a CUDA graph");
   const auto line = [&](const std::string& first, const auto&... words) {
     text += trimmed(fmt::format("{}{:>12}{:>14}{:>10}{:>11}{:>9}{:>9}{:>7}{:>7}  {}", first, words...));
   };

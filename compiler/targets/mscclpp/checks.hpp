@@ -38,6 +38,9 @@ inline std::string block_name(OpPlace at) {
   return "thread block " + number(at.threadblock) + " of " + rank_name(at.rank);
 }
 
+/// Into how many chunks a rank divides a message.
+uint64_t message_chunks(const Plan&, const Gpu&);
+
 /// Bytes of a chunk in the largest message, or, if the plan names none, in one of as many bytes as MSCCL++
 /// counts to; 0 if the plan has no chunks.
 uint64_t largest_chunk(const Plan&, const Gpu&);

@@ -7,14 +7,10 @@
 #include "checks.hpp"
 
 namespace chorale::mscclpp {
-namespace {
 
-/// Into how many chunks a rank divides a message.
 uint64_t message_chunks(const Plan& plan, const Gpu& gpu) {
   return gpu.chunks[size_t(plan.collective == "allgather" ? BufferKind::output : BufferKind::input)];
 }
-
-}  // namespace
 
 uint64_t largest_chunk(const Plan& plan, const Gpu& gpu) {
   const uint64_t bytes = plan.max_message_size == UINT64_MAX ? max_bytes : plan.max_message_size;

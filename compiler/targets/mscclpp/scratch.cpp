@@ -151,7 +151,10 @@ void reused_scratch(const Plan& plan, Finder& find) {
       touches |= buffer == BufferKind::scratch;
     });
     if (!touches) return;
-    const std::string help = "let the plan name a largest message with smaller chunks";
+    // The last chunk has what the others leave it, where alignment makes their shares larger.
+    const uint64_t fits = std::min(aligned, room - std::min(room, aligned * (chunks - 1)));
+    const uint64_t message = fits / plan.buffer_alignment * plan.buffer_alignment * message_chunks(plan, gpu);
+    const std::string help = "let the plan name a largest message of " + count(message, "byte") + " or less";
     const std::string shares = "MSCCL++ keeps " + count(room, "byte") + " of reused scratch, " +
                                count(aligned, "byte") + " for each of " + count(chunks, "chunk");
     if (largest > aligned) {

@@ -101,6 +101,9 @@ class TuneTable {
   void forget_failures(const TuneKey& key);
   /// When nothing that it could have is known to be right. Failures stay.
   void forget_choice(const TuneKey& key);
+  /// Replaces what the key has, choice and failures, by what it has in `other`, which may be nothing. So
+  /// tables of several runs become one.
+  void take(const TuneKey& key, const TuneTable& other);
 
   /// The entry of this key; else that of the next smaller size; else the default. \throws as TuneKey::check()
   Choice lookup(const TuneKey& key) const;

@@ -377,6 +377,30 @@ TEST(Tuner, WithoutOneThatIsCorrectNothingIsChosen) {
   EXPECT_EQ(table.lookup(key_of(100)).config.blocks, 2u);
 }
 
+TEST(Tuner, TablesOfSeveralRunsBecomeOne) {
+  TuneTable here, other;
+  here.set(key_of(100), {.blocks = 1}, 5);
+  here.set_failure(key_of(100), {.blocks = 9}, "wrong");
+  here.set(key_of(50), {.blocks = 2}, 3);
+  other.set(key_of(100), {.blocks = 4}, 7);
+  other.set_failure(key_of(100), {.blocks = 8}, "hung");
+  other.set(key_of(50), {.blocks = 6}, 1);
+  here.take(key_of(100), other);
+  TuneTable expected;
+  expected.set(key_of(100), {.blocks = 4}, 7);
+  expected.set_failure(key_of(100), {.blocks = 8}, "hung");
+  expected.set(key_of(50), {.blocks = 2}, 3);
+  EXPECT_EQ(here.text(), expected.text());
+
+  // Of a key that the other table does not have, nothing is left.
+  here.take(key_of(100), TuneTable());
+  TuneTable rest;
+  rest.set(key_of(50), {.blocks = 2}, 3);
+  EXPECT_EQ(here.text(), rest.text());
+  here.take(key_of(50), here);
+  EXPECT_EQ(here.text(), rest.text());
+}
+
 TEST(Tuner, TunesSends) {
   // In earnest: each candidate is a world of its own, and has to bring every byte.
   TuneTable table;
