@@ -5,6 +5,7 @@
 #include <set>
 
 #include "../resolve.hpp"
+#include "chorale/packet_form.hpp"
 #include "pace.hpp"
 
 namespace chorale::proof {
@@ -51,8 +52,13 @@ uint64_t full_chunk(const Plan& plan) {
   return units;
 }
 
-/// The least bytes of a chunk of any message that the plan takes: see layout_of() of the executor.
-uint64_t least_chunk(const Plan& plan) {
+/// How a message is cut: see layout_of().
+struct Cut {
+  uint64_t parts = 1;   ///< of what a message's bytes are counted in
+  uint64_t chunks = 1;  ///< of a part
+};
+
+Cut cut_of(const Plan& plan) {
   const Segmentation segments = segmentation(plan);
   uint64_t inputs = 0, outputs = 0;
   for (const Gpu& gpu : plan.gpus) {
@@ -61,10 +67,26 @@ uint64_t least_chunk(const Plan& plan) {
   }
   const bool named = plan.collective != "custom" && plan.collective != "test";
   const bool by_output = plan.collective == "allgather" || (!named && inputs == 0);
-  const uint64_t parts = by_output ? segments.output : segments.input;
-  const uint64_t chunks = std::max({uint64_t(1), inputs / segments.input, outputs / segments.output});
+  return {by_output ? segments.output : segments.input,
+          std::max({uint64_t(1), inputs / segments.input, outputs / segments.output})};
+}
+
+/// The least bytes of a chunk of any message that the plan takes.
+uint64_t least_chunk(const Plan& plan) {
+  const Cut cut = cut_of(plan);
   const uint64_t step = std::max<uint64_t>(plan.buffer_alignment, 1);
-  return std::max(plan.min_message_size / parts / chunks / step, uint64_t(1)) * step;
+  return std::max(plan.min_message_size / cut.parts / cut.chunks / step, uint64_t(1)) * step;
+}
+
+/// The least units of a chunk of any message that the plan takes, whatever form its packets have: slices of
+/// groups are whole units, which are longest in the form of the longest packets.
+uint64_t least_units(const Plan& plan) {
+  constexpr uint64_t longest_alignment = uint64_t(1) << 32;  // layout_of() takes no more
+  const Cut cut = cut_of(plan);
+  const uint64_t unit = std::lcm(std::clamp<uint64_t>(plan.buffer_alignment, 1, longest_alignment),
+                                 uint64_t(payload_of(PacketForm::ll128).bytes));
+  const auto shared = [](uint64_t all, uint64_t among) { return all / among + (all % among != 0); };
+  return std::max(shared(shared(shared(plan.min_message_size, cut.parts), unit), cut.chunks), uint64_t(1));
 }
 
 /// Messages up to twice the longest unit. The numbers of turns that pipelines take together change where a
@@ -137,7 +159,8 @@ std::vector<Message> list_messages(const Plan& plan) {
   }
   const uint64_t full = full_chunk(plan);
   if (longest / common > max_atoms / full / chunks) return {};
-  for (uint64_t units = 1; units < full; ++units) messages.push_back({units, units * chunks, common, true});
+  for (uint64_t units = least_units(plan); units < full; ++units)
+    messages.push_back({units, units * chunks, common, true});
   return messages;
 }
 
