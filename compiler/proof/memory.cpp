@@ -5,6 +5,7 @@
 #include <set>
 
 #include "../resolve.hpp"
+#include "chorale/layout.hpp"
 #include "chorale/packet_form.hpp"
 #include "pace.hpp"
 
@@ -71,22 +72,40 @@ Cut cut_of(const Plan& plan) {
           std::max({uint64_t(1), inputs / segments.input, outputs / segments.output})};
 }
 
-/// The least bytes of a chunk of any message that the plan takes.
-uint64_t least_chunk(const Plan& plan) {
-  const Cut cut = cut_of(plan);
-  const uint64_t step = std::max<uint64_t>(plan.buffer_alignment, 1);
-  return std::max(plan.min_message_size / cut.parts / cut.chunks / step, uint64_t(1)) * step;
+/// The payload of packets in the form in which they are longest: chunks, turns and slices of plans that send
+/// packets are then multiples of it.
+constexpr uint64_t longest_packet = payload_of(PacketForm::ll128).bytes;
+
+/// What slices of groups are multiples of in that form.
+uint64_t longest_unit(const Plan& plan) {
+  constexpr uint64_t longest_alignment = uint64_t(1) << 32;  // layout_of() takes no more
+  return std::lcm(std::clamp<uint64_t>(plan.buffer_alignment, 1, longest_alignment), longest_packet);
 }
 
-/// The least units of a chunk of any message that the plan takes, whatever form its packets have: slices of
-/// groups are whole units, which are longest in the form of the longest packets.
+uint64_t share_of(uint64_t all, uint64_t among) { return all / among + (all % among != 0); }
+
+/// The least units of a chunk of any message that the plan takes, whatever form its packets have.
 uint64_t least_units(const Plan& plan) {
-  constexpr uint64_t longest_alignment = uint64_t(1) << 32;  // layout_of() takes no more
   const Cut cut = cut_of(plan);
-  const uint64_t unit = std::lcm(std::clamp<uint64_t>(plan.buffer_alignment, 1, longest_alignment),
-                                 uint64_t(payload_of(PacketForm::ll128).bytes));
-  const auto shared = [](uint64_t all, uint64_t among) { return all / among + (all % among != 0); };
-  return std::max(shared(shared(shared(plan.min_message_size, cut.parts), unit), cut.chunks), uint64_t(1));
+  const uint64_t units = share_of(share_of(plan.min_message_size, cut.parts), longest_unit(plan));
+  return std::max(share_of(units, cut.chunks), uint64_t(1));
+}
+
+/// The least bytes of a chunk of any message that the plan takes. If it sends packets a turn may be longer
+/// than its unit, by more than a chunk is: so much shorter is the chunk.
+uint64_t least_chunk(const Plan& plan) {
+  using Wide = unsigned __int128;
+  const Cut cut = cut_of(plan);
+  const uint64_t step = std::max<uint64_t>(plan.buffer_alignment, 1);
+  uint64_t least = plan.min_message_size / cut.parts / cut.chunks;
+  if (sends_packets(plan)) {
+    const Wide chunk = Wide(least_units(plan)) * longest_unit(plan);
+    for_each_pipeline(plan, [&](const Op& op) {
+      const uint64_t turn = std::max(share_of(op.unit_bytes, longest_packet), uint64_t(1)) * longest_packet;
+      least = uint64_t(std::min<Wide>(least, chunk * op.unit_bytes / turn));
+    });
+  }
+  return std::max(least / step, uint64_t(1)) * step;
 }
 
 /// Messages up to twice the longest unit. The numbers of turns that pipelines take together change where a
