@@ -202,8 +202,7 @@ bool takes_long_turns(const Plan& plan, DType dtype, PacketForm packet, bool all
   const uint64_t segment = share_of(plan.min_message_size, parts_of(plan));
   const uint64_t units = std::max<uint64_t>(1, share_of(segment, layout.alignment));
   const uint64_t units_of_chunk = share_of(units, layout.chunks_per_segment);
-  // Whether turns end where chunks do, or not, makes no difference if there is one.
-  const uint64_t longest = all_chunks ? turn / chunks : turn - (chunks > 1 ? 1 : 0);
+  const uint64_t longest = all_chunks ? turn / chunks : turn - 1;
   return units_of_chunk <= longest / layout.alignment;
 }
 

@@ -58,6 +58,25 @@ TEST(Adversary, ChunksShorterThanATurnFail) {
   }
 }
 
+/// An operand goes on behind the chunks of its pipeline, where nobody has written: right if a chunk, of 16
+/// bytes or more, is a turn at least.
+TEST(Adversary, ChunksThatAreATurnStand) {
+  using namespace dsl;
+  for (const int64_t unit : {16, 32}) {
+    Program program(
+        {.name = "behind",
+         .collective = Custom{.ranks = 1, .input = 2, .output = 2, .post = [](int64_t, int64_t chunk) {
+                                return std::vector<Contribution>{{.rank = 0, .chunk = uint64_t(chunk)}};
+                              }}});
+    const Rank me(program, 0);
+    const Buffer kept(program, 0, 2);
+    me.copy(me.get_output_buffer()[1], me.get_input_buffer()[1], 0);
+    me.copy(kept[0], me.get_input_buffer()[0], 0);
+    program.loop(unit, 1, [&] { me.copy(me.get_output_buffer()[{0, 2}], kept[{0, 2}], 0); });
+    EXPECT_EQ(try_hard(plan_of(program), 100).ok(), unit == 16) << unit;
+  }
+}
+
 TEST(Adversary, AnySizeStands) {
   for (const uint64_t bytes : {1, 17, 100, 1000}) {
     const Verdict verdict = try_hard(shipped_plan("allreduce_ring_4"), 20, {.bytes = bytes});
