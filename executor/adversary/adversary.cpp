@@ -28,7 +28,8 @@ const char* name(Verdict::Kind kind) {
 
 namespace {
 
-/// The plan on a message; the last two only for plans with pipelines whose message is ours to choose.
+/// The plan on a message; the last two only for plans with pipelines whose message is ours to choose, and
+/// that take one so short.
 struct Machine {
   enum Turns : uint8_t { as_chosen, longer_than_a_chunk, one, kinds };
   Plan plan;
@@ -42,23 +43,32 @@ struct Adversary::Parts {
   Plan plan;
   AdversaryOptions options;
   Verdict refusal;
-  bool chosen = false, pipelines = false;
+  bool takes[Machine::kinds] = {true};
   std::unique_ptr<Machine> machines[Machine::kinds];
 
   Parts(const Plan& of, const AdversaryOptions& with) : plan(of), options(with) {
     try {
-      chosen = options.bytes == 0;
-      if (chosen) options.bytes = adversary::choose_size(plan, options.dtype, options.packet);
+      if (options.bytes == 0) {
+        for (const auto turns : {Machine::longer_than_a_chunk, Machine::one}) {
+          takes[turns] = has_pipelines() && adversary::takes_long_turns(plan, options.dtype, options.packet,
+                                                                        turns == Machine::one);
+        }
+        options.bytes = adversary::choose_size(plan, options.dtype, options.packet);
+      }
       machine(Machine::as_chosen);
     } catch (const UsageError& wrong) {
       refusal.kind = Verdict::Kind::refused;
       refusal.text = wrong.what();
     }
+  }
+
+  bool has_pipelines() const {
+    bool any = false;
     for (const Gpu& gpu : plan.gpus) {
       for (const ThreadBlock& block : gpu.threadblocks)
-        pipelines |=
-            std::any_of(block.ops.begin(), block.ops.end(), [](const Op& op) { return op.body != 0; });
+        any |= std::any_of(block.ops.begin(), block.ops.end(), [](const Op& op) { return op.body != 0; });
     }
+    return any;
   }
 
   Machine& machine(Machine::Turns turns) {
@@ -76,8 +86,10 @@ struct Adversary::Parts {
 
   /// Half of the schedules have several turns a chunk, the others several chunks a turn.
   Machine& machine_of(uint64_t seed) {
-    if (!chosen || !pipelines || seed % 4 < 2) return machine(Machine::as_chosen);
-    return machine(seed % 4 == 2 ? Machine::longer_than_a_chunk : Machine::one);
+    const Machine::Turns turns = seed % 4 < 2    ? Machine::as_chosen
+                                 : seed % 4 == 2 ? Machine::longer_than_a_chunk
+                                                 : Machine::one;
+    return machine(takes[turns] ? turns : Machine::as_chosen);
   }
 };
 

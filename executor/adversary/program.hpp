@@ -100,6 +100,10 @@ struct Program {
   void add_rank(uint32_t rank, interpreter::BoundPlan&, PacketForm);
 };
 
+/// Whether the plan takes messages so short that every turn of its pipelines is longer than a chunk, or as
+/// long as all chunks of a pipeline: what lengthen_turns() makes of one that was chosen.
+bool takes_long_turns(const Plan&, DType, PacketForm, bool all_chunks);
+
 /// A plan with small pipelines, and a message for it that has a few units in each chunk.
 uint64_t choose_size(Plan&, DType, PacketForm);
 

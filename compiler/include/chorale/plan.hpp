@@ -314,7 +314,7 @@ struct Plan {
   std::string collective;  ///< "allreduce" ...; "custom" and "test" for others
   Protocol protocol = Protocol::Simple;
   bool inplace = false;                    ///< input and output are one memory
-  bool reuse_resources = false;            ///< turns of a pipeline use the same scratch
+  bool reuse_resources = false;            ///< MSCCL++'s turns of a pipeline share scratch; not here
   bool use_double_scratch_buffer = false;  ///< launches take two copies of scratch in turns
   std::vector<Gpu> gpus;                   ///< by rank
   uint64_t threads_per_block = 1024;       ///< a multiple of 32, to 1024

@@ -15,7 +15,8 @@ namespace chorale {
 /// What the adversarial machine runs, and for how long.
 struct AdversaryOptions {
   /// Of the message. 0: a few units a chunk, which shows any order that a large message shows; the units of
-  /// pipelines are then made small as well, in proportion, or in half of the schedules longer than a chunk.
+  /// pipelines are then made small as well, in proportion, or in half of the schedules longer than a chunk,
+  /// if the plan takes messages so short.
   uint64_t bytes = 0;
   DType dtype = DType::u8;  ///< what `bytes` must be a multiple of; the data are integers all the same
   PacketForm packet = PacketForm::ll8;

@@ -38,18 +38,43 @@ TEST(Adversary, EveryFormOfPacketsStands) {
 TEST(Adversary, ChunksShorterThanATurnFail) {
   using namespace dsl;
   const auto post = [](int64_t, int64_t) { return std::vector<Contribution>{{.rank = 0, .chunk = 0}}; };
-  Program program(
-      {.name = "spread", .collective = Custom{.ranks = 1, .input = 1, .output = 3, .post = post}});
-  const Rank me(program, 0);
-  const Buffer kept(program, 0, 2);
-  const auto in = me.get_input_buffer(), out = me.get_output_buffer();
-  me.copy(out[0], in[0], 0);
-  program.loop(4096, 2, [&] {
-    me.copy(kept[{0, 2}], out[{0, 2}], 0);
-    me.copy(out[{1, 3}], kept[{0, 2}], 0);
-  });
-  EXPECT_FALSE(try_hard(plan_of(program), 100).ok());
-  EXPECT_TRUE(try_hard(plan_of(program), 100, {.bytes = 8192}).ok());
+  for (const uint64_t least : {0u, 4080u, 4081u}) {
+    Program program({.name = "spread",
+                     .collective = Custom{.ranks = 1, .input = 1, .output = 3, .post = post},
+                     .min_message_size = least});
+    const Rank me(program, 0);
+    const Buffer kept(program, 0, 2);
+    const auto in = me.get_input_buffer(), out = me.get_output_buffer();
+    me.copy(out[0], in[0], 0);
+    program.loop(4096, 2, [&] {
+      me.copy(kept[{0, 2}], out[{0, 2}], 0);
+      me.copy(out[{1, 3}], kept[{0, 2}], 0);
+    });
+    // Chunks are multiples of 16 bytes. Turns are lengthened only if the plan takes chunks that are shorter.
+    EXPECT_EQ(try_hard(plan_of(program), 100).ok(), least > 4080) << least;
+    if (least == 0) {
+      EXPECT_TRUE(try_hard(plan_of(program), 100, {.bytes = 8192}).ok());
+    }
+  }
+}
+
+/// An operand goes on behind the chunks of its pipeline, where nobody has written: right if a chunk, of 16
+/// bytes or more, is a turn at least.
+TEST(Adversary, ChunksThatAreATurnStand) {
+  using namespace dsl;
+  for (const int64_t unit : {16, 32}) {
+    Program program(
+        {.name = "behind",
+         .collective = Custom{.ranks = 1, .input = 2, .output = 2, .post = [](int64_t, int64_t chunk) {
+                                return std::vector<Contribution>{{.rank = 0, .chunk = uint64_t(chunk)}};
+                              }}});
+    const Rank me(program, 0);
+    const Buffer kept(program, 0, 2);
+    me.copy(me.get_output_buffer()[1], me.get_input_buffer()[1], 0);
+    me.copy(kept[0], me.get_input_buffer()[0], 0);
+    program.loop(unit, 1, [&] { me.copy(me.get_output_buffer()[{0, 2}], kept[{0, 2}], 0); });
+    EXPECT_EQ(try_hard(plan_of(program), 100).ok(), unit == 16) << unit;
+  }
 }
 
 TEST(Adversary, AnySizeStands) {

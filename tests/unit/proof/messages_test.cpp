@@ -66,6 +66,38 @@ TEST(Messages, ChunksBetweenUnits) {
   EXPECT_NE(found("deadlock", plan_of(128, 64)), "");
 }
 
+TEST(Messages, TurnsOfLongPackets) {
+  // The reader says that it takes a unit before it does: right if there is another turn before the next
+  // launch. So it is where chunks have 80 bytes or more, and two of them more than a turn. But in lines of
+  // 112 bytes a turn has 224, as two chunks have: if the plan sends packets, they may be of that form.
+  for (const bool packets : {false, true}) {
+    Plan plan = two_ranks();
+    const auto loop = [&](uint32_t rank, uint32_t body) {
+      Op& op = append(block(plan, rank), Opcode::pipeline, {}, {});
+      op.unit_bytes = 128;
+      op.chunks = 2;
+      op.body = body;
+    };
+    if (packets) {
+      add(block(plan), Opcode::put_packets, {in(4)}, {at(2, 4)}, {}, ChannelType::memory);
+      add(block(plan, 1), Opcode::unpack_packets, {scratch(4)}, {out(4)});
+      add(block(plan, 1), Opcode::nop);
+    }
+    loop(0, 3);
+    add(block(plan), Opcode::put, {in(0, 2)}, {at(2, 0, 2)}, {}, ChannelType::memory);
+    control(plan, Opcode::signal, 0, 0);
+    control(plan, Opcode::wait, 0, 0);
+    loop(1, 4);
+    control(plan, Opcode::wait, 0, 1);
+    control(plan, Opcode::signal, 0, 1);
+    add(block(plan, 1), Opcode::copy, {scratch(0, 2)}, {out(0, 2)});
+    add(block(plan, 1), Opcode::nop);
+    EXPECT_NE(found("replay", plan), "");
+    plan.min_message_size = plan.gpus[0].chunks[0] * 80;
+    EXPECT_EQ(found("replay", plan).empty(), !packets) << found("replay", plan);
+  }
+}
+
 TEST(Messages, BlocksThatRunAhead) {
   // Credits outside of the pipelines let the writer be two turns ahead of the reader, and meet it one chunk
   // on.

@@ -19,9 +19,9 @@ struct ProgramOptions {
   Protocol protocol = Protocol::Simple;
   int64_t instances = 1;  ///< copies that each take a share of every chunk; 1 to 1024
   bool fuse = true;       ///< MSCCL++: instr_fusion
-  bool auto_sync = true;  ///< threads are synchronised where operations of a block touch the same memory
+  bool auto_sync = true;  ///< threads are synchronised where operations of a block touch the same memory here
   ReplicationPolicy replication = ReplicationPolicy::interleaved;  ///< MSCCL++: replication_policy
-  bool reuse_resources = false;            ///< turns of a pipeline use the same scratch
+  bool reuse_resources = false;            ///< MSCCL++'s turns of a pipeline share scratch; not here
   int64_t threads_per_block = 1024;        ///< a multiple of 32, to 1024; MSCCL++: num_threads_per_block
   bool use_double_scratch_buffer = false;  ///< launches take two copies of scratch in turns
   int64_t buffer_alignment = 16;           ///< bytes; a power of two
