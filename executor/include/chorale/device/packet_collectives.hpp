@@ -283,10 +283,13 @@ CHORALE_FN Stop all_to_all_as_packets(const Group& group, const EndpointTable& t
                                       const Shard& shard, const Produce& produce, const Consume& consume,
                                       const Deadline& deadline, X* extra) {
   PacketCollective<T, X> all(group, table, teams, deadline, extra);
-  const uint64_t bytes = shard(table.self).bytes;
+  const Leg own = shard(table.self);
+  const uint64_t bytes = own.bytes;
   Stop stop = all.begin(bytes);
   if (stop != Stop::none) return stop;
   all.each_of_team([&](int32_t step) { all.send(all.team(), step, 0, shard(all.next(step)), produce); });
+  // What comes does not depend on what another team has still to send from the same place.
+  if (own.in == own.out) group.sync();
   stop = all.hear(bytes);
   all.each_of_team([&](int32_t step) {
     const int32_t peer = all.previous(step);
