@@ -209,10 +209,11 @@ class PacketCollective {
     if (stop != Stop::none) return stop;
     for (uint32_t step = group_.rank; step < uint32_t(table_.ranks); step += group_.size) {
       const Endpoint& e = table_.at(next(int32_t(step)), group_.id);
-      store_relaxed(&e.local->cursor.packets_sent, places_.sent[step]);
-      store_relaxed(&e.local->cursor.packets_received, places_.received[step]);
+      const uint64_t sent = places_.sent[step], received = places_.received[step];
+      end_message(e, &e.local->cursor.packets_sent, sent - 1, sent);
+      end_message(e, &e.local->cursor.packets_received, received - 1, received);
       group_.step();
-      give_credit(&e.remote->slot_free.note, places_.received[step]);
+      give_credit(&e.remote->slot_free.note, received);
     }
     group_.sync();  // so that all threads see them in the next call
     return Stop::none;
