@@ -80,9 +80,14 @@ class Thread final : public HostBlock {
     }
   }
 
+  /// A kernel keeps its groups for as long as it likes, also while a collective makes others of its own.
   HostBlock* part(uint32_t threads) override {
-    part_ = std::make_unique<Thread>(fiber_, block_, block_.parts[rank_ / threads], rank_ % threads, threads);
-    return part_.get();
+    for (const std::unique_ptr<Thread>& part : parts_) {
+      if (part->threads_ == threads) return part.get();
+    }
+    parts_.push_back(
+        std::make_unique<Thread>(fiber_, block_, block_.parts[rank_ / threads], rank_ % threads, threads));
+    return parts_.back().get();
   }
 
  private:
@@ -90,7 +95,7 @@ class Thread final : public HostBlock {
   Block& block_;
   Meeting& meeting_;
   const uint32_t rank_, threads_;
-  std::unique_ptr<Thread> part_;
+  std::vector<std::unique_ptr<Thread>> parts_;  // one of each size
 };
 
 /// How far the links of a block that hangs have come.

@@ -107,7 +107,7 @@ Measurement measure(const TuneConfig& candidate, const Trial& trial, std::chrono
   if (WIFSIGNALED(status)) return {false, 0, fmt::format("it died of signal {}", WTERMSIG(status))};
   Measurement measured;
   if (!decode(text, measured)) return {false, 0, "it ended without a result"};
-  if (measured.correct && (!std::isfinite(measured.ns) || measured.ns < 0))
+  if (measured.correct && (!std::isfinite(measured.ns) || measured.ns <= 0))
     return {false, 0, fmt::format("it says that a call takes {} ns", measured.ns)};
   return measured;
 }

@@ -6,6 +6,7 @@
 
 #include "chorale/device/all_to_all_v.hpp"
 #include "chorale/device/atomics.hpp"
+#include "chorale/device/checked.hpp"
 #include "chorale/device/collectives.hpp"
 #include "chorale/device/context.hpp"
 #include "chorale/device/deadline.hpp"

@@ -71,7 +71,7 @@ std::map<std::string, std::string, std::less<>> tuned_lowering(const TuneConfig&
 /// What one candidate came to.
 struct Measurement {
   bool correct = false;
-  double ns = 0;         ///< of one call
+  double ns = 0;         ///< of one call; a correct one takes more than 0
   std::string why = {};  ///< if it is not correct
 };
 

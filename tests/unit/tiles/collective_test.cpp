@@ -137,6 +137,57 @@ TEST(Collectives, ShardsThatComeToOnePlaceComeInOrder) {
   }
 }
 
+/// An all_gather() of two messages at once, by the groups of a part each.
+struct TwoGathers {
+  EndpointTable table;
+  Leg first, second;
+  uint64_t n;
+  uint32_t form;
+
+  Stop operator()(const Group& block, const Deadline& deadline) const {
+    const Group group = form < 3 ? block : multiwarp_group(block, block.size / 2);
+    constexpr uint32_t weights[] = {2, 1};
+    const Split part = form % 3 == 0   ? group.split(2)
+                       : form % 3 == 1 ? group.split_interleaved(2)
+                                       : group.split_weighted(weights, 2);
+    return block.agree(all_gather<uint32_t>(part.group, table.from_channel(group.id - part.group.id),
+                                            part.part == 0 ? first : second, {0, n * sizeof(uint32_t)},
+                                            CopyProduce{}, CopyConsume{}, deadline));
+  }
+};
+
+TEST(Collectives, PartsOfASplitAtOnceInAThousandOrders) {
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    const uint32_t form = uint32_t(seed % 4);  // parts of blocks, too, which a split by halves keeps together
+    const uint64_t n = 1 + mix(seed) % 60;
+    run_local(3,
+              [&](World& world) {
+                const RendezvousOptions options = rings(8, 2, 32);
+                const Kind kind = seed % 3 == 0 ? Kind::mixed : Kind::direct;
+                const auto transport = make(
+                    world, kind, kind == Kind::direct ? with_packets(options, seed % 2 ? 256 : 0) : options);
+                const auto of = [&](int message, int rank) {
+                  return message_of<uint32_t>(seed * 100 + uint64_t(message * 10 + rank), n);
+                };
+                for (int call = 0; call < 2; ++call) {
+                  const auto first = of(2 * call, world.rank()), second = of(2 * call + 1, world.rank());
+                  std::vector<uint32_t> firsts(3 * n), seconds(3 * n);
+                  launch(*transport,
+                         TwoGathers{transport->table(), leg_of<uint32_t>(first.data(), firsts.data(), n),
+                                    leg_of<uint32_t>(second.data(), seconds.data(), n), n, form},
+                         {form < 3 ? 2 + uint32_t(mix(seed + 1) % 4) : 4, form < 3 && seed % 5 ? 1u : 8u});
+                  for (int rank = 0; rank < 3; ++rank) {
+                    const auto one = of(2 * call, rank), two = of(2 * call + 1, rank);
+                    ASSERT_EQ(first_difference(&firsts[uint64_t(rank) * n], one.data(), n), n) << seed;
+                    ASSERT_EQ(first_difference(&seconds[uint64_t(rank) * n], two.data(), n), n) << seed;
+                  }
+                }
+              },
+              {.seed = seed});
+    if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
+  }
+}
+
 TEST(Collectives, HooksAreToldWhereTheyAreInAHundredOrders) {
   constexpr uint64_t slot = 64, tiles = 3, n = tiles * slot / sizeof(float), ranks = 2;
   for (uint64_t seed = 0; seed < 100; ++seed) {

@@ -341,7 +341,75 @@ TEST(Contract, MoreGroupsThanChannelsAreRefusedByTheKernelToo) {
     EXPECT_EQ(said,
               "more groups than channels: group 2 uses channel 2, and the transport of rank 0 has 2; give it "
               "more max_channels, or launch fewer blocks");
+    const EndpointTable second = transport->table().from_channel(1);
+    EXPECT_EQ(&second.at(0, 0), &transport->table().at(0, 1));
+    EXPECT_EQ(message_of_error<std::logic_error>([&] { second.at(0, 1); }),
+              "more groups than channels: group 1 uses channel 2, and the transport of rank 0 has 2; give it "
+              "more max_channels, or launch fewer blocks");
+    EXPECT_THROW(second.from_channel(1).at(0, 0), std::logic_error);
+    EXPECT_THROW(second.from_channel(2), std::logic_error);
   });
+}
+
+/// Parts of a split, which are both numbered from 0, over the same channels: as packets, by rings, and by
+/// tiles alone.
+TEST(Contract, TwoGroupsAtATimeOnOneChannelAreTold) {
+  enum class How { collective, packets, tiles };
+  for (const How how : {How::collective, How::packets, How::tiles}) {
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      const std::string said = message_of_error<std::logic_error>([&] {
+        run_local(2,
+                  [&](World& world) {
+                    const auto transport = direct_rendezvous(
+                        world, with_packets(rings(2, 2, 64), how == How::packets ? 256 : 0));
+                    const EndpointTable table = transport->table();
+                    const uint64_t n = 30;
+                    const std::vector<uint32_t> in(2 * n);
+                    std::vector<uint32_t> out(4 * n);
+                    const auto kernel = [&](const Group& block, const Deadline& deadline) {
+                      const Split part = block.split(2);
+                      const Leg leg = leg_of<uint32_t>(in.data(), &out[2 * n * part.part], n);
+                      const Endpoint& e = table.at(1 - table.self, part.group.id);
+                      if (how != How::tiles) {
+                        return all_gather<uint32_t>(part.group, table, leg, {0, n * sizeof(uint32_t)},
+                                                    CopyProduce{}, CopyConsume{}, deadline);
+                      }
+                      return sendrecv_tiles<uint32_t>(part.group, e, e, leg, leg, CopyProduce{},
+                                                      CopyConsume{}, deadline);
+                    };
+                    launch(*transport, Call{kernel}, {2, seed % 2 ? 4u : 1u});
+                  },
+                  {.seed = seed});
+      });
+      EXPECT_NE(said.find(" at a time are on channel 0 to rank "), std::string::npos)
+          << int(how) << ", seed " << seed << ": " << said;
+    }
+  }
+}
+
+TEST(Contract, TilesThatASlotDoesNotHoldAreRefusedByTheKernelToo) {
+  const auto said_of = [](uint32_t elem, uint64_t tile_bytes) {
+    return message_of_error<std::logic_error>([&] {
+      run_local(1, [&](World& world) {
+        const auto transport = direct_rendezvous(world, rings(1, 2, 64));
+        char data[200] = {};
+        Leg message = leg_of<char>(data, data + 100, 100);
+        message.elem = elem;
+        message.tile_bytes = tile_bytes;
+        const auto kernel = [&](const Group& group, const Deadline& deadline) {
+          return all_gather<char>(group, transport->table(), message, {}, CopyProduce{}, CopyConsume{},
+                                  deadline);
+        };
+        launch(*transport, Call{kernel}, {1});
+      });
+    });
+  };
+  EXPECT_EQ(said_of(100, 0),
+            "a slot of the ring does not hold a tile: it has 64 bytes, and an element 100; give the "
+            "transport more per_peer_bytes, fewer channels or less depth");
+  EXPECT_EQ(said_of(1, 65),
+            "a slot of the ring does not hold a tile: it has 64 bytes, and Leg::tile_bytes is 65; give the "
+            "transport more per_peer_bytes, fewer channels or less depth");
 }
 
 TEST(Contract, TilesThatCutElementsAreRefusedByTheKernelToo) {

@@ -69,6 +69,21 @@ TEST(Groups, PartsOfABlockMayBeOfOneSizeAfterAnother) {
   });
 }
 
+/// A collective makes teams of a block, too, while a kernel keeps its own.
+TEST(Groups, PartsOfABlockMayBeKept) {
+  std::vector<uint64_t> room(8);
+  with_groups({1, 8}, [&](const Group& block) {
+    const Group kept = multiwarp_group(block, 4);
+    for (const uint32_t threads : {4u, 2u, 8u}) {
+      multiwarp_group(block, threads).sync();
+      block.sync();
+      kept.sync();
+      check_group(kept, &room[kept.id * 4], Expect{});
+      block.sync();
+    }
+  });
+}
+
 TEST(Groups, CoverItemsOnce) {
   for (uint64_t items : {0, 1, 7, 100}) {
     std::vector<std::atomic<int>> contiguous(items), strided(items);

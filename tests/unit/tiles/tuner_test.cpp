@@ -174,6 +174,20 @@ TEST(Tuner, TimesThatAreNoNumbersAreRefused) {
   EXPECT_EQ(table.size(), 0u);
 }
 
+/// A trial that takes no time would else win.
+TEST(Tuner, ACandidateThatIsNotTimedIsNotChosen) {
+  TuneTable table;
+  const auto all = tune(
+      table, key_of(1), {{.blocks = 1}, {.blocks = 2}},
+      [](const TuneConfig& config) {
+        return config.blocks == 1 ? Measurement{.correct = true} : Measurement{true, 5, ""};
+      },
+      watchdog);
+  EXPECT_FALSE(all.at(0).correct);
+  EXPECT_EQ(all.at(0).why, "it says that a call takes 0 ns");
+  EXPECT_EQ(table.lookup(key_of(1)).config.blocks, 2u);
+}
+
 TEST(Tuner, ATrialThatThrowsAnythingEndsInItsChild) {
   TuneTable table;
   const pid_t self = getpid();

@@ -227,7 +227,8 @@ class CountedExchange {
 
   /// How a part stands in a stream that is at `start`. That of the count is the slot before tile 0.
   CHORALE_FN Progress tiles_of(const Endpoint& e, const Leg& leg, uint64_t start, uint64_t slot) const {
-    Progress at(e, leg, start + (has_packets(e) ? 0 : e.slot_bytes()), true);
+    Progress at(e, leg, start, true);
+    at.head = has_packets(e) ? 0 : 1;
     at.tile = slot - 1;  // position() wraps
     return at;
   }
@@ -342,9 +343,9 @@ class CountedExchange {
     each_rank([&](int32_t peer) {
       const Endpoint& e = link(peer);
       if (!has_packets(e) || !writes()) return;
-      const uint64_t received = packets_received(peer, e) + 1;
-      store_relaxed(&e.local->cursor.packets_sent, packets_sent(peer, e) + 1);
-      store_relaxed(&e.local->cursor.packets_received, received);
+      const uint64_t sent = packets_sent(peer, e) + 1, received = packets_received(peer, e) + 1;
+      end_message(e, &e.local->cursor.packets_sent, sent - 1, sent);
+      end_message(e, &e.local->cursor.packets_received, received - 1, received);
       group_.step();
       give_credit(&e.remote->slot_free.note, received);
     });

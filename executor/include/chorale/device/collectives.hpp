@@ -8,6 +8,9 @@
 //
 // A shard is what one rank sends to another; `leg` describes the first, for all groups together, and Shards
 // how far the others are from it. Results are the same bits in every run: sums are made in rank order.
+//
+// They may be in place: `out` is `in`, or where one of the two is a single shard, this rank's shard of the
+// other. A hook then reads no elements but those that it makes, and writes none but those that it takes.
 
 #include <cstdint>
 #include <type_traits>

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "chorale/device/checked.hpp"
 #include "chorale/device/deadline.hpp"
 #include "chorale/device/divide.hpp"
 #include "chorale/device/link.hpp"
@@ -185,19 +186,35 @@ template <class Ops>
 inline constexpr bool signals_at_once = std::is_base_of_v<Direct, Ops>;
 
 namespace detail {
-/// Gives a signal by give(), and moves the position of the stream to `end` if it is a message's last. After a
-/// stop the position is what it was.
+/// Of one thread: a message has gone through a stream, or come, that began at `start`. Another group that was
+/// there at the same time, with the same channel, began where this one did.
+CHORALE_FN void end_message(const Endpoint& e, uint64_t* position, uint64_t start, uint64_t end) {
+  if (CHORALE_CHECKED && load_relaxed(position) != start) {
+#if defined(__CUDACC__)
+    (void)e;
+    refuse("two groups at a time are on one channel");
+#else
+    refuse("two groups of rank " + std::to_string(e.self) + " at a time are on channel " +
+           std::to_string(e.channel) + " to rank " + std::to_string(e.peer) +
+           "; give parts of a split channels of their own: EndpointTable::from_channel()");
+#endif
+  }
+  store_relaxed(position, end);
+}
+
+/// Gives a signal by give(), and moves the position of the stream from `start` to `end` if it is a message's
+/// last. After a stop the position is what it was.
 template <class Ops, class Give>
-CHORALE_FN Stop signal_and_advance(const Group& group, bool last, uint64_t* position, uint64_t end,
-                                   const Give& give) {
+CHORALE_FN Stop signal_and_advance(const Group& group, const Endpoint& e, bool last, uint64_t* position,
+                                   uint64_t start, uint64_t end, const Give& give) {
   if constexpr (signals_at_once<Ops>) {
     // Before the signal, whose synchronisation makes the new position the group's.
-    if (last && group.leader()) store_relaxed(position, end);
+    if (last && group.leader()) end_message(e, position, start, end);
     return give();
   } else {
     const Stop stop = give();
     if (!last || stop != Stop::none) return stop;
-    if (group.leader()) store_relaxed(position, end);
+    if (group.leader()) end_message(e, position, start, end);
     group.sync();  // so that all threads see it in the next message
     return Stop::none;
   }

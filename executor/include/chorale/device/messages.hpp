@@ -104,7 +104,8 @@ struct ShareInSlots {
 template <class Ops>
 CHORALE_FN Stop send_in_slots(const Group& group, const Endpoint& e, const MessageHead* head,
                               const char* share, uint64_t bytes, const Deadline& deadline) {
-  ShareInSlots at(e, bytes, head != nullptr, load_relaxed(&e.local->cursor.sent));
+  const uint64_t start = load_relaxed(&e.local->cursor.sent);
+  ShareInSlots at(e, bytes, head != nullptr, start);
   for (bool more = true; more; at.advance()) {
     const uint64_t behind = at.position + at.slot;
     // Before the first slot always: it synchronises, so that all threads have read the position that the
@@ -118,7 +119,7 @@ CHORALE_FN Stop send_in_slots(const Group& group, const Endpoint& e, const Messa
     transfer(group, at.part(), Mem(static_cast<const void*>(share + at.done)),
              Mem(static_cast<void*>(region + at.head)));
     more = !at.last();
-    const Stop stop = signal_and_advance<Ops>(group, !more, &e.local->cursor.sent, behind, [&] {
+    const Stop stop = signal_and_advance<Ops>(group, e, !more, &e.local->cursor.sent, start, behind, [&] {
       return Ops::signal(group, e, at.position, at.end(), 0, deadline);
     });
     if (stop != Stop::none) return stop;
@@ -130,7 +131,8 @@ CHORALE_FN Stop send_in_slots(const Group& group, const Endpoint& e, const Messa
 template <class Ops, class Hear>
 CHORALE_FN Stop recv_in_slots(const Group& group, const Endpoint& e, bool head, const Hear& hear, char* share,
                               uint64_t bytes, const Deadline& deadline) {
-  ShareInSlots at(e, bytes, head, load_relaxed(&e.local->cursor.received));
+  const uint64_t start = load_relaxed(&e.local->cursor.received);
+  ShareInSlots at(e, bytes, head, start);
   for (bool more = true; more; at.advance()) {
     // One signal a slot: with its first unit all of it is there, however long the peer thinks it is.
     Stop stop = Ops::wait(group, e, at.position + unit_bytes, deadline);
@@ -142,7 +144,7 @@ CHORALE_FN Stop recv_in_slots(const Group& group, const Endpoint& e, bool head, 
              Mem(static_cast<void*>(share + at.done)));
     more = !at.last();
     const uint64_t behind = at.position + at.slot;
-    stop = signal_and_advance<Ops>(group, !more, &e.local->cursor.received, behind,
+    stop = signal_and_advance<Ops>(group, e, !more, &e.local->cursor.received, start, behind,
                                    [&] { return Ops::signal_free(group, e, behind, deadline, true); });
     if (stop != Stop::none) return stop;
   }
@@ -159,7 +161,7 @@ CHORALE_FN Stop send_as_packets(const Group& group, const Endpoint& e, const Mes
   if (group.leader()) {
     group.step();
     write_unit(slots, unit_of(head), flag);
-    store_relaxed(&e.local->cursor.packets_sent, number);
+    end_message(e, &e.local->cursor.packets_sent, number - 1, number);
   }
   transfer(group, bytes, Mem(static_cast<const void*>(share)),
            Packets<LL16>(static_cast<void*>(slots + packets_per_unit<LL16>), flag));

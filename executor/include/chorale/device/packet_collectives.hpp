@@ -209,10 +209,11 @@ class PacketCollective {
     if (stop != Stop::none) return stop;
     for (uint32_t step = group_.rank; step < uint32_t(table_.ranks); step += group_.size) {
       const Endpoint& e = table_.at(next(int32_t(step)), group_.id);
-      store_relaxed(&e.local->cursor.packets_sent, places_.sent[step]);
-      store_relaxed(&e.local->cursor.packets_received, places_.received[step]);
+      const uint64_t sent = places_.sent[step], received = places_.received[step];
+      end_message(e, &e.local->cursor.packets_sent, sent - 1, sent);
+      end_message(e, &e.local->cursor.packets_received, received - 1, received);
       group_.step();
-      give_credit(&e.remote->slot_free.note, places_.received[step]);
+      give_credit(&e.remote->slot_free.note, received);
     }
     group_.sync();  // so that all threads see them in the next call
     return Stop::none;
@@ -283,10 +284,13 @@ CHORALE_FN Stop all_to_all_as_packets(const Group& group, const EndpointTable& t
                                       const Shard& shard, const Produce& produce, const Consume& consume,
                                       const Deadline& deadline, X* extra) {
   PacketCollective<T, X> all(group, table, teams, deadline, extra);
-  const uint64_t bytes = shard(table.self).bytes;
+  const Leg own = shard(table.self);
+  const uint64_t bytes = own.bytes;
   Stop stop = all.begin(bytes);
   if (stop != Stop::none) return stop;
   all.each_of_team([&](int32_t step) { all.send(all.team(), step, 0, shard(all.next(step)), produce); });
+  // What comes does not depend on what another team has still to send from the same place.
+  if (own.in == own.out) group.sync();
   stop = all.hear(bytes);
   all.each_of_team([&](int32_t step) {
     const int32_t peer = all.previous(step);

@@ -109,8 +109,8 @@ class PacketExchange {
     for (int32_t peer = int32_t(group_.rank); peer < ranks_; peer += int32_t(group_.size)) {
       if (peer == self_) continue;
       const Endpoint& e = table_.at(peer, group_.id);
-      store_relaxed(&e.local->cursor.packets_sent, number_);
-      store_relaxed(&e.local->cursor.packets_received, number_);
+      detail::end_message(e, &e.local->cursor.packets_sent, number_ - 1, number_);
+      detail::end_message(e, &e.local->cursor.packets_received, number_ - 1, number_);
       group_.step();
       give_credit(&e.remote->slot_free.note, number_);
     }

@@ -7,8 +7,9 @@
 // Message m may be written once the peer has read m - 2, since none later was in the same bank; it says so
 // behind its reading, where nobody waits for it as a rule.
 //
-// Where messages are checked (CHORALE_CHECKED, see tiles.hpp) a sender says beside its packets how long they
-// are, and a receiver waits for that first. A sender of a build that does not say it is taken at its packets.
+// Where messages are checked (CHORALE_CHECKED, see checked.hpp) a sender says beside its packets how long
+// they are, and a receiver waits for that first. A sender of a build that does not say it is taken at its
+// packets.
 
 #include <cstdint>
 #include <type_traits>
@@ -46,7 +47,7 @@ CHORALE_FN Stop await_packet_room(const Group& group, const LinkState& link, uin
 /// so that all threads see the number in the next call.
 CHORALE_FN void free_packets(const Group& group, const Endpoint& e, uint64_t number) {
   if (group.leader()) {
-    store_relaxed(&e.local->cursor.packets_received, number);
+    end_message(e, &e.local->cursor.packets_received, number - 1, number);
     group.step();
     give_credit(&e.remote->slot_free.note, number);
   }
@@ -131,7 +132,7 @@ CHORALE_FN Stop send_packets(const Group& group, const Endpoint& e, const Leg& m
   const Ctx<X> ctx = detail::context(group, e, leg, leg.bytes, extra);
   char* const slots = e.packet_dst + packet_bank<P>(number) * e.packet_bytes;
   detail::produce<T>(group, leg, produce, ctx, 0, leg.bytes, Packets<P>(slots, detail::packet_flag(number)));
-  if (group.leader()) store_relaxed(&e.local->cursor.packets_sent, number);
+  if (group.leader()) detail::end_message(e, &e.local->cursor.packets_sent, number - 1, number);
   group.sync();  // so that all threads see it in the next call
   return Stop::none;
 }

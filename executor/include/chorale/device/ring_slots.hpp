@@ -46,7 +46,7 @@ CHORALE_FN Stop signal_slot(const Group& group, const Endpoint& e, const Progres
   const uint64_t begin = at.position(), end = begin + units_of(bytes) * unit_bytes;
   return with_ring(e, [&](auto fabric) {
     using Ops = decltype(fabric);
-    return signal_and_advance<Ops>(group, last, &e.local->cursor.sent, at.end(),
+    return signal_and_advance<Ops>(group, e, last, &e.local->cursor.sent, at.start, at.end(),
                                    [&] { return Ops::signal(group, e, begin, end, note, deadline); });
   });
 }
@@ -57,7 +57,7 @@ CHORALE_FN Stop free_slot(const Group& group, const Endpoint& e, const Progress&
   const uint64_t upto = at.position() + at.slot;
   return with_ring(e, [&](auto fabric) {
     using Ops = decltype(fabric);
-    return signal_and_advance<Ops>(group, last, &e.local->cursor.received, at.end(),
+    return signal_and_advance<Ops>(group, e, last, &e.local->cursor.received, at.start, at.end(),
                                    [&] { return Ops::signal_free(group, e, upto, deadline, stored); });
   });
 }

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "chorale/device/checked.hpp"
 #include "chorale/device/context.hpp"
 #include "chorale/device/deadline.hpp"
 #include "chorale/device/divide.hpp"
@@ -24,16 +25,6 @@
 #include "chorale/device/hook_ends.hpp"
 #include "chorale/device/hooks.hpp"
 #include "chorale/device/link.hpp"
-
-// Senders say, and receivers check, how long a message is and how many groups move it: two ranks that differ
-// there would hang or mix up their data. One word a message.
-#if !defined(CHORALE_CHECKED)
-#if defined(NDEBUG)
-#define CHORALE_CHECKED 0
-#else
-#define CHORALE_CHECKED 1
-#endif
-#endif
 
 namespace chorale {
 
@@ -59,7 +50,8 @@ struct Note {
 /// How a group's share is cut, and how it stands with it.
 struct Progress {
   uint64_t slot = 0;   ///< bytes of the ring that a tile takes
-  uint64_t start = 0;  ///< position of the first tile
+  uint64_t start = 0;  ///< position of the stream when the message began
+  uint32_t head = 0;   ///< slots from there to the first tile
   uint64_t tile_bytes = 0, part_bytes = 0;
   uint64_t tiles = 0, tile = 0;    ///< how many there are, which is next
   uint32_t stride = 1, phase = 0;  ///< a collective may put several messages into the stream, tile by tile
@@ -68,7 +60,7 @@ struct Progress {
     slot = e.slot_bytes();
     start = position;
     tile_bytes = leg.tile_bytes != 0 ? leg.tile_bytes : detail::quotient(slot, leg.elem) * leg.elem;
-    if (tile_bytes == 0 || tile_bytes > slot) refuse("a slot of the ring does not hold a tile");
+    if (tile_bytes == 0 || tile_bytes > slot) refuse_tile(e, leg, tile_bytes == 0);
     if (detail::modulo(leg.tile_bytes, leg.elem) != 0) refuse("a tile cuts an element");
     part_bytes = tile_bytes;
     if (leg.signal_bytes != 0 && leg.signal_bytes < tile_bytes && !whole_tiles) {
@@ -79,12 +71,26 @@ struct Progress {
 
   CHORALE_FN bool more() const { return tile < tiles; }
   CHORALE_FN bool last() const { return tile + 1 == tiles && phase + 1 == stride; }
-  CHORALE_FN uint64_t position() const { return start + (tile * stride + phase) * slot; }
+  CHORALE_FN uint64_t position() const { return start + (head + tile * stride + phase) * slot; }
   CHORALE_FN uint64_t offset() const { return tile * tile_bytes; }
-  CHORALE_FN uint64_t end() const { return start + tiles * stride * slot; }
+  CHORALE_FN uint64_t end() const { return start + (head + tiles * stride) * slot; }
   CHORALE_FN uint64_t bytes(const Leg& leg) const {
     const uint64_t left = offset() < leg.bytes ? leg.bytes - offset() : 0;
     return left < tile_bytes ? left : tile_bytes;
+  }
+
+  /// \param element  whether an element is too long, else a tile
+  CHORALE_FN static void refuse_tile(const Endpoint& e, const Leg& leg, bool element) {
+#if defined(__CUDACC__)
+    (void)e, (void)leg, (void)element;
+    refuse("a slot of the ring does not hold a tile");
+#else
+    refuse("a slot of the ring does not hold a tile: it has " + std::to_string(e.slot_bytes()) +
+           " bytes, and " +
+           (element ? "an element " + std::to_string(leg.elem)
+                    : "Leg::tile_bytes is " + std::to_string(leg.tile_bytes)) +
+           "; give the transport more per_peer_bytes, fewer channels or less depth");
+#endif
   }
 
   /// What the two ends of a link must agree on, and for which message; never 0.
@@ -250,10 +256,11 @@ class Sender {
       produce<T>(group_, leg_, hook_, ctx_, at_.offset() + done, part, Mem(region + done));
       const bool last = done + part == bytes && at_.last();
       const uint64_t note = CHORALE_CHECKED && at_.tile == 0 && done == 0 ? at_.note(leg_, group_).word : 0;
-      const Stop stop = signal_and_advance<Ops>(group_, last, &e_.local->cursor.sent, at_.end(), [&] {
-        return Ops::signal(group_, e_, position + done, position + units_of(done + part) * unit_bytes, note,
-                           deadline_);
-      });
+      const Stop stop =
+          signal_and_advance<Ops>(group_, e_, last, &e_.local->cursor.sent, at_.start, at_.end(), [&] {
+            return Ops::signal(group_, e_, position + done, position + units_of(done + part) * unit_bytes,
+                               note, deadline_);
+          });
       if (stop != Stop::none) return stop;
     }
     ++at_.tile;
@@ -327,9 +334,9 @@ class Receiver {
       locate(ctx_, e_, leg_, at_, region, done, part);
       consume<T>(group_, leg_, hook_, ctx_, at_.offset() + done, part, Mem(region + done));
     }
-    const Stop stop = signal_and_advance<Ops>(group_, at_.last(), &e_.local->cursor.received, at_.end(), [&] {
-      return Ops::signal_free(group_, e_, position + at_.slot, deadline_, !is_block_hook<Hook>);
-    });
+    const Stop stop = signal_and_advance<Ops>(
+        group_, e_, at_.last(), &e_.local->cursor.received, at_.start, at_.end(),
+        [&] { return Ops::signal_free(group_, e_, position + at_.slot, deadline_, !is_block_hook<Hook>); });
     if (stop == Stop::none) ++at_.tile;
     return stop;
   }
@@ -467,8 +474,8 @@ CHORALE_FN Stop forward_tiles(const Group& group, const Endpoint& from, const En
   constexpr bool at_once = signals_at_once<In> && signals_at_once<Out>;
   const auto advance = [&] {
     if (!group.leader()) return;
-    store_relaxed(&to.local->cursor.sent, out.end());
-    store_relaxed(&from.local->cursor.received, in.end());
+    detail::end_message(to, &to.local->cursor.sent, out.start, out.end());
+    detail::end_message(from, &from.local->cursor.received, in.start, in.end());
   };
   for (; in.more(); ++in.tile, ++out.tile) {
     const uint64_t bytes = in.bytes(leg);
