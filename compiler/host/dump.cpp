@@ -255,7 +255,7 @@ std::string what(const Concrete& made, const Step& step) {
     case StepKind::after: {
       std::string lanes;
       for (const uint32_t lane : step.lanes) lanes += (lanes.empty() ? "" : ", ") + made.lanes[lane];
-      return fmt::format("after {}", lanes);
+      return fmt::format("after {}{}", lanes, step.token ? fmt::format(" up to mark {}", step.token) : "");
     }
     case StepKind::post:
     case StepKind::take:
@@ -279,6 +279,8 @@ std::string what(const Concrete& made, const Step& step) {
     }
     case StepKind::wait:
       return fmt::format("wait for step {}", step.token);
+    case StepKind::mark:
+      return "mark " + (step.token ? fmt::to_string(step.token) : quoted(step.name));
     case StepKind::fill:
       return fmt::format("fill {} = {}", text(made, step.writes[0]), step.value);
     default:
@@ -302,9 +304,7 @@ std::string dump(std::string_view name, const Concrete& made, uint32_t rank) {
   const std::vector<Step>& steps = made.steps[rank];
   for (size_t k = 0; k < steps.size(); ++k)
     out += fmt::format("  {:>4} {:<8} {}\n", k, made.lanes[steps[k].lane],
-                       steps[k].kind == StepKind::barrier ? "barrier"
-                       : steps[k].kind == StepKind::mark  ? "mark " + quoted(steps[k].name)
-                                                          : what(made, steps[k]));
+                       steps[k].kind == StepKind::barrier ? "barrier" : what(made, steps[k]));
   return out;
 }
 

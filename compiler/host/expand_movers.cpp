@@ -1,5 +1,7 @@
 // Transfers as what moves them.
 
+#include <map>
+
 #include "chorale/host/concrete.hpp"
 
 namespace chorale::host {
@@ -20,12 +22,40 @@ class Expander {
 
   Concrete all() {
     for (const Pair& pair : in_.pairs) flags(pair);
-    for (uint32_t rank = 0; rank < in_.ranks; ++rank)
-      for (const Step& step : in_.steps[rank]) one(rank, step);
+    for (uint32_t rank = 0; rank < in_.ranks; ++rank) {
+      const std::vector<bool> marked = left_behind(in_.steps[rank]);
+      for (uint32_t k = 0; k < in_.steps[rank].size(); ++k) {
+        const Step& step = in_.steps[rank][k];
+        if (step.kind == StepKind::wait) {
+          wait(rank, step, marked[step.token]);
+          continue;
+        }
+        if (step.kind == StepKind::group) {
+          group(rank, step);
+        } else {
+          out_.steps[rank].push_back(step);
+        }
+        if (marked[k]) add(rank, StepKind::mark, step, step.at).token = k + 1;
+      }
+    }
     return std::move(out_);
   }
 
  private:
+  /// Groups whose lane has more on it before another lane waits for them: that one is not to wait for what
+  /// came later, such as the next transfer, so that the end of such a group is marked.
+  static std::vector<bool> left_behind(const std::vector<Step>& steps) {
+    std::vector<bool> marked(steps.size());
+    std::map<uint32_t, uint32_t> last;  // by lane
+    for (uint32_t k = 0; k < steps.size(); ++k) {
+      last[steps[k].lane] = k;
+      if (steps[k].kind != StepKind::wait) continue;
+      const uint32_t lane = steps[steps[k].token].lane;
+      marked[steps[k].token] = lane != steps[k].lane && last.at(lane) != steps[k].token;
+    }
+    return marked;
+  }
+
   /// The credit and the data flag of a pair are neighbours. With ce_put the receiver owns the memory that is
   /// reached into, with ce_get the sender does.
   void flags(const Pair& pair) {
@@ -88,17 +118,15 @@ class Expander {
     }
   }
 
-  void wait(uint32_t rank, const Step& step) {
+  void wait(uint32_t rank, const Step& step, bool marked) {
     const Step& made = in_.steps[rank][step.token];
-    if (made.lane != step.lane) add(rank, StepKind::after, step, step.at).lanes = {made.lane};
+    if (made.lane != step.lane) {
+      Step& after = add(rank, StepKind::after, step, step.at);
+      after.lanes = {made.lane};
+      if (marked) after.token = step.token + 1;
+    }
     for (const ConcreteTransfer& one : made.transfers)
       if (by_copy_engine(one.mover) && owns(one)) flag(rank, StepKind::take, step, one, 1);
-  }
-
-  void one(uint32_t rank, const Step& step) {
-    if (step.kind == StepKind::group) return group(rank, step);
-    if (step.kind == StepKind::wait) return wait(rank, step);
-    out_.steps[rank].push_back(step);
   }
 
   const Concrete& in_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "functions.hpp"
@@ -140,6 +141,8 @@ class TapeMaker {
         follow_launch(step);
         add(action(step));
         last_launch_ = point(step.lane);
+      } else if (step.kind == StepKind::mark && step.token) {
+        add_mark(step);
       } else {
         add(action(step));
       }
@@ -164,6 +167,14 @@ class TapeMaker {
   void follow_launch(const Step& step) {
     if (last_launch_ && last_launch_->lane != step.lane)
       add({.kind = StepKind::after, .lane = step.lane, .step = &step, .points = {*last_launch_}});
+  }
+
+  /// The end of a group that is behind when another lane waits for it.
+  void add_mark(const Step& step) {
+    Action mark = action(step);
+    mark.points = {{step.lane, tape_.lanes[step.lane].size() + 1, uint32_t(tape_.actions.size())}};
+    marks_[step.token] = mark.points[0];
+    add(std::move(mark));
   }
 
   /// All that is on a lane so far.
@@ -234,6 +245,10 @@ class TapeMaker {
         break;
       }
       case StepKind::after:
+        if (step.token) {
+          action.points = {marks_.at(step.token)};
+          break;
+        }
         for (const uint32_t lane : step.lanes)
           if (lane != step.lane) action.points.push_back(point(lane));
         break;
@@ -258,6 +273,7 @@ class TapeMaker {
   const Memory& memory_;
   const HostFunctions& functions_;
   std::optional<Action::Point> last_launch_;
+  std::map<uint32_t, Action::Point> marks_;  // by token
   Tape tape_;
 };
 

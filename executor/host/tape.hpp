@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,10 +61,14 @@ struct Action {
     std::vector<Strip> strips;
   };
   std::vector<Carried> carried = {};
-  /// How many actions of a lane have to be done before an `after` is.
+  /// How many actions of a lane have to be done before an `after` is. A mark for which others wait has its
+  /// own.
   struct Point {
     uint32_t lane = 0;
     uint64_t actions = 0;
+    /// Position in Tape::actions of the mark that is there, behind which the lane has gone on; none: all that
+    /// is on the lane so far.
+    std::optional<uint32_t> mark = {};
   };
   std::vector<Point> points = {};
 };

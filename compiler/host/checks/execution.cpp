@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <queue>
 #include <utility>
@@ -35,8 +36,9 @@ Execution::Execution(const Concrete& made, Queues queues, uint32_t runs)
 }
 
 /// What a step waits for on its own rank: the step before it on its queue, for `after` the last one of each
-/// of the other lanes so far, and launches for each other, whatever their lanes. That orders what two
-/// launches read and write; a carry via `plan` may copy before and behind its own, which nothing orders.
+/// of the other lanes so far, or the mark that it names, and launches for each other, whatever their lanes.
+/// That orders what two launches read and write; a carry via `plan` may copy before and behind its own, which
+/// nothing orders.
 void Execution::plan_order() {
   states_.resize(made_.ranks);
   waits_.resize(made_.ranks);
@@ -53,6 +55,7 @@ void Execution::plan_order() {
     std::vector<std::optional<size_t>> last(lanes_);
     std::vector<uint32_t> numbers(lanes_);
     std::optional<size_t> before, last_launch;
+    std::map<uint32_t, size_t> marks;  // by token: the last one
     for (size_t position = 0; position < count; ++position) {
       const Step& one = step(rank, position);
       const std::optional<size_t> together = kind_together(one);
@@ -69,9 +72,14 @@ void Execution::plan_order() {
         if (before) waits_[rank][position].push_back(*before);
       } else {
         if (last[one.lane]) waits_[rank][position].push_back(*last[one.lane]);
-        for (const uint32_t lane : one.lanes)
-          if (last[lane]) waits_[rank][position].push_back(*last[lane]);
+        if (one.kind == StepKind::after && one.token) {
+          waits_[rank][position].push_back(marks.at(one.token));
+        } else {
+          for (const uint32_t lane : one.lanes)
+            if (last[lane]) waits_[rank][position].push_back(*last[lane]);
+        }
       }
+      if (one.kind == StepKind::mark && one.token) marks[one.token] = position;
       before = last[one.lane] = position;
       numbers_[rank][position] = ++numbers[queues_ == Queues::one_each ? 0 : one.lane];
     }

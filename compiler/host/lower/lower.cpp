@@ -86,11 +86,12 @@ class Lowerer {
                         order_names[size_t(wanted)]),
             "use the order linear, or the form p2p");
       if (together && ahead())
-        report(out_, s_, "tags", item->op.at,
-               fmt::format(
-                   "the lane style ahead is of transfers between pairs, but here all ranks take part in a {}",
-                   item->action == Action::gather ? "broadcast" : item->collective),
-               "use the style split, or a form and axes by which slices travel between pairs");
+        report(
+            out_, s_, "tags", item->op.at,
+            fmt::format(
+                "the lane style ahead is of transfers between pairs, but here all ranks take part in one {}",
+                item->action == Action::gather ? "broadcast" : item->collective),
+            "use the style split, or a form and axes by which slices travel between pairs");
       if (together) return Order::linear;
       if (ahead() && wanted == Order::ring && item->action != Action::compute)
         report(out_, s_, "tags", item->op.at,

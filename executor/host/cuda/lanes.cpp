@@ -44,7 +44,8 @@ CudaLanes::CudaLanes(Bound bound)
     }
     for (const Action& action : tape_.actions) {
       std::vector<cuda::OwnedEvent>& mine = events_.emplace_back();
-      for (size_t point = 0; point < action.points.size(); ++point) mine.emplace_back("the event of a lane");
+      for (const Action::Point& point : action.points)
+        if (!point.mark || action.kind == StepKind::mark) mine.emplace_back("the event of a lane");
     }
     watcher_ = std::make_unique<Watcher>(bound_, tape_, taken_flags());
     load_functions();
@@ -151,9 +152,14 @@ void CudaLanes::enqueue(uint32_t index, cudaStream_t main) {
         const Action::Point& point = action.points[at];
         // A lane that has done nothing is no part of a capture either.
         if (point.actions == 0 && point.lane != 0) continue;
-        cuda::check(cudaEventRecord(events_[index][at].get(), stream_of(point.lane, main)), "a lane's event");
-        cuda::check(cudaStreamWaitEvent(stream, events_[index][at].get(), 0), "the wait for a lane");
+        const cudaEvent_t event = point.mark ? events_[*point.mark][0].get() : events_[index][at].get();
+        if (!point.mark) cuda::check(cudaEventRecord(event, stream_of(point.lane, main)), "a lane's event");
+        cuda::check(cudaStreamWaitEvent(stream, event, 0), "the wait for a lane");
       }
+      break;
+    case StepKind::mark:
+      if (!action.points.empty())
+        cuda::check(cudaEventRecord(events_[index][0].get(), stream), "the event of a mark");
       break;
     case StepKind::post:
       // Behind everything that the stream has written, on this GPU and on peers.

@@ -404,6 +404,58 @@ TEST_P(FakeSchedules, LaunchesBesideAMatmul) {
   expect_good(on_threads(GetParam(), body));
 }
 
+/// Rank 0 computes with what has arrived while the next exchange waits for rank 1, which comes to it when
+/// that has begun.
+TEST(FakeScheduleWaits, AreForTheirGroupAlone) {
+  CHORALE_NEEDS_GPUS(2);
+  struct Held {
+    std::mutex mutex;
+    std::condition_variable changed;
+    int begun = 0, held = 0;  ///< runs
+    bool in_vain = false;
+  };
+  const auto begin = [](void* data) {
+    Held& held = *static_cast<Held*>(data);
+    const std::lock_guard lock(held.mutex);
+    ++held.begun;
+    held.changed.notify_all();
+  };
+  const auto hold = [](void* data) {
+    Held& held = *static_cast<Held*>(data);
+    std::unique_lock lock(held.mutex);
+    ++held.held;
+    held.in_vain |=
+        !held.changed.wait_for(lock, std::chrono::seconds(10), [&] { return held.begun >= held.held; });
+  };
+  for (const Mover mover : movers) {
+    for (const bool replayed : {false, true}) {
+      Held held;
+      expect_good(on_threads(2, [&](World& world) {
+        const auto enqueue = [&](void (*function)(void*)) {
+          return [&held, function](const HostCall& call) {
+            cuda::check(cudaLaunchHostFunc(static_cast<cudaStream_t>(call.stream), function, &held),
+                        "a function of the host");
+          };
+        };
+        ScheduleArguments arguments{.mover = mover};
+        arguments.functions["hold"] = enqueue(hold);
+        arguments.functions["consume"] = [](const HostCall&) {};
+        if (world.rank() == 0) arguments.functions["consume"] = enqueue(begin);
+        ScheduleRun schedule(world, compute_beside_an_exchange(), arguments, on_cuda());
+        const Enqueued enqueued(schedule, replayed);
+        for (int run = 0; run < runs; ++run) enqueued.run();
+        schedule.synchronize(enqueued.stream());
+        world.barrier();
+        const std::lock_guard lock(held.mutex);
+        if (held.in_vain)
+          return fmt::format("via {} rank 0 has waited for the next exchange",
+                             host::mover_names[size_t(mover)]);
+        return held.begun == runs ? std::string("good") : fmt::format("{} runs have ended", held.begun);
+      }));
+    }
+  }
+}
+
 TEST(FakeScheduleFaults, APeerThatNeverRunsEndsTheWait) {
   expect_good(on_processes(2, [](World& world) {
     return wait_for_who_never_runs(world, Mover::ce_put, "take of 'credit of t1");

@@ -61,6 +61,31 @@ TEST(HostOrder, LaunchesOfDifferentLanesAreInOrder) {
   EXPECT_NE(text.find("[races]"), std::string::npos) << text;
 }
 
+/// A wait on another lane is for its group, not for what has come on the lane behind it, such as the transfer
+/// of the next turn.
+TEST(HostOrder, AWaitIsForItsGroupAlone) {
+  const auto copied_behind = [](const char* via, const char* between) {
+    return fmt::format(
+        R"({{"lanes":["x","y"],"tensors":[{{"name":"a","dtype":"f32","shape":[4],"role":"in"}},
+        {{"name":"g","dtype":"f32","shape":[4],"role":"temp"}},{{"name":"q","dtype":"f32","shape":[4],"role":"out"}}],
+        "body":[{{"op":"fork","lanes":["x","y"]}},
+        {{"op":"group","lane":"x","token":1,"do":[{{"op":"send","src":["a"],"peer":["-",1,"rank"],"via":"{0}"}},
+          {{"op":"recv","dst":["g"],"peer":["-",1,"rank"],"via":"{0}"}}]}},
+        {{"op":"copy","lane":"x","dst":["q"],"src":["a"]}},{1}{{"op":"wait","lane":"y","token":1}},
+        {{"op":"copy","lane":"y","dst":["q"],"src":["g"]}},{{"op":"join","lanes":["x","y"]}}]}})",
+        via, between);
+  };
+  for (const char* via : {"ce_put", "ce_get", "kernel", "staged", "port", "plan"}) {
+    const std::string text = found(copied_behind(via, ""));
+    EXPECT_NE(text.find("this overwrites q[0:4] of rank 0 on rank 0, and nothing orders it with the copy on "
+                        "rank 0 [races]"),
+              std::string::npos)
+        << via << "\n"
+        << text;
+    EXPECT_EQ(found(copied_behind(via, R"({"op":"after","lane":"y","on":["x"]},)")), "") << via;
+  }
+}
+
 /// Rank 0 posts `ready` twice; that rank 1 has taken the first it knows by the transfer in between alone.
 std::string post_again_behind_a_transfer(std::string_view via, uint64_t elements) {
   return fmt::format(

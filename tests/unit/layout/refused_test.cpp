@@ -183,7 +183,7 @@ TEST(Refused, All) {
       "1 error\n",
       gather, {.style = LaneStyle::chained});
   SAYS(
-      "here: error: the lane style ahead is of transfers between pairs, but here all ranks take part in a "
+      "here: error: the lane style ahead is of transfers between pairs, but here all ranks take part in one "
       "broadcast [tags]\n"
       "help: use the style split, or a form and axes by which slices travel between pairs\n"
       "1 error\n",

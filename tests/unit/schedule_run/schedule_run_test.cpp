@@ -116,6 +116,36 @@ TEST(Schedules, RunReturnsWhileAFunctionGoesOn) {
   });
 }
 
+/// Rank 0 computes with what has arrived while the next exchange waits for rank 1, which comes to it when
+/// that has begun.
+TEST(Schedules, AWaitIsForItsGroupAlone) {
+  for (const Mover mover : movers) {
+    std::promise<void> begun;
+    const std::shared_future<void> has_begun = begun.get_future().share();
+    bool in_vain = false;
+    run_local(2, [&](World& world) {
+      ScheduleArguments arguments{.mover = mover};
+      if (world.rank() == 0) {
+        arguments.functions["consume"] = [&](const HostCall& call) {
+          EXPECT_EQ(static_cast<const int32_t*>(call.reads[0].data)[99], 7);
+          begun.set_value();
+        };
+      } else {
+        arguments.functions["consume"] = [](const HostCall&) {};
+        arguments.functions["hold"] = [&](const HostCall&) {
+          in_vain = has_begun.wait_for(std::chrono::seconds(10)) == std::future_status::timeout;
+        };
+      }
+      ScheduleRun schedule(world, compute_beside_an_exchange(), arguments);
+      std::fill_n(static_cast<int32_t*>(schedule.buffer("x")), 200, 7);
+      schedule.run();
+      schedule.synchronize();
+      world.barrier();
+    });
+    EXPECT_FALSE(in_vain) << host::mover_names[size_t(mover)];
+  }
+}
+
 /// Groups of these orders have their other ends in one group of each peer.
 TEST_P(Ranks, AllgatherP2pByLaunches) {
   run_local(GetParam(), [](World& world) {

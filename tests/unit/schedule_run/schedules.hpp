@@ -127,6 +127,26 @@ inline Plan ag_matmul_p2p(const Form& form, const std::string& dtype) {
       "");
 }
 
+/// Two exchanges of x of two ranks on lane comm, and then, on lane comp, `consume` of what the first has
+/// brought. Rank 1 comes to the second one behind its `hold`.
+inline Plan compute_beside_an_exchange() {
+  const auto exchange = [](int turn) {
+    return fmt::format(
+        R"({{"op":"group","lane":"comm","token":{0},"do":[{{"op":"recv","dst":["g",[0,{0}]],"peer":["-",1,"rank"]}},
+                                                          {{"op":"send","src":["x",[0,{0}]],"peer":["-",1,"rank"]}}]}},)",
+        turn);
+  };
+  return plan_of(
+      {}, "{}",
+      R"({"name":"x","dtype":"i32","shape":[2,100],"role":"in"},{"name":"g","dtype":"i32","shape":[2,100],"role":"out"})",
+      R"({"op":"fork","lanes":["comm","comp"]},)" + exchange(0) +
+          R"({"op":"if","p":["==","rank",1],"then":[{"op":"call","lane":"comm","fn":"hold","writes":[],"reads":[]}]},)" +
+          exchange(1) +
+          R"({"op":"wait","lane":"comp","token":0},{"op":"call","lane":"comp","fn":"consume","writes":[],"reads":[["g",[0,0]]]},
+             {"op":"wait","lane":"comp","token":1},{"op":"join","lanes":["comm","comp"]})",
+      R"({"name":"hold","writes":0,"reads":0},{"name":"consume","writes":0,"reads":1})");
+}
+
 /// A schedule of m, k and n on lanes comm and comp, which launches plans.
 inline Plan launching(const std::string& tensors, const std::string& body) {
   return read(host::plan_with(fmt::format(
