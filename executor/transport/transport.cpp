@@ -22,7 +22,7 @@ void check_place(const Transport& transport, int peer, uint32_t channel) {
 
 EndpointTable make_table(const Endpoint* seen, const std::vector<Endpoint>& endpoints) {
   const Endpoint& first = endpoints.front();
-  EndpointTable table{seen, first.ranks, first.self, first.channels, 0, first.packet_bytes};
+  EndpointTable table{seen, first.ranks, first.self, first.channels, first.channels, first.packet_bytes};
   for (const Endpoint& e : endpoints) table.packet_bytes = std::min(table.packet_bytes, e.packet_bytes);
   return table;
 }

@@ -83,16 +83,16 @@ static_assert(std::is_trivially_copyable_v<Endpoint>);
 struct EndpointTable {
   const Endpoint* endpoints = nullptr;  ///< by peer, then by channel
   int32_t ranks = 0, self = -1;
-  uint32_t channels = 0;
-  uint32_t first = 0;         ///< the channel that at() has as 0
+  uint32_t channels = 0;      ///< that at() has of each peer
+  uint32_t of_peer = 0;       ///< that `endpoints` has of each peer
   uint64_t packet_bytes = 0;  ///< the least of all links
 
   /// `channel` is the id of the group that uses it: one group at a time a peer, channel and direction.
   /// Refuses a peer or a channel that is not there.
   CHORALE_FN const Endpoint& at(int32_t peer, uint32_t channel) const {
     if (uint32_t(peer) >= uint32_t(ranks)) refuse("there is no such peer");
-    if (channel >= channels - first) refuse_channel(channel);
-    return endpoints[uint64_t(peer) * channels + first + channel];
+    if (channel >= channels) refuse_channel(channel);
+    return endpoints[uint64_t(peer) * of_peer + channel];
   }
 
   /// The same links without the first `skipped` channels; what is left is numbered from 0. A split numbers
@@ -102,9 +102,10 @@ struct EndpointTable {
   ///   all_gather<T>(half.group, table.from_channel(group.id - half.group.id), ...);
   /// Refuses more channels than there are.
   CHORALE_FN EndpointTable from_channel(uint32_t skipped) const {
-    if (skipped > channels - first) refuse_channel(skipped);
+    if (skipped > channels) refuse_channel(skipped);
     EndpointTable rest = *this;
-    rest.first += skipped;
+    rest.endpoints += skipped;
+    rest.channels -= skipped;
     return rest;
   }
   CHORALE_FN LinkKind kind(int32_t peer) const { return at(peer, 0).kind; }
@@ -116,8 +117,9 @@ struct EndpointTable {
     refuse("more groups than channels");
 #else
     refuse("more groups than channels: group " + std::to_string(channel) + " uses channel " +
-           std::to_string(first + channel) + ", and the transport of rank " + std::to_string(self) + " has " +
-           std::to_string(channels) + "; give it more max_channels, or launch fewer blocks");
+           std::to_string(of_peer - channels + channel) + ", and the transport of rank " +
+           std::to_string(self) + " has " + std::to_string(of_peer) +
+           "; give it more max_channels, or launch fewer blocks");
 #endif
   }
 };
