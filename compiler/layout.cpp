@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "chorale/divided_up.hpp"
+
 namespace chorale {
 namespace {
 
@@ -14,7 +16,8 @@ uint64_t most_chunks(const Plan& plan, BufferKind kind) {
   return most;
 }
 
-uint64_t up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
+/// Whether it does what every plan of that name does.
+bool named(const Plan& plan) { return plan.collective != "custom" && plan.collective != "test"; }
 
 /// What is computed of a buffer does not wrap, and no machine has so much.
 constexpr uint64_t most_bytes = uint64_t(1) << 56;
@@ -61,6 +64,13 @@ uint64_t chunks_per_segment(const Plan& plan, uint64_t in, uint64_t out, const S
 
 }  // namespace
 
+uint64_t message_segments(const Plan& plan) {
+  const Segmentation segments = segmentation(plan);
+  const bool by_output =
+      plan.collective == "allgather" || (!named(plan) && most_chunks(plan, BufferKind::input) == 0);
+  return by_output ? segments.output : segments.input;
+}
+
 bool sends_packets(const Plan& plan) {
   for (const Gpu& gpu : plan.gpus) {
     for (const ThreadBlock& block : gpu.threadblocks) {
@@ -78,7 +88,7 @@ Layout layout_of(const Plan& plan, uint64_t bytes, DType dtype, PacketForm form)
   const uint64_t element = dtype_size(dtype);
   if (element == 0) throw UsageError(fmt::format("dtype {} is none that we know", int(dtype)));
   if (plan.gpus.empty()) throw UsageError(fmt::format("plan '{}' has no ranks", plan.name));
-  if (plan.buffer_alignment == 0 || plan.buffer_alignment > (uint64_t(1) << 32)) {
+  if (plan.buffer_alignment == 0 || plan.buffer_alignment > most_alignment) {
     throw UsageError(
         fmt::format("plan '{}': a buffer alignment of {} bytes", plan.name, plan.buffer_alignment));
   }
@@ -89,10 +99,7 @@ Layout layout_of(const Plan& plan, uint64_t bytes, DType dtype, PacketForm form)
   const Segmentation segments = segmentation(plan);
   layout.chunks_per_segment = chunks_per_segment(plan, in, out, segments);
 
-  // The message is the input, but the output of all-gather, and of a plan of its own kind without input.
-  const bool named = plan.collective != "custom" && plan.collective != "test";
-  const bool by_output = plan.collective == "allgather" || (!named && in == 0);
-  const uint64_t parts = by_output ? segments.output : segments.input;
+  const uint64_t parts = message_segments(plan);
   const uint64_t step = parts * element;
   if (bytes % step != 0) {
     const std::string why = parts == 1 ? fmt::format("the {} bytes of a {}", element, dtype_name(dtype))
@@ -106,12 +113,11 @@ Layout layout_of(const Plan& plan, uint64_t bytes, DType dtype, PacketForm form)
                                  plan.min_message_size, plan.max_message_size, bytes));
   }
   layout.segment_bytes = bytes / parts;
-  const uint64_t units =
-      layout.segment_bytes / layout.alignment + (layout.segment_bytes % layout.alignment != 0);
-  layout.chunk_bytes = up(units, layout.chunks_per_segment) / layout.chunks_per_segment * layout.alignment;
+  const uint64_t units = divided_up(layout.segment_bytes, layout.alignment);
+  layout.chunk_bytes = divided_up(units, layout.chunks_per_segment) * layout.alignment;
   check_size(plan, bytes, layout, segments);
-  layout.sizes.input = named || in ? layout.segment_bytes * segments.input : 0;
-  layout.sizes.output = named || out ? layout.segment_bytes * segments.output : 0;
+  layout.sizes.input = named(plan) || in ? layout.segment_bytes * segments.input : 0;
+  layout.sizes.output = named(plan) || out ? layout.segment_bytes * segments.output : 0;
   return layout;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "chorale/executor.hpp"
+#include "chorale/splitmix64.hpp"
 
 namespace chorale {
 
@@ -23,11 +24,11 @@ struct Call {
 
   /// Two that differ have one hash by chance alone.
   uint64_t hash() const {
-    uint64_t mixed = plan_hash;
+    uint64_t hash = plan_hash;
     for (const uint64_t part :
          {bytes, uint64_t(dtype), uint64_t(op), uint64_t(packet), uint64_t(multicast), uint64_t(bindings)})
-      mixed = (mixed ^ part) * 0x100000001b3;
-    return mixed;
+      hash = mix64(hash ^ part);
+    return hash;
   }
 };
 

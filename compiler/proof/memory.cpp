@@ -5,6 +5,7 @@
 #include <set>
 
 #include "../resolve.hpp"
+#include "chorale/divided_up.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/packet_form.hpp"
 #include "pace.hpp"
@@ -53,23 +54,15 @@ uint64_t full_chunk(const Plan& plan) {
   return units;
 }
 
-/// How a message is cut: see layout_of().
-struct Cut {
-  uint64_t parts = 1;   ///< of what a message's bytes are counted in
-  uint64_t chunks = 1;  ///< of a part
-};
-
-Cut cut_of(const Plan& plan) {
+/// As in layout_of().
+uint64_t chunks_per_segment(const Plan& plan) {
   const Segmentation segments = segmentation(plan);
   uint64_t inputs = 0, outputs = 0;
   for (const Gpu& gpu : plan.gpus) {
     inputs = std::max(inputs, gpu.chunks[size_t(BufferKind::input)]);
     outputs = std::max(outputs, gpu.chunks[size_t(BufferKind::output)]);
   }
-  const bool named = plan.collective != "custom" && plan.collective != "test";
-  const bool by_output = plan.collective == "allgather" || (!named && inputs == 0);
-  return {by_output ? segments.output : segments.input,
-          std::max({uint64_t(1), inputs / segments.input, outputs / segments.output})};
+  return std::max({uint64_t(1), inputs / segments.input, outputs / segments.output});
 }
 
 /// The payload of packets in the form in which they are longest: chunks, turns and slices of plans that send
@@ -78,30 +71,25 @@ constexpr uint64_t longest_packet = payload_of(PacketForm::ll128).bytes;
 
 /// What slices of groups are multiples of in that form.
 uint64_t longest_unit(const Plan& plan) {
-  constexpr uint64_t longest_alignment = uint64_t(1) << 32;  // layout_of() takes no more
-  return std::lcm(std::clamp<uint64_t>(plan.buffer_alignment, 1, longest_alignment), longest_packet);
+  return std::lcm(std::clamp<uint64_t>(plan.buffer_alignment, 1, most_alignment), longest_packet);
 }
-
-uint64_t share_of(uint64_t all, uint64_t among) { return all / among + (all % among != 0); }
 
 /// The least units of a chunk of any message that the plan takes, whatever form its packets have.
 uint64_t least_units(const Plan& plan) {
-  const Cut cut = cut_of(plan);
-  const uint64_t units = share_of(share_of(plan.min_message_size, cut.parts), longest_unit(plan));
-  return std::max(share_of(units, cut.chunks), uint64_t(1));
+  const uint64_t segment = divided_up(plan.min_message_size, message_segments(plan));
+  return std::max(divided_up(divided_up(segment, longest_unit(plan)), chunks_per_segment(plan)), uint64_t(1));
 }
 
 /// The least bytes of a chunk of any message that the plan takes. If it sends packets a turn may be longer
 /// than its unit, by more than a chunk is: so much shorter is the chunk.
 uint64_t least_chunk(const Plan& plan) {
   using Wide = unsigned __int128;
-  const Cut cut = cut_of(plan);
   const uint64_t step = std::max<uint64_t>(plan.buffer_alignment, 1);
-  uint64_t least = plan.min_message_size / cut.parts / cut.chunks;
+  uint64_t least = plan.min_message_size / message_segments(plan) / chunks_per_segment(plan);
   if (sends_packets(plan)) {
     const Wide chunk = Wide(least_units(plan)) * longest_unit(plan);
     for_each_pipeline(plan, [&](const Op& op) {
-      const uint64_t turn = std::max(share_of(op.unit_bytes, longest_packet), uint64_t(1)) * longest_packet;
+      const uint64_t turn = std::max(divided_up(op.unit_bytes, longest_packet), uint64_t(1)) * longest_packet;
       least = uint64_t(std::min<Wide>(least, chunk * op.unit_bytes / turn));
     });
   }

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "../interpreter/placement.hpp"
+#include "chorale/divided_up.hpp"
 #include "recorder.hpp"
 
 namespace chorale::adversary {
@@ -21,19 +22,6 @@ constexpr uint32_t most_data_lanes = 8;
 
 /// Of bytes that begin and end where segments do, or where units do.
 uint32_t cell_bytes(const Layout& layout) { return uint32_t(std::gcd<uint64_t>(16, layout.segment_bytes)); }
-
-/// What each of so many has at most.
-uint64_t share_of(uint64_t all, uint64_t among) { return all / among + (all % among != 0); }
-
-/// Segments that a message's bytes are those of: see layout_of().
-uint64_t parts_of(const Plan& plan) {
-  const Segmentation segments = segmentation(plan);
-  uint64_t in_chunks = 0;
-  for (const Gpu& gpu : plan.gpus) in_chunks = std::max(in_chunks, gpu.chunks[size_t(BufferKind::input)]);
-  const bool named = plan.collective != "custom" && plan.collective != "test";
-  const bool by_output = plan.collective == "allgather" || (!named && in_chunks == 0);
-  return by_output ? segments.output : segments.input;
-}
 
 /// Threads of a block that move data, and as many beside them as there are things of one kind to do at once.
 struct Threads {
@@ -194,14 +182,14 @@ bool takes_long_turns(const Plan& plan, DType dtype, PacketForm packet, bool all
       for (const Op& op : block.ops) {
         if (!op.body) continue;
         const uint64_t unit = std::max(op.unit_bytes, 1u);
-        turn = std::min(turn, layout.packet > 16 ? share_of(unit, layout.packet) * layout.packet : unit);
+        turn = std::min(turn, layout.packet > 16 ? divided_up(unit, layout.packet) * layout.packet : unit);
         chunks = std::max<uint64_t>(chunks, op.chunks);
       }
     }
   }
-  const uint64_t segment = share_of(plan.min_message_size, parts_of(plan));
-  const uint64_t units = std::max<uint64_t>(1, share_of(segment, layout.alignment));
-  const uint64_t units_of_chunk = share_of(units, layout.chunks_per_segment);
+  const uint64_t segment = divided_up(plan.min_message_size, message_segments(plan));
+  const uint64_t units = std::max<uint64_t>(1, divided_up(segment, layout.alignment));
+  const uint64_t units_of_chunk = divided_up(units, layout.chunks_per_segment);
   const uint64_t longest = all_chunks ? turn / chunks : turn - 1;
   return units_of_chunk <= longest / layout.alignment;
 }
@@ -234,7 +222,7 @@ uint64_t choose_size(Plan& plan, DType dtype, PacketForm packet) {
   const Layout empty = layout_of(plan, 0, dtype, packet);
   uint64_t segment = units * empty.chunks_per_segment * empty.alignment;
   if (empty.chunks_per_segment > 1) segment -= 16;  // the last chunk is shorter than the others
-  return segment * parts_of(plan);
+  return segment * message_segments(plan);
 }
 
 void lengthen_turns(Plan& plan, uint64_t bytes, DType dtype, PacketForm packet, bool all_chunks) {

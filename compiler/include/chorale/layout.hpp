@@ -36,6 +36,13 @@ struct Layout {
 /// \throws UsageError as message_sizes()
 Layout layout_of(const Plan&, uint64_t bytes, DType, PacketForm = PacketForm::ll8);
 
+/// Bytes of the largest `buffer_alignment` that a plan may have.
+inline constexpr uint64_t most_alignment = uint64_t(1) << 32;
+
+/// Segments that a message's bytes are those of: those of the input, but of the output for all-gather, and
+/// for a plan of its own kind without input.
+uint64_t message_segments(const Plan&);
+
 /// Whether any operation of the plan sends or waits for packets.
 bool sends_packets(const Plan&);
 

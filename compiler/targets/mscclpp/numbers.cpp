@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "checks.hpp"
+#include "chorale/divided_up.hpp"
 
 namespace chorale::mscclpp {
 
@@ -15,7 +16,7 @@ uint64_t message_chunks(const Plan& plan, const Gpu& gpu) {
 uint64_t largest_chunk(const Plan& plan, const Gpu& gpu) {
   const uint64_t bytes = plan.max_message_size == UINT64_MAX ? max_bytes : plan.max_message_size;
   const uint64_t chunks = message_chunks(plan, gpu);
-  return chunks ? bytes / chunks + (bytes % chunks != 0) : 0;
+  return chunks ? divided_up(bytes, chunks) : 0;
 }
 
 uint64_t largest_message(const Plan& plan) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "checks.hpp"
+#include "chorale/divided_up.hpp"
 #include "chorale/proof.hpp"
 
 namespace chorale::mscclpp {
@@ -142,9 +143,8 @@ void reused_scratch(const Plan& plan, Finder& find) {
     const uint64_t chunks = gpu.chunks[size_t(BufferKind::scratch)];
     if (!chunks) return;
     const uint64_t room = reused_scratch_bytes / banks;
-    const uint64_t share = (room + chunks - 1) / chunks;
     const uint64_t aligned =
-        (share + plan.buffer_alignment - 1) / plan.buffer_alignment * plan.buffer_alignment;
+        divided_up(divided_up(room, chunks), plan.buffer_alignment) * plan.buffer_alignment;
     const uint64_t largest = largest_chunk(plan, gpu);
     bool touches = false;
     for_each_place(plan, gpu, block, op, [&](const Field&, const Operand&, uint32_t, BufferKind buffer) {
