@@ -1,12 +1,7 @@
 // chorale tune: which shipped plan is the fastest here, for each collective, type and size.
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -16,6 +11,7 @@
 #include "chorale/proof.hpp"
 #include "tools/bench/results.hpp"
 #include "tools/bench/subject.hpp"
+#include "tools/folder_lock.hpp"
 #include "tools/run_options.hpp"
 #include "tools/tuned.hpp"
 
@@ -146,32 +142,10 @@ TuneTable load_if_there(const std::string& file) {
   return std::filesystem::is_regular_file(file, error) ? TuneTable::load(file) : TuneTable();
 }
 
-/// While it lives, no other has one of the folder of `file`; it leaves no file behind. Where a file system
-/// has no such locks it does nothing.
-class Alone {
- public:
-  explicit Alone(const std::string& file) {
-    std::error_code none;  // then there is no such folder, and to write says so
-    const std::filesystem::path folder =
-        std::filesystem::weakly_canonical(std::filesystem::absolute(file, none), none).parent_path();
-    folder_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (folder_ >= 0 && ::flock(folder_, LOCK_EX) != 0 && errno == EINTR) {
-    }
-  }
-  Alone(const Alone&) = delete;
-  Alone& operator=(const Alone&) = delete;
-  ~Alone() {
-    if (folder_ >= 0) ::close(folder_);
-  }
-
- private:
-  int folder_ = -1;
-};
-
 /// Puts what `found` has of `keys` into the table of a file. What others have written there since is kept:
 /// they tune for other sizes, collectives or types at the same time.
 void add_to(const std::string& file, const TuneTable& found, const std::vector<TuneKey>& keys) {
-  const Alone alone(file);
+  const FolderLock lock(file);
   TuneTable table = load_if_there(file);
   for (const TuneKey& key : keys) table.take(key, found);
   write_output(file, table.text());  // whole
