@@ -33,6 +33,19 @@ inline std::string found(std::string_view proof, const Plan& plan) {
   return text;
 }
 
+inline std::string races(const Plan& plan) { return found("races", plan); }
+inline std::string replay(const Plan& plan) { return found("replay", plan); }
+
+inline void copy(Plan& plan, const Operand& from, const Operand& to, uint32_t on = 0, uint32_t rank = 0) {
+  add(block(plan, rank, on), Opcode::copy, {from}, {to});
+}
+/// remote: 0 input, 1 output, 2 scratch of the peer
+inline void put(Plan& plan, const Operand& from, uint32_t remote, uint64_t index, uint32_t rank = 0,
+                uint32_t on = 0) {
+  add(block(plan, rank, on), Opcode::put, {from}, {at(remote, index)}, {}, ChannelType::memory);
+}
+inline void nop(Plan& plan, uint32_t rank = 0, uint32_t on = 0) { add(block(plan, rank, on), Opcode::nop); }
+
 /// An operation on one channel, semaphore or barrier.
 inline Op& control(Plan& plan, Opcode code, uint32_t id, uint32_t rank, uint32_t on = 0,
                    ChannelType via = ChannelType::memory) {

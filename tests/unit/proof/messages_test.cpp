@@ -5,11 +5,6 @@
 namespace chorale {
 namespace {
 
-void copy(Plan& plan, const Operand& from, const Operand& to, uint32_t on = 0) {
-  add(block(plan, 0, on), Opcode::copy, {from}, {to});
-}
-void nop(Plan& plan) { add(block(plan), Opcode::nop); }
-
 /// A pipeline of a block of rank 0.
 void turns(Plan& plan, uint32_t on, uint32_t unit, uint64_t chunks, uint32_t body) {
   Op& op = append(block(plan, 0, on), Opcode::pipeline, {}, {});

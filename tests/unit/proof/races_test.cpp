@@ -8,19 +8,6 @@ namespace {
 
 using test::has;
 
-std::string races(const Plan& plan) { return found("races", plan); }
-std::string replay(const Plan& plan) { return found("replay", plan); }
-
-void copy(Plan& plan, const Operand& from, const Operand& to, uint32_t on = 0, uint32_t rank = 0) {
-  add(block(plan, rank, on), Opcode::copy, {from}, {to});
-}
-/// remote: 0 input, 1 output, 2 scratch of the peer
-void put(Plan& plan, const Operand& from, uint32_t remote, uint64_t index, uint32_t rank = 0,
-         uint32_t on = 0) {
-  add(block(plan, rank, on), Opcode::put, {from}, {at(remote, index)}, {}, ChannelType::memory);
-}
-void nop(Plan& plan, uint32_t rank = 0, uint32_t on = 0) { add(block(plan, rank, on), Opcode::nop); }
-
 TEST(Races, ThreadsOfABlock) {
   Plan plan = two_ranks();
   copy(plan, in(0), scratch(0));
@@ -222,60 +209,6 @@ TEST(Races, ForwardedPacketsTellWhatTheyWereToldBy) {
   EXPECT_EQ(races(plan), "");
 }
 
-TEST(Races, GroupsWithoutAShareOfThePackets) {
-  // Block 1 of rank 1 has read scratch of rank 0 when it sends its share of a chunk; in a short message it
-  // has none, and in any message of two chunks it has one. Block 0 of rank 0 gets that share, or both.
-  const auto share = [](Op& op, uint32_t member) {
-    op.group_index = member;
-    op.group_size = 2;
-  };
-  for (const uint64_t chunks : {1u, 2u}) {
-    for (const bool both : {false, true}) {
-      Plan plan = two_ranks();
-      copy(plan, in(0), scratch(0), 0, 0);
-      control(plan, Opcode::signal, 0, 0, 0);
-      control(plan, Opcode::wait, 0, 1, 1);
-      add(block(plan, 1, 1), Opcode::get, {at(2, 0)}, {out(0)}, {0}, ChannelType::memory);
-      nop(plan, 1, 1);
-      for (uint32_t member = 0; member < 2; ++member) {
-        share(add(block(plan, 1, member), Opcode::put_packets, {in(0, chunks)}, {at(2, 2, chunks)}, {},
-                  ChannelType::memory),
-              member);
-        if (both && member) continue;
-        Op& unpack = add(block(plan, 0, both ? 0 : 1 - member), Opcode::unpack_packets, {scratch(2, chunks)},
-                         {out(0, chunks)});
-        if (!both) share(unpack, member);
-      }
-      nop(plan, 0, 0);
-      copy(plan, in(1), scratch(0), 0);
-      EXPECT_EQ(races(plan).empty(), chunks == 2) << races(plan);
-      EXPECT_EQ(has(races(plan), "found for a message whose chunks are 1 x the alignment"), chunks == 1);
-      // Unless the plan takes no message so short: the longest packets have 112 bytes.
-      plan.min_message_size = plan.gpus[0].chunks[0] * 112;
-      EXPECT_EQ(races(plan).empty(), chunks == 2) << races(plan);
-      ++plan.min_message_size;
-      EXPECT_EQ(races(plan), "");
-    }
-  }
-}
-
-TEST(Races, PacketsThatAreSharedInTwoWays) {
-  Plan plan = two_ranks();
-  const auto share = [](Op& op, uint32_t member, uint32_t of) {
-    op.group_index = member;
-    op.group_size = of;
-  };
-  for (uint32_t member = 0; member < 2; ++member) {
-    share(
-        add(block(plan, 1, member), Opcode::put_packets, {in(0, 3)}, {at(2, 0, 3)}, {}, ChannelType::memory),
-        member, 2);
-  }
-  add(block(plan, 0, 0), Opcode::unpack_packets, {scratch(0)}, {out(0)});
-  add(block(plan, 0, 1), Opcode::unpack_packets, {scratch(1, 2)}, {out(1, 2)});
-  EXPECT_TRUE(has(found("decidable", plan), "other operations share these packets in another way"))
-      << found("decidable", plan);
-}
-
 TEST(Races, ASlotIsWrittenOnceInALaunch) {
   Plan plan = two_ranks();
   add(block(plan), Opcode::copy_packets, {in(0)}, {scratch(0)});
@@ -284,112 +217,6 @@ TEST(Races, ASlotIsWrittenOnceInALaunch) {
   EXPECT_EQ(races(plan), "");
   add(block(plan), Opcode::copy_packets, {in(1)}, {scratch(0)});
   EXPECT_NE(races(plan), "");
-}
-
-TEST(Races, GroupsShareAnOperand) {
-  Plan plan = two_ranks();
-  const auto slice = [&](const Operand& from, const Operand& to, uint32_t member, uint32_t of) {
-    Op& op = add(block(plan, 0, member), Opcode::copy, {from}, {to});
-    op.group_index = member;
-    op.group_size = of;
-  };
-  for (uint32_t member = 0; member < 2; ++member) slice(in(0, 3), scratch(0, 3), member, 2);
-  for (uint32_t on = 0; on < 2; ++on) nop(plan, 0, on);
-  for (uint32_t member = 0; member < 2; ++member) slice(scratch(0, 3), out(0, 3), member, 2);
-  EXPECT_EQ(races(plan), "");
-  // The same bytes if all come out even, but who has the middle chunk depends on the message.
-  plan = two_ranks();
-  for (uint32_t member = 0; member < 2; ++member) slice(in(0, 3), scratch(0, 3), member, 2);
-  for (uint32_t on = 0; on < 2; ++on) nop(plan, 0, on);
-  copy(plan, scratch(0), out(0), 0);
-  EXPECT_NE(races(plan), "");
-}
-
-/// Two blocks fill a chunk of scratch together, and then all three take a third each, or they do so before a
-/// barrier has told them of each other.
-Plan halves_and_thirds(bool told) {
-  Plan plan = two_ranks();
-  std::vector<ThreadBlock>& blocks = plan.gpus[0].threadblocks;
-  blocks.push_back(blocks[1]);
-  blocks[2].id = 2;
-  for (const uint32_t group : {2u, 3u}) {
-    for (uint32_t on = 0; on < 3; ++on) {
-      if (on < group) {
-        Op& op = add(block(plan, 0, on), Opcode::copy, {group == 2 ? in(0) : scratch(0)},
-                     {group == 2 ? scratch(0) : out(0)});
-        op.group_index = on;
-        op.group_size = group;
-      }
-      if (group == 2 && (told || on == 2))
-        control(plan, Opcode::barrier, 0, 0, on).participants = told ? 3 : 1;
-    }
-  }
-  return plan;
-}
-
-TEST(Races, MembersOfAGroupHaveTheirOwn) {
-  EXPECT_EQ(races(halves_and_thirds(true)), "");
-  EXPECT_TRUE(has(races(halves_and_thirds(false)), "reads scratch[0:1] of rank 0, which another"));
-  // Both halves come before a third that is taken.
-  for (const uint32_t silent : {0u, 1u}) {
-    Plan plan = halves_and_thirds(false);
-    for (uint32_t on = 0; on < 3; ++on) {
-      ThreadBlock& of = block(plan, 0, on);
-      if (on < 2) of.ops.pop_back();
-      if (on != silent) control(plan, on < 2 ? Opcode::sem_release : Opcode::sem_acquire, 0, 0, on);
-    }
-    std::swap(block(plan, 0, 2).ops[1], block(plan, 0, 2).ops[2]);
-    EXPECT_TRUE(has(races(plan), "reads scratch[0:1] of rank 0, which another operation overwrites"));
-  }
-  // Overwritten by all, when only one of the readers has said that it is through.
-  Plan plan = halves_and_thirds(true);
-  control(plan, Opcode::sem_release, 0, 0, 1);
-  control(plan, Opcode::sem_acquire, 0, 0, 0);
-  copy(plan, in(1), scratch(0), 0);
-  EXPECT_TRUE(has(races(plan), "overwrites scratch[0:1] of rank 0, which another operation reads"));
-  Plan all = halves_and_thirds(true);
-  for (uint32_t on = 0; on < 3; ++on) control(all, Opcode::barrier, 1, 0, on).participants = 3;
-  copy(all, in(1), scratch(0), 0);
-  EXPECT_EQ(races(all), "");
-}
-
-/// Two pairs of blocks fill a chunk of scratch each, and then all four take both chunks, or they do so before
-/// a barrier has told them of each other.
-Plan pairs_and_all(bool told) {
-  Plan plan = two_ranks();
-  add_blocks(plan, 4);
-  for (uint32_t on = 0; on < 4; ++on) {
-    Op& fill = add(block(plan, 0, on), Opcode::copy, {in(on / 2)}, {scratch(on / 2)});
-    fill.group_index = on % 2;
-    fill.group_size = 2;
-    if (told) control(plan, Opcode::barrier, 0, 0, on).participants = 4;
-    Op& take = add(block(plan, 0, on), Opcode::copy, {scratch(0, 2)}, {out(0, 2)});
-    take.group_index = on;
-    take.group_size = 4;
-  }
-  return plan;
-}
-
-TEST(Races, SlicesOfSeveralGroupsMayBeTheSameByChance) {
-  EXPECT_EQ(races(pairs_and_all(true)), "");
-  EXPECT_TRUE(has(races(pairs_and_all(false)), "reads scratch[0:2] of rank 0, which another"));
-}
-
-TEST(Races, ATurnMayBeTheSliceOfAGroupByChance) {
-  // In a chunk of two turns each is as long as what a block of the group takes.
-  Plan plan = two_ranks();
-  for (uint32_t on = 0; on < 2; ++on) {
-    Op& op = add(block(plan, 0, on), Opcode::copy, {in(0)}, {scratch(0)});
-    op.group_index = on;
-    op.group_size = 2;
-  }
-  meet(plan);
-  loop(plan, 1);
-  copy(plan, scratch(0), out(0), 0);
-  for (uint32_t on = 0; on < 2; ++on) control(plan, Opcode::barrier, 1, 0, on).participants = 2;
-  loop(plan, 1);
-  copy(plan, in(1), scratch(0), 0);
-  EXPECT_EQ(races(plan), "");
 }
 
 TEST(Races, OperandsThatOverlap) {
@@ -526,7 +353,8 @@ TEST(Races, CompetitorsInEveryOrder) {
   EXPECT_NE(races(plan), "");
 }
 
-/// A block fills scratch turn by turn and another empties it; `room` turns may be under way.
+/// A block fills scratch turn by turn and another empties it. `back`: it says so, and the first one waits for
+/// that.
 Plan ring_of_chunks(bool back) {
   Plan plan = two_ranks();
   plan.gpus[0].semaphores = {0, 1, 0};
@@ -555,49 +383,6 @@ TEST(Races, PipelinesAdvanceUnitByUnit) {
   plan.gpus[0].threadblocks[1].ops[1].code = Opcode::sem_release;
   plan.gpus[0].threadblocks[0].ops[2].code = Opcode::sem_acquire;
   EXPECT_NE(races(plan), "");
-}
-
-TEST(Replay, ScratchIsUsedAgain) {
-  // Rank 0 may be a launch ahead of rank 1, which still reads what was put.
-  Plan plan = two_ranks();
-  put(plan, in(0), 2, 0);
-  hand_over(plan, 0);
-  copy(plan, scratch(0), out(0), 0, 1);
-  EXPECT_EQ(races(plan), "");
-  EXPECT_EQ(replay(plan),
-            "this overwrites scratch[0:1] of rank 1, which an earlier launch reads: nothing orders the "
-            "two at 0.0.0\n"
-            "  the other operation is here at 1.0.1\n");
-  hand_over(plan, 1);
-  EXPECT_EQ(replay(plan), "");
-}
-
-TEST(Replay, TwoBanksAreOneLaunchMore) {
-  // Each rank hears of the other once a launch: with one bank that is too late.
-  Plan plan = two_ranks();
-  for (uint32_t rank = 0; rank < 2; ++rank) put(plan, in(0), 2, 0, rank);
-  for (uint32_t rank = 0; rank < 2; ++rank) control(plan, Opcode::signal, 0, rank);
-  for (uint32_t rank = 0; rank < 2; ++rank) {
-    control(plan, Opcode::wait, 0, rank);
-    copy(plan, scratch(0), out(0), 0, rank);
-  }
-  EXPECT_EQ(races(plan), "");
-  EXPECT_TRUE(has(replay(plan), "overwrites scratch[0:1] of rank 1, which an earlier launch reads"));
-  plan.use_double_scratch_buffer = true;
-  EXPECT_EQ(replay(plan), "");
-}
-
-TEST(Replay, PacketsOfWhoHearsNothing) {
-  // Rank 1 never answers: rank 0 overwrites packets before they are read.
-  Plan plan = two_ranks();
-  add(block(plan), Opcode::put_packets, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
-  add(block(plan, 1), Opcode::unpack_packets, {scratch(0)}, {out(0)});
-  EXPECT_EQ(races(plan), "");
-  EXPECT_TRUE(
-      has(replay(plan), "overwrites packets of scratch[0:1] of rank 1, which an earlier launch reads"));
-  add(block(plan, 1), Opcode::put_packets, {in(0)}, {at(2, 0)}, {}, ChannelType::memory);
-  add(block(plan), Opcode::unpack_packets, {scratch(0)}, {out(0)});
-  EXPECT_EQ(replay(plan), "");
 }
 
 }  // namespace

@@ -8,12 +8,6 @@ namespace {
 
 using test::has;
 
-std::string races(const Plan& plan) { return found("races", plan); }
-
-void copy(Plan& plan, const Operand& from, const Operand& to, uint32_t on = 0, uint32_t rank = 0) {
-  add(block(plan, rank, on), Opcode::copy, {from}, {to});
-}
-void nop(Plan& plan, uint32_t rank = 0, uint32_t on = 0) { add(block(plan, rank, on), Opcode::nop); }
 void switch_reduce(Plan& plan, uint32_t on = 0, uint32_t rank = 0) {
   add(block(plan, rank, on), Opcode::switch_reduce, {at(1, 0)}, {out(0)}, {}, ChannelType::switched);
 }

@@ -13,13 +13,8 @@ using test::has;
 
 using proof::History;
 
-void copy(Plan& plan, const Operand& from, const Operand& to, uint32_t on = 0, uint32_t rank = 0) {
-  add(block(plan, rank, on), Opcode::copy, {from}, {to});
-}
-void put(Plan& plan, const Operand& from, uint32_t remote, uint64_t index, uint32_t rank = 0,
-         ChannelType via = ChannelType::memory) {
-  add(block(plan, rank), Opcode::put, {from}, {at(remote, index)},
-      via == ChannelType::port ? std::vector<uint32_t>{0} : std::vector<uint32_t>{}, via);
+void put_by_port(Plan& plan, const Operand& from, uint32_t remote, uint64_t index) {
+  add(block(plan), Opcode::put, {from}, {at(remote, index)}, {0}, ChannelType::port);
 }
 
 Finding first_finding(const Plan& plan, const std::vector<std::string>& allow = {}) {
@@ -86,7 +81,7 @@ TEST(Witness, ARelaxedSignalPublishesNothing) {
 
 TEST(Witness, AProxyThatIsNotWaitedFor) {
   Plan plan = two_ranks();
-  put(plan, scratch(0), 2, 4, 0, ChannelType::port);
+  put_by_port(plan, scratch(0), 2, 4);
   copy(plan, in(0), scratch(0));
   const std::string text = shown(plan, {"values"});
   EXPECT_TRUE(has(text, "rank 0, proxy of block 0  op 0  put scratch[0:1] -> scratch[4:5] of rank 1"))
