@@ -31,6 +31,24 @@ class Join : public Test {
     return World::join(address, rank, ranks, {.timeout = timeout});
   }
 
+  /// What four ranks say, each of which has launched calls_of(rank), of a launch of rank 0 that waits for
+  /// ever.
+  template <class CallsOf>
+  std::vector<std::string> said_of_a_launch_that_waits(const CallsOf& calls_of) const {
+    Processes ranks(4, [&](int rank) -> std::string {
+      World world = join(rank, 4, 2s);
+      Window window = Window::create(world, 4096);
+      LaunchCount launches(world);
+      launches.number(1);
+      for (const uint64_t call : calls_of(rank)) launches.add(call);
+      world.barrier();
+      const uint64_t* const word = reinterpret_cast<const uint64_t*>(window.local());
+      if (rank == 0) world.scheduler().launch(0, 1, [&](int, cpu::BlockHost& host) { await(host, word, 1); });
+      for (;; std::this_thread::sleep_for(1ms)) world.check();
+    });
+    return {ranks.said(0), ranks.said(1), ranks.said(2), ranks.said(3)};
+  }
+
   const std::string address = fresh_address();
 };
 
@@ -386,19 +404,8 @@ TEST_F(Join, OneThatLeftIsNamedByALaunchThatWaitsForIt) {
 }
 
 TEST_F(Join, WhoHasLaunchedFewerCallsIsNamedByALaunchThatWaits) {
-  Processes ranks(4, [&](int rank) -> std::string {
-    World world = join(rank, 4, 2s);
-    Window window = Window::create(world, 4096);
-    LaunchCount launches(world);
-    launches.number(1);
-    for (int call = 0; call < (rank == 0 ? 3 : rank - 1); ++call) launches.add();
-    world.barrier();
-    const uint64_t* const word = reinterpret_cast<const uint64_t*>(window.local());
-    if (rank == 0) world.scheduler().launch(0, 1, [&](int, cpu::BlockHost& host) { await(host, word, 1); });
-    for (;; std::this_thread::sleep_for(1ms)) world.check();
-  });
-  for (int rank = 0; rank < 4; ++rank) {
-    const std::string said = ranks.said(rank);
+  const auto calls_of = [](int rank) { return std::vector<uint64_t>(rank == 0 ? 3 : size_t(rank - 1)); };
+  for (const std::string& said : said_of_a_launch_that_waits(calls_of)) {
     EXPECT_TRUE(has(said,
                     "timed_out: timed out: rank 1 has launched 0 calls, rank 2 1, rank 3 2, and rank 0 3; "
                     "a launch of rank 0 has not ended within 2 s; if it only takes longer, "))
@@ -407,19 +414,8 @@ TEST_F(Join, WhoHasLaunchedFewerCallsIsNamedByALaunchThatWaits) {
 }
 
 TEST_F(Join, WhoHasLaunchedAnotherCallIsNamedByALaunchThatWaits) {
-  Processes ranks(4, [&](int rank) -> std::string {
-    World world = join(rank, 4, 2s);
-    Window window = Window::create(world, 4096);
-    LaunchCount launches(world);
-    launches.number(1);
-    for (const uint64_t call : {5, rank == 2 ? 6 : 7}) launches.add(call);
-    world.barrier();
-    const uint64_t* const word = reinterpret_cast<const uint64_t*>(window.local());
-    if (rank == 0) world.scheduler().launch(0, 1, [&](int, cpu::BlockHost& host) { await(host, word, 1); });
-    for (;; std::this_thread::sleep_for(1ms)) world.check();
-  });
-  for (int rank = 0; rank < 4; ++rank) {
-    const std::string said = ranks.said(rank);
+  const auto calls_of = [](int rank) { return std::vector<uint64_t>{5, rank == 2 ? 6u : 7u}; };
+  for (const std::string& said : said_of_a_launch_that_waits(calls_of)) {
     EXPECT_TRUE(
         has(said,
             "timed_out: timed out: ranks 0 and 2 have launched different calls, each its call 2 of one "
