@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <csignal>
 #include <set>
 #include <thread>
@@ -13,6 +14,10 @@
 
 namespace chorale::test {
 namespace {
+
+/// The time-out of worlds in which one passes. What comes before and behind is to be done within it as well,
+/// also on a machine that is busy.
+constexpr auto brief = std::chrono::seconds(5);
 
 using HostsInTrouble = Hosts;
 using Reason = RunError::Reason;
@@ -154,7 +159,7 @@ TEST_P(HostsInTrouble, a_rank_never_launches) {
         }
         return verdict(once(world, executor, plan));
       },
-      std::chrono::seconds(2));
+      brief);
   EXPECT_EQ(codes, all_well(hosts));
 }
 
@@ -174,7 +179,7 @@ TEST_P(HostsInTrouble, nobody_takes_what_was_sent) {
           if (world.rank() == 0) {
             const std::string wrong = lacking(
                 said,
-                {"timed_out", "rank 0 waited 2 s for rank 2, on host 1 (1), to take 1 of its messages"});
+                {"timed_out", "rank 0 waited 5 s for rank 2, on host 1 (1), to take 1 of its messages"});
             if (!wrong.empty()) return verdict(wrong);
           }
         }
@@ -183,7 +188,7 @@ TEST_P(HostsInTrouble, nobody_takes_what_was_sent) {
         executor.execute(plan, arguments);
         return verdict(out == Ints(5000, 3) ? "" : "wrong after the reset");
       },
-      std::chrono::seconds(2));
+      brief);
   EXPECT_EQ(codes, all_well(hosts));
 }
 
@@ -237,36 +242,18 @@ TEST_P(HostsInTrouble, an_executor_goes_while_others_stay) {
       if (world.rank() == round % 3) std::this_thread::sleep_for(std::chrono::milliseconds(100));
       world.check();
     }
-    const auto begin = std::chrono::steady_clock::now();
-    {
-      Executor executor(world);
-      if (const std::string wrong = once(world, executor, plan); !wrong.empty()) return verdict(wrong);
+    // A goodbye that nobody answered would take its second each time.
+    std::chrono::nanoseconds least = brief;
+    for (int round = 0; round < 5; ++round) {
+      const auto begin = std::chrono::steady_clock::now();
+      {
+        Executor executor(world);
+        if (const std::string wrong = once(world, executor, plan); !wrong.empty()) return verdict(wrong);
+      }
+      world.barrier();
+      least = std::min<std::chrono::nanoseconds>(least, std::chrono::steady_clock::now() - begin);
     }
-    world.barrier();
-    // A goodbye that nobody answered would have taken its second.
-    return verdict(
-        std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(900) ? "" : "a slow goodbye");
-  });
-  EXPECT_EQ(codes, all_well(hosts));
-}
-
-/// A fork has none of the threads that its executor would wait for, and none of the peers.
-TEST_P(HostsInTrouble, a_fork_assigns_to_an_executor) {
-  const HostsOfRanks hosts = {0, 1};
-  const Plan plan = make_plan("hosts_put_signal_flush", 2);
-  const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
-    Executor executor(world), other(world);
-    if (const std::string wrong = once(world, executor, plan); !wrong.empty()) return verdict(wrong);
-    if (const pid_t child = fork(); child == 0) {
-      alarm(60);  // if it hangs
-      executor = std::move(other);
-      _exit(0);
-    } else {
-      int status = 0;
-      waitpid(child, &status, 0);
-      if (status != 0) return verdict("the fork ended with status " + std::to_string(status));
-    }
-    return verdict(once(world, executor, plan));
+    return verdict(least < std::chrono::milliseconds(900) ? "" : "a slow goodbye");
   });
   EXPECT_EQ(codes, all_well(hosts));
 }
@@ -289,9 +276,30 @@ TEST_P(HostsInTrouble, a_rank_leaves_before_it_is_sent_to) {
         const std::string said = failure([&] { executor.execute(plan, arguments); });
         if (world.rank() == 1) return 0;  // it has got its data, or the stop
         return verdict(
-            lacking(said, {"timed_out: ", "left the world; rank 0 waited 2 s for rank 2, on host 1"}));
+            lacking(said, {"timed_out: ", "left the world; rank 0 waited 5 s for rank 2, on host 1"}));
       },
-      std::chrono::seconds(2));
+      brief);
+  EXPECT_EQ(codes, all_well(hosts));
+}
+
+/// A fork has none of the threads that its executor would wait for, and none of the peers.
+TEST_P(HostsInTrouble, a_fork_assigns_to_an_executor) {
+  const HostsOfRanks hosts = {0, 1};
+  const Plan plan = make_plan("hosts_put_signal_flush", 2);
+  const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
+    Executor executor(world), other(world);
+    if (const std::string wrong = once(world, executor, plan); !wrong.empty()) return verdict(wrong);
+    if (const pid_t child = fork(); child == 0) {
+      alarm(60);  // if it hangs
+      executor = std::move(other);
+      _exit(0);
+    } else {
+      int status = 0;
+      waitpid(child, &status, 0);
+      if (status != 0) return verdict("the fork ended with status " + std::to_string(status));
+    }
+    return verdict(once(world, executor, plan));
+  });
   EXPECT_EQ(codes, all_well(hosts));
 }
 
