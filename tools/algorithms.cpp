@@ -29,7 +29,8 @@ Built build_algorithm(const std::string& path, const Aim& aim) {
   Progress progress;
   progress("importing " + path);
   Built built;
-  built.plan = import_msccl_xml(text, path == "-" ? "standard input" : path, built.diagnostics);
+  std::vector<Note> assumed;
+  built.plan = import_msccl_xml(text, path == "-" ? "standard input" : path, built.diagnostics, &assumed);
   if (!built.diagnostics.empty()) return built;
   CompileOptions options;
   if (!aim.target.empty()) options.target = target_of(aim.target);
@@ -40,6 +41,11 @@ Built build_algorithm(const std::string& path, const Aim& aim) {
     built.diagnostics = chorale::compile(built.plan, options);
   } catch (const std::invalid_argument& error) {
     throw Failure(Exit::command_wrong, error.what());
+  }
+  // A proof that fails may fail because of what was assumed.
+  if (!built.diagnostics.empty()) {
+    std::vector<Note>& notes = built.diagnostics[0].notes;
+    notes.insert(notes.end(), assumed.begin(), assumed.end());
   }
   return built;
 }

@@ -157,23 +157,24 @@ std::string lacking(const Value& object, std::span<const std::string_view> keys)
   return list;
 }
 
-/// Tells plans of MSCCL++'s executor of before August 2025, whose gpus have "inputChunks", apart from those in
-/// which a key is missing.
-/// \throws PlanError if it is one of those
+/// Tells plans of MSCCL++'s executor of before August 2025, whose gpus have "inputChunks", apart from those
+/// in which a key is missing. \throws PlanError if it is one of those
 void refuse_older(const Node& plan) {
   constexpr std::string_view of_plans[] = {"name", "collective", "protocol", "inplace"};
-  constexpr std::string_view of_gpus[] = {"input_chunks", "output_chunks", "scratch_chunks", "remote_buffers"};
+  constexpr std::string_view of_gpus[] = {"input_chunks", "output_chunks", "scratch_chunks",
+                                          "remote_buffers"};
   if (plan.value.kind != Value::Kind::object) return;
   const Value* const gpus = plan.value.find("gpus");
   if (!gpus || gpus->kind != Value::Kind::array || gpus->items.empty()) return;
   const Value& gpu = gpus->items[0];
   if (gpu.kind != Value::Kind::object || !gpu.find("inputChunks") || gpu.find("input_chunks")) return;
   const std::string top = lacking(plan.value, of_plans);
-  throw PlanError("/gpus/0",
-                  "\"inputChunks\" is a key of an older format, of MSCCL++ before August 2025, which is not read: " +
-                      (top.empty() ? "" : "the plan lacks " + top + ", ") + "its gpus lack " +
-                      lacking(gpu, of_gpus) + ", and its operations name buffers by \"i_buff\" and \"o_buff\"\n" +
-                      "help: make the plan anew with today's mscclpp.language, from the program that made it");
+  throw PlanError(
+      "/gpus/0",
+      "\"inputChunks\" is a key of an older format, of MSCCL++ before August 2025, which is not read: " +
+          (top.empty() ? "" : "the plan lacks " + top + ", ") + "its gpus lack " + lacking(gpu, of_gpus) +
+          ", and its operations name buffers by \"i_buff\" and \"o_buff\"\n" +
+          "help: make the plan anew with today's mscclpp.language, from the program that made it");
 }
 
 void read_plan(Plan& plan, const Node& node) {

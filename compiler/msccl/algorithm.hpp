@@ -1,7 +1,8 @@
 #pragma once
 /// \file
-/// What an MSCCL file says, before anything is made of it. Every number has been checked against the sizes
-/// that the file gives; sends and receives have not been paired.
+/// What an MSCCL file says, before anything is made of it. read_algorithm() reads the elements, settle()
+/// fills in what the file leaves out and checks every chunk against the sizes. Sends and receives have not
+/// been paired.
 
 #include <cstdint>
 #include <optional>
@@ -32,6 +33,11 @@ inline constexpr StepType step_types[] = {
     {"nop", false, false, false, false, false},
 };
 
+/// The collectives of MSCCL's runtimes.
+inline constexpr std::string_view collective_words[] = {
+    "allreduce", "allgather", "reducescatter", "alltoall", "broadcast", "reduce",
+    "custom",    "gather",    "scatter",       "send",     "recv",      "alltoallv"};
+
 /// Chunks of a buffer of the gpu that runs the step.
 struct Region {
   BufferKind buffer = BufferKind::input;
@@ -46,10 +52,10 @@ struct StepRef {
 
 struct Step {
   const StepType* type = nullptr;
-  Region source, destination;        ///< as far as the type has them
-  uint64_t count = 0;                ///< chunks
-  std::optional<StepRef> waits_for;  ///< depid and deps, as they stand in the file
-  bool awaited = false;              ///< hasdep
+  Region source, destination;      ///< as far as the type has them
+  uint64_t count = 0;              ///< chunks
+  std::vector<StepRef> waits_for;  ///< depid and deps, as they stand in the file, and the copies before it
+  std::optional<bool> awaited;     ///< hasdep, if the file has it
   uint32_t line = 0;
 
   bool is(std::string_view name) const { return type->name == name; }
@@ -62,20 +68,36 @@ struct Block {
   uint32_t line = 0;
 };
 
+/// A <copy>: before any step, this chunk of the input is copied to that of the output.
+struct InitialCopy {
+  uint64_t from = 0, to = 0;
+  uint32_t line = 0;
+};
+
 struct AlgorithmGpu {
-  uint64_t scratch = 0;       ///< chunks
+  std::optional<uint64_t> input, output;  ///< i_chunks and o_chunks, if the file has them
+  std::optional<uint64_t> said_scratch;   ///< s_chunks, if the file has it
+  uint64_t scratch = 0;                   ///< chunks, once settled
+  std::vector<InitialCopy> copies;
   std::vector<Block> blocks;  ///< by id
   uint32_t line = 0;
 };
 
 struct Algorithm {
-  std::string name, collective;  ///< the collective by the word that plans have for it
-  bool inplace = false;
+  std::string name;
+  std::string collective;  ///< in a word of MSCCL, empty if the file has none; settled, in one of plans
+  std::optional<bool> said_inplace, said_outofplace;
+  bool inplace = false;                 ///< once settled
+  std::optional<uint64_t> said_chunks;  ///< nchunksperloop, if the file has it
   uint64_t min_bytes = 0, max_bytes = UINT64_MAX;
-  uint64_t input = 0, output = 0;  ///< chunks of each gpu
-  uint32_t root = 0;               ///< of a broadcast
+  uint64_t input = 0, output = 0;  ///< chunks of each gpu, once settled
+  uint32_t root = 0;               ///< of a broadcast or a reduce
+  /// Of a custom collective whose result is known, as Plan::extension.post.
+  std::vector<std::vector<std::vector<Contribution>>> post;
   uint32_t line = 0;
   std::vector<AlgorithmGpu> gpus;  ///< by id
+  /// What the file leaves out, and how it was settled: for findings of proofs.
+  std::vector<std::string> assumed;
 };
 
 /// "gpu 3", "thread block 2 of gpu 3".
@@ -84,5 +106,22 @@ std::string block_name(uint64_t gpu, uint64_t block);
 
 /// What the text says. Only complete if there are no findings.
 Algorithm read_algorithm(std::string_view xml, Findings&);
+
+/// Decides what the file leaves out: the collective, whether it is in place, the sizes, the root. Regions
+/// that a writer put behind the output are moved to scratch.
+void settle(Algorithm&, Findings&);
+
+/// Makes each <copy> that changes something a step of a further thread block. The copies of an algorithm in
+/// place mostly change nothing: both chunks are one.
+void write_copies(Algorithm&);
+
+/// Where a region of a gpu lies. Input and output of an algorithm in place are one memory, in which the
+/// smaller one of an all-gather or a reduce-scatter is the rank's part of the larger one.
+struct MemoryPlace {
+  BufferKind memory = BufferKind::input;
+  uint64_t begin = 0;
+  bool operator==(const MemoryPlace&) const = default;
+};
+MemoryPlace memory_place(const Algorithm&, uint32_t gpu, const Region&);
 
 }  // namespace chorale::msccl

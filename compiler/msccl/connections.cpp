@@ -126,8 +126,65 @@ std::vector<Connection> Pairing::run() {
 
 /// The first step from `step` on that tells others that it is done; the number of steps if there is none.
 size_t telling(const Block& block, size_t step) {
-  while (step < block.steps.size() && !block.steps[step].awaited) ++step;
+  while (step < block.steps.size() && !block.steps[step].awaited.value_or(false)) ++step;
   return step;
+}
+
+/// Finds the dependencies of one gpu.
+class Waits {
+ public:
+  Waits(const Algorithm& algorithm, uint32_t gpu, Findings& findings)
+      : blocks_(algorithm.gpus[gpu].blocks), gpu_(gpu), findings_(findings) {}
+
+  std::vector<Dependency> run();
+
+ private:
+  void wait(StepRef waiter, StepRef wanted);
+
+  const std::vector<Block>& blocks_;
+  uint32_t gpu_;
+  Findings& findings_;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> met_;  // by both blocks: so many steps of one are over
+  std::vector<Dependency> found_;
+};
+
+void Waits::wait(StepRef waiter, StepRef wanted) {
+  const uint32_t line = blocks_[waiter.block].steps[waiter.step].line;
+  const std::string waits = "this waits for step " + std::to_string(wanted.step) + " of thread block " +
+                            std::to_string(wanted.block) + ", but ";
+  if (wanted.block >= blocks_.size()) {
+    findings_.add(line, waits + gpu_name(gpu_) + " has " + counted(blocks_.size(), "thread block"));
+    return;
+  }
+  const std::vector<Step>& steps = blocks_[wanted.block].steps;
+  if (wanted.step >= steps.size()) {
+    findings_.add(line, waits + "that has " + counted(steps.size(), "step"));
+    return;
+  }
+  if (wanted.block == waiter.block) {
+    if (wanted.step >= waiter.step)
+      findings_.add(line, waits + "that is " + (wanted.step == waiter.step ? "itself" : "behind it"));
+    return;
+  }
+  const size_t told = telling(blocks_[wanted.block], wanted.step);
+  if (told == steps.size()) {
+    findings_.add(line, waits + "neither that nor a later step there says hasdep=\"1\"", {},
+                  {findings_.note(steps[wanted.step].line, "it waits for this one")});
+    return;
+  }
+  uint32_t& met = met_[{waiter.block, wanted.block}];
+  if (told < met) return;
+  met = uint32_t(told) + 1;
+  found_.push_back({{wanted.block, uint32_t(told)}, waiter});
+}
+
+std::vector<Dependency> Waits::run() {
+  for (uint32_t id = 0; id < blocks_.size(); ++id) {
+    for (uint32_t step = 0; step < blocks_[id].steps.size(); ++step) {
+      for (const StepRef& wanted : blocks_[id].steps[step].waits_for) wait({id, step}, wanted);
+    }
+  }
+  return std::move(found_);
 }
 
 }  // namespace
@@ -137,41 +194,7 @@ std::vector<Connection> connect(const Algorithm& algorithm, Findings& findings) 
 }
 
 std::vector<Dependency> dependencies(const Algorithm& algorithm, uint32_t gpu, Findings& findings) {
-  const std::vector<Block>& blocks = algorithm.gpus[gpu].blocks;
-  std::vector<Dependency> found;
-  for (uint32_t id = 0; id < blocks.size(); ++id) {
-    std::map<uint32_t, uint32_t> met;  // so many steps of a thread block are over
-    for (uint32_t step = 0; step < blocks[id].steps.size(); ++step) {
-      const Step& waiter = blocks[id].steps[step];
-      if (!waiter.waits_for) continue;
-      const auto [other, wanted] = *waiter.waits_for;
-      const std::string waits = "this waits for step " + std::to_string(wanted) + " of thread block " +
-                                std::to_string(other) + ", but ";
-      if (other >= blocks.size()) {
-        findings.add(waiter.line, waits + gpu_name(gpu) + " has " + counted(blocks.size(), "thread block"));
-        continue;
-      }
-      if (wanted >= blocks[other].steps.size()) {
-        findings.add(waiter.line, waits + "that has " + counted(blocks[other].steps.size(), "step"));
-        continue;
-      }
-      if (other == id) {
-        if (wanted >= step)
-          findings.add(waiter.line, waits + "that is " + (wanted == step ? "itself" : "behind it"));
-        continue;
-      }
-      const size_t told = telling(blocks[other], wanted);
-      if (told == blocks[other].steps.size()) {
-        findings.add(waiter.line, waits + "neither that nor a later step there says hasdep=\"1\"", {},
-                     {findings.note(blocks[other].steps[wanted].line, "it waits for this one")});
-        continue;
-      }
-      if (told < met[other]) continue;
-      met[other] = uint32_t(told) + 1;
-      found.push_back({{other, uint32_t(told)}, {id, step}});
-    }
-  }
-  return found;
+  return Waits(algorithm, gpu, findings).run();
 }
 
 }  // namespace chorale::msccl

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "findings.hpp"
@@ -33,19 +34,26 @@ class Element {
   uint32_t line() const { return line_; }
   std::string name() const { return node_.name(); }
 
-  /// The children of this name. Finds all others, and text.
-  std::vector<Element> children(const char* name) const;
+  /// The children of this name, and of another one. Finds all others, and text.
+  std::pair<std::vector<Element>, std::vector<Element>> children(const char* name, const char* other) const;
+  std::vector<Element> children(const char* name) const { return children(name, name).first; }
+  /// The number of children of this name.
+  size_t count(const char* name) const;
   /// Finds whatever is in it.
   void no_children() const;
 
-  /// A number from `least` to `most`. Finds one that is missing (if there is no `otherwise`), or is none.
+  /// A number from `least` to `most`. Finds one that is missing (if there is no `otherwise`), misspelt, or no
+  /// number. Spaces around it do not count; case, _ and - in the attribute's name do not count either.
   /// \returns `otherwise`, or nothing, where there is none
   std::optional<int64_t> number(const char* attribute, int64_t least, int64_t most,
                                 std::optional<int64_t> otherwise = {}) const;
-  /// The position of the attribute's value among `words`, as number().
+  /// A number that may be missing: nothing then.
+  std::optional<int64_t> number_if_there(const char* attribute, int64_t least, int64_t most) const;
+  /// The position of the attribute's value among `words`, as number(). Case, _ and - do not count.
   std::optional<size_t> choice(const char* attribute, std::span<const std::string_view> words,
                                std::optional<size_t> otherwise = {}) const;
-  /// Null if it is missing, which is found if it is `required`.
+  /// Null if it is missing, which is found if it is `required`, or if another attribute is nearly of its
+  /// name.
   const char* text(const char* attribute, bool required) const;
 
   void find(std::string text, std::string help = {}) const {
@@ -53,7 +61,8 @@ class Element {
   }
 
  private:
-  void missing(const char* attribute) const;
+  /// "it has 'col'", if an attribute that MSCCL does not know is nearly of this name.
+  std::string misspelt(const char* attribute) const;
   /// Finds a child that does not belong there.
   void foreign(pugi::xml_node child, const std::string& expected) const;
 

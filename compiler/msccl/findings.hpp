@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What is wrong with an MSCCL file, at its lines.
+/// What is wrong with an MSCCL file, at its lines. The tag of a finding says whose fault it is.
 
 #include <string>
 #include <string_view>
@@ -15,8 +15,13 @@ class Findings {
  public:
   Findings(std::string file, Diagnostics& out) : file_(std::move(file)), out_(out) {}
 
+  /// The file is wrong: MSCCL could not run it, either.
   void add(uint32_t line, std::string text, std::string help = {}, std::vector<Note> notes = {}) {
     out_.push_back({"msccl", at(line), std::nullopt, std::move(text), std::move(notes), std::move(help)});
+  }
+  /// The reading is at fault: MSCCL may run it, the import does not read it.
+  void unread(uint32_t line, std::string text, std::string help, std::vector<Note> notes = {}) {
+    out_.push_back({"import", at(line), std::nullopt, std::move(text), std::move(notes), std::move(help)});
   }
   Note note(uint32_t line, std::string text) const { return {at(line), std::nullopt, std::move(text)}; }
   SourceLine at(uint32_t line) const { return {file_, line}; }

@@ -6,6 +6,9 @@
 // the signal. A message has a place of its own at the receiver, so nobody ever waits for room: what ends with
 // MSCCL's buffers of a few messages ends without.
 //
+// A <copy> that changes something becomes a step of a thread block of its own, for which those steps wait
+// that touch its chunks.
+//
 // Each dependency becomes a semaphore of two thread blocks: the one releases it behind the step that is
 // waited for, the other takes it before the step that waits. Dependencies between the same two come in the
 // same order on both sides, so one semaphore serves them all.
@@ -70,7 +73,9 @@ Lowering::Lowering(const Algorithm& algorithm, const Findings& findings, Plan& p
   plan.name = algorithm.name;
   plan.collective = algorithm.collective;
   plan.inplace = algorithm.inplace;
-  plan.extension.root = algorithm.root;
+  if (algorithm.collective == "broadcast") plan.extension.root = algorithm.root;
+  plan.extension.post = algorithm.post;
+  if (!algorithm.post.empty()) plan.extension.input_segments = plan.extension.output_segments = 1;
   plan.min_message_size = algorithm.min_bytes;
   plan.max_message_size = algorithm.max_bytes;
   plan.gpus.resize(algorithm.gpus.size());
@@ -203,12 +208,21 @@ std::string base_name(const std::string& path) {
 }  // namespace
 }  // namespace msccl
 
-Plan import_msccl_xml(std::string_view xml, const std::string& file, Diagnostics& out) {
+Plan import_msccl_xml(std::string_view xml, const std::string& file, Diagnostics& out,
+                      std::vector<Note>* assumed) {
   Diagnostics found;  // apart from what is there already
   msccl::Findings findings(msccl::base_name(file), found);
   Plan plan;
   msccl::Algorithm algorithm = msccl::read_algorithm(xml, findings);
-  if (findings.empty()) plan = msccl::lower(algorithm, findings);
+  if (findings.empty()) msccl::settle(algorithm, findings);
+  if (findings.empty()) {
+    msccl::write_copies(algorithm);
+    plan = msccl::lower(algorithm, findings);
+  }
+  if (assumed) {
+    for (std::string& sentence : algorithm.assumed)
+      assumed->push_back(findings.note(algorithm.line, std::move(sentence)));
+  }
   std::move(found.begin(), found.end(), std::back_inserter(out));
   return plan;
 }

@@ -34,8 +34,8 @@ class Accesses {
   /// Whether a message that is sent at `sent` may overwrite a region of this gpu at once, which `received` is
   /// to overwrite: all other accesses come behind that, or are over when it is sent.
   bool free(const Region& region, Moment sent, StepRef received, const Order& order) const {
-    const Place place = this->place(region);
-    const Memory& memory = memories_[place.memory];
+    const MemoryPlace place = memory_place(algorithm_, gpu_, region);
+    const Memory& memory = memories_[size_t(place.memory)];
     const uint64_t end = place.begin + region.size;
     const uint64_t from = place.begin - std::min(place.begin, memory.longest);
     auto access = std::lower_bound(memory.accesses.begin(), memory.accesses.end(), from,
@@ -53,24 +53,9 @@ class Accesses {
     std::vector<Access> accesses;
     uint64_t longest = 0;  // in chunks
   };
-  struct Place {
-    size_t memory;
-    uint64_t begin;
-  };
-
-  /// Input and output of an algorithm in place are one memory. That of the rank is then its part of the
-  /// larger one.
-  Place place(const Region& region) const {
-    if (region.buffer == BufferKind::scratch || !algorithm_.inplace)
-      return {size_t(region.buffer), region.index};
-    const uint64_t own = region.buffer == BufferKind::input ? algorithm_.input : algorithm_.output;
-    const uint64_t all = std::max(algorithm_.input, algorithm_.output);
-    return {size_t(BufferKind::output), region.index + (own < all ? own * gpu_ : 0)};
-  }
-
   void add(const Region& region, StepRef step) {
-    const Place at = place(region);
-    Memory& memory = memories_[at.memory];
+    const MemoryPlace at = memory_place(algorithm_, gpu_, region);
+    Memory& memory = memories_[size_t(at.memory)];
     memory.accesses.push_back({at.begin, at.begin + region.size, step});
     memory.longest = std::max(memory.longest, region.size);
   }
@@ -81,6 +66,14 @@ class Accesses {
 };
 
 }  // namespace
+
+MemoryPlace memory_place(const Algorithm& algorithm, uint32_t gpu, const Region& region) {
+  if (region.buffer == BufferKind::scratch || !algorithm.inplace) return {region.buffer, region.index};
+  const uint64_t own = region.buffer == BufferKind::input ? algorithm.input : algorithm.output;
+  const uint64_t all = std::max(algorithm.input, algorithm.output);
+  const bool part = algorithm.collective == "allgather" || algorithm.collective == "reducescatter";
+  return {BufferKind::output, region.index + (part && own < all ? own * gpu : 0)};
+}
 
 std::vector<std::vector<Arrival>> place_messages(Algorithm& algorithm,
                                                  const std::vector<Connection>& connections,

@@ -16,15 +16,6 @@ namespace {
 constexpr int64_t most_chunks = int64_t{1} << 32;
 constexpr int64_t most_gpus = 65536;
 
-/// The words of the two sides for what both can do.
-struct Collective {
-  std::string_view word, name;
-};
-constexpr Collective collectives[] = {
-    {"allreduce", "allreduce"},          {"allgather", "allgather"}, {"reducescatter", "reducescatter"},
-    {"reduce_scatter", "reducescatter"}, {"alltoall", "alltoall"},   {"broadcast", "broadcast"},
-};
-
 bool is_utf8(const char* text) {
   try {
     nlohmann::json(text).dump();
@@ -42,13 +33,15 @@ class Reader {
   void algo(const Element&);
 
  private:
-  void root(const Element&);
-  void sizes(const Element&, uint64_t chunks, uint64_t ranks);
-  void gpus(const Element&, int64_t expected);
+  void collective(const Element&);
+  void message_sizes(const Element&);
+  void gpus(const Element&);
   void gpu(const Element&, uint32_t id);
+  void copies(const std::vector<Element>&, AlgorithmGpu&);
   void block(const Element&, Block&, uint32_t gpu);
   void steps(const Element&, Block&);
   void step(const Element&, const Block&, Step&);
+  void dependency(const Element&, Step&);
   Region region(const Element&, const std::string& side, uint64_t count) const;
 
   /// Elements in the order of their ids, which are 0 to their number less one; empty if they are not.
@@ -56,66 +49,52 @@ class Reader {
 
   Algorithm& algorithm_;
   Findings& findings_;
-  uint64_t chunks_[3] = {0, 0, 0};  // of the gpu that is read, by BufferKind
 };
 
 void Reader::algo(const Element& element) {
   algorithm_.line = element.line();
-  if (const char* const name = element.text("name", true)) {
-    algorithm_.name = name;
-    if (!is_utf8(name)) element.find("name is " + quoted(name) + ", expected text in UTF-8");
-  }
+  const char* const name = element.text("name", false);
+  algorithm_.name = name ? name : "msccl";
+  if (!is_utf8(algorithm_.name.c_str()))
+    element.find("name is " + quoted(std::string_view(algorithm_.name)) + ", expected text in UTF-8");
   constexpr std::string_view protocols[] = {"Simple", "LL", "LL128"};
-  element.choice("proto", protocols);
-  std::string_view words[std::size(collectives)];
-  for (size_t k = 0; k < std::size(collectives); ++k) words[k] = collectives[k].word;
-  const std::optional<size_t> collective = element.choice("coll", words);
-  if (collective) algorithm_.collective = collectives[*collective].name;
-  algorithm_.inplace = element.number("inplace", 0, 1).value_or(0) == 1;
+  element.choice("proto", protocols, 0);
+  collective(element);
+  const auto flag = [&](const char* attribute) -> std::optional<bool> {
+    const std::optional<int64_t> value = element.number_if_there(attribute, 0, 1);
+    return value ? std::optional(*value == 1) : std::nullopt;
+  };
+  algorithm_.said_inplace = flag("inplace");
+  algorithm_.said_outofplace = flag("outofplace");
+  message_sizes(element);
+  const std::optional<int64_t> ranks = element.number_if_there("ngpus", 1, most_gpus);
+  const std::optional<int64_t> chunks = element.number_if_there("nchunksperloop", 1, most_chunks);
+  if (chunks) algorithm_.said_chunks = uint64_t(*chunks);
+  const auto elements = int64_t(element.count("gpu"));
+  if (!findings_.empty()) return;
+  if (ranks && elements != *ranks) {
+    element.find("ngpus is " + std::to_string(*ranks) + ", but there are " +
+                 counted(size_t(elements), "<gpu> element"));
+  } else if (elements < 1 || elements > most_gpus) {
+    element.find("there are " + counted(size_t(elements), "<gpu> element") + ", expected 1 to " +
+                 std::to_string(most_gpus));
+  } else {
+    gpus(element);
+  }
+}
+
+void Reader::collective(const Element& element) {
+  const std::optional<size_t> found = element.choice("coll", collective_words, std::size(collective_words));
+  if (found && *found < std::size(collective_words)) algorithm_.collective = collective_words[*found];
+}
+
+void Reader::message_sizes(const Element& element) {
   const int64_t least = element.number("minBytes", 0, INT64_MAX, 0).value_or(0);
   const int64_t most = element.number("maxBytes", -1, INT64_MAX, 0).value_or(0);
   algorithm_.min_bytes = uint64_t(least);
   if (most > 0) algorithm_.max_bytes = uint64_t(most);
   if (algorithm_.min_bytes > algorithm_.max_bytes)
     element.find("minBytes is " + std::to_string(least) + ", but maxBytes " + std::to_string(most));
-  const std::optional<int64_t> ranks = element.number("ngpus", 1, most_gpus);
-  const std::optional<int64_t> chunks = element.number("nchunksperloop", 1, most_chunks);
-  if (collective && ranks && chunks) sizes(element, uint64_t(*chunks), uint64_t(*ranks));
-  // Without them every step would be found to be past the end.
-  if (findings_.empty()) gpus(element, *ranks);
-  if (findings_.empty() && algorithm_.collective == "broadcast") root(element);
-}
-
-/// The file does not say who the root is, but who receives nothing must have the data.
-void Reader::root(const Element& element) {
-  std::vector<uint32_t> sources;
-  for (uint32_t id = 0; id < algorithm_.gpus.size(); ++id) {
-    const std::vector<Block>& blocks = algorithm_.gpus[id].blocks;
-    const auto receives = [](const Block& block) {
-      return std::any_of(block.steps.begin(), block.steps.end(),
-                         [](const Step& step) { return step.type->receives; });
-    };
-    if (std::none_of(blocks.begin(), blocks.end(), receives)) sources.push_back(id);
-  }
-  if (sources.size() == 1) {
-    algorithm_.root = sources[0];
-    return;
-  }
-  element.find("of a broadcast one gpu receives nothing, its root, but here " +
-               (sources.empty()
-                    ? "all receive"
-                    : gpu_name(sources[0]) + " and " + gpu_name(sources[1]) + " receive nothing"));
-}
-
-/// The chunks of each gpu: nchunksperloop are those of the larger of its buffers.
-void Reader::sizes(const Element& element, uint64_t chunks, uint64_t ranks) {
-  algorithm_.input = algorithm_.output = chunks;
-  if (algorithm_.collective == "allgather") algorithm_.input = chunks / ranks;
-  if (algorithm_.collective == "reducescatter") algorithm_.output = chunks / ranks;
-  const bool whole = algorithm_.collective == "allreduce" || algorithm_.collective == "broadcast";
-  if (whole || chunks % ranks == 0) return;
-  element.find("nchunksperloop is " + std::to_string(chunks) + ", but " + algorithm_.collective + " with " +
-               counted(ranks, "gpu") + " cuts its chunks in " + std::to_string(ranks) + " equal parts");
 }
 
 std::vector<const Element*> Reader::by_id(const std::vector<Element>& elements,
@@ -138,13 +117,8 @@ std::vector<const Element*> Reader::by_id(const std::vector<Element>& elements,
   return ordered;
 }
 
-void Reader::gpus(const Element& element, int64_t expected) {
+void Reader::gpus(const Element& element) {
   const std::vector<Element> elements = element.children("gpu");
-  if (int64_t(elements.size()) != expected) {
-    element.find("ngpus is " + std::to_string(expected) + ", but there are " +
-                 counted(elements.size(), "<gpu> element"));
-    return;
-  }
   const std::vector<const Element*> ordered = by_id(elements, "the algorithm");
   algorithm_.gpus.resize(ordered.size());
   for (uint32_t id = 0; id < ordered.size(); ++id) gpu(*ordered[id], id);
@@ -153,28 +127,46 @@ void Reader::gpus(const Element& element, int64_t expected) {
 void Reader::gpu(const Element& element, uint32_t id) {
   AlgorithmGpu& gpu = algorithm_.gpus[id];
   gpu.line = element.line();
-  // Where a size is wrong, every step is within it: one finding is enough.
-  const auto size = [&](const char* attribute) {
-    return uint64_t(element.number(attribute, 0, most_chunks).value_or(2 * most_chunks));
+  const auto size = [&](const char* attribute, std::optional<uint64_t>& chunks) {
+    if (const std::optional<int64_t> said = element.number_if_there(attribute, 0, most_chunks))
+      chunks = uint64_t(*said);
   };
-  const uint64_t input = size("i_chunks"), output = size("o_chunks");
-  gpu.scratch = size("s_chunks");
-  // What a file calls a buffer's size is how much of it the steps use; how large it is the collective says.
-  chunks_[0] = std::min(input, algorithm_.input);
-  chunks_[1] = std::min(output, algorithm_.output);
-  chunks_[2] = gpu.scratch;
-  const std::vector<Element> elements = element.children("tb");
+  size("i_chunks", gpu.input);
+  size("o_chunks", gpu.output);
+  size("s_chunks", gpu.said_scratch);
+  const auto [elements, copied] = element.children("tb", "copy");
+  copies(copied, gpu);
   const std::vector<const Element*> ordered = by_id(elements, gpu_name(id));
   gpu.blocks.resize(ordered.size());
   for (size_t block_id = 0; block_id < ordered.size(); ++block_id)
     block(*ordered[block_id], gpu.blocks[block_id], id);
+  // Files without hasdep leave it to the reader who is waited for.
+  for (size_t block_id = 0; block_id < gpu.blocks.size(); ++block_id) {
+    for (const Step& step : gpu.blocks[block_id].steps) {
+      for (const auto& [other, wanted] : step.waits_for) {
+        if (other == block_id || other >= gpu.blocks.size() || wanted >= gpu.blocks[other].steps.size())
+          continue;
+        Step& before = gpu.blocks[other].steps[wanted];
+        if (!before.awaited) before.awaited = true;
+      }
+    }
+  }
+}
+
+void Reader::copies(const std::vector<Element>& elements, AlgorithmGpu& gpu) {
+  for (const Element& element : elements) {
+    element.no_children();
+    const std::optional<int64_t> from = element.number("i_off", 0, most_chunks),
+                                 to = element.number("o_off", 0, most_chunks);
+    if (from && to) gpu.copies.push_back({uint64_t(*from), uint64_t(*to), element.line()});
+  }
 }
 
 void Reader::block(const Element& element, Block& block, uint32_t gpu) {
   block.line = element.line();
   const int64_t last = int64_t(algorithm_.gpus.size()) - 1;
   const auto peer = [&](const char* side) {
-    const int64_t id = element.number(side, -1, last).value_or(-1);
+    const int64_t id = element.number(side, -1, last, -1).value_or(-1);
     if (id == int64_t(gpu))
       element.find(std::string(side) + " is " + std::to_string(id) + ", the gpu itself, expected another one",
                    "cpy copies within a gpu");
@@ -184,7 +176,7 @@ void Reader::block(const Element& element, Block& block, uint32_t gpu) {
   block.receive = peer("recv");
   const bool connected = block.send >= 0 || block.receive >= 0;
   block.channel =
-      uint32_t(std::max<int64_t>(element.number("chan", connected ? 0 : -1, UINT32_MAX).value_or(0), 0));
+      uint32_t(std::max<int64_t>(element.number("chan", connected ? 0 : -1, UINT32_MAX, 0).value_or(0), 0));
   steps(element, block);
 }
 
@@ -194,7 +186,7 @@ void Reader::steps(const Element& element, Block& block) {
     Step& step = block.steps.emplace_back();
     step.line = child.line();
     child.no_children();
-    const std::optional<int64_t> number = child.number("s", 0, INT32_MAX);
+    const std::optional<int64_t> number = child.number("s", 0, INT32_MAX, position);
     if (number && *number != position)
       child.find("s is " + std::to_string(*number) + ", expected " + std::to_string(position) +
                      ", the step's position in its thread block",
@@ -207,13 +199,10 @@ void Reader::step(const Element& element, const Block& block, Step& step) {
   std::string_view names[std::size(step_types)];
   for (size_t k = 0; k < std::size(step_types); ++k) names[k] = step_types[k].name;
   const std::optional<size_t> type = element.choice("type", names);
-  const int64_t depends = element.number("depid", -1, INT32_MAX).value_or(-1);
-  const int64_t on_step = element.number("deps", depends < 0 ? INT32_MIN : 0, INT32_MAX).value_or(0);
-  if (depends >= 0) step.waits_for = StepRef{uint32_t(depends), uint32_t(on_step)};
-  step.awaited = element.number("hasdep", 0, 1).value_or(0) == 1;
+  dependency(element, step);
   step.type = &step_types[type.value_or(std::size(step_types) - 1)];
   if (!step.type->source && !step.type->destination) return;
-  step.count = uint64_t(element.number("cnt", 1, most_chunks).value_or(0));
+  step.count = uint64_t(element.number("cnt", 1, most_chunks, 1).value_or(0));
   if (step.type->source) step.source = region(element, "src", step.count);
   if (step.type->destination) step.destination = region(element, "dst", step.count);
   const auto has_peer = [&](bool needed, int64_t peer, const char* attribute) {
@@ -225,16 +214,19 @@ void Reader::step(const Element& element, const Block& block, Step& step) {
   has_peer(step.type->receives, block.receive, "recv");
 }
 
+/// depid, deps and hasdep. A step waits for none if one of the first two is below zero.
+void Reader::dependency(const Element& element, Step& step) {
+  const std::optional<int64_t> block = element.number("depid", -1, INT32_MAX, -1);
+  const std::optional<int64_t> number = element.number("deps", INT32_MIN, INT32_MAX, -1);
+  if (block && number && *block >= 0 && *number >= 0)
+    step.waits_for.push_back({uint32_t(*block), uint32_t(*number)});
+  if (const std::optional<int64_t> told = element.number_if_there("hasdep", 0, 1)) step.awaited = *told == 1;
+}
+
 Region Reader::region(const Element& element, const std::string& side, uint64_t count) const {
   const std::optional<size_t> buffer = element.choice((side + "buf").c_str(), buffer_letters);
   const std::optional<int64_t> offset = element.number((side + "off").c_str(), 0, most_chunks);
   if (!buffer || !offset) return {};
-  const uint64_t chunks = chunks_[*buffer];
-  if (uint64_t(*offset) + count > chunks) {
-    element.find(side + "off " + std::to_string(*offset) + " and cnt " + std::to_string(count) +
-                 " end at chunk " + std::to_string(uint64_t(*offset) + count) + ", but the " +
-                 std::string(buffer_names[*buffer]) + " of the gpu has " + counted(chunks, "chunk"));
-  }
   return {BufferKind(*buffer), uint64_t(*offset), count};
 }
 
@@ -250,7 +242,8 @@ Algorithm read_algorithm(std::string_view xml, Findings& findings) {
   Algorithm algorithm;
   const Lines lines(xml);
   if (const size_t zero = xml.find('\0'); zero != xml.npos) {
-    findings.add(lines.at(zero), "a byte of value 0, expected text");
+    findings.add(lines.at(zero), "a byte of value 0, expected text in UTF-8",
+                 zero < 4 ? "text in UTF-16 has such bytes: save the file as UTF-8" : "");
     return algorithm;
   }
   pugi::xml_document document;

@@ -13,6 +13,7 @@ class Algorithm:
         self.name, self.collective, self.ranks, self.chunks = name, collective, ranks, chunks
         self.inplace, self.proto = inplace, proto
         self.blocks = [{} for _ in range(ranks)]  # by (send, recv, chan): a list of steps
+        self.copies = [[] for _ in range(ranks)]  # pairs of chunks of input and output
 
     def step(self, gpu, kind, src=None, dst=None, cnt=1, send=-1, recv=-1, chan=0, after=()):
         """Appends a step; src and dst are pairs of letter and offset. Returns what `after` of others takes."""
@@ -28,6 +29,8 @@ class Algorithm:
 
     def sizes(self, gpu):
         sizes = dict.fromkeys(BUFFERS, 0)
+        for source, destination in self.copies[gpu]:
+            sizes["i"], sizes["o"] = max(sizes["i"], source + 1), max(sizes["o"], destination + 1)
         for key, steps in self.blocks[gpu].items():
             for step in steps:
                 sides = {"s": ("src",), "r": ("dst",), "rcs": ("dst",), "rrs": ("src",), "nop": ()}
@@ -45,6 +48,7 @@ class Algorithm:
             sizes = self.sizes(gpu)
             awaited = {step["after"] for steps in blocks.values() for step in steps}
             lines.append(f'  <gpu id="{gpu}" ' + " ".join(f'{b}_chunks="{sizes[b]}"' for b in BUFFERS) + ">")
+            lines += [f'    <copy i_off="{source}" o_off="{destination}"/>' for source, destination in self.copies[gpu]]
             for number, key in enumerate(keys):
                 lines.append(f'    <tb id="{number}" send="{key[0]}" recv="{key[1]}" chan="{key[2]}">')
                 for position, step in enumerate(blocks[key]):
@@ -227,6 +231,68 @@ def tree_broadcast(ranks, root=1):
     return made
 
 
+def copied_allgather(ranks, inplace):
+    """As TACCL writes it: all steps are in the output, into which <copy> brings the rank's own part. Two chunks each."""
+    made = Algorithm("copied_allgather", "allgather", ranks, 2 * ranks, inplace)
+    for rank in range(ranks):
+        made.copies[rank] = [(0, 2 * rank), (1, 2 * rank + 1)]
+        for peer in range(ranks):
+            if peer == rank:
+                continue
+            made.step(rank, "s", ("o", 2 * rank), ("o", 2 * rank), cnt=2, send=peer)
+            made.step(rank, "r", ("o", 2 * peer), ("o", 2 * peer), cnt=2, recv=peer)
+    return made
+
+
+def copied_allreduce(ranks, inplace):
+    """As TACCL writes it: a ring in the output, to which the whole input is copied."""
+    made = Algorithm("copied_allreduce", "allreduce", ranks, ranks, inplace)
+    for rank in range(ranks):
+        made.copies[rank] = [(chunk, chunk) for chunk in range(ranks)]
+        ends = {"send": (rank + 1) % ranks, "recv": (rank - 1) % ranks}
+        for step in range(2 * ranks - 2):
+            sent, got = (rank - step) % ranks, (rank - step - 1) % ranks
+            made.step(rank, "s", ("o", sent), ("o", sent), **ends)
+            made.step(rank, "rrc" if step < ranks - 1 else "r", ("o", got), ("o", got), **ends)
+    return made
+
+
+def copied_reducescatter(ranks, inplace):
+    """All parts of others are added to the rank's own, which <copy> brings into the output."""
+    made = Algorithm("copied_reducescatter", "reducescatter", ranks, ranks, inplace)
+    for rank in range(ranks):
+        made.copies[rank], before = [(rank, 0)], []
+        for step in range(1, ranks):
+            peer, source = (rank + step) % ranks, (rank - step) % ranks
+            made.step(rank, "s", ("i", peer), ("o", 0), send=peer)
+            before = [made.step(rank, "rrc", ("o", 0), ("o", 0), recv=source, after=before)]
+    return made
+
+
+def copied_alltoall(ranks):
+    """As TACCL writes it: what a rank keeps is a <copy> that MSCCL itself leaves out."""
+    made = Algorithm("copied_alltoall", "alltoall", ranks, ranks)
+    for rank in range(ranks):
+        made.copies[rank] = [(rank, rank)]
+        for peer in range(ranks):
+            if peer == rank:
+                continue
+            made.step(rank, "s", ("i", peer), ("o", rank), send=peer)
+            made.step(rank, "r", ("i", rank), ("o", peer), recv=peer)
+    return made
+
+
+def ring_reduce(ranks, inplace=False):
+    """The sum at the last rank alone, along a chain."""
+    made = Algorithm("ring_reduce", "reduce", ranks, 2, inplace)
+    for rank in range(ranks):
+        send, recv = rank + 1 if rank < ranks - 1 else -1, rank - 1
+        for chunk in range(2):
+            kind = "s" if rank == 0 else "rrs" if send >= 0 else "rrc"
+            made.step(rank, kind, ("i", chunk), ("i" if inplace else "o", chunk), send=send, recv=recv)
+    return made
+
+
 ALGORITHMS = {
     "ring_allreduce": ring_allreduce,
     "ring_allreduce_inplace": lambda ranks: ring_allreduce(ranks, 1, True),
@@ -240,6 +306,15 @@ ALGORITHMS = {
     "direct_reducescatter_inplace": lambda ranks: direct_reducescatter(ranks, True),
     "direct_alltoall": direct_alltoall,
     "tree_broadcast": tree_broadcast,
+    "copied_allgather": lambda ranks: copied_allgather(ranks, False),
+    "copied_allgather_inplace": lambda ranks: copied_allgather(ranks, True),
+    "copied_allreduce": lambda ranks: copied_allreduce(ranks, False),
+    "copied_allreduce_inplace": lambda ranks: copied_allreduce(ranks, True),
+    "copied_reducescatter": lambda ranks: copied_reducescatter(ranks, False),
+    "copied_reducescatter_inplace": lambda ranks: copied_reducescatter(ranks, True),
+    "copied_alltoall": copied_alltoall,
+    "ring_reduce": ring_reduce,
+    "ring_reduce_inplace": lambda ranks: ring_reduce(ranks, True),
 }
 
 if __name__ == "__main__":

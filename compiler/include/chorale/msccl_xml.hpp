@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "chorale/diagnostic.hpp"
 #include "chorale/plan.hpp"
@@ -16,7 +17,12 @@ namespace chorale {
 ///
 /// \param xml  the text, in UTF-8
 /// \param file  what the text is called in lines: folders are left out
-/// \param findings  gets all that is wrong with the file, at its lines; the plan is then empty
-Plan import_msccl_xml(std::string_view xml, const std::string& file, Diagnostics& findings);
+/// \param findings  gets all that is wrong with the file, at its lines; the plan is then empty. The check of
+/// a
+///                  finding is "msccl" if MSCCL could not run the file, either, and "import" if it could, and
+///                  we do not read it
+/// \param assumed  gets a note for each thing that the file leaves out and its steps have decided
+Plan import_msccl_xml(std::string_view xml, const std::string& file, Diagnostics& findings,
+                      std::vector<Note>* assumed = nullptr);
 
 }  // namespace chorale

@@ -1,0 +1,73 @@
+// The copies of inputs that are outputs, too. MSCCL has nothing to do for them in place; out of place they
+// come before the first step that touches one of the two chunks.
+
+#include <algorithm>
+
+#include "algorithm.hpp"
+
+namespace chorale::msccl {
+namespace {
+
+bool overlap(const Algorithm& algorithm, uint32_t gpu, const Region& one, const Region& other) {
+  const MemoryPlace left = memory_place(algorithm, gpu, one), right = memory_place(algorithm, gpu, other);
+  return left.memory == right.memory && left.begin < right.begin + other.size &&
+         right.begin < left.begin + one.size;
+}
+
+/// Whether the step has to come behind the copy: it overwrites the source, or touches the destination.
+bool follows(const Algorithm& algorithm, uint32_t gpu, const Step& step, const Step& copy) {
+  if (step.type->source && overlap(algorithm, gpu, step.source, copy.destination)) return true;
+  return step.type->destination && (overlap(algorithm, gpu, step.destination, copy.destination) ||
+                                    overlap(algorithm, gpu, step.destination, copy.source));
+}
+
+/// Steps that copy, one for each run of neighbours, in the order of their destinations.
+std::vector<Step> steps_of(const Algorithm& algorithm, uint32_t gpu) {
+  std::vector<InitialCopy> copies = algorithm.gpus[gpu].copies;
+  std::stable_sort(copies.begin(), copies.end(),
+                   [](const InitialCopy& left, const InitialCopy& right) { return left.to < right.to; });
+  std::vector<Step> steps;
+  for (const auto& [from, to, line] : copies) {
+    const Region source{BufferKind::input, from, 1}, destination{BufferKind::output, to, 1};
+    if (memory_place(algorithm, gpu, source) == memory_place(algorithm, gpu, destination)) continue;
+    if (!steps.empty() && steps.back().source.index + steps.back().count == from &&
+        steps.back().destination.index + steps.back().count == to) {
+      steps.back().source.size = steps.back().destination.size = ++steps.back().count;
+      continue;
+    }
+    Step& step = steps.emplace_back();
+    step.type = std::find_if(std::begin(step_types), std::end(step_types),
+                             [](const StepType& type) { return type.name == "cpy"; });
+    step.source = source;
+    step.destination = destination;
+    step.count = 1;
+    step.awaited = true;
+    step.line = line;
+  }
+  return steps;
+}
+
+}  // namespace
+
+void write_copies(Algorithm& algorithm) {
+  for (uint32_t gpu = 0; gpu < algorithm.gpus.size(); ++gpu) {
+    std::vector<Step> copies = steps_of(algorithm, gpu);
+    if (copies.empty()) continue;
+    std::vector<Block>& blocks = algorithm.gpus[gpu].blocks;
+    for (Block& block : blocks) {
+      size_t met = 0;  // so many copies are over
+      for (Step& step : block.steps) {
+        size_t last = copies.size();
+        while (last > met && !follows(algorithm, gpu, step, copies[last - 1])) --last;
+        if (last <= met) continue;
+        met = last;
+        step.waits_for.push_back({uint32_t(blocks.size()), uint32_t(last - 1)});
+      }
+    }
+    Block& block = blocks.emplace_back();
+    block.line = copies.front().line;
+    block.steps = std::move(copies);
+  }
+}
+
+}  // namespace chorale::msccl
