@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "chorale/divided_up.hpp"
+#include "chorale/limits.hpp"
 
 namespace chorale {
 namespace {
@@ -19,9 +20,6 @@ uint64_t most_chunks(const Plan& plan, BufferKind kind) {
 /// Whether it does what every plan of that name does.
 bool named(const Plan& plan) { return plan.collective != "custom" && plan.collective != "test"; }
 
-/// What is computed of a buffer does not wrap, and no machine has so much.
-constexpr uint64_t most_bytes = uint64_t(1) << 56;
-
 void check_size(const Plan& plan, uint64_t bytes, const Layout& layout, const Segmentation& segments) {
   using Wide = unsigned __int128;
   const uint64_t banks = 4;  // of scratch: two of each kind
@@ -30,11 +28,13 @@ void check_size(const Plan& plan, uint64_t bytes, const Layout& layout, const Se
                           Wide(layout.chunk_bytes) * most_chunks(plan, BufferKind::input),
                           Wide(layout.chunk_bytes) * most_chunks(plan, BufferKind::output),
                           Wide(layout.chunk_bytes) * most_chunks(plan, BufferKind::scratch) * banks};
-  if (bytes <= most_bytes && *std::max_element(std::begin(buffers), std::end(buffers)) <= most_bytes) return;
+  if (bytes <= max_buffer_bytes &&
+      *std::max_element(std::begin(buffers), std::end(buffers)) <= max_buffer_bytes)
+    return;
   throw UsageError(
       fmt::format("plan '{}': a message of {} bytes needs buffers of more than {}, which no "
                   "machine has; send less at a time",
-                  plan.name, bytes, most_bytes));
+                  plan.name, bytes, max_buffer_bytes));
 }
 
 /// "it is X" with the nearest sizes that are, for a message that is no multiple of `step`.

@@ -6,8 +6,8 @@
 
 #include "chorale/compile.hpp"
 #include "chorale/host/concrete.hpp"
+#include "chorale/limits.hpp"
 #include "chorale/proof.hpp"
-#include "limits.hpp"
 #include "proof/storage.hpp"
 #include "resolve.hpp"
 #include "roles.hpp"
@@ -56,6 +56,11 @@ Diagnostics check_instances(const Plan& plan, uint32_t instances) {
   }
   if (instances == 1) return {};
   for (const Gpu& gpu : plan.gpus) {
+    if (gpu.threadblocks.size() > max_blocks / instances) {
+      return finding("rank " + std::to_string(gpu.id) + " has " + std::to_string(gpu.threadblocks.size()) +
+                     " thread blocks in " + times + ", expected at most " +
+                     std::to_string(max_blocks / instances));
+    }
     for (const uint64_t chunks : gpu.chunks) {
       if (chunks <= max_chunks / instances) continue;
       return finding("a buffer of rank " + std::to_string(gpu.id) + " has " + std::to_string(chunks) +

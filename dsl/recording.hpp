@@ -13,13 +13,14 @@
 #include <vector>
 
 #include "chorale/dsl.hpp"
+#include "chorale/limits.hpp"
 
 namespace chorale::dsl {
 
-/// Chunk counts, unit sizes and the like are at most this: what other plan readers can hold.
-inline constexpr int64_t max_count = int64_t{1} << 32;
-inline constexpr int64_t max_rank_count = 65536;
-inline constexpr int64_t max_block = 65535;
+/// Chunk counts, unit sizes and the like are at most this.
+inline constexpr int64_t max_count = int64_t(max_chunks);
+inline constexpr int64_t max_rank_count = max_ranks;
+inline constexpr int64_t max_block = int64_t(max_blocks) - 1;
 /// Empty blocks that a rank may have below its highest one. They are launched too.
 inline constexpr int64_t max_empty_blocks = 1024;
 

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "../limits.hpp"
 #include "../resolve.hpp"
 #include "../roles.hpp"
 #include "chorale/compile.hpp"
+#include "chorale/limits.hpp"
 #include "report.hpp"
 
 namespace chorale {
@@ -96,18 +96,32 @@ class Bounds {
   const Op* op_ = nullptr;
 };
 
-}  // namespace
-
-void pass::bounds(const Plan& plan, Diagnostics& out) {
-  Report report("bounds", out);
+/// A plan that is larger than the executor's records, or other readers of plans, can hold.
+void find_unaddressable(const Plan& plan, Report& report) {
+  if (plan.ranks() > max_ranks)
+    report.add_at("/gpus",
+                  "the plan has " + count(plan.ranks(), "rank") + ", expected at most " + number(max_ranks));
   for (const Gpu& gpu : plan.gpus) {
+    if (gpu.threadblocks.size() > max_blocks) {
+      report.add_at(path_of("gpus", gpu.id, "threadblocks"),
+                    rank_name(gpu.id) + " has " + count(gpu.threadblocks.size(), "thread block") +
+                        ", expected at most " + number(max_blocks));
+    }
     for (size_t buffer = 0; buffer < std::size(buffer_names); ++buffer) {
       if (gpu.chunks[buffer] <= max_chunks) continue;
       report.add_at(path_of("gpus", gpu.id, chunks_key(buffer)),
                     "the " + std::string(buffer_names[buffer]) + " of " + rank_name(gpu.id) + " has " +
-                        count(gpu.chunks[buffer], "chunk") + ", expected at most " + number(max_chunks));
+                        count(gpu.chunks[buffer], "chunk") + ", expected at most " + number(max_chunks),
+                    "make the chunks larger: readers of plans hold their numbers in 32 bits");
     }
   }
+}
+
+}  // namespace
+
+void pass::bounds(const Plan& plan, Diagnostics& out) {
+  Report report("bounds", out);
+  find_unaddressable(plan, report);
   Bounds bounds(plan, report);
   for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
     if (op.sources + op.destinations != 0) bounds.operation(gpu, block, op, at);

@@ -2,9 +2,9 @@
 
 #include <map>
 
-#include "../limits.hpp"
 #include "../resolve.hpp"
 #include "../roles.hpp"
+#include "chorale/limits.hpp"
 #include "structure.hpp"
 
 namespace chorale {

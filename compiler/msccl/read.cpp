@@ -7,14 +7,14 @@
 #include <type_traits>
 
 #include "algorithm.hpp"
+#include "chorale/limits.hpp"
 #include "element.hpp"
 
 namespace chorale::msccl {
 namespace {
 
-/// Chunks of a buffer, and of the gpus of an algorithm: as many as other plan readers can hold.
-constexpr int64_t most_chunks = int64_t{1} << 32;
-constexpr int64_t most_gpus = 65536;
+constexpr int64_t most_chunks = int64_t(max_chunks);
+constexpr int64_t most_gpus = max_ranks;
 
 bool is_utf8(const char* text) {
   try {

@@ -210,9 +210,14 @@ TEST(Bounds, LocalRemoteAndSwitch) {
             }),
             "[bounds] dst is output[4:5], but the output of rank 1 has 4 chunks\n"
             "[bounds] dst is output[6:7], but the output of rank 1 has 4 chunks\n");
-  EXPECT_EQ(
-      findings([](Plan& plan) { plan.gpus[0].chunks[2] = uint64_t(1) << 60; }),
-      "[bounds] the scratch of rank 0 has 1152921504606846976 chunks, expected at most 140737488355328\n");
+  EXPECT_EQ(findings([](Plan& plan) { plan.gpus[0].chunks[2] = uint64_t(1) << 60; }),
+            "[bounds] the scratch of rank 0 has 1152921504606846976 chunks, expected at most 4294967296\n");
+  EXPECT_EQ(findings([](Plan& plan) { plan.gpus[0].chunks[2] = uint64_t(1) << 32; }), "");
+  EXPECT_EQ(findings([](Plan& plan) {
+              std::vector<ThreadBlock>& blocks = plan.gpus[1].threadblocks;
+              while (blocks.size() <= 65536) blocks.emplace_back().id = uint32_t(blocks.size());
+            }),
+            "[bounds] rank 1 has 65537 thread blocks, expected at most 65536\n");
 }
 
 TEST(Bounds, SizesOfPairs) {
