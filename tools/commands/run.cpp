@@ -92,7 +92,7 @@ void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& 
   const bool has_operator = collective_reduces(plan.collective) || request.override_op;
   const char* op = has_operator ? reduce_op_name(request.op) : "-";
   std::printf("%12s  %-8s  %-4s", "bytes", "dtype", "op");
-  if (times) std::printf("  %11s  %11s  %9s  %9s", "median us", "min us", "algbw", "busbw");
+  if (times) std::printf("  %11s  %11s  %10s  %10s", "median us", "min us", "algbw GB/s", "busbw GB/s");
   std::printf("  exact\n");
   for (size_t which = 0; which < outcome.sizes.size(); ++which) {
     const SizeResult& result = outcome.sizes[which];
@@ -103,7 +103,7 @@ void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& 
       const double middle = median(result.times_us);
       const double least = *std::min_element(result.times_us.begin(), result.times_us.end());
       const double bandwidth = middle > 0 ? double(bytes) / middle / 1e3 : 0;  // GB/s
-      std::printf("  %11.2f  %11.2f  %9.3f  %9.3f", middle, least, bandwidth,
+      std::printf("  %11.2f  %11.2f  %10.3f  %10.3f", middle, least, bandwidth,
                   bandwidth * bus_factor(plan.collective, plan.ranks()));
     }
     std::printf("  %s\n", result.wrong ? "NO" : checked ? "yes" : "unknown");
