@@ -9,6 +9,33 @@
 
 namespace chorale::tools {
 
+namespace {
+
+/// When stderr is no terminal, progress is told so often.
+constexpr double seconds_between_lines = 30;
+
+struct Tried {
+  Verdict verdict;
+  uint64_t schedules = 0;
+};
+
+/// Runs schedules until one goes wrong, all are done or the time has passed; at least one.
+Tried try_schedules(Adversary& adversary, const AdversarialRequest& request) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  Progress progress(seconds_between_lines);
+  Tried tried;
+  while (tried.schedules < request.schedules && tried.verdict.ok()) {
+    if (tried.schedules && request.limit.count() && Clock::now() - start >= request.limit) break;
+    progress(fmt::format("{} bytes: {} of {} tried", adversary.bytes(), tried.schedules,
+                         count(request.schedules, "schedule")));
+    tried.verdict = adversary.run(request.seed + tried.schedules++);
+  }
+  return tried;
+}
+
+}  // namespace
+
 Exit run_adversarial(const Plan& plan, const AdversarialRequest& request) {
   std::cout << plan.name << ": " << plan.collective << " of " << count(plan.ranks(), "rank")
             << (request.in_place ? ", in place" : ", out of place") << ", adversarial\n"
@@ -22,12 +49,14 @@ Exit run_adversarial(const Plan& plan, const AdversarialRequest& request) {
                                .packet = request.packet,
                                .launches = request.launches,
                                .in_place = request.in_place});
-    const Verdict verdict = adversary.run_all(request.seed, request.schedules);
-    std::printf(
-        "%12llu  %8u  %9llu  %s\n", static_cast<unsigned long long>(adversary.bytes()), request.launches,
-        static_cast<unsigned long long>(verdict.ok() ? request.schedules : verdict.seed - request.seed + 1),
-        verdict.ok() ? "yes" : "NO");
+    const auto [verdict, tried] = try_schedules(adversary, request);
+    std::printf("%12llu  %8u  %9llu  %s\n", static_cast<unsigned long long>(adversary.bytes()),
+                request.launches, static_cast<unsigned long long>(tried), verdict.ok() ? "yes" : "NO");
     std::fflush(stdout);
+    if (verdict.ok() && tried < request.schedules) {
+      std::cerr << fmt::format("note: {} of {} were tried when the time was over: --limit gives more\n", tried,
+                               count(request.schedules, "schedule"));
+    }
     if (verdict.ok()) continue;
     if (verdict.kind == Verdict::Kind::refused) throw Failure(Exit::command_wrong, verdict.text);
     throw Failure(Exit::run_failed, fmt::format("seed {}: {}", verdict.seed, verdict.text),

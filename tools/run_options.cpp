@@ -9,6 +9,7 @@
 #include "tools/bench/plans.hpp"
 #include "tools/elements.hpp"
 #include "tools/findings.hpp"
+#include "tools/schedules/shipped.hpp"
 
 namespace chorale::tools {
 
@@ -86,7 +87,16 @@ std::vector<uint64_t> sizes_for(const std::string& asked, const std::string& oth
 
 Plan plan_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::string>& allow) {
   Built built;
-  if (names_program(wanted.what)) {
+  const std::string schedule = names_program(wanted.what) ? shipped_schedule(wanted.what) : "";
+  if (!schedule.empty()) {
+    if (!wanted.set.empty() || !wanted.name.empty()) {
+      throw Failure(Exit::command_wrong,
+                    "--set and --name are for programs; '" + wanted.what + "' is a host schedule",
+                    "set its parameters with --param");
+    }
+    built.plan = load_plan(schedule);
+    built.diagnostics = check_plan(built.plan, {.target = {}, .allow = allow});
+  } else if (names_program(wanted.what)) {
     dsl::Parameters::Settings settings = parse_settings(wanted.set);
     const std::string name = load_program(wanted, collective_words());
     if (ranks && !settings.contains("ranks")) {
