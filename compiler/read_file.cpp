@@ -28,7 +28,8 @@ bool is_device(const struct stat& found) { return S_ISCHR(found.st_mode) || S_IS
 /// What some editors write in front of UTF-8.
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
-/// All bytes until the end, without a byte order mark. `size` is what the file says of itself, which files of the kernel do not know.
+/// All bytes until the end, without a byte order mark. `size` is what the file says of itself, which files of
+/// the kernel do not know.
 std::string drain(int file, const std::string& name, uint64_t size, uint64_t most_bytes) {
   constexpr size_t part_bytes = 65536;
   std::string text;

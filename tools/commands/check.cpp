@@ -53,7 +53,8 @@ std::string size_words(const Plan& plan, const std::string& aim) {
 }
 
 /// Tells where a plan of MSCCL++ may mean something else: there a put of packets over a port channel sends
-/// packets that its source already holds. Plans that name their author's lines were written for this executor.
+/// packets that its source already holds. Plans that name their author's lines were written for this
+/// executor.
 void tell_port_packets(const Plan& plan, const std::string& name) {
   OpPlace first;
   uint64_t found = 0;
@@ -67,11 +68,12 @@ void tell_port_packets(const Plan& plan, const std::string& name) {
     }
   }
   if (!found) return;
-  std::cerr << "note: " << name << ": rank " << first.rank << ", thread block " << first.threadblock << ", op "
-            << first.op << (found > 1 ? " and " + count(found - 1, "more operation") : "")
-            << ": 'ppkt' over a port channel makes packets of plain data here, and MSCCL++ takes its source for "
-               "packets\n"
-               "help: where the source holds packets, write 'rppkt' (docs/from-mscclpp.md)\n";
+  std::cerr
+      << "note: " << name << ": rank " << first.rank << ", thread block " << first.threadblock << ", op "
+      << first.op << (found > 1 ? " and " + count(found - 1, "more operation") : "")
+      << ": 'ppkt' over a port channel makes packets of plain data here, and MSCCL++ takes its source for "
+         "packets\n"
+         "help: where the source holds packets, write 'rppkt' (docs/from-mscclpp.md)\n";
 }
 
 }  // namespace

@@ -130,7 +130,9 @@ Exit run_schedules(const Options& options) {
   request.seed = seed_of(options);
   if (options.schedules) request.schedules = options.schedules;
   // Who says how many schedules wants all of them.
-  request.limit = parse_duration(!options.limit.empty() ? options.limit : options.schedules ? "off" : "10min");
+  request.limit = parse_duration(!options.limit.empty() ? options.limit
+                                 : options.schedules    ? "off"
+                                                        : "10min");
   return run_adversarial(plan, request);
 }
 
@@ -269,8 +271,7 @@ void run_chosen(const Options& options, const Config& config) {
   }
   TunedFor machine = tuned_for(config, options.run.gpus(config, options.run.ranks), options.run.ranks);
   machine.rank_order = options.rank_order;
-  const std::string advice =
-      tune_command({options.wanted.what}, machine, options.run.type(), options.tuned);
+  const std::string advice = tune_command({options.wanted.what}, machine, options.run.type(), options.tuned);
   TunedPlans plans = tuned_plans(options.tuned, machine, advice);
   const std::vector<Share> shares = shares_of(options, plans);
   if (!options.trace.empty() && shares.size() > 1) {

@@ -50,15 +50,17 @@ Reference::Reference(const Plan& plan, host::Concrete unrolled, const BlockPlans
   for (const auto& steps : all_.steps) {
     for (const Step& step : steps) {
       if (step.kind == StepKind::call && !known.count(step.name))
-        throw Failure(Exit::command_wrong,
-                      fmt::format("schedule '{}' calls '{}', a function of an application", plan.name, step.name),
-                      "run it there: see chorale/schedule.hpp");
+        throw Failure(
+            Exit::command_wrong,
+            fmt::format("schedule '{}' calls '{}', a function of an application", plan.name, step.name),
+            "run it there: see chorale/schedule.hpp");
       if (step.kind == StepKind::launch && !promises(plans.at(step.name)))
-        throw Failure(Exit::command_wrong,
-                      fmt::format("schedule '{}' launches '{}', whose plan '{}' ({}) does not say what its "
-                                  "result is",
-                                  plan.name, step.name, plans.at(step.name).name, plans.at(step.name).collective),
-                      "run it in an application: see chorale/schedule.hpp");
+        throw Failure(
+            Exit::command_wrong,
+            fmt::format("schedule '{}' launches '{}', whose plan '{}' ({}) does not say what its "
+                        "result is",
+                        plan.name, step.name, plans.at(step.name).name, plans.at(step.name).collective),
+            "run it in an application: see chorale/schedule.hpp");
     }
   }
 }

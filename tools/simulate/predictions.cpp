@@ -97,7 +97,8 @@ Json fields(const Predictions& of, const Prediction& one) {
   json["packet"] = nullptr;
   if (const std::string_view form = packet_name(of, *row.plan); !form.empty()) json["packet"] = form;
   json["backend"] = "simulated";
-  for (const char* const key : {"time_us", "algbw_gb_s", "busbw_gb_s", "link_busy", "memory_busy"}) json[key] = nullptr;
+  for (const char* const key : {"time_us", "algbw_gb_s", "busbw_gb_s", "link_busy", "memory_busy"})
+    json[key] = nullptr;
   if (one.refused.empty()) {
     json["time_us"] = rounded(row.us);
     json["algbw_gb_s"] = rounded(row.algorithm);

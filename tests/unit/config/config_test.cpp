@@ -99,7 +99,9 @@ TEST(Config, UnknownNamesAreRefusedWithASuggestion) {
 }
 
 TEST(Config, AByteOrderMarkIsNoPartOfTheFile) {
-  const IniFile file("\xef\xbb\xbf" "timeout = 7s\n");
+  const IniFile file(
+      "\xef\xbb\xbf"
+      "timeout = 7s\n");
   EXPECT_EQ(read(file.path, {}).timeout.value, std::chrono::seconds(7));
 }
 
