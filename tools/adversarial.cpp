@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdio>
+#include <functional>
 #include <iostream>
+#include <mutex>
+#include <thread>
 
 #include "chorale/adversary.hpp"
 
@@ -19,19 +24,48 @@ struct Tried {
   uint64_t schedules = 0;
 };
 
+/// Tells progress from a thread of its own, since a schedule of a large message takes long.
+class Teller {
+ public:
+  explicit Teller(std::function<std::string()> words)
+      : thread_([this, words = std::move(words)] {
+          Progress progress(seconds_between_lines);
+          std::unique_lock lock(mutex_);
+          while (!wake_.wait_for(lock, std::chrono::milliseconds(100), [this] { return over_; }))
+            progress(words());
+        }) {}
+  ~Teller() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool over_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
 /// Runs schedules until one goes wrong, all are done or the time has passed; at least one.
 Tried try_schedules(Adversary& adversary, const AdversarialRequest& request) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
-  Progress progress(seconds_between_lines);
-  Tried tried;
-  while (tried.schedules < request.schedules && tried.verdict.ok()) {
-    if (tried.schedules && request.limit.count() && Clock::now() - start >= request.limit) break;
-    progress(fmt::format("{} bytes: {} of {} tried", adversary.bytes(), tried.schedules,
-                         count(request.schedules, "schedule")));
-    tried.verdict = adversary.run(request.seed + tried.schedules++);
+  std::atomic<uint64_t> done{0};
+  const uint64_t bytes = adversary.bytes();
+  const Teller teller([&done, &request, bytes] {
+    return fmt::format("{} bytes: {} of {} tried", bytes, done.load(), count(request.schedules, "schedule"));
+  });
+  Verdict verdict;
+  while (done < request.schedules && verdict.ok()) {
+    if (done && request.limit.count() && Clock::now() - start >= request.limit) break;
+    verdict = adversary.run(request.seed + done);
+    ++done;
   }
-  return tried;
+  return {verdict, done};
 }
 
 }  // namespace
