@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 
 namespace chorale {
 namespace {
@@ -24,7 +25,11 @@ struct Opened {
 
 bool is_device(const struct stat& found) { return S_ISCHR(found.st_mode) || S_ISBLK(found.st_mode); }
 
-/// All bytes until the end. `size` is what the file says of itself, which files of the kernel do not know.
+/// What some editors write in front of UTF-8.
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+
+/// All bytes until the end, without a byte order mark. `size` is what the file says of itself, which files of
+/// the kernel do not know.
 std::string drain(int file, const std::string& name, uint64_t size, uint64_t most_bytes) {
   constexpr size_t part_bytes = 65536;
   std::string text;
@@ -40,6 +45,7 @@ std::string drain(int file, const std::string& name, uint64_t size, uint64_t mos
     if (part == 0) break;
   }
   text.resize(got);
+  if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
   return text;
 }
 

@@ -32,7 +32,7 @@ def streams(shipped, folder):
     timed = ["bench", plan, "--bytes", "1K", "--calls", "1"]
     for words, says in [
         (["--help"], RESULTS), (["--version"], RESULTS), (["version"], RESULTS), (["bench", "--help"], RESULTS),
-        (["list"], RESULTS), (["list", "--names"], RESULTS), (["ops"], RESULTS), (["show", plan], RESULTS),
+        (["list"], RESULTS), (["list", "--names"], RESULTS), (["list", "allgather_ring"], RESULTS), (["ops"], RESULTS), (["show", plan], RESULTS),
         (["show", schedule], RESULTS), (["doctor", "--only", "settings"], RESULTS), (["doctor", plan], RESULTS),
         (["check", plan], RESULTS), (["check", "--sarif", "-", plan], NO_SPACE), (["convert", plan], NO_SPACE),
         (["compile", "allreduce_one_shot", "--set", "ranks=2"], NO_SPACE), (["diff", plan, small], RESULTS),

@@ -2,12 +2,73 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdio>
+#include <functional>
 #include <iostream>
+#include <mutex>
+#include <thread>
 
 #include "chorale/adversary.hpp"
 
 namespace chorale::tools {
+
+namespace {
+
+/// When stderr is no terminal, progress is told so often.
+constexpr double seconds_between_lines = 30;
+
+struct Tried {
+  Verdict verdict;
+  uint64_t schedules = 0;
+};
+
+/// Tells progress from a thread of its own, since a schedule of a large message takes long.
+class Teller {
+ public:
+  explicit Teller(std::function<std::string()> words)
+      : thread_([this, words = std::move(words)] {
+          Progress progress(seconds_between_lines);
+          std::unique_lock lock(mutex_);
+          while (!wake_.wait_for(lock, std::chrono::milliseconds(100), [this] { return over_; }))
+            progress(words());
+        }) {}
+  ~Teller() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool over_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+/// Runs schedules until one goes wrong, all are done or the time has passed; at least one.
+Tried try_schedules(Adversary& adversary, const AdversarialRequest& request) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  std::atomic<uint64_t> done{0};
+  const uint64_t bytes = adversary.bytes();
+  const Teller teller([&done, &request, bytes] {
+    return fmt::format("{} bytes: {} of {} tried", bytes, done.load(), count(request.schedules, "schedule"));
+  });
+  Verdict verdict;
+  while (done < request.schedules && verdict.ok()) {
+    if (done && request.limit.count() && Clock::now() - start >= request.limit) break;
+    verdict = adversary.run(request.seed + done);
+    ++done;
+  }
+  return {verdict, done};
+}
+
+}  // namespace
 
 Exit run_adversarial(const Plan& plan, const AdversarialRequest& request) {
   std::cout << plan.name << ": " << plan.collective << " of " << count(plan.ranks(), "rank")
@@ -22,12 +83,14 @@ Exit run_adversarial(const Plan& plan, const AdversarialRequest& request) {
                                .packet = request.packet,
                                .launches = request.launches,
                                .in_place = request.in_place});
-    const Verdict verdict = adversary.run_all(request.seed, request.schedules);
-    std::printf(
-        "%12llu  %8u  %9llu  %s\n", static_cast<unsigned long long>(adversary.bytes()), request.launches,
-        static_cast<unsigned long long>(verdict.ok() ? request.schedules : verdict.seed - request.seed + 1),
-        verdict.ok() ? "yes" : "NO");
+    const auto [verdict, tried] = try_schedules(adversary, request);
+    std::printf("%12llu  %8u  %9llu  %s\n", static_cast<unsigned long long>(adversary.bytes()),
+                request.launches, static_cast<unsigned long long>(tried), verdict.ok() ? "yes" : "NO");
     std::fflush(stdout);
+    if (verdict.ok() && tried < request.schedules) {
+      std::cerr << fmt::format("note: {} of {} were tried when the time was over: --limit gives more\n",
+                               tried, count(request.schedules, "schedule"));
+    }
     if (verdict.ok()) continue;
     if (verdict.kind == Verdict::Kind::refused) throw Failure(Exit::command_wrong, verdict.text);
     throw Failure(Exit::run_failed, fmt::format("seed {}: {}", verdict.seed, verdict.text),

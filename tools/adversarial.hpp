@@ -2,6 +2,7 @@
 /// `chorale run --adversarial`: many bad schedules instead of one run.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct AdversarialRequest {
   bool in_place = false;
   unsigned launches = 3;
   uint64_t seed = 0, schedules = 1000;
+  /// Of each size: when it has passed, the schedule that runs is the last one. 0: there is none.
+  std::chrono::nanoseconds limit{0};
 };
 
 /// Prints a row for each size. \throws Failure run_failed at the first schedule that goes wrong, and says its

@@ -38,6 +38,7 @@ Built build_algorithm(const std::string& path, const Aim& aim) {
   options.minimize_syncs = aim.minimize_syncs;
   options.certify = aim.certify;
   try {
+    built.target = options.target;
     built.diagnostics = chorale::compile(built.plan, options);
   } catch (const std::invalid_argument& error) {
     throw Failure(Exit::command_wrong, error.what());

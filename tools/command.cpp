@@ -286,7 +286,8 @@ void keep_apart(const std::vector<NamedFile>& read, const std::vector<NamedFile>
   }
 }
 
-Progress::Progress() : start_(now()), terminal_(::isatty(STDERR_FILENO)) {}
+Progress::Progress(double line_every)
+    : start_(now()), last_(start_), line_every_(line_every), terminal_(::isatty(STDERR_FILENO)) {}
 
 Progress::~Progress() {
   if (shown_) std::cerr << "\r\033[K" << std::flush;
@@ -294,7 +295,13 @@ Progress::~Progress() {
 
 void Progress::operator()(const std::string& what) {
   const double time = now();
-  if (!terminal_ || time - start_ < 2 || time - last_ < 0.1) return;
+  if (!terminal_) {
+    if (line_every_ <= 0 || time - last_ < line_every_) return;
+    last_ = time;
+    std::cerr << what + '\n' << std::flush;
+    return;
+  }
+  if (time - start_ < 2 || time - last_ < 0.1) return;
   last_ = time;
   shown_ = true;
   std::cerr << "\r\033[K" << what << std::flush;

@@ -96,15 +96,16 @@ struct NamedFile {
 void keep_apart(const std::vector<NamedFile>& read, const std::vector<NamedFile>& written);
 
 /// One line on stderr that overwrites itself, for work that lasts. Silent for the first two seconds, and
-/// always when stderr is no terminal.
+/// always when stderr is no terminal, unless lines of their own are asked for.
 class Progress {
  public:
-  Progress();
+  /// \param line_every  seconds between lines when stderr is no terminal; 0: none
+  explicit Progress(double line_every = 0);
   ~Progress();
   void operator()(const std::string& what);
 
  private:
-  double start_, last_ = 0;
+  double start_, last_, line_every_;
   bool shown_ = false, terminal_;
 };
 

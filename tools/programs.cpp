@@ -13,7 +13,7 @@
 #include "chorale/shipped_name.hpp"
 #include "tools/algorithms.hpp"
 #include "tools/authored.hpp"
-#include "tools/bench/plans.hpp"
+#include "tools/schedules/shipped.hpp"
 #include "tools/source.hpp"
 
 namespace chorale::tools {
@@ -79,14 +79,8 @@ void refuse_form(const std::string& what) {
 
 /// A host schedule is shipped as a file alone.
 void refuse_schedule(const std::string& what) {
-  std::string file;
-  try {
-    file = shipped_folder() + "/schedules/" + what + ".json";
-  } catch (const Failure&) {
-    return;  // then there are none
-  }
-  std::error_code none;
-  if (!std::filesystem::exists(file, none)) return;
+  const std::string file = shipped_schedule(what);
+  if (file.empty()) return;
   throw Failure(Exit::command_wrong, "'" + what + "' is a host schedule, not an algorithm",
                 "name its file: " + file);
 }
@@ -158,6 +152,8 @@ std::string load_program(const Wanted& wanted, std::span<const std::string> besi
     refuse_schedule(wanted.what);
     std::vector<std::string> known(besides.begin(), besides.end());
     known.insert(known.end(), shipped.begin(), shipped.end());
+    const std::vector<std::string> schedules = shipped_schedules();
+    known.insert(known.end(), schedules.begin(), schedules.end());
     throw Failure(Exit::command_wrong, unknown("algorithm", wanted.what, known),
                   "chorale list names those that are shipped");
   }
@@ -189,7 +185,7 @@ Built build_program(const std::string& name, const dsl::Parameters::Settings& se
     options.minimize_syncs = aim.minimize_syncs;
     options.certify = aim.certify;
     dsl::Compiled compiled = std::move(program).compile(options);
-    return {std::move(compiled.plan), std::move(compiled.diagnostics)};
+    return {std::move(compiled.plan), std::move(compiled.diagnostics), options.target};
   });
 }
 

@@ -60,6 +60,7 @@ Target target_of(const std::string& word);
 struct Built {
   Plan plan;
   Diagnostics diagnostics;
+  Target target = Target::chorale;  ///< for whose executor it was compiled
 };
 /// \throws Failure command_wrong if the program refuses its parameters, plan_wrong for all else that it
 /// throws

@@ -66,9 +66,9 @@ def wanted():
 
 
 def compile_to(chorale, what, settings, file):
-    done = subprocess.run([chorale, "compile", what, *settings, "-o", str(file)])
+    done = subprocess.run([chorale, "compile", what, *settings, "-o", str(file)], stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
-        sys.exit(f"{file.name}: chorale compile ended with {done.returncode}")
+        sys.exit(f"{file.name}: chorale compile ended with {done.returncode}\n{done.stderr}")
 
 
 def make(chorale, folder):

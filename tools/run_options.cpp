@@ -9,6 +9,7 @@
 #include "tools/bench/plans.hpp"
 #include "tools/elements.hpp"
 #include "tools/findings.hpp"
+#include "tools/schedules/shipped.hpp"
 
 namespace chorale::tools {
 
@@ -84,34 +85,50 @@ std::vector<uint64_t> sizes_for(const std::string& asked, const std::string& oth
   return sizes;
 }
 
-Plan plan_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::string>& allow) {
-  Built built;
-  if (names_program(wanted.what)) {
-    dsl::Parameters::Settings settings = parse_settings(wanted.set);
-    const std::string name = load_program(wanted, collective_words());
-    if (ranks && !settings.contains("ranks")) {
-      const std::vector<dsl::Parameter> declared = describe_program(name).parameters;
-      const bool takes_ranks =
-          std::any_of(declared.begin(), declared.end(),
-                      [](const dsl::Parameter& parameter) { return parameter.name == "ranks"; });
-      if (takes_ranks) settings["ranks"] = std::to_string(ranks);
-    }
-    built = build_program(name, settings, {.target = {}, .allow = allow});
-  } else {
-    if (!wanted.set.empty() || !wanted.name.empty()) {
-      throw Failure(Exit::command_wrong, "--set and --name are for programs; " + wanted.what + " is a plan",
-                    "a plan's parameters were settled when it was compiled");
-    }
-    if (names_algorithm(wanted.what)) {
-      built = build_algorithm(wanted.what, {.target = {}, .allow = allow});
-    } else {
-      built.plan = load_plan(wanted.what);
-      // Who carries a certificate that holds need not be proved again.
-      built.diagnostics = refute_certificate(built.plan).empty()
-                              ? chorale::check(built.plan)
-                              : check_plan(built.plan, {.target = {}, .allow = allow});
-    }
+namespace {
+
+Built built_program(const Wanted& wanted, uint32_t ranks, const std::vector<std::string>& allow) {
+  dsl::Parameters::Settings settings = parse_settings(wanted.set);
+  const std::string name = load_program(wanted, collective_words());
+  if (ranks && !settings.contains("ranks")) {
+    const std::vector<dsl::Parameter> declared = describe_program(name).parameters;
+    const bool takes_ranks =
+        std::any_of(declared.begin(), declared.end(),
+                    [](const dsl::Parameter& parameter) { return parameter.name == "ranks"; });
+    if (takes_ranks) settings["ranks"] = std::to_string(ranks);
   }
+  return build_program(name, settings, {.target = {}, .allow = allow});
+}
+
+/// \param file  of a plan or an algorithm
+Built built_file(const std::string& file, const std::vector<std::string>& allow) {
+  if (names_algorithm(file)) return build_algorithm(file, {.target = {}, .allow = allow});
+  Built built;
+  built.plan = load_plan(file);
+  // Who carries a certificate that holds need not be proved again.
+  built.diagnostics = refute_certificate(built.plan).empty()
+                          ? chorale::check(built.plan)
+                          : check_plan(built.plan, {.target = {}, .allow = allow});
+  return built;
+}
+
+Built built_of(const Wanted& wanted, uint32_t ranks, const std::vector<std::string>& allow) {
+  const bool named = names_program(wanted.what);
+  const std::string schedule = named ? shipped_schedule(wanted.what) : "";
+  if (named && schedule.empty()) return built_program(wanted, ranks, allow);
+  if (!wanted.set.empty() || !wanted.name.empty()) {
+    throw Failure(
+        Exit::command_wrong,
+        "--set and --name are for programs; " + wanted.what + (named ? " is a host schedule" : " is a plan"),
+        named ? "set its parameters with --param" : "a plan's parameters were settled when it was compiled");
+  }
+  return built_file(named ? schedule : wanted.what, allow);
+}
+
+}  // namespace
+
+Plan plan_for(const Wanted& wanted, uint32_t ranks, const std::vector<std::string>& allow) {
+  Built built = built_of(wanted, ranks, allow);
   if (report(built.plan, built.diagnostics)) {
     throw Failure(Exit::plan_wrong, "a plan with findings is not run", allowing(built.diagnostics));
   }

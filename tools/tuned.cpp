@@ -4,6 +4,7 @@
 
 #include "chorale/make_plan.hpp"
 #include "tools/bench/plans.hpp"
+#include "tools/command.hpp"
 
 namespace chorale::tools {
 
@@ -19,10 +20,24 @@ std::string tuned_file(const TunedFor& machine) {
   return (std::filesystem::path(shipped_folder()).parent_path() / "tuned" / table_name(machine)).string();
 }
 
-TunedPlans tuned_plans(const std::string& file, const TunedFor& machine) {
+std::string tune_command(const std::vector<std::string>& collectives, const TunedFor& machine, DType dtype,
+                         const std::string& file) {
+  std::vector<std::string> words = {"chorale", "tune"};
+  words.insert(words.end(), collectives.begin(), collectives.end());
+  words.insert(words.end(), {"--ranks", std::to_string(machine.ranks)});
+  if (dtype != DType::f32) words.insert(words.end(), {"--dtype", dtype_name(dtype)});
+  if (machine.backend != "cpu") words.insert(words.end(), {"--backend", machine.backend});
+  if (!file.empty()) words.insert(words.end(), {"-o", file});
+  return shell_line(words);
+}
+
+TunedPlans tuned_plans(const std::string& file, const TunedFor& machine, const std::string& advice) {
   const std::string wanted = file.empty() ? tuned_file(machine) : file;
   std::error_code error;
-  const bool defaults = file.empty() && !std::filesystem::exists(wanted, error);
+  const bool missing = !std::filesystem::exists(wanted, error);
+  if (missing && !file.empty())
+    throw Failure(Exit::command_wrong, "there is no table " + file, advice + " makes it");
+  const bool defaults = file.empty() && missing;
   return TunedPlans(defaults ? TuneTable() : TuneTable::load(wanted), shipped_folder(), machine,
                     [](const std::string& name, int ranks) { return make_plan(name, ranks); });
 }

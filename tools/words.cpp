@@ -136,4 +136,10 @@ std::string headline(const Plan& plan) {
          (plan.protocol == Protocol::LL ? ", LL" : ", Simple") + (plan.inplace ? ", in place" : "");
 }
 
+std::string message_words(const Plan& plan) {
+  const std::string least = "messages of " + format_bytes(plan.min_message_size) + " bytes";
+  if (plan.max_message_size == UINT64_MAX) return least + " or more";
+  return least + " to " + format_bytes(plan.max_message_size) + " bytes";
+}
+
 }  // namespace chorale::tools

@@ -18,6 +18,9 @@ std::string author_line(const Plan&, const Op&);
 /// "allreduce of 8 ranks, LL, in place".
 std::string headline(const Plan&);
 
+/// Which messages a plan takes: "messages of 4K bytes or more".
+std::string message_words(const Plan&);
+
 /// The name of a dialect of buffers: "input[2:5]".
 std::string span_words(std::string_view buffer, uint64_t index, uint64_t size);
 

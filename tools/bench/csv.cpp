@@ -42,11 +42,12 @@ Json fields(const BenchResults& results, const Result& result) {
   if (const std::optional<PacketForm> form = packet(results, result))
     row["packet"] = packet_form_names[size_t(*form)];
   row["backend"] = request.backend;
-  for (const char* const key : {"time_us", "algbw", "busbw", "wrong", "nccl_us", "ratio"}) row[key] = nullptr;
+  for (const char* const key : {"time_us", "algbw_gb_s", "busbw_gb_s", "wrong", "nccl_us", "ratio"})
+    row[key] = nullptr;
   if (result.finished) {
     row["time_us"] = result.us;
-    row["algbw"] = speed.algorithm;
-    row["busbw"] = speed.bus;
+    row["algbw_gb_s"] = speed.algorithm;
+    row["busbw_gb_s"] = speed.bus;
     if (result.checked) row["wrong"] = result.wrong;
   }
   if (nccl > 0) row["nccl_us"] = nccl;

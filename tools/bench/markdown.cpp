@@ -30,7 +30,7 @@ std::string table(const BenchResults& results, const std::string& collective, bo
     if (!results.any(collective, in_place, mode)) continue;
     modes.push_back(mode);
     const char* const name = mode_names[size_t(mode)];
-    head += fmt::format(" plan, {0} | us, {0} | busbw |", name);
+    head += fmt::format(" plan, {0} | us, {0} | busbw GB/s |", name);
     rule += " :-- | --: | --: |";
     if (nccl) head += " NCCL us | ratio |", rule += " --: | --: |";
   }
@@ -60,7 +60,7 @@ std::string markdown(const BenchResults& results, const std::string& command) {
       "*graph*: {} calls, each after the "
       "other, in one CUDA graph\nthat is replayed (fewer where that takes too long); *eager*: as many "
       "launches in a row. "
-      "busbw is GB/s as nccl-tests define it. Every plan's result\nwas compared with an oracle, element for "
+      "busbw is as nccl-tests define it. Every plan's result\nwas compared with an oracle, element for "
       "element, "
       "before and after it was timed.\n",
       request.calls);

@@ -119,7 +119,8 @@ BenchRequest request_of(const Options& options, const Config& config, const std:
       throw Failure(Exit::command_wrong, "--tuned chooses plans, so only collectives can be named with it");
     }
     machine.rank_order = options.rank_order;
-    keep_chosen(request, tuned_plans(options.tuned, machine));
+    keep_chosen(request, tuned_plans(options.tuned, machine,
+                                     tune_command(options.what, machine, options.run.type(), options.tuned)));
     if (request.subjects.empty()) {
       throw Failure(Exit::command_wrong,
                     "the table '" + options.tuned + "' chooses none of the shipped plans" +

@@ -13,6 +13,7 @@
 #include "tools/oracle.hpp"
 #include "tools/programs.hpp"
 #include "tools/schedules/options.hpp"
+#include "tools/words.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -49,6 +50,30 @@ std::string schedule_words(const host::Schedule& schedule) {
 std::string size_words(const Plan& plan, const std::string& aim) {
   const uint64_t most = aim.empty() ? plan.max_message_size : largest_message(plan, target_of(aim));
   return most < plan.max_message_size ? ", messages of up to " + count(most, "byte") : "";
+}
+
+/// Tells where a plan of MSCCL++ may mean something else: there a put of packets over a port channel sends
+/// packets that its source already holds. Plans that name their author's lines were written for this
+/// executor.
+void tell_port_packets(const Plan& plan, const std::string& name) {
+  OpPlace first;
+  uint64_t found = 0;
+  for (const Gpu& gpu : plan.gpus) {
+    for (const ThreadBlock& block : gpu.threadblocks) {
+      for (const Op& op : block.ops) {
+        const bool meant = op.code == Opcode::put_packets && op.via == ChannelType::port;
+        if (!meant || !author_line(plan, op).empty()) continue;
+        if (!found++) first = {gpu.id, block.id, uint32_t(&op - block.ops.data())};
+      }
+    }
+  }
+  if (!found) return;
+  std::cerr
+      << "note: " << name << ": rank " << first.rank << ", thread block " << first.threadblock << ", op "
+      << first.op << (found > 1 ? " and " + count(found - 1, "more operation") : "")
+      << ": 'ppkt' over a port channel makes packets of plain data here, and MSCCL++ takes its source for "
+         "packets\n"
+         "help: where the source holds packets, write 'rppkt' (docs/from-mscclpp.md)\n";
 }
 
 }  // namespace
@@ -89,6 +114,9 @@ Action command::check(CLI::App& app) {
         Plan plan = load_plan(path);
         ProofFacts facts;
         const Diagnostics findings = check_plan(plan, options->aim, &facts);
+        // The target mscclpp refuses it.
+        if (options->aim.target != target_names[size_t(Target::mscclpp)])
+          tell_port_packets(plan, path == "-" ? "standard input" : path);
         if (options->telling.tell(plan, path, shell_word(path), findings)) {
           worst = std::max(worst, Exit::plan_wrong);
           continue;

@@ -5,13 +5,11 @@
 #include <iostream>
 #include <memory>
 
-#include "chorale/collective.hpp"
-#include "chorale/did_you_mean.hpp"
 #include "chorale/host/lint.hpp"
 #include "tools/command.hpp"
 #include "tools/findings.hpp"
-#include "tools/oracle.hpp"
 #include "tools/programs.hpp"
+#include "tools/proved.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -103,11 +101,7 @@ Action command::compile(CLI::App& app) {
           host::lint(*built.plan.extension.host, {}, host::Mover::ce_put, options->aim.allow));
     options->telling.finish();
     if (wrong) return Exit::plan_wrong;
-    // A collective of its author's own name promises nothing; one that is misspelt has lost its promise.
-    if (!did_you_mean(built.plan.collective, standard_collectives).empty()) {
-      if (const std::string unknown = unknown_result(built.plan); !unknown.empty())
-        std::cerr << "note: its result is not proved: " << unknown << '\n';
-    }
+    std::cerr << proved_words(built.plan, built.target, options->aim.allow);
     write_plan(options->output, built.plan);
     return Exit::well;
   };

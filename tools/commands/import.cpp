@@ -1,12 +1,14 @@
 // chorale import: an algorithm of MSCCL to a plan.
 
 #include <CLI/CLI.hpp>
+#include <iostream>
 #include <memory>
 
 #include "tools/algorithms.hpp"
 #include "tools/command.hpp"
 #include "tools/findings.hpp"
 #include "tools/programs.hpp"
+#include "tools/proved.hpp"
 
 namespace chorale::tools {
 
@@ -34,6 +36,7 @@ Action command::import(CLI::App& app) {
     const bool wrong = options->telling.tell(built.plan, path, shell_word(path), built.diagnostics);
     options->telling.finish();
     if (wrong) return Exit::plan_wrong;
+    std::cerr << proved_words(built.plan, built.target, options->aim.allow);
     write_plan(options->output, built.plan);
     return Exit::well;
   };

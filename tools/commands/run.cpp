@@ -30,7 +30,7 @@ struct Options {
   Wanted wanted;
   RunOptions run;
   ScheduleOptions schedule;
-  std::string bytes, seed, trace, tuned;
+  std::string bytes, seed, trace, tuned, limit;
   unsigned repeat = 3, in_a_row = 0;
   uint64_t schedules = 0;
   bool adversarial = false, in_place = false, out_of_place = false, rank_order = false, no_times = false;
@@ -92,7 +92,7 @@ void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& 
   const bool has_operator = collective_reduces(plan.collective) || request.override_op;
   const char* op = has_operator ? reduce_op_name(request.op) : "-";
   std::printf("%12s  %-8s  %-4s", "bytes", "dtype", "op");
-  if (times) std::printf("  %11s  %11s  %9s  %9s", "median us", "min us", "algbw", "busbw");
+  if (times) std::printf("  %11s  %11s  %10s  %10s", "median us", "min us", "algbw GB/s", "busbw GB/s");
   std::printf("  exact\n");
   for (size_t which = 0; which < outcome.sizes.size(); ++which) {
     const SizeResult& result = outcome.sizes[which];
@@ -103,7 +103,7 @@ void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& 
       const double middle = median(result.times_us);
       const double least = *std::min_element(result.times_us.begin(), result.times_us.end());
       const double bandwidth = middle > 0 ? double(bytes) / middle / 1e3 : 0;  // GB/s
-      std::printf("  %11.2f  %11.2f  %9.3f  %9.3f", middle, least, bandwidth,
+      std::printf("  %11.2f  %11.2f  %10.3f  %10.3f", middle, least, bandwidth,
                   bandwidth * bus_factor(plan.collective, plan.ranks()));
     }
     std::printf("  %s\n", result.wrong ? "NO" : checked ? "yes" : "unknown");
@@ -129,6 +129,10 @@ Exit run_schedules(const Options& options) {
   request.launches = options.repeat;
   request.seed = seed_of(options);
   if (options.schedules) request.schedules = options.schedules;
+  // Who says how many schedules wants all of them.
+  request.limit = parse_duration(!options.limit.empty() ? options.limit
+                                 : options.schedules    ? "off"
+                                                        : "10min");
   return run_adversarial(plan, request);
 }
 
@@ -225,6 +229,8 @@ struct Share {
   std::string bytes;  ///< as --bytes
 };
 
+bool is_default(const Share& share) { return share.choice.found == TuneTable::Found::none; }
+
 std::vector<Share> shares_of(const Options& options, const TunedPlans& plans) {
   std::vector<Share> shares;
   for (const uint64_t size : sizes_for(options.bytes, "1M", options.run.ranks, options.run.type())) {
@@ -265,7 +271,8 @@ void run_chosen(const Options& options, const Config& config) {
   }
   TunedFor machine = tuned_for(config, options.run.gpus(config, options.run.ranks), options.run.ranks);
   machine.rank_order = options.rank_order;
-  TunedPlans plans = tuned_plans(options.tuned, machine);
+  const std::string advice = tune_command({options.wanted.what}, machine, options.run.type(), options.tuned);
+  TunedPlans plans = tuned_plans(options.tuned, machine, advice);
   const std::vector<Share> shares = shares_of(options, plans);
   if (!options.trace.empty() && shares.size() > 1) {
     throw Failure(Exit::command_wrong,
@@ -275,6 +282,8 @@ void run_chosen(const Options& options, const Config& config) {
                       format_bytes(parse_sizes(shares[1].bytes).front()),
                   "name sizes of one plan with --bytes, or the plan");
   }
+  if (std::any_of(shares.begin(), shares.end(), is_default))
+    std::cerr << "note: this finds the fastest plans here: " << advice << "\n";
   for (const auto& [choice, bytes] : shares) {
     // Refuses what does not add up so.
     if (options.rank_order) require_rank_order(plans.plan(choice), config);
@@ -338,6 +347,10 @@ Action command::run(CLI::App& app) {
                  "How many, drawn from --seed and the numbers after it; default 1000")
       ->transform(whole_number(1, uint64_t(1) << 40, "1 to 2^40"))
       ->type_name("N")
+      ->needs(adversarial);
+  app.add_option("--limit", options->limit,
+                 "Of the time for the schedules of each size; default 10min, and off with --schedules")
+      ->type_name("TIME")
       ->needs(adversarial);
   app.add_option("--repeat", options->repeat, "Runs of each size, with new data each; default 3")
       ->transform(whole_number(1, 1000000))

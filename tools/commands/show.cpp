@@ -30,12 +30,7 @@ void show_plan(const Plan& plan) {
   std::cout << ", alignment " << count(plan.buffer_alignment, "byte");
   if (plan.use_double_scratch_buffer) std::cout << ", double scratch";
   if (plan.reuse_resources) std::cout << ", reused resources";
-  std::cout << "\nmessages of " << format_bytes(plan.min_message_size) << " bytes";
-  if (plan.max_message_size == UINT64_MAX) {
-    std::cout << " or more\n";
-  } else {
-    std::cout << " to " << format_bytes(plan.max_message_size) << " bytes\n";
-  }
+  std::cout << '\n' << message_words(plan) << '\n';
   const Extension& more = plan.extension;
   if (!more.requirements.empty()) std::cout << "needs more than MSCCL++: " << join(more.requirements) << '\n';
   if (plan.collective == "broadcast") std::cout << "root: rank " << more.root << '\n';

@@ -45,20 +45,22 @@ const std::set<std::string, std::less<>> known = {"matmul", "linear", "add",  "s
 
 }  // namespace
 
-Reference::Reference(const host::Schedule& schedule, host::Concrete unrolled, const BlockPlans& plans)
-    : schedule_(schedule), all_(std::move(unrolled)), plans_(&plans) {
+Reference::Reference(const Plan& plan, host::Concrete unrolled, const BlockPlans& plans)
+    : schedule_(*plan.extension.host), all_(std::move(unrolled)), plans_(&plans) {
   for (const auto& steps : all_.steps) {
     for (const Step& step : steps) {
       if (step.kind == StepKind::call && !known.count(step.name))
-        throw Failure(Exit::command_wrong,
-                      fmt::format("the schedule calls '{}', a function of an application", step.name),
-                      "run it there: see chorale/schedule.hpp");
+        throw Failure(
+            Exit::command_wrong,
+            fmt::format("schedule '{}' calls '{}', a function of an application", plan.name, step.name),
+            "run it there: see chorale/schedule.hpp");
       if (step.kind == StepKind::launch && !promises(plans.at(step.name)))
-        throw Failure(Exit::command_wrong,
-                      fmt::format("the schedule launches '{}', whose plan '{}' ({}) does not say what its "
-                                  "result is",
-                                  step.name, plans.at(step.name).name, plans.at(step.name).collective),
-                      "run it in an application: see chorale/schedule.hpp");
+        throw Failure(
+            Exit::command_wrong,
+            fmt::format("schedule '{}' launches '{}', whose plan '{}' ({}) does not say what its "
+                        "result is",
+                        plan.name, step.name, plans.at(step.name).name, plans.at(step.name).collective),
+            "run it in an application: see chorale/schedule.hpp");
     }
   }
 }

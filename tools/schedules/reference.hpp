@@ -20,10 +20,11 @@ namespace chorale::tools {
 /// numbers, so that sums are exact in any order.
 class Reference {
  public:
+  /// \param plan   of a host schedule
   /// \param plans  of what it launches, which live as long
   /// \throws Failure for what this command cannot run: functions of an application, and plans that promise
   ///         nothing
-  Reference(const host::Schedule& schedule, host::Concrete unrolled, const BlockPlans& plans);
+  Reference(const Plan& plan, host::Concrete unrolled, const BlockPlans& plans);
 
   /// Makes inputs, other ones for each turn, and runs. \throws Failure if numbers grow too large to be exact
   void run(uint64_t turn);

@@ -87,7 +87,7 @@ RunOutcome run_schedule(const Plan& plan, const ScheduleRequest& request, const 
   // Before the ranks are there, which as processes share what they do not change.
   std::vector<Reference> expected;
   for (unsigned turn = 0; turn < request.repeat; ++turn) {
-    expected.emplace_back(*plan.extension.host, made, plans);
+    expected.emplace_back(plan, made, plans);
     expected.back().run(turn);
   }
   Shared<Report> reports(request.ranks);

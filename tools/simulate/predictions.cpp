@@ -97,11 +97,12 @@ Json fields(const Predictions& of, const Prediction& one) {
   json["packet"] = nullptr;
   if (const std::string_view form = packet_name(of, *row.plan); !form.empty()) json["packet"] = form;
   json["backend"] = "simulated";
-  for (const char* const key : {"time_us", "algbw", "busbw", "link_busy", "memory_busy"}) json[key] = nullptr;
+  for (const char* const key : {"time_us", "algbw_gb_s", "busbw_gb_s", "link_busy", "memory_busy"})
+    json[key] = nullptr;
   if (one.refused.empty()) {
     json["time_us"] = rounded(row.us);
-    json["algbw"] = rounded(row.algorithm);
-    json["busbw"] = rounded(row.bus);
+    json["algbw_gb_s"] = rounded(row.algorithm);
+    json["busbw_gb_s"] = rounded(row.bus);
     json["link_busy"] = rounded(row.busy.link / 100);
     json["memory_busy"] = rounded(row.busy.memory / 100);
   }

@@ -1,6 +1,6 @@
 /// \file
 /// Whole files by names that anyone may have given: what has no end is refused, and what cannot be read says
-/// why.
+/// why. A byte order mark of UTF-8 in front of the text is left out.
 #pragma once
 
 #include <cstdint>

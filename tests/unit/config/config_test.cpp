@@ -98,6 +98,13 @@ TEST(Config, UnknownNamesAreRefusedWithASuggestion) {
   EXPECT_EQ(failure(flat.path, {}), flat.path + ": unknown setting 'worker', did you mean 'workers'?");
 }
 
+TEST(Config, AByteOrderMarkIsNoPartOfTheFile) {
+  const IniFile file(
+      "\xef\xbb\xbf"
+      "timeout = 7s\n");
+  EXPECT_EQ(read(file.path, {}).timeout.value, std::chrono::seconds(7));
+}
+
 TEST(Config, BadValuesAreRefusedByName) {
   EXPECT_EQ(failure("", {"CHORALE_TIMEOUT=30"}),
             "CHORALE_TIMEOUT = 30: '30' is no duration: it should be like 30s, 500ms, 20us, 7ns or 2min, "

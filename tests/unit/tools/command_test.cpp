@@ -25,6 +25,21 @@ TEST(ShellLine, QuotesWhatAShellWouldTakeApart) {
   EXPECT_EQ(shell_line(words), "chorale bench 'a b.json' --set n=2 'it'\\''s' '$HOME' '' 1K:1M:4");
 }
 
+/// Standard error is a file while it is captured.
+TEST(Progress, HasLinesWhereThereIsNoTerminalOnlyIfTheyAreAskedFor) {
+  testing::internal::CaptureStderr();
+  {
+    Progress silent;
+    silent("nothing");
+    Progress seldom(3600);
+    seldom("not yet");
+    Progress often(1e-12);
+    often("1 of 2");
+    often("2 of 2");
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "1 of 2\n2 of 2\n");
+}
+
 /// NCCL's own reading: on unless a number says 0.
 TEST(MulticastWords, SayWhatHolds) {
   EXPECT_EQ(multicast_words("0"), "NVLink multicast off");

@@ -96,7 +96,7 @@ class PortChannel : public Channel {
   /// {"name":"wait","channel_ids":[id],"channel_type":"port"}
   void wait(int64_t tb, SyncType data_sync = SyncType::both, Here at = Here::current()) const;
 
-  /// Blocks until every transfer pushed so far has left its source.
+  /// Blocks until every transfer pushed so far has read its source. Only a signal shows the peer the data.
   ///   {"name":"flush","channel_ids":[id],"channel_type":"port"}
   void flush(int64_t tb, SyncType data_sync = SyncType::both, Here at = Here::current()) const;
 

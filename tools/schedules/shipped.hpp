@@ -1,0 +1,16 @@
+/// \file
+/// The host schedules that are shipped, by name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace chorale::tools {
+
+/// Their names, sorted; none where no plans are found.
+std::vector<std::string> shipped_schedules();
+
+/// The file of the schedule of that name; "" if none is shipped.
+std::string shipped_schedule(const std::string& name);
+
+}  // namespace chorale::tools
