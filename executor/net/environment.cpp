@@ -14,8 +14,23 @@ namespace chorale {
 namespace {
 
 constexpr const char* help =
-    "a launcher such as torchrun sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; mpirun sets its own, "
-    "and needs -x MASTER_ADDR=<host of rank 0> -x MASTER_PORT=<a free port there>";
+    "torchrun sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; mpirun and srun set ranks of their own, and "
+    "need MASTER_ADDR=<host of rank 0> and MASTER_PORT=<a free port there> besides (mpirun -x NAME=VALUE; for "
+    "srun, export them)";
+
+/// How a launcher tells a process its rank.
+struct Launcher {
+  const char* rank;
+  const char* ranks;  ///< the variable with the number of ranks
+};
+
+// The number of ranks of PMIx is known only through its library, so that the user gives it.
+constexpr Launcher launchers[] = {{"RANK", "WORLD_SIZE"},
+                                  {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                  {"PMI_RANK", "PMI_SIZE"},
+                                  {"PMIX_RANK", "WORLD_SIZE"}};
+// Other launchers start their daemons with srun, whose rank is then that of a daemon: it counts if it is alone.
+constexpr Launcher slurm = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"};
 
 bool is_set(const char* name) { return std::getenv(name) != nullptr; }
 
@@ -37,6 +52,46 @@ int number_of(const char* name) {
   return number;
 }
 
+/// The rank that a launcher gave this process.
+struct Place {
+  int rank, ranks;
+};
+
+Place place_by(const Launcher& launcher) {
+  const Place place{number_of(launcher.rank), number_of(launcher.ranks)};
+  if (place.rank < place.ranks) return place;
+  throw UsageError(fmt::format("{}={} and {}={} in the environment: a rank is less than their number", launcher.rank,
+                               place.rank, launcher.ranks, place.ranks));
+}
+
+void require_same(const char* name, int value, const char* other_name, int other) {
+  if (value == other) return;
+  throw UsageError(fmt::format(
+      "{}={} and {}={} in the environment disagree, so it is not clear which launcher started this process: "
+      "unset those that another launcher left behind",
+      name, value, other_name, other));
+}
+
+/// \throws UsageError if two launchers disagree
+Place place_in_environment() {
+  // torchrun may itself be started by another launcher, once a host, whose variables its processes inherit.
+  if (is_set("TORCHELASTIC_RUN_ID")) return place_by(launchers[0]);
+  const Launcher* first = nullptr;
+  Place place{};
+  for (const Launcher& launcher : launchers) {
+    if (!is_set(launcher.rank)) continue;
+    if (!first) {
+      place = place_by(launcher);
+      first = &launcher;
+      continue;
+    }
+    require_same(first->rank, place.rank, launcher.rank, number_of(launcher.rank));
+    if (is_set(launcher.ranks)) require_same(first->ranks, place.ranks, launcher.ranks, number_of(launcher.ranks));
+  }
+  if (first) return place;
+  return place_by(is_set(slurm.rank) ? slurm : launchers[0]);
+}
+
 uint16_t master_port() {
   const uint16_t port = net::parse_port(text_of("MASTER_PORT"), "MASTER_PORT in the environment");
   // There torchrun itself listens, for the process groups of PyTorch.
@@ -48,14 +103,7 @@ uint16_t master_port() {
 }  // namespace
 
 World World::from_environment(JoinOptions options) {
-  const bool mpirun = !is_set("RANK") && !is_set("WORLD_SIZE") && is_set("OMPI_COMM_WORLD_RANK");
-  const char* const rank_name = mpirun ? "OMPI_COMM_WORLD_RANK" : "RANK";
-  const char* const ranks_name = mpirun ? "OMPI_COMM_WORLD_SIZE" : "WORLD_SIZE";
-  const int rank = number_of(rank_name), ranks = number_of(ranks_name);
-  if (rank >= ranks) {
-    throw UsageError(fmt::format("{}={} and {}={} in the environment: a rank is less than their number",
-                                 rank_name, rank, ranks_name, ranks));
-  }
+  const auto [rank, ranks] = place_in_environment();
   net::Address address{text_of("MASTER_ADDR"), 0};
   if (address.host.starts_with('[') && address.host.ends_with(']')) {
     address.host = address.host.substr(1, address.host.size() - 2);

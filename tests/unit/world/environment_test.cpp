@@ -28,7 +28,8 @@ class FromEnvironment : public Rendezvous {
   static std::string with(const std::vector<std::pair<std::string, std::string>>& variables,
                           JoinOptions options = {}) {
     for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "OMPI_COMM_WORLD_RANK",
-                             "OMPI_COMM_WORLD_SIZE", "TORCHELASTIC_USE_AGENT_STORE"}) {
+                             "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "PMIX_RANK", "SLURM_PROCID",
+                             "SLURM_STEP_NUM_TASKS", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE"}) {
       unsetenv(name);
     }
     for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
@@ -43,22 +44,48 @@ TEST_F(FromEnvironment, AsTorchrunSetsIt) {
     return with({{"RANK", std::to_string(rank)},
                  {"WORLD_SIZE", "2"},
                  {"MASTER_ADDR", "127.0.0.1"},
-                 {"MASTER_PORT", std::to_string(port)},
-                 {"OMPI_COMM_WORLD_RANK", "7"}});
+                 {"MASTER_PORT", std::to_string(port)}});
   });
   EXPECT_EQ(ranks.said(0), "rank 0 of 2");
   EXPECT_EQ(ranks.said(1), "rank 1 of 2");
 }
 
-TEST_F(FromEnvironment, AsMpirunSetsIt) {
-  Processes ranks(2, [&](int rank) {
-    return with({{"OMPI_COMM_WORLD_RANK", std::to_string(rank)},
-                 {"OMPI_COMM_WORLD_SIZE", "2"},
-                 {"MASTER_ADDR", "127.0.0.1"},
-                 {"MASTER_PORT", std::to_string(port)}});
-  });
-  EXPECT_EQ(ranks.said(0), "rank 0 of 2");
-  EXPECT_EQ(ranks.said(1), "rank 1 of 2");
+TEST_F(FromEnvironment, AsOtherLaunchersSetIt) {
+  using Pair = std::pair<const char*, const char*>;
+  for (const auto& [rank_name, ranks_name] :
+       {Pair{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, Pair{"PMI_RANK", "PMI_SIZE"},
+        Pair{"PMIX_RANK", "WORLD_SIZE"}, Pair{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}}) {
+    Processes ranks(2, [&](int rank) {
+      return with({{rank_name, std::to_string(rank)},
+                   {ranks_name, "2"},
+                   {"MASTER_ADDR", "127.0.0.1"},
+                   {"MASTER_PORT", std::to_string(port)}});
+    });
+    EXPECT_EQ(ranks.said(0), "rank 0 of 2") << rank_name;
+    EXPECT_EQ(ranks.said(1), "rank 1 of 2") << rank_name;
+  }
+}
+
+TEST_F(FromEnvironment, LaunchersThatDisagreeAreBothNamed) {
+  using Variables = std::vector<std::pair<std::string, std::string>>;
+  const auto beside = [&](Variables others, const char* rank = "0", const char* ranks = "1") {
+    others.insert(others.end(), {{"RANK", rank},
+                                 {"WORLD_SIZE", ranks},
+                                 {"MASTER_ADDR", "127.0.0.1"},
+                                 {"MASTER_PORT", std::to_string(port)}});
+    return said(others);
+  };
+  EXPECT_TRUE(has(beside({{"OMPI_COMM_WORLD_RANK", "7"}}), "RANK=0 and OMPI_COMM_WORLD_RANK=7 in the environment "
+                                                           "disagree"));
+  EXPECT_TRUE(has(beside({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}}),
+                  "WORLD_SIZE=1 and OMPI_COMM_WORLD_SIZE=2 in the environment disagree"));
+  EXPECT_TRUE(has(beside({{"PMI_RANK", "1"}}), "RANK=0 and PMI_RANK=1"));
+  EXPECT_TRUE(has(beside({{"PMIX_RANK", "1"}}), "RANK=0 and PMIX_RANK=1"));
+  EXPECT_EQ(beside({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}, {"PMIX_RANK", "0"}}),
+            "rank 0 of 1");
+  // srun starts the daemons of other launchers, and mpirun or srun may start torchrun once a host.
+  EXPECT_EQ(beside({{"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "4"}}), "rank 0 of 1");
+  EXPECT_EQ(beside({{"OMPI_COMM_WORLD_RANK", "7"}, {"TORCHELASTIC_RUN_ID", "job"}}), "rank 0 of 1");
 }
 
 TEST_F(FromEnvironment, ThePortOfTheLauncherItselfIsLeftToIt) {
@@ -103,6 +130,9 @@ TEST_F(FromEnvironment, WhatIsMissingOrMalformedIsNamed) {
   EXPECT_TRUE(has(wrong("MASTER_PORT", "http"), "MASTER_PORT in the environment: 'http' is no port"));
   EXPECT_TRUE(has(said({{"OMPI_COMM_WORLD_RANK", "0"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}}),
                   "OMPI_COMM_WORLD_SIZE is not set"));
+  EXPECT_TRUE(has(said({{"PMIX_RANK", "0"}}), "WORLD_SIZE is not set"));
+  // A batch script that srun did not start has no number of tasks of a step.
+  EXPECT_TRUE(has(said({{"SLURM_PROCID", "0"}}), "SLURM_STEP_NUM_TASKS is not set"));
   EXPECT_TRUE(has(said({}), "RANK is not set"));
 }
 

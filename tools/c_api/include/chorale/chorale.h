@@ -149,8 +149,8 @@ typedef struct chorale_world chorale_world;
 CHORALE_API chorale_status chorale_world_join(const char* address, int32_t rank, int32_t ranks,
                                               chorale_config* config, chorale_world** world);
 
-/// Collective: joins as the launcher says in the environment, torchrun or mpirun: RANK, WORLD_SIZE,
-/// MASTER_ADDR and MASTER_PORT, or OMPI_COMM_WORLD_RANK and _SIZE with these two.
+/// Collective: joins as the launcher says in the environment (torchrun, mpirun, srun), with MASTER_ADDR and
+/// MASTER_PORT: see World::from_environment() in world.hpp.
 CHORALE_API chorale_status chorale_world_from_environment(chorale_config* config, chorale_world** world);
 
 /// A world whose ranks live in this process, each to be used by a thread of its own.
