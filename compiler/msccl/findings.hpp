@@ -2,6 +2,8 @@
 /// \file
 /// What is wrong with an MSCCL file, at its lines.
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
