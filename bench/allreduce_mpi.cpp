@@ -13,6 +13,7 @@
 #include <chorale/executor.hpp>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 

@@ -3,6 +3,8 @@
 /// Which channel a post arrives at: the k-th channel of a type from rank A to rank B and the k-th from B to A
 /// are the two ends of one.
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -1,5 +1,6 @@
 #include "content_hash.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <initializer_list>
 

@@ -2,6 +2,8 @@
 /// \file
 /// The parts of content_hash().
 
+#include <cstdint>
+
 #include "chorale/plan.hpp"
 
 namespace chorale {

@@ -4,6 +4,9 @@
 /// position in the rank, object. Every step of a broken plan may lead nowhere.
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "chorale/diagnostic.hpp"
 #include "roles.hpp"

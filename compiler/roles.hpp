@@ -3,6 +3,8 @@
 /// The op table in the form that readers, writers, checks and rewrites use: which
 /// role each operand of an operation has, and what its ids name.
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "chorale/plan.hpp"

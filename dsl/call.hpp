@@ -3,7 +3,10 @@
 /// The preconditions of one call. Each check reports what is wrong; checks go on after a
 /// finding, so that one call can have several, but what a finding makes meaningless is silent.
 
+#include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "dsl/recording.hpp"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <stdexcept>
 
 #include "chorale/did_you_mean.hpp"
 #include "chorale/dsl/registry.hpp"

@@ -2,6 +2,7 @@
 /// \file
 /// What a Program has recorded so far, and the only code that writes its Plan.
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
@@ -10,6 +11,7 @@
 #include <type_traits>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "chorale/dsl.hpp"

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <mutex>
 #include <stdexcept>
+#include <system_error>
 
 #include "chorale/did_you_mean.hpp"
 #include "dsl/recording.hpp"

@@ -2,6 +2,7 @@
 /// \file
 /// What a Schedule has recorded so far: the host schedule, and what is wrong with the calls.
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "chorale/executor.hpp"
 #include "chorale/splitmix64.hpp"

@@ -1,6 +1,7 @@
 #include "bindings.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace chorale {
 

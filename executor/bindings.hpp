@@ -2,6 +2,7 @@
 /// The bindings that an executor keeps.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>

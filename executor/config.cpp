@@ -13,6 +13,8 @@
 #include <map>
 #include <sstream>
 #include <string_view>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "chorale/did_you_mean.hpp"

@@ -2,6 +2,8 @@
 /// A kernel that walks the groups of every scope, for the CPU and for CUDA.
 #pragma once
 
+#include <cstdint>
+
 #include "chorale/device/deadline.hpp"
 #include "chorale/device/group.hpp"
 

@@ -1,5 +1,6 @@
 #include "tools/algorithms.hpp"
 
+#include <new>
 #include <stdexcept>
 
 #include "chorale/compile.hpp"

@@ -1,6 +1,7 @@
 #include "tools/check_run.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <mutex>
 
 #include "tools/command.hpp"

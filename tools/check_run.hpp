@@ -2,6 +2,8 @@
 /// The buffers of one rank's run: filled from the oracle, and compared with it.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "chorale/executor.hpp"

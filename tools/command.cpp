@@ -8,11 +8,14 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <optional>
+#include <system_error>
+#include <utility>
 
 #include "chorale/did_you_mean.hpp"
 

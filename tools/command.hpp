@@ -2,11 +2,13 @@
 /// What all commands share: how one is declared, how it ends and how it speaks.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 // What reads a command line includes CLI11; what only speaks to the user does without its 70,000 lines.

@@ -2,6 +2,7 @@
 /// --machine: what was predicted beside what --profile has measured, in words.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "chorale/comparison.hpp"

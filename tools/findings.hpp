@@ -2,6 +2,7 @@
 /// What is wrong with a plan, told to people and to other programs.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

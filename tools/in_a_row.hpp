@@ -2,6 +2,7 @@
 /// Launches of one plan behind each other, as an application makes them that does not wait in between.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 

@@ -2,6 +2,7 @@
 /// What a run must give: inputs whose results are exact in every order of reduction, and those results.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>

@@ -2,6 +2,7 @@
 /// --profile: where the time of the last launch of each size went, in words.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <optional>

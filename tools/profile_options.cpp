@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <utility>
+
 #include "tools/simulate/machine_file.hpp"
 
 namespace chorale::tools {

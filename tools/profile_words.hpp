@@ -2,6 +2,7 @@
 /// What tables of where time went are made of.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>

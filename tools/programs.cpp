@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "chorale/json.hpp"

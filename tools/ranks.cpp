@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
+#include <stop_token>
 #include <thread>
 
 #include "tools/shared.hpp"

@@ -2,6 +2,8 @@
 /// A schedule that shows on the CPU what a proof has found.
 #pragma once
 
+#include <cstdint>
+
 #include "chorale/adversary.hpp"
 #include "chorale/proof.hpp"
 

@@ -2,8 +2,10 @@
 /// The options that `run` and `bench` share.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "chorale/config.hpp"
 #include "chorale/executor.hpp"

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <utility>
+
 #include "chorale/json_text.hpp"
 #include "tools/findings.hpp"
 #include "tools/version.hpp"

@@ -3,6 +3,7 @@
 # Each step that can take long says what it does and how long it took.
 
 set -u
+failed_steps=()
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=${BUILD_DIR:-$root/build/dev}
 
@@ -13,13 +14,34 @@ die() {
   exit 1
 }
 
+# How often a step that runs on says so where there is no terminal, in seconds.
+tell_every=${tell_every:-30}
+
+# tell_progress <log> <start>: says every half minute how far a step is, as far as its log does. It ends with the script.
+tell_progress() {
+  local log=$1 start=$2 next=$(($2 + tell_every)) count
+  while sleep 1 && kill -0 $$ 2>/dev/null; do
+    [ "$SECONDS" -ge "$next" ] || continue
+    next=$((SECONDS + tell_every))
+    count=$(grep -oE '^\[ *[0-9]+/[0-9]+' "$log" 2>/dev/null | tail -n 1 | tr -d '[ ')
+    printf '\n... %safter %d s' "${count:+${count%/*} of ${count#*/} }" $((SECONDS - start))
+  done
+}
+
 # step <what> <log> <command...>: runs it with its output in a log, and a line
 # before and after; on failure the end of the log and where the rest is.
 step() {
-  local what=$1 log=$2 start=$SECONDS
+  local what=$1 log=$2 start=$SECONDS teller="" status=0
   shift 2
   printf '%s ...' "$what"
-  if ! "$@" >"$log" 2>&1; then
+  : >"$log"
+  if [ ! -t 1 ]; then
+    tell_progress "$log" "$start" &
+    teller=$!
+  fi
+  "$@" >"$log" 2>&1 || status=1
+  [ -n "$teller" ] && { kill "$teller"; wait "$teller"; } 2>/dev/null
+  if [ $status != 0 ]; then
     printf ' failed after %d s\n' $((SECONDS - start))
     failed_steps+=("$log")
     tail -n 25 "$log" >&2
@@ -33,11 +55,22 @@ step() {
 packages="g++ cmake ninja-build python3 nlohmann-json3-dev libcli11-dev libfmt-dev libspdlog-dev libpugixml-dev
   libboost-context-dev libboost-program-options-dev libgtest-dev"
 
-install_packages() {
-  local missing="" package
-  for package in $packages "$@"; do
-    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=" $package"
+# missing_packages <packages...>: those that are not installed.
+missing_packages() {
+  local package
+  for package in "$@"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || printf ' %s' "$package"
   done
+}
+
+# optional_packages: what the rows of cmake/optional_parts.cmake name as Debian's.
+optional_packages() {
+  sed -n 's/^chorale_part(/\n/; s/.*DEBIAN \([^)]*\)).*/\1/p' "$root/cmake/optional_parts.cmake"
+}
+
+install_packages() {
+  local missing
+  missing=$(missing_packages $packages "$@")
   [ -z "$missing" ] && return
   command -v apt-get >/dev/null ||
     die "these packages are missing and there is no apt-get to install them:$missing" \
@@ -57,6 +90,26 @@ install_packages() {
   rm -f "$log"
 }
 
+# install_optional_packages [<packages>]: installs what optional parts need, and the packages, as far as this machine can. The
+# tests run without the rest and name it.
+install_optional_packages() {
+  local missing package as_root="" log=${TMPDIR:-/tmp}/chorale-setup-optional.$$.log
+  missing=$(missing_packages $(optional_packages) "$@")
+  [ -z "$missing" ] && return
+  [ "$(id -u)" = 0 ] || as_root=sudo
+  command -v apt-get >/dev/null && { [ -z "$as_root" ] || command -v sudo >/dev/null; } || {
+    say "not installed, and what needs it is left out of the tests:$missing"
+    return
+  }
+  step "updating the package lists" "$log" timeout 120 $as_root apt-get update || missing=""
+  for package in $missing; do
+    step "installing $package" "$log" timeout 600 $as_root env DEBIAN_FRONTEND=noninteractive \
+      apt-get install -y --no-install-recommends "$package" || say "$package is not installed: what needs it is left out of the tests"
+  done
+  failed_steps=()  # the tests go on
+  rm -f "$log"
+}
+
 check_machine() {
   local free_mb
   mkdir -p "$build" || die "the build folder $build cannot be made" "set BUILD_DIR to a writable folder"
@@ -72,16 +125,23 @@ check_machine() {
         "install g++ 12 or newer, or set CXX to one"
 }
 
-# build_project <targets...>
+# build_project <targets...>: configures and builds them, or everything. A folder that was configured before keeps its
+# settings and is configured again, so that it has the parts that were installed since.
 build_project() {
-  local launcher=""
-  command -v ccache >/dev/null && launcher="-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache"
+  local settings=()
   if [ ! -f "$build/build.ninja" ]; then
     # Line tables only: all that debuggers could know takes a third of the compiler's time.
-    step "configuring" "$build/configure.log" cmake -S "$root" -B "$build" -G Ninja \
-      -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -g1 -DNDEBUG" $launcher ||
-      die "cmake could not configure the project"
+    settings=(-G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG")
+    # ccache keeps nothing that was compiled with a precompiled header.
+    if command -v ccache >/dev/null; then
+      settings+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+    else
+      settings+=(-DCHORALE_PRECOMPILED=ON)
+    fi
+    command -v mold >/dev/null && settings+=(-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=mold -DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=mold)
   fi
+  step "configuring" "$build/configure.log" cmake -S "$root" -B "$build" "${settings[@]}" ||
+    die "cmake could not configure the project" "rm -r $build, if it is of another checkout or another generator"
   local what="building without the CUDA backend: no nvcc" minutes=seven
   grep -q '^CHORALE_CUDA:BOOL=OFF' "$build/CMakeCache.txt" && what="building without the CUDA backend: it is off"
   grep -q chorale_kernels "$build/build.ninja" && what="building with the CUDA backend" minutes=twelve

@@ -2,6 +2,7 @@
 /// What is said of a wait that may only take longer, to readers who have no C++.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace chorale {

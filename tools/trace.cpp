@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "chorale/json_text.hpp"

@@ -2,6 +2,7 @@
 /// Traces of launches, for Perfetto and chrome://tracing.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>

@@ -1,6 +1,7 @@
 #include "tools/tuned.hpp"
 
 #include <filesystem>
+#include <system_error>
 
 #include "chorale/make_plan.hpp"
 #include "tools/bench/plans.hpp"

@@ -2,6 +2,7 @@
 /// Tables of the tuner, as commands use them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -2,7 +2,9 @@
 /// Plans in words: operations with their peers and buffers looked up.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "chorale/plan.hpp"
 

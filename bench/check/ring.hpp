@@ -2,6 +2,8 @@
 /// \file
 /// A large plan without a program: what a proof takes can be measured alone.
 
+#include <cstdint>
+
 #include "chorale/plan.hpp"
 
 namespace chorale::bench {

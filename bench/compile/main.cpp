@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 
 #include "bench/compile/baseline.hpp"
 #include "bench/compile/measure.hpp"

@@ -4,6 +4,8 @@
 
 #include <chorale/launch.cuh>
 
+#include <cstdint>
+
 #include "bench/fused/harness.hpp"
 
 namespace chorale::fused {

@@ -5,6 +5,7 @@
 #include <chorale/launch.hpp>
 #include <chorale/one_sided_window.hpp>
 #include <chorale/transport.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>

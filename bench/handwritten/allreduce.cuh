@@ -2,6 +2,8 @@
 /// What the hand-written all-reduces share.
 #pragma once
 
+#include <cstdint>
+
 #include "allreduce.hpp"
 #include "chorale/device.hpp"
 

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 
 #include <chorale/world.hpp>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>

@@ -5,6 +5,7 @@
 
 #include <chorale/host/schedule.hpp>
 #include <chorale/plan.hpp>
+#include <cstdint>
 #include <string>
 #include <vector>
 

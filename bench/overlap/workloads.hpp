@@ -2,9 +2,11 @@
 /// What is timed, beside what is needed to judge it.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bench/overlap/harness.hpp"
 #include "bench/overlap/shape.hpp"

@@ -2,9 +2,11 @@
 /// Measured calls, and what the simulator says of them.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "chorale/simulate.hpp"

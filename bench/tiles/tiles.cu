@@ -9,6 +9,7 @@
 #include <chorale/launch.cuh>
 #include <chorale/one_sided_window.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 

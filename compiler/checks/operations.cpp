@@ -1,6 +1,7 @@
 // The part of the structure check that looks at operations, by their roles.
 
 #include <map>
+#include <utility>
 
 #include "../resolve.hpp"
 #include "../roles.hpp"

@@ -7,6 +7,8 @@
 // Costs O(n log n) for the operands that are packets.
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "../resolve.hpp"
 #include "../roles.hpp"

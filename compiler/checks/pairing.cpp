@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "../channel_ends.hpp"
 #include "../resolve.hpp"

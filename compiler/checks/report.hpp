@@ -2,9 +2,13 @@
 /// \file
 /// How checks say what they found.
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "chorale/diagnostic.hpp"
 

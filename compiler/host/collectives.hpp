@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "chorale/host/concrete.hpp"
 #include "chorale/host/names.hpp"
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <tuple>
 
 #include "chorale/host/concrete.hpp"
 #include "collectives.hpp"

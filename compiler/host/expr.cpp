@@ -1,6 +1,7 @@
 #include "chorale/host/expr.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 
 namespace chorale::host {

@@ -3,6 +3,7 @@
 /// Host schedules in plan files: the section "host" of the key "chorale".
 
 #include <string>
+#include <string_view>
 
 #include "chorale/host/schedule.hpp"
 #include "compiler/json/fields.hpp"

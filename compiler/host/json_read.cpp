@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <system_error>
+#include <utility>
 
 #include "chorale/did_you_mean.hpp"
 #include "chorale/host/names.hpp"

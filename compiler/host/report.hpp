@@ -3,7 +3,9 @@
 /// Findings about host schedules, at the author's line.
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
+#include <utility>
 
 #include "chorale/diagnostic.hpp"
 #include "chorale/host/schedule.hpp"

@@ -2,6 +2,7 @@
 // so that a reader can pass over the other ranks.
 
 #include <bit>
+#include <ios>
 #include <nlohmann/json.hpp>
 #include <ostream>
 

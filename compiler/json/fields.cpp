@@ -1,6 +1,8 @@
 #include "fields.hpp"
 
 #include <charconv>
+#include <system_error>
+#include <utility>
 
 #include "chorale/did_you_mean.hpp"
 #include "chorale/json.hpp"

@@ -4,10 +4,13 @@
 /// path, and every mistake becomes a PlanError that names it.
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "chorale/plan.hpp"
 #include "json.hpp"

@@ -4,6 +4,7 @@
 /// and the digits of numbers, and the few functions that write text.
 
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -2,6 +2,9 @@
 /// \file
 /// The two halves of the plan reader.
 
+#include <cstdint>
+#include <string_view>
+
 #include "fields.hpp"
 
 namespace chorale::json {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "chorale/json.hpp"
 #include "chorale/json_text.hpp"

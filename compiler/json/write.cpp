@@ -1,8 +1,10 @@
 // Plans as canonical JSON text: fixed key order, one operation per line.
 
+#include <ios>
 #include <ostream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "../roles.hpp"
 #include "chorale/json.hpp"

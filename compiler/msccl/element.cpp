@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 #include <iterator>
+#include <system_error>
 #include <unordered_set>
 
 #include "../json/fields.hpp"

@@ -3,6 +3,7 @@
 /// An element of an MSCCL file that knows its line and what its attributes must be: every mistake becomes a
 /// finding, and reading goes on.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <pugixml.hpp>

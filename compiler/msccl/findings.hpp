@@ -2,6 +2,8 @@
 /// \file
 /// What is wrong with an MSCCL file, at its lines. The tag of a finding says whose fault it is.
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -2,6 +2,7 @@
 /// \file
 /// Operations of a plan in terms of ranks and buffers: the lists that number them are kept here.
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>

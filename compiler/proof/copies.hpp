@@ -2,6 +2,7 @@
 /// \file
 /// Thread blocks that do at other chunks what others do: the instances of a program, as a rule.
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 

@@ -2,6 +2,8 @@
 /// \file
 /// Whether the executions that are looked at speak for all others.
 
+#include <cstdint>
+
 #include "findings.hpp"
 #include "player.hpp"
 

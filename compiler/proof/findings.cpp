@@ -1,6 +1,7 @@
 #include "findings.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace chorale::proof {
 

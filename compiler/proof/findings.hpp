@@ -3,7 +3,12 @@
 /// Where proofs put what they find.
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <iterator>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "../checks/report.hpp"
 #include "chorale/proof.hpp"

@@ -4,7 +4,12 @@
 /// kept as its causes instead of as clocks, so that somebody can be told why two events are ordered or are
 /// not.
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "chorale/proof.hpp"
 #include "player.hpp"

@@ -8,8 +8,11 @@
 /// pipelines begin and end at whole ones. Slices of groups are computed as if every chunk could be divided
 /// evenly; where it need not be, Shares (shares.hpp) says which slices are only known to lie in an operand.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "steps.hpp"

@@ -9,9 +9,13 @@
 /// launches give both; relaxed signals and packets give the second only, and what was visible at the start of
 /// the poster's launch; a drained channel says that the proxy has read, not that its writes have arrived.
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "clock.hpp"
 #include "player.hpp"

@@ -2,6 +2,9 @@
 /// \file
 /// Ways through a history.
 
+#include <cstdint>
+#include <vector>
+
 #include "history.hpp"
 
 namespace chorale::proof {

@@ -5,9 +5,14 @@
 /// blocks compete that is not so: then nobody takes while anybody else can go on, and Choices says who goes
 /// first.
 
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
+#include <span>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "../channel_ends.hpp"
 #include "chorale/diagnostic.hpp"

@@ -2,8 +2,11 @@
 /// \file
 /// What a collective promises of its outputs.
 
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "memory.hpp"
 #include "value.hpp"

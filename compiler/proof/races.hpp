@@ -2,8 +2,15 @@
 /// \file
 /// Accesses that nothing orders, within a launch and between launches.
 
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "findings.hpp"
 #include "order.hpp"

@@ -2,6 +2,9 @@
 /// \file
 /// What would order two accesses that nothing orders.
 
+#include <string>
+#include <vector>
+
 #include "history.hpp"
 
 namespace chorale::proof {

@@ -7,6 +7,7 @@
 /// many blocks have the same slices for every message. But a slice may overlap any slice of an operation that
 /// shares these chunks in another way, or a part of them: such a slice is called loose.
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <tuple>

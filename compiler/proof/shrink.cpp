@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "chorale/compile.hpp"
 #include "chorale/witness.hpp"

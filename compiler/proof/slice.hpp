@@ -2,6 +2,11 @@
 /// \file
 /// The part of a history that matters, as the events of a witness.
 
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "chorale/witness.hpp"
 #include "history.hpp"
 

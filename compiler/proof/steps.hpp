@@ -5,6 +5,7 @@
 /// compared with what run() of executor/interpreter/semantics.hpp does by
 /// tests/unit/proof/conformance_test.cpp.
 
+#include <cstdint>
 #include <utility>
 #include <vector>
 

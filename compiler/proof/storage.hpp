@@ -2,6 +2,7 @@
 /// \file
 /// Which memory a buffer of a rank is: input and output may be one.
 
+#include <cstdint>
 #include <vector>
 
 #include "chorale/storage.hpp"

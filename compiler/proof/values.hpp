@@ -2,8 +2,14 @@
 /// \file
 /// What each cell holds as an execution goes on, and what outputs hold in the end.
 
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
+#include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "copies.hpp"
 #include "findings.hpp"

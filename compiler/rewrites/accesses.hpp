@@ -2,6 +2,7 @@
 /// \file
 /// Which chunks an operation touches, by the roles of its operands.
 
+#include <cstdint>
 #include <vector>
 
 #include "chorale/plan.hpp"

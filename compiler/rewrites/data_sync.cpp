@@ -9,6 +9,8 @@
 // Costs one thread synchronisation for each nop; two neighbours that both ask for
 // one share it, unless the author wants nothing joined and MSCCL++'s operations.
 
+#include <utility>
+
 #include "../roles.hpp"
 #include "chorale/compile.hpp"
 

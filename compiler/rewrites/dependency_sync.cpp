@@ -29,7 +29,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
+#include <utility>
 
 #include "../roles.hpp"
 #include "accesses.hpp"

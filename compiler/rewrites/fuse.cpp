@@ -13,6 +13,8 @@
 // Costs: the fences of thread_order.cpp. Gains: fewer operations, results that stay in
 // registers.
 
+#include <utility>
+
 #include "../roles.hpp"
 #include "chorale/compile.hpp"
 #include "join.hpp"

@@ -4,6 +4,8 @@
 /// kind of join demands.
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 
 #include "chorale/plan.hpp"
 

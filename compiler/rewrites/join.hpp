@@ -3,7 +3,10 @@
 /// One operation for two that are neighbours in a thread block.
 
 #include <array>
+#include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "../targets/bounds.hpp"
 #include "fuse_rules.hpp"

@@ -11,6 +11,9 @@
 //
 // Costs a store and a load of d for every part.
 
+#include <algorithm>
+#include <utility>
+
 #include "../roles.hpp"
 #include "../targets/bounds.hpp"
 #include "accesses.hpp"

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "chorale/compile.hpp"
 #include "chorale/proof.hpp"

@@ -11,6 +11,8 @@
 //
 // Costs k times the thread blocks and plan; linear in its result.
 
+#include <utility>
+
 #include "../resolve.hpp"
 #include "chorale/collective.hpp"
 #include "chorale/compile.hpp"

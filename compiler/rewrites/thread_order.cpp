@@ -17,6 +17,7 @@
 #include "thread_order.hpp"
 
 #include <map>
+#include <utility>
 
 #include "../roles.hpp"
 

@@ -2,6 +2,8 @@
 /// \file
 /// The order of what single threads of a block do.
 
+#include <vector>
+
 #include "chorale/plan.hpp"
 
 namespace chorale {

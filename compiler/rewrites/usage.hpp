@@ -4,6 +4,8 @@
 /// operations has to ask.
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "accesses.hpp"

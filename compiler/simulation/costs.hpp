@@ -2,6 +2,8 @@
 /// \file
 /// What moves cost on a machine, for a size of message.
 
+#include <vector>
+
 #include "../proof/memory.hpp"
 #include "chorale/layout.hpp"
 #include "chorale/machine.hpp"

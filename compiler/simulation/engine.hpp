@@ -2,6 +2,7 @@
 /// \file
 /// The discrete events of one launch.
 
+#include <cstdint>
 #include <vector>
 
 #include "chorale/simulate.hpp"

@@ -1,5 +1,6 @@
 #include "chorale/simulate.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 

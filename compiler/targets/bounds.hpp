@@ -2,6 +2,8 @@
 /// \file
 /// What one operation may hold, by target: where fusion stops.
 
+#include <cstddef>
+
 #include "chorale/target.hpp"
 
 namespace chorale {

@@ -3,7 +3,10 @@
 /// The machine that semantics.hpp runs on here: it does nothing, and notes what each thread of a block is to
 /// do.
 
+#include <cstdint>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "../interpreter/recording.hpp"
 #include "chorale/device/engine.hpp"

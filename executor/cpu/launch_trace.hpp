@@ -2,6 +2,7 @@
 /// When the operations of a plan's last launches ran on the CPU.
 #pragma once
 
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <vector>

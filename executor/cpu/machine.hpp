@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
 
 #include "../interpreter/packet_form.hpp"
 #include "../interpreter/semantics.hpp"

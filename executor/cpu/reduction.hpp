@@ -3,6 +3,9 @@
 /// about two kilobytes, instead of a transfer loop for every type, operator, source and sink.
 #pragma once
 
+#include <cstdint>
+#include <type_traits>
+
 #include "chorale/device/lines.hpp"
 #include "chorale/device/reduce.hpp"
 

@@ -2,6 +2,7 @@
 /// One rank's bound plan on the CPU: what its blocks and its proxy share.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "../interpreter/image.hpp"

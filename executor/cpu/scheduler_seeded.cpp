@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <thread>
+#include <utility>
 
 #include "chorale/splitmix64.hpp"
 #include "scheduler_impl.hpp"

@@ -2,7 +2,12 @@
 /// The scheduler on threads: callers of launch() are its workers.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 #include "scheduler_impl.hpp"
 

@@ -2,6 +2,8 @@
 /// Batches: steps of a tape that move as many bytes each and do not touch each other's, run side by side.
 #pragma once
 
+#include <cstdint>
+
 #include "data_steps.cuh"
 
 namespace chorale::cuda {

@@ -2,6 +2,7 @@
 /// A plan bound to a message on one rank's GPU: its images, scratch, signals and counters.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>

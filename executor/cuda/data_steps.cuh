@@ -2,7 +2,9 @@
 /// The steps of a tape that move data.
 #pragma once
 
+#include <cstdint>
 #include <iterator>
+#include <type_traits>
 
 #include "chorale/device/engine.hpp"
 #include "tape.hpp"

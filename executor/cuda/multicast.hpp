@@ -3,6 +3,7 @@
 /// the configuration asks for multicast by name. It has not run on hardware.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>

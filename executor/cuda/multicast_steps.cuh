@@ -4,6 +4,9 @@
 /// no such instruction. It is compiled, and its instructions are looked at; it has not run on hardware.
 #pragma once
 
+#include <cstdint>
+#include <type_traits>
+
 #include "chorale/device/multicast.hpp"
 #include "player.cuh"
 

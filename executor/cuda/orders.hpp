@@ -4,10 +4,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <span>
 #include <thread>
+#include <utility>
 
 #include "../world/thread.hpp"
 #include "chorale/device/atomics.hpp"

@@ -2,6 +2,8 @@
 /// From a thread block's steps to the pages of its tape.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "steps.hpp"

@@ -2,6 +2,8 @@
 /// Memory of the peers, mapped here.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 

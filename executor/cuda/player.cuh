@@ -2,6 +2,8 @@
 /// The interpreter kernel: a thread block plays its tape.
 #pragma once
 
+#include <cstdint>
+
 #include "batches.cuh"
 
 namespace chorale::cuda {

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "../interpreter/recording.hpp"
 #include "chorale/device/engine.hpp"

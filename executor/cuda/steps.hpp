@@ -2,6 +2,7 @@
 /// Steps of a thread block's tape while it is written.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -2,6 +2,7 @@
 /// When the operations of a plan's last launches ran.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -2,8 +2,11 @@
 /// What runs the messages of an exchange: threads of the CPU, or a kernel.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 

@@ -2,8 +2,13 @@
 /// What plays tapes: threads of the CPU, or streams of a GPU.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <set>
+#include <string>
 
 #include "launches.hpp"
 #include "tape.hpp"

@@ -2,6 +2,8 @@
 /// The carries of a schedule on one rank: their links, and the work of their thread blocks.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>

@@ -2,6 +2,7 @@
 /// The built-in functions of host schedules.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 

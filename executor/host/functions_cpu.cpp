@@ -1,5 +1,7 @@
 // The built-in functions on the CPU.
 
+#include <algorithm>
+#include <array>
 #include <vector>
 
 #include "chorale/device/convert.hpp"

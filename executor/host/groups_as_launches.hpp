@@ -2,6 +2,8 @@
 /// Groups of transfers as launches of plans of thread blocks.
 #pragma once
 
+#include <cstdint>
+
 #include "launches.hpp"
 
 namespace chorale::hostrun {

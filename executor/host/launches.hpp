@@ -2,6 +2,7 @@
 /// The plans of thread blocks that a host schedule launches.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>

@@ -2,7 +2,9 @@
 /// \file
 /// From a plan and a message to the image that one rank's blocks run from.
 
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "chorale/layout.hpp"

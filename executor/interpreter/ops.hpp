@@ -3,6 +3,8 @@
 /// A struct for each row of the op table: the operands and attributes by their roles, as run() takes them.
 /// They are views of an image::Record.
 
+#include <cstdint>
+
 #include "chorale/device/macros.hpp"
 #include "image.hpp"
 

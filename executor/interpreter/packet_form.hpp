@@ -2,6 +2,8 @@
 /// From a form of packets to its type.
 #pragma once
 
+#include <cstdint>
+
 #include "chorale/device/lines.hpp"
 #include "chorale/device/numeric.hpp"
 #include "chorale/executor.hpp"

@@ -6,6 +6,8 @@
 ///
 /// M is a machine, see semantics.hpp.
 
+#include <cstdint>
+
 #include "ops.hpp"
 
 namespace chorale {

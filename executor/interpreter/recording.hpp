@@ -2,6 +2,7 @@
 /// \file
 /// What machines have in common that do nothing when semantics.hpp runs on them, and note what is to be done.
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 

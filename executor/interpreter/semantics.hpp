@@ -21,6 +21,8 @@
 
 #include "pieces.hpp"
 
+#include <cstdint>
+
 namespace chorale {
 
 /// What a port channel's proxy is asked to do, in this order.

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <string_view>
+#include <system_error>
 
 #include "chorale/error.hpp"
 

@@ -6,6 +6,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "../world/shared_memory.hpp"

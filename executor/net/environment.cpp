@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <system_error>
 
 #include "address.hpp"
 #include "chorale/world.hpp"

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "../world/shared_memory.hpp"
 #include "address.hpp"

@@ -1,7 +1,9 @@
 #include "roster.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <sstream>
+#include <utility>
 
 namespace chorale::net {
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <deque>
 #include <list>
+#include <new>
 #include <utility>
 
 #include "chorale/error.hpp"

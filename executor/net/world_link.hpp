@@ -2,9 +2,13 @@
 /// A rank's messages to ranks of other hosts.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "chorale/world.hpp"

@@ -1,6 +1,7 @@
 #include "path.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace chorale::profile_of {
 namespace {

@@ -3,6 +3,7 @@
 /// one that released it, and else to the one before in the thread block.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "chorale/profile.hpp"

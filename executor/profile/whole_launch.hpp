@@ -2,6 +2,8 @@
 /// From the beginning of a launch to its end.
 #pragma once
 
+#include <cstdint>
+
 #include "chorale/profile.hpp"
 #include "launch_spans.hpp"
 

@@ -2,6 +2,7 @@
 /// What a port transport's proxy moves data and words to the peers with.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "chorale/device/link.hpp"

@@ -2,6 +2,7 @@
 /// Transports and windows in the memory of GPUs. In a build without CUDA all of this throws Unsupported.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "chorale/transport.hpp"

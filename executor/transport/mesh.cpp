@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "../world/together.hpp"
 #include "in_device_memory.hpp"
 #include "rings.hpp"

@@ -2,6 +2,8 @@
 /// What transports whose links have rings of one geometry share.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "chorale/transport.hpp"

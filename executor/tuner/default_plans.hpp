@@ -2,6 +2,7 @@
 /// Which plan runs where no table has an entry.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "chorale/did_you_mean.hpp"
 #include "chorale/error.hpp"

@@ -6,6 +6,8 @@
 #include <cctype>
 #include <filesystem>
 #include <iterator>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "chorale/collective.hpp"

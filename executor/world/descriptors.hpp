@@ -2,6 +2,7 @@
 /// Open files, passed between the processes of a world.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>

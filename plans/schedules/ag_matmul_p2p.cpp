@@ -1,8 +1,8 @@
 // C = A B, with the rows of A spread over the ranks: each slice is multiplied as soon as it is here, while
-// the next ones travel. In turn i a rank takes the slice of the rank i behind it, so that no two ranks ask
-// the same.
+// the next ones travel. In turn i a rank takes the slice of the rank i behind it: no two ask the same.
 
 #include <chorale/dsl.hpp>
+#include <stdexcept>
 
 namespace {
 using namespace chorale::dsl;

@@ -2,16 +2,23 @@
 # Installs the build into a folder of its own, builds the consumer project against
 # it and runs what it built: run.sh BUILD_DIR C++-COMPILER
 set -eu
+# A user's CMake has its default generator, which needs make; where there is none, say -G Ninja.
+command -v make >/dev/null || export CMAKE_GENERATOR=Ninja
 build=$1 compiler=$2 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# Of a build that lacks something nothing is installed.
+sed "s|/libchorale_compiler\.a|/libchorale_not_built.a|" "$build/cmake_install.cmake" >"$work/cmake_install.cmake"
+! cmake -DCMAKE_INSTALL_PREFIX="$work/half" -P "$work/cmake_install.cmake" >"$work/half.log" 2>&1 &&
+  grep -q "libchorale_not_built.a" "$work/half.log" && grep -q "help: cmake --build .* --target chorale_installed" "$work/half.log" &&
+  [ ! -e "$work/half" ] || { cat "$work/half.log"; echo "FAILED: half a build is installed"; exit 1; }
 cmake --install "$build" --prefix "$work/installed" >"$work/install.log" || { cat "$work/install.log"; exit 1; }
-cmake -S "$here" -B "$work/build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
+cmake -S "$here" -B "$work/build" -DCMAKE_CXX_COMPILER="$compiler" \
   -DCMAKE_PREFIX_PATH="$work/installed" >"$work/configure.log" 2>&1 || { cat "$work/configure.log"; exit 1; }
-ninja -C "$work/build" >"$work/build.log" 2>&1 || { cat "$work/build.log"; exit 1; }
-cmake -S "$here/author_only" -B "$work/author_only" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" \
+cmake --build "$work/build" >"$work/build.log" 2>&1 || { cat "$work/build.log"; exit 1; }
+cmake -S "$here/author_only" -B "$work/author_only" -DCMAKE_CXX_COMPILER="$compiler" \
   -DCMAKE_PREFIX_PATH="$work/installed" >"$work/author_only.log" 2>&1 || { cat "$work/author_only.log"; exit 1; }
-ninja -C "$work/author_only" >"$work/author_only.log" 2>&1 || { cat "$work/author_only.log"; exit 1; }
+cmake --build "$work/author_only" >"$work/author_only.log" 2>&1 || { cat "$work/author_only.log"; exit 1; }
 # No component of that name: the message says which there are.
 cmake -S "$here/author_only" -B "$work/author_only" -DCMAKE_PREFIX_PATH="$work/installed" -DCOMPONENT=exekutor 2>&1 |
   grep -q "there is no component exekutor" || { echo "FAILED: an unknown component is not named"; exit 1; }
@@ -53,3 +60,15 @@ else
   echo "skipped: app_mpi, there is no MPI on this machine"
 fi
 "$work/installed/bin/chorale" bench allgather --ranks 2 --bytes 4K --no-times
+# Without MPI on this machine, or in the installed Chorale, the message says which of the two.
+asks_for_mpi() {
+  cmake -S "$here" -B "$work/build" -DCOMPONENT=mpi "$@" >"$work/mpi.log" 2>&1
+}
+mpi_targets=$(find "$work/installed" -name ChoraleMpiTargets.cmake)
+if [ -n "$mpi_targets" ]; then
+  ! asks_for_mpi -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON && tr -s ' \n' '  ' <"$work/mpi.log" | grep -q "does not find on this machine" ||
+    { cat "$work/mpi.log"; echo "FAILED: that this machine has no MPI is not said"; exit 1; }
+  rm "$mpi_targets"
+fi
+! asks_for_mpi && tr -s ' \n' '  ' <"$work/mpi.log" | grep -q "was built without MPI" ||
+  { cat "$work/mpi.log"; echo "FAILED: that this Chorale was built without MPI is not said"; exit 1; }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "chorale/needs.hpp"
 #include "executor/cpu/sanitizers.hpp"

@@ -5,10 +5,18 @@
 #include <algorithm>
 #include <chorale/dsl.hpp>
 #include <chorale/executor.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
 #include <future>
 #include <map>
 #include <memory>
+#include <optional>
 #include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/cpu/oracle.hpp"
 

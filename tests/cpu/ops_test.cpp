@@ -1,6 +1,7 @@
 /// \file
 /// Every operation by itself, in all packet forms, on threads and in fifty orders.
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 #include <optional>

@@ -3,6 +3,7 @@
 /// the algorithm rounds. Shares no code with the executor: the element types are written anew, by arithmetic.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

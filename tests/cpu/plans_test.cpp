@@ -2,6 +2,8 @@
 /// The shipped plans, and plans that MSCCL++'s own DSL wrote, on threads, fibers and processes.
 
 #include <algorithm>
+#include <cctype>
+#include <system_error>
 
 #include "tests/cpu/harness.hpp"
 

@@ -4,6 +4,7 @@
 
 #include "chorale/profile.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include "tests/cpu/harness.hpp"

@@ -9,6 +9,8 @@
 #include <map>
 #include <random>
 #include <sstream>
+#include <system_error>
+#include <utility>
 
 #include "chorale/collective.hpp"
 #include "chorale/proof.hpp"

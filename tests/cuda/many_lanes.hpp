@@ -3,8 +3,13 @@
 /// in a row: whatever waits is then in front of something else. For tests with GPUs and without.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "chorale/dsl.hpp"

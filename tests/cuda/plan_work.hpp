@@ -7,8 +7,12 @@
 #include <chorale/json.hpp>
 #include <chorale/layout.hpp>
 #include <chorale/packet_form.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/cpu/oracle.hpp"

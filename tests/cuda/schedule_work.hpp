@@ -2,10 +2,14 @@
 /// Host schedules on CUDA, for tests with GPUs and without.
 #pragma once
 
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>

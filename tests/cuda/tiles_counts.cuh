@@ -2,6 +2,9 @@
 /// All-to-alls whose counts are in the GPU's memory, and change from replay to replay of one graph.
 #pragma once
 
+#include <cstdint>
+#include <cstdio>
+#include <memory>
 #include <numeric>
 #include <vector>
 

@@ -3,9 +3,12 @@
 /// are small, and are compared on the host.
 #pragma once
 
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "tests/cuda/tiles_rank.cuh"

@@ -4,6 +4,8 @@
 
 #include <chorale/one_sided_window.hpp>
 #include <cmath>
+#include <cstdint>
+#include <cstdio>
 #include <vector>
 
 #include "tests/cuda/tiles_rank.cuh"

@@ -2,6 +2,8 @@
 /// Packets of every form, over links of their own: a form's data may look like another's flags.
 #pragma once
 
+#include <cstdint>
+
 #include "tests/cuda/tiles_rank.cuh"
 
 namespace tiles_test {

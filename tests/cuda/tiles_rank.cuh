@@ -2,6 +2,7 @@
 /// A rank of cuda_tiles, and what its tests share.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <vector>
 

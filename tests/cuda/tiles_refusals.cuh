@@ -2,6 +2,8 @@
 /// Launches that are refused on the host, with words, and leave the links as they were.
 #pragma once
 
+#include <cstdint>
+#include <cstdio>
 #include <string>
 
 #include "tests/cuda/tiles_rank.cuh"

@@ -5,6 +5,8 @@
 
 #include <chorale/one_sided_window.hpp>
 
+#include <cstdint>
+
 #include "tests/cuda/tiles_rank.cuh"
 
 namespace tiles_test {

@@ -2,6 +2,8 @@
 /// Sends, receives and collectives of one length, number of blocks and kind of link.
 #pragma once
 
+#include <cstdint>
+
 #include "tests/cuda/tiles_packets.cuh"
 #include "tests/cuda/tiles_rank.cuh"
 

@@ -3,6 +3,8 @@
 /// rounds as a GPU does.
 #pragma once
 
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <vector>
 

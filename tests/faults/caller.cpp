@@ -3,6 +3,7 @@
 #include <chorale/device/deadline.hpp>
 #include <chorale/dsl.hpp>
 #include <chrono>
+#include <cstdio>
 #include <map>
 #include <mutex>
 #include <thread>

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chorale/executor.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>

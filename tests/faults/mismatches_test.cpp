@@ -1,6 +1,8 @@
 /// \file
 /// Ranks that do not call the same: an error on all of them, no wrong result, no hang.
 
+#include <utility>
+
 #include "caller.hpp"
 #include "chorale/host/schedule.hpp"
 

@@ -3,6 +3,7 @@
 /// while what hung on the old world is still there, or has gone.
 
 #include <optional>
+#include <utility>
 
 #include "caller.hpp"
 

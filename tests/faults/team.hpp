@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <optional>
+#include <ostream>
 #include <string>
 
 #include "chorale/config.hpp"

@@ -1,4 +1,7 @@
 #pragma once
+#include <cmath>
+#include <cstdint>
+
 #include "tests/fused/rms_norm_row.hpp"
 
 /// On each row of the sum: residual += row; out = residual / rms(residual) * weight.

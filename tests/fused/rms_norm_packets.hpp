@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+
 #include "tests/fused/rms_norm_all_reduce.hpp"
 
 template <class T>

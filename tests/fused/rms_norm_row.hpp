@@ -1,6 +1,7 @@
 #pragma once
 #include <chorale/device.hpp>
 #include <cmath>
+#include <cstdint>
 
 /// Calls f(index, unit) for the thread's first `held` units of a row.
 template <uint32_t held, class F>

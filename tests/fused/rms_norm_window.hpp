@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+
 #include "tests/fused/rms_norm_all_reduce.hpp"
 
 /// As RmsNormAllReduce, for long messages in windows: each rank adds up its part of the rows from everybody's

@@ -1,6 +1,8 @@
 #pragma once
 #include <chorale/device.hpp>
 
+#include <cstdint>
+
 /// Every rank has rows x (ranks * cols) elements; rank p is to get columns p * cols ... of everybody,
 /// transposed: its result is `ranks` matrices of cols x rows.
 template <class T>

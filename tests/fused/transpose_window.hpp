@@ -1,6 +1,8 @@
 #pragma once
 #include <chorale/device.hpp>
 
+#include <cstdint>
+
 /// An all-to-all that transposes, as TransposeAllToAll, without a ring in between: results are written where
 /// they belong, into the peers' windows. Barriers 2 * group and 2 * group + 1.
 template <class T>

@@ -3,6 +3,7 @@
 /// What several of the ported programs share.
 
 #include <chorale/dsl.hpp>
+#include <cstdint>
 #include <vector>
 
 namespace ported {

@@ -1,6 +1,7 @@
 #include "changes.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace chorale::random {
 namespace {

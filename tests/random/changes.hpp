@@ -4,6 +4,10 @@
 /// with it, and what is sent as packets is most often read. Whether a program is right is for the proofs to
 /// say.
 
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
 #include "executor/adversary/turns.hpp"
 #include "program.hpp"
 

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <utility>
+
 #include "program.hpp"
 
 namespace chorale::random {

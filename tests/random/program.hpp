@@ -3,6 +3,8 @@
 /// A small program of a few ranks that is easy to change: every thread block may use everything, and each
 /// pair of blocks has channels and semaphores of its own.
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "chorale/plan.hpp"

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 #include "tools/library.hpp"
 

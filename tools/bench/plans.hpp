@@ -2,6 +2,8 @@
 /// The plans that `chorale bench` times: named one by one, or all that are shipped for a collective.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>

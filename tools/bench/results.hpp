@@ -2,6 +2,8 @@
 /// What came of a benchmark, over all ranks, and its forms.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

@@ -2,9 +2,11 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <chorale/error.hpp>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "objects.hpp"
 #include "status.hpp"

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "status.hpp"
 

@@ -9,10 +9,12 @@
 #include <chorale/plan.hpp>
 #include <chorale/tuned_plans.hpp>
 #include <chorale/world.hpp>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "handles.hpp"

@@ -5,6 +5,7 @@
 #include <chorale/error.hpp>
 #include <chorale/json.hpp>
 #include <new>
+#include <utility>
 
 #include "../timeout_remedy.hpp"
 

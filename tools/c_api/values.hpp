@@ -6,6 +6,7 @@
 #include <chorale/executor.hpp>
 #include <chorale/packet_form.hpp>
 #include <chorale/types.hpp>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>

@@ -2,6 +2,9 @@
 
 #include <chorale/error.hpp>
 
+#include <algorithm>
+#include <utility>
+
 #include "objects.hpp"
 #include "status.hpp"
 #include "values.hpp"

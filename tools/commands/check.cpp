@@ -1,6 +1,7 @@
 // chorale check: what is wrong with plans.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <functional>
 #include <iostream>
 #include <memory>

@@ -1,6 +1,7 @@
 // chorale diff: two plans, compared rank by rank and operation by operation.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <sstream>

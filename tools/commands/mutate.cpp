@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <system_error>
 #include <thread>
 
 #include "chorale/adversary.hpp"

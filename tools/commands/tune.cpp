@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <system_error>
 
 #include "chorale/collective.hpp"
 #include "chorale/proof.hpp"

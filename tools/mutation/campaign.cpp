@@ -6,7 +6,9 @@
 #include <mutex>
 #include <random>
 #include <thread>
+#include <tuple>
 #include <unordered_set>
+#include <utility>
 
 #include "chorale/proof.hpp"
 

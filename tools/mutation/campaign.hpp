@@ -2,6 +2,7 @@
 /// \file
 /// Mutants of plans, and what becomes of them.
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>

@@ -1,6 +1,7 @@
 #include "edit.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "chorale/collective.hpp"
 #include "compiler/resolve.hpp"

@@ -2,7 +2,9 @@
 /// \file
 /// Changes of a plan that can be taken back, so that a thousand mutants need one copy of it.
 
+#include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "chorale/diagnostic.hpp"

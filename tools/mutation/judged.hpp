@@ -2,6 +2,7 @@
 /// \file
 /// The mutants that an earlier run has judged, from the lines that it left.
 
+#include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <set>

@@ -2,8 +2,11 @@
 /// \file
 /// What a campaign says.
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "campaign.hpp"

@@ -2,10 +2,12 @@
 /// \file
 /// Where a plan can be mutated.
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "edit.hpp"

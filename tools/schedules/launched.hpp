@@ -3,6 +3,7 @@
 /// shipped.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <system_error>
 
 #include "tools/findings.hpp"
 #include "tools/programs.hpp"

@@ -2,6 +2,7 @@
 /// What a host schedule must give: test data, and what its operations make of it one after the other.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>

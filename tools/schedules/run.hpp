@@ -2,6 +2,10 @@
 /// Runs the host schedule of a plan on test data, and compares every output.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "chorale/config.hpp"
 #include "chorale/schedule.hpp"
 #include "tools/runner.hpp"

@@ -2,6 +2,8 @@
 /// What plans would take on a machine, and its forms.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -3,6 +3,8 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 
 namespace chorale::torch_backend {
 

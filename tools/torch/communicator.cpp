@@ -7,6 +7,7 @@
 #include <chorale/config.hpp>
 #include <chorale/make_plan.hpp>
 #include <filesystem>
+#include <system_error>
 
 #include "errors.hpp"
 #include "tensors.hpp"

@@ -9,11 +9,14 @@
 #include <chorale/needs.hpp>
 #include <chorale/tuned_plans.hpp>
 #include <chrono>
+#include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "line.hpp"

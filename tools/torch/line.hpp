@@ -8,11 +8,13 @@
 
 #include <chorale/config.hpp>
 #include <condition_variable>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace chorale::torch_backend {
 

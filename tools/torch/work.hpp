@@ -5,6 +5,9 @@
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <chrono>
+#include <cstdlib>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <torch/csrc/distributed/c10d/Work.hpp>

@@ -2,6 +2,7 @@
 /// \file
 /// Who reads and writes which memory.
 
+#include <cstdint>
 #include <vector>
 
 #include "execution.hpp"

@@ -2,6 +2,7 @@
 /// \file
 /// What is in tensors, as sums of products of the inputs' parts.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>

@@ -2,6 +2,8 @@
 /// \file
 /// Which of many boxes of a tensor may overlap with one, without looking at all.
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "chorale/host/concrete.hpp"

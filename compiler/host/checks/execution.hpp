@@ -3,6 +3,8 @@
 /// One execution of an unrolled schedule, with the order that it guarantees. Flags and transfers are between
 /// fixed ends, so who goes first changes nothing: one execution speaks for all.
 
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <vector>

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "ahead.hpp"
 
 namespace chorale::host {

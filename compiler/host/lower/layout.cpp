@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "chorale/did_you_mean.hpp"
 #include "compiler/host/report.hpp"

@@ -2,6 +2,9 @@
 /// \file
 /// What the operations of a layout mean: which axis is which, and what has to travel.
 
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "chorale/host/lower.hpp"

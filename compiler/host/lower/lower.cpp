@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "ahead.hpp"
 #include "compiler/host/report.hpp"
 #include "layout.hpp"

@@ -1,6 +1,7 @@
 #include "regions.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace chorale::host {
 namespace {

@@ -2,6 +2,7 @@
 /// \file
 /// Neighbouring operations that go through the same slices become one loop.
 
+#include <cstdint>
 #include <vector>
 
 #include "layout.hpp"

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "turn.hpp"
 
 namespace chorale::host {

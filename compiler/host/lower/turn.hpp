@@ -2,6 +2,11 @@
 /// \file
 /// What the operations of a layout are in one turn of their loop.
 
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
 #include "layout.hpp"
 
 namespace chorale::host {

@@ -2,6 +2,7 @@
 /// \file
 /// Checks and rewrites: one function each, listed in passes.def.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

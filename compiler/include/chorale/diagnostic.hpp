@@ -3,6 +3,7 @@
 /// What we tell an author about a program or a plan: located, many at a time,
 /// never thrown.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

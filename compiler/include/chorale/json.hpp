@@ -3,10 +3,13 @@
 /// Plans as JSON in MSCCL++'s schema, one operation per line, so that plans diff,
 /// review and grep like code.
 
+#include <cstdint>
 #include <iosfwd>
+#include <ostream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "chorale/plan.hpp"
 

@@ -11,6 +11,7 @@
 #error "Chorale on the host needs C++20 (-std=c++20, also of nvcc); <chorale/device.hpp> alone needs C++17"
 #endif
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>

@@ -3,6 +3,7 @@
 /// Proofs of a finished plan: what they found, in words and as events, and what is true of a plan in which
 /// they found nothing. docs/proof.md says what is claimed.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

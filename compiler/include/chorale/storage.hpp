@@ -3,6 +3,7 @@
 /// Which buffers of a plan are one memory, and whose peers reach them: what the proofs and the executor must
 /// see alike.
 
+#include <cstdint>
 #include <vector>
 
 #include "chorale/plan.hpp"

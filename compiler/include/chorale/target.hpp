@@ -2,6 +2,7 @@
 /// \file
 /// For whose executor a plan is written.
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>

@@ -2,6 +2,8 @@
 /// \file
 /// Counter-examples: the few events of an execution that show why a proof found something.
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -2,7 +2,11 @@
 /// \file
 /// The checks of the target mscclpp, and how they report.
 
+#include <cstdint>
+#include <optional>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "../../checks/report.hpp"
 #include "../../resolve.hpp"

@@ -2,6 +2,8 @@
 // of channel k while the others go on. What the other threads access is before or behind it only by a
 // fence, which a thread block that is synchronised has there.
 
+#include <utility>
+
 #include "checks.hpp"
 
 namespace chorale::mscclpp {

@@ -4,6 +4,7 @@
 // wait for one that is there.
 
 #include <map>
+#include <utility>
 
 #include "checks.hpp"
 

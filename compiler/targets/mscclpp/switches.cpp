@@ -2,6 +2,8 @@
 // to it in its own list: the first member sends the others what it has made. Ranks that come to those that
 // they share in different orders take one for the other, or wait for each other.
 
+#include <utility>
+
 #include "checks.hpp"
 
 namespace chorale::mscclpp {

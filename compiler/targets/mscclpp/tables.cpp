@@ -1,5 +1,7 @@
 // How many channels, remote buffers and barriers a thread block and a rank have.
 
+#include <utility>
+
 #include "checks.hpp"
 
 namespace chorale::mscclpp {

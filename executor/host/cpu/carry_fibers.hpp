@@ -2,6 +2,7 @@
 /// The thread blocks of a carry on the CPU: fibers that take turns on their lane's thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>

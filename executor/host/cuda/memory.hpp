@@ -2,6 +2,7 @@
 /// Where a schedule's tensors and flags are on GPUs.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "../../cuda/device_memory.hpp"

@@ -2,6 +2,7 @@
 /// Windows with signals and barriers, for one-sided access by kernels (device/one_sided.hpp).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 

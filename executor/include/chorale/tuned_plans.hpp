@@ -2,6 +2,7 @@
 /// Plans by collective and size, as a table of the tuner chooses them.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>

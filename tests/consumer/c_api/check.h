@@ -4,6 +4,7 @@
 #define CHECK_H
 
 #include <chorale/chorale.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 // Thread blocks on streams: the CPU's, when the stream comes to them.
 
 #include <mutex>
+#include <utility>
 
 #include "executor/backend.hpp"
 #include "streams.hpp"

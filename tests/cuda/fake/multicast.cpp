@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <bit>
+#include <cstddef>
 #include <new>
 
 #include "state.hpp"

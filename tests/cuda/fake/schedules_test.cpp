@@ -3,6 +3,7 @@
 
 #include "tests/unit/schedule_run/schedules.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "bench/overlap/schedules.hpp"

@@ -2,6 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
+
 #include "executor/cuda/driver.hpp"
 #include "executor/cuda/error.hpp"
 

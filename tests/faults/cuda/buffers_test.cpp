@@ -3,6 +3,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdio>
+
 #include "executor/cuda/error.hpp"
 #include "tests/faults/caller.hpp"
 

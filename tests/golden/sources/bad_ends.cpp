@@ -1,6 +1,6 @@
 #include <chorale/dsl.hpp>
 #include <cstdlib>
-
+#include <stdexcept>
 using namespace chorale::dsl;
 
 CHORALE_PROGRAM(throws_a_number, Parameters&) { throw 3; }

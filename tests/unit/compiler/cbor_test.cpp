@@ -1,6 +1,7 @@
 // Plans as CBOR: round trips with JSON, one rank's part, and what the reader refuses.
 
 #include <sstream>
+#include <utility>
 
 #include "helpers.hpp"
 #include "plans.hpp"

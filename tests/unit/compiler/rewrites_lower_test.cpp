@@ -1,5 +1,6 @@
 // Operations that MSCCL++ lacks or cannot hold, written with those that it has.
 
+#include <algorithm>
 #include <utility>
 
 #include "helpers.hpp"

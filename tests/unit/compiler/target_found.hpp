@@ -2,6 +2,9 @@
 /// What target_*_test ask of the checks of MSCCL++'s executor.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <cstdint>
 #include <string>
 #include <vector>
 

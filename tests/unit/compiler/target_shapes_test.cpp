@@ -1,5 +1,7 @@
 // What MSCCL++'s executor runs wrongly: each shape has a check of its own, and a plan just beside it passes.
 
+#include <utility>
+
 #include "target_found.hpp"
 
 namespace chorale {

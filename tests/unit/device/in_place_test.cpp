@@ -1,6 +1,8 @@
 // Collectives in place, as kernels without checks have them: where messages are checked ranks hear of each
 // other's first, and blocks meet behind that.
 
+#include <algorithm>
+
 #include "tests/unit/tiles/transports.hpp"
 
 namespace chorale {

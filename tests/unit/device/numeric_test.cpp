@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <ios>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <random>

@@ -1,6 +1,7 @@
 // Loops: pipelines by rank and block, all or nothing.
 
 #include <stdexcept>
+#include <tuple>
 
 #include "helpers.hpp"
 

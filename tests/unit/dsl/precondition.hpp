@@ -1,8 +1,11 @@
 #pragma once
 // One broken precondition, as a row of a table.
 
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <ostream>
+#include <string>
 
 #include "helpers.hpp"
 

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include "support.hpp"
 #include "tests/unit/world/processes.hpp"

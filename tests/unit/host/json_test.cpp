@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <sstream>
+#include <utility>
 
 #include "chorale/host/schedule.hpp"
 #include "tests/unit/host/text.hpp"

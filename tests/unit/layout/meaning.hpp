@@ -1,6 +1,7 @@
 #pragma once
 // What a layout means, without lanes, slices and transfers: one tensor for all ranks together.
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include "chorale/dsl.hpp"
 #include "chorale/host/concrete.hpp"
 

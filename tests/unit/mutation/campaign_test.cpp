@@ -1,6 +1,7 @@
 // Making mutants of whole plans, and judging them.
 
 #include <set>
+#include <utility>
 
 #include "mutants.hpp"
 #include "tools/mutation/judged.hpp"

@@ -4,6 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "tests/unit/compiler/helpers.hpp"
 #include "tools/mutation/sites.hpp"
 #include "tools/words.hpp"

@@ -1,5 +1,7 @@
 // What is said over channels.
 
+#include <utility>
+
 #include "mutants.hpp"
 
 namespace chorale::mutation {

@@ -2,7 +2,9 @@
 /// Measured and predicted spans made by hand.
 #pragma once
 
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "chorale/comparison.hpp"
 #include "tests/unit/profile/traced.hpp"

@@ -2,6 +2,11 @@
 /// Spans made by hand for small plans.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
 #include "chorale/profile.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 

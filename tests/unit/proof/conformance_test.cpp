@@ -2,6 +2,7 @@
 // only writes down what it is asked for: the bytes, who touches them, and the order around them. Operands,
 // slices and turns are random.
 
+#include <ostream>
 #include <random>
 #include <set>
 

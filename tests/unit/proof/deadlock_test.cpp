@@ -1,5 +1,7 @@
 // Plans that get stuck, and plans that look as if they did.
 
+#include <utility>
+
 #include "tests/unit/proof/findings.hpp"
 
 namespace chorale {

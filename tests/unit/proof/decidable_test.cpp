@@ -1,5 +1,7 @@
 // Plans whose order depends on how fast thread blocks are.
 
+#include <utility>
+
 #include "chorale/witness.hpp"
 #include "tests/unit/proof/findings.hpp"
 

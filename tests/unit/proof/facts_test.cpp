@@ -1,5 +1,7 @@
 // What is true of plans in which nothing is found, and the certificate that says so.
 
+#include <utility>
+
 #include "tests/unit/proof/findings.hpp"
 
 namespace chorale {

@@ -3,6 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "chorale/proof.hpp"
 #include "tests/unit/compiler/helpers.hpp"

@@ -1,5 +1,7 @@
 // Accesses of thread block groups, whose members take their share each.
 
+#include <utility>
+
 #include "tests/has.hpp"
 #include "tests/unit/proof/findings.hpp"
 

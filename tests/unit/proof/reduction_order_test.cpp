@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <utility>
 
 #include "compiler/proof/value.hpp"
 #include "tests/unit/proof/findings.hpp"

@@ -1,5 +1,7 @@
 // Outputs that do not hold what their collective promises, told addend by addend.
 
+#include <utility>
+
 #include "chorale/witness.hpp"
 #include "tests/unit/proof/findings.hpp"
 

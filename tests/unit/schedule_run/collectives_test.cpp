@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "chorale/json.hpp"
 #include "chorale/schedule.hpp"
 #include "tests/unit/host/text.hpp"

@@ -3,6 +3,8 @@
 // two ranks.
 
 #include <cstdint>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "chorale/dsl.hpp"

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "chorale/executor.hpp"
 #include "chorale/schedule.hpp"

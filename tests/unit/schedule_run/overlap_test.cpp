@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "bench/overlap/schedules.hpp"
 #include "chorale/device/numeric.hpp"
 #include "chorale/schedule.hpp"

@@ -2,6 +2,8 @@
 /// Machines and plans whose times can be computed by hand.
 #pragma once
 
+#include <cstdint>
+
 #include "chorale/simulate.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 

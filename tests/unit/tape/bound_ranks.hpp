@@ -3,6 +3,14 @@
 /// host.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <string>
+#include <vector>
+
 #include "executor/cuda/multicast_plan.hpp"
 #include "executor/interpreter/placement.hpp"
 #include "tests/cpu/harness.hpp"

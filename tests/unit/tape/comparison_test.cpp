@@ -6,6 +6,8 @@
 
 #include <chorale/json.hpp>
 
+#include <system_error>
+
 #include "chorale/releases.hpp"
 #include "chorale/simulate.hpp"
 #include "tests/unit/compiler/helpers.hpp"

@@ -4,6 +4,8 @@
 
 #include <chorale/json.hpp>
 
+#include <system_error>
+
 #include "chorale/tuned_plans.hpp"
 #include "tests/unit/compiler/helpers.hpp"
 #include "tests/unit/message_of_error.hpp"

@@ -3,6 +3,9 @@
 
 #include <chorale/json.hpp>
 
+#include <cctype>
+#include <system_error>
+
 #include "tests/unit/tape/bound_ranks.hpp"
 
 namespace chorale::test {

@@ -2,6 +2,7 @@
 /// What the host plays tapes with and on.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "chorale/device/engine.hpp"

@@ -1,5 +1,8 @@
 // The forms of the programs of docs/fused-kernels.md that are faster for messages of some length.
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "chorale/one_sided_window.hpp"
 #include "support.hpp"
 #include "tests/fused/rms_norm_packets.hpp"

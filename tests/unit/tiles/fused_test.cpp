@@ -1,5 +1,8 @@
 // The programs of docs/fused-kernels.md.
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "support.hpp"
 #include "tests/fused/quantised_all_gather.hpp"
 #include "tests/fused/rms_norm_all_reduce.hpp"

@@ -1,5 +1,8 @@
 // The shipped hooks, and some of a user's, on sends and receives.
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "support.hpp"
 #include "transports.hpp"
 

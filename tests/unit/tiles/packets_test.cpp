@@ -1,5 +1,7 @@
 // Sends as packets, and windows.
 
+#include <algorithm>
+
 #include "chorale/one_sided_window.hpp"
 #include "support.hpp"
 #include "transports.hpp"

@@ -2,6 +2,8 @@
 
 #include "tests/unit/world/processes.hpp"
 
+#include <cstdlib>
+
 #include "support.hpp"
 
 namespace chorale {

@@ -1,6 +1,8 @@
 // send_tiles, recv_tiles, sendrecv_tiles and forward_tiles between ranks that are threads: whatever the size,
 // the ring, the number of channels and of threads, every byte arrives.
 
+#include <algorithm>
+#include <ostream>
 #include <thread>
 
 #include "support.hpp"

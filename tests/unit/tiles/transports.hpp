@@ -2,6 +2,7 @@
 /// Every kind of transport there is on the CPU, and kernels made of lambdas.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "support.hpp"

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <tuple>
+#include <utility>
 
 #include "tools/command.hpp"
 #include "tools/elements.hpp"

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "chorale/window.hpp"
 #include "chorale/world.hpp"

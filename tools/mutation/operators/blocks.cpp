@@ -1,6 +1,7 @@
 // Mutations of how the threads and the thread blocks of a rank wait for each other.
 
 #include <set>
+#include <utility>
 
 #include "places.hpp"
 

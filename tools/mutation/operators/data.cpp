@@ -1,5 +1,7 @@
 // Mutations of operations on data as a whole.
 
+#include <utility>
+
 #include "places.hpp"
 
 namespace chorale::mutation {

@@ -1,5 +1,7 @@
 // Mutations of what an operation on data touches.
 
+#include <utility>
+
 #include "places.hpp"
 
 namespace chorale::mutation {

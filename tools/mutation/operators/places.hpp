@@ -3,7 +3,11 @@
 /// Questions about a plan that several operators ask.
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "compiler/resolve.hpp"
 #include "compiler/roles.hpp"

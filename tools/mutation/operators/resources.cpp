@@ -1,5 +1,7 @@
 // Mutations of port channels, switch channels, groups and pipelines, and of the plan as a whole.
 
+#include <utility>
+
 #include "places.hpp"
 
 namespace chorale::mutation {

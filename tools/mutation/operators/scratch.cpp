@@ -1,7 +1,9 @@
 // Mutations of scratch and of the packets in it.
 
+#include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "chorale/compile.hpp"
 #include "places.hpp"

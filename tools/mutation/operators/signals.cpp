@@ -1,6 +1,7 @@
 // Mutations of what is said over channels.
 
 #include <map>
+#include <utility>
 
 #include "places.hpp"
 

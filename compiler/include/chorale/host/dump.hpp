@@ -2,6 +2,7 @@
 /// \file
 /// Host schedules in words. The grammar is in docs/host-schedules.md.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 

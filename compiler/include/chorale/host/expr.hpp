@@ -6,9 +6,11 @@
 /// conditions are 0 or 1; anything but 0 counts as true.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace chorale::host {

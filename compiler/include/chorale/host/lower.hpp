@@ -3,6 +3,7 @@
 /// From the layout form of a schedule, which says what is computed of whole tensors, to the explicit form,
 /// which says what lanes do.
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 

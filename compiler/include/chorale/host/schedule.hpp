@@ -5,6 +5,7 @@
 ///
 /// A view names storage, several operations may write it; that they are in order is for the checks to prove.
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>

@@ -3,6 +3,8 @@
 /// Who runs an operation: a thread block, or several that share it.
 
 #include <concepts>
+#include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <vector>
 

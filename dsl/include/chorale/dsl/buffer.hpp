@@ -3,6 +3,7 @@
 /// Buffers of a rank, and the chunks in them.
 
 #include <concepts>
+#include <cstdint>
 
 #include "chorale/dsl/common.hpp"
 

@@ -3,6 +3,7 @@
 /// Channels from one rank to another: memory channels load and store the peer's memory,
 /// port channels hand transfers to a proxy.
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 

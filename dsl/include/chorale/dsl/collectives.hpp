@@ -5,6 +5,7 @@
 /// `inplace`: a caller may pass one buffer as input and output.
 /// Source: MSCCL++ collectives.py; Broadcast and Custom are ours.
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>

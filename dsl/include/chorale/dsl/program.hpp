@@ -2,6 +2,7 @@
 /// \file
 /// A program under construction: the object that every other one records into.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>

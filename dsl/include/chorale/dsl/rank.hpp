@@ -2,6 +2,7 @@
 /// \file
 /// What one rank does with its own memory and its own thread blocks.
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 

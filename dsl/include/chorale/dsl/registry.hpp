@@ -2,10 +2,13 @@
 /// \file
 /// Programs by name, with parameters: what `chorale compile mine.cpp --set ranks=8` builds.
 
+#include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "chorale/dsl/program.hpp"

@@ -26,12 +26,14 @@
 /// Every call records the author's line, and every finding shows it.
 
 #include <concepts>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "chorale/dsl/common.hpp"

@@ -2,6 +2,7 @@
 /// \file
 /// A channel over a group of ranks whose buffers are read or written all at once.
 
+#include <cstdint>
 #include <vector>
 
 #include "chorale/dsl/buffer.hpp"

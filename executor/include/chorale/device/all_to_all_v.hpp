@@ -11,6 +11,8 @@
 // each team of them and its links.
 
 #include <cstdint>
+#include <cstring>
+#include <string>
 #include <type_traits>
 
 #include "chorale/device/collectives.hpp"

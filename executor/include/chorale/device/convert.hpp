@@ -11,7 +11,10 @@
 //                              set
 // to the same type             the same bits
 
+#include <cstdint>
+#include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "chorale/device/numeric.hpp"
 

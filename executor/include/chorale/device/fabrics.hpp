@@ -15,6 +15,7 @@
 // All are called by the whole group. After a Stop other than none nothing has been said to the peer.
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 #include "chorale/device/checked.hpp"

@@ -1,6 +1,12 @@
 #pragma once
 // Groups on the CPU. Included by group.hpp.
 
+#include <cassert>
+#include <cstdint>
+#include <cstring>
+#include <thread>
+#include <type_traits>
+
 #include "chorale/device/group.hpp"
 
 namespace chorale {

@@ -1,6 +1,10 @@
 #pragma once
 // Groups on CUDA. Included by group.hpp. Blocks are one-dimensional.
 
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
 #include "chorale/device/group.hpp"
 
 namespace chorale {

@@ -2,6 +2,7 @@
 // Hooks as the ends of a transfer, see endpoints.hpp.
 
 #include <cstdint>
+#include <cstring>
 
 #include "chorale/device/endpoints.hpp"
 #include "chorale/device/engine.hpp"

@@ -9,6 +9,7 @@
 // graphs, without any reset.
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 #include "chorale/device/divide.hpp"

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 #include "chorale/device/context.hpp"
 #include "chorale/device/deadline.hpp"

@@ -14,6 +14,8 @@
 // Multi, and of `min` and `max` with a NaN it is not known which is left.
 
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "chorale/device/endpoints.hpp"
 #include "chorale/device/numeric.hpp"

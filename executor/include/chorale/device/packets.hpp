@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "chorale/device/deadline.hpp"
 #include "chorale/device/endpoints.hpp"

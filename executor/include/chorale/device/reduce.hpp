@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "chorale/device/endpoints.hpp"
 #include "chorale/device/group.hpp"

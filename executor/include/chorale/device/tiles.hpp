@@ -13,7 +13,9 @@
 // the ring, since its peer does the same: use sendrecv_tiles(), or a group for each.
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
+#include <utility>
 
 #include "chorale/device/checked.hpp"
 #include "chorale/device/context.hpp"

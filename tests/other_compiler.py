@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Another compiler takes the sources of the library and its tools: other_compiler.py BUILD_FOLDER CLANG [PATTERN]
+
+The sources are only parsed, with the commands of a build folder of Ninja's, and only those whose paths match PATTERN. What most
+of them include is parsed once, into a precompiled header: tests/includes.py looks for missing #includes.
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OURS = re.compile(r"^(compiler|dsl|executor|plans|tools)/.*\.cpp$")
+KEPT = re.compile(r"-(I|D|std=)")
+# Beside cmake/precompiled.hpp: what takes longest to parse.
+SLOW = ("CLI/CLI.hpp", "boost/asio/ip/tcp.hpp", "boost/asio/write.hpp", "fmt/ranges.h", "nlohmann/json.hpp", "spdlog/spdlog.h")
+
+
+def commands(build):
+    """The path of each source of ours, with the options that a compiler has to know."""
+    listed = subprocess.run(["ninja", "-C", str(build), "-t", "compdb"], check=True, capture_output=True, text=True).stdout
+    found = {}
+    for entry in json.loads(listed):
+        words = shlex.split(entry["command"])
+        path = pathlib.Path(entry["file"])
+        if "-c" not in words or not path.is_relative_to(ROOT) or not OURS.match(path.relative_to(ROOT).as_posix()):
+            continue
+        options = []
+        for at, word in enumerate(words):
+            if word == "-isystem":
+                options.append(word + words[at + 1])
+            elif KEPT.match(word):
+                options.append(word)
+        found.setdefault(path, options)
+    return found
+
+
+def parse(compiler, options, path, *more):
+    """What the compiler says if it does not take the file."""
+    done = subprocess.run([compiler, *options, "-w", *more, str(path)], capture_output=True, text=True)
+    return done.stderr if done.returncode else ""
+
+
+def main():
+    build, compiler = pathlib.Path(sys.argv[1]), sys.argv[2]
+    sources = {path: options for path, options in commands(build).items()
+               if re.search(sys.argv[3] if len(sys.argv) > 3 else "", path.as_posix())}
+    if not sources:
+        sys.exit(f"{build} has no commands for our sources")
+    every = list(dict.fromkeys(option for options in sources.values() for option in options
+                               if not option.startswith("-DCHORALE")))
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        header, parsed = pathlib.Path(folder) / "slow.hpp", pathlib.Path(folder) / "slow.pch"
+        header.write_text("".join(f"#include <{name}>\n" for name in SLOW) + f'#include "{ROOT}/cmake/precompiled.hpp"\n')
+        if wrong := parse(compiler, every, header, "-x", "c++-header", "-o", str(parsed)):
+            sys.exit(f"{compiler} does not take the headers of other libraries:\n{wrong}")
+
+        def judged(source):
+            path, options = source
+            # Names of the headers that are parsed for all may be ambiguous with ours: then the source is parsed alone.
+            return (parse(compiler, options, path, "-include-pch", str(parsed), "-fsyntax-only") and
+                    parse(compiler, options, path, "-fsyntax-only"))
+
+        results = pool.map(judged, sources.items())
+        failed = 0
+        for at, (path, wrong) in enumerate(zip(sources, results), 1):
+            print(f"[{at}/{len(sources)}] {path.relative_to(ROOT)}", flush=True)
+            if wrong:
+                failed += 1
+                print(wrong, flush=True)
+    if failed:
+        sys.exit(f"{compiler} does not take {failed} of {len(sources)} sources")
+
+
+main()
