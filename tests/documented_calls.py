@@ -53,6 +53,31 @@ def name_of(page, block):
     return next((name for (of, word), name in CALLS.items() if of == path and word in block), None)
 
 
+def wrong_rows():
+    """Snippets that no test runs or at least compiles, and rows that are of no snippet."""
+    tests = {path: path.read_text() for path in sorted((ROOT / "tests/documented").glob("*.cpp"))}
+    found = []
+    for page in PAGES:
+        path = page.relative_to(ROOT).as_posix()
+        for block in snippets(page):
+            name = name_of(page, block)
+            found.append(name)
+            if not name:
+                yield f"{path} shows calls that have no row in tests/documented_calls.py, which says what runs them:\n{block}"
+                continue
+            _, types, calls = pieces(block)
+            for file in [f"{name}_types.inc"] * bool(types.strip()) + [f"{name}.inc"] * bool(calls.strip()):
+                users = [test for test, text in tests.items() if f'#include "tests/documented/shown/{file}"' in text]
+                if not users:
+                    yield f"{path}: no test in tests/documented includes {file}"
+                for test in users:
+                    if (name in NOT_RUN) != test.name.endswith("_compiled.cpp"):
+                        yield f"tests/documented/{test.name} includes {file}: what is not run is in *_compiled.cpp, and NOT_RUN has the reason"
+    for (path, word), name in CALLS.items():
+        if found.count(name) != 1:
+            yield f"{path} shows {found.count(name)} snippets with '{word}', which is '{name}' in tests/documented_calls.py: it is to be one"
+
+
 def pieces(block):
     """What a test includes of a snippet: headers, types, calls."""
     headers = "".join(re.findall(r"^#include.*\n", block, re.M))

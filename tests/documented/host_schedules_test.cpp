@@ -24,7 +24,7 @@ Plan gathered_by_tokens() {
 #define LEFT_OUT_1 \
   group.recv(came[(rank - i) % ranks], (rank - i) % ranks); \
   group.send(mine, (rank + i) % ranks);
-#define LEFT_OUT_2 comp.copy(all[(rank - j) % ranks], came[(rank - j) % ranks])
+#define LEFT_OUT_2 comp.copy(all[(rank - j) % ranks], came[(rank - j) % ranks]);
 #include "tests/documented/shown/tokens.inc"
   schedule.main().after({comm, comp});
   Compiled compiled = Program(schedule).compile();

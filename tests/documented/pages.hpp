@@ -1,5 +1,5 @@
 /// \file
-/// What the snippets of the pages take for granted, and what their results are.
+/// Gives tests of the pages the files and values that the snippets take for granted.
 #pragma once
 
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 
 namespace chorale::test {
 
-/// A folder of the test's own, with the shipped plans and machines, in which relative paths of the pages
-/// begin. Gone with it.
+/// Makes a folder with the shipped plans and machines, and goes there, because the pages name files by
+/// relative paths. The destructor goes back and removes it.
 class Folder {
  public:
   Folder() : before_(std::filesystem::current_path()) {
@@ -36,7 +36,7 @@ class Folder {
   std::filesystem::path before_, here_;
 };
 
-/// A small whole number that depends on the rank and the place.
+/// Gives a small whole number that depends on the rank and the place.
 inline float value_at(int rank, uint64_t at) { return float((at * 7 + uint64_t(rank) * 3) % 16); }
 
 inline std::vector<float> values_of(int rank, uint64_t elements) {
@@ -52,7 +52,7 @@ inline std::vector<float> sums_of(int ranks, uint64_t elements) {
   return sums;
 }
 
-/// Whole numbers up to 256 as bf16, which has them exactly.
+/// Converts whole numbers up to 256 to bf16, which holds them exactly.
 inline std::vector<uint16_t> bf16(const std::vector<float>& values) {
   std::vector<uint16_t> converted;
   for (const float value : values) converted.push_back(uint16_t(std::bit_cast<uint32_t>(value) >> 16));

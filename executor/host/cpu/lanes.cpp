@@ -286,7 +286,7 @@ void CpuLanes::serve(uint32_t lane) {
 
 // -- Runs
 
-/// Returns when no lane is at work any more, also where the run fails: the caller's memory is his again.
+/// Returns when all lanes have ended, also after an error, because the caller may then free his buffers.
 void CpuLanes::run(void*) {
   if (is_lane()) refuse_in_a_function("run");
   check();

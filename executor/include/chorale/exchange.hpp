@@ -62,8 +62,8 @@ class Exchange {
   ///
   /// On the CPU it returns when this rank's messages have ended: what it receives is there, what it sends may
   /// be freed, and errors are thrown. With CUDA it only enqueues on `stream` (a cudaStream_t; null: the
-  /// default stream), one kernel for up to 160 messages; graphs may capture and replay it. What goes wrong
-  /// later is thrown by the next call of any function here. Calls that have a peer and direction in common
+  /// default stream), one kernel for up to 160 messages; graphs may capture and replay it. Errors that come
+  /// later are thrown by the next call of any function here. Calls that have a peer and direction in common
   /// are made on one stream, or ordered by the caller; others may be under way beside each other.
   ///
   /// On CUDA a launch whose peer is late waits on the GPU, and CUDA may have other work wait for it: streams

@@ -57,8 +57,8 @@ class Executor {
   Executor& operator=(Executor&&) noexcept;
 
   /// Runs `plan` once. On the CPU it returns when this rank's part has ended: `out` is whole, and errors are
-  /// thrown. With CUDA it only enqueues on `stream` (a cudaStream_t; null: the default stream); what goes
-  /// wrong later is thrown by the next call of any function here, synchronize() and check() included.
+  /// thrown. With CUDA it only enqueues on `stream` (a cudaStream_t; null: the default stream); errors that
+  /// come later are thrown by the next call of any function here, synchronize() and check() included.
   ///
   /// The first call with these arguments binds: it allocates and exchanges what the run needs; later calls
   /// with the same arguments allocate nothing. A plan is known by Plan::identity and not looked at again:

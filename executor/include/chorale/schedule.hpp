@@ -90,9 +90,9 @@ class ScheduleRun {
   ScheduleRun& operator=(ScheduleRun&&) noexcept;
 
   /// Runs the schedule once. On the CPU it returns when all lanes of this rank have ended: the outputs are
-  /// there, and what went wrong is thrown. With CUDA it only enqueues, behind what is on `stream` (a
-  /// cudaStream_t; the schedule's lane "main"), where what follows comes after all lanes; it may be captured
-  /// in a graph, each replay of which is a run; what goes wrong later is thrown by the next call here.
+  /// there, and errors are thrown. With CUDA it only enqueues on `stream` (a cudaStream_t; the schedule's
+  /// lane "main"): work that follows there comes after all lanes. A graph may capture it, and each replay is
+  /// a run. Errors that come later are thrown by the next call of any function here.
   ///
   /// Buffers may be changed when the run has ended on this rank, and freed when the last one has on all; on
   /// the CPU, if the schedule is checked, when the last run() has returned.

@@ -95,7 +95,7 @@ TEST(Schedules, AllgatherP2pOfManyElements) {
   });
 }
 
-/// Whatever the functions take: behind run() the results are there, and the caller's memory is his alone.
+/// A slow function delays run() too, so that results are there and buffers are free when it returns.
 TEST(Schedules, RunReturnsWhenAllLanesHaveEnded) {
   for (const Mover mover : movers) {
     run_local(2, [&](World& world) {

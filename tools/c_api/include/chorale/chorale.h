@@ -18,8 +18,8 @@
 ///
 /// **Calls.** On the CPU a call that runs something returns when it has ended on this rank: results are
 /// there, and the status is that of the run. With CUDA it only enqueues on its stream: results are there when
-/// the stream has come to them, or after chorale_..._synchronize(), buffers live until then, and what goes
-/// wrong later is the status of the next call. docs/calls.md has it call by call.
+/// the stream has come to them, or after chorale_..._synchronize(), buffers live until then, and an error
+/// that comes later is the status of the next call. docs/calls.md has a table of them.
 ///
 /// **Processes.** A handle is of the process that made it: none is used in a child of fork().
 ///
