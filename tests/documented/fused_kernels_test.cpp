@@ -194,14 +194,14 @@ TEST(FusedKernelsPage, ATableChoosesBlocksAndSlots) {
             .backend = "cuda",
             .variant = "transpose",
             .default_hooks = false},
-           {.blocks = 24, .threads = 512, .slots = 8}, 1000);
+           {.blocks = 48, .threads = 512, .slots = 8}, 1000);
   made.save("plans/tuned/NVIDIA_H200.json");
   const uint64_t n = 10000;
 #include "tests/documented/shown/tuned_launch.inc"
   EXPECT_EQ(rings.depth, 8u);
-  EXPECT_EQ(rings.max_channels, 24u);
+  EXPECT_EQ(rings.max_channels, 48u);
   EXPECT_EQ(rings.per_peer_bytes, 64u << 20);
-  EXPECT_EQ(blocks.blocks, 24u);
+  EXPECT_EQ(blocks.blocks, 48u);
   EXPECT_EQ(blocks.threads, 512u);
 }
 
