@@ -75,7 +75,7 @@ def wrong_rows():
                         yield f"tests/documented/{test.name} includes {file}: what is not run is in *_compiled.cpp, and NOT_RUN has the reason"
     for (path, word), name in CALLS.items():
         if found.count(name) != 1:
-            yield f"{path} shows {found.count(name)} snippets with '{word}', which is '{name}' in tests/documented_calls.py: it is to be one"
+            yield f"tests/documented_calls.py has a row for the snippet with '{word}', of which {path} shows {found.count(name)}: a row is for one snippet"
 
 
 def pieces(block):
