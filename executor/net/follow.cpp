@@ -24,7 +24,7 @@ class Follower {
         const std::optional<Verdict> verdict = talk(Clock::time_point::max());
         if (!verdict) continue;
         if (verdict->error) throw RunError(*verdict->error, verdict->text);
-        return {Roster::decode(verdict->text), std::move(links_)};
+        return {std::move(roster_), std::move(links_)};
       }
       if (meeting_.expired()) throw_unanswered();
       std::this_thread::sleep_for(pause);
@@ -73,7 +73,7 @@ class Follower {
          .closed = [&] { closed = true; }});
     const bool ended = meeting_.run_until([&] { return verdict || refused || closed; }, limit);
     if (!ended && missing) give_up(*missing);
-    if (verdict && !verdict->error) keep_link(Roster::decode(verdict->text));
+    if (verdict && !verdict->error) take_roster(verdict->text);
     connection_->close();
     if (verdict) return verdict;
     if (refused) throw RunError(Reason::mismatch, *refused);
@@ -117,11 +117,17 @@ class Follower {
   }
 
   /// The lowest rank of another host than rank 0's keeps its connection.
-  void keep_link(const Roster& roster) {
-    const size_t self = size_t(meeting_.mine.rank);
-    if (self >= roster.hosts.size() || roster.hosts[self] == 0) return;
-    if (roster.lowest_rank(roster.hosts[self]) != meeting_.mine.rank) return;
-    links_.resize(roster.host_names.size());
+  void take_roster(const std::string& text) {
+    std::optional<Roster> roster = Roster::decode(text);
+    if (!roster || roster->hosts.size() != size_t(meeting_.mine.ranks)) {
+      throw RunError(Reason::mismatch, fmt::format("what rank 0 of {} has sent is no list of its {} ranks; start "
+                                                   "all ranks with one version",
+                                                   meeting_.where(), meeting_.mine.ranks));
+    }
+    roster_ = std::move(*roster);
+    const uint32_t host = roster_.hosts[size_t(meeting_.mine.rank)];
+    if (host == 0 || roster_.lowest_rank(host) != meeting_.mine.rank) return;
+    links_.resize(roster_.host_names.size());
     links_[0] = connection_->release();
     // Such a connection has room for as much.
     const std::string ready = encode(Frame{FrameKind::ready, {}});
@@ -156,6 +162,7 @@ class Follower {
 
   Meeting& meeting_;
   std::shared_ptr<Connection> connection_;
+  Roster roster_;                         ///< once it has come
   std::vector<world::Descriptor> links_;  ///< by host
   std::string problem_;                   ///< of the last try that ended
 };

@@ -66,10 +66,8 @@ std::optional<Hello> decode_hello(const std::string& text) {
   for (std::string* field : {&host.name, &host.boot, &host.shared, &host.user, &host.label})
     std::getline(lines, *field);
   // They are shown in messages.
-  for (const std::string* field : {&hello.version, &host.name, &host.user, &host.label}) {
-    if (!std::all_of(field->begin(), field->end(), [](char letter) { return letter >= ' ' && letter <= '~'; }))
-      return std::nullopt;
-  }
+  for (std::string* field : {&hello.version, &host.name, &host.user, &host.label})
+    std::replace_if(field->begin(), field->end(), [](char letter) { return letter < ' ' || letter > '~'; }, '?');
   return hello;
 }
 

@@ -51,7 +51,8 @@ class Leader {
     }
     meeting_.flush(connections());
     if (verdict_->error) throw RunError(*verdict_->error, verdict_->text);
-    return {Roster::decode(verdict_->text), linked()};
+    std::vector<world::Descriptor> links = linked();
+    return {std::move(roster_), std::move(links)};
   }
 
  private:
