@@ -219,8 +219,9 @@ void read_ini(Config& config, const std::string& path) {
                                    path, option.string_key, first->second, value));
     }
     apply(config, option.string_key, value, fmt::format("{}: {}", path, option.string_key), path);
-    if (option.string_key == hidden && net::secret_setting_text(value) == "set") net::require_private_file(path);
   }
+  if (config.secret.from == path && net::secret_setting_text(config.secret.value) == "set")
+    net::require_private_file(path);
 }
 
 std::string upper(std::string_view name) {
