@@ -56,8 +56,9 @@ struct Board::Page {
   Slot* slots() { return reinterpret_cast<Slot*>(this + 1); }
 };
 
-Board::Board(const std::string& job, int rank, std::vector<int> near, const Process& self)
-    : job_(job), rank_(rank), near_(std::move(near)) {
+Board::Board(const std::string& job, int rank, std::vector<int> near, const Process& self,
+             bool used_once)
+    : rank_(rank), near_(std::move(near)), used_once_(used_once) {
   const uint64_t number = number_of(job);
   const size_t bytes = sizeof(Page) + (size_t(*std::max_element(near_.begin(), near_.end())) + 1) * sizeof(Slot);
   for (const auto until = Clock::now() + patience; Clock::now() < until; std::this_thread::sleep_for(pause)) {
@@ -95,7 +96,7 @@ Board::Found Board::attach(size_t bytes, uint64_t job, const Process& self) {
 Board::Found Board::enter(uint64_t job, const Process& self, bool alone) {
   uint64_t nobody = 0;
   if (!page_->job.compare_exchange_strong(nobody, job) && nobody != job) return Found::not_ours;
-  if (abandoned(alone)) {
+  if (!used_once_ && abandoned(alone)) {
     remove();
     return Found::ended;
   }

@@ -23,7 +23,8 @@ class Board {
   /// Finds or makes the board of a job and says that this rank joins.
   /// \param job   the same on the ranks of this host, and unlike that of any other job of it
   /// \param near  the ranks of this host
-  Board(const std::string& job, int rank, std::vector<int> near, const Process& self);
+  /// \param used_once  no earlier job can have had its name: whoever is found dead has died in this join
+  Board(const std::string& job, int rank, std::vector<int> near, const Process& self, bool used_once);
   /// Says that the rank has ended its part.
   ~Board();
   Board(const Board&) = delete;
@@ -59,9 +60,9 @@ class Board {
   void remove();
   void detach();
 
-  const std::string job_;
   const int rank_;
   const std::vector<int> near_;
+  const bool used_once_;
   int id_ = -1;
   Page* page_ = nullptr;
   size_t slots_ = 0;

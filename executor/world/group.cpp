@@ -312,6 +312,8 @@ void Group::check() {
 }
 
 void Group::throw_stopped() {
+  // Who cannot join ends its connections, too, which is not the cause.
+  if (joining_ && control_->refusal.stands()) control_->refusal.throw_it();
   const Stop stop = Stop(load_acquire(&control_->abort.stop));
   const int rank = int(control_->abort.rank);
   const std::string why = control_->why_ready.load(std::memory_order_acquire) ? control_->why : "";

@@ -24,7 +24,7 @@ using Reason = RunError::Reason;
 class Joining {
  public:
   Joining(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
-          std::chrono::nanoseconds timeout)
+          std::chrono::nanoseconds timeout, bool used_once)
       : name_(name),
         // Users share /dev/shm, but not their jobs.
         file_(fmt::format("chorale-{}-{}", getuid(), name)),
@@ -32,12 +32,13 @@ class Joining {
         ranks_(int(hosts.size())),
         hosts_(hosts),
         timeout_(timeout),
+        used_once_(used_once),
         start_(Clock::now()) {}
 
   Mapping run() {
     self_.pid = getpid();
     const std::optional<Thrown> blind = thrown_by([this] { self_ = this_process(); });
-    Board board(file_, rank_, of_this_host(), self_);
+    Board board(file_, rank_, of_this_host(), self_, used_once_);
     board_ = &board;
     try {
       if (blind) throw RunError(blind->reason, blind->text);
@@ -122,12 +123,12 @@ class Joining {
   void find() {
     for (auto pause = std::chrono::microseconds(200);; pause = std::min(pause * 2, longest_pause)) {
       memory_ = open_published(file_);
-      if (memory_) {
-        const std::optional<Process> owner = owner_of(memory_);
-        // Elsewhere that number is no process, or another one.
-        if (owner && (owner->space != self_.space || is_alive(*owner))) break;
+      if (memory_ && !abandoned(memory_)) break;
+      if (const std::optional<Board::Dead> dead = heard_of_dead()) {
+        memory_ = open_published(file_);  // that may have happened since the last look
+        if (memory_ && abandoned(memory_)) unpublish(memory_, file_);
+        throw_lost(*dead);
       }
-      check_board();
       if (expired()) {
         if (memory_) unpublish(memory_, file_);  // its owner is dead
         throw_timed_out({first()});
@@ -172,18 +173,27 @@ class Joining {
   void check_refused() {
     if (!refused()) return;
     if (rank_ == first()) {
-      // Those who are on their way should hear it, too.
+      // Those who are on their way should hear it, too. They do if it stands on the board.
       const bool late = Reason(control().refusal.reason) == Reason::timed_out;
-      for (const auto until = Clock::now() + linger; !late && !absent().empty() && Clock::now() < until;)
+      for (const auto until = Clock::now() + linger; !late && !absent().empty() && Clock::now() < until;) {
+        board_->check();
         std::this_thread::sleep_for(longest_pause);
+      }
       unpublish(memory_, file_);
     }
     control().refusal.throw_it();
   }
 
-  void check_board() {
+  std::optional<Board::Dead> heard_of_dead() {
     board_->check();
-    if (const std::optional<Board::Dead> dead = board_->dead()) throw_lost(dead->rank, dead->pid);
+    return board_->dead();
+  }
+
+  /// Whether it is what a dead first rank has left behind, or none yet.
+  bool abandoned(const Descriptor& memory) {
+    const std::optional<Process> owner = owner_of(memory);
+    // Elsewhere that number is no process, or another one.
+    return !owner || (owner->space == self_.space && !is_alive(*owner));
   }
 
   std::vector<int> absent() {
@@ -235,18 +245,18 @@ class Joining {
         if (presence == Presence::joined && peer != rank_ && near(peer) && !is_alive(seat(peer).process)) {
           // It may have given up and ended since the first look.
           check_refused();
-          throw_lost(peer, seat(peer).process.pid);
+          throw_lost({peer, seat(peer).process.pid});
         }
       }
-      check_board();
+      if (const std::optional<Board::Dead> dead = heard_of_dead()) throw_lost(*dead);
       if (expired()) throw_timed_out(absent());
       sleep_on(control().bell, seen, std::chrono::milliseconds(20));
     }
   }
 
-  [[noreturn]] void throw_lost(int peer, int pid) {
-    throw RunError(Reason::peer_lost,
-                   fmt::format("rank {} (pid {}) died while 'shm://{}' was being joined", peer, pid, name_));
+  [[noreturn]] void throw_lost(const Board::Dead& dead) {
+    throw RunError(Reason::peer_lost, fmt::format("rank {} (pid {}) died while 'shm://{}' was being joined",
+                                                  dead.rank, dead.pid, name_));
   }
 
   [[noreturn]] void throw_timed_out(const std::vector<int>& absent) {
@@ -278,6 +288,7 @@ class Joining {
   const int rank_, ranks_;
   const std::vector<uint32_t> hosts_;  ///< by rank
   const std::chrono::nanoseconds timeout_;
+  const bool used_once_;
   const Clock::time_point start_;
   Process self_;
   Board* board_ = nullptr;
@@ -289,8 +300,8 @@ class Joining {
 }  // namespace
 
 Mapping meet_under(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
-                   std::chrono::nanoseconds timeout) {
-  return Joining(name, rank, hosts, timeout).run();
+                   std::chrono::nanoseconds timeout, bool used_once) {
+  return Joining(name, rank, hosts, timeout, used_once).run();
 }
 
 }  // namespace chorale::world

@@ -92,7 +92,7 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
   if (const uint32_t host = met.roster.hosts.at(size_t(rank)); host != 0) name += fmt::format("-{}", host);
   world::Mapping control;
   try {
-    control = world::meet_under(name, rank, met.roster.hosts, left);
+    control = world::meet_under(name, rank, met.roster.hosts, left, rendezvous.has_value());
   } catch (...) {
     world::tell_hosts(met.links, rank, world::thrown_now());
     throw;
