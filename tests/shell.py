@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -13,11 +14,12 @@ NO_SPACE = "No space left on device"
 RESULTS = "cannot write the results to standard output"
 
 
-def run(words, stdin="/dev/null", stdout="/dev/null"):
+def run(words, stdin="/dev/null", stdout="/dev/null", limit=None):
     """Its exit status and what it says on standard error."""
     with open(stdin, "rb") as source, open(stdout, "wb") as sink:
         try:
-            done = subprocess.run(words, stdin=source, stdout=sink, stderr=subprocess.PIPE, timeout=LIMIT_S)
+            done = subprocess.run(words, stdin=source, stdout=sink, stderr=subprocess.PIPE, timeout=LIMIT_S,
+                                  preexec_fn=limit)
         except subprocess.TimeoutExpired:
             return "nothing", f"it still ran after {LIMIT_S} s"
     return done.returncode, done.stderr.decode(errors="replace")
@@ -49,6 +51,22 @@ def streams(shipped, folder):
     yield ["check", "-"], plan, "/dev/null", None
     yield ["import", "-"], "/dev/zero", "/dev/null", "cannot read standard input: " + device
     yield ["import", "-"], algorithm, "/dev/null", None
+
+
+def limited(chorale, shipped, folder):
+    """Where the process may write no larger files, whatever writes one names the limit."""
+    plan, small = str(shipped / "allreduce_one_shot_2.json"), str(shipped / "allgather_ring_2.json")
+    says = "RLIMIT_FSIZE lets this process write files of at most 64 bytes; raise it (ulimit -f"
+    out = f"{folder}/limited"
+    for words, stdout in [(["convert", plan, "-o", out], "/dev/null"), (["convert", plan], out), (["list"], out),
+                          (["bench", plan, "--bytes", "1K", "--calls", "1", "--tuned-out", out], "/dev/null"),
+                          (["mutate", "--sample", "1", "--schedules", "0", "--json", out, small], "/dev/null")]:
+        status, said = run([chorale, *words], stdout=stdout,
+                           limit=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64)))
+        if status <= 0 or says not in said:
+            yield f"{words} with files of 64 bytes ends with {status}: {said}"
+        if os.path.exists(out):
+            os.remove(out)
 
 
 def names(shipped, folder):
@@ -149,6 +167,7 @@ def main():
                 os.remove(out)
         wrong += links(chorale, shipped, folder)
         wrong += closed(chorale, shipped, folder)
+        wrong += limited(chorale, shipped, folder)
         wrong += cut_off(chorale, shipped, folder)
     for text in wrong:
         print("FAILED:", text)

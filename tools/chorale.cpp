@@ -1,6 +1,8 @@
 // chorale: write, check, compare, run and time GPU collectives.
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +14,7 @@
 
 #include "chorale/did_you_mean.hpp"
 #include "chorale/error.hpp"
+#include "chorale/write_error.hpp"
 #include "tools/command.hpp"
 #include "tools/timeout_remedy.hpp"
 #include "tools/version.hpp"
@@ -35,8 +38,13 @@ int fail(Exit status, const std::string& message, const std::string& help = "") 
 /// The end of a command whose results may not have reached a disk that is full.
 int end(Exit status) {
   std::cout.flush();
-  if (!std::cout || std::ferror(stdout))
-    return fail(Exit::command_wrong, "cannot write the results to standard output");
+  if (!std::cout || std::ferror(stdout)) {
+    rlimit limit{};
+    const off_t written = ::lseek(STDOUT_FILENO, 0, SEEK_CUR);
+    const bool limited = written > 0 && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && rlim_t(written) >= limit.rlim_cur;
+    return fail(Exit::command_wrong,
+                "cannot write the results to standard output" + (limited ? ": " + write_error(EFBIG) : ""));
+  }
   return int(status);
 }
 
@@ -156,6 +164,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   keep_closed_streams();
+  ::signal(SIGXFSZ, SIG_IGN);  // writing past RLIMIT_FSIZE is an error that names it
   try {
     std::vector<char*> words = as_option(argc, argv);
     return run(int(words.size()), words.data());

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "chorale/did_you_mean.hpp"
+#include "chorale/write_error.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -27,7 +28,7 @@ double now() {
 }
 
 [[noreturn]] void cannot_write(const std::string& path, int error) {
-  throw Failure(Exit::command_wrong, "cannot write " + path + ": " + std::strerror(error));
+  throw Failure(Exit::command_wrong, "cannot write " + path + ": " + write_error(error));
 }
 
 /// A link stays a link: what it points to is replaced, or made if it is not there yet.

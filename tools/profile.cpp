@@ -11,6 +11,7 @@
 
 #include "chorale/comparison.hpp"
 #include "chorale/simulate.hpp"
+#include "chorale/write_error.hpp"
 #include "tools/command.hpp"
 #include "tools/comparison.hpp"
 #include "tools/profile_words.hpp"
@@ -149,7 +150,7 @@ void Profiles::keep(const std::string& text) const {
   if (std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size() && std::fflush(file_.get()) == 0)
     return;
   throw RunError(RunError::Reason::resources,
-                 std::string("what --profile prints cannot be kept: ") + std::strerror(errno));
+                 "what --profile prints cannot be kept: " + write_error(errno));
 }
 
 void Profiles::add(World& world, const Executor& executor, const Config& config, const Plan& plan,

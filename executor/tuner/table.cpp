@@ -17,6 +17,7 @@
 #include "chorale/launch.hpp"
 #include "chorale/read_file.hpp"
 #include "chorale/tuner.hpp"
+#include "chorale/write_error.hpp"
 
 namespace chorale {
 namespace {
@@ -268,6 +269,7 @@ void TuneTable::save(const std::string& path) const {
   // A device or a pipe is written to: to rename would put a file in its place.
   const bool replaced = !std::filesystem::is_other(std::filesystem::status(target, none));
   const std::string fresh = replaced ? fmt::format("{}.{}", target, ::getpid()) : target;
+  const FileLimitAsError limited;
   errno = 0;
   std::ofstream file(fresh, std::ios::trunc);
   file << text();
@@ -276,7 +278,7 @@ void TuneTable::save(const std::string& path) const {
   const int error = errno;
   if (replaced) std::remove(fresh.c_str());
   throw RunError(RunError::Reason::resources,
-                 fmt::format("{}: cannot be written: {}", path, std::generic_category().message(error)));
+                 fmt::format("{}: cannot be written: {}", path, write_error(error)));
 }
 
 void TuneTable::set(const TuneKey& key, const TuneConfig& config, double ns) {

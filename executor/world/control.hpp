@@ -3,11 +3,15 @@
 /// several.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <string>
 
 #include "chorale/device/deadline.hpp"
+#include "chorale/error.hpp"
 
 namespace chorale::world {
 
@@ -23,20 +27,47 @@ struct Process {
 enum class Presence : uint32_t { absent, claimed, joined, left };
 
 /// What a rank calls together with all others.
-enum class Collective : uint32_t { barrier, allgather, agreement, binding, window, reset };
+enum class Collective : uint32_t { barrier, allgather, agreement, binding, window, reset, join };
 /// By Collective, as in "rank 1 is in a barrier".
 inline constexpr const char* collective_names[] = {"a barrier",
                                                    "an allgather",
                                                    "an agreement",
                                                    "an execute() or prepare() that binds its plan",
                                                    "the making of a window",
-                                                   "a reset"};
+                                                   "a reset",
+                                                   "the end of a join"};
 
 /// Why a rank has given an attempt up to make the next world, see succession.hpp.
 struct Failure {
   std::atomic<uint32_t> attempt;  ///< its number, and 1; stored when all else is written
   uint32_t reason;                ///< a RunError::Reason
   char text[1000];
+};
+
+/// Why a world cannot be joined. The first rank that says so counts. Zero: none has.
+struct Refusal {
+  static constexpr size_t text_bytes = 1000;
+
+  std::atomic<uint32_t> written;  ///< 1: a rank is writing; 2: it is all here
+  uint32_t reason;                ///< a RunError::Reason
+  char text[text_bytes];
+
+  bool stands() const { return written.load(std::memory_order_acquire) == 2; }
+
+  /// False if another rank was first.
+  bool write(RunError::Reason why, const std::string& said) {
+    uint32_t nobody = 0;
+    if (!written.compare_exchange_strong(nobody, 1)) return false;
+    reason = uint32_t(why);
+    const size_t length = std::min(said.size(), text_bytes - 1);
+    std::memcpy(text, said.data(), length);
+    text[length] = 0;
+    written.store(2, std::memory_order_release);
+    return true;
+  }
+
+  /// Once it stands.
+  [[noreturn]] void throw_it() const { throw RunError(RunError::Reason(reason), text); }
 };
 
 /// What a rank has launched last: `count` calls of one executor, since the last reset.
@@ -86,16 +117,15 @@ struct Meeting {
 };
 
 struct Control {
-  static constexpr uint64_t version = 0x63686f72616c6507;  // "chorale", and 7
-  static constexpr size_t why_bytes = 4096, refusal_bytes = 1000;
+  static constexpr uint64_t version = 0x63686f72616c6508;  // "chorale", and 8
+  static constexpr size_t why_bytes = 4096;
 
   uint64_t magic;
   uint32_t ranks;
   Process owner;
   std::atomic<uint32_t> joined;
 
-  std::atomic<uint32_t> refused;  ///< while ranks join: one that does not fit writes why (1), or has (2)
-  char refusal[refusal_bytes];
+  Refusal refusal;  ///< while ranks join
 
   AbortWord abort;
   std::atomic<uint32_t> why_ready;  ///< `why` is written; not so if device code stopped the world

@@ -15,6 +15,7 @@
 
 #include "../host_pages.hpp"
 #include "mirror.hpp"
+#include "steps.hpp"
 
 namespace chorale::world {
 namespace {
@@ -77,6 +78,7 @@ Group::Group(Mapping control, int rank, const Options& options, Hosts hosts)
       host_names_(std::move(hosts.names)) {
   control_ = reinterpret_cast<Control*>(mapping_.data());
   try {
+    at_step(Step::group);
     const Process self = control_->seats()[rank].process;
     for (int peer = 0; peer < ranks(); ++peer) {
       if (host(peer) != host(rank)) {
@@ -89,7 +91,11 @@ Group::Group(Mapping control, int rank, const Options& options, Hosts hosts)
     start(ranks() == 1, nullptr);
     if (!hosts.links.empty()) mirror_ = std::make_unique<Mirror>(*this, host(rank), std::move(hosts.links));
   } catch (...) {
-    leave(rank);  // the others have seen it join
+    // The others have seen it join.
+    const Thrown thrown = thrown_now();
+    control_->refusal.write(thrown.reason, told_text(rank, thrown));
+    tell_hosts(hosts.links, rank, thrown);
+    leave(rank);
     throw;
   }
 }
@@ -121,6 +127,12 @@ void Group::start(bool complete, const cpu::Scheduler* fibers_of) {
   scheduler_ = std::make_unique<cpu::Scheduler>(std::move(options), fibers_of);
 }
 
+void Group::complete_join(int rank) {
+  joining_ = true;
+  meet_for(Collective::join, rank);
+  joining_ = false;
+}
+
 void Group::barrier(int rank, Collective what) { meet_for(what, rank); }
 
 /// Which of the two places of a seat its next exchange has.
@@ -146,7 +158,7 @@ void Group::meet_for(Collective what, int rank, const Doubt& doubt, bool obey_st
 }
 
 std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const std::byte> mine,
-                                                     Collective what, const Doubt& doubt) {
+                                                     Collective what, const Doubt& doubt, bool obey_stop) {
   std::vector<std::vector<std::byte>> all(ranks());
   Seat& seat = control_->seats()[rank];
   size_t done = 0, most = 0;
@@ -155,7 +167,7 @@ std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const s
     seat.total_bytes[half] = mine.size();
     const size_t bytes = std::min(Seat::chunk_bytes, mine.size() - std::min(done, mine.size()));
     if (bytes) std::memcpy(seat.chunk[half], mine.data() + done, bytes);
-    meet_for(what, rank, doubt);
+    meet_for(what, rank, doubt, obey_stop);
     for (int peer = 0; peer < ranks(); ++peer) {
       const Seat& from = control_->seats()[peer];
       const size_t total = from.total_bytes[half];
@@ -167,32 +179,6 @@ std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const s
     done += Seat::chunk_bytes;
   } while (done < most);
   return all;
-}
-
-/// The ranks of a stopped world are anywhere in their barriers: all start again from none.
-void Group::reset(int rank) {
-  require_own_process();
-  scheduler_->check_caller();
-  std::exception_ptr failed;
-  std::string why;
-  for (const auto& [who, what] : before_reset_[size_t(rank)]) {
-    try {
-      what();
-    } catch (const std::exception& error) {
-      if (!failed) why = error.what();
-      failed = std::current_exception();
-    }
-  }
-  meet_in_reset(rank);
-  // Who was counted for a reset that it gave up may not have come again. And where each process has a
-  // scheduler, nobody may stop the world while a peer's still holds the report of the last stop; where all
-  // have one, who stops it now does so behind the reset.
-  if (!local_) scheduler_->rearm();
-  meet_for(Collective::reset, rank, {}, !local_);
-  if (!failed) return;
-  // Only now: peers are in the reset as well, and would wait there.
-  raise(Stop::aborted, rank, fmt::format("rank {} could not be reset: {}", rank, why));
-  std::rethrow_exception(failed);
 }
 
 /// A rank whose reset timed out stays counted: the next one goes on with it. Were it counted anew, it would
@@ -277,6 +263,7 @@ void Group::wait(const Waiter& waiter, const char* what) {
   for (unsigned looks = 0;; ++looks) {
     const uint32_t seen = control_->bell.load(std::memory_order_acquire);
     if (waiter.met()) return;
+    if (joining_ && control_->refusal.stands()) control_->refusal.throw_it();
     const Stop stop = Stop(load_acquire(&control_->abort.stop));
     if (stop != Stop::none && (waiter.obey_stop || stop == Stop::peer_lost)) {
       // Who has met the others may be stopped by what they do next, but has met them.
@@ -325,6 +312,8 @@ void Group::check() {
 }
 
 void Group::throw_stopped() {
+  // Who cannot join ends its connections, too, which is not the cause.
+  if (joining_ && control_->refusal.stands()) control_->refusal.throw_it();
   const Stop stop = Stop(load_acquire(&control_->abort.stop));
   const int rank = int(control_->abort.rank);
   const std::string why = control_->why_ready.load(std::memory_order_acquire) ? control_->why : "";
@@ -341,8 +330,9 @@ void Group::throw_stopped() {
     case Stop::peer_lost:
       throw RunError(RunError::Reason::peer_lost,
                      (why.empty() ? fmt::format("rank {} died", rank) : why) +
-                         (several_hosts_ ? "; the others join anew, under another address"
-                                         : "; the others can go on in World::survivors()"));
+                         (joining_         ? " while the world was being joined"
+                          : several_hosts_ ? "; the others join anew, under another address"
+                                           : "; the others can go on in World::survivors()"));
     default:
       throw RunError(RunError::Reason::aborted,
                      fmt::format("aborted by rank {}: {}", rank, why.empty() ? "no reason given" : why));
@@ -390,14 +380,6 @@ void Group::leave(int rank) {
   control_->leavers.fetch_add(1, std::memory_order_acq_rel);
   if (local_) scheduler_->end_rank(rank);
   ring();
-}
-
-void Group::before_reset(int rank, const void* who, std::function<void()> what) {
-  if (what) {
-    before_reset_[size_t(rank)][who] = std::move(what);
-  } else {
-    before_reset_[size_t(rank)].erase(who);
-  }
 }
 
 void Group::show(int rank, std::shared_ptr<const void> what) {

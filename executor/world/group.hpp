@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "fork.hpp"
 #include "process.hpp"
 #include "shared_memory.hpp"
+#include "thrown.hpp"
 
 namespace chorale::world {
 
@@ -79,12 +81,16 @@ class Group {
   /// thread.
   using Doubt = std::function<std::string()>;
 
+  /// Collective, the last step of a join: returns once all ranks of all hosts have made their groups.
+  /// \throws RunError on all ranks if one of them has failed, with its reason and text
+  void complete_join(int rank);
+
   // The collectives of World. `what` has to be the same on all ranks: if it is not, all of them throw, and
   // none gets what the others said. If `doubt` gives a reason, the world is stopped, and all ranks throw it.
   void barrier(int rank, Collective what = Collective::barrier);
   std::vector<std::vector<std::byte>> allgather(int rank, std::span<const std::byte> mine,
                                                 Collective what = Collective::allgather,
-                                                const Doubt& doubt = {});
+                                                const Doubt& doubt = {}, bool obey_stop = true);
   void reset(int rank);
   uint64_t resets(int rank) { return control_->seats()[rank].resets.load(std::memory_order_relaxed); }
   void leave(int rank);
@@ -129,6 +135,7 @@ class Group {
   /// Rank `rank` is in its meeting number `wanted`. True if it was the last, and all others may go on.
   bool arrive(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, uint64_t wanted);
   void clear_stop();
+  std::optional<Thrown> prepare_reset(int rank, std::exception_ptr& failed);
   void meet_in_reset(int rank);
   void meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank, bool obey_stop, const char* what,
             const Doubt& doubt = {});
@@ -151,6 +158,7 @@ class Group {
   const Origin origin_;
   bool local_;
   int rank_ = -1;  ///< unless all are in this process
+  bool joining_ = false;  ///< other ranks may still fail to join
   bool several_hosts_ = false;
   std::shared_ptr<std::byte> heap_;
   Mapping mapping_;

@@ -7,9 +7,12 @@
 #include <cstring>
 #include <thread>
 
+#include "board.hpp"
 #include "chorale/error.hpp"
 #include "group.hpp"
 #include "process.hpp"
+#include "steps.hpp"
+#include "thrown.hpp"
 
 namespace chorale::world {
 namespace {
@@ -21,7 +24,7 @@ using Reason = RunError::Reason;
 class Joining {
  public:
   Joining(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
-          std::chrono::nanoseconds timeout)
+          std::chrono::nanoseconds timeout, bool used_once)
       : name_(name),
         // Users share /dev/shm, but not their jobs.
         file_(fmt::format("chorale-{}-{}", getuid(), name)),
@@ -29,21 +32,52 @@ class Joining {
         ranks_(int(hosts.size())),
         hosts_(hosts),
         timeout_(timeout),
-        start_(Clock::now()),
-        self_(this_process()) {}
+        used_once_(used_once),
+        start_(Clock::now()) {}
 
   Mapping run() {
-    rank_ == first() ? create() : find();
-    take_seat();
-    wait_for_all();
+    self_.pid = getpid();
+    const std::optional<Thrown> blind = thrown_by([this] { self_ = this_process(); });
+    Board board(file_, rank_, of_this_host(), self_, used_once_);
+    board_ = &board;
+    try {
+      if (blind) throw RunError(blind->reason, blind->text);
+      at_step(Step::memory);
+      rank_ == first() ? create() : find();
+      take_seat();
+      at_step(Step::seat);
+      wait_for_all();
+    } catch (...) {
+      tell(thrown_now());
+      throw;
+    }
+    board.close();
     return std::move(mapping_);
   }
 
  private:
+  /// The others would wait for this rank in vain.
+  void tell(const Thrown& thrown) {
+    const std::string text = told_text(rank_, thrown);
+    if (seated_) {
+      if (control().refusal.write(thrown.reason, text)) unpublish(memory_, file_);
+      leave();
+    }
+    board_->fail(thrown.reason, text);
+  }
+
   Control& control() { return *reinterpret_cast<Control*>(mapping_.data()); }
   Seat& seat(int rank) { return control().seats()[rank]; }
 
   bool near(int rank) const { return hosts_[size_t(rank)] == hosts_[size_t(rank_)]; }
+  std::vector<int> of_this_host() const {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      if (near(rank)) ranks.push_back(rank);
+    }
+    return ranks;
+  }
+
   /// The lowest rank of this host.
   int first() const {
     return int(std::find(hosts_.begin(), hosts_.end(), hosts_[size_t(rank_)]) - hosts_.begin());
@@ -89,10 +123,11 @@ class Joining {
   void find() {
     for (auto pause = std::chrono::microseconds(200);; pause = std::min(pause * 2, longest_pause)) {
       memory_ = open_published(file_);
-      if (memory_) {
-        const std::optional<Process> owner = owner_of(memory_);
-        // Elsewhere that number is no process, or another one.
-        if (owner && (owner->space != self_.space || is_alive(*owner))) break;
+      if (memory_ && !abandoned(memory_)) break;
+      if (const std::optional<Board::Dead> dead = heard_of_dead()) {
+        memory_ = open_published(file_);  // that may have happened since the last look
+        if (memory_ && abandoned(memory_)) unpublish(memory_, file_);
+        throw_lost(*dead);
       }
       if (expired()) {
         if (memory_) unpublish(memory_, file_);  // its owner is dead
@@ -103,7 +138,7 @@ class Joining {
     mapping_ = Mapping(memory_, size_of(memory_));
     if (refused()) {
       pass_by();
-      throw RunError(Reason::mismatch, control().refusal);
+      control().refusal.throw_it();
     }
     const Process& owner = control().owner;
     if (owner.space != self_.space) {
@@ -121,18 +156,12 @@ class Joining {
 
   /// Of a rank that can have no seat: those that have one would wait for it in vain.
   [[noreturn]] void refuse(const std::string& why) {
-    uint32_t nobody = 0;
-    if (control().refused.compare_exchange_strong(nobody, 1)) {
-      const size_t length = std::min(why.size(), Control::refusal_bytes - 1);
-      std::memcpy(control().refusal, why.data(), length);
-      control().refusal[length] = 0;
-      control().refused.store(2, std::memory_order_release);
-    }
+    control().refusal.write(Reason::mismatch, why);
     if (refused()) pass_by();
     throw RunError(Reason::mismatch, why);
   }
 
-  bool refused() { return control().refused.load(std::memory_order_acquire) == 2; }
+  bool refused() { return control().refusal.stands(); }
 
   /// It has heard all that there is to hear.
   void pass_by() {
@@ -144,13 +173,27 @@ class Joining {
   void check_refused() {
     if (!refused()) return;
     if (rank_ == first()) {
-      // Those who are on their way should hear it, too.
-      for (const auto until = Clock::now() + linger; !absent().empty() && Clock::now() < until;)
+      // Those who are on their way should hear it, too. They do if it stands on the board.
+      const bool late = Reason(control().refusal.reason) == Reason::timed_out;
+      for (const auto until = Clock::now() + linger; !late && !absent().empty() && Clock::now() < until;) {
+        board_->check();
         std::this_thread::sleep_for(longest_pause);
+      }
       unpublish(memory_, file_);
     }
-    leave();
-    throw RunError(Reason::mismatch, control().refusal);
+    control().refusal.throw_it();
+  }
+
+  std::optional<Board::Dead> heard_of_dead() {
+    board_->check();
+    return board_->dead();
+  }
+
+  /// Whether it is what a dead first rank has left behind, or none yet.
+  bool abandoned(const Descriptor& memory) {
+    const std::optional<Process> owner = owner_of(memory);
+    // Elsewhere that number is no process, or another one.
+    return !owner || (owner->space == self_.space && !is_alive(*owner));
   }
 
   std::vector<int> absent() {
@@ -184,6 +227,7 @@ class Joining {
                       "two jobs have one name",
                       rank_, name_, mine.process.pid));
     }
+    seated_ = true;
     mine.process = self_;
     mine.presence.store(Presence::joined, std::memory_order_release);
     // Whoever completes the world takes the name away: the next job may use it at once.
@@ -197,40 +241,29 @@ class Joining {
       check_refused();
       if (control().joined.load(std::memory_order_acquire) >= uint32_t(ranks_)) return;
       for (int peer = 0; peer < ranks_; ++peer) {
-        Presence presence = seat(peer).presence.load(std::memory_order_acquire);
+        const Presence presence = seat(peer).presence.load(std::memory_order_acquire);
         if (presence == Presence::joined && peer != rank_ && near(peer) && !is_alive(seat(peer).process)) {
           // It may have given up and ended since the first look.
-          presence = seat(peer).presence.load(std::memory_order_acquire);
-          if (presence == Presence::joined) throw_lost(peer, "died");
+          check_refused();
+          throw_lost({peer, seat(peer).process.pid});
         }
-        if (presence == Presence::left && control().joined.load() < uint32_t(ranks_))
-          throw_lost(peer, "gave up");
       }
+      if (const std::optional<Board::Dead> dead = heard_of_dead()) throw_lost(*dead);
       if (expired()) throw_timed_out(absent());
       sleep_on(control().bell, seen, std::chrono::milliseconds(20));
     }
   }
 
-  [[noreturn]] void throw_lost(int peer, const char* how) {
-    check_refused();  // that may be why
-    const int pid = seat(peer).process.pid;
-    give_up();
-    throw RunError(Reason::peer_lost, fmt::format("rank {} (pid {}) {} while 'shm://{}' was being joined",
-                                                  peer, pid, how, name_));
+  [[noreturn]] void throw_lost(const Board::Dead& dead) {
+    throw RunError(Reason::peer_lost, fmt::format("rank {} (pid {}) died while 'shm://{}' was being joined",
+                                                  dead.rank, dead.pid, name_));
   }
 
   [[noreturn]] void throw_timed_out(const std::vector<int>& absent) {
-    const std::string why =
+    throw RunError(
+        Reason::timed_out,
         fmt::format("{} did not join 'shm://{}' within {}, says rank {}: start all ranks with one name; {}",
-                    ranks_text(absent), name_, seconds_text(timeout_), rank_, more_time);
-    if (mapping_.data()) give_up();
-    throw RunError(Reason::timed_out, why);
-  }
-
-  /// Nobody shall join any more, and those who wait shall stop.
-  void give_up() {
-    unpublish(memory_, file_);
-    leave();
+                    ranks_text(absent), name_, seconds_text(timeout_), rank_, more_time));
   }
 
   void leave() {
@@ -255,17 +288,20 @@ class Joining {
   const int rank_, ranks_;
   const std::vector<uint32_t> hosts_;  ///< by rank
   const std::chrono::nanoseconds timeout_;
+  const bool used_once_;
   const Clock::time_point start_;
-  const Process self_;
+  Process self_;
+  Board* board_ = nullptr;
   Descriptor memory_;
   Mapping mapping_;
+  bool seated_ = false;
 };
 
 }  // namespace
 
 Mapping meet_under(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
-                   std::chrono::nanoseconds timeout) {
-  return Joining(name, rank, hosts, timeout).run();
+                   std::chrono::nanoseconds timeout, bool used_once) {
+  return Joining(name, rank, hosts, timeout, used_once).run();
 }
 
 }  // namespace chorale::world

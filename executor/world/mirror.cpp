@@ -40,7 +40,39 @@ void watch_over(int socket) {
   set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 15000);
 }
 
+Mirror::Event refused_event(int rank, uint32_t reason, const std::string& text) {
+  Mirror::Event event{};
+  event.what = Mirror::What::refused;
+  event.rank = uint32_t(rank);
+  event.number = reason;
+  event.bytes = uint32_t(text.size());
+  return event;
+}
+
+/// Whether the other machine has all that was sent to it, or is gone.
+bool has_all(int socket) {
+  pollfd ended{socket, 0, 0};
+  int left = 0;
+  return ::poll(&ended, 1, 0) > 0 || ::ioctl(socket, SIOCOUTQ, &left) != 0 || left == 0;
+}
+
 }  // namespace
+
+void tell_hosts(const std::vector<Descriptor>& links, int rank, const Thrown& thrown) {
+  std::string text = told_text(rank, thrown);
+  text.resize(std::min(text.size(), Refusal::text_bytes - 1));
+  const Mirror::Event event = refused_event(rank, uint32_t(thrown.reason), text);
+  // A connection on which little has been said has room for it.
+  std::string said(reinterpret_cast<const char*>(&event), sizeof event);
+  said += text;
+  for (const Descriptor& link : links) {
+    if (link) static_cast<void>(::send(link.get(), said.data(), said.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+  }
+  const auto missing = [](const Descriptor& link) { return link && !has_all(link.get()); };
+  for (const auto until = Clock::now() + patience;
+       std::any_of(links.begin(), links.end(), missing) && Clock::now() < until;)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
 
 Mirror::Mirror(Group& group, uint32_t host, std::vector<Descriptor> links)
     : group_(group), control_(*group.control_), host_(host), told_(size_t(group.ranks())) {
@@ -54,14 +86,17 @@ Mirror::Mirror(Group& group, uint32_t host, std::vector<Descriptor> links)
     links_.back().socket = std::move(links[other]);
     links_.back().host = other;
   }
-  wake_ = Descriptor(::eventfd(0, EFD_CLOEXEC));
-  if (!wake_) throw_errno("make an eventfd");
-  teller_ = start_thread("what other hosts are told", [this] { tell_all(); });
   try {
+    wake_ = Descriptor(::eventfd(0, EFD_CLOEXEC));
+    if (!wake_) throw_errno("make an eventfd");
+    teller_ = start_thread("what other hosts are told", [this] { tell_all(); });
     listener_ = start_thread("what other hosts say", [this] { listen_all(); });
   } catch (...) {
     quit_ = true;
-    teller_.join();
+    if (teller_.joinable()) teller_.join();
+    std::vector<Descriptor> unused;
+    for (Link& link : links_) unused.push_back(std::move(link.socket));
+    tell_hosts(unused, mine_.front(), thrown_now());
     throw;
   }
 }
@@ -99,6 +134,7 @@ void Mirror::tell_all() {
 }
 
 void Mirror::tell_news() {
+  tell_refusal();
   // Who stops a world has met the others as often as it is found here to have.
   std::string why;
   const Event stop = news_of_stop(why);
@@ -108,6 +144,14 @@ void Mirror::tell_news() {
   while (tell_resets()) {
   }
   for (const int rank : mine_) tell_rest(rank);
+}
+
+void Mirror::tell_refusal() {
+  const Refusal& refusal = control_.refusal;
+  if (refusal_told_ || !refusal.stands()) return;
+  refusal_told_ = true;
+  const std::string text = refusal.text;
+  tell(refused_event(mine_.front(), refusal.reason, text), text.data());
 }
 
 /// What a rank does next, it does because others have come as far, so that is told first. Here: the ranks of
@@ -202,7 +246,7 @@ void Mirror::tell_arrival(int rank, uint64_t number, uint64_t resets) {
   event.resets = resets;
   event.collective = seat.collective[half];
   event.total = seat.total_bytes[half];
-  const bool speaks = event.collective != Collective::barrier && event.collective != Collective::reset;
+  const bool speaks = event.collective != Collective::barrier && event.collective != Collective::join;
   event.bytes = speaks ? uint32_t(std::min<uint64_t>(event.total, Seat::chunk_bytes)) : 0;
   tell(event, seat.chunk[half]);
 }
@@ -254,9 +298,7 @@ bool Mirror::taken(Link& link) {
   flush(link);
   if (!link.reads) return true;
   if (!link.outgoing.empty()) return false;
-  pollfd ended{link.socket.get(), 0, 0};
-  int left = 0;
-  return ::poll(&ended, 1, 0) > 0 || ::ioctl(link.socket.get(), SIOCOUTQ, &left) != 0 || left == 0;
+  return has_all(link.socket.get());
 }
 
 void Mirror::wake() {
@@ -371,6 +413,12 @@ void Mirror::do_one(const Heard& heard) {
     case What::left:
       seat.presence.store(Presence::left, std::memory_order_release);
       control_.leavers.fetch_add(1, std::memory_order_acq_rel);
+      group_.ring();
+      return;
+    case What::refused:
+      refusal_told_ = true;  // rank 0's host has told the others
+      control_.refusal.write(RunError::Reason(event.number),
+                             {reinterpret_cast<const char*>(heard.data.data()), heard.data.size()});
       group_.ring();
       return;
   }

@@ -14,6 +14,7 @@
 
 #include "control.hpp"
 #include "shared_memory.hpp"
+#include "thrown.hpp"
 
 namespace chorale::world {
 
@@ -30,13 +31,13 @@ class Group;
 /// later: it waits, and all that comes behind it.
 class Mirror {
  public:
-  enum class What : uint32_t { arrived, reset, launches, stop, left };
+  enum class What : uint32_t { arrived, reset, launches, stop, left, refused };
 
   /// On the wire, in this machine's byte order; `bytes` of text or data follow.
   struct Event {
     What what;
     uint32_t rank;
-    uint64_t number;  ///< of the barrier or reset; the launches; a Stop
+    uint64_t number;  ///< of the barrier or reset; the launches; a Stop; refused: a RunError::Reason
     uint64_t resets;  ///< that the rank, or for a stop its host, had seen
     uint64_t total;   ///< arrived: Seat::total_bytes; launches: Seat::call
     Collective collective;
@@ -82,6 +83,7 @@ class Mirror {
   void tell_news();
   bool tell_arrivals();
   bool tell_resets();
+  void tell_refusal();
   void tell_rest(int rank);
   void tell_arrival(int rank, uint64_t number, uint64_t resets);
   Event news_of_stop(std::string& why);
@@ -105,9 +107,14 @@ class Mirror {
   std::vector<Link> links_;
   std::vector<Told> told_;     ///< by rank
   uint64_t stop_told_in_ = 0;  ///< 1 and the resets there had been when a stop was told; 0: none
+  bool refusal_told_ = false;
   Descriptor wake_;            ///< an eventfd, for listen_all()
   std::atomic<bool> quit_{false};
   std::thread teller_, listener_;
 };
+
+/// Tells the hosts at the other ends of `links`, of a rank that has no Mirror, why this host's ranks cannot
+/// join. Waits until they have it, for a second at most.
+void tell_hosts(const std::vector<Descriptor>& links, int rank, const Thrown& thrown);
 
 }  // namespace chorale::world

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "chorale/error.hpp"
+#include "chorale/write_error.hpp"
 
 namespace chorale::world {
 namespace {
@@ -39,6 +40,14 @@ constexpr const char* folder = "/dev/shm";
                              "remount,size=..., docker run --shm-size=... or --ipc=host), free it, or use "
                              "smaller buffers",
                              bytes, free_bytes, folder, problem));
+}
+
+[[noreturn]] void throw_not_allocated(uint64_t bytes, int error) {
+  if (error != EFBIG) throw_full(bytes, std::strerror(error));
+  // More room in /dev/shm would not help.
+  throw RunError(RunError::Reason::resources,
+                 fmt::format("cannot make {} bytes of shared memory in {}: {}; or use smaller buffers", bytes,
+                             folder, write_error(error)));
 }
 
 std::string path_of_own(const Descriptor& memory) { return fmt::format("/proc/self/fd/{}", memory.get()); }
@@ -140,7 +149,8 @@ Descriptor create_shared(uint64_t bytes) {
   if (!memory && (errno == EMFILE || errno == ENFILE)) throw_errno("create shared memory");
   if (!memory && errno != ENOSPC && errno != ENOMEM) throw_refused(errno);
   if (!memory) throw_full(bytes, std::strerror(errno));
-  if (const int error = allocate(memory, bytes)) throw_full(bytes, std::strerror(error));
+  const FileLimitAsError limited;
+  if (const int error = allocate(memory, bytes)) throw_not_allocated(bytes, error);
   return memory;
 }
 

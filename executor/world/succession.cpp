@@ -15,6 +15,7 @@
 #include "group.hpp"
 #include "process.hpp"
 #include "shared_memory.hpp"
+#include "steps.hpp"
 #include "thrown.hpp"
 
 namespace chorale::world {
@@ -81,6 +82,7 @@ class Succession {
 
 Place Succession::run() {
   come();
+  at_step(Step::survivors);
   for (;;) {
     const uint32_t seen = control_.bell.load(std::memory_order_acquire);
     const Attempt now = current();

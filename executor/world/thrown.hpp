@@ -47,4 +47,21 @@ std::optional<Thrown> thrown_by(const Step& step) {
   }
 }
 
+/// As thrown_by(), in a catch block.
+inline Thrown thrown_now() {
+  return *thrown_by([] { throw; });
+}
+
+/// What the others of a join hear of what `rank` has thrown. A text that names ranks itself stays as it is.
+inline std::string told_text(int rank, const Thrown& thrown) {
+  switch (thrown.reason) {
+    case RunError::Reason::mismatch:
+    case RunError::Reason::timed_out:
+    case RunError::Reason::peer_lost:
+      return thrown.text;
+    default:
+      return "rank " + std::to_string(rank) + ": " + thrown.text;
+  }
+}
+
 }  // namespace chorale::world

@@ -7,6 +7,7 @@
 #include "../host_pages.hpp"
 #include "group.hpp"
 #include "shared_memory.hpp"
+#include "steps.hpp"
 #include "together.hpp"
 
 namespace chorale {
@@ -78,6 +79,7 @@ Window Window::create(World& world, uint64_t bytes) {
     share = {mapping->data(), size, mapping};
   };
   together(world, [&] {
+    world::at_step(world::Step::window);
     if (bytes == 0) return;
     memory = world::create_shared(bytes);
     map(mine, memory, bytes);

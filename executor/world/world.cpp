@@ -12,6 +12,7 @@
 #include "deadline.hpp"
 #include "group.hpp"
 #include "join.hpp"
+#include "mirror.hpp"
 #include "succession.hpp"
 
 namespace chorale {
@@ -103,11 +104,19 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
   // Hosts that are one machine have one /dev/shm.
   std::string name = met.roster.name;
   if (const uint32_t host = met.roster.hosts.at(size_t(rank)); host != 0) name += fmt::format("-{}", host);
-  world::Mapping control = world::meet_under(name, rank, met.roster.hosts, left);
-  return World(std::make_shared<world::Group>(
-                   std::move(control), rank, world::Group::Options{options.workers, {}, options.timeout},
-                   world::Hosts{std::move(met.roster.host_names), std::move(met.links)}),
-               rank);
+  world::Mapping control;
+  try {
+    control = world::meet_under(name, rank, met.roster.hosts, left, rendezvous.has_value());
+  } catch (...) {
+    world::tell_hosts(met.links, rank, world::thrown_now());
+    throw;
+  }
+  World world(std::make_shared<world::Group>(
+                  std::move(control), rank, world::Group::Options{options.workers, {}, options.timeout},
+                  world::Hosts{std::move(met.roster.host_names), std::move(met.links)}),
+              rank);
+  world.group_->complete_join(rank);
+  return world;
 }
 
 int World::ranks() const { return group_->ranks(); }

@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -16,6 +15,7 @@
 #include "chorale/adversary.hpp"
 #include "chorale/json.hpp"
 #include "chorale/read_file.hpp"
+#include "chorale/write_error.hpp"
 #include "tools/command.hpp"
 #include "tools/mutation/judged.hpp"
 #include "tools/mutation/reasons.hpp"
@@ -148,10 +148,10 @@ Exit mutate_all(const Options& options) {
     const size_t whole = before.rfind('\n') + 1;  // npos + 1 is 0
     std::error_code error;
     if (whole != before.size()) std::filesystem::resize_file(options.json, whole, error);
-    if (error) throw Failure(Exit::command_wrong, "cannot write " + options.json + ": " + error.message());
+    if (error) throw Failure(Exit::command_wrong, "cannot write " + options.json + ": " + write_error(error.value()));
     lines.open(options.json, options.resume ? std::ios::app : std::ios::out);
     if (!lines)
-      throw Failure(Exit::command_wrong, "cannot write " + options.json + ": " + std::strerror(errno));
+      throw Failure(Exit::command_wrong, "cannot write " + options.json + ": " + write_error(errno));
   }
   Tally tally;
   for (const std::string& path : options.paths) {
@@ -168,7 +168,7 @@ Exit mutate_all(const Options& options) {
     const std::vector<Mutant> mutants =
         mutate(plan, choice, judge, [&](const Mutant& mutant, const Plan& mutated) {
           if (lines.is_open() && !(lines << json_line(name, mutant) << '\n' << std::flush))
-            throw Failure(Exit::command_wrong, "cannot write " + options.json + ": " + std::strerror(errno));
+            throw Failure(Exit::command_wrong, "cannot write " + options.json + ": " + write_error(errno));
           if (mutant.fate == Fate::hole || mutant.fate == Fate::crashed) {
             if (!options.holes.empty()) write_output(hole_path(options.holes, name, mutant), write(mutated));
             std::cerr << "HOLE: " << json_line(name, mutant) << std::endl;

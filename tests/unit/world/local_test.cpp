@@ -18,7 +18,9 @@
 #include "../scheduler/scheduler_under_test.hpp"
 #include "chorale/window.hpp"
 #include "processes.hpp"
+#include "tests/has.hpp"
 #include "tests/unit/scarce_memory.hpp"
+#include "tests/unit/thrown.hpp"
 
 namespace chorale::test {
 namespace {
@@ -387,19 +389,15 @@ TEST(LocalWorld, AResetThatFailsOnOneRankEndsOnAll) {
     int who = 0;
     const int rank = world.rank();
     if (rank == 1)
-      world.group().before_reset(1, &who, [] { throw RunError(RunError::Reason::other, "no device"); });
-    try {
-      world.reset();
-      world.barrier();
-    } catch (const RunError& error) {
-      said[rank] = error.what();
-    }
+      world.group().before_reset(1, &who, [] { throw RunError(RunError::Reason::resources, "no device"); });
+    said[rank] = thrown([&] { world.reset(); });
+    EXPECT_TRUE(has(thrown([&] { world.check(); }), "rank 1 could not be reset: no device"));
     if (rank == 1) world.group().before_reset(1, &who, {});
     world.reset();
     world.barrier();
   });
-  EXPECT_NE(said[0].find("rank 1 could not be reset: no device"), std::string::npos) << said[0];
-  EXPECT_EQ(said[1], "no device");
+  EXPECT_EQ(said[0], "resources: rank 1 could not be reset: no device");
+  EXPECT_EQ(said[1], "resources: no device");
 }
 
 TEST(LocalWorld, WindowsAreSharedAndOutliveTheirOwnersHandle) {
