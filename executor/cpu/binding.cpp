@@ -8,6 +8,7 @@
 #include "../agreement.hpp"
 #include "../interpreter/hosts.hpp"
 #include "../interpreter/report.hpp"
+#include "../world/available_memory.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "chorale/storage.hpp"
@@ -81,10 +82,28 @@ Binding::~Binding() {
   if (run_.courier) run_.courier->strike(run_.binding);
 }
 
+/// Collective if the ranks take much. Each of them may have as much as there is, but not all of them together.
+void Binding::require_memory_of_host(const std::vector<Parts>& parts) {
+  constexpr uint64_t much = uint64_t(64) << 20;
+  uint64_t all = 0, here = 0;
+  for (uint32_t rank = 0; rank < parts.size(); ++rank) {
+    all += parts[rank].bytes;
+    if (world_.group().host(int(rank)) == world_.group().host(int(rank_))) here += parts[rank].bytes;
+  }
+  if (all < much) return;
+  world::together(world_, [here] { world::require_memory(here, "scratch of the ranks of this host"); });
+}
+
 /// Collective.
 void Binding::make_control(const Plan& plan) {
   const auto stages = [&](uint32_t rank) { return stages_in(world_, plan, rank); };
-  const Parts mine(plan, rank_, bound_.scratch, bound_.layout, stages(rank_));
+  std::vector<Parts> parts;
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
+    parts.emplace_back(plan, rank, bound_.scratch, bound_.layout, stages(rank));
+    scratch_ = std::max(scratch_, parts.back().bytes);
+  }
+  const Parts& mine = parts[rank_];
+  require_memory_of_host(parts);
   window_ = std::make_unique<Window>(Window::create(world_, mine.bytes));
   if (stages(rank_)) window_staging_ = reinterpret_cast<char*>(window_->local()) + mine.staging;
   rooms_of_user_.own = [this] {
@@ -97,12 +116,8 @@ void Binding::make_control(const Plan& plan) {
   }
 
   const auto reached = [this](uint32_t rank) { return window_->at(int(rank)) != nullptr; };
-  std::vector<Parts> parts;
-  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
-    parts.emplace_back(plan, rank, bound_.scratch, bound_.layout, stages(rank));
-    scratch_ = std::max(scratch_, parts.back().bytes);
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
     published_.push_back(reinterpret_cast<Published*>(window_->at(int(rank))));
-  }
   for (image::Buffer& buffer : bound_.image.buffers) {
     if (!reached(buffer.rank)) continue;
     char* const window = reinterpret_cast<char*>(window_->at(int(buffer.rank)));

@@ -45,6 +45,7 @@ class Binding final : public chorale::Binding {
  private:
   struct Parts;
 
+  void require_memory_of_host(const std::vector<Parts>& parts);
   void make_control(const Plan& plan);
   void join_hosts(const Plan& plan);
   void place(const void* in, void* out);

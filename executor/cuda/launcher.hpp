@@ -16,6 +16,7 @@
 #include "host_words.hpp"
 #include "kernels.hpp"
 #include "proxy.hpp"
+#include "recorder.hpp"
 #include "switch_alias.hpp"
 #include "tape.hpp"
 #include "trace.hpp"
