@@ -16,7 +16,7 @@ struct Way {
   DType dtype = DType::f32;
   PacketForm packet = PacketForm::ll16;
   bool in_place = false;
-  std::optional<ReduceOp> op;
+  std::optional<ReduceOp> op = std::nullopt;
 };
 
 using Bytes = std::vector<char>;
@@ -67,7 +67,7 @@ TEST_P(Rounds, give_the_bits_of_one_round) {
   const std::vector<ScratchUse> use = scratch_use(plan);
   uint64_t per_byte = 0;
   for (const ScratchUse& of : use) per_byte = std::max(per_byte, of.per_chunk_byte());
-  if (per_byte == 0) GTEST_SKIP() << "it takes no scratch";
+  if (per_byte == 0) return;  // it takes no scratch
   const uint64_t parts = message_segments(plan),
                  chunks = layout_of(plan, 0, DType::u8).chunks_per_segment;
   const bool sums = plan.collective == "allreduce" || plan.collective == "reducescatter";
