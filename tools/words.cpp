@@ -1,7 +1,9 @@
 #include "tools/words.hpp"
 
+#include <sstream>
 #include <vector>
 
+#include "chorale/scratch.hpp"
 #include "tools/command.hpp"
 
 namespace chorale::tools {
@@ -140,6 +142,22 @@ std::string message_words(const Plan& plan) {
   const std::string least = "messages of " + format_bytes(plan.min_message_size) + " bytes";
   if (plan.max_message_size == UINT64_MAX) return least + " or more";
   return least + " to " + format_bytes(plan.max_message_size) + " bytes";
+}
+
+std::string scratch_words(const Plan& plan, uint64_t window) {
+  ScratchFormula formula;
+  try {
+    formula = scratch_formula(plan, window);
+  } catch (const UsageError& error) {
+    return std::string("unknown: ") + error.what();
+  }
+  if (formula.per_message_byte == 0) return "none";
+  std::ostringstream words;
+  words.precision(4);
+  words << formula.per_message_byte << " x message";
+  if (formula.most != UINT64_MAX)
+    words << ", at most " << format_bytes(formula.most) << ": longer messages run in rounds";
+  return words.str();
 }
 
 }  // namespace chorale::tools

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "chorale/config.hpp"
 #include "chorale/host/dump.hpp"
 #include "chorale/host/names.hpp"
 #include "chorale/needs.hpp"
@@ -31,6 +32,7 @@ void show_plan(const Plan& plan) {
   if (plan.use_double_scratch_buffer) std::cout << ", double scratch";
   if (plan.reuse_resources) std::cout << ", reused resources";
   std::cout << '\n' << message_words(plan) << '\n';
+  std::cout << "scratch of a rank: " << scratch_words(plan, Config::load().round_scratch) << '\n';
   const Extension& more = plan.extension;
   if (!more.requirements.empty()) std::cout << "needs more than MSCCL++: " << join(more.requirements) << '\n';
   if (plan.collective == "broadcast") std::cout << "root: rank " << more.root << '\n';

@@ -30,7 +30,7 @@ struct PlanNeeds {
 PlanNeeds needs_of_ranks(const Plan& plan, uint64_t bytes, DType dtype) {
   PlanNeeds needs;
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
-    needs.ranks.push_back(needs_of(plan, rank, bytes, dtype));
+    needs.ranks.push_back(needs_of(plan, rank, bytes, dtype, Config::load().round_scratch));
   return needs;
 }
 
@@ -195,6 +195,7 @@ void examine_plan(Examination& found, const GpusFound& gpus, const Plan& plan, u
   compare_blocks(found, gpus, plan, needs);
   compare_channels(found, gpus, needs);
   compare_memory(found, gpus, plan, needs);
+  found.more("scratch of a rank: " + scratch_words(plan, Config::load().round_scratch));
   compare_packets(found, gpus, needs);
 }
 
