@@ -116,24 +116,24 @@ bool Courier::has_room() {
   return bytes_on_the_way_ < most_on_the_way;
 }
 
-void Courier::send(const Trigger& trigger, Machine& machine) {
-  const Run& run = *trigger.run;
-  const image::Channel& channel = run.image.channels[trigger.channel];
+void Courier::send(const Trigger& part, bool last, Machine& machine) {
+  const Run& run = *part.run;
+  const image::Channel& channel = run.image.channels[part.channel];
   FarMessage message;
   message.kind = FarMessage::Kind::data;
   message.binding = run.binding;
   message.epoch = run.epoch;
-  message.action = trigger.action;
+  message.action = part.action;
   message.signal = channel.signal_at_peer;
-  message.place = trigger.dst;
-  message.place.buffer = run.image.buffers[trigger.dst.buffer].kind;
-  message.range = trigger.range;
+  message.place = part.dst;
+  message.place.buffer = run.image.buffers[part.dst.buffer].kind;
+  message.range = part.range;
   net::Payload payload;
   try {
-    payload = gather(machine, trigger);
+    payload = gather(machine, part);
   } catch (const std::bad_alloc&) {
     const Lock lock(mutex_);
-    if (link_) link_->lack(size_t(trigger.range.end - trigger.range.first));
+    if (link_) link_->lack(size_t(part.range.end - part.range.first));
     return;
   }
 
@@ -142,7 +142,7 @@ void Courier::send(const Trigger& trigger, Machine& machine) {
   const int peer = int(channel.peer);
   Outbox& outbox = outboxes_[{run.binding, peer}];
   message.turn = ++outbox.last_turn;
-  outbox.waiting.push_back({message.turn, payload.bytes, &run, trigger.channel});
+  outbox.waiting.push_back({message.turn, payload.bytes, &run, part.channel, last});
   bytes_on_the_way_ += payload.bytes;
   link_->send(peer, world::bytes_of(message), std::move(payload));
 }
@@ -170,9 +170,11 @@ void Courier::take_done(const Stream& stream, uint64_t turn) {
   const auto found = outboxes_.find(stream);
   if (found == outboxes_.end()) return;
   std::deque<Sent>& waiting = found->second.waiting;
+  if (!waiting.empty() && waiting.front().turn <= turn) move_on();
   for (; !waiting.empty() && waiting.front().turn <= turn; waiting.pop_front()) {
     const Sent& sent = waiting.front();
     bytes_on_the_way_ -= sent.bytes;
+    if (!sent.last) continue;
     add_release(&sent.run->completed[sent.channel].value, uint64_t(1));
     sent.run->fifo->end();
   }
@@ -195,6 +197,7 @@ void Courier::deliver(const Stream& stream, Inbox& inbox) {
   }
   if (inbox.told == inbox.done) return;
   inbox.told = inbox.done;
+  move_on();
   ++notes_;
   tell_done(stream, inbox.done);
 }
@@ -218,6 +221,12 @@ void Courier::carry_out(Entry& entry, int from, const Held& held) {
   scatter(machine, message, held.payload);
   if (has(message.action, Action::signal) && message.signal != image::Channel::none)
     signal_add(group, &run.signals[message.signal]);
+}
+
+/// Something was done, here or at a peer.
+void Courier::move_on() {
+  if (until_) until_ = world::deadline_after(world_.timeout());
+  world_.scheduler().moved();
 }
 
 bool Courier::look() {

@@ -22,8 +22,9 @@
 
 namespace chorale::cpu {
 
-/// A transfer goes as one message, whose receiver puts it in place, adds to the signal behind it, and says
-/// that it is done: only then is it done at the sender. Messages of one rank to another for one binding are
+/// A transfer goes in parts, one message each, whose receiver puts it in place, adds to the signal behind the
+/// last, and says that it is done: only then is it done at the sender. Each part that is done is progress of
+/// the launches at both ends, so that no deadline ends a transfer that moves. Messages of one rank to another for one binding are
 /// carried out in their order, and not before the receiver has begun the run that they belong to; those of
 /// other bindings do not wait for them.
 ///
@@ -49,7 +50,7 @@ class Courier {
   void begin(uint64_t binding, const Run& run);
   void end(uint64_t binding);
 
-  /// Starts the clock of settled().
+  /// Starts the clock of settled(), which starts anew whenever something is done.
   void start_clock();
 
   /// Whether nothing is on its way any more.
@@ -59,7 +60,8 @@ class Courier {
 
   /// Whether more may be sent before something has been done.
   bool has_room();
-  void send(const Trigger& trigger, Machine& machine);
+  /// \param last  of the parts that a transfer is sent in
+  void send(const Trigger& part, bool last, Machine& machine);
 
   /// Carries out what has come. False: there was nothing to do.
   bool work();
@@ -88,6 +90,7 @@ class Courier {
     uint64_t turn, bytes;
     const Run* run;
     uint32_t channel;
+    bool last;  ///< part of a transfer
   };
   struct Outbox {
     uint64_t last_turn = 0;
@@ -108,6 +111,7 @@ class Courier {
   void take_done(const Stream& stream, uint64_t turn);
   void deliver(const Stream& stream, Inbox& inbox);
   void carry_out(Entry& entry, int from, const Held& held);
+  void move_on();
   bool look();
   bool idle_locked() const;
   std::string waited_for() const;

@@ -68,6 +68,7 @@ class Machine {
   }
 
   void enter(uint32_t record) {
+    if (host_) host_->moved();  // the operation before is done
     op_index_ = record - first_record_;
     name_ = record_name(run_.image.records[record].code);
     expect(flag(), nullptr, -1);

@@ -4,6 +4,12 @@
 #include "machine.hpp"
 
 namespace chorale::cpu {
+namespace {
+
+/// Of what goes to another host as one message. Both ends see a long transfer move after each of them.
+constexpr uint64_t part_bytes = uint64_t(4) << 20;
+
+}  // namespace
 
 Fifo::Fifo(Scheduler& scheduler) : scheduler_(scheduler), ring_(slots) {}
 
@@ -51,6 +57,7 @@ Proxy::Proxy(Scheduler& scheduler, Courier* courier) : fifo_(scheduler), courier
   }
   const auto drop = [this] {
     fifo_.drop();
+    unsent_.reset();
     if (courier_) courier_->drop();
   };
   thread_.emplace(
@@ -59,13 +66,17 @@ Proxy::Proxy(Scheduler& scheduler, Courier* courier) : fifo_(scheduler), courier
 
 bool Proxy::take() {
   bool any = courier_ && courier_->work();
-  Trigger trigger;
   // What is on its way to other hosts is kept until it is done: not more of it than that.
-  if ((!courier_ || courier_->has_room()) && fifo_.pop(trigger)) {
+  if (courier_ && !courier_->has_room()) return any;
+  Trigger trigger;
+  if (unsent_) {
+    send_part();
+  } else if (fifo_.pop(trigger)) {
     handle(trigger, Group{});
-    any = true;
+  } else {
+    return any;
   }
-  return any;
+  return true;
 }
 
 void Proxy::begin() {
@@ -106,13 +117,39 @@ void Proxy::run_fiber(BlockHost& host, const std::atomic<int>& blocks_left) {
   }
 }
 
-void Proxy::handle(const Trigger& trigger, const Group& group) {
-  const Run& run = *trigger.run;
+char* Proxy::room_for(const Run& run) {
   const size_t room = Machine::room_bytes(run.image);
   if (room_.size() < room) room_.resize(room);
-  Machine machine(run, group, nullptr, room_.data());
+  return room_.data();
+}
+
+/// Sends the next part of `unsent_`. Packets go as one, since their slots have no bytes to be cut at.
+void Proxy::send_part() {
+  Trigger part = *unsent_;
+  const bool whole = part.range.end - part.range.first <= part_bytes ||
+                     has(part.action, Action::pack | Action::copy_packets);
+  if (!whole) {
+    part.action = Action::copy;  // the signal is behind the last part
+    part.range.end = part.range.first + part_bytes;
+  }
+  Machine machine(*part.run, Group{}, nullptr, room_for(*part.run));
+  machine.fix(part.range);
+  courier_->send(part, whole, machine);
+  if (whole) {
+    unsent_.reset();
+  } else {
+    unsent_->range.first = part.range.end;
+  }
+}
+
+void Proxy::handle(const Trigger& trigger, const Group& group) {
+  const Run& run = *trigger.run;
+  if (run.far && run.far[trigger.channel]) {
+    unsent_ = trigger;
+    return send_part();
+  }
+  Machine machine(run, group, nullptr, room_for(run));
   machine.fix(trigger.range);
-  if (run.far && run.far[trigger.channel]) return courier_->send(trigger, machine);
   const op::Places<Role::Read> plain{&trigger.src, 1};
   const op::Places<Role::PacketRead> packets{&trigger.src, 1};
   const op::Places<Role::RemoteWrite> to_plain{&trigger.dst, 1};

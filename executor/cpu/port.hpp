@@ -80,9 +80,12 @@ class Proxy {
  private:
   bool take();
   void handle(const Trigger& trigger, const Group& group);
+  void send_part();
+  char* room_for(const Run& run);
 
   Fifo fifo_;
   Courier* const courier_;
+  std::optional<Trigger> unsent_;  ///< the rest of a transfer to another host
   std::vector<char> room_;
   std::optional<QueueThread> thread_;  ///< none under a seed; last, since it uses the others
 };

@@ -27,7 +27,7 @@ void SchedulerImpl::time_out(int rank, std::vector<Stuck> seen) {
   sort_by_rank(seen);
   options_.raise(
       Stop::timed_out, rank,
-      fmt::format("a launch of rank {} has not ended within {:.3g} s; {}{}", rank,
+      fmt::format("a launch of rank {} has made no progress for {:.3g} s; {}{}", rank,
                   std::chrono::duration<double>(options_.timeout).count(), world::more_time, lines_of(seen)));
 }
 
@@ -40,6 +40,35 @@ void SchedulerImpl::cannot_launch(int rank, int blocks, const std::exception& er
   options_.raise(Stop::aborted, rank, fmt::format("a launch of {} blocks failed: {}", blocks, error.what()));
 }
 
+void SchedulerImpl::start_clock(Launch& launch) const {
+  launch.deadline = world::deadline_after(options_.timeout);
+  launch.moves_outside = moves_outside_.load(std::memory_order_relaxed);
+  launch.asked.store(false, std::memory_order_relaxed);
+  launch.spared = false;
+}
+
+bool SchedulerImpl::stands(const Launch& launch) const {
+  return !launch.moved.load(std::memory_order_acquire) &&
+         launch.moves_outside == moves_outside_.load(std::memory_order_acquire) &&
+         launch.remaining.load(std::memory_order_acquire) != 0 && Clock::now() > launch.deadline;
+}
+
+bool SchedulerImpl::overdue(Launch& launch) const {
+  const bool moved = launch.moved.exchange(false, std::memory_order_acq_rel);
+  if (moved || launch.moves_outside != moves_outside_.load(std::memory_order_acquire)) start_clock(launch);
+  launch.can_run = launch.waits = false;
+  return stands(launch);
+}
+
+bool SchedulerImpl::late(Launch& launch) const {
+  if (!stands(launch)) return false;
+  if (!launch.waits && !launch.asked.load(std::memory_order_relaxed)) return false;
+  if (!launch.can_run || launch.spared) return true;
+  start_clock(launch);
+  launch.spared = true;
+  return false;
+}
+
 BlockTask::BlockTask(SchedulerImpl& scheduler) : Task(block_stack_bytes), scheduler_(scheduler) {}
 
 void BlockTask::begin(Launch& launch, int block) {
@@ -48,6 +77,29 @@ void BlockTask::begin(Launch& launch, int block) {
   ready = nullptr;
   reported = false;
   waiting_ = {};
+}
+
+void BlockTask::park(Ready until, const void* of) {
+  park_until(until, of);
+  moved();
+}
+
+void BlockTask::moved() {
+  // Looked at first: the blocks of a launch, on all workers, would else write the same line.
+  for (Launch* launch = launch_; launch; launch = launch->outer) {
+    if (!launch->moved.load(std::memory_order_relaxed))
+      launch->moved.store(true, std::memory_order_release);
+  }
+}
+
+Stop BlockTask::stopped() {
+  if (!launch_->asked.load(std::memory_order_relaxed))
+    launch_->asked.store(true, std::memory_order_relaxed);
+  return scheduler_.stopped();
+}
+
+void BlockTask::look() const {
+  (runnable(false) ? launch_->can_run : launch_->waits) = true;
 }
 
 Stuck BlockTask::report() const {
@@ -66,6 +118,7 @@ void BlockTask::run() {
     scheduler_.options().raise(Stop::aborted, launch_->rank,
                                fmt::format("block {} failed: {}", block_, world::thrown_text()));
   }
+  moved();
 }
 
 Scheduler::Scheduler(Options options, const Scheduler* fibers_of)
@@ -80,6 +133,7 @@ LaunchResult Scheduler::launch(int rank, int blocks, const Body& body, const Des
 }
 
 void Scheduler::busy(int change) { impl_->busy(change); }
+void Scheduler::moved() { impl_->moved(); }
 void Scheduler::end_rank(int rank) { impl_->end_rank(rank); }
 bool Scheduler::seeded() const { return impl_->options().seed.has_value(); }
 void Scheduler::check_caller() const { impl_->check_caller(); }

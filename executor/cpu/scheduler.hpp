@@ -27,9 +27,17 @@ struct LaunchResult {
   std::vector<Stuck> stuck;  ///< all unfinished blocks of this process's ranks, by rank and block; if stopped
 };
 
-/// A block's way to its scheduler, valid during the body.
+/// A block's way to its scheduler, valid during the body. The end of a park(), and a step(), are progress of
+/// the launch.
 class BlockHost : public HostBlock {
  public:
+  /// The same as park(), for a wait whose end is no progress: threads of a block that meet again and again
+  /// may all be waiting for a peer.
+  virtual void meet(bool (*ready)(const void*), const void* state) = 0;
+
+  /// The block has finished an operation, which is progress of the launch.
+  virtual void moved() = 0;
+
   /// Kept until the next call; read only when the world stops while the block is unfinished.
   void set_waiting(const Waiting& waiting) { waiting_ = waiting; }
   const Waiting& waiting() const { return waiting_; }
@@ -51,7 +59,8 @@ class Scheduler {
     bool complete = true;  ///< all ranks of the world launch here
     unsigned workers = 0;  ///< 0: one a core
     std::optional<uint64_t> seed = std::nullopt;
-    std::chrono::nanoseconds timeout{0};  ///< of a launch; 0: none
+    /// How long a launch may go without progress while one of its blocks waits; 0: for ever.
+    std::chrono::nanoseconds timeout{0};
     AbortWord* abort = nullptr;           ///< never null
     /// Stops the world, first caller wins; sets abort->stop before it returns. Any thread.
     std::function<void(Stop, int rank, const std::string& why)> raise = {};
@@ -81,6 +90,10 @@ class Scheduler {
   /// Something outside the fibers (a proxy thread) may make progress: +1 while it may, -1 after. While the
   /// count is not 0 a state in which nothing runs is not called a deadlock.
   void busy(int change);
+
+  /// Data has come or gone that blocks of this process may be waiting for: their launches have made progress.
+  /// Any thread.
+  void moved();
 
   /// Of a complete world: `rank` will not launch again.
   void end_rank(int rank);

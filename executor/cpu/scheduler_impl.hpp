@@ -24,6 +24,8 @@ using Clock = std::chrono::steady_clock;
 using Body = std::function<void(int block, BlockHost& host)>;
 using Ready = bool (*)(const void*);
 
+struct Launch;
+
 /// See Scheduler for the meaning of the functions.
 class SchedulerImpl {
  public:
@@ -38,14 +40,25 @@ class SchedulerImpl {
   virtual bool wait(Ready ready, const void* state, bool obey_stop);
 
   void busy(int change) { busy_.fetch_add(change, std::memory_order_acq_rel); }
+  void moved() { moves_outside_.fetch_add(1, std::memory_order_acq_rel); }
   const Scheduler::Options& options() const { return options_; }
 
   Stop stopped() const { return Stop(load_acquire(&options_.abort->stop)); }
 
-  /// A launch's deadline, from now; the end of time if there is none.
-  Clock::time_point deadline() const { return world::deadline_after(options_.timeout); }
-
  protected:
+  // The time-out is of a wait. Its clock starts anew whenever the launch makes progress: a block ends a wait,
+  // an operation or its body, or data moves outside the blocks. Blocks that only compute are never late.
+
+  void start_clock(Launch& launch) const;
+
+  /// First of two looks: starts the clock anew if the launch has moved. True: time is over, so that each of
+  /// its blocks is to be asked to look() before late().
+  bool overdue(Launch& launch) const;
+
+  /// Second look: whether the launch must end. One whose block can run is spared once, since what came in
+  /// time counts.
+  bool late(Launch& launch) const;
+
   /// Stops the world, with what was seen of the unfinished blocks.
   void time_out(int rank, std::vector<Stuck> seen);
   void deadlock(int rank, const std::string& why, std::vector<Stuck> seen);
@@ -58,6 +71,10 @@ class SchedulerImpl {
   std::atomic<int> busy_{0};
 
  private:
+  bool stands(const Launch& launch) const;
+
+  std::atomic<uint64_t> moves_outside_{0};
+
   std::string lines_of(const std::vector<Stuck>& seen) const;
 };
 
@@ -66,8 +83,16 @@ struct Launch {
   int rank = 0;
   const Body* body = nullptr;
   const Describe* describe = nullptr;
+  Launch* outer = nullptr;        ///< whose block made this launch
   std::atomic<int> remaining{0};  ///< blocks that have not ended
-  Clock::time_point deadline;
+
+  std::atomic<bool> moved{false};  ///< since the scheduler looked last
+  std::atomic<bool> asked{false};  ///< a block has looked for a stop since the clock started, as in a wait
+  Clock::time_point deadline;      ///< this one and what follows are the scheduler's
+  uint64_t moves_outside = 0;      ///< when the clock started
+  bool spared = false;             ///< once, since it moved last
+  bool can_run = false, waits = false;  ///< some block, as look() has found
+
   std::once_flag failed;
   std::exception_ptr error;  ///< what a body threw first
 };
@@ -103,10 +128,15 @@ class BlockTask : public Task, public BlockHost {
 
   bool reported = false;  ///< for the scheduler's use
 
-  void park(Ready until, const void* of) override { park_until(until, of); }
+  /// Writes down in the launch whether the block can run or waits.
+  void look() const;
+
+  void park(Ready until, const void* of) override;
+  void meet(Ready until, const void* of) override { park_until(until, of); }
+  void moved() override;
   void sync() override {}  // a block is one fiber
-  void step() override {}
-  Stop stopped() override { return scheduler_.stopped(); }
+  void step() override { moved(); }
+  Stop stopped() override;
 
  protected:
   void run() override;

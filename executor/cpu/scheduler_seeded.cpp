@@ -75,7 +75,7 @@ class Fibers {
     tasks_.push_back({task, nullptr, std::move(block)});
   }
 
-  /// The unfinished blocks of a world.
+  /// The unfinished blocks of a world, each of which looks.
   std::vector<Stuck> look(const SeededScheduler& of) const;
 
   Draw draw;
@@ -126,8 +126,9 @@ class SeededScheduler : public SchedulerImpl {
     launch.rank = rank;
     launch.body = &body;
     launch.describe = &describe;
+    if (fibers_->block) launch.outer = &fibers_->block->launch();
     launch.remaining = blocks;
-    launch.deadline = deadline();
+    start_clock(launch);
     try {
       make_room(size_t(blocks));
     } catch (const std::exception& error) {
@@ -181,10 +182,13 @@ class SeededScheduler : public SchedulerImpl {
   }
 
   void check_deadlines() {
-    const Clock::time_point now = Clock::now();
-    for (const Launch* launch : launches_) {
-      if (now > launch->deadline) return time_out(launch->rank, fibers_->look(*this));
-    }
+    bool any = false;
+    for (Launch* const launch : launches_) any |= overdue(*launch);
+    if (!any || stopped() != Stop::none) return;
+    std::vector<Stuck> seen = fibers_->look(*this);
+    const auto found = std::find_if(launches_.begin(), launches_.end(),
+                                    [this](Launch* launch) { return late(*launch); });
+    if (found != launches_.end()) time_out((*found)->rank, std::move(seen));
   }
 
   /// Once a stop, before a block learns of it.
@@ -215,6 +219,7 @@ class SeededScheduler : public SchedulerImpl {
 SeededBlock::SeededBlock(SeededScheduler& of) : BlockTask(of), scheduler(of), draw_(of.fibers()->draw) {}
 
 void SeededBlock::step() {
+  moved();
   if (draw_() % 4 == 0) park_until(nullptr, nullptr);
 }
 
@@ -312,7 +317,9 @@ void Fibers::check_deadlines() {
 std::vector<Stuck> Fibers::look(const SeededScheduler& of) const {
   std::vector<Stuck> seen;
   for (const Entry& entry : tasks_) {
-    if (entry.block && &entry.block->scheduler == &of) seen.push_back(entry.block->report());
+    if (!entry.block || &entry.block->scheduler != &of) continue;
+    entry.block->look();
+    seen.push_back(entry.block->report());
   }
   return seen;
 }

@@ -41,7 +41,7 @@ LaunchResult ThreadedScheduler::launch(int rank, int blocks, const Body& body, c
   call.body = &body;
   call.describe = &describe;
   call.remaining = blocks;
-  call.deadline = deadline();
+  start_clock(call);
 
   std::unique_lock guard(mutex_);
   // The seat that the rank's blocks had the last time, if it is free, then any; else the blocks go to that
@@ -281,20 +281,17 @@ void ThreadedScheduler::idle(Seat& seat, Call& call, unsigned times) {
 
 /// With the lock of `held`, if any.
 void ThreadedScheduler::check_deadlines(Seat* held) {
-  const auto find_late = [this] {
-    const Clock::time_point now = Clock::now();
-    return std::find_if(calls_.begin(), calls_.end(), [now](const Call* call) {
-      return now > call->deadline && call->remaining.load(std::memory_order_relaxed) != 0;
-    });
-  };
   {
     std::lock_guard guard(mutex_);
-    if (find_late() == calls_.end() || stopped() != Stop::none) return;
+    bool any = false;
+    for (Call* const call : calls_) any |= overdue(*call);
+    if (!any || stopped() != Stop::none) return;
   }
   // Before the stop, since whoever learns of it asks at once where. Seats' locks come before mutex_.
   std::vector<Stuck> seen = look(held);
   std::lock_guard guard(mutex_);
-  if (const auto late = find_late(); late != calls_.end()) time_out((*late)->rank, std::move(seen));
+  const auto found = std::find_if(calls_.begin(), calls_.end(), [this](Call* call) { return late(*call); });
+  if (found != calls_.end()) time_out((*found)->rank, std::move(seen));
 }
 
 /// The unfinished blocks, without those of workers that run one for long.
@@ -314,8 +311,12 @@ std::vector<Stuck> ThreadedScheduler::look(Seat* held) {
 
 /// Under the seat's lock and mutex_.
 void ThreadedScheduler::look(const Seat& seat, std::vector<Stuck>& seen) const {
-  for (const Entry& entry : seat.entries) seen.push_back(entry.task->report());
-  for (const auto& task : seat.inbox) seen.push_back(task->report());
+  const auto add = [&seen](const BlockTask& task) {
+    task.look();
+    seen.push_back(task.report());
+  };
+  for (const Entry& entry : seat.entries) add(*entry.task);
+  for (const auto& task : seat.inbox) add(*task);
 }
 
 /// Under the seat's lock: writes down its blocks, before they learn of the stop.

@@ -423,7 +423,7 @@ TEST_F(Join, WhoHasLaunchedFewerCallsIsNamedByALaunchThatWaits) {
   for (const std::string& said : said_of_a_launch_that_waits(calls_of)) {
     EXPECT_TRUE(has(said,
                     "timed_out: timed out: rank 1 has launched 0 calls, rank 2 1, rank 3 2, and rank 0 3; "
-                    "a launch of rank 0 has not ended within 2 s; if it only takes longer, "))
+                    "a launch of rank 0 has made no progress for 2 s; if it only takes longer, "))
         << said;
   }
 }
@@ -435,7 +435,7 @@ TEST_F(Join, WhoHasLaunchedAnotherCallIsNamedByALaunchThatWaits) {
         has(said,
             "timed_out: timed out: ranks 0 and 2 have launched different calls, each its call 2 of one "
             "executor: plan, bytes, dtype, op and packet form have to be the same on all ranks; a "
-            "launch of rank 0 has not ended within 2 s; if it only takes longer, "))
+            "launch of rank 0 has made no progress for 2 s; if it only takes longer, "))
         << said;
   }
 }
