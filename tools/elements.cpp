@@ -48,6 +48,8 @@ Format format(DType type) {
   return {};
 }
 
+bool has_infinities(DType type) { return format(type).mantissa && type != DType::fp8_e4m3; }
+
 double decode(DType type, const std::byte* element) {
   uint64_t bits = 0;
   std::memcpy(&bits, element, dtype_size(type));
@@ -65,7 +67,7 @@ double decode(DType type, const std::byte* element) {
   double value;
   if (type == DType::fp8_e4m3 ? top && mantissa == 7 : top && mantissa) {
     value = std::numeric_limits<double>::quiet_NaN();
-  } else if (top && type != DType::fp8_e4m3) {
+  } else if (top && has_infinities(type)) {
     value = std::numeric_limits<double>::infinity();
   } else if (exponent == 0) {
     value = std::ldexp(double(mantissa), 1 - layout.bias - layout.mantissa);
@@ -81,13 +83,19 @@ void encode(DType type, double value, std::byte* element) {
   uint64_t bits = 0;
   if (!layout.mantissa) {
     bits = uint64_t(int64_t(value));
-  } else if (value != 0) {
-    // All values that the oracle makes are normal and exact: the mantissa's lower bits are zero.
-    const uint64_t wide = std::bit_cast<uint64_t>(value);
-    const int exponent = int((wide >> 52) & 0x7ff) - 1023 + layout.bias;
-    const uint64_t mantissa = (wide & ((uint64_t(1) << 52) - 1)) >> (52 - layout.mantissa);
-    bits = (uint64_t(exponent) << layout.mantissa) | mantissa;
-    if (value < 0) bits |= uint64_t(1) << (dtype_size(type) * 8 - 1);
+  } else {
+    const uint64_t sign = uint64_t(1) << (dtype_size(type) * 8 - 1), wide = std::bit_cast<uint64_t>(value);
+    if (std::isnan(value) || (std::isinf(value) && !has_infinities(type))) {
+      bits = sign - 1;  // as our arithmetic leaves it
+    } else if (std::isinf(value)) {
+      bits = (sign - 1) >> layout.mantissa << layout.mantissa;
+    } else if (value != 0) {
+      // All values that the oracle makes are normal and exact: the mantissa's lower bits are zero.
+      const int exponent = int((wide >> 52) & 0x7ff) - 1023 + layout.bias;
+      const uint64_t mantissa = (wide & ((uint64_t(1) << 52) - 1)) >> (52 - layout.mantissa);
+      bits = (uint64_t(exponent) << layout.mantissa) | mantissa;
+    }
+    if (std::signbit(value) && bits != sign - 1) bits |= sign;
   }
   std::memcpy(element, &bits, dtype_size(type));
 }

@@ -24,10 +24,14 @@ struct Format {
 
 Format format(DType);
 
+/// Whether the type has values for infinity; fp8_e4m3 is a float that has none.
+bool has_infinities(DType);
+
 /// The element at `element` as a number; NaN for one.
 double decode(DType, const std::byte* element);
 
-/// `value`, which the type must be able to hold exactly, as the bits of one element.
+/// `value`, which the type must be able to hold exactly, as the bits of one element. Infinity is NaN in a float
+/// that has no infinities.
 void encode(DType, double value, std::byte* element);
 
 }  // namespace chorale::tools

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "chorale/collective.hpp"
 #include "chorale/did_you_mean.hpp"
@@ -12,6 +13,8 @@
 
 namespace chorale::tools {
 namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Powers of two that may meet in one product: the smallest range is that of fp8_e4m3, 2^-6 to 2^8; i8 ends
 /// at 2^6.
@@ -26,12 +29,18 @@ constexpr uint64_t below(uint64_t hash, uint64_t range) {
   throw Failure(Exit::command_wrong, why, help);
 }
 
+/// As docs/numbers.md has it: a NaN stays, and -0 is less than +0.
+double extreme(bool least, double left, double right) {
+  if (std::isnan(left) || std::isnan(right)) return std::isnan(left) ? left : right;
+  if (left == right) return std::signbit(left) == least ? left : right;
+  return (left < right) == least ? left : right;
+}
+
 double combine(ReduceOp op, double left, double right) {
   switch (op) {
     case ReduceOp::min:
-      return std::min(left, right);
     case ReduceOp::max:
-      return std::max(left, right);
+      return extreme(op == ReduceOp::min, left, right);
     case ReduceOp::prod:
       return left * right;
     case ReduceOp::sum:
@@ -140,6 +149,14 @@ double Oracle::value(uint32_t rank, uint64_t index, uint64_t turn) const {
     return layout.is_signed ? double(below(hash, 2 * most + 1)) - double(most)
                             : double(below(hash, most + 1));
   };
+  // At some elements, and there on some of the ranks.
+  if (case_.special && layout.mantissa && below(mix64(shared + 3), 61) == 0) {
+    const uint64_t which = below(mix64(own + 3), 8);
+    if (which == 0) return std::numeric_limits<double>::quiet_NaN();
+    if (which < 3 && has_infinities(case_.dtype)) return which == 1 ? infinity : -infinity;
+    // In an average they would make the sum one that the number of ranks does not divide.
+    if (which < 6 && case_.op != ReduceOp::avg) return which == 5 ? 0.0 : -0.0;
+  }
   if (addends_ == 1 || case_.op == ReduceOp::min || case_.op == ReduceOp::max) return within(own, exact);
 
   const uint32_t count = addends_;

@@ -19,8 +19,9 @@ namespace chorale::tools {
 /// shares no code with it, and computes in double, where all of its values are exact.
 ///
 /// Small integers for sum and avg, powers of two for prod: every partial result, in any order and with a
-/// rounding after every step, is a value of the type. So one wrong bit is an error, not noise. The data of a
-/// rank repeats after Pattern::period elements.
+/// rounding after every step, is a value of the type. So one wrong bit is an error, not noise. Special values
+/// (docs/numbers.md) have one result in every order, too. The data of a rank repeats after Pattern::period
+/// elements.
 class Oracle {
  public:
   struct Case {
@@ -28,6 +29,7 @@ class Oracle {
     ReduceOp op = ReduceOp::sum;
     uint64_t input_elements = 0, output_elements = 0;  ///< per rank
     uint64_t seed = 0;
+    bool special = false;  ///< floats are now and then a NaN, an infinity or a negative zero
   };
 
   /// \throws Failure command_wrong if the type has too few bits for that many addends, or sizes do not divide

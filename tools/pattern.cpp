@@ -1,6 +1,7 @@
 #include "tools/pattern.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "tools/elements.hpp"
@@ -31,6 +32,11 @@ Pattern::Pattern(DType type, uint64_t elements, uint64_t segment_elements, const
   }
 }
 
+/// Whether it is a NaN of a wide float, whose bits the arithmetic of the machine chooses.
+bool Pattern::is_any_nan(const std::byte* element) const {
+  return (type_ == DType::f32 || type_ == DType::f64) && std::isnan(decode(type_, element));
+}
+
 /// Calls use(offset from `first`, bytes of the tile, how many) for each run of defined bytes.
 template <class Use>
 void Pattern::walk(uint64_t first, uint64_t bytes, const Use& use) const {
@@ -59,6 +65,7 @@ std::optional<Mismatch> Pattern::compare(uint64_t first, const std::byte* found,
     if (std::memcmp(found + at, tile, run) == 0) return;
     for (uint64_t byte = 0; byte < run; byte += width_) {
       if (std::memcmp(found + at + byte, tile + byte, width_) == 0) continue;
+      if (is_any_nan(tile + byte) && is_any_nan(found + at + byte)) continue;
       if (!result) {
         result = {0, (first + at + byte) / width_, 0, decode(type_, found + at + byte),
                   decode(type_, tile + byte)};

@@ -42,7 +42,7 @@ class Pattern {
   /// Writes the bytes [first, first + bytes) to `to`; whole elements. Undefined ones are left alone.
   void copy(uint64_t first, std::byte* to, uint64_t bytes) const;
 
-  /// Compares the same bytes, bit for bit. Nothing if all are right.
+  /// Compares the same bytes, bit for bit; NaNs of f32 and f64 are all the same. Nothing if all are right.
   std::optional<Mismatch> compare(uint64_t first, const std::byte* found, uint64_t bytes) const;
 
  private:
@@ -50,6 +50,7 @@ class Pattern {
     std::vector<std::byte> bytes;  ///< empty: undefined
   };
 
+  bool is_any_nan(const std::byte* element) const;
   template <class Use>
   void walk(uint64_t first, uint64_t bytes, const Use& use) const;
 

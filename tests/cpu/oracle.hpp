@@ -24,9 +24,9 @@ using Bytes = std::vector<std::byte>;
 
 // -- Element types
 
-/// A float of Exponent and Mantissa bits in Storage, combined as float. Saturates: it has no infinity to go
-/// to.
-template <class Storage, int Exponent, int Mantissa, bool Saturates>
+/// A float of Exponent and Mantissa bits in Storage, combined as float. An overflow is infinity, or NaN where
+/// there are no infinities.
+template <class Storage, int Exponent, int Mantissa>
 struct Narrow {
   using Word = Storage;
   using Accumulator = float;
@@ -50,12 +50,13 @@ struct Narrow {
     if (std::isnan(value)) return Word(nan);
     const Word sign = Word(uint32_t(std::signbit(value)) << (Exponent + Mantissa));
     const double magnitude = std::fabs(double(value)), most = largest();
-    if (std::isinf(value)) return Word(sign | (Saturates ? encode_exact(most) : Word(top() << Mantissa)));
+    const Word overflow = top_is_finite ? Word(nan) : Word(sign | Word(top() << Mantissa));
+    if (std::isinf(value)) return overflow;
     if (magnitude == 0) return sign;
     const int exponent = std::max(std::ilogb(magnitude), 1 - bias);
     const double unit = std::ldexp(1.0, exponent - Mantissa);
     const double rounded = std::nearbyint(magnitude / unit) * unit;  // to nearest, ties to even
-    if (rounded > most) return Word(sign | (Saturates ? encode_exact(most) : Word(top() << Mantissa)));
+    if (rounded > most) return overflow;
     return Word(sign | encode_exact(rounded));
   }
 
@@ -100,15 +101,15 @@ decltype(auto) with_type(DType type, F&& f) {
     case DType::i8:
       return f(Wide<int8_t>{});
     case DType::f16:
-      return f(Narrow<uint16_t, 5, 10, false>{});
+      return f(Narrow<uint16_t, 5, 10>{});
     case DType::bf16:
-      return f(Narrow<uint16_t, 8, 7, false>{});
+      return f(Narrow<uint16_t, 8, 7>{});
     case DType::fp8_e4m3:
-      return f(Narrow<uint8_t, 4, 3, true>{});
+      return f(Narrow<uint8_t, 4, 3>{});
     case DType::fp8_e5m2:
       break;
   }
-  return f(Narrow<uint8_t, 5, 2, true>{});
+  return f(Narrow<uint8_t, 5, 2>{});
 }
 
 /// Elements of a type in both forms: decoding by arithmetic is slow, so narrow words are looked up.
@@ -137,11 +138,18 @@ void store(std::byte* to, typename Type::Accumulator value) {
 
 // -- Reductions
 
-/// Integers wrap. min and max take the later of two equal values, and NaN before all.
+/// Integers wrap. min and max take NaN before all, and -0 is less than +0.
 template <class A>
 A combine(ReduceOp op, A sum, A next) {
-  if (op == ReduceOp::min) return sum < next || sum != sum ? sum : next;
-  if (op == ReduceOp::max) return sum > next || sum != sum ? sum : next;
+  if (op == ReduceOp::min || op == ReduceOp::max) {
+    if (sum != sum) return sum;
+    if (next != next) return next;
+    const bool least = op == ReduceOp::min;
+    if constexpr (!std::is_integral_v<A>) {
+      if (sum == next) return std::signbit(sum) == least ? sum : next;
+    }
+    return (sum < next) == least ? sum : next;
+  }
   if constexpr (std::is_integral_v<A>) {
     return op == ReduceOp::prod ? A(uint64_t(sum) * uint64_t(next)) : A(uint64_t(sum) + uint64_t(next));
   } else {
@@ -241,7 +249,7 @@ struct Random {
 };
 
 /// Elements for which the order of additions matters: floats of very different magnitudes and both signs,
-/// with zeros, subnormals and, rarely, numbers near the largest; integers of all bits. No NaN.
+/// with zeros, subnormals and, rarely, numbers near the largest, infinities and NaNs; integers of all bits.
 inline Bytes random_elements(DType type, size_t bytes, uint64_t seed) {
   Random random{seed};
   Bytes data(bytes);
@@ -256,6 +264,10 @@ inline Bytes random_elements(DType type, size_t bytes, uint64_t seed) {
       exponent = std::min(std::max(exponent, 0), top);
       uint64_t fraction = random() & ((uint64_t(1) << mantissa) - 1);
       if (kind < 2) fraction = 0;  // a zero of either sign
+      if (kind == 5 && random() % 4 == 0) {  // infinity, or NaN
+        exponent = top + 1;
+        fraction = random() % 2 ? (uint64_t(1) << mantissa) - 1 : 0;
+      }
       const Word word =
           Word((bits & 1) << (mantissa + exponent_bits) | uint64_t(exponent) << mantissa | fraction);
       std::memcpy(data.data() + at, &word, sizeof word);

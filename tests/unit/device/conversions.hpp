@@ -32,30 +32,28 @@ inline bool is_whole(DType type) {
 /// A float of 8 or 16 bits: its finite values that are not negative, at their bits.
 struct Narrow {
   uint64_t infinity = 0, nan = 0, sign = 0;
-  bool saturates = false;
   std::vector<Exact> values;
 
-  Narrow(int exponent_bits, int mantissa_bits, bool has_infinity, bool saturates)
-      : sign(uint64_t(1) << (exponent_bits + mantissa_bits)), saturates(saturates) {
+  Narrow(int exponent_bits, int mantissa_bits, bool has_infinity)
+      : sign(uint64_t(1) << (exponent_bits + mantissa_bits)) {
     nan = sign - 1;
-    infinity = nan >> mantissa_bits << mantissa_bits;
+    infinity = has_infinity ? nan >> mantissa_bits << mantissa_bits : nan;
     const int bias = (1 << (exponent_bits - 1)) - 1;
-    const uint64_t unit = uint64_t(1) << mantissa_bits, end = has_infinity ? infinity : nan;
-    for (uint64_t bits = 0; bits < end; ++bits) {
+    const uint64_t unit = uint64_t(1) << mantissa_bits;
+    for (uint64_t bits = 0; bits < infinity; ++bits) {
       const int exponent = int(bits / unit);
       const uint64_t mantissa = bits % unit + (exponent ? unit : 0);
       values.push_back(std::ldexp(Exact(mantissa), (exponent ? exponent : 1) - bias - mantissa_bits));
     }
   }
 
-  /// The bits of the nearest, of two as near the even ones.
+  /// The bits of the nearest, of two as near the even ones; `infinity` is NaN where there are no infinities.
   uint64_t nearest(Exact magnitude) const {
     const auto above = std::upper_bound(values.begin(), values.end(), magnitude);
     const uint64_t below = uint64_t(above - values.begin()) - 1;
     if (above == values.end()) {
-      if (saturates) return below;
-      const Exact half = (values[below] - values[below - 1]) / 2;
-      return magnitude < values[below] + half ? below : infinity;
+      const Exact half = values[below] + (values[below] - values[below - 1]) / 2;
+      return magnitude < half || (magnitude == half && below % 2 == 0) ? below : infinity;
     }
     const Exact middle = (values[below] + *above) / 2;
     return magnitude < middle || (magnitude == middle && below % 2 == 0) ? below : below + 1;
@@ -64,15 +62,14 @@ struct Narrow {
   Exact value(uint64_t bits) const {
     const uint64_t magnitude = bits % sign;
     const Exact size = magnitude < values.size() ? values[magnitude]
-                       : magnitude == infinity   ? std::numeric_limits<Exact>::infinity()
+                       : magnitude == infinity && infinity != nan ? std::numeric_limits<Exact>::infinity()
                                                  : std::numeric_limits<Exact>::quiet_NaN();
     return bits >= sign ? -size : size;
   }
 
   /// Null: the type is none such.
   static const Narrow* of(DType type) {
-    static const Narrow f16(5, 10, true, false), bf16(8, 7, true, false), e4m3(4, 3, false, true),
-        e5m2(5, 2, true, true);
+    static const Narrow f16(5, 10, true), bf16(8, 7, true), e4m3(4, 3, false), e5m2(5, 2, true);
     return type == DType::f16        ? &f16
            : type == DType::bf16     ? &bf16
            : type == DType::fp8_e4m3 ? &e4m3
@@ -136,7 +133,8 @@ inline void append_converted(Bytes& to, DType type, DType from, Exact value) {
     return append(
         to, nan ? load<double>(Bytes{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}.data()) : double(value));
   if (const Narrow* const narrow = Narrow::of(type)) {
-    bits = nan ? narrow->nan : narrow->nearest(std::fabs(value)) + (std::signbit(value) ? narrow->sign : 0);
+    bits = nan ? narrow->nan : narrow->nearest(std::fabs(value));
+    if (bits != narrow->nan && std::signbit(value)) bits += narrow->sign;
   } else if (!nan) {
     const Ends ends = Ends::of(type);
     const Exact there = is_whole(from) ? value : std::fmin(std::fmax(value, ends.least), ends.most);

@@ -155,7 +155,8 @@ struct GatherProduce {
   }
 };
 
-/// Sends elements of type From, divided by *scale, as 8-bit floats; saturates.
+/// Sends elements of type From, divided by *scale, as 8-bit floats; what is too large becomes the
+/// largest finite one, since the scale is to keep data in range. A NaN stays.
 template <class From, class To = fp8_e4m3>
 struct QuantizeFp8 {
   const float* scale;
@@ -166,7 +167,7 @@ struct QuantizeFp8 {
     const float by = *scale;
     Vector<To> values{};
     for (uint32_t item = 0; item < ctx.count; ++item) {
-      values.item[item] = narrow<To>(float(widen(in[item])) / by);
+      values.item[item] = narrow<To>(clamp_to<To>(float(widen(in[item])) / by));
     }
     return values;
   }
@@ -217,7 +218,7 @@ struct QuantizeFp8Blocks {
       const float scale = largest > 0 ? largest / most() : 1.0f;
       for (uint32_t item = 0; item < Fp8Block<F>::elements; ++item) {
         const float value = first + item < elements ? float(widen(in[first + item])) : 0.0f;
-        to.item[item] = narrow<F>(value / scale);
+        to.item[item] = narrow<F>(clamp_to<F>(value / scale));
       }
       to.scale = scale;
     }

@@ -3,8 +3,8 @@
 //
 // Narrow floats are storage only: they are widened to float, combined there, and rounded once (to nearest,
 // ties to even). A NaN stays a NaN, in the canonical form that the GPU's conversions give (all exponent and
-// mantissa bits set, no sign). The two fp8 types saturate: what is too large, infinity included, becomes the
-// largest finite value.
+// mantissa bits set, no sign). A value that is too large becomes infinity, or NaN in fp8_e4m3, which has no
+// infinities: so an overflow is seen. docs/numbers.md has the rules of all types and operators.
 
 #include <cstdint>
 #include <cstring>
@@ -128,12 +128,12 @@ CHORALE_HD U narrow_bits(U bits) {
     const U rounded = below(magnitude, 0x47800000u, round_magnitude<10, 15>(magnitude), zero + 0x7c00u);
     return below(magnitude, above_infinity, rounded | ((bits >> 16) & 0x8000u), zero + 0x7fffu);
   } else if constexpr (std::is_same_v<T, fp8_e4m3>) {
-    const U rounded = below(magnitude, 0x43e00000u, round_magnitude<3, 7>(magnitude), zero + 0x7eu);  // 448
-    return below(magnitude, above_infinity, rounded | ((bits >> 24) & 0x80u), zero + 0x7fu);
+    // Up to 464, half a unit above the largest value, which is even, rounding gives 448.
+    return below(magnitude, 0x43e80001u, round_magnitude<3, 7>(magnitude) | ((bits >> 24) & 0x80u), zero + 0x7fu);
   } else {
     static_assert(std::is_same_v<T, fp8_e5m2>);
-    const U rounded =
-        below(magnitude, 0x47600000u, round_magnitude<2, 15>(magnitude), zero + 0x7bu);  // 57344
+    // From 65536 on all is infinity; from 61440 on, rounding itself gives it.
+    const U rounded = below(magnitude, 0x47800000u, round_magnitude<2, 15>(magnitude), zero + 0x7cu);
     return below(magnitude, above_infinity, rounded | ((bits >> 24) & 0x80u), zero + 0x7fu);
   }
 }
@@ -175,15 +175,24 @@ CHORALE_HD T from_float(float value) {
   uint16_t pair = 0;
   if constexpr (std::is_same_v<T, fp8_e4m3>) {
     asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
-    return {uint8_t(pair)};
+    return {uint8_t(fabsf(value) <= 464.0f ? pair : 0x7f)};
   } else if constexpr (std::is_same_v<T, fp8_e5m2>) {
     asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
-    return {uint8_t(pair)};
+    return {uint8_t(fabsf(value) >= 61440.0f ? (pair & 0x80) | 0x7c : pair)};
   }
 #endif
 #endif
   result.bits = decltype(result.bits)(detail::narrow_bits<T>(detail::float_bits(value)));
   return result;
+}
+
+/// A value within the finite ones of an fp8 type, for scaled data, in which nothing overflows by intent. A NaN
+/// stays.
+template <class T>
+CHORALE_HD float clamp_to(float value) {
+  static_assert(std::is_same_v<T, fp8_e4m3> || std::is_same_v<T, fp8_e5m2>);
+  const float most = std::is_same_v<T, fp8_e4m3> ? 448.0f : 57344.0f;
+  return value > most ? most : value < -most ? -most : value;
 }
 
 // -- Accumulating
@@ -219,15 +228,48 @@ CHORALE_HD T narrow(Accumulator<T> value) {
 template <ReduceOp Op>
 inline constexpr bool is_sum = Op == ReduceOp::sum || Op == ReduceOp::avg;
 
-/// One more addend. A is an Accumulator. Integers wrap. min and max give NaN when either is NaN, and the
-/// later of two values that compare equal: so -0 and +0 are not told apart. avg adds; finish_avg divides.
+namespace detail {
+
+CHORALE_HD bool has_sign(float value) { return float_bits(value) >> 31 != 0; }
+CHORALE_HD bool has_sign(double value) {
+  uint64_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits >> 63 != 0;
+}
+
+/// min or max of two values. For floats it is a NaN when either is one, and -0 is less than +0, so that the
+/// result does not depend on the order.
+template <ReduceOp Op, class A>
+CHORALE_HD A extreme(A sum, A next) {
+  constexpr bool least = Op == ReduceOp::min;
+  if constexpr (std::is_integral_v<A>) {
+    return (least ? sum < next : sum > next) ? sum : next;
+  } else {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    if constexpr (std::is_same_v<A, float>) {
+      float result;
+      if constexpr (least) {
+        asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(sum), "f"(next));
+      } else {
+        asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(sum), "f"(next));
+      }
+      return result;
+    }
+#endif
+    const bool stays = (least ? sum < next : sum > next) | (sum != sum) | ((sum == next) & (has_sign(sum) == least));
+    return stays ? sum : next;
+  }
+}
+
+}  // namespace detail
+
+/// One more addend. A is an Accumulator. Integers wrap. min and max give NaN when either is NaN, and -0 is less
+/// than +0. avg adds; finish_avg divides.
 template <ReduceOp Op, class A>
 CHORALE_HD A combine(A sum, A next) {
   static_assert(is_sum<Op> || Op == ReduceOp::min || Op == ReduceOp::max || Op == ReduceOp::prod);
-  if constexpr (Op == ReduceOp::min) {
-    return ((sum < next) | (sum != sum)) ? sum : next;
-  } else if constexpr (Op == ReduceOp::max) {
-    return ((sum > next) | (sum != sum)) ? sum : next;
+  if constexpr (Op == ReduceOp::min || Op == ReduceOp::max) {
+    return detail::extreme<Op>(sum, next);
   } else if constexpr (std::is_integral_v<A>) {
     // In unsigned, at least as wide as unsigned int: signed overflow is undefined, and so is that of a
     // promoted product.

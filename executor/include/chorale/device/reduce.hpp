@@ -52,10 +52,16 @@ struct Sum {
 template <ReduceOp Op, class A>
 inline Lanes<A> combine_lanes(Lanes<A> sum, Lanes<A> next) {
   static_assert(is_sum<Op> || Op == ReduceOp::min || Op == ReduceOp::max || Op == ReduceOp::prod);
-  if constexpr (Op == ReduceOp::min) {
-    return ((sum < next) | (sum != sum)) ? sum : next;
-  } else if constexpr (Op == ReduceOp::max) {
-    return ((sum > next) | (sum != sum)) ? sum : next;
+  if constexpr (Op == ReduceOp::min || Op == ReduceOp::max) {
+    constexpr bool least = Op == ReduceOp::min;
+    const auto nearer = least ? sum < next : sum > next;
+    if constexpr (std::is_integral_v<A>) {
+      return nearer ? sum : next;
+    } else {
+      using Mask = decltype(sum < next);
+      const Mask negative = (Mask)sum < 0, outer = least ? negative : ~negative;
+      return (nearer | (sum != sum) | ((sum == next) & outer)) ? sum : next;
+    }
   } else if constexpr (std::is_integral_v<A>) {
     using U = Lanes<std::make_unsigned_t<A> >;
     return is_sum<Op> ? Lanes<A>(U(sum) + U(next)) : Lanes<A>(U(sum) * U(next));
