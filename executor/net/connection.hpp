@@ -4,10 +4,12 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "../world/shared_memory.hpp"
 #include "frames.hpp"

@@ -2,7 +2,10 @@
 /// How ranks of one host that join a world hear that one of them cannot.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

@@ -2,6 +2,13 @@
 /// The shipped plans, as parameters of tests.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
 #include "tests/cpu/harness.hpp"
 
 namespace chorale::test {

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "tests/documented/pages.hpp"
 #include "tests/documented/shown/readme_headers.inc"

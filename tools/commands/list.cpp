@@ -5,9 +5,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <system_error>
 
 #include "chorale/shipped_name.hpp"
 #include "tools/bench/plans.hpp"

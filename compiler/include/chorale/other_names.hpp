@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "chorale/types.hpp"
 #include "chorale/usage_error.hpp"

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <gtest/gtest.h>
 #include <string>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // A transfer whose tiles come slowly, but come, takes as long as it takes: the time-out is of a wait.
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
