@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <set>
+#include <string>
 
 #include "launches.hpp"
 #include "tape.hpp"
@@ -29,10 +30,12 @@ struct Bound {
   void* given(const host::ConcreteTensor& tensor) const;
 };
 
-/// What ScheduleRun::synchronize() says to a function of the schedule that it would have to wait for.
-inline constexpr const char* synchronize_in_a_function =
-    "synchronize() is called by a function of the schedule, and would wait for that function to end: call it "
-    "where run() is called";
+/// Refuses a call of ScheduleRun in a function of the schedule, for whose end it would wait.
+[[noreturn]] inline void refuse_in_a_function(const char* call) {
+  throw UsageError(std::string(call) +
+                   "() is called by a function of the schedule, and would wait for that function to end: "
+                   "call it when run() has returned");
+}
 
 /// Sets a flag for as long as it is there.
 class FlagSet {

@@ -141,14 +141,9 @@ CpuLanes::CpuLanes(Bound bound)
   }
 }
 
-/// Runs that are under way end, as all waits do: peers may count on them.
-CpuLanes::~CpuLanes() {
-  drain();
-  quit();
-}
+CpuLanes::~CpuLanes() { quit(); }
 
 void CpuLanes::start() {
-  world_.group().before_reset(world_.rank(), this, [this] { drain(); });
   if (world_.scheduler().seeded()) return;
   threads_.reserve(tape_.lanes.size());
   for (uint32_t lane = 0; lane < tape_.lanes.size(); ++lane)
@@ -157,7 +152,6 @@ void CpuLanes::start() {
 
 /// Also when only some of the threads could be had.
 void CpuLanes::quit() {
-  world_.group().before_reset(world_.rank(), this, {});
   {
     const std::lock_guard lock(mutex_);
     quit_ = true;
@@ -292,14 +286,21 @@ void CpuLanes::serve(uint32_t lane) {
 
 // -- Runs
 
+/// Returns when all lanes have ended, also after an error, because the caller may then free his buffers.
 void CpuLanes::run(void*) {
+  if (is_lane()) refuse_in_a_function("run");
   check();
   if (world_.scheduler().seeded()) return run_as_fibers();
   {
-    const std::lock_guard lock(mutex_);
-    ++requested_;
+    std::unique_lock lock(mutex_);
+    const uint64_t mine = ++requested_;
+    requested_changed_.notify_all();
+    runs_changed_.wait(lock, [&] {
+      return std::all_of(progress_.begin(), progress_.end(),
+                         [mine](const Progress& lane) { return lane.runs >= mine; });
+    });
   }
-  requested_changed_.notify_all();
+  check();
 }
 
 void CpuLanes::run_as_fibers() {
@@ -332,16 +333,6 @@ void CpuLanes::run_as_fibers() {
   }
 }
 
-void CpuLanes::drain() {
-  std::unique_lock lock(mutex_);
-  if (threads_.empty()) return;
-  runs_changed_.wait(lock, [&] {
-    for (const Progress& lane : progress_)
-      if (lane.runs != requested_) return false;
-    return true;
-  });
-}
-
 /// A function that waits for the end of the run that it is in would wait for itself.
 bool CpuLanes::is_lane() const {
   const auto is_this = [](const std::thread& one) { return one.get_id() == std::this_thread::get_id(); };
@@ -349,8 +340,7 @@ bool CpuLanes::is_lane() const {
 }
 
 void CpuLanes::synchronize(void*) {
-  if (is_lane()) throw UsageError(synchronize_in_a_function);
-  drain();
+  if (is_lane()) refuse_in_a_function("synchronize");
   check();
 }
 

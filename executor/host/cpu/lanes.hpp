@@ -32,7 +32,7 @@ class LaneHost {
   virtual void wait_in(const Action&) {}
 };
 
-/// A thread a lane. Each plays the lane's actions once a run, in order; run() only counts the runs.
+/// A thread a lane. Each plays the lane's actions once a run, in order; run() waits for all of them.
 class CpuLanes final : public Lanes {
  public:
   explicit CpuLanes(Bound bound);
@@ -64,7 +64,6 @@ class CpuLanes final : public Lanes {
   Stop launch(const Action& action, LaneHost& host);
   Stop carry(const Action& action, LaneHost& host);
   bool is_lane() const;
-  void drain();
   std::string text(const Action& action) const;
 
   Bound bound_;

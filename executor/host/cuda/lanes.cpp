@@ -117,6 +117,7 @@ std::vector<uint32_t*> CudaLanes::taken_flags() const {
 // -- Enqueueing
 
 void CudaLanes::run(void* stream) {
+  if (enqueues_) refuse_in_a_function("run");
   check();
   const cuda::CurrentDevice on(device_);
   const cudaStream_t main = static_cast<cudaStream_t>(stream);
@@ -277,7 +278,7 @@ void CudaLanes::launch(const Action& action, cudaStream_t stream) {
 // -- Ends
 
 void CudaLanes::synchronize(void* stream) {
-  if (enqueues_) throw UsageError(synchronize_in_a_function);
+  if (enqueues_) refuse_in_a_function("synchronize");
   const cuda::CurrentDevice on(device_);
   cuda::check(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "the end of a schedule's runs");
   try {

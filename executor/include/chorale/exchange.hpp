@@ -1,5 +1,5 @@
 /// \file
-/// Exchange: messages between ranks whose sizes the host knows, on GPUs and on the CPU.
+/// Exchange: messages whose sizes the host knows, on GPUs and on the CPU. docs/calls.md: when calls return.
 #pragma once
 
 #include <cstdint>
@@ -60,11 +60,11 @@ class Exchange {
   /// Ahead of their receiver there may be two messages of one peer that are short (up to slot_bytes and 16
   /// KiB for each of the blocks), or what the ring holds of a long one; the next waits.
   ///
-  /// On CUDA it enqueues on `stream` (a cudaStream_t; null: the default stream) and returns, with one kernel
-  /// for up to 160 messages; it may be captured in a graph, and replayed. What goes wrong later is thrown by
-  /// the next call of any function here. Calls that have a peer and direction in common are made on one
-  /// stream, or ordered by the caller; others may be under way beside each other. On the CPU it returns when
-  /// this rank's messages have ended: what is sent has been taken, or lies in the ring.
+  /// On the CPU it returns when this rank's messages have ended: what it receives is there, what it sends may
+  /// be freed, and errors are thrown. With CUDA it only enqueues on `stream` (a cudaStream_t; null: the
+  /// default stream), one kernel for up to 160 messages; graphs may capture and replay it. Errors that come
+  /// later are thrown by the next call of any function here. Calls that have a peer and direction in common
+  /// are made on one stream, or ordered by the caller; others may be under way beside each other.
   ///
   /// On CUDA a launch whose peer is late waits on the GPU, and CUDA may have other work wait for it: streams
   /// may share a queue, and to load a kernel when it is first used may take an idle GPU

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Runs plans. An application needs this header, a World and a plan.
+/// Runs plans. An application needs this header, a World and a plan. docs/calls.md says when calls return.
 
 #include <cstdint>
 #include <memory>
@@ -56,16 +56,16 @@ class Executor {
   Executor(Executor&&) noexcept;
   Executor& operator=(Executor&&) noexcept;
 
-  /// Runs `plan` once. On the CPU it returns when this rank's part has ended; on CUDA it enqueues on `stream`
-  /// (a cudaStream_t; null: the default stream) and returns, and what goes wrong later is thrown by the next
-  /// call of any function here, synchronize() and check() included.
+  /// Runs `plan` once. On the CPU it returns when this rank's part has ended: `out` is whole, and errors are
+  /// thrown. With CUDA it only enqueues on `stream` (a cudaStream_t; null: the default stream); errors that
+  /// come later are thrown by the next call of any function here, synchronize() and check() included.
   ///
-  /// The first call with these arguments binds: it allocates and exchanges what
-  /// the run needs; later calls with the same arguments allocate nothing. A plan is known by Plan::identity
-  /// and not looked at again: what is changed in it after its first call has no effect, so change a copy.
-  /// Buffers may be freed when the launches with them have ended on all ranks. Made again, at the same
-  /// address or another one, they are new arguments on all ranks. The next call that binds gives the memory
-  /// of those that were freed back on all ranks, and waits for what runs on the GPU as cudaFree() does.
+  /// The first call with these arguments binds: it allocates and exchanges what the run needs; later calls
+  /// with the same arguments allocate nothing. A plan is known by Plan::identity and not looked at again:
+  /// what is changed in it after its first call has no effect. Buffers may be freed when the launches with
+  /// them have ended on all ranks; on the CPU, after a proved plan, when this returns. Made again, at any
+  /// address, they are new arguments on all ranks. The next call that binds gives the memory of those that
+  /// were freed back on all ranks, and waits for what runs on the GPU as cudaFree() does.
   /// \throws UsageError for a plan that this world does not run, or arguments that the plan does not take: of
   ///   one rank, on all ranks where the call is new
   /// \throws RunError if a wait timed out, a peer died, the world was aborted, or

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Runs host schedules: plans whose lanes overlap transfers with compute, see chorale/host/schedule.hpp.
+/// Runs host schedules, whose lanes overlap transfers with compute. docs/calls.md says when calls return.
 
 #include <cstddef>
 #include <cstdint>
@@ -56,9 +56,9 @@ using HostFunctions = std::map<std::string, HostFunction, std::less<>>;
 
 /// What a schedule is bound to; `params` and `mover` the same on all ranks.
 struct ScheduleArguments {
-  /// This rank's memory for inputs and outputs, by the tensors' names; only inputs that the schedule does not
-  /// write may share it. What is left out is allocated: see ScheduleRun::buffer(). On CUDA memory that peers
-  /// reach has to be such as they can map (cudaMalloc).
+  /// This rank's memory for inputs and outputs, by the tensors' names, which every run uses: it lives as
+  /// long. Only inputs that the schedule does not write may share it. What is left out is allocated: see
+  /// ScheduleRun::buffer(). On CUDA memory that peers reach has to be such as they can map (cudaMalloc).
   std::map<std::string, void*, std::less<>> buffers = {};
   host::Values params = {};      ///< over those of the schedule
   HostFunctions functions = {};  ///< beside the built-in ones
@@ -89,19 +89,19 @@ class ScheduleRun {
   ScheduleRun(ScheduleRun&&) noexcept;
   ScheduleRun& operator=(ScheduleRun&&) noexcept;
 
-  /// Enqueues one run and returns. It begins behind what is on `stream` (a cudaStream_t; the schedule's lane
-  /// "main"), and what follows there comes after all lanes have ended. On CUDA it may be captured in a graph;
-  /// each replay is a run. On the CPU `stream` counts for nothing, and runs follow each other; in a seeded
-  /// world it returns when the run has ended.
+  /// Runs the schedule once. On the CPU it returns when all lanes of this rank have ended: the outputs are
+  /// there, and errors are thrown. With CUDA it only enqueues on `stream` (a cudaStream_t; the schedule's
+  /// lane "main"): work that follows there comes after all lanes. A graph may capture it, and each replay is
+  /// a run. Errors that come later are thrown by the next call of any function here.
   ///
-  /// Buffers may be changed when the run has ended on this rank, and freed when it has ended on all.
-  /// \throws RunError if an earlier run has failed
+  /// Buffers may be changed when the run has ended on this rank, and freed when the last one has on all; on
+  /// the CPU, if the schedule is checked, when the last run() has returned.
+  /// \throws RunError timed_out, aborted, peer_lost ...: names rank, lane, operation, turn, the author's line
+  /// \throws UsageError in a function of this schedule, for whose end it would wait
   void run(void* stream = nullptr);
 
-  /// Waits for what is on `stream`, on the CPU for all runs.
-  /// \throws RunError timed_out, aborted, peer_lost ...: names rank, lane, operation, turn and the author's
-  /// line
-  /// \throws UsageError in a function of this schedule, for whose end it would wait
+  /// Waits for what is on `stream` and check()s. On the CPU nothing is left to wait for.
+  /// \throws RunError, UsageError as run()
   void synchronize(void* stream = nullptr);
 
   /// Throws what an earlier run has failed with; otherwise does nothing. Never blocks.

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <thread>
 
@@ -37,14 +39,13 @@ TEST(ScheduleFaults, APeerThatNeverRunsIsNamedWithTheLine) {
       3,
       [&](World& world) {
         ScheduleRun schedule(world, allgather_p2p(rotated), arguments(100));
-        if (world.rank() != 2) schedule.run();
         said[world.rank()] = thrown([&] {
+          if (world.rank() != 2) schedule.run();
           // Rank 2 waits for nothing of its own: it hears of it.
           while (world.rank() == 2) {
             schedule.check();
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
           }
-          schedule.synchronize();
         });
       },
       hasty);
@@ -65,7 +66,6 @@ void expect_end_of_every_rank(const std::function<void()>& failing, const char* 
     ScheduleRun schedule(world, allgather_p2p(rotated), given);
     said[world.rank()] = thrown([&] {
       for (int run = 0; run < 3; ++run) schedule.run();
-      schedule.synchronize();
       world.barrier();
     });
     // Nothing is left behind that a new binding would meet.
@@ -73,7 +73,7 @@ void expect_end_of_every_rank(const std::function<void()>& failing, const char* 
     world.reset();
     expect_parts(thrown([&] { schedule.run(); }), {"usage: ", "bind it anew"});
     ScheduleRun again(world, allgather_p2p(rotated), arguments(10));
-    again.run();
+    EXPECT_EQ(thrown([&] { again.run(); }), "nothing");
     EXPECT_EQ(thrown([&] { again.synchronize(); }), "nothing");
     world.barrier();
   });
@@ -88,8 +88,8 @@ TEST(ScheduleFaults, WhatAFunctionThrowsEndsEveryRank) {
 
 /// It would wait for itself.
 TEST(ScheduleFaults, AFunctionCannotWaitForTheRunThatItIsIn) {
-  for (const std::optional<uint64_t> seed : {std::optional<uint64_t>{}, std::optional<uint64_t>{1}}) {
-    std::string said[2];
+  const auto said_by = [](std::optional<uint64_t> seed, const std::function<void(ScheduleRun&)>& waits) {
+    std::array<std::string, 2> said;
     LocalOptions options;
     options.seed = seed;
     run_local(
@@ -98,19 +98,24 @@ TEST(ScheduleFaults, AFunctionCannotWaitForTheRunThatItIsIn) {
           std::optional<ScheduleRun> schedule;
           ScheduleArguments given = arguments(10);
           given.functions["consume"] = [&](const HostCall& call) {
-            if (call.rank == 1) schedule->synchronize();
+            if (call.rank == 1) waits(*schedule);
           };
           schedule.emplace(world, allgather_p2p(rotated), given);
-          said[world.rank()] = thrown([&] {
+          said[size_t(world.rank())] = thrown([&] {
             schedule->run();
-            schedule->synchronize();
             world.barrier();
           });
         },
         options);
-    for (const std::string& one : said)
+    return said;
+  };
+  for (const std::optional<uint64_t> seed : {std::optional<uint64_t>{}, std::optional<uint64_t>{1}}) {
+    for (const std::string& one : said_by(seed, [](ScheduleRun& schedule) { schedule.synchronize(); }))
       expect_parts(one, {"aborted by rank 1", "call 'consume'",
                          "synchronize() is called by a function of the schedule"});
+    for (const std::string& one : said_by(seed, [](ScheduleRun& schedule) { schedule.run(); }))
+      expect_parts(one,
+                   {"aborted by rank 1", "call 'consume'", "run() is called by a function of the schedule"});
   }
 }
 
@@ -152,8 +157,7 @@ TEST(ScheduleFaults, APeerThatDiesIsNamed) {
     World world = World::join(address, rank, 2, {.timeout = std::chrono::minutes(5)});
     ScheduleRun schedule(world, allgather_p2p(rotated), arguments(100));
     if (rank == 1) _exit(0);
-    schedule.run();
-    return thrown([&] { schedule.synchronize(); });
+    return thrown([&] { schedule.run(); });
   });
   expect_parts(all.said(0), {"peer_lost: rank 1", "died"});
   all.said(1);

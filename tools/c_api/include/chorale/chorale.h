@@ -16,6 +16,11 @@
 /// another one is CHORALE_IN_USE and does nothing. chorale_world_abort() may come from any thread at any
 /// time. All else may be called from any thread.
 ///
+/// **Calls.** On the CPU a call that runs something returns when it has ended on this rank: results are
+/// there, and the status is that of the run. With CUDA it only enqueues on its stream: results are there when
+/// the stream has come to them, or after chorale_..._synchronize(), buffers live until then, and an error
+/// that comes later is the status of the next call. docs/calls.md has a table of them.
+///
 /// **Processes.** A handle is of the process that made it: none is used in a child of fork().
 ///
 /// **Text** is UTF-8 and ends with 0. What a `char** text` has got is given back with chorale_text_free();
@@ -290,12 +295,12 @@ CHORALE_API chorale_status chorale_executor_create(chorale_world* world, chorale
 CHORALE_API chorale_status chorale_executor_prepare(chorale_executor* executor, chorale_plan* plan,
                                                     const chorale_arguments* arguments);
 
-/// Collective: runs `plan` once. On the CPU it returns when this rank's part has ended; on CUDA it enqueues
-/// on `stream`, a cudaStream_t (null: the default stream), and returns, and what goes wrong later is the
-/// status of the next call. The first call with these arguments binds: it allocates and exchanges what the
+/// Collective: runs `plan` once. On the CPU it returns when this rank's part has ended: `out` is whole, and
+/// the status is that of the run. With CUDA it only enqueues on `stream`, a cudaStream_t (null: the default
+/// stream): see "Calls" above. The first call with these arguments binds: it allocates and exchanges what the
 /// run needs. A stream may be captured, after chorale_executor_prepare(). The plan may be closed after it.
-/// Two launches of one plan with the same bytes, dtype, op and packets must not be under way at once, whatever
-/// their buffers: see executor.hpp.
+/// Two launches of one plan with the same bytes, dtype, op and packets must not be under way at once,
+/// whatever their buffers: see executor.hpp.
 ///
 /// After a failed run the ranks call chorale_world_reset(), or chorale_world_survivors().
 CHORALE_API chorale_status chorale_executor_execute(chorale_executor* executor, chorale_plan* plan,
@@ -394,11 +399,11 @@ CHORALE_API chorale_status chorale_exchange_create(chorale_world* world, chorale
 /// stand. A message to oneself is received in the same call. What is received must not lie in what is sent or
 /// received beside it.
 ///
-/// On CUDA it enqueues on `stream`, and may be captured; calls that have a peer and direction in common are
-/// made on one stream, or ordered by the caller. On the CPU it returns when this rank's messages have ended.
-/// \param sends, recvs  each may be null if there are none
-/// \retval CHORALE_ABORTED on all ranks if two name different sizes for a message
-/// \retval CHORALE_TIMED_OUT if a peer does not come. After either, chorale_world_reset() and
+/// On the CPU it returns when this rank's messages have ended. With CUDA it only enqueues on `stream`, and
+/// may be captured; calls that have a peer and direction in common are made on one stream, or ordered by the
+/// caller. \param sends, recvs  each may be null if there are none \retval CHORALE_ABORTED on all ranks if
+/// two name different sizes for a message \retval CHORALE_TIMED_OUT if a peer does not come. After either,
+/// chorale_world_reset() and
 ///         chorale_exchange_reset()
 CHORALE_API chorale_status chorale_exchange_run(chorale_exchange* exchange, const chorale_send_to* sends,
                                                 uint64_t send_count, const chorale_recv_from* recvs,

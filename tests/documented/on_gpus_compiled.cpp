@@ -1,0 +1,22 @@
+// What README.md shows for GPUs. It is compiled, and not run.
+
+#include "tests/documented/shown/readme_headers.inc"
+
+#if __has_include(<cuda_runtime_api.h>)
+#include <cuda_runtime_api.h>
+#else
+// What the snippet uses of CUDA, where CUDA is not installed.
+using cudaStream_t = struct CUstream_st*;
+using cudaGraph_t = struct CUgraph_st*;
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
+int cudaSetDevice(int);
+int cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode);
+int cudaStreamEndCapture(cudaStream_t, cudaGraph_t*);
+#endif
+
+#define LEFT_OUT_1
+
+void on_gpus(chorale::World& world, chorale::Config& config, chorale::Plan& plan,
+             chorale::Arguments& arguments, int rank, cudaStream_t stream, cudaGraph_t graph) {
+#include "tests/documented/shown/on_gpus.inc"
+}
