@@ -19,6 +19,7 @@
 #include "chorale/error.hpp"
 #include "chorale/packet_form.hpp"
 #include "chorale/read_file.hpp"
+#include "net/secret.hpp"
 
 namespace chorale {
 namespace {
@@ -64,6 +65,12 @@ unsigned parse_blocks(const std::string& text) {
 std::string parse_host(const std::string& text) {
   if (!is_host_name(text))
     throw UsageError(fmt::format("'{}' is no name of 1 to 200 printable characters", text));
+  return text;
+}
+
+/// Errors do not show the text, because it may be the secret itself.
+std::string parse_secret(const std::string& text) {
+  net::check_secret_setting(text);
   return text;
 }
 
@@ -127,6 +134,8 @@ const std::array rows = {
                     std::to_string(value)),
     CHORALE_SETTING(host, "takes a machine for several, by the names that ranks say here; auto: found out",
                     parse_host(text), value),
+    CHORALE_SETTING(secret, "with which ranks that meet over TCP authenticate each other; or file:/path",
+                    parse_secret(text), net::secret_setting_text(value)),
     CHORALE_SETTING(seed, "of the deterministic scheduler", parse_seed(text),
                     value ? std::to_string(*value) : "off"s),
     CHORALE_SETTING(backend, "where plans run", parse_word(text, {"cpu", "cuda"}), value),
@@ -148,6 +157,9 @@ const std::array rows = {
 
 #undef CHORALE_SETTING
 
+/// The value of this setting is never shown.
+constexpr std::string_view hidden = "secret";
+
 /// \param shown  the name as its source spells it, for errors
 void apply(Config& config, std::string_view name, const std::string& text, const std::string& shown,
            const std::string& from) {
@@ -155,7 +167,8 @@ void apply(Config& config, std::string_view name, const std::string& text, const
   try {
     row->set(config, text, from);
   } catch (const UsageError& error) {
-    throw UsageError(fmt::format("{} = {}: {}", shown, text, error.what()));
+    throw UsageError(name == hidden ? fmt::format("{}: {}", shown, error.what())
+                                    : fmt::format("{} = {}: {}", shown, text, error.what()));
   }
 }
 
@@ -183,6 +196,9 @@ void read_ini(Config& config, const std::string& path) {
     try {
       return po::parse_config_file(file, known, true);
     } catch (const po::error& error) {
+      // The message shows the line.
+      if (std::string_view(error.what()).find(hidden) != std::string_view::npos)
+        throw UsageError(fmt::format("{}: a line with '{}' is not '{} = value'", path, hidden, hidden));
       throw UsageError(fmt::format("{}: {}", path, error.what()));
     }
   }();
@@ -195,12 +211,17 @@ void read_ini(Config& config, const std::string& path) {
                                    dot == std::string::npos ? "" : " Settings stand in no [section]"));
     }
     const std::string& value = option.value.at(0);
-    if (const auto [first, fresh] = seen.emplace(option.string_key, value); !fresh) {
+    const auto [first, fresh] = seen.emplace(option.string_key, value);
+    if (!fresh && option.string_key == hidden)
+      throw UsageError(fmt::format("{}: {} stands there twice: keep one of the lines", path, hidden));
+    if (!fresh) {
       throw UsageError(fmt::format("{}: {} stands there twice, as '{}' and as '{}': keep one of the lines",
                                    path, option.string_key, first->second, value));
     }
     apply(config, option.string_key, value, fmt::format("{}: {}", path, option.string_key), path);
   }
+  if (config.secret.from == path && net::secret_setting_text(config.secret.value) == "set")
+    net::require_private_file(path);
 }
 
 std::string upper(std::string_view name) {

@@ -31,7 +31,7 @@ step() {
 
 # What the build needs, as Debian 12 names it.
 packages="g++ cmake ninja-build python3 nlohmann-json3-dev libcli11-dev libfmt-dev libspdlog-dev libpugixml-dev
-  libboost-context-dev libboost-program-options-dev libgtest-dev"
+  libboost-context-dev libboost-program-options-dev libsodium-dev libgtest-dev"
 
 install_packages() {
   local missing="" package

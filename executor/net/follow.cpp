@@ -24,7 +24,7 @@ class Follower {
         const std::optional<Verdict> verdict = talk(Clock::time_point::max());
         if (!verdict) continue;
         if (verdict->error) throw RunError(*verdict->error, verdict->text);
-        return {Roster::decode(verdict->text), std::move(links_)};
+        return {std::move(roster_), std::move(links_)};
       }
       if (meeting_.expired()) throw_unanswered();
       std::this_thread::sleep_for(pause);
@@ -48,14 +48,16 @@ class Follower {
       problem_ = error.message();
       return false;
     }
-    connection_ = std::make_shared<Connection>(std::move(socket));
+    const Claim claim{uint32_t(meeting_.mine.rank), uint32_t(meeting_.mine.ranks), meeting_.address.port};
+    connection_ = std::make_shared<Connection>(std::move(socket),
+                                               std::make_unique<CallersGreeting>(meeting_.secret, claim));
     return true;
   }
 
-  /// Says hello on the connection, and hears what rank 0 says. None if another try may help.
+  /// Greets rank 0 and says hello on the connection, and hears what it says. None if another try may help.
   std::optional<Verdict> talk(Clock::time_point limit) {
     std::optional<Verdict> verdict;
-    std::optional<std::string> foreign, missing;
+    std::optional<std::string> refused, missing;
     bool closed = false;
     const auto on_frame = [&](const Frame& frame) {
       if (frame.kind == FrameKind::waiting) {
@@ -64,21 +66,19 @@ class Follower {
         verdict = verdict_of(frame);
       }
     };
-    connection_->listen({.frame = on_frame,
-                         .foreign = [&](const std::string& seen) { foreign = seen; },
+    connection_->listen({.met =
+                             [this] {
+                               connection_->send({FrameKind::hello, encode(meeting_.mine)});
+                             },
+                         .frame = on_frame,
+                         .refused = [&](const Greeting& greeting) { refused = refusal_text(greeting); },
                          .closed = [&] { closed = true; }});
-    connection_->send({FrameKind::hello, encode(meeting_.mine)});
-    const bool ended = meeting_.run_until([&] { return verdict || foreign || closed; }, limit);
+    const bool ended = meeting_.run_until([&] { return verdict || refused || closed; }, limit);
     if (!ended && missing) give_up(*missing);
-    if (verdict && !verdict->error) keep_link(Roster::decode(verdict->text));
+    if (verdict && !verdict->error) take_roster(verdict->text);
     connection_->close();
     if (verdict) return verdict;
-    if (foreign) {
-      throw RunError(
-          Reason::mismatch,
-          fmt::format("what listens on {} is no rank 0 of Chorale: it sent '{}'; choose another port",
-                      meeting_.where(), *foreign));
-    }
+    if (refused) throw RunError(Reason::mismatch, *refused);
     if (ended && missing) {
       throw RunError(Reason::peer_lost, fmt::format("rank 0 died while {} was being joined; see what it said",
                                                     meeting_.where()));
@@ -91,12 +91,48 @@ class Follower {
  private:
   static constexpr std::chrono::milliseconds longest_pause{100};
 
+  std::string refusal_text(const Greeting& greeting) const {
+    const int rank = meeting_.mine.rank;
+    const std::string where = meeting_.where();
+    constexpr const char* remedy =
+        "give all ranks one CHORALE_SECRET: export it on every host before torchrun or srun, or mpirun -x "
+        "CHORALE_SECRET";
+    switch (greeting.refusal()) {
+      case Refusal::foreign:
+        return fmt::format("what listens on {} is no rank 0 of Chorale: it speaks {}; choose another port",
+                           where, greeting.sounds_like());
+      case Refusal::other_protocol:
+        return fmt::format(
+            "what listens on {} is Chorale of another version, and rank {} is {}; start all ranks "
+            "with one version",
+            where, rank, own_version());
+      case Refusal::secret_wanted:
+        return fmt::format("rank 0 of {} has a secret, and rank {} has none; {}", where, rank, remedy);
+      case Refusal::secret_missing:
+        return fmt::format("rank {} has a secret, and rank 0 of {} has none; {}", rank, where, remedy);
+      case Refusal::wrong_port:
+        return fmt::format(
+            "rank 0 listens on another port than that of {}, which rank {} has called; start all "
+            "ranks with one address",
+            where, rank);
+      default:
+        return fmt::format("the secret of rank {} is not that of rank 0 of {}; {}", rank, where, remedy);
+    }
+  }
+
   /// The lowest rank of another host than rank 0's keeps its connection.
-  void keep_link(const Roster& roster) {
-    const size_t self = size_t(meeting_.mine.rank);
-    if (self >= roster.hosts.size() || roster.hosts[self] == 0) return;
-    if (roster.lowest_rank(roster.hosts[self]) != meeting_.mine.rank) return;
-    links_.resize(roster.host_names.size());
+  void take_roster(const std::string& text) {
+    std::optional<Roster> roster = Roster::decode(text);
+    if (!roster || roster->hosts.size() != size_t(meeting_.mine.ranks)) {
+      throw RunError(Reason::mismatch,
+                     fmt::format("what rank 0 of {} has sent is no list of its {} ranks; start "
+                                 "all ranks with one version",
+                                 meeting_.where(), meeting_.mine.ranks));
+    }
+    roster_ = std::move(*roster);
+    const uint32_t host = roster_.hosts[size_t(meeting_.mine.rank)];
+    if (host == 0 || roster_.lowest_rank(host) != meeting_.mine.rank) return;
+    links_.resize(roster_.host_names.size());
     links_[0] = connection_->release();
     // Such a connection has room for as much.
     const std::string ready = encode(Frame{FrameKind::ready, {}});
@@ -131,6 +167,7 @@ class Follower {
 
   Meeting& meeting_;
   std::shared_ptr<Connection> connection_;
+  Roster roster_;                         ///< once it has come
   std::vector<world::Descriptor> links_;  ///< by host
   std::string problem_;                   ///< of the last try that ended
 };

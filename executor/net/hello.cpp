@@ -65,6 +65,10 @@ std::optional<Hello> decode_hello(const std::string& text) {
   Host& host = hello.host;
   for (std::string* field : {&host.name, &host.boot, &host.shared, &host.user, &host.label})
     std::getline(lines, *field);
+  // They are shown in messages.
+  for (std::string* field : {&hello.version, &host.name, &host.user, &host.label})
+    std::replace_if(
+        field->begin(), field->end(), [](char letter) { return letter < ' ' || letter > '~'; }, '?');
   return hello;
 }
 

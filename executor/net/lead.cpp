@@ -1,6 +1,5 @@
 // The side of rank 0.
 
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
 #include <boost/asio/ip/address.hpp>
@@ -10,6 +9,7 @@
 
 #include "../world/group.hpp"
 #include "meeting.hpp"
+#include "strangers.hpp"
 
 namespace chorale::net {
 namespace {
@@ -26,31 +26,64 @@ class Leader {
   explicit Leader(Meeting& meeting)
       : meeting_(meeting),
         ranks_(meeting.mine.ranks),
+        strangers_(meeting.io, ranks_,
+                   [this](const Connection& from, const std::string& why) { tell_of(from, why); }),
         present_(size_t(ranks_)),
         seen_(size_t(ranks_), false) {}
 
   ~Leader() {
-    for (const auto& connection : connections_) connection->close();
+    for (const Member& member : members_) member.connection->close();
   }
 
   Met run() {
-    for (const tcp::endpoint& endpoint : own_places()) listen(endpoint);
+    const std::vector<tcp::endpoint> places = own_places();
+    for (const tcp::endpoint& endpoint : places) listen(endpoint);
     if (acceptors_.empty()) throw_not_here();
-    register_rank(meeting_.mine, nullptr);
+    if (std::any_of(places.begin(), places.end(),
+                    [](const tcp::endpoint& one) { return !one.address().is_loopback(); }))
+      warn_if_open();
+    register_rank(meeting_.mine);
     if (!meeting_.run_until([&] { return verdict_.has_value(); })) {
-      end({Reason::timed_out, with_foreign(meeting_.absent_text(missing()))});
+      end({Reason::timed_out, with_complaint(meeting_.absent_text(missing()))});
     } else if (verdict_->error && verdict_->error != Reason::timed_out) {
       // Those who are on their way should hear what is wrong, too.
       meeting_.run_until([&] { return std::count(seen_.begin(), seen_.end(), false) == 0; },
                          Clock::now() + linger);
     }
-    meeting_.flush(connections_);
+    meeting_.flush(connections());
     if (verdict_->error) throw RunError(*verdict_->error, verdict_->text);
-    return {Roster::decode(verdict_->text), linked()};
+    std::vector<world::Descriptor> links = linked();
+    return {std::move(roster_), std::move(links)};
   }
 
  private:
   static constexpr std::chrono::seconds linger{2};
+
+  struct Member {
+    std::shared_ptr<Connection> connection;
+    int rank;
+  };
+
+  /// Other machines may reach that address.
+  void warn_if_open() const {
+    if (!meeting_.secret.given()) {
+      warn(
+          fmt::format("rank 0 listens on {} and there is no secret: whoever can reach that port can join the "
+                      "world in the place of a rank, or end it; {}",
+                      meeting_.where(), how_to_make_a_secret));
+    } else if (meeting_.secret.is_short()) {
+      warn(
+          fmt::format("the secret of {} has fewer than {} letters, and may be guessed by somebody who hears "
+                      "the ranks meet; {}",
+                      meeting_.where(), Secret::short_letters, how_to_make_a_secret));
+    }
+  }
+
+  std::vector<std::shared_ptr<Connection>> connections() const {
+    std::vector<std::shared_ptr<Connection>> all = strangers_.all();
+    for (const Member& member : members_) all.push_back(member.connection);
+    return all;
+  }
 
   /// Waits for the other hosts' lowest ranks to free their connections. By host.
   std::vector<world::Descriptor> linked() {
@@ -80,13 +113,10 @@ class Leader {
   }
 
   /// Of the lowest rank of another host: its last frame.
-  void free_link(Connection& from) {
+  void free_link(const Member& member) {
     if (!verdict_ || verdict_->error) return;
-    for (const Member& member : members_) {
-      if (member.connection != &from) continue;
-      const uint32_t host = roster_.hosts[size_t(member.rank)];
-      if (host < links_.size()) links_[host] = from.release();
-    }
+    const uint32_t host = roster_.hosts[size_t(member.rank)];
+    if (host < links_.size()) links_[host] = member.connection->release();
   }
 
   /// Many a machine's own name leads it to itself (127.0.1.1 in /etc/hosts), and the others to an address
@@ -149,46 +179,88 @@ class Leader {
   void accept(tcp::acceptor& acceptor) {
     acceptor.async_accept([this, &acceptor](const boost::system::error_code& error, tcp::socket socket) {
       if (!acceptor.is_open()) return;
-      if (error && error != boost::asio::error::connection_aborted) {
+      const bool mended = error == boost::system::errc::too_many_files_open &&
+                          strangers_.drop_one("rank 0 may open no more files");
+      if (error && !mended && error != boost::asio::error::connection_aborted) {
         return end({Reason::resources,
                     fmt::format("rank 0 cannot accept connections on {}: {}; raise its limit of open "
                                 "files (ulimit -n)",
                                 meeting_.where(), error.message())});
       }
-      if (!error) greet(std::make_shared<Connection>(std::move(socket)));
+      if (!error) greet(std::move(socket));
       accept(acceptor);
     });
   }
 
-  void greet(const std::shared_ptr<Connection>& connection) {
-    connections_.push_back(connection);
+  void greet(tcp::socket socket) {
+    const auto connection = std::make_shared<Connection>(
+        std::move(socket), std::make_unique<LeadersGreeting>(meeting_.secret, meeting_.address.port));
+    connection->limit(FrameReader::most_hello_bytes);
+    strangers_.add(connection);
     Connection* const from = connection.get();
-    const std::string peer = connection->peer();
-    connection->listen({.frame = [this, from](const Frame& frame) { take(*from, frame); },
-                        .foreign = [this, peer](const std::string& seen) { ignore(peer, seen); },
+    connection->listen({.met = [] {},
+                        .frame = [this, from](const Frame& frame) { take(*from, frame); },
+                        .refused = [this, from](const Greeting& greeting) { refuse(*from, greeting); },
                         .closed = [this, from] { lose(*from); }});
   }
 
-  /// Whoever scans ports is no reason not to begin; but it may be that a rank's port is another program's.
-  void ignore(const std::string& peer, const std::string& seen) {
-    foreign_ = fmt::format("something at {} that is no rank of Chorale has sent '{}' to {}", peer, seen,
-                           meeting_.where());
-    spdlog::warn("{}: its connection is closed, and rank 0 waits on", foreign_);
+  /// Nothing that it says is a reason not to begin; but it may be a rank that was started wrongly.
+  void refuse(const Connection& from, const Greeting& greeting) {
+    const std::string remedy = "; if that is a rank of this world, start it with the secret of rank 0";
+    switch (greeting.refusal()) {
+      case Refusal::foreign:
+        return tell_of(from, fmt::format("it is no rank of Chorale: it speaks {}", greeting.sounds_like()));
+      case Refusal::other_protocol:
+        return tell_of(from,
+                       fmt::format("it is Chorale of another version than this {}; start all ranks with "
+                                   "one version",
+                                   own_version()));
+      case Refusal::secret_missing:
+        return tell_of(from, "it has no secret, and rank 0 has one" + remedy);
+      case Refusal::secret_wanted:
+        return tell_of(from, "it has a secret, and rank 0 has none" + remedy);
+      case Refusal::wrong_port:
+        return tell_of(from,
+                       fmt::format("it has the right secret, and calls port {}; start all ranks with one "
+                                   "address",
+                                   greeting.claim().port));
+      default:
+        return tell_of(from, "its secret is another than that of rank 0" + remedy);
+    }
   }
 
-  std::string with_foreign(const std::string& why) const {
-    return foreign_.empty() ? why : why + "; " + foreign_;
+  void tell_of(const Connection& from, const std::string& why) {
+    const std::string address = from.peer();
+    complaints_.note(address, fmt::format("somebody at {} failed to authenticate for {}: {}", address,
+                                          meeting_.where(), why));
+  }
+
+  std::string with_complaint(const std::string& why) const {
+    return complaints_.last().empty() ? why : why + "; " + complaints_.last();
   }
 
   void take(Connection& from, const Frame& frame) {
-    if (frame.kind == FrameKind::gave_up) return end({Reason::timed_out, with_foreign(frame.text)});
-    if (frame.kind == FrameKind::ready) return free_link(from);
+    if (const Member* const member = member_of(from)) {
+      if (frame.kind == FrameKind::gave_up) end({Reason::timed_out, with_complaint(frame.text)});
+      if (frame.kind == FrameKind::ready) free_link(*member);
+      return;
+    }
     const std::optional<Hello> hello = decode_hello(frame.text);
-    if (frame.kind != FrameKind::hello || !hello) return;
+    // Who has no seat can do nothing but ask for the one that it has proved to be its own.
+    if (frame.kind != FrameKind::hello || !hello || hello->rank != int(from.greeting().claim().rank)) return;
     if (hello->rank >= 0 && hello->rank < ranks_) seen_[size_t(hello->rank)] = true;
     if (!verdict_) check(*hello);
     if (verdict_) return from.send(frame_of(*verdict_));
-    register_rank(*hello, &from);
+    from.limit(FrameReader::most_rank_bytes);
+    members_.push_back({strangers_.take(from), hello->rank});
+    register_rank(*hello);
+  }
+
+  const Member* member_of(const Connection& connection) const {
+    const auto at = std::find_if(members_.begin(), members_.end(), [&](const Member& member) {
+      return member.connection.get() == &connection;
+    });
+    return at == members_.end() ? nullptr : &*at;
   }
 
   void check(const Hello& hello) {
@@ -213,10 +285,9 @@ class Leader {
     }
   }
 
-  void register_rank(const Hello& hello, Connection* from) {
+  void register_rank(const Hello& hello) {
     present_[size_t(hello.rank)] = hello;
     seen_[size_t(hello.rank)] = true;
-    if (from) members_.push_back({from, hello.rank});
     if (absent().empty()) {
       std::vector<Hello> all;
       for (const std::optional<Hello>& one : present_) all.push_back(*one);
@@ -229,18 +300,19 @@ class Leader {
   }
 
   void lose(const Connection& connection) {
-    for (const Member& member : members_) {
-      if (member.connection != &connection) continue;
-      if (verdict_ && !verdict_->error) {
-        const uint32_t host = roster_.hosts[size_t(member.rank)];
-        if (host < links_.size() && roster_.lowest_rank(host) == member.rank && host != 0)
-          lost_ = member.rank;
-        return;
-      }
-      return end(
-          {Reason::peer_lost, fmt::format("rank {} ({}) died while {} was being joined", member.rank,
-                                          present_[size_t(member.rank)]->process_text(), meeting_.where())});
+    const Member* const member = member_of(connection);
+    if (!member) {
+      strangers_.take(connection);
+      return;
     }
+    if (verdict_ && !verdict_->error) {
+      const uint32_t host = roster_.hosts[size_t(member->rank)];
+      if (host < links_.size() && roster_.lowest_rank(host) == member->rank && host != 0)
+        lost_ = member->rank;
+      return;
+    }
+    end({Reason::peer_lost, fmt::format("rank {} ({}) died while {} was being joined", member->rank,
+                                        present_[size_t(member->rank)]->process_text(), meeting_.where())});
   }
 
   void end(const Verdict& verdict) {
@@ -263,25 +335,20 @@ class Leader {
   }
   std::string missing() const { return world::ranks_text(absent()); }
 
-  struct Member {
-    Connection* connection;
-    int rank;
-  };
-
   Meeting& meeting_;
   const int ranks_;
   std::vector<std::unique_ptr<tcp::acceptor>> acceptors_;
-  std::vector<world::ClosedInForks> closed_in_forks_;     ///< of the acceptors, and gone before them
-  std::vector<std::shared_ptr<Connection>> connections_;  ///< all that were ever made
-  std::vector<Member> members_;                           ///< those that count
-  std::vector<std::optional<Hello>> present_;             ///< by rank
-  std::vector<bool> seen_;                                ///< by rank: it has said hello, right or wrong
+  std::vector<world::ClosedInForks> closed_in_forks_;  ///< of the acceptors, and gone before them
+  Strangers strangers_;
+  Complaints complaints_;
+  std::vector<Member> members_;                ///< those that have a seat
+  std::vector<std::optional<Hello>> present_;  ///< by rank
+  std::vector<bool> seen_;                     ///< by rank: it has said hello, right or wrong
   std::optional<Verdict> verdict_;
   Roster roster_;                         ///< once all are there
   std::vector<world::Descriptor> links_;  ///< by host, of several
   int lost_ = -1;                         ///< the lowest rank of a host, gone before it freed its link
   std::string problem_;
-  std::string foreign_;  ///< who last spoke something else; for errors
 };
 
 }  // namespace

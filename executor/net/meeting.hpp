@@ -47,8 +47,8 @@ inline Verdict verdict_of(const Frame& frame) {
 
 /// One rank's side: who it is, and until when it waits.
 struct Meeting {
-  Meeting(const Address& at, const Hello& me, std::chrono::nanoseconds limit)
-      : address(at), mine(me), timeout(limit), start(Clock::now()) {}
+  Meeting(const Address& at, const Hello& me, std::chrono::nanoseconds limit, const Secret& shared)
+      : address(at), mine(me), timeout(limit), secret(shared), start(Clock::now()) {}
 
   bool expired() const { return timeout.count() > 0 && Clock::now() - start >= timeout; }
 
@@ -81,6 +81,7 @@ struct Meeting {
   const Address address;
   const Hello mine;
   const std::chrono::nanoseconds timeout;
+  const Secret secret;
   const Clock::time_point start;
   boost::asio::io_context io;
 

@@ -36,9 +36,10 @@ std::vector<tcp::endpoint> resolve(Meeting& meeting) {
   }
 }
 
-Met rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout) {
+Met rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout,
+               const Secret& secret) {
   try {
-    Meeting meeting(address, mine, timeout);
+    Meeting meeting(address, mine, timeout, secret);
     return mine.rank == 0 ? lead(meeting) : follow(meeting);
   } catch (const boost::system::system_error& error) {
     const std::string what = fmt::format("let rank {} meet the others under '{}'", mine.rank, address.text());

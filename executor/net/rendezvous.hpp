@@ -10,6 +10,7 @@
 #include "chorale/error.hpp"
 #include "hello.hpp"
 #include "roster.hpp"
+#include "secret.hpp"
 
 namespace chorale::net {
 
@@ -23,12 +24,14 @@ struct Met {
 /// Collective: finds out who is where.
 ///
 /// Rank 0 listens on `address`; the others connect, again and again until it does, and say who they are.
-/// Rank 0 compares, and tells all of them the roster, or what is wrong.
+/// Rank 0 compares, and tells all of them the roster, or what is wrong. Before that both ends of a connection
+/// prove that they know the secret: whoever does not cannot end the meeting, nor take a seat.
 /// \param timeout  0: none
 /// \throws RunError timed_out naming the ranks that did not come; mismatch if two processes have one rank,
-///         if numbers of ranks or versions differ, ranks of one machine share no memory, or something else
-///         listens on the port; peer_lost if one dies meanwhile; resources if the port is in use or no more
-///         files may be open; other if the address cannot be resolved or used
-Met rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout);
+///         if numbers of ranks, versions or secrets differ, ranks of one machine share no memory, or
+///         something else listens on the port; peer_lost if one dies meanwhile; resources if the port is in
+///         use or no more files may be open; other if the address cannot be resolved or used
+Met rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout,
+               const Secret& secret = {});
 
 }  // namespace chorale::net

@@ -37,7 +37,7 @@ std::string Roster::encode() const {
   return text.str();
 }
 
-Roster Roster::decode(const std::string& text) {
+std::optional<Roster> Roster::decode(const std::string& text) {
   std::istringstream lines(text);
   Roster roster;
   std::getline(lines, roster.name);
@@ -46,6 +46,10 @@ Roster Roster::decode(const std::string& text) {
   for (uint32_t host = 0; roster.hosts.size() < ranks && lines >> host;) roster.hosts.push_back(host);
   lines.ignore(1);
   for (std::string one; std::getline(lines, one);) roster.host_names.push_back(one);
+  const auto named = [&](uint32_t host) { return host < roster.host_names.size(); };
+  if (ranks == 0 || roster.hosts.size() != ranks ||
+      !std::all_of(roster.hosts.begin(), roster.hosts.end(), named))
+    return std::nullopt;
   return roster;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct Roster {
   int lowest_rank(uint32_t host) const;
 
   std::string encode() const;
-  static Roster decode(const std::string& text);
+  /// None if it is no roster, or one with a host that has no name.
+  static std::optional<Roster> decode(const std::string& text);
 };
 
 }  // namespace chorale::net

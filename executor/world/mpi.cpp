@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "../net/address.hpp"
+#include "../net/greeting.hpp"
 #include "../net/hello.hpp"
 
 namespace chorale {
@@ -61,6 +62,16 @@ uint16_t free_port() {
   return found ? ntohs(here.sin_port) : 29500;
 }
 
+/// Collective: a secret of this world alone. Nobody has to set one, since MPI connects its ranks already.
+std::string common_secret(int rank, MPI_Comm communicator) {
+  net::Challenge random{};
+  if (rank == 0) random = net::fresh_challenge();
+  MPI_Bcast(random.data(), int(random.size()), MPI_BYTE, 0, communicator);
+  std::string text;
+  for (const unsigned char byte : random) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
 }  // namespace
 
 World world_from_mpi(MPI_Comm communicator, JoinOptions options) {
@@ -86,6 +97,7 @@ World world_from_mpi(MPI_Comm communicator, JoinOptions options) {
       std::memcpy(address, text.data(), std::min(text.size(), sizeof address - 1));
     }
     MPI_Bcast(address, sizeof address, MPI_CHAR, 0, communicator);
+    options.secret = common_secret(rank, communicator);
     return World::join(address, rank, ranks, options);
   }
 

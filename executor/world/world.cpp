@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
 #include "../net/rendezvous.hpp"
+#include "../net/secret.hpp"
 #include "deadline.hpp"
 #include "group.hpp"
 #include "join.hpp"
@@ -26,6 +28,19 @@ std::string shm_name(const std::string& address) {
                     address));
   }
   return name;
+}
+
+/// Launchers pass it on as a variable, and a program that joins without a Config must not be open because of
+/// that.
+net::Secret secret_of(const JoinOptions& options) {
+  const char* const variable = options.secret.empty() ? std::getenv("CHORALE_SECRET") : nullptr;
+  try {
+    if (variable) net::check_secret_setting(variable);
+    return net::Secret::read(variable ? variable : options.secret);
+  } catch (const UsageError& error) {
+    throw UsageError(
+        fmt::format("{}: {}", variable ? "CHORALE_SECRET" : "JoinOptions::secret", error.what()));
+  }
 }
 
 }  // namespace
@@ -81,7 +96,8 @@ World World::join(const std::string& address, int rank, int ranks, JoinOptions o
   std::chrono::nanoseconds left = options.timeout;
   if (rendezvous) {
     const auto start = std::chrono::steady_clock::now();
-    met = net::rendezvous(*rendezvous, net::hello_of(rank, ranks, options.host), options.timeout);
+    met = net::rendezvous(*rendezvous, net::hello_of(rank, ranks, options.host), options.timeout,
+                          secret_of(options));
     // 0 would mean that there is no limit.
     if (left.count() > 0)
       left = std::max(left - (std::chrono::steady_clock::now() - start), std::chrono::nanoseconds(1));

@@ -26,7 +26,7 @@ import torch.utils.cpp_extension
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCES = ["arguments.cpp", "backend.cpp", "communicator.cpp", "line.cpp", "module.cpp", "own_plans.cpp", "staging.cpp"]
-LIBRARIES = ["chorale_executor", "chorale_dsl", "chorale_compiler", "boost_context", "boost_program_options", "spdlog", "fmt"]
+LIBRARIES = ["chorale_executor", "chorale_dsl", "chorale_compiler", "boost_context", "boost_program_options", "sodium", "spdlog", "fmt"]
 
 
 def prefix():

@@ -32,6 +32,7 @@ struct Config {
   Setting<unsigned> workers{0};             ///< threads that run blocks; 0: one a core
   Setting<uint16_t> port{0};                ///< of World::from_environment(); 0: see there
   Setting<std::string> host{"auto"};        ///< JoinOptions::host; "auto": found out
+  Setting<std::string> secret{"none"};      ///< JoinOptions::secret; "none"; describe() does not show it
   Setting<std::optional<uint64_t>> seed{};  ///< of the deterministic scheduler; "off": none
   Setting<std::string> backend{"cpu"};      ///< "cpu" or "cuda"
   Setting<std::string> packet{"ll16"};      ///< "ll8", "ll16" or "ll128": bytes of a packet
@@ -53,8 +54,11 @@ struct Config {
 
   LocalOptions local() const { return {.seed = seed, .workers = workers, .timeout = timeout}; }
   JoinOptions join() const {
-    return {
-        .workers = workers, .timeout = timeout, .port = port, .host = host.value == "auto" ? "" : host.value};
+    return {.workers = workers,
+            .timeout = timeout,
+            .port = port,
+            .host = host.value == "auto" ? "" : host.value,
+            .secret = secret.value == "none" ? "" : secret.value};
   }
 
   /// One "name = value  (from)" a line.

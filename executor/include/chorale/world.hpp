@@ -43,6 +43,9 @@ struct JoinOptions {
   uint16_t port = 0;  ///< of from_environment()'s rendezvous; 0: see there
   /// Takes one machine for several hosts: ranks that say different names here share no memory. tcp:// only.
   std::string host = {};
+  /// Ranks that meet over tcp:// prove to each other that they know it: the text itself, or "file:/path" of a
+  /// file that only its owner can read. If it is empty, the environment variable CHORALE_SECRET counts.
+  std::string secret = {};
 };
 
 /// Whether `name` may be a JoinOptions::host: 1 to 200 printable characters of ASCII.
@@ -75,12 +78,15 @@ class World {
   /// rank of each host speaks with rank 0 for all of that host: when it has left, or died, the others hear
   /// nothing more of each other.
   ///
-  /// \throws UsageError for an address of another kind, a rank outside [0, ranks), more than `most_ranks`, or
-  /// a negative timeout
+  /// Over TCP the ranks authenticate each other with JoinOptions::secret. Without one, whoever reaches the
+  /// port can join in the place of a rank, so rank 0 warns unless its address is a loopback address.
+  ///
+  /// \throws UsageError for an address of another kind, a rank outside [0, ranks), more than `most_ranks`, a
+  /// negative timeout, or a secret that cannot be read or that others can read
   /// \throws RunError timed_out naming the ranks that did not come; mismatch if two jobs use the address, two
-  ///         processes have one rank, the numbers of ranks or the versions differ, or ranks of one machine
-  ///         share no memory; resources if shared memory is full or the port is in use; other if there is no
-  ///         such host
+  ///         processes have one rank, the numbers of ranks, the versions or the secrets differ, or ranks of
+  ///         one machine share no memory; resources if shared memory is full or the port is in use; other if
+  ///         there is no such host
   static World join(const std::string& address, int rank, int ranks, JoinOptions options = {});
 
   /// Collective: join() over TCP, as the launcher says in the environment: RANK, WORLD_SIZE, MASTER_ADDR and

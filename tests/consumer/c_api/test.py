@@ -16,7 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent.parent
 # What the library may need at run time: C and C++, and what Chorale is built from.
 MAY_NEED = ("linux-vdso", "ld-linux", "libc", "libm", "libdl", "librt", "libpthread", "libgcc_s", "libstdc++", "libspdlog", "libfmt",
-            "libboost_context", "libboost_program_options", "libpugixml")
+            "libboost_context", "libboost_program_options", "libpugixml", "libsodium")
 
 
 def fail(words):

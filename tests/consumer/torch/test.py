@@ -20,7 +20,7 @@ except ImportError as error:
 
 HERE = pathlib.Path(__file__).resolve().parent
 RANKS = 2
-LIBRARIES = ["chorale_executor", "chorale_compiler", "boost_context", "boost_program_options", "spdlog", "fmt"]
+LIBRARIES = ["chorale_executor", "chorale_compiler", "boost_context", "boost_program_options", "sodium", "spdlog", "fmt"]
 
 
 def extension(prefix, folder):

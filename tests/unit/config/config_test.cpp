@@ -50,6 +50,7 @@ TEST(Config, Defaults) {
             "workers = 0  (default)\n"
             "port = 0  (default)\n"
             "host = auto  (default)\n"
+            "secret = none  (default)\n"
             "seed = off  (default)\n"
             "backend = cpu  (default)\n"
             "packet = ll16  (default)\n"
@@ -71,6 +72,7 @@ TEST(Config, EnvironmentWinsOverTheFileAndCodeOverBoth) {
                                    "workers = 5  (CHORALE_WORKERS)\n"
                                    "port = 0  (default)\n"
                                    "host = auto  (default)\n"
+                                   "secret = none  (default)\n"
                                    "seed = off  (CHORALE_SEED)\n"
                                    "backend = cpu  (default)\n"
                                    "packet = ll8  (code)\n"
@@ -119,6 +121,38 @@ TEST(Config, BadValuesAreRefusedByName) {
             zero.path + ": it has a byte that is zero: save it as UTF-8, and not as UTF-16");
   const IniFile file("seed = x\n");
   EXPECT_EQ(failure(file.path, {}), file.path + ": seed = x: 'x' is neither a 64-bit number nor 'off'");
+}
+
+/// Neither by describe() nor by an error.
+TEST(Config, ASecretIsNeverShown) {
+  const Config config = read("", {"CHORALE_SECRET=hunter2"});
+  EXPECT_EQ(config.join().secret, "hunter2");
+  EXPECT_NE(config.describe().find("secret = set  (CHORALE_SECRET)\n"), std::string::npos);
+  EXPECT_EQ(config.describe().find("hunter2"), std::string::npos);
+  EXPECT_NE(read("", {"CHORALE_SECRET=file:/etc/s"}).describe().find("secret = set, by file:/etc/s  ("),
+            std::string::npos);
+  EXPECT_EQ(read("", {"CHORALE_SECRET=none"}).join().secret, "");
+
+  const IniFile twice("secret = hunter2\nsecret = hunter3\n");
+  EXPECT_EQ(failure(twice.path, {}), twice.path + ": secret stands there twice: keep one of the lines");
+  const IniFile line("secret hunter2\n");
+  EXPECT_EQ(failure(line.path, {}), line.path + ": a line with 'secret' is not 'secret = value'");
+  EXPECT_TRUE(
+      failure("", {"CHORALE_SECRET="}).starts_with("CHORALE_SECRET: the secret is empty; make a secret"));
+  const std::string long_one = "CHORALE_SECRET=" + std::string(5000, 'x');
+  EXPECT_EQ(failure("", {long_one.c_str()}).find("xx"), std::string::npos);
+}
+
+TEST(Config, AFileWithASecretIsItsOwnersAlone) {
+  const IniFile file("secret = hunter2\n");
+  chmod(file.path.c_str(), 0644);
+  const std::string said = failure(file.path, {});
+  EXPECT_NE(said.find("chmod 600 " + file.path), std::string::npos) << said;
+  EXPECT_EQ(said.find("hunter2"), std::string::npos) << said;
+  chmod(file.path.c_str(), 0600);
+  EXPECT_EQ(failure(file.path, {}), "none");
+  const IniFile named("secret = file:/etc/chorale-secret\n");
+  EXPECT_EQ(failure(named.path, {}), "none");  // nothing in it is secret
 }
 
 TEST(Config, MulticastIsAskedForByNameAlone) {

@@ -19,9 +19,9 @@ class Rendezvous : public testing::Test {
  protected:
   void TearDown() override { EXPECT_EQ(leftovers(), std::vector<std::string>()); }
 
-  std::string meet(const net::Hello& mine,
-                   std::chrono::nanoseconds timeout = std::chrono::seconds(60)) const {
-    return net::rendezvous(net::parse_address(address), mine, timeout).roster.name;
+  std::string meet(const net::Hello& mine, std::chrono::nanoseconds timeout = std::chrono::seconds(60),
+                   const std::string& secret = {}) const {
+    return net::rendezvous(net::parse_address(address), mine, timeout, net::Secret::read(secret)).roster.name;
   }
 
   const uint16_t port = free_port();

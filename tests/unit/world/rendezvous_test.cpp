@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "by_hand.hpp"
 #include "chorale/world.hpp"
 #include "executor/cpu/sanitizers.hpp"
 #include "processes.hpp"
@@ -24,38 +25,6 @@ using namespace std::chrono_literals;
 using net::Hello;
 using net::hello_of;
 using net::parse_address;
-
-int connected_socket(uint16_t port) {
-  // Far longer than anybody takes to listen; who cannot, for want of a name for example, never will.
-  const auto end = std::chrono::steady_clock::now() + 60s;
-  while (std::chrono::steady_clock::now() < end) {
-    const int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (connect(file, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return file;
-    close(file);
-    std::this_thread::sleep_for(1ms);
-  }
-  throw std::runtime_error("nobody listens on port " + std::to_string(port));
-}
-
-void write_text(int file, std::string_view text) {
-  ASSERT_EQ(write(file, text.data(), text.size()), ssize_t(text.size()));
-}
-
-std::string read_some(int file) {
-  char part[512];
-  const ssize_t bytes = read(file, part, sizeof part);
-  return std::string(part, bytes > 0 ? size_t(bytes) : 0);
-}
-
-std::string frame(char kind, const std::string& text) {
-  char head[32];
-  std::snprintf(head, sizeof head, "chorale/%08zx%c", text.size() + 1, kind);
-  return head + text;
-}
 
 std::string join_and_sum(const std::string& address, int rank, int ranks) {
   World world = World::join(address, rank, ranks);
@@ -295,8 +264,8 @@ TEST_F(Rendezvous, ForeignBytesAreNamedIfARankDoesNotCome) {
   EXPECT_EQ(read_some(file), "");
   const std::string said = ranks.said(0);
   EXPECT_TRUE(has(said, "timed_out: rank 1 did not join '" + address + "' within 3 s") &&
-              has(said, "; something at 127.0.0.1:") &&
-              has(said, " that is no rank of Chorale has sent 'SSH' to '" + address + "'"))
+              has(said, "; somebody at 127.0.0.1 failed to authenticate for '" + address +
+                            "': it is no rank of Chorale: it speaks SSH"))
       << said;
   close(file);
 }
@@ -341,14 +310,10 @@ TEST_F(Rendezvous, AMissingRankZeroIsNamed) {
 TEST_F(Rendezvous, OneDeadlineEndsItForAll) {
   // Rank 2 of 4 is played by hand: it hears that only rank 3 is missing, and then gives up.
   Processes ranks(2, [&](int rank) { return meet(hello_of(rank, 4)); });
-  const int file = connected_socket(port);
+  const int file = greeted_socket(port, 2, 4);
   write_text(file, frame('h', net::encode(hello_of(2, 4))));
-  std::string heard;
-  while (!has(heard, "wrank 3")) {
-    const std::string more = read_some(file);
-    ASSERT_NE(more, "") << heard;
-    heard += more;
-  }
+  const std::string heard = read_until(file, "wrank 3");
+  ASSERT_TRUE(has(heard, "wrank 3")) << heard;
   write_text(file, frame('g', "rank 3 did not join, says rank 2"));
   for (int rank = 0; rank < 2; ++rank)
     EXPECT_EQ(ranks.said(rank), "timed_out: rank 3 did not join, says rank 2");
@@ -357,14 +322,10 @@ TEST_F(Rendezvous, OneDeadlineEndsItForAll) {
 
 TEST_F(Rendezvous, ARankThatDiesIsNamed) {
   Processes ranks(2, [&](int rank) { return meet(hello_of(rank, 4)); });
-  const int file = connected_socket(port);
+  const int file = greeted_socket(port, 2, 4);
   write_text(file, frame('h', net::encode(hello_of(2, 4))));
-  std::string heard;
-  while (!has(heard, "wrank 3")) {
-    const std::string more = read_some(file);
-    ASSERT_NE(more, "") << heard;
-    heard += more;
-  }
+  const std::string heard = read_until(file, "wrank 3");
+  ASSERT_TRUE(has(heard, "wrank 3")) << heard;
   close(file);
   for (int rank = 0; rank < 2; ++rank) {
     const std::string said = ranks.said(rank);
@@ -377,9 +338,9 @@ TEST_F(Rendezvous, ARankThatDiesIsNamed) {
 /// Rank 1 is played by hand, and sends what is for later.
 TEST_F(Rendezvous, WhatComesTooEarlyDoesNotMatter) {
   Processes ranks(1, [&](int rank) { return meet(hello_of(rank, 3)); });
-  const int file = connected_socket(port);
+  const int file = greeted_socket(port, 1, 3);
   write_text(file, frame('h', net::encode(hello_of(1, 3))) + frame('r', "") + frame('r', ""));
-  std::string heard = read_some(file);
+  const std::string heard = read_until(file, "wrank 2");
   EXPECT_TRUE(has(heard, "wrank 2")) << heard;
   ranks.spawn(2, [&](int rank) { return meet(hello_of(rank, 3)); });
   const std::string name = ranks.said(0);
@@ -394,7 +355,9 @@ TEST_F(Rendezvous, ADeadRankZeroIsNamed) {
   ASSERT_EQ(listen(file, 8), 0);
   Processes ranks(1, [&](int) { return meet(hello_of(1, 3)); });
   const int other = accept4(file, nullptr, nullptr, SOCK_CLOEXEC);
-  EXPECT_TRUE(has(read_some(other), "chorale/"));
+  net::LeadersGreeting greeting({}, port);
+  const std::string hello = read_until(other, "\n", greet(other, greeting));
+  EXPECT_TRUE(has(hello, "chorale/")) << hello;
   write_text(other, frame('w', "rank 2"));
   close(other);
   const std::string said = ranks.said(0);
@@ -450,7 +413,7 @@ TEST_F(Rendezvous, AnotherServiceOnThePortIsNamed) {
   });
   const std::string said = ranks.said(0);
   EXPECT_TRUE(has(said, "mismatch: what listens on '" + address +
-                            "' is no rank 0 of Chorale: it sent 'SSH-2.0-OpenSSH..'"))
+                            "' is no rank 0 of Chorale: it speaks SSH; choose another port"))
       << said;
   server.join();
   close(file);

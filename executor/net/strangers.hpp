@@ -1,0 +1,79 @@
+/// \file
+/// Connections to rank 0 that have no seat in the world yet, and what is said of those that get none.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <functional>
+#include <list>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "connection.hpp"
+
+namespace chorale::net {
+
+/// Anybody can be one of these, so their number and their time are limited. A rank that loses its connection
+/// by these limits calls again.
+class Strangers {
+ public:
+  /// Besides as many as the world has ranks, which may all call at once.
+  static constexpr size_t most_others = 64;
+  static constexpr std::chrono::seconds patience{5};
+
+  /// Told of one that was dropped, before it is closed.
+  using Dropped = std::function<void(const Connection& connection, const std::string& why)>;
+
+  Strangers(boost::asio::io_context& io, int ranks, Dropped dropped)
+      : io_(io), most_(size_t(ranks) + most_others), dropped_(std::move(dropped)) {}
+  ~Strangers();
+
+  /// Where there are too many, the oldest of the address that has most of them goes: a flood from one address
+  /// does not keep others out.
+  void add(std::shared_ptr<Connection> connection);
+  /// Takes one out: it has a seat now, or is closed. Null if it is none of these.
+  std::shared_ptr<Connection> take(const Connection& connection);
+  /// Makes room, for example when no more files may be open. False if there are none.
+  bool drop_one(const std::string& why);
+  std::vector<std::shared_ptr<Connection>> all() const;
+
+ private:
+  struct One {
+    std::shared_ptr<Connection> connection;
+    std::string address;
+    uint64_t number;  ///< of all that were added
+    boost::asio::steady_timer time;
+  };
+  using Place = std::list<One>::iterator;
+
+  void drop(Place place, const std::string& why);
+
+  boost::asio::io_context& io_;
+  const size_t most_;
+  const Dropped dropped_;
+  std::list<One> all_;  ///< the oldest first
+  uint64_t added_ = 0;
+};
+
+/// Warnings of connections that are no ranks: the first of each address, and of few addresses.
+class Complaints {
+ public:
+  static constexpr size_t most_addresses = 8;
+
+  /// \param what  a sentence that names the address
+  void note(const std::string& address, const std::string& what);
+  /// The last of all that were noted, or "".
+  const std::string& last() const { return last_; }
+
+ private:
+  std::set<std::string> said_;  ///< addresses
+  std::string last_;
+};
+
+/// Warns in the log of this library, which goes to standard error.
+void warn(const std::string& text);
+
+}  // namespace chorale::net
