@@ -49,8 +49,8 @@ class Follower {
       return false;
     }
     const Claim claim{uint32_t(meeting_.mine.rank), uint32_t(meeting_.mine.ranks), meeting_.address.port};
-    connection_ =
-        std::make_shared<Connection>(std::move(socket), std::make_unique<CallersGreeting>(meeting_.secret, claim));
+    connection_ = std::make_shared<Connection>(std::move(socket),
+                                               std::make_unique<CallersGreeting>(meeting_.secret, claim));
     return true;
   }
 
@@ -66,11 +66,13 @@ class Follower {
         verdict = verdict_of(frame);
       }
     };
-    connection_->listen(
-        {.met = [this] { connection_->send({FrameKind::hello, encode(meeting_.mine)}); },
-         .frame = on_frame,
-         .refused = [&](const Greeting& greeting) { refused = refusal_text(greeting); },
-         .closed = [&] { closed = true; }});
+    connection_->listen({.met =
+                             [this] {
+                               connection_->send({FrameKind::hello, encode(meeting_.mine)});
+                             },
+                         .frame = on_frame,
+                         .refused = [&](const Greeting& greeting) { refused = refusal_text(greeting); },
+                         .closed = [&] { closed = true; }});
     const bool ended = meeting_.run_until([&] { return verdict || refused || closed; }, limit);
     if (!ended && missing) give_up(*missing);
     if (verdict && !verdict->error) take_roster(verdict->text);
@@ -97,20 +99,22 @@ class Follower {
         "CHORALE_SECRET";
     switch (greeting.refusal()) {
       case Refusal::foreign:
-        return fmt::format("what listens on {} is no rank 0 of Chorale: it speaks {}; choose another port", where,
-                           greeting.sounds_like());
+        return fmt::format("what listens on {} is no rank 0 of Chorale: it speaks {}; choose another port",
+                           where, greeting.sounds_like());
       case Refusal::other_protocol:
-        return fmt::format("what listens on {} is Chorale of another version, and rank {} is {}; start all ranks "
-                           "with one version",
-                           where, rank, own_version());
+        return fmt::format(
+            "what listens on {} is Chorale of another version, and rank {} is {}; start all ranks "
+            "with one version",
+            where, rank, own_version());
       case Refusal::secret_wanted:
         return fmt::format("rank 0 of {} has a secret, and rank {} has none; {}", where, rank, remedy);
       case Refusal::secret_missing:
         return fmt::format("rank {} has a secret, and rank 0 of {} has none; {}", rank, where, remedy);
       case Refusal::wrong_port:
-        return fmt::format("rank 0 listens on another port than that of {}, which rank {} has called; start all "
-                           "ranks with one address",
-                           where, rank);
+        return fmt::format(
+            "rank 0 listens on another port than that of {}, which rank {} has called; start all "
+            "ranks with one address",
+            where, rank);
       default:
         return fmt::format("the secret of rank {} is not that of rank 0 of {}; {}", rank, where, remedy);
     }
@@ -120,9 +124,10 @@ class Follower {
   void take_roster(const std::string& text) {
     std::optional<Roster> roster = Roster::decode(text);
     if (!roster || roster->hosts.size() != size_t(meeting_.mine.ranks)) {
-      throw RunError(Reason::mismatch, fmt::format("what rank 0 of {} has sent is no list of its {} ranks; start "
-                                                   "all ranks with one version",
-                                                   meeting_.where(), meeting_.mine.ranks));
+      throw RunError(Reason::mismatch,
+                     fmt::format("what rank 0 of {} has sent is no list of its {} ranks; start "
+                                 "all ranks with one version",
+                                 meeting_.where(), meeting_.mine.ranks));
     }
     roster_ = std::move(*roster);
     const uint32_t host = roster_.hosts[size_t(meeting_.mine.rank)];

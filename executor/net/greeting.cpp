@@ -22,7 +22,8 @@ namespace {
 //   rank   -> rank 0  proof    the rank's
 //   rank 0 -> rank    outcome  a Refusal, and rank 0's proof if that is none
 // A proof is a keyed hash of the role and of the whole opener and answer.
-constexpr char opener_letter = 'h';  // as hellos had it that came without a greeting: they began with a version
+constexpr char opener_letter =
+    'h';  // as hellos had it that came without a greeting: they began with a version
 constexpr char answer_letter = 'c', proof_letter = 'p', outcome_letter = 'o';
 constexpr char callers_role = 'r', leaders_role = '0';
 
@@ -116,7 +117,8 @@ std::string Greeting::take(std::string_view& bytes) {
     const std::string_view more = bytes.substr(0, wanted_ - message_.size());
     const size_t had = std::min(message_.size(), head_.size());
     message_ += more;
-    // It is compared from the first byte: a program that is none of ours may never send as many as a head has.
+    // It is compared from the first byte: a program that is none of ours may never send as many as a head
+    // has.
     const size_t seen = std::min(message_.size(), head_.size());
     if (message_.compare(had, seen - had, head_, had, seen - had) != 0) return out + refuse_other_head();
     bytes.remove_prefix(more.size());
@@ -139,7 +141,8 @@ std::string Greeting::refuse_other_head() {
 std::string Greeting::proof(char role) const {
   const std::string all = std::string(1, role) + opener_ + answer_;
   std::string proof(proof_bytes, '\0');
-  crypto_auth(reinterpret_cast<unsigned char*>(proof.data()), bytes_of(all), all.size(), secret_.key().data());
+  crypto_auth(reinterpret_cast<unsigned char*>(proof.data()), bytes_of(all), all.size(),
+              secret_.key().data());
   return proof;
 }
 
@@ -208,7 +211,7 @@ std::string LeadersGreeting::heard(const std::string& message) {
     return answer_;
   }
   const bool right = proves(std::string_view(message).substr(front), callers_role);
-  const Refusal wrong = !right                  ? Refusal::wrong_secret
+  const Refusal wrong = !right                 ? Refusal::wrong_secret
                         : claim_.port != port_ ? Refusal::wrong_port
                                                : Refusal::none;
   wrong == Refusal::none ? finish() : fail(wrong);

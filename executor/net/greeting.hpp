@@ -1,12 +1,11 @@
 /// \file
 /// How the two ends of a connection authenticate each other, before either reads anything else.
 ///
-/// Bytes go in and bytes come out: nothing here knows of sockets or clocks. docs/decisions/0022-who-may-join.md
-/// says why the messages are as they are.
+/// Bytes go in and bytes come out: nothing here knows of sockets or clocks.
+/// docs/decisions/0022-who-may-join.md says why the messages are as they are.
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>

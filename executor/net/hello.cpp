@@ -67,7 +67,8 @@ std::optional<Hello> decode_hello(const std::string& text) {
     std::getline(lines, *field);
   // They are shown in messages.
   for (std::string* field : {&hello.version, &host.name, &host.user, &host.label})
-    std::replace_if(field->begin(), field->end(), [](char letter) { return letter < ' ' || letter > '~'; }, '?');
+    std::replace_if(
+        field->begin(), field->end(), [](char letter) { return letter < ' ' || letter > '~'; }, '?');
   return hello;
 }
 

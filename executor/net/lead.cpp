@@ -26,7 +26,8 @@ class Leader {
   explicit Leader(Meeting& meeting)
       : meeting_(meeting),
         ranks_(meeting.mine.ranks),
-        strangers_(meeting.io, [this](const Connection& from, const std::string& why) { tell_of(from, why); }),
+        strangers_(meeting.io, ranks_,
+                   [this](const Connection& from, const std::string& why) { tell_of(from, why); }),
         present_(size_t(ranks_)),
         seen_(size_t(ranks_), false) {}
 
@@ -66,13 +67,15 @@ class Leader {
   /// Other machines may reach that address.
   void warn_if_open() const {
     if (!meeting_.secret.given()) {
-      warn(fmt::format("rank 0 listens on {} and there is no secret: whoever can reach that port can join the "
-                       "world in the place of a rank, or end it; {}",
-                       meeting_.where(), how_to_make_a_secret));
+      warn(
+          fmt::format("rank 0 listens on {} and there is no secret: whoever can reach that port can join the "
+                      "world in the place of a rank, or end it; {}",
+                      meeting_.where(), how_to_make_a_secret));
     } else if (meeting_.secret.is_short()) {
-      warn(fmt::format("the secret of {} has fewer than {} letters, and may be guessed by somebody who hears "
-                       "the ranks meet; {}",
-                       meeting_.where(), Secret::short_letters, how_to_make_a_secret));
+      warn(
+          fmt::format("the secret of {} has fewer than {} letters, and may be guessed by somebody who hears "
+                      "the ranks meet; {}",
+                      meeting_.where(), Secret::short_letters, how_to_make_a_secret));
     }
   }
 
@@ -208,17 +211,19 @@ class Leader {
       case Refusal::foreign:
         return tell_of(from, fmt::format("it is no rank of Chorale: it speaks {}", greeting.sounds_like()));
       case Refusal::other_protocol:
-        return tell_of(from, fmt::format("it is Chorale of another version than this {}; start all ranks with "
-                                         "one version",
-                                         own_version()));
+        return tell_of(from,
+                       fmt::format("it is Chorale of another version than this {}; start all ranks with "
+                                   "one version",
+                                   own_version()));
       case Refusal::secret_missing:
         return tell_of(from, "it has no secret, and rank 0 has one" + remedy);
       case Refusal::secret_wanted:
         return tell_of(from, "it has a secret, and rank 0 has none" + remedy);
       case Refusal::wrong_port:
-        return tell_of(from, fmt::format("it has the right secret, and calls port {}; start all ranks with one "
-                                         "address",
-                                         greeting.claim().port));
+        return tell_of(from,
+                       fmt::format("it has the right secret, and calls port {}; start all ranks with one "
+                                   "address",
+                                   greeting.claim().port));
       default:
         return tell_of(from, "its secret is another than that of rank 0" + remedy);
     }
@@ -302,7 +307,8 @@ class Leader {
     }
     if (verdict_ && !verdict_->error) {
       const uint32_t host = roster_.hosts[size_t(member->rank)];
-      if (host < links_.size() && roster_.lowest_rank(host) == member->rank && host != 0) lost_ = member->rank;
+      if (host < links_.size() && roster_.lowest_rank(host) == member->rank && host != 0)
+        lost_ = member->rank;
       return;
     }
     end({Reason::peer_lost, fmt::format("rank {} ({}) died while {} was being joined", member->rank,

@@ -29,9 +29,9 @@ struct Met {
 /// prove that they know the secret: whoever does not cannot end the meeting, nor take a seat.
 /// \param timeout  0: none
 /// \throws RunError timed_out naming the ranks that did not come; mismatch if two processes have one rank,
-///         if numbers of ranks, versions or secrets differ, ranks of one machine share no memory, or something else
-///         listens on the port; peer_lost if one dies meanwhile; resources if the port is in use or no more
-///         files may be open; other if the address cannot be resolved or used
+///         if numbers of ranks, versions or secrets differ, ranks of one machine share no memory, or
+///         something else listens on the port; peer_lost if one dies meanwhile; resources if the port is in
+///         use or no more files may be open; other if the address cannot be resolved or used
 Met rendezvous(const Address& address, const Hello& mine, std::chrono::nanoseconds timeout,
                const Secret& secret = {});
 

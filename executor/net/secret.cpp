@@ -23,16 +23,16 @@ constexpr std::string_view none = "none";
 constexpr std::string_view use_of_key = "chorale: who may join a world";
 
 [[noreturn]] void throw_system_error(const std::string& path, int error) {
-  throw UsageError(fmt::format("the secret in '{}' cannot be read: {}; every rank needs the file, or {}", path,
-                               std::generic_category().message(error), how_to_make_a_secret));
+  throw UsageError(fmt::format("the secret in '{}' cannot be read: {}; every rank needs the file, or {}",
+                               path, std::generic_category().message(error), how_to_make_a_secret));
 }
 
 void require_private(const std::string& path, const struct stat& file) {
   if (!S_ISREG(file.st_mode)) throw UsageError(fmt::format("the secret in '{}': it is no plain file", path));
   if ((file.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     throw UsageError(
-        fmt::format("'{}' has a secret, and others than its owner may open it (mode {:o}): chmod 600 {}", path,
-                    file.st_mode & 07777, path));
+        fmt::format("'{}' has a secret, and others than its owner may open it (mode {:o}): chmod 600 {}",
+                    path, file.st_mode & 07777, path));
   }
 }
 
@@ -59,8 +59,8 @@ std::string read_secret_file(const std::string& path) {
   std::string secret(without_line_end(std::string_view(text).substr(0, length)));
   sodium_memzero(text.data(), text.size());
   if (secret.empty()) {
-    throw UsageError(fmt::format("the secret in '{}' is empty: (umask 077; openssl rand -hex 32 > {})", path,
-                                 path));
+    throw UsageError(
+        fmt::format("the secret in '{}' is empty: (umask 077; openssl rand -hex 32 > {})", path, path));
   }
   return secret;
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <string>
 
 namespace chorale::net {
@@ -25,7 +24,8 @@ class Secret {
   Secret& operator=(const Secret&) = default;
 
   /// Reads a setting `secret`: "none" or nothing for none, "file:/path", or the text itself.
-  /// \throws UsageError with the remedy, if there is no such file, if others than its owner can read it, or if
+  /// \throws UsageError with the remedy, if there is no such file, if others than its owner can read it, or
+  /// if
   ///         the secret is too long or empty. No message shows a secret.
   static Secret read(const std::string& setting);
 

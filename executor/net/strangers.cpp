@@ -14,7 +14,8 @@ Strangers::~Strangers() {
 }
 
 void Strangers::add(std::shared_ptr<Connection> connection) {
-  if (all_.size() >= most) drop_one(fmt::format("it was the oldest of {} that had no seat yet", all_.size()));
+  if (all_.size() >= most_)
+    drop_one(fmt::format("it was the oldest of {} that had no seat yet", all_.size()));
   std::string address = connection->peer();
   all_.push_back(
       {std::move(connection), std::move(address), ++added_, boost::asio::steady_timer(io_, patience)});
@@ -40,8 +41,8 @@ bool Strangers::drop_one(const std::string& why) {
   std::map<std::string, size_t> count;
   size_t highest = 0;
   for (const One& one : all_) highest = std::max(highest, ++count[one.address]);
-  const Place place = std::find_if(all_.begin(), all_.end(),
-                                   [&](const One& one) { return count[one.address] == highest; });
+  const Place place =
+      std::find_if(all_.begin(), all_.end(), [&](const One& one) { return count[one.address] == highest; });
   if (place == all_.end()) return false;
   drop(place, why);
   return true;
@@ -64,14 +65,16 @@ void Complaints::note(const std::string& address, const std::string& what) {
   last_ = what;
   if (said_.size() > most_addresses || !said_.insert(address).second) return;
   warn(what + "; rank 0 waits on for its ranks");
-  if (said_.size() > most_addresses) warn("connections of further addresses that are no ranks are not told any more");
+  if (said_.size() > most_addresses)
+    warn("connections of further addresses that are no ranks are not told any more");
 }
 
 void warn(const std::string& text) {
   std::shared_ptr<spdlog::logger> log = spdlog::get("chorale");
   if (!log) {
     // A program without a Config has none yet. What it prints to standard output is its own.
-    log = std::make_shared<spdlog::logger>("chorale", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+    log =
+        std::make_shared<spdlog::logger>("chorale", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
     log->set_pattern("[%T.%e %^%l%$] chorale: %v");
   }
   log->warn(text);

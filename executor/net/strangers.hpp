@@ -5,14 +5,11 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "connection.hpp"
@@ -23,13 +20,15 @@ namespace chorale::net {
 /// by these limits calls again.
 class Strangers {
  public:
-  static constexpr size_t most = 64;
+  /// Besides as many as the world has ranks, which may all call at once.
+  static constexpr size_t most_others = 64;
   static constexpr std::chrono::seconds patience{5};
 
   /// Told of one that was dropped, before it is closed.
   using Dropped = std::function<void(const Connection& connection, const std::string& why)>;
 
-  Strangers(boost::asio::io_context& io, Dropped dropped) : io_(io), dropped_(std::move(dropped)) {}
+  Strangers(boost::asio::io_context& io, int ranks, Dropped dropped)
+      : io_(io), most_(size_t(ranks) + most_others), dropped_(std::move(dropped)) {}
   ~Strangers();
 
   /// Where there are too many, the oldest of the address that has most of them goes: a flood from one address
@@ -53,6 +52,7 @@ class Strangers {
   void drop(Place place, const std::string& why);
 
   boost::asio::io_context& io_;
+  const size_t most_;
   const Dropped dropped_;
   std::list<One> all_;  ///< the oldest first
   uint64_t added_ = 0;

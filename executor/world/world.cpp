@@ -31,14 +31,16 @@ std::string shm_name(const std::string& address) {
   return name;
 }
 
-/// Launchers pass it on as a variable, and a program that joins without a Config must not be open because of that.
+/// Launchers pass it on as a variable, and a program that joins without a Config must not be open because of
+/// that.
 net::Secret secret_of(const JoinOptions& options) {
   const char* const variable = options.secret.empty() ? std::getenv("CHORALE_SECRET") : nullptr;
   try {
     if (variable) net::check_secret_setting(variable);
     return net::Secret::read(variable ? variable : options.secret);
   } catch (const UsageError& error) {
-    throw UsageError(fmt::format("{}: {}", variable ? "CHORALE_SECRET" : "JoinOptions::secret", error.what()));
+    throw UsageError(
+        fmt::format("{}: {}", variable ? "CHORALE_SECRET" : "JoinOptions::secret", error.what()));
   }
 }
 

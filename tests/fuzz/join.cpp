@@ -1,7 +1,8 @@
-// libFuzzer target: whatever bytes come while ranks meet over TCP, both ends of a greeting hold few bytes and end or wait,
-// and nobody is taken for a rank that it is not. The input is a script of what somebody between a rank and rank 0 does with
-// what they say: passes it on, changes it, repeats it, or says something of its own. Who does not know the secret gets no
-// further than the greeting; what is behind it, frames and what is in them, is read from the same bytes.
+// libFuzzer target: whatever bytes come while ranks meet over TCP, both ends of a greeting hold few bytes and
+// end or wait, and nobody is taken for a rank that it is not. The input is a script of what somebody between
+// a rank and rank 0 does with what they say: passes it on, changes it, repeats it, or says something of its
+// own. Who does not know the secret gets no further than the greeting; what is behind it, frames and what is
+// in them, is read from the same bytes.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -123,7 +124,8 @@ class Between {
     const size_t before = bytes.size();
     const std::string_view all = bytes;
     const std::string answer = to.take(bytes);
-    require(open || (bytes.size() == before && answer.empty()), "an end that has ended takes or says something");
+    require(open || (bytes.size() == before && answer.empty()),
+            "an end that has ended takes or says something");
     require(answer.size() < 400, "an end says too much");
     heard += all.substr(0, before - bytes.size());
     require(heard.size() <= 300, "an end takes more than a greeting has");
@@ -162,14 +164,17 @@ void read_frames(Script script) {
     reader.add(script.bytes(1u + script.number()));
     while (const auto frame = reader.next()) {
       require(frame->text.size() < limit, "a frame is longer than it may be");
-      require(chorale::net::encode(*frame).size() == frame->text.size() + chorale::net::head_bytes + 1, "encode");
+      require(chorale::net::encode(*frame).size() == frame->text.size() + chorale::net::head_bytes + 1,
+              "encode");
       if (const auto hello = chorale::net::decode_hello(frame->text)) {
         const std::string shown = hello->process_text() + hello->version;
-        require(std::all_of(shown.begin(), shown.end(), [](char letter) { return letter >= ' ' && letter <= '~'; }),
+        require(std::all_of(shown.begin(), shown.end(),
+                            [](char letter) { return letter >= ' ' && letter <= '~'; }),
                 "a hello shows what does not print");
       }
       if (const auto roster = chorale::net::Roster::decode(frame->text)) {
-        for (const uint32_t host : roster->hosts) require(host < roster->host_names.size(), "a host has no name");
+        for (const uint32_t host : roster->hosts)
+          require(host < roster->host_names.size(), "a host has no name");
       }
     }
     require(reader.held_bytes() <= limit + 300 || reader.broken(), "more is held than a frame has");

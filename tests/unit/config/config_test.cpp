@@ -148,7 +148,8 @@ TEST(Config, ASecretIsNeverShown) {
   EXPECT_EQ(failure(twice.path, {}), twice.path + ": secret stands there twice: keep one of the lines");
   const IniFile line("secret hunter2\n");
   EXPECT_EQ(failure(line.path, {}), line.path + ": a line with 'secret' is not 'secret = value'");
-  EXPECT_TRUE(failure("", {"CHORALE_SECRET="}).starts_with("CHORALE_SECRET: the secret is empty; make a secret"));
+  EXPECT_TRUE(
+      failure("", {"CHORALE_SECRET="}).starts_with("CHORALE_SECRET: the secret is empty; make a secret"));
   const std::string long_one = "CHORALE_SECRET=" + std::string(5000, 'x');
   EXPECT_EQ(failure("", {long_one.c_str()}).find("xx"), std::string::npos);
 }
