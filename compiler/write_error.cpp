@@ -29,10 +29,11 @@ bool is_pending() {
 std::string write_error(int error) {
   const std::string text = std::generic_category().message(error);
   rlimit limit{};
-  if (error != EFBIG || ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return text;
+  if (error != EFBIG || ::getrlimit(RLIMIT_FSIZE, &limit) != 0) return text;
+  if (limit.rlim_cur == RLIM_INFINITY) return text;
   return fmt::format(
-      "{}: RLIMIT_FSIZE lets this process write files of at most {} bytes; raise it (ulimit -f, in units of "
-      "1024 bytes) or lift it (ulimit -f unlimited)",
+      "{}: RLIMIT_FSIZE lets this process write files of at most {} bytes; raise it (ulimit -f), or lift it "
+      "(ulimit -f unlimited)",
       text, uint64_t(limit.rlim_cur));
 }
 

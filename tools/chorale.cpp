@@ -41,7 +41,8 @@ int end(Exit status) {
   if (!std::cout || std::ferror(stdout)) {
     rlimit limit{};
     const off_t written = ::lseek(STDOUT_FILENO, 0, SEEK_CUR);
-    const bool limited = written > 0 && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && rlim_t(written) >= limit.rlim_cur;
+    const bool limited =
+        written > 0 && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && rlim_t(written) >= limit.rlim_cur;
     return fail(Exit::command_wrong,
                 "cannot write the results to standard output" + (limited ? ": " + write_error(EFBIG) : ""));
   }

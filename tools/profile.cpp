@@ -149,8 +149,7 @@ Profiles::Profiles(std::optional<Machine> machine) : machine_(std::move(machine)
 void Profiles::keep(const std::string& text) const {
   if (std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size() && std::fflush(file_.get()) == 0)
     return;
-  throw RunError(RunError::Reason::resources,
-                 "what --profile prints cannot be kept: " + write_error(errno));
+  throw RunError(RunError::Reason::resources, "what --profile prints cannot be kept: " + write_error(errno));
 }
 
 void Profiles::add(World& world, const Executor& executor, const Config& config, const Plan& plan,

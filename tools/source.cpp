@@ -15,6 +15,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "chorale/write_error.hpp"
 #include "tools/command.hpp"
 
 #ifndef CHORALE_INCLUDE_DIRS
@@ -67,8 +68,10 @@ int run_command(const std::vector<std::string>& command, bool quiet) {
 /// What `compiler` lacks; empty if it will do.
 std::string lacks(const std::vector<std::string>& compiler, const TemporaryFolder& folder) {
   const std::string probe = folder.path() / "probe.cpp";
-  std::ofstream(probe)
-      << "#include <concepts>\n#include <span>\n#if __cplusplus <= 201703L\n#error\n#endif\n";
+  std::ofstream file(probe);
+  file << "#include <concepts>\n#include <span>\n#if __cplusplus <= 201703L\n#error\n#endif\n";
+  file.close();
+  if (!file) throw Failure(Exit::command_wrong, "cannot write " + probe + ": " + write_error(errno));
   std::vector<std::string> command = compiler;
   command.insert(command.end(), {"-std=c++20", "-fsyntax-only", probe});
   const int status = run_command(command, true);

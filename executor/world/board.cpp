@@ -56,11 +56,11 @@ struct Board::Page {
   Slot* slots() { return reinterpret_cast<Slot*>(this + 1); }
 };
 
-Board::Board(const std::string& job, int rank, std::vector<int> near, const Process& self,
-             bool used_once)
+Board::Board(const std::string& job, int rank, std::vector<int> near, const Process& self, bool used_once)
     : rank_(rank), near_(std::move(near)), used_once_(used_once) {
-  const uint64_t number = number_of(job);
-  const size_t bytes = sizeof(Page) + (size_t(*std::max_element(near_.begin(), near_.end())) + 1) * sizeof(Slot);
+  const uint64_t number = number_of(job + std::to_string(Control::version));
+  const auto highest = size_t(*std::max_element(near_.begin(), near_.end()));
+  const size_t bytes = sizeof(Page) + (highest + 1) * sizeof(Slot);
   for (const auto until = Clock::now() + patience; Clock::now() < until; std::this_thread::sleep_for(pause)) {
     const Found found = attach(bytes, number, self);
     if (found == Found::entered) return;
@@ -86,12 +86,13 @@ Board::Found Board::attach(size_t bytes, uint64_t job, const Process& self) {
   shmid_ds status{};
   if (::shmctl(id_, IPC_STAT, &status) != 0) return Found::ended;
   if (status.shm_perm.mode & SHM_DEST) return Found::ended;
+  if (status.shm_perm.cuid != ::geteuid()) return Found::not_ours;  // root may look at what others have made
   if (status.shm_segsz < sizeof(Page) + (size_t(rank_) + 1) * sizeof(Slot)) return Found::not_ours;
   slots_ = (status.shm_segsz - sizeof(Page)) / sizeof(Slot);
   return enter(job, self, status.shm_nattch == 1);
 }
 
-/// Whoever finds that all who were on a board have ended takes it away, before it enters: so nobody enters a
+/// A rank that finds a board on which all others have ended removes it before it enters. So nobody enters the
 /// board of an earlier job.
 Board::Found Board::enter(uint64_t job, const Process& self, bool alone) {
   uint64_t nobody = 0;
@@ -112,7 +113,7 @@ Board::Found Board::enter(uint64_t job, const Process& self, bool alone) {
   return Found::entered;
 }
 
-/// \param alone  no other process looks at it: who has not ended writing who it is was killed there
+/// \param alone  no other process is attached, so a rank that is still writing its slot was killed there
 bool Board::abandoned(bool alone) const {
   bool used = false;
   for (size_t at = 0; at < slots_; ++at) {

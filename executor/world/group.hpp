@@ -157,7 +157,7 @@ class Group {
   Options options_;
   const Origin origin_;
   bool local_;
-  int rank_ = -1;  ///< unless all are in this process
+  int rank_ = -1;         ///< unless all are in this process
   bool joining_ = false;  ///< other ranks may still fail to join
   bool several_hosts_ = false;
   std::shared_ptr<std::byte> heap_;

@@ -108,7 +108,7 @@ class Mirror {
   std::vector<Told> told_;     ///< by rank
   uint64_t stop_told_in_ = 0;  ///< 1 and the resets there had been when a stop was told; 0: none
   bool refusal_told_ = false;
-  Descriptor wake_;            ///< an eventfd, for listen_all()
+  Descriptor wake_;  ///< an eventfd, for listen_all()
   std::atomic<bool> quit_{false};
   std::thread teller_, listener_;
 };

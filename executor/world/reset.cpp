@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <span>
+#include <string>
 #include <utility>
 
 #include "group.hpp"
 #include "steps.hpp"
-#include "together.hpp"
+#include "thrown.hpp"
 
 namespace chorale::world {
 

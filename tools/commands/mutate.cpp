@@ -148,7 +148,8 @@ Exit mutate_all(const Options& options) {
     const size_t whole = before.rfind('\n') + 1;  // npos + 1 is 0
     std::error_code error;
     if (whole != before.size()) std::filesystem::resize_file(options.json, whole, error);
-    if (error) throw Failure(Exit::command_wrong, "cannot write " + options.json + ": " + write_error(error.value()));
+    if (error)
+      throw Failure(Exit::command_wrong, "cannot write " + options.json + ": " + write_error(error.value()));
     lines.open(options.json, options.resume ? std::ios::app : std::ios::out);
     if (!lines)
       throw Failure(Exit::command_wrong, "cannot write " + options.json + ": " + write_error(errno));

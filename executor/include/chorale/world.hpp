@@ -87,7 +87,8 @@ class World {
   /// \throws RunError timed_out naming the ranks that did not come; mismatch if two jobs use the address, two
   ///         processes have one rank, the numbers of ranks, the versions or the secrets differ, or ranks of
   ///         one machine share no memory; resources if shared memory is full or the port is in use; other if
-  ///         there is no such host
+  ///         there is no such host. What one rank throws, or that its process has died, all that
+  ///         have come throw too
   static World join(const std::string& address, int rank, int ranks, JoinOptions options = {});
 
   /// Collective: joins over TCP as the launcher says in the environment. It takes rank and number of ranks from

@@ -8,9 +8,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chorale/executor.hpp>
 #include <chorale/make_plan.hpp>
-#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -133,7 +133,8 @@ std::string why_not(Step step, Fault fault, int rank) {
     case Step::reset:
       return "a reset makes and opens nothing";
     case Step::survivors:
-      return fault == Fault::no_files || rank == 0 ? "" : "the others open what rank 0 has made by its number";
+      return fault == Fault::no_files || rank == 0 ? ""
+                                                   : "the others open what rank 0 has made by its number";
   }
   return "no such step";
 }
@@ -329,8 +330,7 @@ TEST(FailuresWhileJoining, AreToldWhereverDescriptorsRunOut) {
       said = processes.said(poor);
       for (int rank = 0; rank < ranks; ++rank) {
         const std::string heard = rank == poor ? said : processes.said(rank);
-        EXPECT_TRUE(said == "joined" ? heard == said
-                                     : has(heard, "resources: ") && has(heard, "(ulimit -n)"))
+        EXPECT_TRUE(said == "joined" ? heard == said : has(heard, "resources: ") && has(heard, "(ulimit -n)"))
             << "rank " << poor << " may open " << room << ", rank " << rank << " hears " << heard;
       }
     }
@@ -355,12 +355,12 @@ TEST(FailuresWhileJoining, AreToldToOtherHosts) {
         for (int rank = 0; rank < 4; ++rank) {
           if (rank == failing && fault == Fault::killed) continue;
           const std::string said = processes.said(rank);
-          const bool right = fault == Fault::killed
-                                 ? has(said, "peer_lost: rank " + std::to_string(failing) + " ") &&
-                                       has(said, " died")
-                                 : has(said, "resources: ") && has(said, "(ulimit -n)");
-          EXPECT_TRUE(right) << name_of(fault) << " on rank " << failing << ", step " << int(step) << ": rank "
-                             << rank << " hears " << said;
+          const bool right =
+              fault == Fault::killed
+                  ? has(said, "peer_lost: rank " + std::to_string(failing) + " ") && has(said, " died")
+                  : has(said, "resources: ") && has(said, "(ulimit -n)");
+          EXPECT_TRUE(right) << name_of(fault) << " on rank " << failing << ", step " << int(step)
+                             << ": rank " << rank << " hears " << said;
         }
       }
     }
@@ -371,6 +371,4 @@ TEST(FailuresWhileJoining, AreToldToOtherHosts) {
 }  // namespace
 }  // namespace chorale::test
 
-extern "C" void chorale_world_step(chorale::world::Step step) {
-  chorale::test::reach(step);
-}
+extern "C" void chorale_world_step(chorale::world::Step step) { chorale::test::reach(step); }

@@ -120,7 +120,8 @@ TEST(Tuner, ATableIsReplacedWholeOrNotAtAll) {
     setrlimit(RLIMIT_FSIZE, &full);
     const std::string said = thrown([&] { fresh.save(path); });
     setrlimit(RLIMIT_FSIZE, &unlimited);
-    EXPECT_TRUE(has(said, "RLIMIT_FSIZE lets this process write files of at most 1024 bytes; raise it (ulimit -f"))
+    EXPECT_TRUE(
+        has(said, "RLIMIT_FSIZE lets this process write files of at most 1024 bytes; raise it (ulimit -f"))
         << said;
   }
   EXPECT_EQ(TuneTable::load(path).text(), old.text());

@@ -140,8 +140,9 @@ TEST_F(Join, ARankThatMayOpenNoMoreFilesSaysSo) {
             "(ulimit -n)");
   for (int rank = 0; rank < 2; ++rank) {
     const std::string said = ranks.said(rank);
-    EXPECT_EQ(said, "resources: rank 2: cannot watch the process of rank 1: Too many open files; allow more open "
-                    "files (ulimit -n)");
+    EXPECT_EQ(said,
+              "resources: rank 2: cannot watch the process of rank 1: Too many open files; allow more open "
+              "files (ulimit -n)");
   }
 }
 
