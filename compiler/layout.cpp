@@ -115,6 +115,7 @@ Layout layout_of(const Plan& plan, uint64_t bytes, DType dtype, PacketForm form)
   layout.segment_bytes = bytes / parts;
   const uint64_t units = divided_up(layout.segment_bytes, layout.alignment);
   layout.chunk_bytes = divided_up(units, layout.chunks_per_segment) * layout.alignment;
+  layout.slice_bytes = layout.chunk_bytes;
   check_size(plan, bytes, layout, segments);
   layout.sizes.input = named(plan) || in ? layout.segment_bytes * segments.input : 0;
   layout.sizes.output = named(plan) || out ? layout.segment_bytes * segments.output : 0;

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "chorale/byte_count.hpp"
 #include "world/group.hpp"
 #include "world/together.hpp"
 
@@ -35,7 +36,7 @@ void pass_on(const std::optional<Thrown>& thrown, size_t rank, const std::option
 /// The plain part of what a rank says; the numbers of bindings and a text follow.
 struct Head {
   uint64_t plan_hash = 0;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0, round_scratch = 0, scratch = 0;
   uint32_t ranks = 0;
   int32_t dtype = 0, op = -1, packet = 0;
   uint32_t executor = 0;  ///< proposed
@@ -109,6 +110,10 @@ void compare(const Said& said, const Said& by_rank, size_t rank) {
   // They would let go of different ones, and then wait for each other.
   if (other.bindings != first.bindings)
     differ("bindings", std::to_string(first.bindings), std::to_string(other.bindings));
+  if (other.round_scratch != first.round_scratch)
+    differ("round_scratch", byte_count_text(first.round_scratch), byte_count_text(other.round_scratch));
+  if (other.scratch != first.scratch)
+    differ("scratch", byte_count_text(first.scratch), byte_count_text(other.scratch));
   if (other.launches != first.launches && !other.captured && !first.captured) {
     differ(
         "the calls before this one, which one of them had bound before and the other had not: they have "
@@ -125,6 +130,8 @@ std::vector<uint64_t> agree_on_binding(World& world, const Plan& plan, const Cal
   Said mine;
   mine.head = {call.plan_hash,
                call.bytes,
+               call.round_scratch,
+               call.scratch,
                plan.ranks(),
                int32_t(call.dtype),
                call.op,

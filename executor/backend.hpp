@@ -19,6 +19,8 @@ struct Call {
   PacketForm packet = PacketForm::ll8;
   bool multicast = false;  ///< GPUs do switch channels by multicast: Config::switch_channels
   uint32_t bindings = 0;   ///< that are kept, see Bindings: Config::bindings
+  uint64_t round_scratch = 0;  ///< Config::round_scratch
+  uint64_t scratch = 0;        ///< the limit: Config::scratch
 
   bool operator==(const Call&) const = default;
 
@@ -26,7 +28,8 @@ struct Call {
   uint64_t hash() const {
     uint64_t hash = plan_hash;
     for (const uint64_t part :
-         {bytes, uint64_t(dtype), uint64_t(op), uint64_t(packet), uint64_t(multicast), uint64_t(bindings)})
+         {bytes, uint64_t(dtype), uint64_t(op), uint64_t(packet), uint64_t(multicast), uint64_t(bindings),
+          round_scratch, scratch})
       hash = mix64(hash ^ part);
     return hash;
   }
@@ -58,6 +61,9 @@ class Binding {
   /// Whether there are such graphs.
   virtual bool held() const { return false; }
 
+  /// Bytes that it takes beside what the caller passes, on the rank that takes the most: the same on all ranks.
+  virtual uint64_t scratch() const { return 0; }
+
   /// See Executor::trace.
   virtual void add_trace(std::vector<TraceSpan>&) {}
 
@@ -73,6 +79,10 @@ class Backend {
   /// Collective; `plan` only during the call.
   /// \throws UsageError on all ranks for a plan that one of them cannot run
   virtual std::unique_ptr<Binding> bind(const Plan& plan, const Call& call, const Arguments& arguments) = 0;
+
+  /// Binding::scratch() of the binding that would be made, as far as it is known before. Not collective.
+  /// \throws UsageError for a message that the plan does not take
+  virtual uint64_t scratch_of(const Plan&, const Call&) { return 0; }
 
   /// \throws UsageError if nothing may be bound while `stream` is in the state that it is in
   virtual void require_bindable(void*) {}

@@ -31,6 +31,12 @@ size_t Bindings::surplus() const {
   return limit_ != 0 && ready >= limit_ ? ready - limit_ + 1 : 0;
 }
 
+uint64_t Bindings::scratch() const {
+  uint64_t bytes = 0;
+  for (const Kept& kept : kept_) bytes += kept.binding->scratch();
+  return bytes;
+}
+
 std::vector<uint64_t> Bindings::evictable(bool others) const {
   std::vector<const Kept*> order;
   for (const Kept& kept : kept_) {
@@ -44,12 +50,12 @@ std::vector<uint64_t> Bindings::evictable(bool others) const {
   return numbers;
 }
 
-void Bindings::evict(std::span<const uint64_t> numbers) {
+void Bindings::evict(std::span<const uint64_t> numbers, uint64_t more) {
   last_ = nullptr;
   for (const uint64_t number : numbers) {
     const auto found = std::find_if(kept_.begin(), kept_.end(),
                                     [number](const Kept& kept) { return kept.number == number; });
-    if (found != kept_.end() && (found->retired || surplus() != 0)) kept_.erase(found);
+    if (found != kept_.end() && (found->retired || crowded(more))) kept_.erase(found);
   }
 }
 

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chorale/byte_count.hpp"
 #include "chorale/did_you_mean.hpp"
 #include "chorale/error.hpp"
 #include "chorale/packet_form.hpp"
@@ -140,6 +141,10 @@ const std::array rows = {
                     std::to_string(value)),
     CHORALE_SETTING(bindings, "calls that an executor keeps ready; 0: any number", parse_number_to_4096(text),
                     std::to_string(value)),
+    CHORALE_SETTING(round_scratch, "bytes of scratch beyond which a message runs in rounds; 0: never",
+                    read_byte_count(text), byte_count_text(value)),
+    CHORALE_SETTING(scratch, "bytes of scratch that an executor takes a rank; 0: any number",
+                    read_byte_count(text), byte_count_text(value)),
     CHORALE_SETTING(mover_blocks, "most thread blocks a transfer of a schedule, via kernel, staged or port",
                     parse_blocks(text), std::to_string(value)),
     CHORALE_SETTING(require_proof, "refuse plans without a proof", parse_bool(text),

@@ -16,6 +16,7 @@
 #include "interpreter/bind.hpp"
 #include "launch_count.hpp"
 #include "one_call.hpp"
+#include "scratch_limit.hpp"
 #include "switch_channels.hpp"
 #include "world/fork.hpp"
 #include "world/group.hpp"
@@ -47,7 +48,7 @@ struct Executor::State {
   size_t last_known = 0;
 
   State(World& of, const Config& with)
-      : world(of), config(with), resets(of.resets()), bindings(config.bindings), launches(of) {
+      : world(of), config(with), resets(of.resets()), bindings(config.bindings, config.scratch), launches(of) {
     const std::string name = config.backend, form = config.packet;
     const std::optional<PacketForm> named = packet_form_of(form);
     if (!named)
@@ -101,6 +102,15 @@ struct Executor::State {
     return known.back().hash;
   }
 
+  /// What a binding would take; 0 for a message that is refused when it is bound.
+  uint64_t scratch_of(const Plan& plan, const Call& call) {
+    try {
+      return backend->scratch_of(plan, call);
+    } catch (const UsageError&) {
+      return 0;
+    }
+  }
+
   /// The binding for a call, made if there is none; null if there is nothing to do.
   Binding* bind(const Plan& plan, const Arguments& arguments, void* stream) {
     world.scheduler().check_caller();
@@ -119,27 +129,33 @@ struct Executor::State {
               arguments.op ? int32_t(*arguments.op) : -1,
               arguments.packet.value_or(packet),
               multicast,
-              config.bindings};
+              config.bindings,
+              config.round_scratch,
+              config.scratch};
     // That there is nothing to do is agreed on each time, also while a graph is captured.
     const bool binds = call.bytes != 0;
     Binding* known = nullptr;
+    uint64_t more = 0;  // bytes of scratch
     // Peers that bind are told of what this rank cannot, and do not wait for it in vain.
     const std::optional<world::Thrown> cannot = world::thrown_by([&] {
       check_ranks(plan);
       interpreter::check_numbers(call.dtype, call.packet, call.op);
       call.plan_hash = hash_of(plan);
       known = bindings.find(call, arguments);
-      if (!known && binds) backend->require_bindable(stream);
+      if (known || !binds) return;
+      backend->require_bindable(stream);
+      more = scratch_of(plan, call);
     });
     if (known) return known;
-    const bool may_evict = !cannot && binds && bindings.surplus() != 0 && backend->drain();
+    const bool may_evict = !cannot && binds && bindings.crowded(more) && backend->drain();
     const std::vector<uint64_t> evictable =
         agree_on_binding(world, plan, call, launches, bindings.evictable(may_evict), cannot);
     if (!binds) {
       layout_of(plan, 0, call.dtype, call.packet);
       return nullptr;
     }
-    bindings.evict(evictable);
+    bindings.evict(evictable, more);
+    if (!bindings.fits(more)) require_scratch(plan, call, more, bindings.scratch());
     return bindings.add(backend->bind(plan, call, arguments));
   }
 };
@@ -191,6 +207,11 @@ std::vector<TraceSpan> Executor::trace() const {
   std::vector<TraceSpan> spans;
   state_->bindings.add_trace(spans);
   return spans;
+}
+
+uint64_t Executor::scratch() const {
+  const OneCall call = state_->one_call();
+  return state_->bindings.scratch();
 }
 
 void* Executor::allocate(uint64_t bytes) {

@@ -27,14 +27,15 @@ std::vector<uint32_t> peers_of(const Gpu& gpu) {
 
 }  // namespace
 
-RankNeeds needs_of(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype) {
-  const Layout layout = layout_of(plan, bytes, dtype);
-  const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(plan, rank, layout);
+RankNeeds needs_of(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype, uint64_t round_scratch) {
+  const std::vector<ScratchUse> use = scratch_use(plan);
+  const Layout layout = in_rounds(plan, use, layout_of(plan, bytes, dtype), round_scratch);
+  const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(use[rank], layout);
   const Gpu& gpu = plan.gpus[rank];
   RankNeeds needs;
   needs.input_bytes = layout.sizes.input;
   needs.output_bytes = layout.sizes.output;
-  needs.scratch_bytes = scratch.plain_banks * scratch.plain_bank + 2 * scratch.packet_bank;
+  needs.scratch_bytes = scratch.plain() + scratch.packets();
   needs.thread_blocks = uint32_t(gpu.threadblocks.size());
   needs.memory_channels = gpu.channel_count(ChannelType::memory);
   needs.port_channels = gpu.channel_count(ChannelType::port);

@@ -14,7 +14,9 @@
 #include <iostream>
 #include <optional>
 
+#include "chorale/byte_count.hpp"
 #include "chorale/did_you_mean.hpp"
+#include "chorale/usage_error.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -161,26 +163,11 @@ uint64_t parse_seed(const std::string& text) {
 }
 
 uint64_t parse_bytes(const std::string& text) {
-  const auto refuse = [&](const std::string& why) -> uint64_t {
-    throw Failure(Exit::command_wrong, "'" + text + "' is no size" + why,
-                  "sizes are bytes, as 512, 4K, 1M or 2G");
-  };
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc::result_out_of_range) return refuse(": it is larger than 2^64 - 1");
-  if (error != std::errc()) return refuse("");
-  std::string suffix(end, text.data() + text.size());
-  if (suffix.ends_with("iB")) suffix.resize(suffix.size() - 2);
-  if (suffix == "B") suffix.clear();
-  const std::string_view letters = "KMGT";
-  unsigned shift = 0;
-  if (!suffix.empty()) {
-    const size_t at = letters.find(char(std::toupper(static_cast<unsigned char>(suffix[0]))));
-    if (suffix.size() != 1 || at == letters.npos) return refuse("");
-    shift = unsigned(at + 1) * 10;
+  try {
+    return read_byte_count(text);
+  } catch (const UsageError& error) {
+    throw Failure(Exit::command_wrong, error.what(), "sizes are bytes, as 512, 4K, 1M or 2G");
   }
-  if (number != 0 && number > (UINT64_MAX >> shift)) return refuse(": it is larger than 2^64 - 1");
-  return number << shift;
 }
 
 std::vector<uint64_t> parse_sizes(const std::string& text) {
@@ -213,9 +200,7 @@ std::vector<uint64_t> parse_sizes(const std::string& text) {
 }
 
 std::string format_bytes(uint64_t bytes) {
-  unsigned step = 0;
-  while (bytes != 0 && bytes % 1024 == 0 && step < 4) bytes /= 1024, ++step;
-  return std::to_string(bytes) + (step ? std::string(1, "KMGT"[step - 1]) : "");
+  return byte_count_text(bytes);
 }
 
 void write_output(const std::string& path, std::string_view text) {

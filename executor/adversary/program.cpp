@@ -72,7 +72,7 @@ void Program::add_memory(const Plan& plan, const std::vector<BoundPlan>& bound, 
   std::vector<char*> placed_in, placed_out;
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
     const uint64_t in_bytes = layout.sizes.input, out_bytes = layout.sizes.output;
-    const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(plan, rank, layout);
+    const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(bound[rank].scratch[rank], layout);
     const auto plain = [&](Area::Kind kind, uint64_t bytes) -> Area {
       return arena.add(kind, rank, bytes, bytes);
     };

@@ -32,6 +32,10 @@ class CpuBackend final : public Backend {
     return std::make_unique<cpu::Binding>(shared_, plan, call);
   }
 
+  uint64_t scratch_of(const Plan& plan, const Call& call) override {
+    return cpu::Binding::scratch_of(world_, plan, call);
+  }
+
   void* allocate(uint64_t bytes) override {
     if (!world_.local()) {
       if (windows_.size() == windows_.capacity()) {

@@ -2,11 +2,13 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "../agreement.hpp"
 #include "../interpreter/hosts.hpp"
 #include "../interpreter/report.hpp"
+#include "../world/available_memory.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "chorale/storage.hpp"
@@ -19,15 +21,16 @@ using interpreter::packet_kind;
 struct Binding::Parts {
   uint64_t signals, plain, packets, staging, bytes;
 
-  Parts(const Plan& plan, uint32_t rank, const Layout& layout, bool stages) {
+  Parts(const Plan& plan, uint32_t rank, const std::vector<ScratchUse>& use, const Layout& layout,
+        bool stages) {
     const Gpu& gpu = plan.gpus[rank];
-    const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(plan, rank, layout);
+    const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(use[rank], layout);
     signals = sizeof(Published);
     const uint64_t channels =
         uint64_t(gpu.channel_count(ChannelType::memory)) + gpu.channel_count(ChannelType::port);
     plain = signals + channels * sizeof(Signal);
-    packets = plain + scratch.plain_banks * scratch.plain_bank;
-    staging = packets + 2 * scratch.packet_bank;
+    packets = plain + scratch.plain();
+    staging = packets + scratch.packets();
     bytes = staging;
     if (stages) {
       staging = (bytes + 4095) / 4096 * 4096;
@@ -36,10 +39,31 @@ struct Binding::Parts {
   }
 };
 
+namespace {
+
+/// Whether a window has room for copies of what peers of other processes cannot map.
+bool stages_in(const World& world, const Plan& plan, uint32_t rank) {
+  return !world.local() &&
+         (reached_by_peers(plan, rank, BufferKind::input) || reached_by_peers(plan, rank, BufferKind::output));
+}
+
+}  // namespace
+
+uint64_t Binding::scratch_of(const World& world, const Plan& plan, const Call& call) {
+  const std::vector<ScratchUse> use = scratch_use(plan);
+  const Layout layout =
+      in_rounds(plan, use, layout_of(plan, call.bytes, call.dtype, call.packet), call.round_scratch);
+  uint64_t most = 0;
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
+    most = std::max(most, Parts(plan, rank, use, layout, stages_in(world, plan, rank)).bytes);
+  return most;
+}
+
 Binding::Binding(const Shared& shared, const Plan& plan, const Call& call)
     : chorale::Binding(call), shared_(shared), world_(*shared.world), rank_(uint32_t(world_.rank())) {
   agree_on_use(world_, [&] {
-    bound_ = interpreter::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op);
+    bound_ = interpreter::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op,
+                                    call.round_scratch);
     if (world_.group().several_hosts()) {
       crosses_hosts_ = interpreter::checked_hosts(
           plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); });
@@ -58,13 +82,28 @@ Binding::~Binding() {
   if (run_.courier) run_.courier->strike(run_.binding);
 }
 
+/// Collective if the ranks take much. Each of them may have as much as there is, but not all of them together.
+void Binding::require_memory_of_host(const std::vector<Parts>& parts) {
+  constexpr uint64_t much = uint64_t(64) << 20;
+  uint64_t all = 0, here = 0;
+  for (uint32_t rank = 0; rank < parts.size(); ++rank) {
+    all += parts[rank].bytes;
+    if (world_.group().host(int(rank)) == world_.group().host(int(rank_))) here += parts[rank].bytes;
+  }
+  if (all < much) return;
+  world::together(world_, [here] { world::require_memory(here, "scratch of the ranks of this host"); });
+}
+
 /// Collective.
 void Binding::make_control(const Plan& plan) {
-  const auto stages = [&](uint32_t rank) {
-    return !world_.local() && (reached_by_peers(plan, rank, BufferKind::input) ||
-                               reached_by_peers(plan, rank, BufferKind::output));
-  };
-  const Parts mine(plan, rank_, bound_.layout, stages(rank_));
+  const auto stages = [&](uint32_t rank) { return stages_in(world_, plan, rank); };
+  std::vector<Parts> parts;
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
+    parts.emplace_back(plan, rank, bound_.scratch, bound_.layout, stages(rank));
+    scratch_ = std::max(scratch_, parts.back().bytes);
+  }
+  const Parts& mine = parts[rank_];
+  require_memory_of_host(parts);
   window_ = std::make_unique<Window>(Window::create(world_, mine.bytes));
   if (stages(rank_)) window_staging_ = reinterpret_cast<char*>(window_->local()) + mine.staging;
   rooms_of_user_.own = [this] {
@@ -77,11 +116,8 @@ void Binding::make_control(const Plan& plan) {
   }
 
   const auto reached = [this](uint32_t rank) { return window_->at(int(rank)) != nullptr; };
-  std::vector<Parts> parts;
-  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
-    parts.emplace_back(plan, rank, bound_.layout, stages(rank));
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
     published_.push_back(reinterpret_cast<Published*>(window_->at(int(rank))));
-  }
   for (image::Buffer& buffer : bound_.image.buffers) {
     if (!reached(buffer.rank)) continue;
     char* const window = reinterpret_cast<char*>(window_->at(int(buffer.rank)));
@@ -196,9 +232,24 @@ LaunchResult Binding::launch() {
   for (const interpreter::Move* move : {&placed_.before[1], &placed_.before[0]}) {
     if (move->needed()) std::memcpy(move->to, move->from, move->bytes);
   }
-  run_.epoch = epoch_ + 1;
   bound_.image.buffers[0].base = placed_.in;
   bound_.image.buffers[1].base = placed_.out;
+  LaunchResult result;
+  for (uint64_t round = 0; round < bound_.layout.rounds(); ++round) {
+    result = launch_round(round);
+    if (result.stop != Stop::none) break;
+  }
+  if (last_round_ && (result.stop == Stop::none || epoch_ == run_.epoch)) {
+    if (placed_.after.bytes) std::memcpy(placed_.after.to, placed_.after.from, placed_.after.bytes);
+  }
+  return result;
+}
+
+/// A launch of its own to everybody: peers see it by its epoch.
+LaunchResult Binding::launch_round(uint64_t round) {
+  run_.epoch = epoch_ + 1;
+  run_.image.skip = round * bound_.layout.slice_bytes;
+  last_round_ = round + 1 == bound_.layout.rounds();
   publish();
   const uint32_t blocks = run_.image.n_blocks;
   blocks_left_.store(int(blocks), std::memory_order_relaxed);
@@ -218,10 +269,7 @@ LaunchResult Binding::launch() {
     if (result.stop == Stop::none) result.stop = stop;
   }
   if (run_.courier) run_.courier->end(run_.binding);
-  if (result.stop == Stop::none || epoch_ == run_.epoch) {
-    if (blocks == 0) finish();
-    if (placed_.after.bytes) std::memcpy(placed_.after.to, placed_.after.from, placed_.after.bytes);
-  }
+  if (blocks == 0 && (result.stop == Stop::none || epoch_ == run_.epoch)) finish();
   return result;
 }
 
@@ -249,7 +297,7 @@ void Binding::body(int block, BlockHost& host) {
 
 /// By the last block: nobody touches this rank's output any more.
 void Binding::finish() {
-  if (bound_.average_over > 1) {
+  if (bound_.average_over > 1 && last_round_) {
     reduction(ReduceOp::sum, this->call().dtype)
         .divide(placed_.out, bound_.layout.sizes.output / dtype_size(this->call().dtype),
                 bound_.average_over);

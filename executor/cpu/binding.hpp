@@ -33,6 +33,11 @@ class Binding final : public chorale::Binding {
   Binding(const Shared& shared, const Plan& plan, const Call& call);
   ~Binding() override;
 
+  /// Bytes of the window that a rank takes at most. It is the same on all ranks.
+  /// \throws UsageError as layout_of()
+  static uint64_t scratch_of(const World& world, const Plan& plan, const Call& call);
+
+  uint64_t scratch() const override { return scratch_; }
   void prepare(const Arguments& arguments, void*) override { place(arguments.in, arguments.out); }
   void run(const Plan& plan, void* stream) override;
   void add_trace(std::vector<TraceSpan>& spans) override;
@@ -40,10 +45,12 @@ class Binding final : public chorale::Binding {
  private:
   struct Parts;
 
+  void require_memory_of_host(const std::vector<Parts>& parts);
   void make_control(const Plan& plan);
   void join_hosts(const Plan& plan);
   void place(const void* in, void* out);
   LaunchResult launch();
+  LaunchResult launch_round(uint64_t round);
   void publish();
   void body(int block, BlockHost& host);
   void finish();
@@ -58,6 +65,7 @@ class Binding final : public chorale::Binding {
   std::unique_ptr<interpreter::Placement> placement_;
   interpreter::Rooms rooms_of_user_;
 
+  uint64_t scratch_ = 0;
   std::unique_ptr<Window> window_;
   std::vector<Published*> published_;
   std::vector<Signal*> signals_at_peer_;
@@ -73,6 +81,7 @@ class Binding final : public chorale::Binding {
   interpreter::Placed placed_;  ///< of this run
   bool crosses_hosts_ = false;
   bool staged_ = false;
+  bool last_round_ = true;  ///< of the message that runs
   uint64_t epoch_ = 0;  ///< runs that have ended
   std::atomic<uint32_t> ended_{0};
   std::atomic<int> blocks_left_{0};

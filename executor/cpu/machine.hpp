@@ -30,9 +30,11 @@ class Machine {
 
   char* base(uint32_t buffer) const {
     const image::Buffer& of = run_.image.buffers[buffer];
-    if (of.base) return of.base;
+    const uint64_t skip = of.slice_bytes != 0 ? run_.image.skip : 0;
+    if (of.base) return of.base + skip;
     const Published& there = *run_.published[of.rank];
-    return run_.address(of.rank, load_relaxed(of.kind == 0 ? &there.in : &there.out));
+    char* const base = run_.address(of.rank, load_relaxed(of.kind == 0 ? &there.in : &there.out));
+    return base ? base + skip : nullptr;
   }
 
   image::Range range(uint64_t bytes, const op::Slice& slice) const {

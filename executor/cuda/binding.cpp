@@ -7,6 +7,7 @@
 
 #include "../agreement.hpp"
 #include "../interpreter/hosts.hpp"
+#include "../scratch_limit.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "chorale/storage.hpp"
@@ -40,6 +41,11 @@ uint64_t allocation_of(const void* at, uint64_t bytes) {
   return identity ? identity->buffer_id : id;
 }
 
+/// Where a switch reaches memory by an address of its own, a message runs in one round.
+uint64_t round_scratch_of(const Plan& plan, const Call& call) {
+  return call.multicast && SwitchUse(plan).any() ? 0 : call.round_scratch;
+}
+
 /// Whether any rank says yes. Collective.
 bool any(World& world, bool mine) {
   const std::byte said{mine};
@@ -56,18 +62,29 @@ struct Binding::Parts {
   uint64_t scratch_bytes, packet_bytes;
 
   /// \param scratch_here  whether plain scratch lies there, too
-  Parts(const Plan& plan, uint32_t rank, const Layout& layout, bool scratch_here) {
+  Parts(const Plan& plan, uint32_t rank, const ScratchUse& use, const Layout& layout, bool scratch_here) {
     const Gpu& gpu = plan.gpus[rank];
-    const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(plan, rank, layout);
+    const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(use, layout);
     const uint64_t channels =
         uint64_t(gpu.channel_count(ChannelType::memory)) + gpu.channel_count(ChannelType::port);
-    scratch_bytes = scratch.plain_banks * scratch.plain_bank;
-    packet_bytes = 2 * scratch.packet_bank;
+    scratch_bytes = scratch.plain();
+    packet_bytes = scratch.packets();
     plain = channels * sizeof(Signal);
     packets = plain + (scratch_here ? scratch_bytes : 0);
     bytes = std::max<uint64_t>(packets + packet_bytes, sizeof(Signal));
   }
 };
+
+uint64_t Binding::scratch_of(const Plan& plan, const Call& call) {
+  const std::vector<ScratchUse> use = scratch_use(plan);
+  const Layout layout = in_rounds(plan, use, layout_of(plan, call.bytes, call.dtype, call.packet),
+                                  round_scratch_of(plan, call));
+  const SwitchUse switches = call.multicast ? SwitchUse(plan) : SwitchUse();
+  uint64_t most = 0;
+  for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
+    most = std::max(most, Parts(plan, rank, use[rank], layout, !switches.scratch).bytes);
+  return most + (switches.any() ? SwitchRoom(plan, layout, switches).bytes : 0);
+}
 
 Binding::Binding(const Common& common, const Plan& plan, const Call& call, const Arguments& arguments)
     : chorale::Binding(call),
@@ -77,7 +94,8 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
       plan_(std::make_shared<const Plan>(plan)) {
   ChosenKernel kernel;
   agree_on_use(world_, [&] {
-    bound_ = interpreter::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op);
+    bound_ = interpreter::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op,
+                                    round_scratch_of(plan, call));
     placement_ = std::make_unique<interpreter::Placement>(plan, rank_, bound_.layout);
     kernel = ChosenKernel::of(plan, call);
     if (world_.group().several_hosts()) {
@@ -110,7 +128,7 @@ Binding::Binding(const Common& common, const Plan& plan, const Call& call, const
   if (crosses_hosts_) join_hosts();
   world::together(world_, [&] {
     const SwitchAliases switches = switch_aliases();
-    launcher_ = std::make_unique<Launcher>(common_, kernel, *plan_, bound_.image, call.packet, ends_,
+    launcher_ = std::make_unique<Launcher>(common_, kernel, *plan_, bound_, call.packet, ends_,
                                            multicast_ ? &switches : nullptr);
   });
   common_.monitor->add(this);
@@ -210,6 +228,7 @@ void Binding::place_for_peers(const Arguments& arguments) {
     placed_ = placement_->place(arguments.in, arguments.out, rooms);
   });
   if (any(world_, staged)) {
+    require_scratch(*plan_, call(), scratch_of(*plan_, call()) + staging_bytes);
     staging_ = common_.pool->take(staging_bytes);
     room = staging_.at(int(rank_));
     world::together(world_, [&] { placed_ = placement_->place(arguments.in, arguments.out, rooms); });
@@ -271,7 +290,7 @@ void Binding::make_control() {
   std::vector<Parts> parts;
   uint64_t most = 0;
   for (uint32_t rank = 0; rank < plan_->ranks(); ++rank) {
-    parts.emplace_back(*plan_, rank, bound_.layout, !switches_.scratch);
+    parts.emplace_back(*plan_, rank, bound_.scratch[rank], bound_.layout, !switches_.scratch);
     most = std::max(most, parts.back().bytes);
   }
   control_ = common_.pool->take(most);
@@ -328,7 +347,7 @@ void Binding::make_port_signals() {
 
 /// Collective. Whoever sends nothing may be sent to.
 void Binding::join_hosts() {
-  const Parts mine(*plan_, rank_, bound_.layout, !switches_.scratch);
+  const Parts mine(*plan_, rank_, bound_.scratch[rank_], bound_.layout, !switches_.scratch);
   char* const control = control_.at(int(rank_));
   char* const scratch =
       switches_.scratch ? multicast_->at(int(rank_)) + SwitchRoom(*plan_, bound_.layout, switches_).scratch_at
@@ -347,6 +366,10 @@ void Binding::join_hosts() {
   world::together(world_, [&] { proxy = &common_.proxy(); });
   const auto host = [this](uint32_t rank) { return world_.group().host(int(rank)); };
   ends_.binding = proxy->enrol(reached, interpreter::far_peers(*plan_, rank_, host));
+}
+
+uint64_t Binding::scratch() const {
+  return control_.bytes() + staging_.bytes() + (multicast_ ? multicast_->bytes() : 0);
 }
 
 // -- Runs

@@ -31,6 +31,11 @@ class Binding final : public chorale::Binding, public Watched {
   Binding(const Common& common, const Plan& plan, const Call& call, const Arguments& arguments);
   ~Binding() override;
 
+  /// Binding::scratch(), before it is known whether buffers have to be copied where peers reach them.
+  /// \throws UsageError as layout_of()
+  static uint64_t scratch_of(const Plan& plan, const Call& call);
+  uint64_t scratch() const override;
+
   bool serves(const Arguments& arguments) override;
   void prepare(const Arguments& arguments, void* stream) override;
   void run(const Plan& plan, void* stream) override;

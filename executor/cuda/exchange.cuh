@@ -39,8 +39,8 @@ CHORALE_FN void settle_banks(const Launch& launch, TapePlace* places) {
   static_assert(offsetof(TapePlace, at) == 0 && offsetof(TapePlace, even) == 8, "as Banked finds them");
   for (uint32_t at = threadIdx.x; at < launch.page.plain + launch.page.packets; at += blockDim.x) {
     const TapePlace place = places[at];
-    places[at].at = reinterpret_cast<uint64_t>(place.settled(1, launch.in, launch.out));
-    places[at].even = reinterpret_cast<uint64_t>(place.settled(2, launch.in, launch.out));
+    places[at].at = reinterpret_cast<uint64_t>(place.settled(1, launch.in, launch.out, launch.skip));
+    places[at].even = reinterpret_cast<uint64_t>(place.settled(2, launch.in, launch.out, launch.skip));
   }
 }
 

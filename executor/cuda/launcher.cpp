@@ -70,13 +70,32 @@ ChosenKernel ChosenKernel::of(const Plan& plan, const Call& call) {
 }
 
 Launcher::Launcher(const Common& common, const ChosenKernel& kernel, const Plan& plan,
-                   const interpreter::BoundImage& image, PacketForm packet, const Ends& ends,
+                   const interpreter::BoundPlan& bound, PacketForm packet, const Ends& ends,
                    const SwitchAliases* switches)
-    : common_(common), kernel_(kernel), plan_(plan), image_(image), rank_(uint32_t(common.world->rank())) {
+    : common_(common),
+      kernel_(kernel),
+      plan_(plan),
+      image_(bound.image),
+      layout_(bound.layout),
+      rank_(uint32_t(common.world->rank())) {
   make_tapes(packet, ends, switches);
   require_residence();
-  any_ = ready(kernel_.players.any, launch_.state_bytes + launch_.page.shared_bytes());
-  if (exchange_) exchange_only_ = ready(kernel_.players.exchange, launch_.page.bytes());
+  for (Taped& of : taped_) make_kernels(of);
+}
+
+void Launcher::make_kernels(Taped& of) const {
+  of.any = ready(kernel_.players.any, of.busy_threads, launch_.state_bytes + of.page.shared_bytes());
+  if (of.exchange) of.exchange_only = ready(kernel_.players.exchange, of.busy_threads, of.page.bytes());
+}
+
+/// Tapes for each shape of rounds.
+std::vector<Tapes> Launcher::record(TapePlaces places, PacketForm packet) const {
+  std::vector<Tapes> all;
+  for (const uint64_t round : interpreter::rounds_of_all_shapes(layout_)) {
+    places.skip = round * layout_.slice_bytes;
+    all.push_back(record_tapes(image_, places, packet));
+  }
+  return all;
 }
 
 void Launcher::make_tapes(PacketForm packet, const Ends& ends, const SwitchAliases* switches) {
@@ -99,27 +118,41 @@ void Launcher::make_tapes(PacketForm packet, const Ends& ends, const SwitchAlias
   };
   char* const somewhere = reinterpret_cast<char*>(uintptr_t{1} << 40);
   lie_at(somewhere, somewhere, somewhere, somewhere, somewhere);
-  Tapes tapes = record_tapes(image_, places, packet);
-  uint64_t bytes = 0;
+  std::vector<Tapes> tapes = record(places, packet);
+  uint64_t bytes = 0, staging_bytes = 0;
   const auto part = [&bytes](uint64_t size) {
     const uint64_t at = bytes;
     bytes = up(at + size, 128);
     return at;
   };
-  const uint64_t tapes_at = part(tapes.bytes.size()), states_at = part(blocks * tapes.state_bytes),
+  std::vector<uint64_t> tapes_at;
+  for (const Tapes& of : tapes) {
+    tapes_at.push_back(part(of.bytes.size()));
+    // Blocks wait for the same channels in every round, so their states are alike.
+    launch_.state_bytes = std::max(launch_.state_bytes, of.state_bytes);
+    staging_bytes = std::max(staging_bytes, of.staging_bytes);
+  }
+  const uint64_t states_at = part(blocks * launch_.state_bytes),
                  expected_at = part(channels * sizeof(uint64_t)),
                  pushed_at = part(channels * sizeof(uint64_t)),
                  semaphores_at = part(image_.semaphores.size() * sizeof(Semaphore)),
                  barriers_at = part(image_.barriers * sizeof(Signal));
   const uint64_t known_bytes = bytes;  // nobody reads a packet in staging that has not been stored there
-  const uint64_t staging_at = part(tapes.staging_bytes);
+  const uint64_t staging_at = part(staging_bytes);
   memory_ = DeviceMemory(bytes, "a plan's tapes and counters");
   char* const base = memory_.data();
   lie_at(base + expected_at, base + pushed_at, base + semaphores_at, base + barriers_at, base + staging_at);
-  tapes = record_tapes(image_, places, packet);
+  tapes = record(places, packet);
 
   std::vector<char> content(known_bytes);
-  std::memcpy(content.data() + tapes_at, tapes.bytes.data(), tapes.bytes.size());
+  const std::vector<uint64_t> rounds = interpreter::rounds_of_all_shapes(layout_);
+  for (size_t at = 0; at < tapes.size(); ++at) {
+    const Tapes& of = tapes[at];
+    std::memcpy(content.data() + tapes_at[at], of.bytes.data(), of.bytes.size());
+    const bool exchange = of.exchange && common_.trace_launches == 0;  // it keeps no trace
+    taped_.push_back({interpreter::shape_of_round(layout_, rounds[at]), base + tapes_at[at], of.page, of.pages,
+                      threads_for(of.busy_threads, kernel_.threads), exchange, {}, {}});
+  }
   for (size_t at = 0; at < image_.semaphores.size(); ++at) {
     const Semaphore semaphore{image_.semaphores[at]};
     std::memcpy(content.data() + semaphores_at + at * sizeof semaphore, &semaphore, sizeof semaphore);
@@ -127,14 +160,8 @@ void Launcher::make_tapes(PacketForm packet, const Ends& ends, const SwitchAlias
   copy_to_device(base, content.data(), known_bytes, "the tapes of a plan");
   stops_ = HostArray<StopRecord>(std::max<size_t>(blocks, 1));
 
-  launch_.tapes = base + tapes_at;
   launch_.states = base + states_at;
-  launch_.page = tapes.page;
-  launch_.pages = tapes.pages;
-  launch_.state_bytes = tapes.state_bytes;
   launch_.rank = rank_;
-  exchange_ = tapes.exchange && common_.trace_launches == 0;  // it keeps no trace
-  busy_threads_ = threads_for(tapes.busy_threads, kernel_.threads);
   launch_.abort = common_.abort;
   launch_.timeout_ns = common_.timeout_ns;
   launch_.stops = stops_.device();
@@ -154,7 +181,9 @@ void Launcher::make_tapes(PacketForm packet, const Ends& ends, const SwitchAlias
 /// Blocks that wait for each other must all be there at once.
 void Launcher::require_residence() {
   const size_t blocks = image_.blocks.size();
-  const uint32_t shared_bytes = launch_.state_bytes + launch_.page.shared_bytes();
+  uint32_t shared_bytes = 0;
+  for (const Taped& of : taped_)
+    shared_bytes = std::max(shared_bytes, launch_.state_bytes + of.page.shared_bytes());
   check(cudaFuncSetAttribute(kernel_.players.any, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              most_shared_bytes),
         fmt::format("{} bytes of shared memory for a block", shared_bytes));
@@ -173,20 +202,37 @@ void Launcher::require_residence() {
 /// Short launches take two or three microseconds: to come to its wait early saves the next one half of one or
 /// more, and without idle warps there are fewer to be made room for, started and waited for. Where the next
 /// one may not come early, all threads are faster again.
-Launcher::Kernel Launcher::ready(const void* kernel, uint32_t shared_bytes) const {
-  const detail::Resident room = room_for(kernel, busy_threads_, shared_bytes, common_.device);
+Launcher::Kernel Launcher::ready(const void* kernel, uint32_t busy_threads, uint32_t shared_bytes) const {
+  const detail::Resident room = room_for(kernel, busy_threads, shared_bytes, common_.device);
   const bool beside = detail::next_may_stand_beside(image_.blocks.size(), room.blocks());
-  return {kernel, beside ? busy_threads_ : kernel_.threads, shared_bytes, beside};
+  return {kernel, beside ? busy_threads : kernel_.threads, shared_bytes, beside};
+}
+
+const Launcher::Taped& Launcher::taped(uint64_t round) const {
+  const interpreter::RoundShape shape = interpreter::shape_of_round(layout_, round);
+  size_t at = 0;
+  while (!(taped_[at].shape == shape)) ++at;
+  return taped_[at];
 }
 
 void Launcher::launch(char* in, char* out, cudaStream_t stream) {
   if (image_.blocks.empty()) return;
-  launch_.in = in;
-  launch_.out = out;
+  for (uint64_t round = 0; round < layout_.rounds(); ++round) launch_round(round, in, out, stream);
+}
+
+void Launcher::launch_round(uint64_t round, char* in, char* out, cudaStream_t stream) {
+  const Taped& of = taped(round);
+  launch_.skip = round * layout_.slice_bytes;
+  launch_.in = in ? in + launch_.skip : nullptr;
+  launch_.out = out ? out + launch_.skip : nullptr;
+  launch_.tapes = of.tapes;
+  launch_.page = of.page;
+  launch_.pages = of.pages;
   void* parameters[] = {&launch_};
+  // Slices are whole lines, so that all rounds are aligned if the first one is.
   const bool exchange =
-      exchange_ && (reinterpret_cast<uintptr_t>(in) | reinterpret_cast<uintptr_t>(out)) % unit_bytes == 0;
-  const Kernel& kernel = exchange ? exchange_only_ : any_;
+      of.exchange && (reinterpret_cast<uintptr_t>(in) | reinterpret_cast<uintptr_t>(out)) % unit_bytes == 0;
+  const Kernel& kernel = exchange ? of.exchange_only : of.any;
   launch_.next_beside = kernel.next_beside;
   // It may begin before what precedes it in the stream has ended, and waits for that itself: see
   // player.cuh.

@@ -10,11 +10,13 @@
 
 #include "../backend.hpp"
 #include "../interpreter/bind.hpp"
+#include "../interpreter/rounds.hpp"
 #include "common.hpp"
 #include "device_memory.hpp"
 #include "host_words.hpp"
 #include "kernels.hpp"
 #include "proxy.hpp"
+#include "recorder.hpp"
 #include "switch_alias.hpp"
 #include "tape.hpp"
 #include "trace.hpp"
@@ -42,14 +44,14 @@ struct Ends {
 
 class Launcher {
  public:
-  /// \param plan, image  outlive this; the image has the bases of its buffers
+  /// \param plan, bound  outlive this; the image has the bases of its buffers
   /// \param switches     by which switch channels go; null: by peers' memory. Wanted here alone
   /// \throws RunError
   Launcher(const Common& common, const ChosenKernel& kernel, const Plan& plan,
-           const interpreter::BoundImage& image, PacketForm packet, const Ends& ends,
+           const interpreter::BoundPlan& bound, PacketForm packet, const Ends& ends,
            const SwitchAliases* switches = nullptr);
 
-  /// Enqueues it once.
+  /// Enqueues it once: all rounds of the message, one behind the other.
   void launch(char* in, char* out, cudaStream_t stream);
 
   /// Why blocks had to stop, and what each waited for; none if none had. Any thread may ask.
@@ -59,9 +61,6 @@ class Launcher {
   void add_trace(std::vector<TraceSpan>& spans) const;
 
  private:
-  void make_tapes(PacketForm packet, const Ends& ends, const SwitchAliases* switches);
-  void require_residence();
-
   /// A player, and how it is launched.
   struct Kernel {
     const void* play = nullptr;
@@ -69,12 +68,31 @@ class Launcher {
     uint32_t shared_bytes = 0;
     bool next_beside = false;  ///< see Launch
   };
-  Kernel ready(const void* kernel, uint32_t shared_bytes) const;
+
+  /// The tapes for all rounds of one shape.
+  struct Taped {
+    interpreter::RoundShape shape;
+    const char* tapes = nullptr;
+    PageShape page;
+    uint32_t pages = 1;
+    uint32_t busy_threads = 0;  ///< of a block, that have something to do
+    bool exchange = false;      ///< they are such as exchange.cuh plays, if what is passed is aligned
+    Kernel any, exchange_only;
+  };
+
+  std::vector<Tapes> record(TapePlaces places, PacketForm packet) const;
+  void make_tapes(PacketForm packet, const Ends& ends, const SwitchAliases* switches);
+  void require_residence();
+  void make_kernels(Taped& of) const;
+  Kernel ready(const void* kernel, uint32_t busy_threads, uint32_t shared_bytes) const;
+  const Taped& taped(uint64_t round) const;
+  void launch_round(uint64_t round, char* in, char* out, cudaStream_t stream);
 
   const Common& common_;
   const ChosenKernel kernel_;
   const Plan& plan_;
   const interpreter::BoundImage& image_;
+  const Layout layout_;
   const uint32_t rank_;
   DeviceMemory memory_;
   HostArray<StopRecord> stops_;
@@ -82,9 +100,7 @@ class Launcher {
   std::unique_ptr<LaunchTrace> trace_;
   std::unique_ptr<Proxy::Client> port_;
   Launch launch_;
-  uint32_t busy_threads_ = 0;  ///< of a block, that have something to do
-  bool exchange_ = false;      ///< the tapes are such as exchange.cuh plays, if what is passed is aligned
-  Kernel any_, exchange_only_;
+  std::vector<Taped> taped_;
 };
 
 }  // namespace chorale::cuda

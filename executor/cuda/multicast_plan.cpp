@@ -66,10 +66,8 @@ SwitchRoom::SwitchRoom(const Plan& plan, const Layout& layout, const SwitchUse& 
   scratch_at = bytes = round_up(bytes, line);
   if (!use.scratch) return;
   uint64_t most = 0;
-  for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
-    const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(plan, rank, layout);
-    most = std::max(most, scratch.plain_banks * scratch.plain_bank);
-  }
+  for (const ScratchUse& of_rank : scratch_use(plan))
+    most = std::max(most, interpreter::scratch_bytes(of_rank, layout).plain());
   bytes += most;
 }
 

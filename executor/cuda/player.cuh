@@ -148,7 +148,7 @@ CHORALE_FN Page<P> settle_page(const Launch& launch, char* room, uint64_t epoch,
   for (uint32_t at = threadIdx.x; at < shape.plain + shape.packets; at += blockDim.x) {
     // Packets follow the plain places.
     const TapePlace place = places[at];
-    void* const address = place.settled(epoch, launch.in, launch.out);
+    void* const address = place.settled(epoch, launch.in, launch.out, launch.skip);
     if (at < shape.plain) {
       plain[at] = Mem(address, place.valid);
     } else {

@@ -44,7 +44,8 @@ void settle_banks(std::vector<TapePlace>& odd, const std::vector<TapePlace>& eve
 
 Tapes record_tapes(const interpreter::BoundImage& bound, const TapePlaces& places, PacketForm packet,
                    uint64_t page_bytes) {
-  const image::Image image = bound.view();
+  image::Image image = bound.view();
+  image.skip = places.skip;
   const std::vector<uint32_t> waiters = count_waiters(bound);
   std::vector<std::vector<Step>> blocks;
   std::vector<std::vector<Page>> pages;

@@ -23,6 +23,7 @@ struct TapePlaces {
   Signal* barriers = nullptr;
   char* staging = nullptr;                  ///< packets on their way to other hosts: Tapes::staging_bytes
   const SwitchAliases* switches = nullptr;  ///< by which switch channels go; null: by peers' memory
+  uint64_t skip = 0;  ///< Launch::skip of a round that the tapes are for: they know what exists of a slice
 };
 
 struct Tapes {

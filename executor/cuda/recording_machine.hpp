@@ -40,7 +40,9 @@ class RecordingMachine : public interpreter::Recording {
   char* base(uint32_t buffer) const {
     if (buffer == 0) return reinterpret_cast<char*>(TapePlace::in);
     if (buffer == 1) return reinterpret_cast<char*>(TapePlace::out);
-    return image_.buffers[buffer].base;
+    const image::Buffer& of = image_.buffers[buffer];
+    if (of.slice_bytes == 0 || !of.base) return of.base;
+    return reinterpret_cast<char*>(reinterpret_cast<uint64_t>(of.base) | TapePlace::sliced);
   }
 
   // -- Data

@@ -99,11 +99,14 @@ struct TapePlace {
   uint64_t valid = 0;  ///< bytes that exist; packets: unused
 
   static constexpr uint64_t in = uint64_t{1} << 63, out = uint64_t{1} << 62;
+  /// In a peer's input or output, of which each round takes another slice: Launch::skip is added.
+  static constexpr uint64_t sliced = uint64_t{1} << 61;
 
-  CHORALE_HD char* settled(uint64_t epoch, char* passed_in, char* passed_out) const {
-    uint64_t address = at & ~(in | out);
+  CHORALE_HD char* settled(uint64_t epoch, char* passed_in, char* passed_out, uint64_t skip = 0) const {
+    uint64_t address = at & ~(in | out | sliced);
     if (at & in) address += reinterpret_cast<uint64_t>(passed_in);
     if (at & out) address += reinterpret_cast<uint64_t>(passed_out);
+    if (at & sliced) address += skip;
     if (epoch % 2 == 0) address += even;
     return reinterpret_cast<char*>(address);
   }
@@ -177,8 +180,9 @@ struct Launch {
   uint32_t state_bytes = 0;  ///< of one block, a multiple of 16
   uint32_t rank = 0;
   uint32_t next_beside = 0;  ///< whether the next launch may come to its own wait before this one has done
-  char* in = nullptr;
+  char* in = nullptr;  ///< where this round's slices begin, as in `out`
   char* out = nullptr;
+  uint64_t skip = 0;  ///< bytes of every chunk that lie before the slice of this round
   AbortWord* abort = nullptr;
   uint64_t timeout_ns = 0;
   StopRecord* stops = nullptr;

@@ -15,9 +15,10 @@ using image::Buffer;
 /// Builds the image of one rank.
 class Builder {
  public:
-  Builder(const Plan& plan, uint32_t rank, const Layout& layout, DType dtype,
-          std::optional<ReduceOp> replacement)
+  Builder(const Plan& plan, const std::vector<ScratchUse>& use, uint32_t rank, const Layout& layout,
+          DType dtype, std::optional<ReduceOp> replacement)
       : plan_(plan),
+        use_(use),
         gpu_(plan.gpus[rank]),
         rank_(rank),
         layout_(layout),
@@ -56,8 +57,13 @@ class Builder {
     Buffer of;
     of.rank = rank;
     of.kind = kind;
-    const ScratchBytes scratch = scratch_bytes(plan_, rank, layout_);
-    if (kind <= uint32_t(BufferKind::output)) {
+    const ScratchBytes scratch = scratch_bytes(use_[rank], layout_);
+    if (kind <= uint32_t(BufferKind::output) && layout_.rounds() > 1) {
+      of.segment_nominal = layout_.chunks_per_segment * layout_.slice_bytes;
+      of.segment_bytes = layout_.segment_bytes;
+      of.slice_bytes = layout_.slice_bytes;
+      of.chunk_bytes = layout_.chunk_bytes;
+    } else if (kind <= uint32_t(BufferKind::output)) {
       of.segment_nominal = layout_.segment_nominal();
       of.segment_bytes = layout_.segment_bytes;
       if (of.segment_bytes != 0 && of.segment_bytes == of.segment_nominal) {
@@ -165,7 +171,7 @@ class Builder {
       refuse(fmt::format("a unit of {} bytes, which is no number of {} elements", op_->unit_bytes,
                          dtype_name(dtype_)));
     }
-    const uint64_t bytes = op_->chunks * layout_.chunk_bytes;
+    const uint64_t bytes = op_->chunks * layout_.slice_bytes;
     // A turn ends between packets. All pipelines of the plan have longer turns then: they may count each
     // other's.
     uint64_t turn = op_->unit_bytes;
@@ -193,8 +199,8 @@ class Builder {
 
   void add_place(const Operand& operand, const Field& field) {
     image::Place place;
-    place.start = operand.index * layout_.chunk_bytes;
-    place.bytes = operand.size * layout_.chunk_bytes;
+    place.start = operand.index * layout_.slice_bytes;
+    place.bytes = operand.size * layout_.slice_bytes;
     if (is_switched(field.role)) {
       place.buffer = switch_of(operand, field);
     } else {
@@ -216,7 +222,8 @@ class Builder {
     const image::Position at = image::locate(shape, place.start);
     place.offset = at.offset;
     place.valid = at.valid;
-    place.whole = at.run >= place.bytes;
+    // How much of a slice exists is another number in the next round.
+    place.whole = at.run >= place.bytes && shape.slice_bytes == 0;
     image_.places.push_back(place);
   }
 
@@ -283,8 +290,8 @@ class Builder {
                                      : at < record.sources ? source[at]
                                                            : source[at - record.sources];
       if (source[at].bytes != expected.bytes) {
-        refuse(fmt::format("operands of {} and {} chunks", expected.bytes / layout_.chunk_bytes,
-                           source[at].bytes / layout_.chunk_bytes));
+        refuse(fmt::format("operands of {} and {} chunks", expected.bytes / layout_.slice_bytes,
+                           source[at].bytes / layout_.slice_bytes));
       }
     }
   }
@@ -355,6 +362,7 @@ class Builder {
   }
 
   const Plan& plan_;
+  const std::vector<ScratchUse>& use_;
   const Gpu& gpu_;
   uint32_t rank_;
   const Layout& layout_;
@@ -385,13 +393,13 @@ image::Image BoundImage::view() const {
   return image;
 }
 
-ScratchBytes scratch_bytes(const Plan& plan, uint32_t rank, const Layout& layout) {
+ScratchBytes scratch_bytes(const ScratchUse& of_rank, const Layout& layout) {
   // Banks begin on lines of their own.
   const auto lines = [](uint64_t bytes) { return (bytes + 127) / 128 * 128; };
-  const uint64_t bytes = plan.gpus[rank].chunks[size_t(BufferKind::scratch)] * layout.chunk_bytes;
   // Packets of any form take at most two bytes a byte: chunks are whole lines where packets are lines.
   static_assert(packet_slots<LL128> <= 2 * packet_payload<LL128>);
-  return {lines(bytes), lines(2 * bytes), plan.use_double_scratch_buffer ? 2u : 1u};
+  return {lines(of_rank.plain * layout.slice_bytes), lines(2 * of_rank.packets * layout.slice_bytes),
+          of_rank.plain_banks};
 }
 
 std::optional<ReduceOp> only_operator(const Plan& plan, const std::string& what_for) {
@@ -413,7 +421,12 @@ std::optional<ReduceOp> only_operator(const Plan& plan, const std::string& what_
 
 BoundImage build_image(const Plan& plan, uint32_t rank, const Layout& layout, DType dtype,
                        std::optional<ReduceOp> replacement) {
-  return Builder(plan, rank, layout, dtype, replacement).build();
+  return build_image(plan, scratch_use(plan), rank, layout, dtype, replacement);
+}
+
+BoundImage build_image(const Plan& plan, const std::vector<ScratchUse>& use, uint32_t rank,
+                       const Layout& layout, DType dtype, std::optional<ReduceOp> replacement) {
+  return Builder(plan, use, rank, layout, dtype, replacement).build();
 }
 
 void check_numbers(DType dtype, PacketForm packet, int32_t op) {
@@ -426,10 +439,11 @@ void check_numbers(DType dtype, PacketForm packet, int32_t op) {
 }
 
 BoundPlan bind_plan(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype, PacketForm packet,
-                    int32_t op) {
+                    int32_t op, uint64_t round_scratch) {
   check_numbers(dtype, packet, op);
   BoundPlan bound;
-  bound.layout = layout_of(plan, bytes, dtype, packet);
+  bound.scratch = scratch_use(plan);
+  bound.layout = in_rounds(plan, bound.scratch, layout_of(plan, bytes, dtype, packet), round_scratch);
   std::optional<ReduceOp> replacement;
   if (op >= 0) {
     replacement = ReduceOp(op);
@@ -443,7 +457,7 @@ BoundPlan bind_plan(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype
     replacement = ReduceOp::sum;
     bound.average_over = plan.ranks();
   }
-  bound.image = build_image(plan, rank, bound.layout, dtype, replacement);
+  bound.image = build_image(plan, bound.scratch, rank, bound.layout, dtype, replacement);
   return bound;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "chorale/layout.hpp"
+#include "chorale/scratch.hpp"
 #include "image.hpp"
 
 namespace chorale::interpreter {
@@ -37,8 +38,11 @@ struct BoundImage {
 struct ScratchBytes {
   uint64_t plain_bank = 0, packet_bank = 0;
   uint32_t plain_banks = 1;
+
+  uint64_t plain() const { return plain_banks * plain_bank; }
+  uint64_t packets() const { return 2 * packet_bank; }
 };
-ScratchBytes scratch_bytes(const Plan&, uint32_t rank, const Layout&);
+ScratchBytes scratch_bytes(const ScratchUse& of_rank, const Layout&);
 
 /// The one operator of the plan's reductions; none if it has no reduction.
 /// \throws UsageError if there are several: "replaces" says what wanted to know
@@ -46,10 +50,14 @@ std::optional<ReduceOp> only_operator(const Plan&, const std::string& what_for);
 
 /// \throws UsageError naming the operation, for what is out of bounds, or has no form on its channel type
 BoundImage build_image(const Plan&, uint32_t rank, const Layout&, DType, std::optional<ReduceOp> replacement);
+/// \param use  scratch_use() of the plan
+BoundImage build_image(const Plan&, const std::vector<ScratchUse>& use, uint32_t rank, const Layout&, DType,
+                       std::optional<ReduceOp> replacement);
 
 /// What a plan is for one call on one rank.
 struct BoundPlan {
   Layout layout;
+  std::vector<ScratchUse> scratch;  ///< by rank
   BoundImage image;
   uint32_t average_over = 0;  ///< by how many ranks the result is divided at the end; 0: not at all
 };
@@ -57,8 +65,10 @@ struct BoundPlan {
 /// \throws UsageError for a number that names none
 void check_numbers(DType, PacketForm, int32_t op);
 
-/// \param op  a ReduceOp that replaces the plan's, or -1
+/// \param op             a ReduceOp that replaces the plan's, or -1
+/// \param round_scratch  bytes of scratch by which a long message is cut into rounds, see in_rounds()
 /// \throws UsageError as layout_of() and build_image(), and for a plan that cannot be reduced by `op`
-BoundPlan bind_plan(const Plan&, uint32_t rank, uint64_t bytes, DType, PacketForm, int32_t op);
+BoundPlan bind_plan(const Plan&, uint32_t rank, uint64_t bytes, DType, PacketForm, int32_t op,
+                    uint64_t round_scratch = 0);
 
 }  // namespace chorale::interpreter

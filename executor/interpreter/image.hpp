@@ -5,6 +5,9 @@
 ///
 /// Operands are given in *nominal* bytes: as if every chunk had its full size. locate() says where a nominal
 /// position is in memory, and how much is there.
+///
+/// A long message runs in rounds. Each of them handles one slice of every chunk, and counts as if chunks were
+/// no longer than that.
 
 #include <cstdint>
 
@@ -28,6 +31,8 @@ struct Buffer {
   uint64_t segment_nominal = unlimited;  ///< bytes from one segment to the next, as operands count
   uint64_t segment_bytes = unlimited;    ///< bytes of a segment that exist
   uint64_t bank_bytes = 0;               ///< scratch: from one bank to the other; 0: there is one
+  uint64_t slice_bytes = 0;  ///< nominal bytes of a chunk in a round; 0: there is one round, or it is scratch
+  uint64_t chunk_bytes = 0;  ///< of rounds: bytes from one chunk to the next in memory
   uint32_t rank = 0;                     ///< whose it is
   uint32_t kind = 0;                     ///< a BufferKind
 };
@@ -87,19 +92,33 @@ struct Image {
   uint32_t n_channels = 0;
   uint32_t widest = 1;      ///< operands or members of one list, at most
   uint64_t alignment = 16;  ///< bytes of a unit, by which groups of blocks share an operand
+  uint64_t skip = 0;        ///< bytes of every chunk that lie before the slice of this round
 };
 
 // -- Address arithmetic
 
 /// Where a nominal position is.
 struct Position {
-  uint64_t offset;  ///< bytes from the start of the buffer
+  uint64_t offset;  ///< bytes from the start of the buffer, or of rounds from `skip` bytes behind it
   uint64_t valid;   ///< bytes that exist from there on, in this segment
   uint64_t run;     ///< nominal bytes to the end of this segment
 };
 
-CHORALE_HD Position locate(const Buffer& buffer, uint64_t nominal) {
+/// The same for a buffer that is handled in rounds.
+CHORALE_HD Position locate_in_slices(const Buffer& buffer, uint64_t nominal, uint64_t skip) {
+  const uint64_t segment = nominal / buffer.segment_nominal, in_segment = nominal % buffer.segment_nominal;
+  const uint64_t inside = in_segment % buffer.slice_bytes;
+  const uint64_t chunk = in_segment / buffer.slice_bytes * buffer.chunk_bytes;
+  const uint64_t run = buffer.slice_bytes - inside, at = chunk + skip + inside;
+  const uint64_t chunk_end = chunk + buffer.chunk_bytes;
+  const uint64_t end = chunk_end < buffer.segment_bytes ? chunk_end : buffer.segment_bytes;
+  const uint64_t valid = at < end ? end - at : 0;
+  return {segment * buffer.segment_bytes + chunk + inside, valid < run ? valid : run, run};
+}
+
+CHORALE_HD Position locate(const Buffer& buffer, uint64_t nominal, uint64_t skip = 0) {
   if (buffer.segment_nominal == unlimited) return {nominal, unlimited, unlimited};
+  if (buffer.slice_bytes != 0) return locate_in_slices(buffer, nominal, skip);
   const uint64_t segment = nominal / buffer.segment_nominal, inside = nominal % buffer.segment_nominal;
   const uint64_t behind = inside < buffer.segment_bytes ? inside : buffer.segment_bytes;
   return {segment * buffer.segment_bytes + behind, buffer.segment_bytes - behind,

@@ -32,7 +32,8 @@ template <class M, Role R>
 CHORALE_FN uint64_t within(const M& m, const op::Places<R>& places, uint64_t at, uint64_t most) {
   for (uint32_t place = 0; place < places.n; ++place) {
     if (places[place].whole) continue;
-    const uint64_t run = image::locate(shape<R>(m, places[place]), places[place].start + at).run;
+    const uint64_t run =
+        image::locate(shape<R>(m, places[place]), places[place].start + at, m.image().skip).run;
     most = run < most ? run : most;
   }
   return most;
@@ -57,7 +58,7 @@ CHORALE_FN image::Position position(const M& m, const Place& place, uint64_t at)
   if (place.whole) {
     return {place.offset + at, place.valid > at ? place.valid - at : 0, place.bytes - at};
   }
-  return image::locate(shape<R>(m, place), place.start + at);
+  return image::locate(shape<R>(m, place), place.start + at, m.image().skip);
 }
 
 /// A position in the packet scratch that is Image::buffers[buffer]: between two packets, as all places where

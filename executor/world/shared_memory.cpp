@@ -14,6 +14,7 @@
 #include <cstring>
 #include <utility>
 
+#include "available_memory.hpp"
 #include "chorale/error.hpp"
 
 namespace chorale::world {
@@ -56,13 +57,15 @@ Descriptor create_unnamed() {
   return named;
 }
 
-/// A signal would take back what has been allocated so far: so they wait, for a piece's time each.
+/// A signal would take back what has been allocated so far: so they wait, for a piece's time each. Other ranks
+/// allocate meanwhile, so that what is available is looked at before each piece.
 int allocate(const Descriptor& memory, uint64_t bytes) {
   constexpr uint64_t piece_bytes = uint64_t(16) << 20;
   sigset_t all, before;
   sigfillset(&all);
   int error = 0;
   for (uint64_t done = 0; done < bytes && error == 0; done += piece_bytes) {
+    if (bytes > piece_bytes) require_memory(piece_bytes, fmt::format("shared memory of {} bytes", bytes));
     pthread_sigmask(SIG_SETMASK, &all, &before);
     do error = posix_fallocate(memory.get(), off_t(done), off_t(std::min(piece_bytes, bytes - done)));
     while (error == EINTR);
@@ -136,6 +139,7 @@ Descriptor create_shared(uint64_t bytes) {
   if (statvfs(folder, &space) == 0 && space.f_blocks > 0 && bytes / space.f_frsize > space.f_bavail) {
     throw_full(bytes, "too little space");
   }
+  require_memory(bytes, "shared memory");
   Descriptor memory = create_unnamed();
   if (!memory && (errno == EMFILE || errno == ENFILE)) throw_errno("create shared memory");
   if (!memory && errno != ENOSPC && errno != ENOMEM) throw_refused(errno);

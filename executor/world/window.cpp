@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../host_pages.hpp"
+#include "available_memory.hpp"
 #include "group.hpp"
 #include "shared_memory.hpp"
 #include "together.hpp"
@@ -29,6 +30,7 @@ using world::read_as;
 using world::together;
 
 std::shared_ptr<std::byte> allocate(uint64_t bytes) {
+  world::require_memory(bytes, "a window");
   auto memory = zeroed_pages(bytes);
   if (!memory) {
     throw RunError(RunError::Reason::resources,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "chorale/divided_up.hpp"
 #include "chorale/packet_form.hpp"
 #include "chorale/plan.hpp"
 #include "chorale/types.hpp"
@@ -26,10 +27,13 @@ struct Layout {
   uint64_t segment_bytes = 0;  ///< of input and output alike
   uint64_t chunks_per_segment = 1;
   uint64_t chunk_bytes = 0;  ///< a multiple of `alignment`
+  /// Bytes of each chunk that one round handles, see in_rounds(): `chunk_bytes` where there is one round.
+  uint64_t slice_bytes = 0;
   uint64_t alignment = 16;   ///< the plan's, made a multiple of 16 for elements, and of `packet` for packets
   uint64_t packet = 16;      ///< payload bytes at whose multiples packets may begin and end
 
   uint64_t segment_nominal() const { return chunks_per_segment * chunk_bytes; }
+  uint64_t rounds() const { return slice_bytes == chunk_bytes ? 1 : divided_up(chunk_bytes, slice_bytes); }
 };
 
 /// Chunks of a plan that sends packets begin and end between packets, so that no operation has half of one.

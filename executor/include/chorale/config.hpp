@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "chorale/scratch.hpp"
 #include "chorale/world.hpp"
 
 namespace chorale {
@@ -40,6 +41,11 @@ struct Config {
   Setting<std::string> log_level{"warning"};  ///< trace, debug, info, warning, error, off
   Setting<unsigned> trace{0};       ///< launches of each plan whose operations are timed, see Executor::trace
   Setting<unsigned> bindings{256};  ///< kept by an executor, the same on all ranks; 0: any number
+  /// Bytes of scratch that a plan takes at most for one size of message on one rank: longer messages run in
+  /// rounds. The same on all ranks; 0: no rounds
+  Setting<uint64_t> round_scratch{default_round_scratch};
+  /// Bytes of scratch of all bindings of an executor on one rank; the same on all ranks; 0: no limit
+  Setting<uint64_t> scratch{uint64_t(1) << 30};
   Setting<unsigned> mover_blocks{8};   ///< most thread blocks of one transfer, see docs/host-schedules.md
   Setting<bool> require_proof{false};  ///< refuse plans that do not carry a proof
 

@@ -98,6 +98,10 @@ class Executor {
   /// processes; `bytes` may differ by rank.
   void* allocate(uint64_t bytes);
 
+  /// Bytes of scratch, and of copies that peers reach in place of what was passed, on the rank that takes the
+  /// most: the same number on all ranks.
+  uint64_t scratch() const;
+
  private:
   struct State;
   std::unique_ptr<State> state_;

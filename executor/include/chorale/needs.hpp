@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "chorale/plan.hpp"
+#include "chorale/scratch.hpp"
 #include "chorale/types.hpp"
 
 namespace chorale {
@@ -28,7 +29,9 @@ struct RankNeeds {
   bool input_reached = false, output_reached = false;
 };
 
+/// \param round_scratch  Config::round_scratch of the executor
 /// \throws UsageError if the plan does not take messages of that size
-RankNeeds needs_of(const Plan&, uint32_t rank, uint64_t bytes, DType);
+RankNeeds needs_of(const Plan&, uint32_t rank, uint64_t bytes, DType,
+                   uint64_t round_scratch = default_round_scratch);
 
 }  // namespace chorale

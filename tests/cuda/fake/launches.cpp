@@ -31,6 +31,7 @@ class OnStreams final : public Binding {
       : Binding(cpu->call()), cpu_(std::move(cpu)), failures_(std::move(failures)) {}
 
   bool serves(const Arguments& arguments) override { return cpu_->serves(arguments); }
+  uint64_t scratch() const override { return cpu_->scratch(); }
   void prepare(const Arguments& arguments, void*) override { arguments_ = arguments; }
   void add_trace(std::vector<TraceSpan>& spans) override { cpu_->add_trace(spans); }
   /// The plan and this live as long as what is enqueued: see Executor.
@@ -58,6 +59,7 @@ class StreamsBackend final : public Backend {
   std::unique_ptr<Binding> bind(const Plan& plan, const Call& call, const Arguments& arguments) override {
     return std::make_unique<OnStreams>(cpu_->bind(plan, call, arguments), failures_);
   }
+  uint64_t scratch_of(const Plan& plan, const Call& call) override { return cpu_->scratch_of(plan, call); }
   void require_bindable(void* stream) override {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status);

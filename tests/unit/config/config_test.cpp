@@ -57,6 +57,8 @@ TEST(Config, Defaults) {
             "log_level = warning  (default)\n"
             "trace = 0  (default)\n"
             "bindings = 256  (default)\n"
+            "round_scratch = 32M  (default)\n"
+            "scratch = 1G  (default)\n"
             "mover_blocks = 8  (default)\n"
             "require_proof = false  (default)\n");
 }
@@ -78,6 +80,8 @@ TEST(Config, EnvironmentWinsOverTheFileAndCodeOverBoth) {
                                    "log_level = warning  (default)\n"
                                    "trace = 0  (default)\n"
                                    "bindings = 256  (default)\n"
+                                   "round_scratch = 32M  (default)\n"
+                                   "scratch = 1G  (default)\n"
                                    "mover_blocks = 8  (default)\n"
                                    "require_proof = true  (" +
                                    file.path + ")\n");

@@ -5,6 +5,7 @@
 
 #include "executor/cuda/multicast_plan.hpp"
 #include "executor/interpreter/placement.hpp"
+#include "executor/interpreter/rounds.hpp"
 #include "tests/cpu/harness.hpp"
 #include "tests/unit/tape/host_player.hpp"
 
@@ -20,6 +21,7 @@ struct TapeRuns {
   int launches = 4;
   uint64_t seed = 1;
   bool multicast = false;  ///< switch channels go by it
+  uint64_t round_scratch = 0;  ///< bytes by which messages are cut into rounds; 0: they are not
 };
 
 class BoundRanks {
@@ -27,7 +29,8 @@ class BoundRanks {
   BoundRanks(const Plan& plan, const TapeRuns& runs)
       : plan_(plan),
         runs_(runs),
-        layout_(layout_of(plan, runs.bytes, DType::i32, runs.packet)),
+        layout_(in_rounds(plan, scratch_use(plan), layout_of(plan, runs.bytes, DType::i32, runs.packet),
+                          runs.round_scratch)),
         use_(runs.multicast ? cuda::SwitchUse(plan) : cuda::SwitchUse()),
         room_(plan, layout_, use_) {
     const uint32_t n = plan.ranks();
@@ -50,6 +53,7 @@ class BoundRanks {
     for (uint32_t rank = 0; rank < plan_.ranks(); ++rank) begin(rank);
     std::string wrong;
     HostPlayer player(ranks_, runs_.packet, runs_.seed, [&](uint32_t rank) {
+      if (next_round(rank)) return true;
       const std::string mine = result(rank);
       if (wrong.empty() && !mine.empty()) wrong = mine;
       if (++memory_[rank].launch == runs_.launches) return false;
@@ -75,7 +79,9 @@ class BoundRanks {
     char *in = nullptr, *out = nullptr;  ///< the caller's
     interpreter::Placed placed;
     uint64_t plain = 0, packets = 0;  ///< where scratch begins in `control`
+    std::vector<cuda::Tapes> tapes;   ///< as interpreter::rounds_of_all_shapes() has them
     int launch = 0;
+    uint64_t round = 0;
   };
 
   void place_buffers(uint32_t rank, Memory& of) {
@@ -105,10 +111,10 @@ class BoundRanks {
   }
 
   void place_control(uint32_t rank, Memory& of) {
-    const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(plan_, rank, layout_);
+    const interpreter::ScratchBytes scratch = interpreter::scratch_bytes(scratch_use(plan_)[rank], layout_);
     of.plain = of.image.channels.size() * sizeof(Signal);
-    of.packets = of.plain + scratch.plain_banks * scratch.plain_bank;
-    of.control = Lines(of.packets + 2 * scratch.packet_bank);
+    of.packets = of.plain + scratch.plain();
+    of.control = Lines(of.packets + scratch.packets());
   }
 
   TapeRank record(uint32_t rank) {
@@ -144,7 +150,12 @@ class BoundRanks {
     }
     result.switches = {aliases_of(rank), of.placed.in, of.placed.out};
     result.places.switches = use_.any() ? &result.switches : nullptr;
-    result.tapes = cuda::record_tapes(of.image, result.places, runs_.packet, runs_.page_bytes);
+    for (const uint64_t round : interpreter::rounds_of_all_shapes(layout_)) {
+      result.places.skip = round * layout_.slice_bytes;
+      of.tapes.push_back(cuda::record_tapes(of.image, result.places, runs_.packet, runs_.page_bytes));
+      EXPECT_EQ(of.tapes.back().state_bytes, of.tapes[0].state_bytes);
+    }
+    result.tapes = of.tapes[0];
     result.states = Lines(uint64_t(result.blocks) * result.tapes.state_bytes);
     result.places.switches = nullptr;  // `result` goes elsewhere
     result.in = of.placed.in;
@@ -166,6 +177,23 @@ class BoundRanks {
 
   static void move(const interpreter::Move& of) {
     if (of.needed()) std::memmove(of.to, of.from, of.bytes);
+  }
+
+  /// As Launcher::launch() goes from round to round. False: that was the last one.
+  bool next_round(uint32_t rank) {
+    Memory& of = memory_[rank];
+    of.round = (of.round + 1) % layout_.rounds();
+    const std::vector<uint64_t> known = interpreter::rounds_of_all_shapes(layout_);
+    size_t shape = 0;
+    while (!(interpreter::shape_of_round(layout_, known[shape]) ==
+             interpreter::shape_of_round(layout_, of.round)))
+      ++shape;
+    TapeRank& player = ranks_[rank];
+    player.tapes = of.tapes[shape];
+    player.skip = of.round * layout_.slice_bytes;
+    player.in = of.placed.in + player.skip;
+    player.out = of.placed.out + player.skip;
+    return of.round != 0;
   }
 
   /// New data, and what the backend copies before a launch.

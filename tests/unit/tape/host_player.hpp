@@ -172,7 +172,7 @@ class HostPlayer {
     const uint64_t epoch = state->epoch + 1, slots = (tapes.state_bytes - sizeof *state) / sizeof(uint64_t);
     const char* at = tapes.bytes.data() + uint64_t(block.block) * tapes.pages * tapes.page.bytes();
     for (uint32_t turn = 0; turn < tapes.pages; ++turn, at += tapes.page.bytes()) {
-      const SettledPage page(tapes.page, at, epoch, rank.in, rank.out);
+      const SettledPage page(tapes.page, at, epoch, rank.in, rank.out, rank.skip);
       std::vector<Packets<P>> packets;
       for (char* slot : page.packets) packets.emplace_back(static_cast<void*>(slot), uint32_t(epoch));
       for (const uint32_t step : order_of(page)) {

@@ -58,6 +58,28 @@ TEST_P(TapesOf, give_the_result_on_small_pages) {
   expect({17}, {.in_place = true, .page_bytes = 1});
 }
 
+/// Of several rounds, in all shapes: the last chunks are short, or empty.
+TEST_P(TapesOf, give_the_result_in_rounds) {
+  uint64_t per_byte = 0;
+  for (const ScratchUse& of : scratch_use(plan_)) per_byte = std::max(per_byte, of.per_chunk_byte());
+  if (per_byte == 0) return;
+  const uint64_t parts = message_segments(plan_), chunks = layout_of(plan_, 0, DType::u8).chunks_per_segment;
+  for (const PacketForm form : {PacketForm::ll16, PacketForm::ll128}) {
+    const uint64_t slice = form == PacketForm::ll128 && sends_packets(plan_) ? 1920 : 128;
+    TapeRuns runs{.bytes = parts * ((chunks * 6 * slice - 5 * slice / 2) / 4 * 4),
+                  .in_place = form == PacketForm::ll16,
+                  .packet = form,
+                  .launches = 3,
+                  .round_scratch = per_byte * slice};
+    if (runs.bytes < plan_.min_message_size || runs.bytes > plan_.max_message_size) continue;
+    const Layout whole = layout_of(plan_, runs.bytes, DType::i32, form);
+    // Rounds are no shorter than the plan's smallest message.
+    EXPECT_GE(in_rounds(plan_, scratch_use(plan_), whole, runs.round_scratch).rounds(),
+              plan_.min_message_size == 0 ? 3u : 1u);
+    EXPECT_EQ(BoundRanks(plan_, runs).play(), "") << runs.bytes << " bytes, form " << int(form);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, TapesOf, testing::ValuesIn(plan_files()), [](const auto& file) {
   std::string name = file.param.stem().string();
   std::replace_if(

@@ -29,6 +29,7 @@ struct TapeRank {
   uint32_t blocks = 0;
   std::vector<uint32_t> peers;  ///< by channel
   char *in = nullptr, *out = nullptr;
+  uint64_t skip = 0;  ///< of this round, already added to `in` and `out`
   Lines states;
   cuda::SwitchAliases
       switches;  ///< whose addresses stand for the members' memory, and have none of their own
@@ -52,17 +53,18 @@ struct SettledPage {
   std::vector<Mem> plain;
   std::vector<char*> packets;
 
-  SettledPage(const cuda::PageShape& shape, const char* from, uint64_t epoch, char* in, char* out)
+  SettledPage(const cuda::PageShape& shape, const char* from, uint64_t epoch, char* in, char* out,
+              uint64_t skip = 0)
       : header(*reinterpret_cast<const cuda::PageHeader*>(from)),
         steps(reinterpret_cast<const cuda::TapeStep*>(from + sizeof header)),
         items(reinterpret_cast<const cuda::TapeItem*>(from + shape.items_at())) {
     const auto* place = reinterpret_cast<const cuda::TapePlace*>(from + shape.plain_at());
     for (uint32_t at = 0; at < shape.plain; ++at, ++place) {
-      plain.emplace_back(static_cast<void*>(place->settled(epoch, in, out)), place->valid);
+      plain.emplace_back(static_cast<void*>(place->settled(epoch, in, out, skip)), place->valid);
     }
     place = reinterpret_cast<const cuda::TapePlace*>(from + shape.packets_at());
     for (uint32_t at = 0; at < shape.packets; ++at, ++place)
-      packets.push_back(place->settled(epoch, in, out));
+      packets.push_back(place->settled(epoch, in, out, skip));
   }
 };
 

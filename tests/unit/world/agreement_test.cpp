@@ -82,6 +82,10 @@ TEST(Agreement, OnABindingNamesNumbersThatItDoesNotKnow) {
 TEST(Agreement, OnABindingIsOnOneLimitOfBindings) {
   EXPECT_EQ(disagree({.bindings = 3}, {.bindings = 17}),
             "mismatch: ranks 0 and 1 disagree on bindings: 3 and 17");
+  EXPECT_EQ(disagree({.round_scratch = 4096}, {.round_scratch = 0}),
+            "mismatch: ranks 0 and 1 disagree on round_scratch: 4K and 0");
+  EXPECT_EQ(disagree({.scratch = 1 << 20}, {.scratch = 1000}),
+            "mismatch: ranks 0 and 1 disagree on scratch: 1M and 1000");
 }
 
 }  // namespace

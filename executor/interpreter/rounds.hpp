@@ -1,0 +1,27 @@
+/// \file
+/// The rounds of a long message. Each runs the whole plan, as a launch of its own, on one slice of every chunk.
+/// docs/decisions/0023-rounds.md says why that is right.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "chorale/layout.hpp"
+
+namespace chorale::interpreter {
+
+/// How much of its slices exists in a round. Rounds in which that is the same differ in nothing but the place
+/// where their slices begin.
+struct RoundShape {
+  uint64_t whole = 0;  ///< bytes of a slice of a chunk that exists as a whole
+  uint64_t last = 0;   ///< of the chunk in which a segment ends
+
+  bool operator==(const RoundShape&) const = default;
+};
+RoundShape shape_of_round(const Layout&, uint64_t round);
+
+/// One round of each shape, in order. There are four at most, however many rounds there are.
+std::vector<uint64_t> rounds_of_all_shapes(const Layout&);
+
+}  // namespace chorale::interpreter
