@@ -1,7 +1,9 @@
 #include "tools/words.hpp"
 
+#include <sstream>
 #include <vector>
 
+#include "chorale/scratch.hpp"
 #include "tools/command.hpp"
 
 namespace chorale::tools {
@@ -134,6 +136,21 @@ std::string author_line(const Plan& plan, const Op& op) {
 std::string headline(const Plan& plan) {
   return plan.collective + " of " + count(plan.ranks(), "rank") +
          (plan.protocol == Protocol::LL ? ", LL" : ", Simple") + (plan.inplace ? ", in place" : "");
+}
+
+std::string scratch_words(const Plan& plan, uint64_t window) {
+  ScratchFormula formula;
+  try {
+    formula = scratch_formula(plan, window);
+  } catch (const UsageError& error) {
+    return std::string("unknown: ") + error.what();
+  }
+  if (formula.per_message_byte == 0) return "none";
+  std::ostringstream words;
+  words.precision(4);
+  words << formula.per_message_byte << " x message";
+  if (formula.most != UINT64_MAX) words << " up to " << format_bytes(formula.most) << ", then in rounds";
+  return words.str();
 }
 
 }  // namespace chorale::tools

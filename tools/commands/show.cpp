@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "chorale/config.hpp"
 #include "chorale/host/dump.hpp"
 #include "chorale/host/names.hpp"
 #include "chorale/needs.hpp"
@@ -36,6 +37,7 @@ void show_plan(const Plan& plan) {
   } else {
     std::cout << " to " << format_bytes(plan.max_message_size) << " bytes\n";
   }
+  std::cout << "scratch of a rank: " << scratch_words(plan, Config::load().round_scratch) << '\n';
   const Extension& more = plan.extension;
   if (!more.requirements.empty()) std::cout << "needs more than MSCCL++: " << join(more.requirements) << '\n';
   if (plan.collective == "broadcast") std::cout << "root: rank " << more.root << '\n';

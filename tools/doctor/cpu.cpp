@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <fstream>
 
+#include "chorale/config.hpp"
 #include "chorale/error.hpp"
 #include "chorale/needs.hpp"
 #include "tools/command.hpp"
 #include "tools/doctor/examination.hpp"
+#include "tools/words.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -67,7 +69,7 @@ void examine_plan_on_cpu(Examination& found, const Plan& plan, uint64_t bytes, D
   uint64_t all = 0;
   try {
     for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
-      const RankNeeds needs = needs_of(plan, rank, bytes, dtype);
+      const RankNeeds needs = needs_of(plan, rank, bytes, dtype, Config::load().round_scratch);
       const uint64_t own = plan.inplace ? std::max(needs.input_bytes, needs.output_bytes)
                                         : add(needs.input_bytes, needs.output_bytes);
       all = add(all, add(own, needs.scratch_bytes));
@@ -81,6 +83,7 @@ void examine_plan_on_cpu(Examination& found, const Plan& plan, uint64_t bytes, D
   }
   found.pass("message", fmt::format("{} bytes of {}", format_bytes(bytes), dtype_name(dtype)));
   found.pass("thread blocks", count(most.thread_blocks, "block") + " a rank, which share the cores");
+  found.pass("scratch", scratch_words(plan, Config::load().round_scratch));
   compare_memory(found,
                  fmt::format("{} input, {} output, {} scratch a rank", format_bytes(most.input_bytes),
                              format_bytes(most.output_bytes), format_bytes(most.scratch_bytes)),

@@ -30,7 +30,7 @@ struct PlanNeeds {
 PlanNeeds needs_of_ranks(const Plan& plan, uint64_t bytes, DType dtype) {
   PlanNeeds needs;
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
-    needs.ranks.push_back(needs_of(plan, rank, bytes, dtype));
+    needs.ranks.push_back(needs_of(plan, rank, bytes, dtype, Config::load().round_scratch));
   return needs;
 }
 
@@ -194,6 +194,7 @@ void examine_plan(Examination& found, const GpusFound& gpus, const Plan& plan, u
   found.pass("message", fmt::format("{} bytes of {}", format_bytes(bytes), dtype_name(dtype)));
   compare_blocks(found, gpus, plan, needs);
   compare_channels(found, gpus, needs);
+  found.pass("scratch", scratch_words(plan, Config::load().round_scratch));
   compare_memory(found, gpus, plan, needs);
   compare_packets(found, gpus, needs);
 }
