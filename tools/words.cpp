@@ -155,8 +155,7 @@ std::string scratch_words(const Plan& plan, uint64_t window) {
   std::ostringstream words;
   words.precision(4);
   words << formula.per_message_byte << " x message";
-  if (formula.most != UINT64_MAX)
-    words << ", at most " << format_bytes(formula.most) << ": longer messages run in rounds";
+  if (formula.most != UINT64_MAX) words << " up to " << format_bytes(formula.most) << ", then in rounds";
   return words.str();
 }
 

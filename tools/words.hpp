@@ -26,7 +26,7 @@ std::string message_words(const Plan&);
 /// The name of a dialect of buffers: "input[2:5]".
 std::string span_words(std::string_view buffer, uint64_t index, uint64_t size);
 
-/// How much scratch a rank takes, as a formula of the message: "0.75 x message, at most 32M in rounds".
+/// How much scratch a rank takes, as a formula of the message: "0.75 x message up to 32M, then in rounds".
 /// \param window  Config::round_scratch
 std::string scratch_words(const Plan& plan, uint64_t window);
 

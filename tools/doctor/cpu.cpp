@@ -83,6 +83,7 @@ void examine_plan_on_cpu(Examination& found, const Plan& plan, uint64_t bytes, D
   }
   found.pass("message", fmt::format("{} bytes of {}", format_bytes(bytes), dtype_name(dtype)));
   found.pass("thread blocks", count(most.thread_blocks, "block") + " a rank, which share the cores");
+  found.pass("scratch", scratch_words(plan, Config::load().round_scratch));
   compare_memory(found,
                  fmt::format("{} input, {} output, {} scratch a rank", format_bytes(most.input_bytes),
                              format_bytes(most.output_bytes), format_bytes(most.scratch_bytes)),

@@ -194,6 +194,7 @@ void examine_plan(Examination& found, const GpusFound& gpus, const Plan& plan, u
   found.pass("message", fmt::format("{} bytes of {}", format_bytes(bytes), dtype_name(dtype)));
   compare_blocks(found, gpus, plan, needs);
   compare_channels(found, gpus, needs);
+  found.pass("scratch", scratch_words(plan, Config::load().round_scratch));
   compare_memory(found, gpus, plan, needs);
   found.more("scratch of a rank: " + scratch_words(plan, Config::load().round_scratch));
   compare_packets(found, gpus, needs);
