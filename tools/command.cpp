@@ -15,6 +15,8 @@
 #include <optional>
 
 #include "chorale/did_you_mean.hpp"
+#include "chorale/other_names.hpp"
+#include "chorale/plan.hpp"
 
 namespace chorale::tools {
 namespace {
@@ -131,6 +133,33 @@ CLI::Validator one_of(std::string kind, std::vector<std::string> known) {
                suggestion(word, known);
       },
       "{" + listed + "}");
+}
+
+namespace {
+
+/// \param others  known, but not one of `ours`
+CLI::Validator word_of(const char* kind, std::vector<std::string> ours, bool (*others)(std::string_view)) {
+  CLI::Validator plain = one_of(kind, std::move(ours));
+  return CLI::Validator(
+      [plain, others](std::string& word) {
+        std::string name = name_here(word);
+        std::string refusal = others(name) ? "" : plain(name);
+        if (refusal.empty()) word = std::move(name);
+        return refusal;
+      },
+      plain.get_description());
+}
+
+}  // namespace
+
+CLI::Validator dtype_word() {
+  std::vector<std::string> names;
+  for (const DType type : all_dtypes) names.push_back(dtype_name(type));
+  return word_of("dtype", std::move(names), names_other_dtype);
+}
+
+CLI::Validator op_word() {
+  return word_of("op", {std::begin(reduce_op_names), std::end(reduce_op_names)}, names_other_op);
 }
 
 CLI::Validator whole_number(uint64_t least, uint64_t most, std::string words) {

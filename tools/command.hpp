@@ -42,6 +42,11 @@ namespace command {
 /// \param kind  what the word stands for
 CLI::Validator one_of(std::string kind, std::vector<std::string> known);
 
+/// Takes the types and operators of types.def and other_names.def, also by the words of other systems, which
+/// become ours. Refuses others as one_of() does.
+CLI::Validator dtype_word();
+CLI::Validator op_word();
+
 /// Refuses what is no decimal number from `least` to `most`. CLI11 itself takes 010 for 8 and 0x2 for 2, and
 /// refuses 08. \param words  of the range, for the help; "": "1 to 4096"
 CLI::Validator whole_number(uint64_t least, uint64_t most, std::string words = "");

@@ -229,11 +229,6 @@ const Op* first_reduction(const Plan& plan) {
 
 }  // namespace
 
-bool reduces(const Plan& plan) {
-  // That of one rank has nothing to reduce.
-  return collective_reduces(plan.collective) || first_reduction(plan);
-}
-
 ReduceOp reduce_op_of(const Plan& plan) {
   const Op* const reduction = first_reduction(plan);
   return reduction ? reduction->reduce_op : ReduceOp::sum;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "chorale/other_names.hpp"
 #include "chorale/plan.hpp"
 #include "tools/pattern.hpp"
 
@@ -72,9 +73,6 @@ std::string unknown_result(const Plan&);
 /// What element `index` of a rank's output is of these inputs; none: nothing is promised there.
 std::optional<double> promised(const Plan&, const Oracle::Case&, uint32_t rank, uint64_t index,
                                const InputElement&);
-
-/// Whether a reduction operator means anything to it: to its collective, or to one of its operations.
-bool reduces(const Plan&);
 
 /// The operator the plan reduces with; sum if it reduces nothing.
 ReduceOp reduce_op_of(const Plan&);

@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "chorale/compile.hpp"
+#include "chorale/other_names.hpp"
 #include "chorale/proof.hpp"
 #include "tools/algorithms.hpp"
 #include "tools/bench/plans.hpp"
-#include "tools/elements.hpp"
 #include "tools/findings.hpp"
 
 namespace chorale::tools {
@@ -17,10 +17,10 @@ void RunOptions::declare(CLI::App& app) {
       ->transform(whole_number(1, 4096))
       ->type_name("N");
   app.add_option("--dtype", dtype, "Type of an element; default f32")
-      ->check(one_of("dtype", dtype_names()))
+      ->transform(dtype_word())
       ->type_name("NAME");
   app.add_option("--op", op, "Reduction operator; default: the plan's")
-      ->check(one_of("op", {std::begin(reduce_op_names), std::end(reduce_op_names)}))
+      ->transform(op_word())
       ->type_name("NAME");
   app.add_option("--backend", backend, "Where to run; default: the configuration's, cpu")
       ->check(one_of("backend", {"cpu", "cuda"}))
@@ -50,16 +50,26 @@ Config RunOptions::config() const {
   return config;
 }
 
-DType RunOptions::type() const { return dtype_of(dtype); }
+DType RunOptions::type() const {
+  try {
+    return op.empty() ? carrier_of(dtype) : stands_for(dtype, op).dtype;
+  } catch (const NoSuchReduction& none) {
+    throw Failure(Exit::command_wrong, none.finding, none.help);
+  }
+}
 
 std::optional<ReduceOp> RunOptions::reduce_op(bool any_reduces) const {
-  if (op.empty()) return {};
+  if (op.empty()) {
+    if (!any_reduces || !names_other_dtype(dtype)) return {};
+    throw Failure(Exit::command_wrong, "--dtype " + dtype + " is reduced by some operators only",
+                  "name one by --op");
+  }
   if (!any_reduces) {
     throw Failure(Exit::command_wrong, "--op " + op + " is to reduce with, and nothing is reduced here",
                   "leave --op out");
   }
-  const auto named = std::find(std::begin(reduce_op_names), std::end(reduce_op_names), op);
-  return ReduceOp(named - std::begin(reduce_op_names));
+  type();  // refuses what there is not
+  return stands_for(dtype, op).op;
 }
 
 std::optional<PacketForm> RunOptions::packet_form() const { return packet_form_of(packet); }

@@ -48,7 +48,9 @@ chorale_status chorale_executor_prepare(chorale_executor* executor, chorale_plan
                                         const chorale_arguments* arguments) {
   return guarded(__func__, [&] {
     const std::shared_ptr<PlanObject> of = get(plan);
-    alone(executor, [&](Executor& on) { on.prepare(*of->plan, arguments_of(arguments)); });
+    const Arguments call = arguments_of(arguments);
+    check_with_plan(arguments, *of->plan);
+    alone(executor, [&](Executor& on) { on.prepare(*of->plan, call); });
   });
 }
 
@@ -56,7 +58,10 @@ chorale_status chorale_executor_execute(chorale_executor* executor, chorale_plan
                                         const chorale_arguments* arguments, void* stream) {
   return guarded(__func__, [&] {
     const std::shared_ptr<ExecutorObject> on = get(executor);
-    execute(*on, *get(plan)->plan, arguments_of(arguments), stream);
+    const std::shared_ptr<PlanObject> of = get(plan);
+    const Arguments call = arguments_of(arguments);
+    check_with_plan(arguments, *of->plan);
+    execute(*on, *of->plan, call, stream);
   });
 }
 

@@ -36,8 +36,9 @@ dsl::Parameters::Settings settings_of(const char* const* settings, uint64_t coun
   return all;
 }
 
-/// Parts of a message that have the same number of elements, see Arguments::bytes.
-uint64_t parts_of(const Plan& plan) {
+}  // namespace
+
+uint64_t chorale::c::parts_of(const Plan& plan) {
   const Segmentation segments = segmentation(plan);
   const bool named = plan.collective != "custom" && plan.collective != "test";
   const bool no_input = std::all_of(plan.gpus.begin(), plan.gpus.end(), [](const Gpu& gpu) {
@@ -45,8 +46,6 @@ uint64_t parts_of(const Plan& plan) {
   });
   return plan.collective == "allgather" || (!named && no_input) ? segments.output : segments.input;
 }
-
-}  // namespace
 
 chorale_status chorale_plan_load(const char* path, chorale_plan** plan) {
   return guarded(__func__, [&] {

@@ -101,6 +101,7 @@ chorale_status chorale_tuned_plans_execute(chorale_tuned_plans* plans, chorale_e
     const std::shared_ptr<ExecutorObject> on = get(executor);
     Arguments call = arguments_of(arguments);
     const Chosen chosen = choose(plans, collective, call.bytes, call.dtype);
+    check_with_plan(arguments, *chosen.plan);
     call.packet = chosen.choice.packet;
     execute(*on, *chosen.plan, call, stream);
   });

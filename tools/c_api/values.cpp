@@ -8,27 +8,24 @@
 #include <new>
 
 #include "chorale/error.hpp"
+#include "chorale/layout.hpp"
+#include "chorale/other_names.hpp"
 
 namespace chorale::c {
 namespace {
 
 // By number, from 1. The numbers stay as they are whatever becomes of the order in types.def.
-constexpr DType dtypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64,      DType::i32,     DType::u32,
-                            DType::i64, DType::u8,  DType::i8,   DType::fp8_e4m3, DType::fp8_e5m2};
-static_assert(std::size(dtypes) == std::size(all_dtypes), "a type of types.def has no number in chorale.h");
-static_assert(dtypes[CHORALE_F32 - 1] == DType::f32 && dtypes[CHORALE_F16 - 1] == DType::f16 &&
-              dtypes[CHORALE_BF16 - 1] == DType::bf16 && dtypes[CHORALE_F64 - 1] == DType::f64 &&
-              dtypes[CHORALE_I32 - 1] == DType::i32 && dtypes[CHORALE_U32 - 1] == DType::u32 &&
-              dtypes[CHORALE_I64 - 1] == DType::i64 && dtypes[CHORALE_U8 - 1] == DType::u8 &&
-              dtypes[CHORALE_I8 - 1] == DType::i8 && dtypes[CHORALE_FP8_E4M3 - 1] == DType::fp8_e4m3 &&
-              dtypes[CHORALE_FP8_E5M2 - 1] == DType::fp8_e5m2);
+constexpr std::string_view dtypes[] = {"f32", "f16", "bf16",     "f64",      "i32", "u32",  "i64", "u8",  "i8",
+                                       "fp8_e4m3", "fp8_e5m2", "u64", "bool", "c32", "c64", "c128", "i16", "u16"};
+constexpr size_t own_dtypes = CHORALE_FP8_E5M2;
+static_assert(own_dtypes == std::size(all_dtypes), "a type of types.def has no number in chorale.h");
+static_assert(std::size(dtypes) == CHORALE_U16);
 
-constexpr ReduceOp ops[] = {ReduceOp::sum, ReduceOp::min, ReduceOp::max, ReduceOp::prod, ReduceOp::avg};
-static_assert(std::size(ops) == std::size(all_reduce_ops),
-              "an operator of types.def has no number in chorale.h");
-static_assert(ops[CHORALE_SUM - 1] == ReduceOp::sum && ops[CHORALE_MIN - 1] == ReduceOp::min &&
-              ops[CHORALE_MAX - 1] == ReduceOp::max && ops[CHORALE_PROD - 1] == ReduceOp::prod &&
-              ops[CHORALE_AVG - 1] == ReduceOp::avg);
+constexpr std::string_view ops[] = {"sum",  "min", "max",  "prod",       "avg",
+                                    "band", "bor", "bxor", "premul_sum"};
+constexpr size_t own_ops = CHORALE_AVG;
+static_assert(own_ops == std::size(all_reduce_ops), "an operator of types.def has no number in chorale.h");
+static_assert(std::size(ops) == CHORALE_PREMUL_SUM);
 
 constexpr PacketForm packets[] = {PacketForm::ll8, PacketForm::ll16, PacketForm::ll128};
 static_assert(std::size(packets) == std::size(packet_form_names),
@@ -46,14 +43,15 @@ Value numbered(const Value (&values)[count], const char* what, int32_t number, c
 
 }  // namespace
 
-DType dtype_of(chorale_dtype dtype) {
-  return numbered(dtypes, "dtype", dtype, "CHORALE_F32 (1) to CHORALE_FP8_E5M2 (11)");
+std::string_view name_of(chorale_dtype dtype) {
+  return numbered(dtypes, "dtype", dtype, "CHORALE_F32 (1) to CHORALE_U16 (18)");
 }
 
-std::optional<ReduceOp> op_of(chorale_op op) {
-  if (op == CHORALE_OP_OF_PLAN) return std::nullopt;
-  return numbered(ops, "op", op, "CHORALE_OP_OF_PLAN (0) to CHORALE_AVG (5)");
+std::string_view name_of_op(chorale_op op) {
+  return numbered(ops, "op", op, "CHORALE_OP_OF_PLAN (0) to CHORALE_PREMUL_SUM (9)");
 }
+
+DType dtype_of(chorale_dtype dtype) { return carrier_of(name_of(dtype)); }
 
 std::optional<PacketForm> packet_of(chorale_packet packet) {
   if (packet == CHORALE_PACKET_OF_CONFIG) return std::nullopt;
@@ -83,12 +81,27 @@ Arguments arguments_of(const chorale_arguments* arguments) {
   require_zeros("arguments", arguments, sizeof *arguments, arguments->struct_bytes);
   if (arguments->reserved != 0)
     throw UsageError("'reserved' of 'arguments' is not 0: set the struct to CHORALE_ARGUMENTS");
-  return {.in = arguments->in,
-          .out = arguments->out,
-          .bytes = arguments->bytes,
-          .dtype = dtype_of(arguments->dtype),
-          .op = op_of(arguments->op),
-          .packet = packet_of(arguments->packet)};
+  Arguments call{.in = arguments->in,
+                 .out = arguments->out,
+                 .bytes = arguments->bytes,
+                 .dtype = dtype_of(arguments->dtype),
+                 .packet = packet_of(arguments->packet)};
+  if (arguments->op != CHORALE_OP_OF_PLAN) {
+    const StandsFor reduction = stands_for(name_of(arguments->dtype), name_of_op(arguments->op));
+    call.dtype = reduction.dtype;
+    call.op = reduction.op;
+  }
+  return call;
+}
+
+void check_with_plan(const chorale_arguments* arguments, const Plan& plan) {
+  const std::string_view type = name_of(arguments->dtype);
+  if (arguments->op == CHORALE_OP_OF_PLAN) check_operator_of_plan(plan, type);
+  const uint64_t bytes = element_bytes(type), parts = parts_of(plan);
+  if (arguments->bytes % (bytes * parts) == 0 || names_dtype(type)) return;
+  throw UsageError(fmt::format("plan '{}': {} bytes are no multiple of {}, as {} of elements of {} need",
+                               plan.name, arguments->bytes, bytes * parts,
+                               parts == 1 ? "a message" : fmt::format("{} parts", parts), type));
 }
 
 const void* required(const char* name, const void* pointer) {

@@ -15,8 +15,10 @@
 namespace chorale::c {
 
 /// \throws UsageError for a number that is none of the enum's
+std::string_view name_of(chorale_dtype dtype);
+std::string_view name_of_op(chorale_op op);
+/// The type that its elements are moved as.
 DType dtype_of(chorale_dtype dtype);
-std::optional<ReduceOp> op_of(chorale_op op);
 std::optional<PacketForm> packet_of(chorale_packet packet);
 chorale_packet packet_number(const std::optional<PacketForm>& packet);
 /// "cpu", "cuda"; "": as the configuration says
@@ -25,6 +27,12 @@ bool flag_of(const char* name, int32_t value);
 
 /// \throws UsageError if it is null, if its size is not one that this library knows, or for its values
 Arguments arguments_of(const chorale_arguments* arguments);
+
+/// \throws UsageError if a plan cannot be called so: an operator has to be named, or elements would be cut
+void check_with_plan(const chorale_arguments* arguments, const Plan& plan);
+
+/// Parts of a message that have the same number of elements, see Arguments::bytes.
+uint64_t parts_of(const Plan& plan);
 
 /// \throws UsageError naming a pointer that is null
 const void* required(const char* name, const void* pointer);

@@ -5,9 +5,9 @@
 
 #include "chorale/compile.hpp"
 #include "chorale/config.hpp"
+#include "chorale/other_names.hpp"
 #include "tools/command.hpp"
 #include "tools/doctor/examination.hpp"
-#include "tools/elements.hpp"
 #include "tools/findings.hpp"
 #include "tools/programs.hpp"
 #include "tools/schedules/options.hpp"
@@ -42,7 +42,7 @@ Action command::doctor(CLI::App& app) {
       ->type_name("SIZE");
   app.add_option("--dtype", options->dtype, "Type of an element; default f32")
       ->needs(plan)
-      ->check(one_of("dtype", dtype_names()))
+      ->transform(dtype_word())
       ->type_name("NAME");
   app.add_option("--backend", options->backend, "Where the plan is to run; default: the configuration's, cpu")
       ->needs(plan)
@@ -85,9 +85,9 @@ Action command::doctor(CLI::App& app) {
         throw Failure(Exit::command_wrong, "--ranks, --param, --plan and --mover are for host schedules; '" +
                                                plan.name + "' is none");
       } else if (cpu) {
-        examine_plan_on_cpu(found, plan, bytes, dtype_of(options->dtype));
+        examine_plan_on_cpu(found, plan, bytes, carrier_of(options->dtype));
       } else {
-        examine_plan(found, find_gpus(), plan, bytes, dtype_of(options->dtype));
+        examine_plan(found, find_gpus(), plan, bytes, carrier_of(options->dtype));
       }
     }
     found.end();

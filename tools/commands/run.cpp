@@ -121,6 +121,7 @@ Exit run_schedules(const Options& options) {
   }
   const Plan plan = plan_for(options.wanted, options.run.ranks, options.run.allow);
   refuse_schedule(plan, "--adversarial", "--seed draws an order of its lanes");
+  options.run.reduce_op(reduces(plan));  // refuses a type that is not reduced by the plan's operator
   AdversarialRequest request;
   if (!options.bytes.empty()) request.sizes = parse_sizes(options.bytes);
   request.dtype = options.run.type();

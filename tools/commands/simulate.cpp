@@ -6,8 +6,8 @@
 #include <memory>
 #include <set>
 
+#include "chorale/other_names.hpp"
 #include "chorale/profile.hpp"
-#include "tools/elements.hpp"
 #include "tools/findings.hpp"
 #include "tools/profile.hpp"
 #include "tools/run_options.hpp"
@@ -79,7 +79,7 @@ Exit simulate_it(const Options& options) {
   need_trace_file(options.trace);
   Predictions of;
   of.machine = machine_of(options.machine);
-  of.dtype = dtype_of(options.dtype);
+  of.dtype = carrier_of(options.dtype);
   of.packet = *packet_form_of(options.packet);
   of.eager = options.eager;
   of.plans = find_plans(options.what, options.common, options.ranks, options.allow, "chorale simulate");
@@ -126,7 +126,7 @@ Action command::simulate(CLI::App& app) {
   app.add_option("--machine", options->machine, "The machine's times and rates; default: an NVIDIA H200's")
       ->type_name("FILE");
   app.add_option("--dtype", options->dtype, "Type of an element; default f32")
-      ->check(one_of("dtype", dtype_names()))
+      ->transform(dtype_word())
       ->type_name("NAME");
   app.add_option("--packet", options->packet, "Form of packets; default ll16")
       ->check(one_of("packet form", {std::begin(packet_form_names), std::end(packet_form_names)}))

@@ -72,7 +72,8 @@ Measurement measure(const Options& options, const Config& config, const NamedPla
   request.sizes = {bytes};
   request.ranks = options.run.ranks;
   request.dtype = options.run.type();
-  request.override_op = options.run.reduce_op(true);  // refused before if none does
+  if (!options.run.op.empty())
+    request.override_op = options.run.reduce_op(true);  // refused before if none does
   request.packet = packet_form_of(candidate.packet);
   request.graph = config.backend.value == "cuda";  // what the plan costs, not what a launch does
   request.eager = !request.graph;

@@ -20,6 +20,13 @@ void Communicator::run_plan(const SharedPlan& plan, const at::Tensor& in, const 
   // Custom plans may add up.
   const bool moves = is_standard(plan->collective) && !collective_reduces(plan->collective);
   TORCH_CHECK(!op || !moves, "chorale: ", plan->name, " reduces nothing, and has an operator");
+  if (!op && !moves) {
+    try {
+      check_operator_of_plan(*plan, name_of(in));
+    } catch (const NoSuchReduction& none) {
+      TORCH_CHECK(false, "chorale: ", none.what());
+    }
+  }
   Arguments call{.in = in.data_ptr(),
                  .out = out.data_ptr(),
                  .bytes = plan->collective == "allgather" ? out.nbytes() : in.nbytes(),

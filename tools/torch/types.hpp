@@ -3,45 +3,32 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
 
-#include <chorale/types.hpp>
+#include <chorale/other_names.hpp>
+#include <string>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
 namespace chorale::torch_backend {
 
-/// What a tensor's elements are added up as.
-/// \throws c10::Error for a type that Chorale does not add up
-inline DType dtype_of(const at::Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case at::kFloat:
-      return DType::f32;
-    case at::kHalf:
-      return DType::f16;
-    case at::kBFloat16:
-      return DType::bf16;
-    case at::kDouble:
-      return DType::f64;
-    case at::kInt:
-      return DType::i32;
-    case at::kLong:
-      return DType::i64;
-    case at::kByte:
-    case at::kBool:
-      return DType::u8;
-    case at::kChar:
-      return DType::i8;
-    case at::kFloat8_e4m3fn:
-      return DType::fp8_e4m3;
-    case at::kFloat8_e5m2:
-      return DType::fp8_e5m2;
-    default:
-      TORCH_CHECK(false, "chorale has no type for reductions of ", tensor.scalar_type(), " tensors");
-  }
+/// Chorale's name for a tensor's type: "f32" for Float.
+inline std::string name_of(const at::Tensor& tensor) {
+  return name_here(c10::toString(tensor.scalar_type()));
 }
 
 /// As torch.distributed.ReduceOp calls it.
 inline const char* name_of(c10d::ReduceOp::RedOpType op) {
   switch (op) {
+    case c10d::ReduceOp::SUM:
+      return "SUM";
+    case c10d::ReduceOp::PRODUCT:
+      return "PRODUCT";
+    case c10d::ReduceOp::MIN:
+      return "MIN";
+    case c10d::ReduceOp::MAX:
+      return "MAX";
+    case c10d::ReduceOp::AVG:
+      return "AVG";
     case c10d::ReduceOp::BAND:
       return "BAND";
     case c10d::ReduceOp::BOR:
@@ -55,25 +42,25 @@ inline const char* name_of(c10d::ReduceOp::RedOpType op) {
   }
 }
 
-/// Of bools a sum is "any", and a product is "all".
-/// \throws c10::Error for an operator that Chorale does not have
+/// What a tensor's elements are reduced as.
+/// \throws c10::Error for a type that Chorale does not reduce
+inline DType dtype_of(const at::Tensor& tensor) {
+  try {
+    return carrier_of(name_of(tensor));
+  } catch (const NoSuchReduction& none) {
+    TORCH_CHECK(false, "chorale: ", none.what());
+  }
+}
+
+/// The operator by which elements of dtype_of() are reduced: of bools a sum is "any", and a product is "all".
+/// \throws c10::Error for a reduction that Chorale does not have
 inline ReduceOp op_of(const c10d::ReduceOp& op, const at::Tensor& tensor) {
-  const bool bools = tensor.scalar_type() == at::kBool;
-  switch (c10d::ReduceOp::RedOpType(op)) {
-    case c10d::ReduceOp::SUM:
-      return bools ? ReduceOp::max : ReduceOp::sum;
-    case c10d::ReduceOp::PRODUCT:
-      return bools ? ReduceOp::min : ReduceOp::prod;
-    case c10d::ReduceOp::MIN:
-      return ReduceOp::min;
-    case c10d::ReduceOp::MAX:
-      return ReduceOp::max;
-    case c10d::ReduceOp::AVG:
-      TORCH_CHECK(!bools, "chorale has no average of bools");
-      return ReduceOp::avg;
-    default:
-      TORCH_CHECK(false, "chorale reduces by SUM, PRODUCT, MIN, MAX and AVG only, not by ",
-                  name_of(c10d::ReduceOp::RedOpType(op)));
+  try {
+    const StandsFor found = stands_for(name_of(tensor), name_here(name_of(c10d::ReduceOp::RedOpType(op))));
+    TORCH_INTERNAL_ASSERT(found.dtype == dtype_of(tensor));
+    return found.op;
+  } catch (const NoSuchReduction& none) {
+    TORCH_CHECK(false, "chorale: ", none.what());
   }
 }
 

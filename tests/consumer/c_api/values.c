@@ -11,13 +11,16 @@ static void check_abi(void) {
                              CHORALE_MISMATCH,  CHORALE_RESOURCES, CHORALE_FAILED};
   const int32_t dtypes[] = {CHORALE_F32, CHORALE_F16,      CHORALE_BF16,    CHORALE_F64,
                             CHORALE_I32, CHORALE_U32,      CHORALE_I64,     CHORALE_U8,
-                            CHORALE_I8,  CHORALE_FP8_E4M3, CHORALE_FP8_E5M2};
-  const int32_t ops[] = {CHORALE_OP_OF_PLAN, CHORALE_SUM,  CHORALE_MIN,
-                         CHORALE_MAX,        CHORALE_PROD, CHORALE_AVG};
+                            CHORALE_I8,  CHORALE_FP8_E4M3, CHORALE_FP8_E5M2, CHORALE_U64,
+                            CHORALE_BOOL, CHORALE_C32,     CHORALE_C64,     CHORALE_C128,
+                            CHORALE_I16, CHORALE_U16};
+  const int32_t ops[] = {CHORALE_OP_OF_PLAN, CHORALE_SUM, CHORALE_MIN,  CHORALE_MAX,       CHORALE_PROD,
+                         CHORALE_AVG,        CHORALE_BAND, CHORALE_BOR, CHORALE_BXOR, CHORALE_PREMUL_SUM};
   const int32_t packets[] = {CHORALE_PACKET_OF_CONFIG, CHORALE_LL8, CHORALE_LL16, CHORALE_LL128};
-  for (int32_t at = 0; at < 6; ++at) EXPECT(statuses[at] == at && ops[at] == at);
+  for (int32_t at = 0; at < 6; ++at) EXPECT(statuses[at] == at);
+  for (int32_t at = 0; at < 10; ++at) EXPECT(ops[at] == at);
   for (int32_t at = 0; at < 7; ++at) EXPECT(reasons[at] == 16 + at);
-  for (int32_t at = 0; at < 11; ++at) EXPECT(dtypes[at] == 1 + at);
+  for (int32_t at = 0; at < 18; ++at) EXPECT(dtypes[at] == 1 + at);
   for (int32_t at = 0; at < 4; ++at) EXPECT(packets[at] == at);
   EXPECT(CHORALE_BACKEND_OF_CONFIG == 0 && CHORALE_CPU == 1 && CHORALE_CUDA == 2 &&
          CHORALE_CURRENT_DEVICE == -1);
@@ -121,7 +124,7 @@ static void check_sizes(chorale_plan* plan) {
   FAILS(CHORALE_INVALID_ARGUMENT, "3 bytes are no multiple of",
         chorale_plan_message_sizes(plan, 3, CHORALE_BF16, &in, &out));
   EXPECT(in == 0 && out == 0);
-  FAILS(CHORALE_INVALID_ARGUMENT, "dtype 12 is none of", chorale_plan_message_sizes(plan, 4, 12, &in, &out));
+  FAILS(CHORALE_INVALID_ARGUMENT, "dtype 19 is none of", chorale_plan_message_sizes(plan, 4, 19, &in, &out));
   FAILS(CHORALE_INVALID_ARGUMENT, "dtype 0 is none of", chorale_plan_message_sizes(plan, 4, 0, &in, &out));
   FAILS(CHORALE_INVALID_ARGUMENT, "dtype -2147483648",
         chorale_plan_message_sizes(plan, 4, INT32_MIN, &in, &out));

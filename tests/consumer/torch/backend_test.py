@@ -74,6 +74,22 @@ def reduced(op, all_values):
     return result.to(dtype)
 
 
+def test_other_types(rank, ranks, device):
+    """Types that no kernel has by name, whose reductions are exactly those of another type."""
+    big = torch.full((5,), 2**62 + rank, dtype=torch.int64, device=device).view(torch.uint64)
+    dist.all_reduce(big)
+    wrapped = (ranks * 2**62 + ranks * (ranks - 1) // 2 + 2**63) % 2**64 - 2**63
+    expect("sums of uint64", big.view(torch.int64), torch.full((5,), wrapped, dtype=torch.int64, device=device))
+    for op, word in (dist.ReduceOp.BAND, all), (dist.ReduceOp.BOR, any):
+        bits = torch.tensor([rank == 0, True, False], device=device)
+        dist.all_reduce(bits, op)
+        expect("bits of bools", bits, torch.tensor([word(peer == 0 for peer in range(ranks)), True, False], device=device))
+    pairs = torch.full((7 * ranks,), complex(rank, 1), dtype=torch.complex64, device=device)
+    part = torch.empty(7, dtype=torch.complex64, device=device)
+    dist.reduce_scatter_tensor(part, pairs)
+    expect("sums of complex numbers", part, torch.full((7,), complex(ranks * (ranks - 1) // 2, ranks), dtype=torch.complex64, device=device))
+
+
 def test_reductions(rank, ranks, device, sizes):
     for n in sizes:
         for dtype in DTYPES if n < 10000 else [torch.bfloat16, torch.float32]:
@@ -88,6 +104,7 @@ def test_reductions(rank, ranks, device, sizes):
     mean = torch.full((5,), float(rank), device=device)
     dist.all_reduce(mean, dist.ReduceOp.AVG)
     expect("an average", mean, torch.full((5,), (ranks - 1) / 2))
+    test_other_types(rank, ranks, device)
     for root in range(ranks):
         everybody = [values(peer, 1001, torch.float32, device) for peer in range(ranks)]
         mine = everybody[rank].clone()
@@ -381,8 +398,14 @@ def test_refusals(rank, ranks, device):
     tensor = torch.ones(6, device=device)
     expect_refused("does not support recvAnysource", lambda: dist.recv(tensor))
     expect_refused("need contiguous", lambda: dist.send(torch.ones(4, 6, device=device).t(), (rank + 1) % ranks))
-    expect_refused("AVG only, not by BXOR", lambda: dist.all_reduce(tensor.int(), dist.ReduceOp.BXOR))
-    expect_refused("has no type", lambda: dist.all_reduce(torch.ones(4, dtype=torch.int16, device=device)))
+    for op in dist.ReduceOp.BAND, dist.ReduceOp.BOR, dist.ReduceOp.BXOR:
+        expect_refused("gather the words", lambda: dist.all_reduce(tensor.int(), op))
+    expect_refused("sum bools as i32", lambda: dist.all_reduce(tensor.bool(), dist.ReduceOp.BXOR))
+    expect_refused("bool by sum, prod, min, max, band, bor only, not by avg", lambda: dist.all_reduce(tensor.bool(), dist.ReduceOp.AVG))
+    expect_refused("convert it to i32", lambda: dist.all_reduce(torch.ones(4, dtype=torch.int16, device=device)))
+    expect_refused("convert it to i32", lambda: dist.all_reduce(torch.ones(4, dtype=torch.int16, device=device).view(torch.uint16)))
+    large = torch.full((4,), -1, dtype=torch.int64, device=device).view(torch.uint64)
+    expect_refused("u64 by sum and prod only, not by max", lambda: dist.all_reduce(large, dist.ReduceOp.MAX))
     splits = [6 - ranks] + [1] * (ranks - 1)
     expect_refused("an input of 6 rows", lambda: dist.all_to_all_single(torch.empty(6, device=device), tensor, splits, splits))
     parts = [torch.ones(6 + peer, device=device) for peer in range(ranks)]

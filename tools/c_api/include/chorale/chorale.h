@@ -74,7 +74,8 @@ CHORALE_API void chorale_text_free(char* text);
 
 // -- Values
 
-/// Type of one element. 0 is none.
+/// Type of one element. 0 is none. Those from CHORALE_U64 on are reduced by some operators only, which a call
+/// then names, and those from CHORALE_I16 on by none: docs/c-api.md has them all.
 typedef int32_t chorale_dtype;
 enum {
   CHORALE_F32 = 1,
@@ -87,10 +88,18 @@ enum {
   CHORALE_U8 = 8,
   CHORALE_I8 = 9,
   CHORALE_FP8_E4M3 = 10,
-  CHORALE_FP8_E5M2 = 11
+  CHORALE_FP8_E5M2 = 11,
+  CHORALE_U64 = 12,
+  CHORALE_BOOL = 13,  ///< a byte, 0 or 1
+  CHORALE_C32 = 14,   ///< two CHORALE_F16: the real and the imaginary part
+  CHORALE_C64 = 15,   ///< two CHORALE_F32
+  CHORALE_C128 = 16,  ///< two CHORALE_F64
+  CHORALE_I16 = 17,
+  CHORALE_U16 = 18
 };
 
-/// How elements of the same index are combined.
+/// How elements of the same index are combined. CHORALE_BAND and CHORALE_BOR are for CHORALE_BOOL;
+/// CHORALE_BXOR and CHORALE_PREMUL_SUM are refused, with what to do instead.
 typedef int32_t chorale_op;
 enum {
   CHORALE_OP_OF_PLAN = 0,  ///< as the plan says
@@ -98,7 +107,11 @@ enum {
   CHORALE_MIN = 2,
   CHORALE_MAX = 3,
   CHORALE_PROD = 4,
-  CHORALE_AVG = 5
+  CHORALE_AVG = 5,
+  CHORALE_BAND = 6,
+  CHORALE_BOR = 7,
+  CHORALE_BXOR = 8,
+  CHORALE_PREMUL_SUM = 9
 };
 
 /// How packets carry their flag.
