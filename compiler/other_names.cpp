@@ -134,11 +134,11 @@ StandsFor stands_for(std::string_view type, std::string_view op) {
   for (const Row& row : rows) {
     if (row.type == type && row.op == op) return row.as;
   }
+  const OtherOp* const known = find(other_ops, op);
   if (other) {
     throw NoSuchReduction(fmt::format("Chorale reduces {} by {} only, not by {}", type, ops_of(type), op),
-                          std::string(other->help));
+                          std::string(known ? known->help : other->help));
   }
-  const OtherOp* const known = find(other_ops, op);
   throw NoSuchReduction(
       fmt::format("Chorale reduces {} by {} only, not by {}", type, fmt::join(reduce_op_names, ", "), op),
       std::string(known ? known->help : "use one of these"));

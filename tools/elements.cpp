@@ -9,17 +9,6 @@
 
 namespace chorale::tools {
 
-std::vector<std::string> dtype_names() {
-  std::vector<std::string> names;
-  for (const DType type : all_dtypes) names.push_back(dtype_name(type));
-  return names;
-}
-
-DType dtype_of(const std::string& name) {
-  return *std::find_if(std::begin(all_dtypes), std::end(all_dtypes),
-                       [&](DType type) { return name == dtype_name(type); });
-}
-
 Format format(DType type) {
   switch (type) {
     case DType::f32:

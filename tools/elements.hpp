@@ -10,11 +10,6 @@
 
 namespace chorale::tools {
 
-/// All types by name, as --dtype takes them.
-std::vector<std::string> dtype_names();
-/// The type of one of these names.
-DType dtype_of(const std::string& name);
-
 /// Layout of a float type: sign, exponent, mantissa. No mantissa: an integer.
 struct Format {
   int mantissa = 0, bias = 0;

@@ -23,8 +23,8 @@ TEST_P(HostsAndLongTransfers, come_in_parts_and_right) {
   const Plan plan = make_plan("hosts_put_signal_flush", 2, {{"joined", "true"}});
   const std::vector<int> codes = on_hosts(hosts, [&](World& world) {
     Executor executor(world);
-    const uint64_t bytes = (8 << 20) + 20;  // two parts, and some more
-    return verdict(run_rank(world, executor, plan, {.bytes = 2 * bytes, .launches = 1}));
+    const uint64_t bytes = (4 << 20) + 20;  // a part, and some more
+    return verdict(run_rank(world, executor, plan, {.bytes = 2 * bytes, .launches = 2}));
   });
   EXPECT_EQ(codes, all_well(hosts));
 }

@@ -18,6 +18,75 @@ static void expect_sums(const float* y) {
   for (int at = 0; at < count; ++at) EXPECT(y[at] == (float)(ranks * (ranks + 1) / 2 + ranks * (at % 7)));
 }
 
+/* Types and operators that kernels do not have by name. */
+static void run_other_types(chorale_executor* executor, int rank) {
+  uint64_t in[6], out[6];
+  chorale_arguments call = CHORALE_ARGUMENTS;
+  for (int at = 0; at < 6; ++at) in[at] = ((uint64_t)1 << 63) + (uint64_t)(rank * at);
+  call.in = in;
+  call.out = out;
+  call.bytes = sizeof in;
+  call.dtype = CHORALE_U64;
+  call.op = CHORALE_SUM;
+  OK(chorale_executor_execute(executor, plan, &call, NULL));
+  for (int at = 0; at < 6; ++at) EXPECT(out[at] == ((uint64_t)1 << 63) + (uint64_t)(3 * at));
+
+  uint8_t flags[6] = {0, 1, 1, 0, 0, 1}, result[6];
+  flags[0] = rank == 1;
+  flags[1] = rank != 1;
+  call.in = flags;
+  call.out = result;
+  call.bytes = sizeof flags;
+  call.dtype = CHORALE_BOOL;
+  const chorale_op any[] = {CHORALE_BOR, CHORALE_SUM, CHORALE_MAX};
+  const chorale_op all[] = {CHORALE_BAND, CHORALE_PROD, CHORALE_MIN};
+  for (int at = 0; at < 3; ++at) {
+    call.op = any[at];
+    OK(chorale_executor_execute(executor, plan, &call, NULL));
+    EXPECT(result[0] == 1 && result[1] == 1 && result[2] == 1 && result[3] == 0);
+    call.op = all[at];
+    OK(chorale_tuned_plans_execute(tuned, executor, "allreduce", &call, NULL));
+    EXPECT(result[0] == 0 && result[1] == 0 && result[2] == 1 && result[3] == 0);
+  }
+
+  const struct {
+    chorale_dtype dtype;
+    chorale_op op;
+    const char* says;
+  } refused[] = {
+      {CHORALE_U64, CHORALE_MAX, "u64 by sum and prod only, not by max"},
+      {CHORALE_U64, CHORALE_OP_OF_PLAN, "names no operator; name one of sum and prod"},
+      {CHORALE_BOOL, CHORALE_BXOR, "sum bools as i32"},
+      {CHORALE_BOOL, CHORALE_AVG, "not by avg"},
+      {CHORALE_C64, CHORALE_PROD, "c64 by sum and avg only"},
+      {CHORALE_I16, CHORALE_SUM, "convert it to i32"},
+      {CHORALE_U16, CHORALE_SUM, "convert it to i32"},
+      {CHORALE_I32, CHORALE_BAND, "not by band; gather the words"},
+      {CHORALE_I32, CHORALE_BOR, "not by bor; gather the words"},
+      {CHORALE_U8, CHORALE_BXOR, "not by bxor; gather the words"},
+      {CHORALE_F32, CHORALE_PREMUL_SUM, "multiply the input by the factor"},
+      {CHORALE_F32, 10, "op 10 is none of"},
+  };
+  call.bytes = 48;
+  for (size_t at = 0; at < sizeof refused / sizeof refused[0]; ++at) {
+    call.dtype = refused[at].dtype;
+    call.op = refused[at].op;
+    FAILS(CHORALE_INVALID_ARGUMENT, refused[at].says, chorale_executor_execute(executor, plan, &call, NULL));
+    FAILS(CHORALE_INVALID_ARGUMENT, refused[at].says,
+          chorale_tuned_plans_execute(tuned, executor, "allreduce", &call, NULL));
+  }
+  float parts[6] = {(float)rank, 1, (float)rank, 2, (float)rank, 3}, sums[6];
+  call.in = parts;
+  call.out = sums;
+  call.bytes = sizeof parts;
+  call.dtype = CHORALE_C64;
+  call.op = CHORALE_SUM;
+  OK(chorale_executor_execute(executor, plan, &call, NULL));
+  EXPECT(sums[0] == 3 && sums[1] == 3 && sums[5] == 9);
+  call.bytes = 20;
+  FAILS(CHORALE_INVALID_ARGUMENT, "20 bytes are no multiple of 8", chorale_executor_execute(executor, plan, &call, NULL));
+}
+
 /* One rank: all-reduces out of place and in place, by a plan and by size. */
 static void* run_rank(void* handle) {
   chorale_world* const world = (chorale_world*)handle;
@@ -52,6 +121,9 @@ static void* run_rank(void* handle) {
   call.op = CHORALE_MAX;
   OK(chorale_tuned_plans_execute(tuned, executor, "allreduce", &call, NULL));
   EXPECT(out[0] == (float)ranks && out[6] == (float)(ranks + 6));
+  OK(chorale_world_barrier(world));
+
+  run_other_types(executor, rank);
   OK(chorale_world_barrier(world));
 
   /* The ranks disagree: all of them are told. */
@@ -113,8 +185,8 @@ static void check_refusals(void) {
   FAILS(CHORALE_INVALID_ARGUMENT, "dtype 0 is none of",
         chorale_executor_execute(executor, mine, &call, NULL));
   call = floats(x, y, 8);
-  call.op = 6;
-  FAILS(CHORALE_INVALID_ARGUMENT, "op 6 is none of", chorale_executor_execute(executor, mine, &call, NULL));
+  call.op = 10;
+  FAILS(CHORALE_INVALID_ARGUMENT, "op 10 is none of", chorale_executor_execute(executor, mine, &call, NULL));
   call = floats(x, y, 8);
   call.packet = -1;
   FAILS(CHORALE_INVALID_ARGUMENT, "packet -1 is none of",

@@ -400,7 +400,7 @@ def test_refusals(rank, ranks, device):
     expect_refused("need contiguous", lambda: dist.send(torch.ones(4, 6, device=device).t(), (rank + 1) % ranks))
     for op in dist.ReduceOp.BAND, dist.ReduceOp.BOR, dist.ReduceOp.BXOR:
         expect_refused("gather the words", lambda: dist.all_reduce(tensor.int(), op))
-    expect_refused("not by bxor; convert it to i32", lambda: dist.all_reduce(tensor.bool(), dist.ReduceOp.BXOR))
+    expect_refused("sum bools as i32", lambda: dist.all_reduce(tensor.bool(), dist.ReduceOp.BXOR))
     expect_refused("bool by sum, prod, min, max, band, bor only, not by avg", lambda: dist.all_reduce(tensor.bool(), dist.ReduceOp.AVG))
     expect_refused("convert it to i32", lambda: dist.all_reduce(torch.ones(4, dtype=torch.int16, device=device)))
     expect_refused("convert it to i32", lambda: dist.all_reduce(torch.ones(4, dtype=torch.int16, device=device).view(torch.uint16)))

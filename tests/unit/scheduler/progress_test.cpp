@@ -201,6 +201,18 @@ TEST(Progress, WhatCameInTimeCountsOnce) {
   EXPECT_FALSE(of.look(false, true)) << "it has ended";
 }
 
+TEST(Progress, WhatPeersSeeCounts) {
+  AbortWord word;
+  Looks of(word);
+  cpu::BlockTask block(of);
+  block.begin(of.at, 0);
+  EXPECT_EQ(block.stopped(), Stop::none);
+  EXPECT_FALSE(of.at.moved);
+  EXPECT_TRUE(of.at.asked);
+  block.step();
+  EXPECT_TRUE(of.at.moved);
+}
+
 /// A plan's operation may take long, and then another block of the rank waits for all of them.
 TEST(Progress, OperationsOfAPlanCount) {
   struct Host : BlockHost {
