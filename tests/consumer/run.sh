@@ -62,7 +62,7 @@ fi
 "$work/installed/bin/chorale" bench allgather --ranks 2 --bytes 4K --no-times
 # Without MPI on this machine, or in the installed Chorale, the message says which of the two.
 asks_for_mpi() {
-  cmake -S "$here" -B "$work/build" -DCOMPONENT=mpi "$@" >"$work/mpi.log" 2>&1
+  cmake -S "$here" -B "$work/build" -DNEEDS_MPI=ON "$@" >"$work/mpi.log" 2>&1
 }
 mpi_targets=$(find "$work/installed" -name ChoraleMpiTargets.cmake)
 if [ -n "$mpi_targets" ]; then
