@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   if (text.find_first_of(",\"\n") == text.npos) return text;
   std::string result = "\"";
   for (const char letter : text) result += letter == '"' ? std::string("\"\"") : std::string(1, letter);
@@ -19,7 +19,7 @@ std::string quoted(const std::string& text) {
 std::string word(const Json& value) {
   if (value.is_null()) return "";
   if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
-  return value.is_string() ? quoted(value.get<std::string>()) : value.dump();
+  return value.is_string() ? in_quotes(value.get<std::string>()) : value.dump();
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 /// A process that hangs must not take the whole run with it.
 constexpr int limit_s = 400;
 
-std::string quoted(const std::string& word) {
+std::string in_quotes(const std::string& word) {
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return text + "'";
@@ -65,7 +65,7 @@ void add_times(const std::string& output, const std::vector<TorchTime>& wanted,
 std::vector<TorchTime> time_torch(const std::string& interpreter, const std::string& script, int ranks,
                                   const std::vector<TorchTime>& wanted) {
   std::string command =
-      fmt::format("timeout -k 5 {} {} {} {}", limit_s, quoted(interpreter), quoted(script), ranks);
+      fmt::format("timeout -k 5 {} {} {} {}", limit_s, in_quotes(interpreter), in_quotes(script), ranks);
   for (const TorchTime& one : wanted) command += " " + word_of(one);
   std::string output;
   const int status = wanted.empty() ? 0 : read_all(command, output);

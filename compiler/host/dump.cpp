@@ -8,7 +8,7 @@ namespace chorale::host {
 namespace {
 
 /// An author's text on one line.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out;
   json::quote(out, text);
   return out;
@@ -230,7 +230,7 @@ class Dump {
         return line(fmt::format("{}({}[{}], peer={})", op.kind == OpKind::post ? "Post" : "Take",
                                 s_.flags[op.flag].name, expr(op.index), expr(op.peer)));
       case OpKind::mark:
-        return line(fmt::format("Mark({})", quoted(op.name)));
+        return line(fmt::format("Mark({})", in_quotes(op.name)));
     }
   }
 
@@ -280,7 +280,7 @@ std::string what(const Concrete& made, const Step& step) {
     case StepKind::wait:
       return fmt::format("wait for step {}", step.token);
     case StepKind::mark:
-      return "mark " + (step.token ? fmt::to_string(step.token) : quoted(step.name));
+      return "mark " + (step.token ? fmt::to_string(step.token) : in_quotes(step.name));
     case StepKind::fill:
       return fmt::format("fill {} = {}", text(made, step.writes[0]), step.value);
     default:

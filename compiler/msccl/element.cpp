@@ -49,7 +49,7 @@ std::string suggestion(std::string_view word, std::span<const std::string_view> 
 
 }  // namespace
 
-std::string quoted(std::string_view word) {
+std::string in_quotes(std::string_view word) {
   std::string text = "'";
   for (const char letter : word.substr(0, most_of_a_word)) text += letter < 32 || letter > 126 ? '?' : letter;
   return text + (word.size() > most_of_a_word ? "...'" : "'");
@@ -75,7 +75,7 @@ Element::Element(pugi::xml_node node, const Lines& lines, Findings& findings)
   std::unordered_set<std::string> seen;
   for (const pugi::xml_attribute attribute : node.attributes()) {
     if (!seen.insert(bare(attribute.name())).second)
-      find("<" + name() + "> has the attribute " + quoted(attribute.name()) + " twice");
+      find("<" + name() + "> has the attribute " + in_quotes(attribute.name()) + " twice");
   }
 }
 
@@ -83,11 +83,11 @@ void Element::foreign(pugi::xml_node child, const std::string& expected) const {
   const uint32_t line = lines_->at(size_t(std::max<ptrdiff_t>(child.offset_debug(), 0)));
   const bool element = child.type() == pugi::node_element;
   if (!element) {
-    findings_->add(line, "text " + quoted(child.value()) + " in <" + name() + ">, expected " + expected);
+    findings_->add(line, "text " + in_quotes(child.value()) + " in <" + name() + ">, expected " + expected);
     return;
   }
   const std::string what =
-      "an element " + quoted(child.name()) + " in <" + name() + ">, expected " + expected;
+      "an element " + in_quotes(child.name()) + " in <" + name() + ">, expected " + expected;
   if (std::string_view(child.name()) == "op") {
     findings_->add(
         line, what,
@@ -153,7 +153,7 @@ std::optional<int64_t> Element::number(const char* attribute, int64_t least, int
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error == std::errc{} && end == digits.data() + digits.size() && value >= least && value <= most)
     return value;
-  find(std::string(attribute) + " is " + quoted(word) + ", expected a number from " + std::to_string(least) +
+  find(std::string(attribute) + " is " + in_quotes(word) + ", expected a number from " + std::to_string(least) +
        " to " + std::to_string(most));
   return std::nullopt;
 }
@@ -171,7 +171,7 @@ std::optional<size_t> Element::choice(const char* attribute, std::span<const std
       std::find_if(words.begin(), words.end(),
                    [&, letters = bare(word)](std::string_view known) { return bare(known) == letters; });
   if (found != words.end()) return size_t(found - words.begin());
-  find(std::string(attribute) + " is " + quoted(word) + ", expected " + json::alternatives(words) +
+  find(std::string(attribute) + " is " + in_quotes(word) + ", expected " + json::alternatives(words) +
        suggestion(word, words));
   return std::nullopt;
 }

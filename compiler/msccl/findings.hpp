@@ -35,7 +35,7 @@ class Findings {
 };
 
 /// A word of the file in a message: not too much of it, and nothing that a terminal would obey.
-std::string quoted(std::string_view word);
+std::string in_quotes(std::string_view word);
 
 /// "1 chunk", "2 chunks".
 std::string counted(uint64_t number, const std::string& noun);

@@ -56,7 +56,7 @@ void Reader::algo(const Element& element) {
   const char* const name = element.text("name", false);
   algorithm_.name = name ? name : "msccl";
   if (!is_utf8(algorithm_.name.c_str()))
-    element.find("name is " + quoted(std::string_view(algorithm_.name)) + ", expected text in UTF-8");
+    element.find("name is " + in_quotes(std::string_view(algorithm_.name)) + ", expected text in UTF-8");
   constexpr std::string_view protocols[] = {"Simple", "LL", "LL128"};
   element.choice("proto", protocols, 0);
   collective(element);
@@ -259,7 +259,7 @@ Algorithm read_algorithm(std::string_view xml, Findings& findings) {
   if (roots.size() != 1 || std::string_view(roots[0].name()) != "algo") {
     const pugi::xml_node wrong = roots[roots.size() > 1 && std::string_view(roots[0].name()) == "algo"];
     findings.add(lines.at(size_t(std::max<ptrdiff_t>(wrong.offset_debug(), 0))),
-                 "an element " + quoted(wrong.name()) + " at the top, expected one <algo>");
+                 "an element " + in_quotes(wrong.name()) + " at the top, expected one <algo>");
     return algorithm;
   }
   Reader(algorithm, findings).algo(Element(roots[0], lines, findings));

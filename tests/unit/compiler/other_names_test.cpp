@@ -7,12 +7,12 @@
 #include <fstream>
 #include <sstream>
 
-#include "../thrown.hpp"
+#include "../message_of_error.hpp"
 
 namespace chorale {
 namespace {
 
-using test::thrown;
+using test::message_of_error;
 
 TEST(OtherNames, WordsOfOthersAreOurs) {
   const struct {
@@ -77,7 +77,7 @@ TEST(OtherNames, WhatThereIsNotIsRefusedByName) {
       {"QInt8", "sum", "Chorale has no type QInt8; convert it to a type that it has"},
   };
   for (const auto& one : cases) {
-    const std::string said = thrown([&] { stands_for(one.type, one.op); });
+    const std::string said = message_of_error<UsageError>([&] { stands_for(one.type, one.op); });
     EXPECT_NE(said.find(one.says), std::string::npos) << said;
   }
 }

@@ -47,7 +47,7 @@ void transfer_slowly(uint32_t threads) {
         std::vector<char> data(tile * tiles);
         if (world.rank() == 0) std::fill(data.begin(), data.end(), char(7));
         launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
-          const Endpoint& e = transport->table().at(1 - world.rank(), group.id);
+          const Endpoint e = transport->table().at(1 - world.rank(), group.id);
           const Leg leg = leg_of<char>(data.data(), data.data(), data.size());
           return world.rank() == 0 ? send_tiles<char>(group, e, leg, Produce{}, deadline)
                                    : recv_tiles<char>(group, e, leg, Consume{}, deadline);
