@@ -81,7 +81,7 @@ void test_quantised(const Rank& rank, const char* what, float scale) {
   const OnDevice<float> by(std::vector<float>{scale});
   test_hooks<F, From, To>(rank, what, data, QuantizeFp8<From, F>{by.data()}, DequantizeFp8<To, F>{by.data()},
                           [scale](From value) {
-                            const float sent = widen(narrow<F>(float(widen(value)) / scale));
+                            const float sent = widen(narrow<F>(clamp_to<F>(float(widen(value)) / scale)));
                             return narrow<To>(sent * scale);
                           });
 }

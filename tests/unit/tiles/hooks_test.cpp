@@ -148,7 +148,7 @@ void quantised() {
   const float scale = 0.25f;
   move<F>({}, n, in, out, QuantizeFp8<From, F>{&scale}, DequantizeFp8<float, F>{&scale});
   std::vector<float> expected(n);
-  for (uint64_t at = 0; at < n; ++at) expected[at] = widen(narrow<F>(float(widen(in[at])) / scale)) * scale;
+  for (uint64_t at = 0; at < n; ++at) expected[at] = widen(narrow<F>(clamp_to<F>(float(widen(in[at])) / scale))) * scale;
   EXPECT_MESSAGE(out, expected);
 }
 
@@ -173,7 +173,7 @@ TEST(Hooks, QuantiseByBlocks) {
     for (uint64_t at = block * 128; at < end; ++at) largest = std::max(largest, std::abs(in[at]));
     const float scale = largest / 448.0f;
     for (uint64_t at = block * 128; at < end; ++at) {
-      expected[at] = widen(narrow<fp8_e4m3>(in[at] / scale)) * scale;
+      expected[at] = widen(narrow<fp8_e4m3>(clamp_to<fp8_e4m3>(in[at] / scale))) * scale;
       // Three bits of mantissa: half a unit of the last place of what is largest.
       EXPECT_NEAR(expected[at], in[at], largest / 16) << at;
     }
