@@ -19,7 +19,7 @@ using interpreter::packet_kind;
 
 /// Where what lies in a rank's window begins. Every rank computes it for every rank.
 struct Binding::Parts {
-  uint64_t signals, plain, packets, staging, bytes;
+  uint64_t signals, plain, packets, scratch_end, staging, bytes;
 
   Parts(const Plan& plan, uint32_t rank, const std::vector<ScratchUse>& use, const Layout& layout,
         bool stages) {
@@ -30,8 +30,7 @@ struct Binding::Parts {
         uint64_t(gpu.channel_count(ChannelType::memory)) + gpu.channel_count(ChannelType::port);
     plain = signals + channels * sizeof(Signal);
     packets = plain + scratch.plain();
-    staging = packets + scratch.packets();
-    bytes = staging;
+    scratch_end = staging = bytes = packets + scratch.packets();
     if (stages) {
       staging = (bytes + 4095) / 4096 * 4096;
       bytes = staging + layout.sizes.input + layout.sizes.output;
@@ -55,7 +54,7 @@ uint64_t Binding::scratch_of(const World& world, const Plan& plan, const Call& c
       in_rounds(plan, use, layout_of(plan, call.bytes, call.dtype, call.packet), call.round_scratch);
   uint64_t most = 0;
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank)
-    most = std::max(most, Parts(plan, rank, use, layout, stages_in(world, plan, rank)).bytes);
+    most = std::max(most, Parts(plan, rank, use, layout, stages_in(world, plan, rank)).scratch_end);
   return most;
 }
 
@@ -100,7 +99,7 @@ void Binding::make_control(const Plan& plan) {
   std::vector<Parts> parts;
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
     parts.emplace_back(plan, rank, bound_.scratch, bound_.layout, stages(rank));
-    scratch_ = std::max(scratch_, parts.back().bytes);
+    scratch_ = std::max(scratch_, parts.back().scratch_end);
   }
   const Parts& mine = parts[rank_];
   require_memory_of_host(parts);

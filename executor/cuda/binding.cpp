@@ -7,7 +7,6 @@
 
 #include "../agreement.hpp"
 #include "../interpreter/hosts.hpp"
-#include "../scratch_limit.hpp"
 #include "../world/group.hpp"
 #include "../world/together.hpp"
 #include "chorale/storage.hpp"
@@ -228,7 +227,6 @@ void Binding::place_for_peers(const Arguments& arguments) {
     placed_ = placement_->place(arguments.in, arguments.out, rooms);
   });
   if (any(world_, staged)) {
-    require_scratch(*plan_, call(), scratch_of(*plan_, call()) + staging_bytes);
     staging_ = common_.pool->take(staging_bytes);
     room = staging_.at(int(rank_));
     world::together(world_, [&] { placed_ = placement_->place(arguments.in, arguments.out, rooms); });
@@ -369,7 +367,7 @@ void Binding::join_hosts() {
 }
 
 uint64_t Binding::scratch() const {
-  return control_.bytes() + staging_.bytes() + (multicast_ ? multicast_->bytes() : 0);
+  return control_.bytes() + (multicast_ ? multicast_->bytes() : 0);
 }
 
 // -- Runs

@@ -98,8 +98,8 @@ class Executor {
   /// processes; `bytes` may differ by rank.
   void* allocate(uint64_t bytes);
 
-  /// Bytes of scratch, and of copies that peers reach in place of what was passed, on the rank that takes the
-  /// most: the same number on all ranks.
+  /// Bytes of scratch on the rank that takes the most: the same number on all ranks. It leaves out copies of
+  /// buffers that peers cannot reach, which are as long as these.
   uint64_t scratch() const;
 
  private:

@@ -218,7 +218,7 @@ TEST_F(Strangers, UnfinishedFramesAreNotKept) {
 TEST_F(Strangers, AFloodDoesNotKeepRanksOut) {
   Processes ranks(1, [&](int rank) { return meet(hello_of(rank, 4), 60s, secret); });
   for (int count = 0; count < 200; ++count) {
-    if (count % 50 == 49 && count < 150) {
+    if (count % 50 == 49 && count < 100) {
       const int rank = count / 50 + 1;
       ranks.spawn(rank, [&](int) { return meet(hello_of(rank, 4), 60s, secret); });
     }
