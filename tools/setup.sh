@@ -131,13 +131,8 @@ build_project() {
   local settings=()
   if [ ! -f "$build/build.ninja" ]; then
     # Line tables only: all that debuggers could know takes a third of the compiler's time.
-    settings=(-G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG")
-    # ccache keeps nothing that was compiled with a precompiled header.
-    if command -v ccache >/dev/null; then
-      settings+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
-    else
-      settings+=(-DCHORALE_PRECOMPILED=ON)
-    fi
+    settings=(-G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG"
+      -DCHORALE_PRECOMPILED=ON)
     command -v mold >/dev/null && settings+=(-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=mold -DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=mold)
   fi
   step "configuring" "$build/configure.log" cmake -S "$root" -B "$build" "${settings[@]}" ||
