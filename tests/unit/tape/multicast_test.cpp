@@ -261,7 +261,8 @@ TEST(Multicast, what_is_chosen_for_rank_order_is_refused) {
 
 TEST(Multicast, places_that_lie_apart_are_refused) {
   Plan plan = by_scratch(true);
-  plan.gpus[1].chunks[size_t(BufferKind::scratch)] = 16;  // its second bank begins later
+  plan.gpus[1].chunks[size_t(BufferKind::scratch)] = 16;
+  add(block(plan, 1), Opcode::copy, {in(0, 1)}, {scratch(15, 1)});  // so its second bank begins later
   EXPECT_EQ(
       message_of_error<UsageError>([&] { BoundRanks(plan, {.bytes = 1024, .multicast = true}); }),
       "operation 7 of a thread block goes through a switch channel whose members have its place in different "
