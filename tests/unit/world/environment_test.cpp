@@ -52,17 +52,17 @@ TEST_F(FromEnvironment, AsTorchrunSetsIt) {
 
 TEST_F(FromEnvironment, AsOtherLaunchersSetIt) {
   using Pair = std::pair<const char*, const char*>;
-  for (const auto& [rank_name, ranks_name] :
+  for (const Pair& names :
        {Pair{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, Pair{"PMI_RANK", "PMI_SIZE"},
         Pair{"PMIX_RANK", "WORLD_SIZE"}, Pair{"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}}) {
     Processes ranks(2, [&](int rank) {
-      return with({{rank_name, std::to_string(rank)},
-                   {ranks_name, "2"},
+      return with({{names.first, std::to_string(rank)},
+                   {names.second, "2"},
                    {"MASTER_ADDR", "127.0.0.1"},
                    {"MASTER_PORT", std::to_string(port)}});
     });
-    EXPECT_EQ(ranks.said(0), "rank 0 of 2") << rank_name;
-    EXPECT_EQ(ranks.said(1), "rank 1 of 2") << rank_name;
+    EXPECT_EQ(ranks.said(0), "rank 0 of 2") << names.first;
+    EXPECT_EQ(ranks.said(1), "rank 1 of 2") << names.first;
   }
 }
 
