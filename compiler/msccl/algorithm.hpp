@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What an MSCCL file says, before anything is made of it. read_algorithm() reads the elements, settle()
+/// An Algorithm holds an MSCCL file before it becomes a plan. read_algorithm() reads the elements, settle()
 /// fills in what the file leaves out and checks every chunk against the sizes. Sends and receives have not
 /// been paired.
 
@@ -92,11 +92,11 @@ struct Algorithm {
   uint64_t min_bytes = 0, max_bytes = UINT64_MAX;
   uint64_t input = 0, output = 0;  ///< chunks of each gpu, once settled
   uint32_t root = 0;               ///< of a broadcast or a reduce
-  /// Of a custom collective whose result is known, as Plan::extension.post.
+  /// Says what each output is made of, like Plan::extension.post, when a custom collective's result is known.
   std::vector<std::vector<std::vector<Contribution>>> post;
   uint32_t line = 0;
   std::vector<AlgorithmGpu> gpus;  ///< by id
-  /// What the file leaves out, and how it was settled: for findings of proofs.
+  /// Findings of proofs show these sentences: they say what the file left out and what was assumed instead.
   std::vector<std::string> assumed;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What is wrong with an MSCCL file, at its lines. The tag of a finding says whose fault it is.
+/// Findings name what is wrong with an MSCCL file at its lines. The tag of a finding says whose fault it is.
 
 #include <cstdint>
 #include <optional>

@@ -42,8 +42,8 @@ struct StandsFor {
   ReduceOp op;
 };
 
-/// What elements of the type `type` are reduced as, where the operator is called `op`: themselves, for those
-/// of types.def. \throws NoSuchReduction if Chorale cannot do it exactly
+/// Says how kernels reduce elements of the type `type` by the operator `op`. Those of types.def stand for
+/// themselves. \throws NoSuchReduction if Chorale cannot do it exactly
 StandsFor stands_for(std::string_view type, std::string_view op);
 
 struct Plan;
