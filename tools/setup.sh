@@ -125,7 +125,13 @@ check_machine() {
         "install g++ 12 or newer, or set CXX to one"
 }
 
-# build_project <targets...>: configures and builds them, or everything. A folder that was configured before keeps its
+# parts_of <target>: what Ninja builds for it, a line each.
+parts_of() {
+  ninja -C "$build" -t query "$1" | awk '/^  input:/ { inputs = 1; next } /^  outputs:/ { inputs = 0 } inputs { print $NF }'
+}
+
+# build_project [<targets...> | --without <tests...>]: configures and builds the targets, or everything, or everything but
+# these tests. A folder that was configured before keeps its
 # settings and is configured again, so that it has the parts that were installed since.
 build_project() {
   local settings=()
@@ -136,6 +142,12 @@ build_project() {
   fi
   step "configuring" "$build/configure.log" cmake -S "$root" -B "$build" "${settings[@]}" ||
     die "cmake could not configure the project" "rm -r $build, if it is of another checkout or another generator"
+  if [ "${1:-}" = --without ]; then
+    shift
+    local left_out="^tests/($(echo "$@" | tr ' ' '|'))\$"
+    # What "all" is made of: a name that ends in "/all" stands for a folder, and that of the tests for its targets.
+    set -- $({ parts_of all | grep -v '^tests/all$' && parts_of tests/all; } | grep -vE "$left_out")
+  fi
   local what="building without the CUDA backend: no nvcc" minutes=seven
   grep -q '^CHORALE_CUDA:BOOL=OFF' "$build/CMakeCache.txt" && what="building without the CUDA backend: it is off"
   grep -q chorale_kernels "$build/build.ninja" && what="building with the CUDA backend" minutes=twelve
