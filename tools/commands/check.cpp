@@ -130,6 +130,7 @@ Action command::check(CLI::App& app) {
           std::cout << name << ": ok, " << schedule_words(*plan.extension.host) << '\n';
           if (plan.gpus.empty()) continue;
         }
+        options->telling.warn(plan, path, find_repeats(plan));
         uint64_t ops = 0;
         for (const Gpu& gpu : plan.gpus) {
           for (const ThreadBlock& block : gpu.threadblocks) ops += block.ops.size();

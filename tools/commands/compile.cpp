@@ -99,6 +99,7 @@ Action command::compile(CLI::App& app) {
       options->telling.warn(
           built.plan, wanted.what,
           host::lint(*built.plan.extension.host, {}, host::Mover::ce_put, options->aim.allow));
+    if (!wrong) options->telling.warn(built.plan, wanted.what, find_repeats(built.plan));
     options->telling.finish();
     if (wrong) return Exit::plan_wrong;
     std::cerr << proved_words(built.plan, built.target, options->aim.allow);

@@ -1,0 +1,142 @@
+// An operation repeats the one before it in its thread block when it is the same, both move plain chunks, and what
+// they write is none of what they read. The second then reads the sources that the first has read and writes the same
+// value over the first one's result. For example, a generator that emits a copy twice makes such a plan.
+//
+// The threads are not synchronised in between, so a thread may write a byte that another has written: a race, but one
+// of equal values. Nobody can tell it from a plan with one of the two. What is ordered after the first operation is
+// ordered by something that the block does later, and that is after the second one as well: a signal, a barrier or
+// the end of the launch. What is ordered before the first is before the second, too.
+//
+// Transfers by a port are left out, for they fill the queue of the proxy, and so are packets, whose flags a later
+// launch may have overwritten, and switches.
+
+#include "repeats.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "../resolve.hpp"
+#include "chorale/diagnostic.hpp"
+#include "chorale/proof.hpp"
+
+namespace chorale {
+namespace proof {
+namespace {
+
+/// The roles of operations that move plain chunks by the threads of the block.
+constexpr uint32_t plain_roles = Shape::bit(Role::Read) | Shape::bit(Role::Write) | Shape::bit(Role::RemoteRead) |
+                                 Shape::bit(Role::RemoteWrite) | Shape::bit(Role::Via) | Shape::bit(Role::Channels) |
+                                 Shape::bit(Role::PortChannels) | Shape::bit(Role::Reduce) | Shape::bit(Role::Sliced);
+constexpr uint32_t write_roles = Shape::bit(Role::Write) | Shape::bit(Role::RemoteWrite);
+
+bool is_same(const ThreadBlock& block, const Op& one, const Op& other) {
+  const auto operands = [&](const Op& op) {
+    return std::span(block.operands).subspan(op.first_operand, size_t(op.sources) + op.destinations);
+  };
+  return one.code == other.code && one.via == other.via && one.reduce_op == other.reduce_op && one.sync == other.sync &&
+         one.sources == other.sources && one.group_index == other.group_index && one.group_size == other.group_size &&
+         one.extra == other.extra && std::ranges::equal(operands(one), operands(other)) &&
+         std::ranges::equal(block.op_ids(one), block.op_ids(other));
+}
+
+/// Chunks of a buffer, and whether the operation overwrites them.
+struct Chunks {
+  uint32_t rank;
+  BufferKind buffer;
+  uint64_t begin, end;
+  bool written;
+};
+
+/// Whether an operation overwrites no chunk that it also names elsewhere.
+bool is_idempotent(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& op) {
+  std::vector<Chunks> all;
+  for_each_place(plan, gpu, block, op,
+                 [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
+                   // Input and output may be one memory.
+                   if (plan.inplace && buffer == BufferKind::output) buffer = BufferKind::input;
+                   all.push_back({rank, buffer, operand.index, operand.index + operand.size, is_write(field.role)});
+                 });
+  for (size_t at = 0; at < all.size(); ++at) {
+    for (size_t other = 0; other < at; ++other) {
+      const Chunks &one = all[at], &two = all[other];
+      if (!one.written && !two.written) continue;
+      // Where in one memory input and output lie is not looked at.
+      const bool shared = plan.inplace && one.buffer == BufferKind::input;
+      if (one.rank != two.rank || one.buffer != two.buffer) continue;
+      if (shared || (one.begin < two.end && two.begin < one.end)) return false;
+    }
+  }
+  return true;
+}
+
+bool repeats(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& before, const Op& op) {
+  const uint32_t roles = shape(op.code).roles;
+  return (roles & write_roles) && !(roles & ~plain_roles) && op.via != ChannelType::port && is_same(block, before, op) &&
+         is_idempotent(plan, gpu, block, op);
+}
+
+std::vector<OpPlace> list_repeats(const Plan& plan) {
+  std::vector<OpPlace> found;
+  const Op *before = nullptr, *loop_before = nullptr;
+  for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op* loop, OpPlace at) {
+    if (at.op && loop == loop_before && repeats(plan, gpu, block, *before, op)) found.push_back(at);
+    before = &op;
+    loop_before = loop;
+  });
+  return found;
+}
+
+void erase(std::vector<Op>& ops, uint32_t at) {
+  for (uint32_t loop = 0; loop < at; ++loop) {
+    if (ops[loop].body && at <= loop + ops[loop].body) --ops[loop].body;
+  }
+  ops.erase(ops.begin() + at);
+}
+
+}  // namespace
+
+void WithoutRepeats::put_back(std::vector<Finding>& findings) const {
+  const auto move = [this](OpPlace& place) {
+    for (const OpPlace& gone : left_out)
+      place.op += gone.rank == place.rank && gone.threadblock == place.threadblock && gone.op <= place.op;
+  };
+  for (Finding& finding : findings) {
+    if (finding.diagnostic.at) move(*finding.diagnostic.at);
+    for (Note& note : finding.diagnostic.notes)
+      if (note.at) move(*note.at);
+    for (ProofEvent& event : finding.events) move(event.at);
+  }
+}
+
+std::optional<WithoutRepeats> leave_out_repeats(const Plan& plan) {
+  std::vector<OpPlace> left_out = list_repeats(plan);
+  if (left_out.empty()) return {};
+  WithoutRepeats without{plan, std::move(left_out)};
+  // Those further behind first, so that the places of the others stay.
+  for (auto at = without.left_out.rbegin(); at != without.left_out.rend(); ++at)
+    erase(without.plan.gpus[at->rank].threadblocks[at->threadblock].ops, at->op);
+  return without;
+}
+
+}  // namespace proof
+
+Diagnostics find_repeats(const Plan& plan) {
+  Diagnostics found;
+  for (const OpPlace& at : proof::list_repeats(plan)) {
+    Diagnostic& finding = found.emplace_back();
+    finding.check = "repeats";
+    finding.at = at;
+    finding.text =
+        "this writes the same value to the same bytes as the operation before it: it is superfluous, and a race only in "
+        "name";
+    finding.help = "remove it";
+  }
+  return found;
+}
+
+}  // namespace chorale
