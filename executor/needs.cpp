@@ -5,6 +5,7 @@
 
 #include "chorale/storage.hpp"
 #include "interpreter/bind.hpp"
+#include "world/available_memory.hpp"
 
 namespace chorale {
 namespace {
@@ -49,5 +50,7 @@ RankNeeds needs_of(const Plan& plan, uint32_t rank, uint64_t bytes, DType dtype,
   }
   return needs;
 }
+
+uint64_t available_host_memory() { return world::available_memory(); }
 
 }  // namespace chorale

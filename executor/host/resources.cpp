@@ -4,9 +4,10 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <fstream>
+#include <cstdint>
 #include <vector>
 
+#include "../world/available_memory.hpp"
 #include "carries.hpp"
 
 namespace chorale::hostrun {
@@ -77,11 +78,8 @@ void check_resources(const Bound& bound, const Resources& there) {
 
 Resources host_resources() {
   Resources all{"this host", {}, {}};
-  std::ifstream file("/proc/meminfo");
-  for (std::string word; file >> word;) {
-    uint64_t kilobytes = 0;
-    if (word == "MemAvailable:" && file >> kilobytes) all.free_bytes = kilobytes * 1024;
-  }
+  const uint64_t available = world::available_memory();
+  if (available != UINT64_MAX) all.free_bytes = available;
   rlimit threads{};
   if (::getrlimit(RLIMIT_NPROC, &threads) == 0 && threads.rlim_cur != RLIM_INFINITY)
     all.most_lanes = threads.rlim_cur;

@@ -4,7 +4,8 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
-#include <fstream>
+#include <cstdint>
+#include <string>
 
 #include "chorale/config.hpp"
 #include "chorale/error.hpp"
@@ -16,20 +17,6 @@
 namespace chorale::tools {
 namespace {
 
-/// Of Linux, and of the container if it is given less.
-uint64_t available_memory() {
-  uint64_t bytes = UINT64_MAX;
-  std::ifstream info("/proc/meminfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("MemAvailable:")) bytes = std::stoull(line.substr(line.find(':') + 1)) << 10;
-  }
-  uint64_t most = 0, taken = 0;  // "max", where nothing limits it, is no number
-  if (std::ifstream("/sys/fs/cgroup/memory.max") >> most &&
-      std::ifstream("/sys/fs/cgroup/memory.current") >> taken)
-    bytes = std::min(bytes, most - std::min(most, taken));
-  return bytes;
-}
-
 uint64_t add(uint64_t one, uint64_t other) { return one > UINT64_MAX - other ? UINT64_MAX : one + other; }
 
 uint64_t times(uint64_t one, uint64_t number) {
@@ -40,7 +27,7 @@ uint64_t times(uint64_t one, uint64_t number) {
 /// \param bytes   of all ranks
 void compare_memory(Examination& found, const std::string& needed, uint64_t bytes,
                     const std::string& remedy) {
-  const uint64_t available = available_memory();
+  const uint64_t available = available_host_memory();
   const std::string text =
       fmt::format("{}, {} in all; available here: {}", needed, format_bytes(bytes), mebibytes(available));
   if (bytes > available) {
