@@ -68,6 +68,18 @@ def configured_folders_are_configured_again(folder):
     check("-DCMAKE_BUILD_TYPE=RelWithDebInfo" in (folder / "calls").read_text(), "a new folder has no settings")
 
 
+def tests_can_be_left_out(folder):
+    """What is left out is left out by its whole name, and all other targets are built."""
+    script(folder / "bin/ninja", """case "$*" in
+      *"query all") printf 'all:\\n  input: phony\\n    dsl/all\\n    || tools/all\\n    tests/all\\n  outputs:\\n    other\\n';;
+      *"query tests/all") printf 'tests/all:\\n  input: phony\\n    tests/dsl_test\\n    tests/dsl_test_too\\n    tests/other\\n';;
+    esac""")
+    (folder / "calls").unlink()
+    ended(sourced(folder, "build_project --without dsl_test host_test"))
+    built = (folder / "calls").read_text().splitlines()[-1]
+    check(built == f"ninja -C {folder}/build dsl/all tools/all tests/dsl_test_too tests/other", built)
+
+
 def optional_packages_are_optional(folder):
     """One that cannot be installed stops nothing; all that the table names are tried."""
     script(folder / "bin/dpkg-query", "exit 1")
@@ -84,5 +96,6 @@ def optional_packages_are_optional(folder):
 
 SOURCE = pathlib.Path(sys.argv[1])
 with tempfile.TemporaryDirectory() as name:
-    for test in (steps_say_how_far_they_are, configured_folders_are_configured_again, optional_packages_are_optional):
+    for test in (steps_say_how_far_they_are, configured_folders_are_configured_again, tests_can_be_left_out,
+                 optional_packages_are_optional):
         test(pathlib.Path(name))
