@@ -1,14 +1,16 @@
-// An operation repeats the one before it in its thread block when it is the same, both move plain chunks, and what
-// they write is none of what they read. The second then reads the sources that the first has read and writes the same
-// value over the first one's result. For example, a generator that emits a copy twice makes such a plan.
+// An operation repeats the one before it in its thread block when it is the same, both move plain chunks, and
+// what they write is none of what they read. The second then reads the sources that the first has read and
+// writes the same value over the first one's result. For example, a generator that emits a copy twice makes
+// such a plan.
 //
-// The threads are not synchronised in between, so a thread may write a byte that another has written: a race, but one
-// of equal values. Nobody can tell it from a plan with one of the two. What is ordered after the first operation is
-// ordered by something that the block does later, and that is after the second one as well: a signal, a barrier or
-// the end of the launch. What is ordered before the first is before the second, too.
+// The threads are not synchronised in between, so a thread may write a byte that another has written: a race,
+// but one of equal values. Nobody can tell it from a plan with one of the two. What is ordered after the
+// first operation is ordered by something that the block does later, and that is after the second one as
+// well: a signal, a barrier or the end of the launch. What is ordered before the first is before the second,
+// too.
 //
-// Transfers by a port are left out, for they fill the queue of the proxy, and so are packets, whose flags a later
-// launch may have overwritten, and switches.
+// Transfers by a port are left out, for they fill the queue of the proxy, and so are packets, whose flags a
+// later launch may have overwritten, and switches.
 
 #include "repeats.hpp"
 
@@ -29,18 +31,20 @@ namespace proof {
 namespace {
 
 /// The roles of operations that move plain chunks by the threads of the block.
-constexpr uint32_t plain_roles = Shape::bit(Role::Read) | Shape::bit(Role::Write) | Shape::bit(Role::RemoteRead) |
-                                 Shape::bit(Role::RemoteWrite) | Shape::bit(Role::Via) | Shape::bit(Role::Channels) |
-                                 Shape::bit(Role::PortChannels) | Shape::bit(Role::Reduce) | Shape::bit(Role::Sliced);
+constexpr uint32_t plain_roles =
+    Shape::bit(Role::Read) | Shape::bit(Role::Write) | Shape::bit(Role::RemoteRead) |
+    Shape::bit(Role::RemoteWrite) | Shape::bit(Role::Via) | Shape::bit(Role::Channels) |
+    Shape::bit(Role::PortChannels) | Shape::bit(Role::Reduce) | Shape::bit(Role::Sliced);
 constexpr uint32_t write_roles = Shape::bit(Role::Write) | Shape::bit(Role::RemoteWrite);
 
 bool is_same(const ThreadBlock& block, const Op& one, const Op& other) {
   const auto operands = [&](const Op& op) {
     return std::span(block.operands).subspan(op.first_operand, size_t(op.sources) + op.destinations);
   };
-  return one.code == other.code && one.via == other.via && one.reduce_op == other.reduce_op && one.sync == other.sync &&
-         one.sources == other.sources && one.group_index == other.group_index && one.group_size == other.group_size &&
-         one.extra == other.extra && std::ranges::equal(operands(one), operands(other)) &&
+  return one.code == other.code && one.via == other.via && one.reduce_op == other.reduce_op &&
+         one.sync == other.sync && one.sources == other.sources && one.group_index == other.group_index &&
+         one.group_size == other.group_size && one.extra == other.extra &&
+         std::ranges::equal(operands(one), operands(other)) &&
          std::ranges::equal(block.op_ids(one), block.op_ids(other));
 }
 
@@ -55,12 +59,13 @@ struct Chunks {
 /// Whether an operation overwrites no chunk that it also names elsewhere.
 bool is_idempotent(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& op) {
   std::vector<Chunks> all;
-  for_each_place(plan, gpu, block, op,
-                 [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
-                   // Input and output may be one memory.
-                   if (plan.inplace && buffer == BufferKind::output) buffer = BufferKind::input;
-                   all.push_back({rank, buffer, operand.index, operand.index + operand.size, is_write(field.role)});
-                 });
+  for_each_place(
+      plan, gpu, block, op,
+      [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
+        // Input and output may be one memory.
+        if (plan.inplace && buffer == BufferKind::output) buffer = BufferKind::input;
+        all.push_back({rank, buffer, operand.index, operand.index + operand.size, is_write(field.role)});
+      });
   for (size_t at = 0; at < all.size(); ++at) {
     for (size_t other = 0; other < at; ++other) {
       const Chunks &one = all[at], &two = all[other];
@@ -76,8 +81,8 @@ bool is_idempotent(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, c
 
 bool repeats(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& before, const Op& op) {
   const uint32_t roles = shape(op.code).roles;
-  return (roles & write_roles) && !(roles & ~plain_roles) && op.via != ChannelType::port && is_same(block, before, op) &&
-         is_idempotent(plan, gpu, block, op);
+  return (roles & write_roles) && !(roles & ~plain_roles) && op.via != ChannelType::port &&
+         is_same(block, before, op) && is_idempotent(plan, gpu, block, op);
 }
 
 std::vector<OpPlace> list_repeats(const Plan& plan) {
@@ -132,7 +137,8 @@ Diagnostics find_repeats(const Plan& plan) {
     finding.check = "repeats";
     finding.at = at;
     finding.text =
-        "this writes the same value to the same bytes as the operation before it: it is superfluous, and a race only in "
+        "this writes the same value to the same bytes as the operation before it: it is superfluous, and a "
+        "race only in "
         "name";
     finding.help = "remove it";
   }

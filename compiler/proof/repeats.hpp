@@ -11,8 +11,8 @@
 
 namespace chorale::proof {
 
-/// A plan without the operations that find_repeats() lists. All launches of the two compute the same, and every order that
-/// holds in the one holds in the other: repeats.cpp says why.
+/// A plan without the operations that find_repeats() lists. All launches of the two compute the same, and
+/// every order that holds in the one holds in the other: repeats.cpp says why.
 struct WithoutRepeats {
   Plan plan;
   std::vector<OpPlace> left_out;

@@ -34,8 +34,8 @@ struct RankNeeds {
 RankNeeds needs_of(const Plan&, uint32_t rank, uint64_t bytes, DType,
                    uint64_t round_scratch = default_round_scratch);
 
-/// Bytes of memory that can still be had on this host, or in the control group of this process if it is given less.
-/// UINT64_MAX where nothing says how much there is.
+/// Bytes of memory that can still be had on this host, or in the control group of this process if it is given
+/// less. UINT64_MAX where nothing says how much there is.
 uint64_t available_host_memory();
 
 }  // namespace chorale

@@ -55,15 +55,25 @@ TEST(Repeats, WhatIsNoRepeatIsARace) {
   twice([](Plan& plan) { reduce(plan, {in(1), out(0)}, out(0)); });
   // What is copied is overwritten in between.
   twice([](Plan& plan) { copy(plan, scratch(0, 2), scratch(1, 2)); });
-  refused([](Plan& plan) { copy(plan, in(0), scratch(0)); }, [](Plan& plan) { copy(plan, in(1), scratch(0)); });
-  refused([](Plan& plan) { copy(plan, in(0), scratch(0)); }, [](Plan& plan) { copy(plan, in(0), scratch(0), 1); });
-  refused([](Plan& plan) { reduce(plan, {in(0), in(1)}, out(0)); },
-          [](Plan& plan) { reduce(plan, {in(1), in(0)}, out(0)); });
-  refused([](Plan& plan) { reduce(plan, {in(0), in(1)}, out(0)); },
-          [](Plan& plan) {
-            reduce(plan, {in(0), in(1)}, out(0));
-            block(plan).ops.back().reduce_op = ReduceOp::max;
-          });
+  refused([](Plan& plan) { copy(plan, in(0), scratch(0)); },
+          [](Plan& plan) { copy(plan, in(1), scratch(0)); });
+  refused([](Plan& plan) { copy(plan, in(0), scratch(0)); },
+          [](Plan& plan) { copy(plan, in(0), scratch(0), 1); });
+  refused(
+      [](Plan& plan) {
+        reduce(plan, {in(0), in(1)}, out(0));
+      },
+      [](Plan& plan) {
+        reduce(plan, {in(1), in(0)}, out(0));
+      });
+  refused(
+      [](Plan& plan) {
+        reduce(plan, {in(0), in(1)}, out(0));
+      },
+      [](Plan& plan) {
+        reduce(plan, {in(0), in(1)}, out(0));
+        block(plan).ops.back().reduce_op = ReduceOp::max;
+      });
   // Input and output may be one memory.
   refused([](Plan& plan) { copy(plan, in(0), out(1)); },
           [](Plan& plan) {
@@ -77,8 +87,10 @@ TEST(Repeats, OthersThatRaceWithThemAreFound) {
   copy(plan, in(0), scratch(0));
   copy(plan, in(0), scratch(0));
   copy(plan, scratch(0), out(0));
-  EXPECT_TRUE(has(races(plan), "another thread of the block overwrites: nothing synchronises the threads in between at 0.0.2\n"
-                               "  the other operation is here at 0.0.0\n"))
+  EXPECT_TRUE(
+      has(races(plan),
+          "another thread of the block overwrites: nothing synchronises the threads in between at 0.0.2\n"
+          "  the other operation is here at 0.0.0\n"))
       << races(plan);
   plan = two_ranks();
   copy(plan, in(0), scratch(0));
