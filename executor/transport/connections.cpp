@@ -19,6 +19,9 @@ namespace chorale::transport {
 namespace {
 
 constexpr std::chrono::milliseconds between_looks{20};  ///< at the world
+/// Callers that have not said who they are, at most. A peer says it at once, so it is strangers that are
+/// dropped.
+constexpr size_t most_silent = 64;
 
 /// The first that a caller says.
 struct Hello {
@@ -132,6 +135,7 @@ std::vector<Socket> Listener::accept_peers(World& world) {
     if (polled[0].revents == 0) continue;
     Socket socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket) {
+      if (callers.size() == most_silent) callers.erase(callers.begin());
       callers.emplace_back().socket = std::move(socket);
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       throw_errno("a proxy cannot accept a peer's");

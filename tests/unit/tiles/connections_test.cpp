@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <thread>
@@ -60,6 +61,24 @@ TEST(Connections, StrangersDoNotKeepPeersOut) {
   EXPECT_EQ(::poll(&polled, 1, 300000), 1);
   EXPECT_EQ(::recv(peers[2].get(), &came, 1, 0), 1);
   EXPECT_EQ(came, 'y');
+}
+
+TEST(Connections, SilentStrangersTakeFewDescriptors) {
+  std::vector<World> worlds = World::local(2, {.timeout = 300s});
+  transport::Listener listener;
+  std::vector<transport::Socket> silent;
+  for (int caller = 0; caller < 300; ++caller) silent.push_back(stranger(listener.invitation().port, ""));
+  const transport::Socket peer = transport::call(worlds[1], 0, listener.invitation());
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit scarce = before;
+  scarce.rlim_cur = rlim_t(silent.back().get()) + 100;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &scarce), 0);
+  std::vector<transport::Socket> peers;
+  EXPECT_NO_THROW(peers = listener.accept_peers(worlds[0]));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_EQ(peers.size(), 2u);
+  EXPECT_TRUE(peers[1]);
 }
 
 TEST(Connections, WaitsForPeersEnd) {
