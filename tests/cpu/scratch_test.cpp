@@ -2,6 +2,7 @@
 /// How much scratch an executor takes: of one message, and of very many.
 
 #include <random>
+#include <spdlog/spdlog.h>
 
 #include "chorale/needs.hpp"
 #include "tests/cpu/shipped.hpp"
@@ -9,6 +10,9 @@
 
 namespace chorale::test {
 namespace {
+
+/// Makes the log before there are threads, because its library does not tell the thread sanitizer how it guards that.
+[[maybe_unused]] spdlog::logger* const log_of_all = spdlog::default_logger_raw();
 
 constexpr uint64_t mib = uint64_t(1) << 20;
 
