@@ -1,8 +1,9 @@
 /// \file
 /// How much scratch an executor takes: of one message, and of very many.
 
-#include <random>
 #include <spdlog/spdlog.h>
+
+#include <random>
 
 #include "chorale/needs.hpp"
 #include "tests/cpu/shipped.hpp"
@@ -11,7 +12,8 @@
 namespace chorale::test {
 namespace {
 
-/// Makes the log before there are threads, because its library does not tell the thread sanitizer how it guards that.
+/// Makes the log before there are threads, because its library does not tell the thread sanitizer how it
+/// guards that.
 [[maybe_unused]] spdlog::logger* const log_of_all = spdlog::default_logger_raw();
 
 constexpr uint64_t mib = uint64_t(1) << 20;
