@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "../erase_op.hpp"
 #include "../resolve.hpp"
 #include "chorale/diagnostic.hpp"
 #include "chorale/proof.hpp"
@@ -96,13 +97,6 @@ std::vector<OpPlace> list_repeats(const Plan& plan) {
   return found;
 }
 
-void erase(std::vector<Op>& ops, uint32_t at) {
-  for (uint32_t loop = 0; loop < at; ++loop) {
-    if (ops[loop].body && at <= loop + ops[loop].body) --ops[loop].body;
-  }
-  ops.erase(ops.begin() + at);
-}
-
 }  // namespace
 
 void WithoutRepeats::put_back(std::vector<Finding>& findings) const {
@@ -124,7 +118,7 @@ std::optional<WithoutRepeats> leave_out_repeats(const Plan& plan) {
   WithoutRepeats without{plan, std::move(left_out)};
   // Those further behind first, so that the places of the others stay.
   for (auto at = without.left_out.rbegin(); at != without.left_out.rend(); ++at)
-    erase(without.plan.gpus[at->rank].threadblocks[at->threadblock].ops, at->op);
+    erase_op(without.plan.gpus[at->rank].threadblocks[at->threadblock].ops, at->op);
   return without;
 }
 

@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "../erase_op.hpp"
 #include "chorale/compile.hpp"
 #include "chorale/proof.hpp"
 
@@ -46,19 +47,12 @@ auto list_syncs(Plan& plan, Key&& key) {
 
 bool proved(const Plan& plan) { return prove_plan(plan).findings.empty(); }
 
-void erase(std::vector<Op>& ops, uint32_t at) {
-  for (uint32_t loop = 0; loop < at; ++loop) {
-    if (ops[loop].body && at <= loop + ops[loop].body) --ops[loop].body;
-  }
-  ops.erase(ops.begin() + at);
-}
-
 /// Removes these if the proofs hold without them.
 bool try_without(Plan& plan, const Syncs& syncs) {
   std::vector<std::vector<Op>> before;
   for (ThreadBlock* block : syncs.blocks) {
     before.push_back(block->ops);
-    erase(block->ops, syncs.op);
+    erase_op(block->ops, syncs.op);
   }
   if (proved(plan)) return true;
   for (size_t at = 0; at < before.size(); ++at) syncs.blocks[at]->ops = std::move(before[at]);

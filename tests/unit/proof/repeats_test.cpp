@@ -53,7 +53,7 @@ TEST(Repeats, WhatIsNoRepeatIsARace) {
   // The result is added to once more.
   twice([](Plan& plan) { reduce(plan, {out(0), in(1)}, out(0)); });
   twice([](Plan& plan) { reduce(plan, {in(1), out(0)}, out(0)); });
-  // What is copied is overwritten in between.
+  // The first copy overwrites a source of the second.
   twice([](Plan& plan) { copy(plan, scratch(0, 2), scratch(1, 2)); });
   refused([](Plan& plan) { copy(plan, in(0), scratch(0)); },
           [](Plan& plan) { copy(plan, in(1), scratch(0)); });
