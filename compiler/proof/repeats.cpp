@@ -26,17 +26,22 @@
 #include "../resolve.hpp"
 #include "chorale/diagnostic.hpp"
 #include "chorale/proof.hpp"
+#include "storage.hpp"
 
 namespace chorale {
 namespace proof {
 namespace {
 
-/// The roles of operations that move plain chunks by the threads of the block.
-constexpr uint32_t plain_roles =
-    Shape::bit(Role::Read) | Shape::bit(Role::Write) | Shape::bit(Role::RemoteRead) |
-    Shape::bit(Role::RemoteWrite) | Shape::bit(Role::Via) | Shape::bit(Role::Channels) |
-    Shape::bit(Role::PortChannels) | Shape::bit(Role::Reduce) | Shape::bit(Role::Sliced);
-constexpr uint32_t write_roles = Shape::bit(Role::Write) | Shape::bit(Role::RemoteWrite);
+/// Whether the threads of the block move plain chunks, and nothing else is done.
+bool moves_plain_chunks(const Op& op) {
+  constexpr uint32_t writes = Shape::bit(Role::Write) | Shape::bit(Role::RemoteWrite);
+  constexpr uint32_t all = writes | Shape::bit(Role::Read) | Shape::bit(Role::RemoteRead) |
+                           Shape::bit(Role::Via) | Shape::bit(Role::Channels) |
+                           Shape::bit(Role::PortChannels) | Shape::bit(Role::Reduce) |
+                           Shape::bit(Role::Sliced);
+  const Shape& row = shape(op.code);
+  return row.has_any(writes) && !row.has_any(~all) && op.via != ChannelType::port;
+}
 
 bool is_same(const ThreadBlock& block, const Op& one, const Op& other) {
   const auto operands = [&](const Op& op) {
@@ -49,48 +54,40 @@ bool is_same(const ThreadBlock& block, const Op& one, const Op& other) {
          std::ranges::equal(block.op_ids(one), block.op_ids(other));
 }
 
-/// Chunks of a buffer, and whether the operation overwrites them.
+/// Chunks [begin, end) of a memory, and whether the operation overwrites them.
 struct Chunks {
-  uint32_t rank;
-  BufferKind buffer;
+  uint32_t space;
   uint64_t begin, end;
   bool written;
 };
 
 /// Whether an operation overwrites no chunk that it also names elsewhere.
-bool is_idempotent(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& op) {
+bool is_idempotent(const Plan& plan, const Storage& storage, const Gpu& gpu, const ThreadBlock& block,
+                   const Op& op) {
   std::vector<Chunks> all;
-  for_each_place(
-      plan, gpu, block, op,
-      [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
-        // Input and output may be one memory.
-        if (plan.inplace && buffer == BufferKind::output) buffer = BufferKind::input;
-        all.push_back({rank, buffer, operand.index, operand.index + operand.size, is_write(field.role)});
-      });
+  for_each_place(plan, gpu, block, op,
+                 [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
+                   const Storage::Place place = storage.place(rank, buffer, false);
+                   const uint64_t begin = place.first + operand.index;
+                   all.push_back({place.space, begin, begin + operand.size, is_write(field.role)});
+                 });
   for (size_t at = 0; at < all.size(); ++at) {
     for (size_t other = 0; other < at; ++other) {
       const Chunks &one = all[at], &two = all[other];
-      if (!one.written && !two.written) continue;
-      // Where in one memory input and output lie is not looked at.
-      const bool shared = plan.inplace && one.buffer == BufferKind::input;
-      if (one.rank != two.rank || one.buffer != two.buffer) continue;
-      if (shared || (one.begin < two.end && two.begin < one.end)) return false;
+      const bool overlap = one.space == two.space && one.begin < two.end && two.begin < one.end;
+      if (overlap && (one.written || two.written)) return false;
     }
   }
   return true;
 }
 
-bool repeats(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& before, const Op& op) {
-  const uint32_t roles = shape(op.code).roles;
-  return (roles & write_roles) && !(roles & ~plain_roles) && op.via != ChannelType::port &&
-         is_same(block, before, op) && is_idempotent(plan, gpu, block, op);
-}
-
 std::vector<OpPlace> list_repeats(const Plan& plan) {
+  const Storage storage(plan, true);  // what does not overlap in one memory does not in two
   std::vector<OpPlace> found;
   const Op *before = nullptr, *loop_before = nullptr;
   for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op* loop, OpPlace at) {
-    if (at.op && loop == loop_before && repeats(plan, gpu, block, *before, op)) found.push_back(at);
+    const bool again = at.op && loop == loop_before && moves_plain_chunks(op) && is_same(block, *before, op);
+    if (again && is_idempotent(plan, storage, gpu, block, op)) found.push_back(at);
     before = &op;
     loop_before = loop;
   });
@@ -132,8 +129,7 @@ Diagnostics find_repeats(const Plan& plan) {
     finding.at = at;
     finding.text =
         "this writes the same value to the same bytes as the operation before it: it is superfluous, and a "
-        "race only in "
-        "name";
+        "race only in name";
     finding.help = "remove it";
   }
   return found;

@@ -21,7 +21,7 @@ struct WithoutRepeats {
   void put_back(std::vector<Finding>&) const;
 };
 
-/// Nothing if no operation repeats another.
+/// Returns nothing if no operation repeats another.
 std::optional<WithoutRepeats> leave_out_repeats(const Plan&);
 
 }  // namespace chorale::proof

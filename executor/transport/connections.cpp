@@ -19,8 +19,7 @@ namespace chorale::transport {
 namespace {
 
 constexpr std::chrono::milliseconds between_looks{20};  ///< at the world
-/// Callers that have not said who they are, at most. A peer says it at once, so it is strangers that are
-/// dropped.
+/// So many callers may not have said who they are. A peer says it at once, so strangers are dropped.
 constexpr size_t most_silent = 64;
 
 /// The first that a caller says.

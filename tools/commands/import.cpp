@@ -34,6 +34,7 @@ Action command::import(CLI::App& app) {
     keep_apart({{"", path}}, written);
     const Built built = build_algorithm(path, options->aim);
     const bool wrong = options->telling.tell(built.plan, path, shell_word(path), built.diagnostics);
+    if (!wrong) options->telling.warn(built.plan, path, find_repeats(built.plan));
     options->telling.finish();
     if (wrong) return Exit::plan_wrong;
     std::cerr << proved_words(built.plan, built.target, options->aim.allow);

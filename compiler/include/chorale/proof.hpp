@@ -104,9 +104,9 @@ struct Proof {
 /// \param facts  whether those are wanted, which takes about as long again
 Proof prove_plan(const Plan& plan, const std::vector<std::string>& allow = {}, bool facts = false);
 
-/// The operations that repeat the one before them in their thread block: the same bytes are written with the
-/// same value, which is superfluous, and a race only in name. The proofs accept them, so that these are
-/// warnings. \param plan  in which check() finds nothing
+/// Finds the operations that repeat the one before them in their thread block. They write the same value to
+/// the same bytes, which is superfluous, and a race only in name. These are warnings: the proofs accept them.
+/// \param plan  in which check() finds nothing
 Diagnostics find_repeats(const Plan& plan);
 
 /// What the proof of replay finds where scratch, also that of packets, is one memory for all launches, as in

@@ -74,12 +74,20 @@ TEST(Repeats, WhatIsNoRepeatIsARace) {
         reduce(plan, {in(0), in(1)}, out(0));
         block(plan).ops.back().reduce_op = ReduceOp::max;
       });
-  // Input and output may be one memory.
-  refused([](Plan& plan) { copy(plan, in(0), out(1)); },
-          [](Plan& plan) {
-            copy(plan, in(0), out(1));
-            plan.inplace = true;
-          });
+}
+
+TEST(Repeats, InPlaceLookAtOneMemory) {
+  Plan plan = two_ranks();
+  plan.inplace = true;
+  copy(plan, in(0), out(1));
+  copy(plan, in(0), out(1));
+  EXPECT_EQ(repeats(plan), "0.0.1\n");
+  plan = two_ranks();
+  plan.inplace = true;
+  copy(plan, in(0, 2), out(1, 2));
+  copy(plan, in(0, 2), out(1, 2));
+  EXPECT_EQ(repeats(plan), "");
+  EXPECT_NE(races(plan), "");
 }
 
 TEST(Repeats, OthersThatRaceWithThemAreFound) {
