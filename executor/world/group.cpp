@@ -416,10 +416,15 @@ void Group::check_peers() {
 
 void Group::look_for_dead() {
   if (local_) return;
-  // A process that is killed has lost its files a moment before it has ended.
-  std::this_thread::sleep_for(check_interval);
+  wait_for_ending_peers();
   next_check_ns_.store(0, std::memory_order_relaxed);
   check_peers();
+}
+
+void Group::wait_for_ending_peers() const {
+  // A kernel that does not say which processes have begun to end gets a moment.
+  std::this_thread::sleep_for(check_interval);
+  watch_.wait_for_ending(options_.timeout.count() > 0 ? options_.timeout : std::chrono::seconds(30));
 }
 
 std::string Group::host_text(int rank) const {

@@ -99,9 +99,14 @@ class Group {
   /// Looks for peers whose process has ended without leaving, at most every 20 ms, and stops the world if so.
   void check_peers();
 
-  /// The same behind a moment in which a process that was killed comes to its end. For a rank whose step has
-  /// failed: a peer that died may be the cause.
+  /// Calls check_peers() after wait_for_ending_peers(). A rank whose step has failed calls it, because a peer
+  /// that died may be the cause.
   void look_for_dead();
+
+  /// Waits until peers whose processes have begun to end have ended, at most for the world's timeout (30 s if
+  /// there is none). A rank that could not open a peer's memory calls it: a process that is killed loses its
+  /// files first.
+  void wait_for_ending_peers() const;
 
   /// What this rank's reset() does first, before any rank goes on, for `who`; empty: nothing more.
   void before_reset(int rank, const void* who, std::function<void()> what);

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "shared_memory.hpp"
 
@@ -20,6 +21,8 @@ struct Status {
   int error = 0;   ///< why nothing is known of it
   char state = 0;  ///< 0: there is no such process
   uint64_t start = 0;
+  bool ending =
+      false;  ///< its first thread has begun to end: it has lost the process's files, or is about to
 };
 
 Status status_of(int pid) {
@@ -28,12 +31,17 @@ Status status_of(int pid) {
   const ssize_t bytes = file ? read(file.get(), text, sizeof text) : -1;
   if (bytes < 0) return {.error = errno == ENOENT || errno == ESRCH ? 0 : errno};
   const std::string line(text, size_t(bytes));
-  // The second field is the program's name in parentheses and may hold anything; state is field 3, start 22.
+  // The second field is the program's name in parentheses and may hold anything; state is field 3, flags 9,
+  // start 22.
   std::istringstream fields(line.substr(line.rfind(')') + 1));
   Status status;
   fields >> status.state;
   std::string field;
-  for (int number = 4; number <= 22; ++number) fields >> field;
+  for (int number = 4; number <= 22; ++number) {
+    fields >> field;
+    constexpr unsigned long exiting = 4;  // PF_EXITING of Linux's sched.h
+    if (number == 9) status.ending = std::stoul(field) & exiting;
+  }
   status.start = std::stoull(field);
   return status;
 }
@@ -82,14 +90,32 @@ void Watch::add(int rank, const Process& process) {
   watched_.push_back({rank, process, pidfd});
 }
 
+bool Watch::Watched::has_ended(std::chrono::milliseconds patience) const {
+  if (pidfd < 0) {
+    if (is_alive(process)) std::this_thread::sleep_for(patience);
+    return !is_alive(process);
+  }
+  pollfd polled{.fd = pidfd, .events = POLLIN, .revents = 0};
+  return poll(&polled, 1, int(patience.count())) > 0;
+}
+
 std::vector<int> Watch::dead() const {
   // One by one, since this is called in runs, which are to allocate nothing.
   std::vector<int> ranks;
   for (const Watched& one : watched_) {
-    pollfd polled{.fd = one.pidfd, .events = POLLIN, .revents = 0};
-    if (one.pidfd >= 0 ? poll(&polled, 1, 0) > 0 : !is_alive(one.process)) ranks.push_back(one.rank);
+    if (one.has_ended()) ranks.push_back(one.rank);
   }
   return ranks;
+}
+
+void Watch::wait_for_ending(std::chrono::nanoseconds limit) const {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  for (const Watched& one : watched_) {
+    const Status status = status_of(one.process.pid);
+    if (!status.ending || status.start != one.process.start) continue;
+    while (!one.has_ended(std::chrono::milliseconds(20)) && std::chrono::steady_clock::now() < until) {
+    }
+  }
 }
 
 }  // namespace chorale::world

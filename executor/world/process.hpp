@@ -2,6 +2,7 @@
 /// Whether the processes of peers live.
 #pragma once
 
+#include <chrono>
 #include <vector>
 
 #include "control.hpp"
@@ -29,11 +30,20 @@ class Watch {
   /// Ranks whose process has ended.
   std::vector<int> dead() const;
 
+  /// Waits until each process that has begun to end has ended, so that dead() names its rank. Processes that
+  /// live are not waited for. A process that is killed loses its files before it has ended: seconds before,
+  /// when the machine is busy and the process had much memory. \param limit  after which it returns in any
+  /// case
+  void wait_for_ending(std::chrono::nanoseconds limit) const;
+
  private:
   struct Watched {
     int rank;
     Process process;
     int pidfd;  ///< -1: the kernel has none to give, look into /proc instead
+
+    /// Whether it has ended, within `patience`.
+    bool has_ended(std::chrono::milliseconds patience = {}) const;
   };
   std::vector<Watched> watched_;
 };

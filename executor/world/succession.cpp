@@ -206,9 +206,8 @@ void Succession::accept(const Attempt& now) {
   try {
     next_ = open_offered(now);
   } catch (const RunError&) {
-    // Who died after it had offered it cannot be asked for it: another takes over. A process that is killed
-    // has lost its files a moment before it has ended.
-    std::this_thread::sleep_for(check_interval);
+    // When the rank that offered it has died, another takes over.
+    old_.wait_for_ending_peers();
     look_for_dead();
     if (gone(int(now.rank)) || current() != now) return;
     throw;
@@ -226,7 +225,9 @@ Place Succession::open_offered(const Attempt& now) const {
     place.group = old_.next_;
   } else {
     const Seat& from = seat(int(now.rank));
-    const Descriptor memory = open_of_peer(from.process.pid, int(from.offer.load()));
+    Descriptor opened;
+    if (int(now.rank) != rank_) opened = open_of_peer(from.process.pid, int(from.offer.load()));
+    const Descriptor& memory = int(now.rank) == rank_ ? offered_ : opened;
     const uint64_t bytes = size_of(memory);
     if (bytes >= sizeof(Control)) mapping = Mapping(memory, bytes);
   }

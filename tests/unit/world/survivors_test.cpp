@@ -3,10 +3,15 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
 #include <random>
 #include <thread>
 
@@ -154,6 +159,53 @@ TEST_F(Survivors, WhoLivesAndDoesNotComeIsNamedOnAll) {
     EXPECT_TRUE(said.ends_with("1 2 3")) << said;
   }
   EXPECT_EQ(ranks.said(2), "1 2 3");
+}
+
+/// Ends the calling thread, which is its process's first, so that the process loses its files as one that is
+/// killed does, while `body` runs in another thread. The process is killed half a second later: a process can
+/// take that long to end after it has lost its files.
+[[noreturn]] void end_slowly(const std::function<void()>& body) {
+  std::thread([&body] {
+    const std::string standard_error = "/proc/" + std::to_string(getpid()) + "/fd/2";
+    while (std::filesystem::is_symlink(standard_error)) std::this_thread::sleep_for(1ms);
+    body();
+  }).detach();
+  std::thread([] {
+    std::this_thread::sleep_for(500ms);
+    ::kill(getpid(), SIGKILL);
+  }).detach();
+  syscall(SYS_exit, 0);
+  std::abort();
+}
+
+TEST_F(Survivors, GoOnWithoutTheOneThatOffersAndIsAboutToEnd) {
+  Processes ranks(4, [&](int rank) -> std::string {
+    World world = join(rank, 4);
+    world.barrier();
+    if (rank == 1) ::kill(getpid(), SIGKILL);
+    barriers(world);
+    if (rank == 0) end_slowly([&] { thrown([&] { world.survivors(); }); });
+    World next = world.survivors();
+    return told(next);
+  });
+  for (const int rank : {2, 3}) EXPECT_EQ(ranks.said(rank), "2 3") << rank;
+}
+
+TEST_F(Survivors, HearThatAPeerDiedWhoseMemoryCannotBeOpened) {
+  Processes ranks(3, [&](int rank) -> std::string {
+    World world = join(rank, 3);
+    const auto bind = [&] { return thrown([&] { Window::create(world, 4096); }); };
+    if (rank == 0) end_slowly([&] { bind(); });
+    const std::string said = bind();
+    World next = world.survivors();
+    return said + "|" + told(next);
+  });
+  for (const int rank : {1, 2}) {
+    const std::string said = ranks.said(rank);
+    EXPECT_TRUE(has(said, "peer_lost: rank 0 (pid ") &&
+                said.ends_with(") died; the others can go on in World::survivors()|1 2"))
+        << said;
+  }
 }
 
 /// Threads of one process live and die together.
