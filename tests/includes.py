@@ -148,6 +148,11 @@ LIBRARIES = {
     "fmt/format.h": r"\bfmt::(format|join|format_to|memory_buffer|to_string|print)\b",
     "gtest/gtest.h": r"\b(TEST|TEST_F|TEST_P|EXPECT_\w+|ASSERT_\w+)\(",
 }
+# Headers that no file may include but those of a folder, with the reason.
+REFUSED = {
+    "regex": ("tests", "its templates are parts of a program's public symbols, and those of PyTorch's libraries, which another compiler "
+                       "made, crash ours: match by hand"),
+}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"].*$', re.M)
 HEADER_OF = {word: header for header, words in QUALIFIED.items() for word in words.split()}
 
@@ -253,8 +258,13 @@ def main():
             continue
         for header, word in found.items():
             print(f"{os.path.relpath(path, tree.root)}: uses {word} and does not include <{header}>")
+    refused = [f"{os.path.relpath(path, tree.root)}: includes <{header}>: {why}"
+               for path, headers in tree.includes.items() for header, (folder, why) in REFUSED.items()
+               if header in headers and not path.startswith(str(tree.root / folder))]
+    print("\n".join(refused), end="\n" if refused else "")
     if missing and "--mend" not in sys.argv[2:]:
         sys.exit("help: tests/includes.py . --mend adds the lines")
+    sys.exit(1 if refused else 0)
 
 
 main()

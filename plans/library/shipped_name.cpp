@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <regex>
+#include <optional>
+#include <string_view>
 
 namespace chorale {
 namespace {
@@ -16,20 +17,36 @@ bool is_program(const std::string& name) {
                      [&](const dsl::RegisteredProgram& program) { return program.name == name; });
 }
 
+constexpr std::string_view ordered = "_ordered";
+
+/// Takes "_b<blocks>" off the end of a name: 1 to 9999, without leading zeros. Nothing if it does not end so.
+std::optional<int> take_blocks(std::string& name) {
+  const size_t mark = name.rfind("_b");
+  if (mark == std::string::npos) return std::nullopt;
+  const std::string digits = name.substr(mark + 2);
+  const bool number =
+      !digits.empty() && digits.size() <= 4 && digits[0] != '0' &&
+      std::all_of(digits.begin(), digits.end(), [](char one) { return one >= '0' && one <= '9'; });
+  if (!number) return std::nullopt;
+  name.resize(mark);
+  return std::stoi(digits);
+}
+
 }  // namespace
 
 ShippedName shipped_name(const std::string& name, int ranks) {
   ShippedName plan{name, {{"ranks", std::to_string(ranks)}}};
-  static const std::regex form("(.+?)(_ordered)?(?:_b([1-9][0-9]{0,3}))?");
-  std::smatch part;
-  if (is_program(name) || !std::regex_match(name, part, form) || !is_program(part[1])) return plan;
-  plan.program = part[1];
-  if (part[2].matched) plan.settings["rank_order"] = "true";
-  if (part[3].matched) {
+  std::string program = name;
+  const std::optional<int> blocks = take_blocks(program);
+  const bool in_order = program.ends_with(ordered);
+  if (in_order) program.resize(program.size() - ordered.size());
+  if (is_program(name) || !is_program(program)) return plan;
+  plan.program = program;
+  if (in_order) plan.settings["rank_order"] = "true";
+  if (blocks) {
     const bool of_peers = std::find(std::begin(in_instances_of_peers), std::end(in_instances_of_peers),
-                                    plan.program) != std::end(in_instances_of_peers);
-    const int blocks = std::stoi(part[3]);
-    plan.settings["instances"] = std::to_string(of_peers ? std::max(1, blocks / ranks) : blocks);
+                                    program) != std::end(in_instances_of_peers);
+    plan.settings["instances"] = std::to_string(of_peers ? std::max(1, *blocks / ranks) : *blocks);
   }
   return plan;
 }

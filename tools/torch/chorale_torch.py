@@ -60,6 +60,7 @@ def extension():
         extra_cflags=["-std=c++20", "-O1", *(["-DCHORALE_WITH_CUDA"] if with_cuda else [])],
         extra_ldflags=[*(str(program) for program in sorted(root.glob("lib*/**/chorale_plans/**/*.o"))),
                        f"-L{library.parent}", *(f"-l{name}" for name in LIBRARIES),
+                       f"-Wl,--version-script={HERE / 'exports.map'}",
                        *([f"-L{toolkit}/lib64", "-lcudart_static", "-ldl", "-lrt"] if with_cuda else [])],
     )
 
