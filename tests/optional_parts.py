@@ -64,7 +64,7 @@ def install(machine):
 
 def states(cmake, folder, machine, *options):
     """The state of each part after a configuration."""
-    done = subprocess.run([cmake, "-S", folder, "-B", folder / "build", f"-DPython3_EXECUTABLE={sys.executable}", *options],
+    done = subprocess.run([cmake, "-G", "Ninja", "-S", folder, "-B", folder / "build", f"-DPython3_EXECUTABLE={sys.executable}", *options],
                           capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(machine)})
     check(done.returncode == 0, done.stdout + done.stderr)
     rows = [row.split("\t") for row in (folder / "build/parts.txt").read_text().splitlines()]
