@@ -68,4 +68,7 @@ void for_each_operand(const ThreadBlock& block, const Op& op, Visit&& visit) {
 /// True for the operations that synchronise the threads of a block by themselves.
 inline bool is_fence(const Op& op) { return op.code == Opcode::nop || op.code == Opcode::barrier; }
 
+/// True when the operation asks that the threads of its block be synchronised on this side of it.
+inline bool wants(const Op& op, SyncType side) { return uint8_t(op.sync) & uint8_t(side); }
+
 }  // namespace chorale

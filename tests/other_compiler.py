@@ -22,14 +22,26 @@ SLOW = ("CLI/CLI.hpp", "boost/asio/ip/tcp.hpp", "boost/asio/write.hpp", "fmt/ran
         "chorale/plan.hpp")
 
 
+def sources_in(path):
+    """The source itself, or those that it includes if the build wrote it to compile them together."""
+    if path.suffix != ".cxx":
+        return [path]
+    return [pathlib.Path(source) for source in re.findall(r'#include "(.*)"', path.read_text())]
+
+
+def is_ours(path):
+    return path.is_relative_to(ROOT) and bool(OURS.match(path.relative_to(ROOT).as_posix()))
+
+
 def commands(build):
-    """The path of each source of ours, with the options that a compiler has to know."""
+    """The path of each source of ours, with the options that a compiler has to know. Sources that the build compiles together
+    (cmake/unity.cmake) are one file here, too."""
     listed = subprocess.run(["ninja", "-C", str(build), "-t", "compdb"], check=True, capture_output=True, text=True).stdout
     found = {}
     for entry in json.loads(listed):
         words = shlex.split(entry["command"])
-        path = pathlib.Path(entry["file"])
-        if "-c" not in words or not path.is_relative_to(ROOT) or not OURS.match(path.relative_to(ROOT).as_posix()):
+        path = build / entry["file"]
+        if "-c" not in words or not all(is_ours(source) for source in sources_in(path)):
             continue
         options = []
         for at, word in enumerate(words):
@@ -48,9 +60,9 @@ def parse(compiler, options, path, *more):
 
 
 def main():
-    build, compiler = pathlib.Path(sys.argv[1]), sys.argv[2]
+    build, compiler = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
     sources = {path: options for path, options in commands(build).items()
-               if re.search(sys.argv[3] if len(sys.argv) > 3 else "", path.as_posix())}
+               if any(re.search(sys.argv[3] if len(sys.argv) > 3 else "", source.as_posix()) for source in sources_in(path))}
     if not sources:
         sys.exit(f"{build} has no commands for our sources")
     every = list(dict.fromkeys(option for options in sources.values() for option in options
@@ -71,7 +83,7 @@ def main():
         results = pool.map(judged, sources.items())
         failed = 0
         for at, (path, wrong) in enumerate(zip(sources, results), 1):
-            print(f"[{at}/{len(sources)}] {path.relative_to(ROOT)}", flush=True)
+            print(f"[{at}/{len(sources)}] {', '.join(str(source.relative_to(ROOT)) for source in sources_in(path))}", flush=True)
             if wrong:
                 failed += 1
                 print(wrong, flush=True)

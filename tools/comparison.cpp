@@ -13,7 +13,7 @@
 namespace chorale::tools {
 namespace {
 
-constexpr size_t most_lines = 20, most_gaps = 3, most_single = 5;
+constexpr size_t most_compared_lines = 20, most_gaps = 3, most_single = 5;
 
 const char* word_of(TimeKind kind) {
   switch (kind) {
@@ -61,7 +61,7 @@ std::string lines_text(const std::vector<ComparedLine>& lines) {
                                                  "predicted", "blocks", "longest at", "line", "operation",
                                                  "kind"}};
   for (const ComparedLine& line : lines) {
-    if (rows.size() > most_lines) break;
+    if (rows.size() > most_compared_lines) break;
     rows.push_back({fmt::format("{:+.2f}", double(line.gap_ns()) / 1e3),
                     fmt::format("{:.2f}", us(line.measured.median_ns)),
                     fmt::format("{:.2f}", us(line.predicted.median_ns)),
@@ -72,8 +72,8 @@ std::string lines_text(const std::vector<ComparedLine>& lines) {
                     with_words(line)});
   }
   std::string text = "us that a thread block is at a line, median and longest:\n" + aligned(rows, 6);
-  if (lines.size() > most_lines)
-    text += fmt::format("  and {} more\n", count(lines.size() - most_lines, "line"));
+  if (lines.size() > most_compared_lines)
+    text += fmt::format("  and {} more\n", count(lines.size() - most_compared_lines, "line"));
   return text;
 }
 

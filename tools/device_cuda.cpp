@@ -16,7 +16,7 @@
 namespace chorale::tools {
 namespace {
 
-constexpr uint64_t piece_bytes = uint64_t(4) << 20;
+constexpr uint64_t staged_bytes = uint64_t(4) << 20;
 
 void must(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;
@@ -46,9 +46,9 @@ struct Stage {
   cudaStream_t stream = nullptr;
 };
 
-class Gpu : public Device {
+class GpuDevice : public Device {
  public:
-  explicit Gpu(const World& world) : stages_(piece_threads(world.ranks())) {
+  explicit GpuDevice(const World& world) : stages_(piece_threads(world.ranks())) {
     int count = 0;
     must(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
     if (count == 0) throw RunError(RunError::Reason::resources, "this machine has no CUDA device");
@@ -59,7 +59,7 @@ class Gpu : public Device {
     must(cudaEventCreate(&start_), "cudaEventCreate");
     must(cudaEventCreate(&stop_), "cudaEventCreate");
   }
-  ~Gpu() override {
+  ~GpuDevice() override {
     for (const Stage& stage : stages_) {
       if (stage.stream) cudaStreamDestroy(stage.stream);
       if (stage.memory) cudaFreeHost(stage.memory);
@@ -81,7 +81,7 @@ class Gpu : public Device {
     must(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
   }
   void fill(std::byte* to, uint64_t bytes, const Make& make) override {
-    in_pieces(bytes, piece_bytes, unsigned(stages_.size()),
+    in_pieces(bytes, staged_bytes, unsigned(stages_.size()),
               [&](unsigned thread, uint64_t first, uint64_t size) {
                 Stage& stage = stage_of(thread);
                 make(stage.memory, first, size);
@@ -89,7 +89,7 @@ class Gpu : public Device {
               });
   }
   void look(const std::byte* from, uint64_t bytes, const Look& look) override {
-    in_pieces(bytes, piece_bytes, unsigned(stages_.size()),
+    in_pieces(bytes, staged_bytes, unsigned(stages_.size()),
               [&](unsigned thread, uint64_t first, uint64_t size) {
                 Stage& stage = stage_of(thread);
                 copy_by(stage, stage.memory, from + first, size);
@@ -143,7 +143,7 @@ class Gpu : public Device {
     must(cudaSetDevice(number_), "cudaSetDevice");
     Stage& stage = stages_[thread];
     if (!stage.memory) {
-      must(cudaMallocHost(reinterpret_cast<void**>(&stage.memory), piece_bytes), "cudaMallocHost");
+      must(cudaMallocHost(reinterpret_cast<void**>(&stage.memory), staged_bytes), "cudaMallocHost");
       must(cudaStreamCreateWithFlags(&stage.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     }
     return stage;
@@ -162,7 +162,7 @@ class Gpu : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_cuda_device(const World& world) { return std::make_unique<Gpu>(world); }
+std::unique_ptr<Device> make_cuda_device(const World& world) { return std::make_unique<GpuDevice>(world); }
 
 }  // namespace chorale::tools
 

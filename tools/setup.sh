@@ -138,7 +138,7 @@ build_project() {
   if [ ! -f "$build/build.ninja" ]; then
     # Line tables only, and -O1: all that debuggers could know, and -O2, each take a third of the compiler's time.
     settings=(-G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1 -DNDEBUG"
-      -DCHORALE_PRECOMPILED=ON)
+      -DCHORALE_PRECOMPILED=ON -DCHORALE_UNITY=ON)
   fi
   step "configuring" "$build/configure.log" cmake -S "$root" -B "$build" "${settings[@]}" ||
     die "cmake could not configure the project" "rm -r $build, if it is of another checkout or another generator"

@@ -28,7 +28,7 @@ std::string name_of(const WitnessEvent& event) {
   return event.who == Who::proxy ? "proxy of " + block : block;
 }
 
-Json named(const char* what, uint32_t rank, std::string name) {
+Json metadata(const char* what, uint32_t rank, std::string name) {
   return {{"ph", "M"}, {"name", what}, {"pid", rank}, {"args", {{"name", std::move(name)}}}};
 }
 
@@ -45,9 +45,9 @@ std::string trace_of(const Witness& witness) {
     const uint32_t rank = event.at.rank, thread = thread_of(event);
     const auto first = known.lower_bound({rank, 0});
     if (first == known.end() || first->first != rank)
-      list.push_back(named("process_name", rank, "rank " + std::to_string(rank)));
+      list.push_back(metadata("process_name", rank, "rank " + std::to_string(rank)));
     if (!known.insert({rank, thread}).second) continue;
-    Json name = named("thread_name", rank, name_of(event));
+    Json name = metadata("thread_name", rank, name_of(event));
     name["tid"] = thread;
     list.push_back(std::move(name));
   }

@@ -8,18 +8,18 @@
 namespace chorale::host {
 namespace {
 
-struct Form {
+struct BuiltinForm {
   std::string_view name;
   size_t writes, least_reads, most_reads;
   std::string_view attribute = {};  ///< that it has; empty: none
 };
-constexpr Form forms[] = {{"matmul", 1, 2, 2, "tf32"}, {"linear", 1, 2, 3, "tf32"}, {"add", 1, 2, 2},
-                          {"sum", 1, 1, 1, "axis"},    {"cast", 1, 1, 1},           {"copy", 1, 1, 1},
-                          {"zero", 1, 0, 0},           {"fill", 1, 0, 0, "value"}};
+constexpr BuiltinForm forms[] = {{"matmul", 1, 2, 2, "tf32"}, {"linear", 1, 2, 3, "tf32"}, {"add", 1, 2, 2},
+                                 {"sum", 1, 1, 1, "axis"},    {"cast", 1, 1, 1},           {"copy", 1, 1, 1},
+                                 {"zero", 1, 0, 0},           {"fill", 1, 0, 0, "value"}};
 
-const Form* find(std::string_view function) {
-  const auto form =
-      std::find_if(std::begin(forms), std::end(forms), [&](const Form& one) { return one.name == function; });
+const BuiltinForm* find(std::string_view function) {
+  const auto form = std::find_if(std::begin(forms), std::end(forms),
+                                 [&](const BuiltinForm& one) { return one.name == function; });
   return form == std::end(forms) ? nullptr : form;
 }
 
@@ -74,7 +74,7 @@ bool is_builtin(std::string_view function) { return find(function) != nullptr; }
 
 std::vector<std::string_view> builtin_names() {
   std::vector<std::string_view> names;
-  for (const Form& form : forms) names.push_back(form.name);
+  for (const BuiltinForm& form : forms) names.push_back(form.name);
   return names;
 }
 
@@ -85,7 +85,7 @@ int64_t summed_axis(const std::map<std::string, int64_t>& attributes) {
 
 std::string misfit(std::string_view function, std::span<const Operand> writes, std::span<const Operand> reads,
                    const std::map<std::string, int64_t>& attributes) {
-  const Form* const form = find(function);
+  const BuiltinForm* const form = find(function);
   if (!form) return "";
   if (writes.size() != form->writes || reads.size() < form->least_reads || reads.size() > form->most_reads)
     return fmt::format("{} writes {} and reads {} views, but is given {} and {}", function, form->writes,

@@ -9,9 +9,9 @@ namespace {
 
 bool by_copy_engine(Mover mover) { return mover == Mover::ce_put || mover == Mover::ce_get; }
 
-class Expander {
+class MoverExpander {
  public:
-  explicit Expander(const Concrete& made)
+  explicit MoverExpander(const Concrete& made)
       : in_(made),
         out_{.ranks = made.ranks,
              .tensors = made.tensors,
@@ -136,6 +136,6 @@ class Expander {
 
 }  // namespace
 
-Concrete expand_movers(const Concrete& made) { return Expander(made).all(); }
+Concrete expand_movers(const Concrete& made) { return MoverExpander(made).all(); }
 
 }  // namespace chorale::host

@@ -10,8 +10,6 @@
 namespace chorale::proof {
 namespace {
 
-using Kind = Finding::Kind;
-
 /// The first operation of a chain with a step that matches.
 template <class Match>
 OpPlace find(const Player& player, uint32_t chain, Match&& match) {
@@ -50,7 +48,7 @@ void tell_rivals(const Player& player, Findings& findings, uint32_t counter, boo
   const OpPlace first = place_of(one), second = place_of(other);
   if (!findings.news(ProofName::decidable, second, first, {})) return;
   Finding& finding = findings.add(
-      ProofName::decidable, Kind::undecided, second,
+      ProofName::decidable, Finding::Kind::undecided, second,
       std::string("thread blocks ") + number(first.threadblock) + " and " + number(second.threadblock) +
           (take ? " both take from " : " both add to ") + what +
           ": which of them comes first depends on their speed, so that no one execution speaks for all",
@@ -66,7 +64,7 @@ bool keeps_pace(const Plan& plan, Findings& findings) {
   const std::optional<Pace::Mismatch> found = pace_of(plan).mismatch;
   if (!found || !findings.wanted(ProofName::decidable)) return true;
   Finding& finding = findings.add(
-      ProofName::decidable, Kind::undecided, found->takes,
+      ProofName::decidable, Finding::Kind::undecided, found->takes,
       "this plan cannot be proved: what a turn of this pipeline waits for depends on how many turns there "
       "are, as those who post and those who wait do not do so in corresponding pipelines, equally often a "
       "turn",
@@ -93,7 +91,7 @@ bool is_decided(const Player& player, Findings& findings, bool& bounded) {
     const OpPlace at = find(player, meeting.members[0], [&](const Step& step) {
       return step.kind == Step::Kind::arrive && step.id == meeting.id;
     });
-    findings.add(ProofName::decidable, Kind::undecided, at,
+    findings.add(ProofName::decidable, Finding::Kind::undecided, at,
                  "barrier " + number(meeting.id) + " of " + rank_name(meeting.rank) + " is for " +
                      count(meeting.participants, "thread block") + ", but " +
                      (meeting.members.size() == 1 ? std::string("1 comes")

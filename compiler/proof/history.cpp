@@ -8,8 +8,6 @@
 
 namespace chorale::proof {
 
-using Kind = Cause::Kind;
-
 History::History(const Player& player)
     : player_(player),
       tracks_(player.chains().size()),
@@ -66,7 +64,7 @@ void History::end(uint32_t rank, uint32_t launch) {
   // A launch ends when its proxies have read all that they were handed.
   for (auto& [key, proxy] : proxies_) {
     if (player_.chains()[key.first].rank != rank) continue;
-    for (const uint32_t reads : proxy.unread) behind(node, reads, Kind::alone);
+    for (const uint32_t reads : proxy.unread) behind(node, reads, Cause::Kind::alone);
     proxy.unread.clear();
   }
   nodes_.push_back(std::move(node));
@@ -101,7 +99,7 @@ void History::take(uint32_t chain, const Step& step, uint32_t counter, uint64_t 
   for (uint64_t at = first; at < first + n; ++at) {
     const Token& token = tokens_[counter][at];
     const bool relaxed = token.relaxed || step.relaxed;
-    behind(node, token.node, relaxed ? Kind::over : Kind::publishes);
+    behind(node, token.node, relaxed ? Cause::Kind::over : Cause::Kind::publishes);
     // What was visible at the start of the poster's launch stays so.
     if (relaxed) behind(node, token.start);
   }
@@ -111,7 +109,7 @@ void History::drain(uint32_t chain, const Step& step) {
   Node& node = add_to_spine(chain, Node::Kind::control);
   const auto proxy = proxies_.find({chain, step.id});
   if (proxy == proxies_.end()) return;
-  for (const uint32_t reads : proxy->second.unread) behind(node, reads, Kind::alone);
+  for (const uint32_t reads : proxy->second.unread) behind(node, reads, Cause::Kind::alone);
   proxy->second.unread.clear();
 }
 
@@ -169,7 +167,7 @@ void History::read_cells(uint32_t at, std::span<const Touch> touches, bool packe
       before = writer;
       if (std::find(node.sources.begin(), node.sources.end(), writer) != node.sources.end()) continue;
       node.sources.push_back(writer);
-      if (touch.access->packets && packets_too) behind(node, writer, Kind::over);
+      if (touch.access->packets && packets_too) behind(node, writer, Cause::Kind::over);
     }
   }
 }

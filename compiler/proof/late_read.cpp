@@ -12,7 +12,7 @@
 namespace chorale::proof {
 namespace {
 
-using Range = std::pair<uint64_t, uint64_t>;
+using Interval = std::pair<uint64_t, uint64_t>;
 
 /// Who uses the place of a race.
 class Users {
@@ -20,9 +20,9 @@ class Users {
   /// \param write, read  nodes: the place is what the one writes and the other reads of the finding's buffer
   Users(const History& history, const ProofEvent& buffer, uint32_t write, uint32_t read)
       : history_(history), buffer_(buffer) {
-    for (const Range& written : ranges_of(write, true)) {
-      for (const Range& seen : ranges_of(read, false)) {
-        const Range both{std::max(written.first, seen.first), std::min(written.second, seen.second)};
+    for (const Interval& written : ranges_of(write, true)) {
+      for (const Interval& seen : ranges_of(read, false)) {
+        const Interval both{std::max(written.first, seen.first), std::min(written.second, seen.second)};
         if (both.first < both.second) place_.push_back(both);
       }
     }
@@ -46,9 +46,9 @@ class Users {
     return known->second;
   }
 
-  bool meets(const std::vector<Range>& ranges) const {
-    for (const Range& range : ranges) {
-      for (const Range& part : place_) {
+  bool meets(const std::vector<Interval>& ranges) const {
+    for (const Interval& range : ranges) {
+      for (const Interval& part : place_) {
         if (range.first < part.second && part.first < range.second) return true;
       }
     }
@@ -56,13 +56,13 @@ class Users {
   }
 
   /// Chunks of the buffer that a move's operation writes, or reads.
-  std::vector<Range> ranges_of(uint32_t at, bool written) const {
+  std::vector<Interval> ranges_of(uint32_t at, bool written) const {
     const Node& node = history_.nodes()[at];
     const Plan& plan = history_.player().plan();
     const Chain& chain = history_.player().chains()[node.chain];
     const Gpu& gpu = plan.gpus[chain.rank];
     const ThreadBlock& block = gpu.threadblocks[chain.block];
-    std::vector<Range> ranges;
+    std::vector<Interval> ranges;
     for_each_place(
         plan, gpu, block, block.ops[node.op],
         [&](const Field& field, const Operand& operand, uint32_t rank, BufferKind buffer) {
@@ -74,7 +74,7 @@ class Users {
 
   const History& history_;
   const ProofEvent& buffer_;
-  std::vector<Range> place_;
+  std::vector<Interval> place_;
   std::map<std::pair<uint32_t, uint32_t>, Use> uses_;  // by chain and operation
 };
 

@@ -6,8 +6,6 @@
 
 namespace chorale::proof {
 
-using Kind = Agent::Kind;
-
 uint32_t Agent::launch_of(uint32_t at) const {
   const auto after = std::upper_bound(launches.begin(), launches.end(), at);
   return after == launches.begin() ? 0 : uint32_t(after - launches.begin() - 1);
@@ -48,7 +46,7 @@ void Order::add_agents() {
   applications_ = uint32_t(agents_.size());
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
     Agent& agent = agents_.emplace_back();
-    agent.kind = Kind::application;
+    agent.kind = Agent::Kind::application;
     agent.rank = rank;
   }
   for (uint32_t chain = 0; chain < chains.size(); ++chain) {
@@ -58,7 +56,7 @@ void Order::add_agents() {
       for (const uint32_t local : block.op_ids(op)) {
         const uint32_t channel = uint32_t(channel_id(block, op.via, local));
         if (!proxies_.try_emplace({chain, channel}, uint32_t(agents_.size())).second) continue;
-        for (const Kind kind : {Kind::proxy_reads, Kind::proxy_writes}) {
+        for (const Agent::Kind kind : {Agent::Kind::proxy_reads, Agent::Kind::proxy_writes}) {
           Agent& agent = agents_.emplace_back();
           agent.kind = kind;
           agent.chain = chain;

@@ -21,8 +21,6 @@ namespace chorale {
 namespace proof {
 namespace {
 
-using Kind = Finding::Kind;
-
 /// Where there are more than max_executions orders, so many are drawn as well: the walk through them changes
 /// what comes last first, and those that are drawn differ from the beginning on.
 constexpr uint32_t max_drawn = 256;
@@ -116,7 +114,7 @@ class Prover {
   void check_somebody_receives() {
     const std::vector<bool> receive = receivers(plan_, true);
     if (std::find(receive.begin(), receive.end(), true) != receive.end()) return;
-    findings_.add(ProofName::values, Kind::value, {},
+    findings_.add(ProofName::values, Finding::Kind::value, {},
                   "no rank receives anything: no operation writes any of the " +
                       count(plan_.ranks(), "output") + " of this sendrecv",
                   "write to the output of each rank that something is sent to");
@@ -130,7 +128,7 @@ class Prover {
                        if (!is_write(field.role) || buffer != BufferKind::input) return;
                        if (!findings_.news(ProofName::values, at, {}, "input")) return;
                        Finding& finding = findings_.add(
-                           ProofName::values, Kind::value, at,
+                           ProofName::values, Finding::Kind::value, at,
                            "this overwrites input[" + number(operand.index) + ":" +
                                number(operand.index + operand.size) + "] of " + rank_name(rank) +
                                ", but the plan is not in place: the application's input must stay as it is",
@@ -147,7 +145,7 @@ class Prover {
   }
 
   void too_large(const std::string& what) {
-    findings_.add(ProofName::decidable, Kind::undecided, {}, "this plan cannot be proved: " + what);
+    findings_.add(ProofName::decidable, Finding::Kind::undecided, {}, "this plan cannot be proved: " + what);
   }
 
   void prove_message(const Message& message, bool one_storage) {
@@ -158,7 +156,7 @@ class Prover {
     if (findings_.wanted(ProofName::values)) {
       const Promise promise(plan_, memory);
       if (!promise.impossible().empty()) {
-        findings_.add(ProofName::values, Kind::value, {},
+        findings_.add(ProofName::values, Finding::Kind::value, {},
                       "no message can be cut as this plan's chunks say: " + promise.impossible());
         return;
       }
@@ -168,7 +166,7 @@ class Prover {
     const Shares shares(plan_, memory);
     if (shares.packets() && findings_.wanted(ProofName::decidable)) {
       findings_.add(
-          ProofName::decidable, Kind::undecided, *shares.packets(),
+          ProofName::decidable, Finding::Kind::undecided, *shares.packets(),
           "this plan cannot be proved: other operations share these packets in another way, and where "
           "slices end depends on the size of the message",
           "name the same chunks, and as large thread block groups, where packets are written and read");

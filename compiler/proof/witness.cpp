@@ -10,8 +10,6 @@
 namespace chorale {
 namespace {
 
-using Kind = Finding::Kind;
-
 /// "rank 0, block 1"
 std::string agent_of(const WitnessEvent& event) {
   std::string text = rank_name(event.at.rank);
@@ -54,7 +52,7 @@ Witness explain(const Plan& plan, const Finding& finding) {
   Player player(plan, memory);
   History history(player);
   Slice slice(plan, history);
-  if (finding.kind == Kind::undecided) {
+  if (finding.kind == Finding::Kind::undecided) {
     for (size_t at = 0; at < finding.events.size(); ++at)
       slice.add_culprit(finding.events[at], std::string(1, char('A' + at)));
     slice.finish(witness);
@@ -62,13 +60,13 @@ Witness explain(const Plan& plan, const Finding& finding) {
   }
   Choices choices(finding.setting.choices);
   // Values are looked at in the first launch only.
-  player.play(finding.kind == Kind::value ? 1 : finding.setting.launches, choices, history);
+  player.play(finding.kind == Finding::Kind::value ? 1 : finding.setting.launches, choices, history);
   if (!history.complete()) return witness;
   switch (finding.kind) {
-    case Kind::race:
+    case Finding::Kind::race:
       explain_race(history, finding, slice, witness);
       break;
-    case Kind::value:
+    case Finding::Kind::value:
       explain_value(history, finding, slice, witness);
       break;
     default:

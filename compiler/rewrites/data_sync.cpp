@@ -17,8 +17,6 @@
 namespace chorale {
 namespace {
 
-bool wants(const Op& op, SyncType side) { return uint8_t(op.sync) & uint8_t(side); }
-
 class Expansion {
  public:
   Expansion(const std::vector<Op>& ops, bool share) : ops_(ops), share_(share) {

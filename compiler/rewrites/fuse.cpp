@@ -23,8 +23,6 @@
 namespace chorale {
 namespace {
 
-bool wants(const Op& op, SyncType side) { return uint8_t(op.sync) & uint8_t(side); }
-
 void drop(Op& op, SyncType side) { op.sync = SyncType(uint8_t(op.sync) & ~uint8_t(side)); }
 
 class Fusion {

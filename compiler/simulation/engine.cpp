@@ -32,7 +32,7 @@ struct Port {
   }
 };
 
-struct Gpu {
+struct GpuState {
   Port out, in, memory;
   double bytes_out = 0, bytes_in = 0;
 };
@@ -83,7 +83,7 @@ class Engine {
         heap_.pop();
       }
     }
-    for (const Gpu& gpu : gpus_) {
+    for (const GpuState& gpu : gpus_) {
       times_.links.push_back({uint64_t(gpu.bytes_out + 0.5), uint64_t(gpu.bytes_in + 0.5), gpu.out.busy_ns,
                               gpu.in.busy_ns, gpu.memory.busy_ns});
     }
@@ -305,7 +305,7 @@ class Engine {
   const Recording& recording_;
   const std::vector<Cost>& costs_;
   const Machine& machine_;
-  std::vector<Gpu> gpus_;
+  std::vector<GpuState> gpus_;
   std::vector<std::deque<Order>> orders_;  // by rank
   std::vector<double> proxy_free_;
   const uint32_t chains_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "../round_up.hpp"
 #include "../world/descriptors.hpp"
 #include "../world/together.hpp"
 #include "device.hpp"
@@ -15,8 +16,6 @@ namespace {
 
 using world::Descriptor;
 using world::together;
-
-uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
 bool offers(CUdevice_attribute what, int device) {
   int value = 0;

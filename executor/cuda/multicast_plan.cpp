@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "../round_up.hpp"
+
 namespace chorale::cuda {
 namespace {
-
-uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
 bool is_float(DType dtype) {
   switch (dtype) {

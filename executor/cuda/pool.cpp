@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "../round_up.hpp"
 #include "../world/together.hpp"
 #include "allocation.hpp"
 #include "error.hpp"
@@ -16,8 +17,6 @@ namespace chorale::cuda {
 namespace {
 
 using world::together;
-
-uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
 /// Where a block is going to lie. Ranks compare it, byte by byte.
 struct Place {

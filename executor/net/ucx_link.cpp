@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr unsigned message_id = 0;
-constexpr std::chrono::seconds patience{1};  // with a library that closes
+constexpr std::chrono::seconds closing_patience{1};  // with a library that closes
 
 }  // namespace
 
@@ -139,7 +139,7 @@ struct UcxLink::State {
       void* const request = ucx.ucp_ep_close_nbx(std::exchange(peer.endpoint, nullptr), &how);
       if (UCS_PTR_IS_PTR(request)) requests.push_back(request);
     }
-    const auto limit = Clock::now() + patience;
+    const auto limit = Clock::now() + closing_patience;
     for (void* const request : requests) {
       while (ucx.ucp_request_check_status(request) == UCS_INPROGRESS && Clock::now() < limit)
         ucx.ucp_worker_progress(worker);

@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds patience{1};  // with those who hear our goodbye
+constexpr std::chrono::seconds goodbye_patience{1};  // with those who hear our goodbye
 
 /// Before each header. Hosts are of one kind and run one version: it travels as it is.
 struct Front {
@@ -57,7 +57,7 @@ WorldLink::~WorldLink() {
   for (int peer = 0; peer < world_.ranks(); ++peer) {
     if (met_[size_t(peer)] && parting_[size_t(peer)] == Parting::none) say(peer, Word::bye, {}, {});
   }
-  const auto until = Clock::now() + patience;
+  const auto until = Clock::now() + goodbye_patience;
   const auto unheard = [this] {
     for (size_t peer = 0; peer < met_.size(); ++peer) {
       if (met_[peer] && parting_[peer] == Parting::none) return true;

@@ -31,7 +31,7 @@ TimeKind kind_of(std::span<const Op> ops, const Part& part) {
   return only_waits(op) ? TimeKind::waits : TimeKind::work;
 }
 
-ProfilePlace place_of(const Plan& plan, const Op& op) {
+ProfilePlace place_of_operation(const Plan& plan, const Op& op) {
   return {ProfilePlace::Kind::operation, info(op.code).name, plan.line_of(op)};
 }
 
@@ -77,11 +77,11 @@ class Lines {
   void add(const Plan& plan, uint32_t rank, uint32_t block, const Part& part) {
     const std::vector<Op>& ops = plan.gpus[rank].threadblocks[block].ops;
     const TimeKind kind = kind_of(ops, part);
-    const ProfilePlace place = place_of(plan, ops[part.op]);
+    const ProfilePlace place = place_of_operation(plan, ops[part.op]);
     Line& line = lines_[{side_of(part), kind, place.line.file, place.line.line, place.name}];
     line.place = place;
     for (const uint32_t op : part.with) {
-      const ProfilePlace other = place_of(plan, ops[op]);
+      const ProfilePlace other = place_of_operation(plan, ops[op]);
       if (other == place || std::find(line.with.begin(), line.with.end(), other) != line.with.end()) continue;
       line.with.push_back(other);
     }

@@ -15,7 +15,7 @@ namespace {
 using namespace profile_of;
 
 /// The lines of a profile, while they are counted.
-class Lines {
+class ProfiledLines {
  public:
   void add(const TraceSpan& span) {
     ProfileLine& line = of(place_of(span));
@@ -89,7 +89,7 @@ Profile profile(const Plan& plan, const Arguments& arguments, std::span<const Tr
   profile.rank = whole.last.rank;
   profile.launch_ns = whole.ns;
   profile.path = Path(spans, waits).to(whole.last, whole.start_ns);
-  Lines lines;
+  ProfiledLines lines;
   spans.each([&](const SpanPlace& place, const TraceSpan& span) {
     lines.add(span);
     const Op& op = plan.gpus[span.rank].threadblocks[span.block].ops[span.op];

@@ -19,8 +19,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds pause{5};
-constexpr std::chrono::seconds linger{1};    // for ranks that have not come yet
-constexpr std::chrono::seconds patience{3};  // with a board on which the ranks of the last join still look
+constexpr std::chrono::seconds linger{1};  // for ranks that have not come yet
+constexpr std::chrono::seconds board_patience{
+    3};  // with a board on which the ranks of the last join still look
 
 /// FNV-1a, never 0.
 uint64_t number_of(const std::string& job) {
@@ -61,7 +62,8 @@ Board::Board(const std::string& job, int rank, std::vector<int> near, const Proc
   const uint64_t number = number_of(job + std::to_string(Control::version));
   const auto highest = size_t(*std::max_element(near_.begin(), near_.end()));
   const size_t bytes = sizeof(Page) + (highest + 1) * sizeof(Slot);
-  for (const auto until = Clock::now() + patience; Clock::now() < until; std::this_thread::sleep_for(pause)) {
+  for (const auto until = Clock::now() + board_patience; Clock::now() < until;
+       std::this_thread::sleep_for(pause)) {
     const Found found = attach(bytes, number, self);
     if (found == Found::entered) return;
     detach();

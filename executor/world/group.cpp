@@ -21,7 +21,7 @@ namespace chorale::world {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds patience{1};  // with a rank that says why it stops the world
+constexpr std::chrono::seconds stop_patience{1};  // with a rank that says why it stops the world
 
 }  // namespace
 
@@ -361,7 +361,7 @@ bool Group::raise_as_said(Stop stop, int rank, const std::string& text) {
        unclaimed = 0) {
     // The other is about to write why, or a reset to let the next one in; unless it died there, which must
     // not hang anybody.
-    if (Clock::now() - start > patience) store_release(&word.stop, uint32_t(stop));
+    if (Clock::now() - start > stop_patience) store_release(&word.stop, uint32_t(stop));
     if (load_acquire(&word.stop) != 0) return false;
     sched_yield();
   }

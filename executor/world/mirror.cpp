@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 /// That a peer's host reads what it is told takes no longer: it does nothing else.
 constexpr std::chrono::seconds send_limit{20};
-constexpr std::chrono::seconds patience{1};  // with hosts that have not read all when we go
+constexpr std::chrono::seconds farewell_patience{1};  // with hosts that have not read all when we go
 
 void set(int socket, int level, int option, int value) {
   ::setsockopt(socket, level, option, &value, sizeof value);
@@ -69,7 +69,7 @@ void tell_hosts(const std::vector<Descriptor>& links, int rank, const Thrown& th
     if (link) static_cast<void>(::send(link.get(), said.data(), said.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
   }
   const auto missing = [](const Descriptor& link) { return link && !has_all(link.get()); };
-  for (const auto until = Clock::now() + patience;
+  for (const auto until = Clock::now() + farewell_patience;
        std::any_of(links.begin(), links.end(), missing) && Clock::now() < until;)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
@@ -111,7 +111,7 @@ Mirror::~Mirror() {
   tell_news();
   // What they say meanwhile nobody reads any more: then closing takes back what is still on the way.
   const auto missing = [this](Link& link) { return !taken(link); };
-  for (const auto until = Clock::now() + patience;
+  for (const auto until = Clock::now() + farewell_patience;
        std::count_if(links_.begin(), links_.end(), missing) != 0 && Clock::now() < until;)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }

@@ -9,7 +9,7 @@
 namespace chorale::test {
 namespace {
 
-std::string shipped(const std::string& name) {
+std::string shipped_text(const std::string& name) {
   std::ifstream file(source_dir() / "plans/shipped" / (name + ".json"));
   std::ostringstream text;
   text << file.rdbuf();
@@ -40,14 +40,14 @@ std::string run_parts(int ranks, Load&& load) {
 
 TEST(OneRank, RunsOnItsPart) {
   for (const std::string name : {"allreduce_two_shot_4", "allgather_ring_4", "alltoall_packets_4"}) {
-    const std::string json = shipped(name), binary = cbor(json);
+    const std::string json = shipped_text(name), binary = cbor(json);
     EXPECT_EQ(run_parts(4, [&](uint32_t rank) { return read(json, rank); }), "") << name;
     EXPECT_EQ(run_parts(4, [&](uint32_t rank) { return read(binary, rank); }), "") << name;
   }
 }
 
 TEST(OneRank, PartsAreOfOneFile) {
-  const std::string one = shipped("allreduce_ring_2");
+  const std::string one = shipped_text("allreduce_ring_2");
   std::string other = one;
   other.replace(other.rfind("\"at\":"), 5, "\"at\": ");  // the same plan, in other bytes
   for (const bool whole : {true, false}) {

@@ -8,7 +8,7 @@ namespace {
 constexpr bool relaxed = true;
 
 /// Rank 0 puts its input into scratch of rank 1 and signals; rank 1 waits and copies it to its output.
-Program message(bool relaxed_signal, bool relaxed_wait) {
+Program signalled_message(bool relaxed_signal, bool relaxed_wait) {
   Program program = program_of(2, sent);
   const Buffer scratch(program, 1, 1);
   const MemoryChannel there(program, 1, 0), back(program, 0, 1);
@@ -20,9 +20,9 @@ Program message(bool relaxed_signal, bool relaxed_wait) {
   return program;
 }
 
-TEST(Litmus, signal_publishes_puts) { expect_promised(message(false, false)); }
-TEST(Litmus, relaxed_signal_publishes_nothing) { expect_not_promised(message(relaxed, false)); }
-TEST(Litmus, relaxed_wait_sees_nothing) { expect_not_promised(message(false, relaxed)); }
+TEST(Litmus, signal_publishes_puts) { expect_promised(signalled_message(false, false)); }
+TEST(Litmus, relaxed_signal_publishes_nothing) { expect_not_promised(signalled_message(relaxed, false)); }
+TEST(Litmus, relaxed_wait_sees_nothing) { expect_not_promised(signalled_message(false, relaxed)); }
 
 /// The same without a synchronisation of the block's threads.
 TEST(Litmus, signal_publishes_all_threads) {

@@ -8,8 +8,7 @@ namespace chorale {
 namespace {
 
 using enum Opcode;
-constexpr ChannelType memory = ChannelType::memory, port = ChannelType::port,
-                      switched = ChannelType::switched;
+using enum ChannelType;
 
 /// The texts of all findings of check() on the two-rank plan after `spoil`.
 std::string findings(const std::function<void(Plan&)>& spoil) {

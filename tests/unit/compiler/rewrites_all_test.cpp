@@ -6,7 +6,7 @@ namespace chorale {
 namespace {
 
 using enum Opcode;
-constexpr ChannelType memory = ChannelType::memory;
+using enum ChannelType;
 
 TEST(Compile, RunsAllPasses) {
   Plan plan = two_ranks();

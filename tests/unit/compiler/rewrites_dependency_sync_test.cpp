@@ -7,7 +7,7 @@ namespace chorale {
 namespace {
 
 using enum Opcode;
-constexpr ChannelType memory = ChannelType::memory, switched = ChannelType::switched;
+using enum ChannelType;
 const CompileOptions plain{};
 
 TEST(DependencySync, ReadsAndWrites) {

@@ -9,8 +9,7 @@ namespace chorale {
 namespace {
 
 using enum Opcode;
-constexpr ChannelType memory = ChannelType::memory, port = ChannelType::port,
-                      switched = ChannelType::switched;
+using enum ChannelType;
 
 TEST(Fuse, JoinsControlOperations) {
   Plan plan = two_ranks();

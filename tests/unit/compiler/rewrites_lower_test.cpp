@@ -9,7 +9,7 @@ namespace chorale {
 namespace {
 
 using enum Opcode;
-constexpr ChannelType memory = ChannelType::memory;
+using enum ChannelType;
 const CompileOptions theirs{.target = Target::mscclpp};
 
 TEST(Lower, CombinesPacketsInTheirOrder) {

@@ -6,7 +6,7 @@ namespace chorale {
 namespace {
 
 using enum Opcode;
-constexpr ChannelType memory = ChannelType::memory;
+using enum ChannelType;
 constexpr CompileOptions minimal{.minimize_syncs = true};
 
 /// A copy through scratch, with one synchronisation of the threads too many.

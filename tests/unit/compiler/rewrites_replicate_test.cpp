@@ -7,7 +7,7 @@ namespace chorale {
 namespace {
 
 using enum Opcode;
-constexpr ChannelType switched = ChannelType::switched;
+using enum ChannelType;
 
 TEST(Replicate, D5AndD10MovesEveryOperandOnce) {
   Plan plan = two_ranks();

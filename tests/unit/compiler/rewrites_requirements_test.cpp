@@ -6,8 +6,8 @@ namespace chorale {
 namespace {
 
 using enum Opcode;
-constexpr ChannelType port = ChannelType::port, switched = ChannelType::switched;
-const CompileOptions plain{};
+using enum ChannelType;
+const CompileOptions no_options{};
 
 TEST(MarkRequirements, OnlyWhatMscclppLacks) {
   Plan plan = two_ranks();
@@ -18,7 +18,7 @@ TEST(MarkRequirements, OnlyWhatMscclppLacks) {
   add(block(plan, 0, 1), switch_reduce, {at(0, 0)}, {in(2)}, {}, switched);
   EXPECT_EQ(after(pass::mark_requirements, plan), "chorale_require re re flush");
   EXPECT_EQ(plan.extension.requirements, (std::vector<std::string>{"reduce_op", "flush", "switch_reduce"}));
-  EXPECT_FALSE(pass::mark_requirements(plan, plain));
+  EXPECT_FALSE(pass::mark_requirements(plan, no_options));
   EXPECT_EQ(write(read(write(plan))), write(plan));
 }
 
@@ -28,7 +28,7 @@ TEST(MarkRequirements, AnOperationOfOursIsAMark) {
   add(block(plan, 1), combine_packets, {scratch(0), scratch(1)}, {out(0)});
   EXPECT_EQ(after(pass::mark_requirements, plan), "re");
   EXPECT_EQ(plan.extension.requirements, (std::vector<std::string>{"reduce_op", "combine_packets"}));
-  EXPECT_FALSE(pass::mark_requirements(plan, plain));
+  EXPECT_FALSE(pass::mark_requirements(plan, no_options));
   EXPECT_EQ(write(read(write(plan))), write(plan));
 }
 

@@ -6,7 +6,7 @@ namespace chorale {
 namespace {
 
 using enum Opcode;
-constexpr ChannelType memory = ChannelType::memory, port = ChannelType::port;
+using enum ChannelType;
 
 std::string name_of_code(Opcode code) { return "'" + std::string(info(code).name) + "'"; }
 

@@ -8,8 +8,7 @@ namespace chorale {
 namespace {
 
 using enum Opcode;
-constexpr ChannelType memory = ChannelType::memory, port = ChannelType::port,
-                      switched = ChannelType::switched;
+using enum ChannelType;
 
 /// Rank 0 sends packets that rank 1 unpacks; when it has them, it sends some back, if `answered`.
 Plan packets(bool answered) {

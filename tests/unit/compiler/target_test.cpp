@@ -8,7 +8,7 @@ namespace chorale {
 namespace {
 
 using enum Opcode;
-constexpr ChannelType memory = ChannelType::memory, port = ChannelType::port;
+using enum ChannelType;
 
 TEST(Target, OursHasNoChecks) {
   Plan plan = two_ranks();

@@ -12,7 +12,7 @@ namespace chorale::host {
 namespace {
 
 /// x and u [4, 4] in, y and z [4, 4] out, s [4, 4] a temporary.
-Schedule with(const std::string& body, const std::string& functions = "") {
+Schedule schedule_of(const std::string& body, const std::string& functions = "") {
   Schedule read = *chorale::read(plan_with(R"({"functions":[)" + functions + R"(],
     "tensors":[{"name":"x","dtype":"f32","shape":[4,4],"role":"in"},{"name":"u","dtype":"f32","shape":[4,4],"role":"in"},
     {"name":"i","dtype":"i32","shape":[4,4],"role":"in"},{"name":"j","dtype":"i32","shape":[4,4],"role":"temp"},
@@ -38,10 +38,10 @@ constexpr const char* u = R"(["u"])";
 constexpr const char* z = R"(["z"])";
 
 void refused(const std::string& body, const std::string& expected) {
-  const std::string text = render(Plan{}, check(with(body)));
+  const std::string text = render(Plan{}, check(schedule_of(body)));
   EXPECT_NE(text.find(expected), std::string::npos) << body << "\n" << text;
 }
-void accepted(const std::string& body) { EXPECT_EQ(render(Plan{}, check(with(body))), "") << body; }
+void accepted(const std::string& body) { EXPECT_EQ(render(Plan{}, check(schedule_of(body))), "") << body; }
 
 TEST(HostCollectives, RanksThatMeanDifferentThingsAreFound) {
   refused(
@@ -82,7 +82,8 @@ TEST(HostCollectives, SourceAndDestinationOfDifferentShapesAreFound) {
 
 /// The sum of a collective is not the application's function of this name.
 TEST(HostCollectives, SumWithTheBuiltInFunction) {
-  const Schedule schedule = with(collective("allreduce", y, x), R"({"name":"sum","writes":3,"reads":0})");
+  const Schedule schedule =
+      schedule_of(collective("allreduce", y, x), R"({"name":"sum","writes":3,"reads":0})");
   EXPECT_EQ(render(Plan{}, check(schedule)), "");
   Diagnostics findings;
   const Concrete made = concretise(schedule, {.ranks = 2}, findings);

@@ -5,7 +5,7 @@
 namespace chorale::mutation {
 namespace {
 
-constexpr ChannelType memory = ChannelType::memory;
+using enum ChannelType;
 
 /// One put of rank 0, from the end of its input.
 Plan put(uint64_t size = 1) {

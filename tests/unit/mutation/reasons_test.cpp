@@ -7,7 +7,7 @@
 namespace chorale::mutation {
 namespace {
 
-constexpr ChannelType memory = ChannelType::memory;
+using enum ChannelType;
 
 /// "path: ..." of every mutant of an operator, without asking whether it is right.
 std::string reasons(const std::string& name, const Plan& plan) {

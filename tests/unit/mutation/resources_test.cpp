@@ -5,7 +5,7 @@
 namespace chorale::mutation {
 namespace {
 
-constexpr ChannelType memory = ChannelType::memory, port = ChannelType::port;
+using enum ChannelType;
 
 Plan pipeline() {
   Plan plan = empty_plan();

@@ -5,7 +5,7 @@
 namespace chorale::mutation {
 namespace {
 
-constexpr ChannelType memory = ChannelType::memory;
+using enum ChannelType;
 
 /// Rank 0 sends two chunks as packets, which rank 1 takes.
 Plan packets() {

@@ -7,7 +7,7 @@
 namespace chorale::mutation {
 namespace {
 
-constexpr ChannelType memory = ChannelType::memory, port = ChannelType::port;
+using enum ChannelType;
 
 /// Rank 0 waits until it may, puts and says so; rank 1 the other side.
 Plan exchange() {

@@ -5,7 +5,7 @@
 namespace chorale {
 namespace {
 
-std::string words(const ProfilePlace& place) {
+std::string path_words(const ProfilePlace& place) {
   if (place.kind == ProfilePlace::Kind::rank_begins) return "rank begins";
   if (place.kind == ProfilePlace::Kind::block_begins) return "block begins";
   return std::string(place.name) + ":" + std::to_string(place.line.line);
@@ -15,8 +15,9 @@ std::string words(const ProfilePlace& place) {
 std::string path(const Profile& profile) {
   std::string text;
   for (const ProfileStretch& stretch : profile.path) {
-    text += std::to_string(stretch.rank) + "." + std::to_string(stretch.block) + " " + words(stretch.place) +
-            " " + std::to_string(stretch.from_ns / 1000) + "-" + std::to_string(stretch.to_ns / 1000);
+    text += std::to_string(stretch.rank) + "." + std::to_string(stretch.block) + " " +
+            path_words(stretch.place) + " " + std::to_string(stretch.from_ns / 1000) + "-" +
+            std::to_string(stretch.to_ns / 1000);
     if (stretch.waited == ProfileStretch::Waited::unknown) text += " unknown";
     if (stretch.waited == ProfileStretch::Waited::before) text += " released";
     if (stretch.waited == ProfileStretch::Waited::for_peers) {
@@ -31,9 +32,10 @@ std::string path(const Profile& profile) {
 
 /// "operation:line n total path longest@rank.block", in microseconds.
 std::string line_text(const ProfileLine& line) {
-  return words(line.place) + " " + std::to_string(line.spans) + " " + std::to_string(line.total_ns / 1000) +
-         " " + std::to_string(line.path_ns / 1000) + " " + std::to_string(line.longest_ns / 1000) + "@" +
-         std::to_string(line.rank) + "." + std::to_string(line.block);
+  return path_words(line.place) + " " + std::to_string(line.spans) + " " +
+         std::to_string(line.total_ns / 1000) + " " + std::to_string(line.path_ns / 1000) + " " +
+         std::to_string(line.longest_ns / 1000) + "@" + std::to_string(line.rank) + "." +
+         std::to_string(line.block);
 }
 
 std::string totals(const Profile& profile) {

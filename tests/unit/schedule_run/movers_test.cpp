@@ -156,7 +156,7 @@ void expect_parts(const std::string& text, std::initializer_list<std::string> pa
     EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
 }
 
-const Form rotated{Order::rotated, Style::two, 1};
+const Form rotated_form{Order::rotated, Style::two, 1};
 
 ScheduleArguments arguments(int64_t n, Mover mover) {
   ScheduleArguments arguments{.params = {{"n", n}}, .mover = mover};
@@ -169,7 +169,7 @@ std::array<std::string, 3> without_rank_2(Mover mover) {
   std::array<std::string, 3> said;
   run_local(3,
             [&](World& world) {
-              ScheduleRun schedule(world, allgather_p2p(rotated), arguments(100, mover));
+              ScheduleRun schedule(world, allgather_p2p(rotated_form), arguments(100, mover));
               said[size_t(world.rank())] = thrown([&] {
                 if (world.rank() != 2) schedule.run();
                 while (world.rank() == 2) {
@@ -208,14 +208,14 @@ TEST(MoverFaults, WhatAFunctionThrowsEndsEveryCarry) {
       given.functions["produce"] = [&](const HostCall& call) {
         if (call.rank == 1 && ++calls == 3) throw std::runtime_error("the disk is full");
       };
-      ScheduleRun schedule(world, allgather_p2p(rotated), given);
+      ScheduleRun schedule(world, allgather_p2p(rotated_form), given);
       said[world.rank()] = thrown([&] {
         for (int run = 0; run < 5; ++run) schedule.run();
         world.barrier();
       });
       thrown([&] { schedule.synchronize(); });
       world.reset();
-      ScheduleRun again(world, allgather_p2p(rotated), arguments(10000, mover));
+      ScheduleRun again(world, allgather_p2p(rotated_form), arguments(10000, mover));
       EXPECT_EQ(thrown([&] { again.run(); }), "nothing");
       world.barrier();
     });
@@ -228,7 +228,7 @@ TEST(MoverFaults, APeerThatDiesIsNamed) {
     const std::string address = fresh_address();
     Processes all(2, [&](int rank) {
       World world = World::join(address, rank, 2, {.timeout = std::chrono::minutes(5)});
-      ScheduleRun schedule(world, allgather_p2p(rotated), arguments(100, mover));
+      ScheduleRun schedule(world, allgather_p2p(rotated_form), arguments(100, mover));
       if (rank == 1) _exit(0);
       return thrown([&] { schedule.run(); });
     });
@@ -243,7 +243,7 @@ Plan sends_first(const char* mover) {
       R"({"op":"send","src":["s"],"peer":["-",1,"rank"],"via":"@","at":1},
          {"op":"recv","dst":["t"],"peer":["-",1,"rank"],"via":"@","at":2})";
   for (size_t at; (at = body.find('@')) != std::string::npos;) body.replace(at, 1, mover);
-  return plan_of(rotated, "{}",
+  return plan_of(rotated_form, "{}",
                  R"({"name":"s","dtype":"u8","shape":[4],"role":"in"},
                     {"name":"t","dtype":"u8","shape":[4],"role":"out"})",
                  body, "");
@@ -274,7 +274,7 @@ TEST(MoverFaults, FibersSeeADeadlockAtOnce) {
 /// A rank's carries follow the order of movers: what ends with copy engines need not end with others.
 TEST(MoverFaults, TheCheckKnowsWhatMoversTransfersGet) {
   const Plan plan = plan_of(
-      rotated, "{}",
+      rotated_form, "{}",
       R"({"name":"s","dtype":"u8","shape":[8],"role":"in"},{"name":"t","dtype":"u8","shape":[8],"role":"out"})",
       R"({"op":"if","p":["==","rank",0],
           "then":[{"op":"fill","dst":["t"],"value":0},
@@ -303,7 +303,7 @@ TEST(MoverFaults, GroupsThatAreNoLaunchAreRefused) {
                  {"usage: ", "group 1 of transfers via 'plan' of rank", "not in group 1 there", "ag.cpp:1",
                   "let the n-th groups of the ranks meet each other"});
     const Plan alone = plan_of(
-        rotated, "{}",
+        rotated_form, "{}",
         R"({"name":"s","dtype":"u8","shape":[4],"role":"in"},{"name":"t","dtype":"u8","shape":[4],"role":"out"})",
         R"({"op":"if","p":["==","rank",0],"then":[{"op":"fill","dst":["t"],"value":0},
                                                   {"op":"send","src":["s"],"peer":1,"via":"plan","at":1}],
@@ -323,7 +323,7 @@ TEST(MoverFaults, GroupsThatAreNoLaunchAreRefused) {
 TEST(MoverFaults, APlanWithTheNameOfAGroupIsRefused) {
   const auto with = [](const char* launch) {
     return plan_of(
-        rotated, "{}",
+        rotated_form, "{}",
         R"({"name":"s","dtype":"u8","shape":[4],"role":"in"},{"name":"t","dtype":"u8","shape":[4],"role":"out"},
            {"name":"u","dtype":"u8","shape":[4],"role":"out"})",
         fmt::format(R"({{"op":"group","token":1,"do":[
@@ -352,7 +352,8 @@ TEST(MoverFaults, WhatCannotBeIsRefused) {
     Config config = Config::load();
     config.mover_blocks = world.rank() ? 4u : 8u;
     expect_parts(thrown([&] {
-                   ScheduleRun schedule(world, allgather_p2p(rotated), arguments(8, Mover::kernel), config);
+                   ScheduleRun schedule(world, allgather_p2p(rotated_form), arguments(8, Mover::kernel),
+                                        config);
                  }),
                  {"mismatch: ranks 0 and 1 disagree", "mover_blocks = 8", "mover_blocks = 4"});
   });
@@ -366,7 +367,7 @@ TEST(MoverFaults, TooManyChannelsAreRefused) {
               {{"op":"recv","dst":["t",[0,{1},4194304]],"peer":["-",1,"rank"],"tag":{2}}})",
         tag ? "," : "", tag * 4194304, tag);
   }
-  const Plan plan = plan_of(rotated, "{}",
+  const Plan plan = plan_of(rotated_form, "{}",
                             R"({"name":"s","dtype":"u8","shape":[71303168],"role":"in"},
                                {"name":"t","dtype":"u8","shape":[71303168],"role":"out"})",
                             R"({"op":"group","token":1,"do":[)" + transfers + R"(],"at":0},

@@ -99,7 +99,7 @@ TEST(AllToAllV, OverEveryTransport) {
 }
 
 /// Each element is its place in all that is sent; they are kept by their place in all that comes.
-struct PlaceProduce {
+struct UnevenPlaceProduce {
   template <class X>
   Vector<uint32_t> produce(const Ctx<X>& ctx) const {
     Vector<uint32_t> values{};
@@ -108,7 +108,7 @@ struct PlaceProduce {
     return values;
   }
 };
-struct PlaceConsume {
+struct UnevenPlaceConsume {
   uint32_t* out;
   template <class X>
   void consume(const Ctx<X>& ctx, const Vector<uint32_t>& values) const {
@@ -132,8 +132,8 @@ TEST(AllToAllV, HooksCountWhatTheyMakeWhateverAnElementIs) {
       Leg message;
       message.elem = cols * sizeof(uint32_t);
       launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
-        return all_to_all_v<uint32_t>(group, transport->table(), message, counts, PlaceProduce{},
-                                      PlaceConsume{out.data()}, deadline);
+        return all_to_all_v<uint32_t>(group, transport->table(), message, counts, UnevenPlaceProduce{},
+                                      UnevenPlaceConsume{out.data()}, deadline);
       }},
              {2});
       if (world.rank() == 1) {

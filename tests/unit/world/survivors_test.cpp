@@ -310,14 +310,14 @@ TEST_F(Survivors, AgreeWheneverOthersAreKilled) {
 
 // --- threads ---
 
-std::vector<LocalOptions> both_kinds() {
+std::vector<LocalOptions> kinds_of_worlds() {
   std::vector<LocalOptions> kinds(1);
   for (uint64_t seed = 0; seed < 20; ++seed) kinds.push_back({.seed = seed});
   return kinds;
 }
 
 TEST(LocalSurvivors, GoOnWithoutThoseThatLeftTwice) {
-  for (const LocalOptions& options : both_kinds()) {
+  for (const LocalOptions& options : kinds_of_worlds()) {
     std::atomic<int> good = 0;
     run_local(
         5,
@@ -342,7 +342,7 @@ TEST(LocalSurvivors, GoOnWithoutThoseThatLeftTwice) {
 
 /// Blocks of the new world run, and wait for each other, while the old one has stopped for good.
 TEST(LocalSurvivors, RunBlocks) {
-  for (const LocalOptions& options : both_kinds()) {
+  for (const LocalOptions& options : kinds_of_worlds()) {
     uint64_t words[3] = {};
     run_local(
         3,
@@ -367,7 +367,7 @@ TEST(LocalSurvivors, RunBlocks) {
 }
 
 TEST(LocalSurvivors, StopApartFromTheOldWorld) {
-  for (const LocalOptions& options : both_kinds()) {
+  for (const LocalOptions& options : kinds_of_worlds()) {
     run_local(
         3,
         [&](World& old) {
@@ -385,7 +385,7 @@ TEST(LocalSurvivors, StopApartFromTheOldWorld) {
 }
 
 TEST(LocalSurvivors, WhoIsStillInTheOldWorldHearsOfADeadlock) {
-  for (LocalOptions options : both_kinds()) {
+  for (LocalOptions options : kinds_of_worlds()) {
     if (!options.seed) continue;
     options.timeout = 0s;
     run_local(
@@ -442,7 +442,7 @@ TEST(LocalSurvivors, AreNotWaitedForInVainWithASeed) {
 }
 
 TEST(LocalSurvivors, ManyTimes) {
-  for (LocalOptions options : both_kinds()) {
+  for (LocalOptions options : kinds_of_worlds()) {
     run_local(
         4,
         [&](World& of) {

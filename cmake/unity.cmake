@@ -1,0 +1,18 @@
+# chorale_unity(<target>): with CHORALE_UNITY=ON the sources of a folder are compiled together, up to eight at a time, so
+# that the templates that they share are compiled once. Names in their anonymous namespaces then have to differ: a source
+# that cannot do that has the property SKIP_UNITY_BUILD_INCLUSION.
+function(chorale_unity target)
+  if(NOT CHORALE_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "[.]cpp$")
+  foreach(source IN LISTS sources)
+    get_filename_component(folder ${source} DIRECTORY)
+    string(MAKE_C_IDENTIFIER "sources_${folder}" folder)
+    math(EXPR count_${folder} "0${count_${folder}} + 1")
+    math(EXPR group "(${count_${folder}} - 1) / 8")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${group})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
