@@ -68,8 +68,9 @@ ScratchFormula scratch_formula(const Plan& plan, uint64_t window) {
   const Layout layout = layout_of(plan, 0, DType::u8);
   const uint64_t per_byte = per_chunk_byte(scratch_use(plan));
   if (per_byte == 0) return {};
-  return {double(per_byte) / double(chunks_of_message(plan, layout)),
-          window == 0 ? UINT64_MAX : std::max(window, per_byte * longest_slice(plan, layout, per_byte, window))};
+  return {
+      double(per_byte) / double(chunks_of_message(plan, layout)),
+      window == 0 ? UINT64_MAX : std::max(window, per_byte * longest_slice(plan, layout, per_byte, window))};
 }
 
 }  // namespace chorale

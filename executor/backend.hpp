@@ -18,8 +18,8 @@ struct Call {
   DType dtype = DType::f32;
   int32_t op = -1;  ///< a ReduceOp that replaces the plan's; -1: none
   PacketForm packet = PacketForm::ll8;
-  bool multicast = false;  ///< GPUs do switch channels by multicast: Config::switch_channels
-  uint32_t bindings = 0;   ///< that are kept, see Bindings: Config::bindings
+  bool multicast = false;      ///< GPUs do switch channels by multicast: Config::switch_channels
+  uint32_t bindings = 0;       ///< that are kept, see Bindings: Config::bindings
   uint64_t round_scratch = 0;  ///< Config::round_scratch
   uint64_t scratch = 0;        ///< the limit: Config::scratch
 
@@ -28,9 +28,8 @@ struct Call {
   /// Two that differ have one hash by chance alone.
   uint64_t hash() const {
     uint64_t hash = plan_hash;
-    for (const uint64_t part :
-         {bytes, uint64_t(dtype), uint64_t(op), uint64_t(packet), uint64_t(multicast), uint64_t(bindings),
-          round_scratch, scratch})
+    for (const uint64_t part : {bytes, uint64_t(dtype), uint64_t(op), uint64_t(packet), uint64_t(multicast),
+                                uint64_t(bindings), round_scratch, scratch})
       hash = mix64(hash ^ part);
     return hash;
   }
@@ -62,7 +61,8 @@ class Binding {
   /// Whether there are such graphs.
   virtual bool held() const { return false; }
 
-  /// Bytes that it takes beside what the caller passes, on the rank that takes the most: the same on all ranks.
+  /// Bytes that it takes beside what the caller passes, on the rank that takes the most: the same on all
+  /// ranks.
   virtual uint64_t scratch() const { return 0; }
 
   /// See Executor::trace.

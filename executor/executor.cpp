@@ -48,7 +48,11 @@ struct Executor::State {
   size_t last_known = 0;
 
   State(World& of, const Config& with)
-      : world(of), config(with), resets(of.resets()), bindings(config.bindings, config.scratch), launches(of) {
+      : world(of),
+        config(with),
+        resets(of.resets()),
+        bindings(config.bindings, config.scratch),
+        launches(of) {
     const std::string name = config.backend, form = config.packet;
     const std::optional<PacketForm> named = packet_form_of(form);
     if (!named)

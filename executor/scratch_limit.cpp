@@ -12,13 +12,14 @@ void require_scratch(const Plan& plan, const Call& call, uint64_t bytes, uint64_
   const std::string beside =
       kept == 0 ? ""
                 : fmt::format(", beside {} bytes of calls whose launches or graphs still need them", kept);
-  throw RunError(RunError::Reason::resources,
-                 fmt::format("plan '{}': a message of {} bytes takes {} bytes of scratch on a rank{}, but the "
-                             "setting scratch allows an executor {}\n  help: set CHORALE_SCRATCH to {} or more "
-                             "on all ranks, or lower CHORALE_ROUND_SCRATCH ({}){}",
-                             plan.name, call.bytes, bytes, beside, byte_count_text(call.scratch),
-                             bytes + kept, byte_count_text(call.round_scratch),
-                             kept == 0 ? "" : ", or destroy graphs that are done with"));
+  throw RunError(
+      RunError::Reason::resources,
+      fmt::format("plan '{}': a message of {} bytes takes {} bytes of scratch on a rank{}, but the "
+                  "setting scratch allows an executor {}\n  help: set CHORALE_SCRATCH to {} or more "
+                  "on all ranks, or lower CHORALE_ROUND_SCRATCH ({}){}",
+                  plan.name, call.bytes, bytes, beside, byte_count_text(call.scratch), bytes + kept,
+                  byte_count_text(call.round_scratch),
+                  kept == 0 ? "" : ", or destroy graphs that are done with"));
 }
 
 }  // namespace chorale

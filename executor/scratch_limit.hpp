@@ -10,7 +10,8 @@ namespace chorale {
 
 /// \param bytes  of scratch that one rank would take for this call
 /// \param kept   of bindings that cannot go, beside it
-/// \throws RunError resources if these are more than Call::scratch. All ranks throw it, as they have the same numbers
+/// \throws RunError resources if these are more than Call::scratch. All ranks throw it, as they have the same
+/// numbers
 void require_scratch(const Plan& plan, const Call& call, uint64_t bytes, uint64_t kept = 0);
 
 }  // namespace chorale

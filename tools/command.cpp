@@ -232,9 +232,7 @@ std::vector<uint64_t> parse_sizes(const std::string& text) {
   return sizes;
 }
 
-std::string format_bytes(uint64_t bytes) {
-  return byte_count_text(bytes);
-}
+std::string format_bytes(uint64_t bytes) { return byte_count_text(bytes); }
 
 void write_output(const std::string& path, std::string_view text) {
   if (path.empty() || path == "-") {

@@ -25,8 +25,8 @@ bool has_infinities(DType);
 /// The element at `element` as a number; NaN for one.
 double decode(DType, const std::byte* element);
 
-/// `value`, which the type must be able to hold exactly, as the bits of one element. Infinity is NaN in a float
-/// that has no infinities.
+/// `value`, which the type must be able to hold exactly, as the bits of one element. Infinity is NaN in a
+/// float that has no infinities.
 void encode(DType, double value, std::byte* element);
 
 }  // namespace chorale::tools

@@ -1,7 +1,6 @@
 #include "tools/profile_options.hpp"
 
 #include <CLI/CLI.hpp>
-
 #include <utility>
 
 #include "tools/simulate/machine_file.hpp"

@@ -137,8 +137,8 @@ std::vector<Oracle> oracles_of(const Plan& plan, const RunRequest& request) {
   for (size_t which = 0; which < request.sizes.size(); ++which) {
     const uint64_t width = dtype_size(request.dtype);
     const MessageSizes sizes = message_sizes(plan, request.sizes[which], request.dtype);
-    oracles.emplace_back(plan, Oracle::Case{request.dtype, request.op, sizes.input / width, sizes.output / width,
-                                            which, /*special=*/true});
+    oracles.emplace_back(plan, Oracle::Case{request.dtype, request.op, sizes.input / width,
+                                            sizes.output / width, which, /*special=*/true});
   }
   return oracles;
 }

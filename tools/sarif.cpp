@@ -3,7 +3,6 @@
 #include "tools/sarif.hpp"
 
 #include <nlohmann/json.hpp>
-
 #include <utility>
 
 #include "chorale/json_text.hpp"

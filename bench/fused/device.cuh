@@ -3,7 +3,6 @@
 #pragma once
 
 #include <chorale/launch.cuh>
-
 #include <cstdint>
 
 #include "bench/fused/harness.hpp"

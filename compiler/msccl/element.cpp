@@ -153,8 +153,8 @@ std::optional<int64_t> Element::number(const char* attribute, int64_t least, int
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error == std::errc{} && end == digits.data() + digits.size() && value >= least && value <= most)
     return value;
-  find(std::string(attribute) + " is " + in_quotes(word) + ", expected a number from " + std::to_string(least) +
-       " to " + std::to_string(most));
+  find(std::string(attribute) + " is " + in_quotes(word) + ", expected a number from " +
+       std::to_string(least) + " to " + std::to_string(most));
   return std::nullopt;
 }
 

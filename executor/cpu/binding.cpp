@@ -42,8 +42,8 @@ namespace {
 
 /// Whether a window has room for copies of what peers of other processes cannot map.
 bool stages_in(const World& world, const Plan& plan, uint32_t rank) {
-  return !world.local() &&
-         (reached_by_peers(plan, rank, BufferKind::input) || reached_by_peers(plan, rank, BufferKind::output));
+  return !world.local() && (reached_by_peers(plan, rank, BufferKind::input) ||
+                            reached_by_peers(plan, rank, BufferKind::output));
 }
 
 }  // namespace
@@ -61,8 +61,8 @@ uint64_t Binding::scratch_of(const World& world, const Plan& plan, const Call& c
 Binding::Binding(const Shared& shared, const Plan& plan, const Call& call)
     : chorale::Binding(call), shared_(shared), world_(*shared.world), rank_(uint32_t(world_.rank())) {
   agree_on_use(world_, [&] {
-    bound_ = interpreter::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op,
-                                    call.round_scratch);
+    bound_ =
+        interpreter::bind_plan(plan, rank_, call.bytes, call.dtype, call.packet, call.op, call.round_scratch);
     if (world_.group().several_hosts()) {
       crosses_hosts_ = interpreter::checked_hosts(
           plan, rank_, [this](uint32_t rank) { return world_.group().host(int(rank)); });
@@ -81,7 +81,8 @@ Binding::~Binding() {
   if (run_.courier) run_.courier->strike(run_.binding);
 }
 
-/// Collective if the ranks take much. Each of them may have as much as there is, but not all of them together.
+/// Collective if the ranks take much. Each of them may have as much as there is, but not all of them
+/// together.
 void Binding::require_memory_of_host(const std::vector<Parts>& parts) {
   constexpr uint64_t much = uint64_t(64) << 20;
   uint64_t all = 0, here = 0;

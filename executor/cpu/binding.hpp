@@ -84,7 +84,7 @@ class Binding final : public chorale::Binding {
   bool crosses_hosts_ = false;
   bool staged_ = false;
   bool last_round_ = true;  ///< of the message that runs
-  uint64_t epoch_ = 0;  ///< runs that have ended
+  uint64_t epoch_ = 0;      ///< runs that have ended
   std::atomic<uint32_t> ended_{0};
   std::atomic<int> blocks_left_{0};
   std::function<void(int, BlockHost&)> body_;

@@ -24,9 +24,9 @@ namespace chorale::cpu {
 
 /// A transfer goes in parts, one message each, whose receiver puts it in place, adds to the signal behind the
 /// last, and says that it is done: only then is it done at the sender. Each part that is done is progress of
-/// the launches at both ends, so that no deadline ends a transfer that moves. Messages of one rank to another for one binding are
-/// carried out in their order, and not before the receiver has begun the run that they belong to; those of
-/// other bindings do not wait for them.
+/// the launches at both ends, so that no deadline ends a transfer that moves. Messages of one rank to another
+/// for one binding are carried out in their order, and not before the receiver has begun the run that they
+/// belong to; those of other bindings do not wait for them.
 ///
 /// Calls come from the thread that launches; those under "the proxy's thread" from that one.
 class Courier {

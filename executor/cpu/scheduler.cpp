@@ -87,20 +87,16 @@ void BlockTask::park(Ready until, const void* of) {
 void BlockTask::moved() {
   // Looked at first: the blocks of a launch, on all workers, would else write the same line.
   for (Launch* launch = launch_; launch; launch = launch->outer) {
-    if (!launch->moved.load(std::memory_order_relaxed))
-      launch->moved.store(true, std::memory_order_release);
+    if (!launch->moved.load(std::memory_order_relaxed)) launch->moved.store(true, std::memory_order_release);
   }
 }
 
 Stop BlockTask::stopped() {
-  if (!launch_->asked.load(std::memory_order_relaxed))
-    launch_->asked.store(true, std::memory_order_relaxed);
+  if (!launch_->asked.load(std::memory_order_relaxed)) launch_->asked.store(true, std::memory_order_relaxed);
   return scheduler_.stopped();
 }
 
-void BlockTask::look() const {
-  (runnable(false) ? launch_->can_run : launch_->waits) = true;
-}
+void BlockTask::look() const { (runnable(false) ? launch_->can_run : launch_->waits) = true; }
 
 Stuck BlockTask::report() const {
   Stuck stuck{

@@ -61,7 +61,7 @@ class Scheduler {
     std::optional<uint64_t> seed = std::nullopt;
     /// How long a launch may go without progress while one of its blocks waits; 0: for ever.
     std::chrono::nanoseconds timeout{0};
-    AbortWord* abort = nullptr;           ///< never null
+    AbortWord* abort = nullptr;  ///< never null
     /// Stops the world, first caller wins; sets abort->stop before it returns. Any thread.
     std::function<void(Stop, int rank, const std::string& why)> raise = {};
     /// Ranks that wait in a collective of the world, which cannot end while one of the others sits in a

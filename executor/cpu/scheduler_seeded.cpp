@@ -186,8 +186,8 @@ class SeededScheduler : public SchedulerImpl {
     for (Launch* const launch : launches_) any |= overdue(*launch);
     if (!any || stopped() != Stop::none) return;
     std::vector<Stuck> seen = fibers_->look(*this);
-    const auto found = std::find_if(launches_.begin(), launches_.end(),
-                                    [this](Launch* launch) { return late(*launch); });
+    const auto found =
+        std::find_if(launches_.begin(), launches_.end(), [this](Launch* launch) { return late(*launch); });
     if (found != launches_.end()) time_out((*found)->rank, std::move(seen));
   }
 

@@ -59,9 +59,7 @@ class CudaBackend final : public Backend {
     return false;
   }
 
-  uint64_t scratch_of(const Plan& plan, const Call& call) override {
-    return Binding::scratch_of(plan, call);
-  }
+  uint64_t scratch_of(const Plan& plan, const Call& call) override { return Binding::scratch_of(plan, call); }
 
   bool drain() override {
     const CurrentDevice on(device_);

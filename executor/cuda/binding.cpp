@@ -366,9 +366,7 @@ void Binding::join_hosts() {
   ends_.binding = proxy->enrol(reached, interpreter::far_peers(*plan_, rank_, host));
 }
 
-uint64_t Binding::scratch() const {
-  return control_.bytes() + (multicast_ ? multicast_->bytes() : 0);
-}
+uint64_t Binding::scratch() const { return control_.bytes() + (multicast_ ? multicast_->bytes() : 0); }
 
 // -- Runs
 

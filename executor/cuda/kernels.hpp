@@ -14,8 +14,8 @@ namespace chorale::cuda {
 /// The kernels for a dtype and a form of packets. Plans that do not reduce have one pair for all dtypes.
 Players players_of(DType dtype, PacketForm packet, bool reduces);
 
-/// The player with the steps of switches, see multicast_steps.cuh; null for packets other than ll16, and where
-/// multicast does not combine the dtype or the library was built without it.
+/// The player with the steps of switches, see multicast_steps.cuh; null for packets other than ll16, and
+/// where multicast does not combine the dtype or the library was built without it.
 const void* multicast_player_of(DType dtype, PacketForm packet, bool reduces);
 
 /// Divides `n` elements by `ranks`, as the CPU does: the result of a sum becomes its average.

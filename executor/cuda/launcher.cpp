@@ -150,8 +150,14 @@ void Launcher::make_tapes(PacketForm packet, const Ends& ends, const SwitchAlias
     const Tapes& of = tapes[at];
     std::memcpy(content.data() + tapes_at[at], of.bytes.data(), of.bytes.size());
     const bool exchange = of.exchange && common_.trace_launches == 0;  // it keeps no trace
-    taped_.push_back({interpreter::shape_of_round(layout_, rounds[at]), base + tapes_at[at], of.page, of.pages,
-                      threads_for(of.busy_threads, kernel_.threads), exchange, {}, {}});
+    taped_.push_back({interpreter::shape_of_round(layout_, rounds[at]),
+                      base + tapes_at[at],
+                      of.page,
+                      of.pages,
+                      threads_for(of.busy_threads, kernel_.threads),
+                      exchange,
+                      {},
+                      {}});
   }
   for (size_t at = 0; at < image_.semaphores.size(); ++at) {
     const Semaphore semaphore{image_.semaphores[at]};

@@ -180,7 +180,7 @@ struct Launch {
   uint32_t state_bytes = 0;  ///< of one block, a multiple of 16
   uint32_t rank = 0;
   uint32_t next_beside = 0;  ///< whether the next launch may come to its own wait before this one has done
-  char* in = nullptr;  ///< where this round's slices begin, as in `out`
+  char* in = nullptr;        ///< where this round's slices begin, as in `out`
   char* out = nullptr;
   uint64_t skip = 0;  ///< bytes of every chunk that lie before the slice of this round
   AbortWord* abort = nullptr;

@@ -33,8 +33,8 @@ struct Buffer {
   uint64_t bank_bytes = 0;               ///< scratch: from one bank to the other; 0: there is one
   uint64_t slice_bytes = 0;  ///< nominal bytes of a chunk in a round; 0: there is one round, or it is scratch
   uint64_t chunk_bytes = 0;  ///< of rounds: bytes from one chunk to the next in memory
-  uint32_t rank = 0;                     ///< whose it is
-  uint32_t kind = 0;                     ///< a BufferKind
+  uint32_t rank = 0;         ///< whose it is
+  uint32_t kind = 0;         ///< a BufferKind
 };
 
 /// The buffers of the members of a switch channel, all of one shape, in rank order.

@@ -1,6 +1,6 @@
 /// \file
-/// The rounds of a long message. Each runs the whole plan, as a launch of its own, on one slice of every chunk.
-/// docs/decisions/0023-rounds.md says why that is right.
+/// The rounds of a long message. Each runs the whole plan, as a launch of its own, on one slice of every
+/// chunk. docs/decisions/0023-rounds.md says why that is right.
 #pragma once
 
 #include <cstddef>

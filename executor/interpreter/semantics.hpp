@@ -19,9 +19,9 @@
 ///   turn(first, bytes)             sets what range() leaves; (0, 0): everything
 /// A Stop other than none ends the block at once: it publishes nothing any more.
 
-#include "pieces.hpp"
-
 #include <cstdint>
+
+#include "pieces.hpp"
 
 namespace chorale {
 

@@ -15,8 +15,10 @@ namespace chorale {
 namespace {
 
 constexpr const char* help =
-    "torchrun sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; mpirun and srun set ranks of their own, and "
-    "need MASTER_ADDR=<host of rank 0> and MASTER_PORT=<a free port there> besides (mpirun -x NAME=VALUE; for "
+    "torchrun sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; mpirun and srun set ranks of their own, "
+    "and "
+    "need MASTER_ADDR=<host of rank 0> and MASTER_PORT=<a free port there> besides (mpirun -x NAME=VALUE; "
+    "for "
     "srun, export them)";
 
 /// How a launcher tells a process its rank.
@@ -30,7 +32,8 @@ constexpr Launcher launchers[] = {{"RANK", "WORLD_SIZE"},
                                   {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                   {"PMI_RANK", "PMI_SIZE"},
                                   {"PMIX_RANK", "WORLD_SIZE"}};
-// Other launchers start their daemons with srun, whose rank is then that of a daemon: it counts if it is alone.
+// Other launchers start their daemons with srun, whose rank is then that of a daemon: it counts if it is
+// alone.
 constexpr Launcher slurm = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"};
 
 bool is_set(const char* name) { return std::getenv(name) != nullptr; }
@@ -61,8 +64,8 @@ struct Place {
 Place place_by(const Launcher& launcher) {
   const Place place{number_of(launcher.rank), number_of(launcher.ranks)};
   if (place.rank < place.ranks) return place;
-  throw UsageError(fmt::format("{}={} and {}={} in the environment: a rank is less than their number", launcher.rank,
-                               place.rank, launcher.ranks, place.ranks));
+  throw UsageError(fmt::format("{}={} and {}={} in the environment: a rank is less than their number",
+                               launcher.rank, place.rank, launcher.ranks, place.ranks));
 }
 
 void require_same(const char* name, int value, const char* other_name, int other) {
@@ -87,7 +90,8 @@ Place place_in_environment() {
       continue;
     }
     require_same(first->rank, place.rank, launcher.rank, number_of(launcher.rank));
-    if (is_set(launcher.ranks)) require_same(first->ranks, place.ranks, launcher.ranks, number_of(launcher.ranks));
+    if (is_set(launcher.ranks))
+      require_same(first->ranks, place.ranks, launcher.ranks, number_of(launcher.ranks));
   }
   if (first) return place;
   return place_by(is_set(slurm.rank) ? slurm : launchers[0]);

@@ -64,7 +64,8 @@ uint64_t available_memory(const std::string& root) {
   for (std::string line; std::getline(groups, line);) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == line.npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
+    const std::string controllers = line.substr(first + 1, second - first - 1),
+                      path = line.substr(second + 1);
     if (controllers.empty()) least = std::min(least, left_by_all(mounts, path, version_2));
     if (controllers == "memory") least = std::min(least, left_by_all(mounts + "/memory", path, version_1));
   }

@@ -66,8 +66,8 @@ Descriptor create_unnamed() {
   return named;
 }
 
-/// A signal would take back what has been allocated so far: so they wait, for a piece's time each. Other ranks
-/// allocate meanwhile, so that what is available is looked at before each piece.
+/// A signal would take back what has been allocated so far: so they wait, for a piece's time each. Other
+/// ranks allocate meanwhile, so that what is available is looked at before each piece.
 int allocate(const Descriptor& memory, uint64_t bytes) {
   constexpr uint64_t piece_bytes = uint64_t(16) << 20;
   sigset_t all, before;

@@ -263,7 +263,7 @@ inline Bytes random_elements(DType type, size_t bytes, uint64_t seed) {
       if (kind == 4) exponent = top;
       exponent = std::min(std::max(exponent, 0), top);
       uint64_t fraction = random() & ((uint64_t(1) << mantissa) - 1);
-      if (kind < 2) fraction = 0;  // a zero of either sign
+      if (kind < 2) fraction = 0;            // a zero of either sign
       if (kind == 5 && random() % 4 == 0) {  // infinity, or NaN
         exponent = top + 1;
         fraction = random() % 2 ? (uint64_t(1) << mantissa) - 1 : 0;

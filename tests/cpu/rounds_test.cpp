@@ -46,12 +46,9 @@ Bytes outputs(const Plan& plan, const Way& way, uint64_t round_scratch) {
     for (int launch = 0; launch < launches; ++launch) {
       const Bytes data = random_bytes(sizes.input, rank * launches + uint64_t(launch));
       std::copy(data.begin(), data.end(), in);
-      executor.execute(plan, {.in = in,
-                              .out = out,
-                              .bytes = way.bytes,
-                              .dtype = way.dtype,
-                              .op = way.op,
-                              .packet = way.packet});
+      executor.execute(
+          plan,
+          {.in = in, .out = out, .bytes = way.bytes, .dtype = way.dtype, .op = way.op, .packet = way.packet});
       all[rank].insert(all[rank].end(), out, out + sizes.output);
     }
   });
@@ -68,13 +65,13 @@ TEST_P(Rounds, give_the_bits_of_one_round) {
   uint64_t per_byte = 0;
   for (const ScratchUse& of : use) per_byte = std::max(per_byte, of.per_chunk_byte());
   if (per_byte == 0) return;  // it takes no scratch
-  const uint64_t parts = message_segments(plan),
-                 chunks = layout_of(plan, 0, DType::u8).chunks_per_segment;
+  const uint64_t parts = message_segments(plan), chunks = layout_of(plan, 0, DType::u8).chunks_per_segment;
   const bool sums = plan.collective == "allreduce" || plan.collective == "reducescatter";
-  const Way ways[] = {
-      {.dtype = DType::f32, .packet = PacketForm::ll8},
-      {.dtype = DType::bf16, .packet = PacketForm::ll16, .in_place = true},
-      {.dtype = DType::i64, .packet = PacketForm::ll128, .op = sums ? std::optional(ReduceOp::avg) : std::nullopt}};
+  const Way ways[] = {{.dtype = DType::f32, .packet = PacketForm::ll8},
+                      {.dtype = DType::bf16, .packet = PacketForm::ll16, .in_place = true},
+                      {.dtype = DType::i64,
+                       .packet = PacketForm::ll128,
+                       .op = sums ? std::optional(ReduceOp::avg) : std::nullopt}};
   for (Way way : ways) {
     // Of each part the last chunk is short, and with LL128 slices are 1920 bytes at least.
     const uint64_t slice = way.packet == PacketForm::ll128 && sends_packets(plan) ? 1920 : 128;

@@ -101,13 +101,11 @@ void test_rms_norm(const Rank& rank, const char* what, uint32_t rows, uint32_t c
 inline void test_rms_norm_window(const Rank& rank, uint32_t rows, uint32_t cols, uint32_t blocks) {
   const uint64_t n = uint64_t(rows) * cols;
   const auto transport = direct_rendezvous(rank.world, Rank::rings(1, 1, 16));
-  const OneSidedWindow window =
-      OneSidedWindow::create(rank.world, 2 * n * 4, 0, 2 * blocks, Space::device);
+  const OneSidedWindow window = OneSidedWindow::create(rank.world, 2 * n * 4, 0, 2 * blocks, Space::device);
   float* const input = reinterpret_cast<float*>(window.local());
   check_rms_norm(rank, "RMSNorm in windows", rows, cols, [&](float* in, const RmsNormConsume<float>& norm) {
     check(cudaMemcpyAsync(input, in, n * 4, cudaMemcpyDeviceToDevice, rank.stream));
-    launch(*transport, RmsNormWindow<float>{window.view(), rows, cols, norm}, {blocks, 64},
-           {rank.stream});
+    launch(*transport, RmsNormWindow<float>{window.view(), rows, cols, norm}, {blocks, 64}, {rank.stream});
     return input + n;
   });
 }

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <chorale/one_sided_window.hpp>
-
 #include <cstdint>
 
 #include "tests/cuda/tiles_rank.cuh"

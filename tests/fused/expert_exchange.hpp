@@ -1,6 +1,5 @@
 #pragma once
 #include <chorale/device.hpp>
-
 #include <cstdint>
 
 // Tokens to the ranks of their experts, and back. A router has sorted the tokens by rank and counted them; no

@@ -1,6 +1,5 @@
 #pragma once
 #include <chorale/device.hpp>
-
 #include <cstdint>
 
 /// Gathers `elements` elements of every rank, which travel as 8-bit floats with a scale for each 128: at a

@@ -1,6 +1,5 @@
 #pragma once
 #include <chorale/device.hpp>
-
 #include <cstdint>
 
 /// Every rank has rows x (ranks * cols) elements; rank p is to get columns p * cols ... of everybody,

@@ -1,6 +1,5 @@
 #pragma once
 #include <chorale/device.hpp>
-
 #include <cstdint>
 
 /// As TransposeAllToAll, with blocks of its own for each peer, so that no peer waits for another.

@@ -1,6 +1,5 @@
 #pragma once
 #include <chorale/device.hpp>
-
 #include <cstdint>
 
 /// An all-to-all that transposes, as TransposeAllToAll, without a ring in between: results are written where

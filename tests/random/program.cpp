@@ -1,7 +1,7 @@
+#include "program.hpp"
+
 #include <algorithm>
 #include <utility>
-
-#include "program.hpp"
 
 namespace chorale::random {
 namespace {

@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 
-#include <chorale/error.hpp>
-
 #include <algorithm>
+#include <chorale/error.hpp>
 #include <utility>
 
 #include "objects.hpp"

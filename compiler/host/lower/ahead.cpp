@@ -1,6 +1,6 @@
-#include <utility>
-
 #include "ahead.hpp"
+
+#include <utility>
 
 namespace chorale::host {
 namespace {

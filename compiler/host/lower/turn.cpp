@@ -1,6 +1,6 @@
-#include <utility>
-
 #include "turn.hpp"
+
+#include <utility>
 
 namespace chorale::host {
 

@@ -29,8 +29,8 @@ struct Layout {
   uint64_t chunk_bytes = 0;  ///< a multiple of `alignment`
   /// Bytes of each chunk that one round handles, see in_rounds(): `chunk_bytes` where there is one round.
   uint64_t slice_bytes = 0;
-  uint64_t alignment = 16;   ///< the plan's, made a multiple of 16 for elements, and of `packet` for packets
-  uint64_t packet = 16;      ///< payload bytes at whose multiples packets may begin and end
+  uint64_t alignment = 16;  ///< the plan's, made a multiple of 16 for elements, and of `packet` for packets
+  uint64_t packet = 16;     ///< payload bytes at whose multiples packets may begin and end
 
   uint64_t segment_nominal() const { return chunks_per_segment * chunk_bytes; }
   uint64_t rounds() const { return slice_bytes == chunk_bytes ? 1 : divided_up(chunk_bytes, slice_bytes); }

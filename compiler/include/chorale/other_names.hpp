@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Types and operators by the names that users have for them, beyond those of types.hpp: other_names.def lists
-/// them, and says which reductions of them there are. C++17.
+/// Types and operators by the names that users have for them, beyond those of types.hpp: other_names.def
+/// lists them, and says which reductions of them there are. C++17.
 
 #include <cstdint>
 #include <string>

@@ -24,8 +24,8 @@ struct ScratchUse {
   uint64_t per_chunk_byte() const { return plain_banks * plain + 4 * packets; }
 };
 
-/// By rank. A plan that was read for one rank alone does not say what the others do: all of its scratch counts
-/// as both kinds.
+/// By rank. A plan that was read for one rank alone does not say what the others do: all of its scratch
+/// counts as both kinds.
 std::vector<ScratchUse> scratch_use(const Plan&);
 
 /// Cuts a message into rounds, so that no rank takes more than `window` bytes of scratch: sets

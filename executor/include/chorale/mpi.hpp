@@ -11,8 +11,8 @@
 
 namespace chorale {
 
-/// Collective over `communicator`. MPI is used only inside this call. Where its processes are on several hosts
-/// they meet over TCP, at the first address of rank 0's host that is not of that machine alone, on
+/// Collective over `communicator`. MPI is used only inside this call. Where its processes are on several
+/// hosts they meet over TCP, at the first address of rank 0's host that is not of that machine alone, on
 /// `options.port` or any free one; where others do not reach that, World::join() takes another. They
 /// authenticate each other with a secret that rank 0 makes and sends over MPI, instead of `options.secret`.
 ///

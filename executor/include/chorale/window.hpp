@@ -26,7 +26,7 @@ class Window {
   ~Window();
 
   std::byte* local() const { return at(rank_); }  ///< null if bytes(rank) is 0
-  std::byte* at(int rank) const;                  ///< null if bytes(rank) is 0, or the rank is on another host
+  std::byte* at(int rank) const;  ///< null if bytes(rank) is 0, or the rank is on another host
   uint64_t bytes(int rank) const;
   int ranks() const;
 

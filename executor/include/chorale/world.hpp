@@ -91,11 +91,11 @@ class World {
   ///         have come throw too
   static World join(const std::string& address, int rank, int ranks, JoinOptions options = {});
 
-  /// Collective: joins over TCP as the launcher says in the environment. It takes rank and number of ranks from
-  /// RANK and WORLD_SIZE (torchrun), OMPI_COMM_WORLD_RANK and _SIZE (mpirun of Open MPI), PMI_RANK and PMI_SIZE
-  /// (mpirun of MPICH, srun --mpi=pmi2), PMIX_RANK and WORLD_SIZE, or SLURM_PROCID and SLURM_STEP_NUM_TASKS (srun),
-  /// and the place to meet from MASTER_ADDR and MASTER_PORT. Slurm's count when no others are set; under torchrun
-  /// (TORCHELASTIC_RUN_ID is set) only its own do.
+  /// Collective: joins over TCP as the launcher says in the environment. It takes rank and number of ranks
+  /// from RANK and WORLD_SIZE (torchrun), OMPI_COMM_WORLD_RANK and _SIZE (mpirun of Open MPI), PMI_RANK and
+  /// PMI_SIZE (mpirun of MPICH, srun --mpi=pmi2), PMIX_RANK and WORLD_SIZE, or SLURM_PROCID and
+  /// SLURM_STEP_NUM_TASKS (srun), and the place to meet from MASTER_ADDR and MASTER_PORT. Slurm's count when
+  /// no others are set; under torchrun (TORCHELASTIC_RUN_ID is set) only its own do.
   ///
   /// When torchrun itself listens on MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE is True) the ranks meet
   /// on the port behind it; `options.port` overrides both. \throws UsageError naming the variable that is

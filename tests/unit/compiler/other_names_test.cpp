@@ -63,7 +63,8 @@ TEST(OtherNames, WhatThereIsNotIsRefusedByName) {
     const char *type, *op, *says;
   } cases[] = {
       {"u64", "max",
-       "Chorale reduces u64 by sum and prod only, not by max; convert it to i64, if all values are below 2^63"},
+       "Chorale reduces u64 by sum and prod only, not by max; convert it to i64, if all values are below "
+       "2^63"},
       {"u64", "avg", "not by avg"},
       {"bool", "bxor", "not by bxor; gather the words, and combine their bits yourself, or sum bools as i32"},
       {"u64", "premul_sum", "not by premul_sum; multiply the input by the factor"},

@@ -61,9 +61,9 @@ struct Narrow {
 
   Exact value(uint64_t bits) const {
     const uint64_t magnitude = bits % sign;
-    const Exact size = magnitude < values.size() ? values[magnitude]
+    const Exact size = magnitude < values.size()                  ? values[magnitude]
                        : magnitude == infinity && infinity != nan ? std::numeric_limits<Exact>::infinity()
-                                                 : std::numeric_limits<Exact>::quiet_NaN();
+                                                                  : std::numeric_limits<Exact>::quiet_NaN();
     return bits >= sign ? -size : size;
   }
 

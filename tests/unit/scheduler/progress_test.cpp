@@ -15,8 +15,8 @@ namespace {
 
 using namespace std::chrono_literals;
 using cpu::BlockHost;
-using cpu::LaunchResult;
 using cpu::Clock;
+using cpu::LaunchResult;
 
 constexpr std::chrono::nanoseconds timeout = 400ms;
 constexpr std::chrono::nanoseconds long_time = 3 * timeout;  // far longer than any single step

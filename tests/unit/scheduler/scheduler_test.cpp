@@ -174,7 +174,8 @@ TEST(Scheduler, LaunchTimesOut) {
     over = true;
     over.notify_one();
   });
-  EXPECT_NE(under_test.why.find("rank 0 has made no progress for 0.1 s"), std::string::npos) << under_test.why;
+  EXPECT_NE(under_test.why.find("rank 0 has made no progress for 0.1 s"), std::string::npos)
+      << under_test.why;
 }
 
 TEST(Scheduler, AnExceptionOfABlockEndsTheLaunchAndTheOthers) {

@@ -3,12 +3,13 @@
 /// host.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <deque>
-#include <gtest/gtest.h>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,7 @@ struct TapeRuns {
   uint64_t page_bytes = cuda::default_page_bytes;
   int launches = 4;
   uint64_t seed = 1;
-  bool multicast = false;  ///< switch channels go by it
+  bool multicast = false;      ///< switch channels go by it
   uint64_t round_scratch = 0;  ///< bytes by which messages are cut into rounds; 0: they are not
 };
 

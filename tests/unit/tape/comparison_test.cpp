@@ -5,7 +5,6 @@
 #include "chorale/comparison.hpp"
 
 #include <chorale/json.hpp>
-
 #include <system_error>
 
 #include "chorale/releases.hpp"

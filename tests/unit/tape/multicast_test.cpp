@@ -3,7 +3,6 @@
 /// played with a switch of the host. No GPU runs the instructions.
 
 #include <chorale/json.hpp>
-
 #include <system_error>
 
 #include "chorale/tuned_plans.hpp"

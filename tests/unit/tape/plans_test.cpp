@@ -1,9 +1,8 @@
 /// \file
 /// The tapes of whole plans, played on the host against what the collective must give.
 
-#include <chorale/json.hpp>
-
 #include <cctype>
+#include <chorale/json.hpp>
 #include <system_error>
 
 #include "tests/unit/tape/bound_ranks.hpp"

@@ -148,7 +148,8 @@ void quantised() {
   const float scale = 0.25f;
   move<F>({}, n, in, out, QuantizeFp8<From, F>{&scale}, DequantizeFp8<float, F>{&scale});
   std::vector<float> expected(n);
-  for (uint64_t at = 0; at < n; ++at) expected[at] = widen(narrow<F>(clamp_to<F>(float(widen(in[at])) / scale))) * scale;
+  for (uint64_t at = 0; at < n; ++at)
+    expected[at] = widen(narrow<F>(clamp_to<F>(float(widen(in[at])) / scale))) * scale;
   EXPECT_MESSAGE(out, expected);
 }
 

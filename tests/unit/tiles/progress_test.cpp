@@ -40,22 +40,21 @@ struct SlowConsume {
 /// From rank 0 to rank 1.
 template <class Produce, class Consume>
 void transfer_slowly(uint32_t threads) {
-  run_local(
-      2,
-      [&](World& world) {
-        const auto transport = direct_rendezvous(world, rings(1, 2, tile));
-        std::vector<char> data(tile * tiles);
-        if (world.rank() == 0) std::fill(data.begin(), data.end(), char(7));
-        launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
-          const Endpoint e = transport->table().at(1 - world.rank(), group.id);
-          const Leg leg = leg_of<char>(data.data(), data.data(), data.size());
-          return world.rank() == 0 ? send_tiles<char>(group, e, leg, Produce{}, deadline)
-                                   : recv_tiles<char>(group, e, leg, Consume{}, deadline);
-        }},
-               {1, threads});
-        EXPECT_EQ(data, std::vector<char>(tile * tiles, 7));
-      },
-      {.timeout = timeout});
+  run_local(2,
+            [&](World& world) {
+              const auto transport = direct_rendezvous(world, rings(1, 2, tile));
+              std::vector<char> data(tile * tiles);
+              if (world.rank() == 0) std::fill(data.begin(), data.end(), char(7));
+              launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
+                const Endpoint e = transport->table().at(1 - world.rank(), group.id);
+                const Leg leg = leg_of<char>(data.data(), data.data(), data.size());
+                return world.rank() == 0 ? send_tiles<char>(group, e, leg, Produce{}, deadline)
+                                         : recv_tiles<char>(group, e, leg, Consume{}, deadline);
+              }},
+                     {1, threads});
+              EXPECT_EQ(data, std::vector<char>(tile * tiles, 7));
+            },
+            {.timeout = timeout});
 }
 
 TEST(SlowTransfer, OfASenderThatRests) { transfer_slowly<SlowProduce, CopyConsume>(1); }
@@ -65,24 +64,24 @@ TEST(SlowTransfer, OfBlocksOfSeveralThreads) { transfer_slowly<SlowProduce, Slow
 /// A block that looks for a stop again and again waits for something, also when its threads meet for that.
 TEST(SlowTransfer, ALoopOfMeetingsIsEnded) {
   for (const uint32_t threads : {1u, 4u}) {
-    run_local(
-        2,
-        [&](World& world) {
-          const auto transport = direct_rendezvous(world, rings(1, 2, tile));
-          const std::string said = thrown([&] {
-            launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
-              for (;;) {
-                // Rank 1 moves, and says nothing of rank 0 by that.
-                if (world.rank() == 1) group.park([] { return true; }, 1);
-                const Stop stop = world.rank() == 1 ? group.stopped() : stop_for(group, deadline);
-                if (stop != Stop::none) return stop;
-              }
-            }},
-                   {1, threads});
-          });
-          EXPECT_NE(said.find("a launch of rank 0 has made no progress for 0.4 s"), std::string::npos) << said;
-        },
-        {.timeout = timeout});
+    run_local(2,
+              [&](World& world) {
+                const auto transport = direct_rendezvous(world, rings(1, 2, tile));
+                const std::string said = thrown([&] {
+                  launch(*transport, Call{[&](const Group& group, const Deadline& deadline) {
+                    for (;;) {
+                      // Rank 1 moves, and says nothing of rank 0 by that.
+                      if (world.rank() == 1) group.park([] { return true; }, 1);
+                      const Stop stop = world.rank() == 1 ? group.stopped() : stop_for(group, deadline);
+                      if (stop != Stop::none) return stop;
+                    }
+                  }},
+                         {1, threads});
+                });
+                EXPECT_NE(said.find("a launch of rank 0 has made no progress for 0.4 s"), std::string::npos)
+                    << said;
+              },
+              {.timeout = timeout});
   }
 }
 

@@ -73,7 +73,8 @@ TEST_P(OracleOf, EveryOrderOfReductionIsExact) {
   std::iota(order.begin(), order.end(), 0);
   std::mt19937 random(1);
   bool varied = false;
-  uint64_t seen_at = 0, special = 0;  // an element in which one wrong bit is seen, and how many results are special
+  uint64_t seen_at = 0,
+           special = 0;  // an element in which one wrong bit is seen, and how many results are special
   for (uint64_t index = 0; index < elements; ++index) {
     std::shuffle(order.begin(), order.end(), random);
     double result = decode(type, &inputs[order[0]][index * width]);

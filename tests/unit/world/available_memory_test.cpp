@@ -73,7 +73,8 @@ TEST(AvailableMemory, IsNotExceededByWindows) {
   const uint64_t bytes = uint64_t(1) << 45;
   run_local(2, [bytes](World& world) {
     const std::string wrong = test::message_of_error<RunError>([&] { Window::create(world, bytes); });
-    EXPECT_NE(wrong.find("a window takes 35184372088832 bytes of memory, but this machine"), wrong.npos) << wrong;
+    EXPECT_NE(wrong.find("a window takes 35184372088832 bytes of memory, but this machine"), wrong.npos)
+        << wrong;
     EXPECT_NE(wrong.find("help: use smaller messages"), wrong.npos) << wrong;
     world.barrier();  // nothing was stopped
   });

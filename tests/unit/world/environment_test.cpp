@@ -75,8 +75,9 @@ TEST_F(FromEnvironment, LaunchersThatDisagreeAreBothNamed) {
                                  {"MASTER_PORT", std::to_string(port)}});
     return said(others);
   };
-  EXPECT_TRUE(has(beside({{"OMPI_COMM_WORLD_RANK", "7"}}), "RANK=0 and OMPI_COMM_WORLD_RANK=7 in the environment "
-                                                           "disagree"));
+  EXPECT_TRUE(has(beside({{"OMPI_COMM_WORLD_RANK", "7"}}),
+                  "RANK=0 and OMPI_COMM_WORLD_RANK=7 in the environment "
+                  "disagree"));
   EXPECT_TRUE(has(beside({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}}),
                   "WORLD_SIZE=1 and OMPI_COMM_WORLD_SIZE=2 in the environment disagree"));
   EXPECT_TRUE(has(beside({{"PMI_RANK", "1"}}), "RANK=0 and PMI_RANK=1"));

@@ -467,7 +467,8 @@ TEST(LocalWorld, ATooLargeWindowFailsOnAllRanks) {
   run_local(2, [](World& world) {
     const std::string said =
         failure([&] { Window::create(world, world.rank() == 1 ? ~uint64_t(0) / 2 : 16); });
-    EXPECT_NE(said.find("resources: rank 1: a window takes 9223372036854775807 bytes"), std::string::npos) << said;
+    EXPECT_NE(said.find("resources: rank 1: a window takes 9223372036854775807 bytes"), std::string::npos)
+        << said;
     world.barrier();
   });
 }

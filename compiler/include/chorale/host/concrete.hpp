@@ -45,7 +45,7 @@ enum class StepKind : uint8_t {
   call,    ///< `name`, with writes, reads and attributes
   launch,  ///< the plan `name`: reads[0] its input, writes[0] its output
   after,   ///< lane waits for what is on `lanes` so far; behind expand_movers(), with a `token`: up to the
-          ///< mark of that token
+           ///< mark of that token
   barrier,
   mark,  ///< `name`; behind expand_movers(), with a `token`: the end of a group, for which an `after` waits
   post,  ///< sets `flag` at rank `peer`, behind what is on the lane so far

@@ -7,8 +7,8 @@
 // between integers             the low bits stay, as in sums: what has room stays as it is
 // to a float                   to nearest, ties to even, rounded once from whatever type; too large is
 // infinity,
-//                              in fp8_e4m3, which has none, NaN; a NaN is the one without sign whose other bits are
-//                              set
+//                              in fp8_e4m3, which has none, NaN; a NaN is the one without sign whose other
+//                              bits are set
 // to the same type             the same bits
 
 #include <cstdint>

@@ -129,7 +129,8 @@ CHORALE_HD U narrow_bits(U bits) {
     return below(magnitude, above_infinity, rounded | ((bits >> 16) & 0x8000u), zero + 0x7fffu);
   } else if constexpr (std::is_same_v<T, fp8_e4m3>) {
     // Up to 464, half a unit above the largest value, which is even, rounding gives 448.
-    return below(magnitude, 0x43e80001u, round_magnitude<3, 7>(magnitude) | ((bits >> 24) & 0x80u), zero + 0x7fu);
+    return below(magnitude, 0x43e80001u, round_magnitude<3, 7>(magnitude) | ((bits >> 24) & 0x80u),
+                 zero + 0x7fu);
   } else {
     static_assert(std::is_same_v<T, fp8_e5m2>);
     // From 65536 on all is infinity; from 61440 on, rounding itself gives it.
@@ -186,8 +187,8 @@ CHORALE_HD T from_float(float value) {
   return result;
 }
 
-/// A value within the finite ones of an fp8 type, for scaled data, in which nothing overflows by intent. A NaN
-/// stays.
+/// A value within the finite ones of an fp8 type, for scaled data, in which nothing overflows by intent. A
+/// NaN stays.
 template <class T>
 CHORALE_HD float clamp_to(float value) {
   static_assert(std::is_same_v<T, fp8_e4m3> || std::is_same_v<T, fp8_e5m2>);
@@ -256,15 +257,16 @@ CHORALE_HD A extreme(A sum, A next) {
       return result;
     }
 #endif
-    const bool stays = (least ? sum < next : sum > next) | (sum != sum) | ((sum == next) & (has_sign(sum) == least));
+    const bool stays =
+        (least ? sum < next : sum > next) | (sum != sum) | ((sum == next) & (has_sign(sum) == least));
     return stays ? sum : next;
   }
 }
 
 }  // namespace detail
 
-/// One more addend. A is an Accumulator. Integers wrap. min and max give NaN when either is NaN, and -0 is less
-/// than +0. avg adds; finish_avg divides.
+/// One more addend. A is an Accumulator. Integers wrap. min and max give NaN when either is NaN, and -0 is
+/// less than +0. avg adds; finish_avg divides.
 template <ReduceOp Op, class A>
 CHORALE_HD A combine(A sum, A next) {
   static_assert(is_sum<Op> || Op == ReduceOp::min || Op == ReduceOp::max || Op == ReduceOp::prod);
