@@ -19,7 +19,7 @@
 namespace chorale::tools {
 namespace {
 
-struct Options {
+struct BenchArguments {
   std::vector<std::string> what;
   Wanted common;  ///< --set and --name
   RunOptions run;
@@ -73,8 +73,8 @@ void add_nccl(BenchRequest& request) {
   request.subjects.insert(request.subjects.begin(), others.begin(), others.end());
 }
 
-BenchRequest request_of(const Options& options, const Config& config, const std::vector<NamedPlan>& plans,
-                        TunedFor machine) {
+BenchRequest request_of(const BenchArguments& options, const Config& config,
+                        const std::vector<NamedPlan>& plans, TunedFor machine) {
   const bool cuda = config.backend.value == "cuda";
   BenchRequest request;
   request.ranks = plans.front().plan.ranks();
@@ -140,14 +140,14 @@ void refuse_multicast(const Config& config) {
                 "time this with chorale run, or take switch_channels = peer");
 }
 
-std::string formatted(const Options& options, const BenchResults& results) {
+std::string formatted(const BenchArguments& options, const BenchResults& results) {
   if (options.format == "csv") return csv(results);
   if (options.format == "json") return json(results);
   return text_table(results, {.all = options.all, .times = !options.no_times});
 }
 
 /// What is written as results come in.
-std::vector<LiveResults::File> files_of(const Options& options) {
+std::vector<LiveResults::File> files_of(const BenchArguments& options) {
   std::vector<LiveResults::File> files;
   if (!options.output.empty()) {
     files.push_back(
@@ -161,7 +161,7 @@ std::vector<LiveResults::File> files_of(const Options& options) {
   return files;
 }
 
-Exit bench_it(Options options) {
+Exit bench_it(BenchArguments options) {
   if (options.no_times && (options.format != "text" || !options.markdown.empty())) {
     throw Failure(Exit::command_wrong,
                   "--no-times is for --format text, but " +
@@ -242,7 +242,7 @@ Exit bench_it(Options options) {
 }  // namespace
 
 Action command::bench(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchArguments>();
   app.add_option("what", options->what,
                  "Plan files, algorithms as for run, or a collective: all its shipped plans")
       ->required();

@@ -80,13 +80,13 @@ void tell_port_packets(const Plan& plan, const std::string& name) {
 }  // namespace
 
 Action command::check(CLI::App& app) {
-  struct Options {
+  struct CheckArguments {
     std::vector<std::string> paths;
     std::string certified;
     Aim aim;
     Telling telling;
   };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CheckArguments>();
   app.add_option("plan", options->paths, "Plan files; - is standard input")->required();
   declare_aim(app, options->aim, std::string(target_names[size_t(Target::chorale)]) + " by default");
   app.add_option("--certify", options->certified,

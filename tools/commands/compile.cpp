@@ -55,14 +55,14 @@ void take_fewer_ranks(const std::string& name, dsl::Parameters::Settings& settin
 }  // namespace
 
 Action command::compile(CLI::App& app) {
-  struct Options {
+  struct CompileArguments {
     Wanted wanted;
     Aim aim;
     Telling telling;
     std::string output = "-";
     bool help_program = false;
   };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompileArguments>();
   declare_wanted(app, options->wanted,
                  "A C++ source (*.cpp), a plugin (*.so) or the name of a shipped algorithm");
   declare_aim(app, options->aim, "by default what the program says");

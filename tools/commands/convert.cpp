@@ -9,10 +9,10 @@
 namespace chorale::tools {
 
 Action command::convert(CLI::App& app) {
-  struct Options {
+  struct ConvertArguments {
     std::string plan, output = "-";
   };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ConvertArguments>();
   app.add_option("plan", options->plan, "A plan file; - is standard input")->required();
   declare_plan_output(app, options->output);
   app.footer("The plan is not checked: chorale check does that.");

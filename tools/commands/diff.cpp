@@ -71,7 +71,7 @@ class Differences {
 };
 
 /// `, "key":1`: the keys that the format does not know, which are kept as text; "" without any.
-std::string unknown(const Plan& plan, uint32_t extra, const std::string& of = "") {
+std::string unknown_keys(const Plan& plan, uint32_t extra, const std::string& of = "") {
   return extra ? ", " + of + plan.extras[extra - 1] : "";
 }
 
@@ -81,12 +81,12 @@ void add_unknown(Lines& lines, const Plan& plan, uint32_t extra, const std::stri
 }
 
 std::string op_line(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& op) {
-  std::string line = words(gpu, block, op) + unknown(plan, op.extra);
+  std::string line = words(gpu, block, op) + unknown_keys(plan, op.extra);
   for (const bool in_dst : {false, true}) {
     size_t position = 0;
     for (const Operand& operand : in_dst ? block.dests(op) : block.sources(op)) {
       const std::string of = (in_dst ? "destination " : "source ") + std::to_string(position++);
-      line += unknown(plan, operand.extra, "of " + of + " ");
+      line += unknown_keys(plan, operand.extra, "of " + of + " ");
     }
   }
   return line;
@@ -101,7 +101,7 @@ Lines block_lines(const Plan& plan, const Gpu& gpu, const ThreadBlock& block) {
                             uint32_t extra) {
     std::string line = "list of " + std::string(channel_type_names[size_t(type)]) + " " + of + ":";
     for (const uint32_t id : ids) line += " " + std::to_string(id);
-    lines.push_back(line + unknown(plan, extra));
+    lines.push_back(line + unknown_keys(plan, extra));
   };
   for (const ChannelRefs& refs : block.channels) add_list(refs.type, "channels", refs.ids, refs.extra);
   for (const RemoteBufferRefs& refs : block.remote_buffers)
@@ -179,7 +179,7 @@ Lines rank_lines(const Plan& plan, const Gpu& gpu) {
     std::string line = "remote " + std::string(buffer_names[size_t(remote.buffer)]) + " of rank " +
                        std::to_string(remote.rank) + " by";
     for (const ChannelType type : remote.access) line += " " + std::string(channel_type_names[size_t(type)]);
-    lines.push_back(line + unknown(plan, remote.extra));
+    lines.push_back(line + unknown_keys(plan, remote.extra));
   }
   for (size_t id = 0; id < gpu.semaphores.size(); ++id)
     lines.push_back("semaphore " + std::to_string(id) + " from " + std::to_string(gpu.semaphores[id]));
@@ -189,11 +189,11 @@ Lines rank_lines(const Plan& plan, const Gpu& gpu) {
 }  // namespace
 
 Action command::diff(CLI::App& app) {
-  struct Options {
+  struct DiffArguments {
     std::string left, right;
     bool canonical = false;
   };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DiffArguments>();
   app.add_option("left", options->left, "A plan file; - is standard input")->required();
   app.add_option("right", options->right, "The plan to compare it with")->required();
   app.add_flag(

@@ -15,7 +15,7 @@
 namespace chorale::tools {
 namespace {
 
-struct Options {
+struct DoctorArguments {
   std::string plan, bytes = "1M", dtype = "f32", backend, only, format = "text";
   uint32_t ranks = 0;
   ScheduleOptions schedule;
@@ -34,7 +34,7 @@ void examine_machine(Examination& found, const std::string& only) {
 }  // namespace
 
 Action command::doctor(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DoctorArguments>();
   CLI::Option* const plan = app.add_option(
       "plan", options->plan, "A plan file or -: look only whether this machine has what it needs");
   app.add_option("--bytes", options->bytes, "Size of the message that the plan is for; default 1M")

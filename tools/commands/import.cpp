@@ -13,13 +13,13 @@
 namespace chorale::tools {
 
 Action command::import(CLI::App& app) {
-  struct Options {
+  struct ImportArguments {
     std::string algorithm;
     Aim aim;
     Telling telling;
     std::string output = "-";
   };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ImportArguments>();
   app.add_option("algorithm", options->algorithm, "An XML file of MSCCL; - is standard input")->required();
   declare_aim(app, options->aim, std::string(target_names[size_t(Target::chorale)]) + " by default");
   app.add_flag("--minimize-syncs", options->aim.minimize_syncs,

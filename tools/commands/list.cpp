@@ -129,11 +129,11 @@ void show_all(bool only_names) {
 }  // namespace
 
 Action command::list(CLI::App& app) {
-  struct Options {
+  struct ListArguments {
     std::string name;
     bool only_names = false;
   };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ListArguments>();
   CLI::Option* const name =
       app.add_option("name", options->name, "Show only this algorithm, shipped plan or host schedule")
           ->type_name("NAME");

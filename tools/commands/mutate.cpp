@@ -29,7 +29,7 @@ namespace {
 
 using namespace chorale::mutation;
 
-struct Options {
+struct MutateArguments {
   std::vector<std::string> paths, operators;
   uint32_t sample = 0, schedules = 1000, threads = 0;
   std::string seed = "1";
@@ -37,7 +37,7 @@ struct Options {
   bool resume = false;
 };
 
-Choice choice_of(const Options& options) {
+Choice choice_of(const MutateArguments& options) {
   std::vector<std::string> names;
   for (const Operator& of : operators()) names.emplace_back(of.name);
   for (const std::string& word : options.operators) {
@@ -65,7 +65,7 @@ std::string list_operators() {
 }
 
 /// As it was typed, as far as it changes what comes out.
-std::string command_line(const Options& options) {
+std::string command_line(const MutateArguments& options) {
   std::string text = "chorale mutate " +
                      (options.paths.size() < 4 ? join(options.paths) : count(options.paths.size(), "plan"));
   if (!options.operators.empty()) text += " --operators " + join(options.operators);
@@ -84,7 +84,7 @@ std::optional<Failed> run_adversary(const Plan& plan, uint64_t schedules) {
   return Failed{verdict.seed, std::string(name(verdict.kind)) + ": " + verdict.text};
 }
 
-Judge make_judge(const Options& options) {
+Judge make_judge(const MutateArguments& options) {
   Judge judge;
   judge.check = [](const Plan& plan) { return check_plan(plan, {}); };
   judge.explain = find_reason;
@@ -130,7 +130,7 @@ Judged judged_before(const std::string& path, const std::string& lines) {
   }
 }
 
-Exit mutate_all(const Options& options) {
+Exit mutate_all(const MutateArguments& options) {
   if (options.resume && options.json.empty())
     throw Failure(Exit::command_wrong, "--resume goes on with the lines of a file", "name it with --json");
   std::vector<NamedFile> read;
@@ -189,7 +189,7 @@ Exit mutate_all(const Options& options) {
 }  // namespace
 
 Action command::mutate(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MutateArguments>();
   app.add_option("plan", options->paths, "Plan files")->required();
   app.add_option("--operators", options->operators, "Only these mistakes, by name; default: all")
       ->delimiter(',')

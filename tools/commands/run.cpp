@@ -27,7 +27,7 @@
 namespace chorale::tools {
 namespace {
 
-struct Options {
+struct RunArguments {
   Wanted wanted;
   RunOptions run;
   ScheduleOptions schedule;
@@ -38,9 +38,9 @@ struct Options {
   ProfileOptions profile;
 };
 
-uint64_t seed_of(const Options& options) { return options.seed.empty() ? 0 : parse_seed(options.seed); }
+uint64_t seed_of(const RunArguments& options) { return options.seed.empty() ? 0 : parse_seed(options.seed); }
 
-Config config_of(const Options& options) {
+Config config_of(const RunArguments& options) {
   Config config = options.run.config();
   trace_to(config, options.trace);
   profile_by(config, options.profile.profile);
@@ -56,7 +56,7 @@ Config config_of(const Options& options) {
   return config;
 }
 
-bool in_place(const Options& options, const Plan& plan) {
+bool in_place(const RunArguments& options, const Plan& plan) {
   if (options.in_place && !plan.inplace) {
     throw Failure(Exit::command_wrong, "plan '" + plan.name + "' is not in place",
                   "compile it with an in-place collective, or leave --in-place out");
@@ -64,7 +64,7 @@ bool in_place(const Options& options, const Plan& plan) {
   return options.in_place || (plan.inplace && !options.out_of_place);
 }
 
-RunRequest request_of(const Options& options, const Config& config, const Plan& plan) {
+RunRequest request_of(const RunArguments& options, const Config& config, const Plan& plan) {
   RunRequest request;
   request.dtype = options.run.type();
   request.sizes = sizes_for(options.bytes, "1M", plan.ranks(), request.dtype);
@@ -112,7 +112,7 @@ void print_table(const Plan& plan, const RunRequest& request, const RunOutcome& 
   std::fflush(stdout);
 }
 
-Exit run_schedules(const Options& options) {
+Exit run_schedules(const RunArguments& options) {
   if (options.run.processes || options.run.workers || !options.run.backend.empty() ||
       !options.run.op.empty() || !options.trace.empty() || options.profile.profile || options.in_a_row) {
     throw Failure(
@@ -143,7 +143,7 @@ const char* as_what(bool processes, const Config& config) {
   return processes ? "processes" : config.seed.value ? "fibers" : "threads";
 }
 
-ScheduleRequest schedule_request_of(const Options& options, const Config& config, const Plan& plan) {
+ScheduleRequest schedule_request_of(const RunArguments& options, const Config& config, const Plan& plan) {
   const RunOptions& run = options.run;
   if (!options.bytes.empty() || run.dtype != "f32" || !run.op.empty() || !run.packet.empty() || run.workers ||
       !options.trace.empty() || options.profile.profile || options.in_a_row || options.in_place ||
@@ -167,7 +167,7 @@ ScheduleRequest schedule_request_of(const Options& options, const Config& config
   return request;
 }
 
-void run_host(const Options& options, const Config& config, const Plan& plan) {
+void run_host(const RunArguments& options, const Config& config, const Plan& plan) {
   const ScheduleRequest request = schedule_request_of(options, config, plan);
   options.run.gpus(config, request.ranks);
   const RunOutcome outcome = run_schedule(plan, request, config);
@@ -188,7 +188,7 @@ void run_host(const Options& options, const Config& config, const Plan& plan) {
   if (!outcome.error.empty()) throw Failure(Exit::run_failed, outcome.error);
 }
 
-void run_one(const Options& options, const Config& config) {
+void run_one(const RunArguments& options, const Config& config) {
   const std::optional<Profiles> profiles = options.profile.profiles();
   const Plan plan = plan_for(options.wanted, options.run.ranks, options.run.allow);
   if (plan.extension.host) return run_host(options, config, plan);
@@ -233,7 +233,7 @@ struct Share {
 
 bool is_default(const Share& share) { return share.choice.found == TuneTable::Found::none; }
 
-std::vector<Share> shares_of(const Options& options, const TunedPlans& plans) {
+std::vector<Share> shares_of(const RunArguments& options, const TunedPlans& plans) {
   std::vector<Share> shares;
   for (const uint64_t size : sizes_for(options.bytes, "1M", options.run.ranks, options.run.type())) {
     const TunedPlans::Choice choice = plans.choose(options.wanted.what, size, options.run.type());
@@ -266,7 +266,7 @@ void require_rank_order(const Plan& plan, const Config& config) {
 }
 
 /// A collective: each share's sizes are run together.
-void run_chosen(const Options& options, const Config& config) {
+void run_chosen(const RunArguments& options, const Config& config) {
   if (options.run.ranks == 0) {
     throw Failure(Exit::command_wrong, "'" + options.wanted.what + "' stands for plans of a number of ranks",
                   "say how many with --ranks");
@@ -290,7 +290,7 @@ void run_chosen(const Options& options, const Config& config) {
     // Refuses what does not add up so.
     if (options.rank_order) require_rank_order(plans.plan(choice), config);
     std::cerr << "chosen: " << words_of(choice) << why_chosen(choice, options.run.type()) << "\n";
-    Options one = options;
+    RunArguments one = options;
     one.bytes = bytes;
     one.wanted = wanted_of(choice, options.run.ranks);
     if (choice.packet && one.run.packet.empty()) one.run.packet = packet_form_names[size_t(*choice.packet)];
@@ -298,7 +298,7 @@ void run_chosen(const Options& options, const Config& config) {
   }
 }
 
-Exit run_it(const Options& options) {
+Exit run_it(const RunArguments& options) {
   keep_apart({{"", options.wanted.what},
               {"--tuned", options.tuned},
               {"--machine", options.profile.machine.value_or("")}},
@@ -327,7 +327,7 @@ Exit run_it(const Options& options) {
 }  // namespace
 
 Action command::run(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunArguments>();
   declare_wanted(
       app, options->wanted,
       "A plan file or -, a C++ source (*.cpp), a plugin (*.so), a shipped name, or a collective: the "

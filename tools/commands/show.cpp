@@ -19,7 +19,7 @@
 namespace chorale::tools {
 namespace {
 
-struct Options {
+struct ShowArguments {
   std::string plan, stage;
   int64_t rank = -1, threadblock = -1, ranks = 0;
 };
@@ -119,7 +119,7 @@ void show_schedule(const Plan& plan, const std::string& stage, int64_t ranks) {
 }  // namespace
 
 Action command::show(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ShowArguments>();
   app.add_option("plan", options->plan, "A plan file; - is standard input")->required();
   app.add_option("--rank", options->rank, "Only this rank")
       ->transform(whole_number(0, 65535, "from 0"))

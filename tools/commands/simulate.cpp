@@ -18,7 +18,7 @@
 namespace chorale::tools {
 namespace {
 
-struct Options {
+struct SimulateArguments {
   std::vector<std::string> what, allow;
   Wanted common;  ///< --set and --name
   std::string bytes, machine, dtype = "f32", packet = "ll16", format = "text", output = "-", trace;
@@ -27,7 +27,7 @@ struct Options {
 };
 
 /// A trace and a profile are of one simulation.
-void need_one(const Options& options, const Predictions& of) {
+void need_one(const SimulateArguments& options, const Predictions& of) {
   if (options.trace.empty() && !options.profile) return;
   const std::string option = options.profile ? "--profile" : "--trace";
   if (of.plans.size() > 1 && of.plans.front().name != of.plans.back().name) {
@@ -65,13 +65,13 @@ void predict(Predictions& of, bool spans) {
                    [](const Prediction& a, const Prediction& b) { return a.size < b.size; });
 }
 
-std::string formatted(const Options& options, const Predictions& of, bool collective) {
+std::string formatted(const SimulateArguments& options, const Predictions& of, bool collective) {
   if (options.format == "csv") return csv(of);
   if (options.format == "json") return json(of);
   return text_table(of, {.all = options.all || !collective});
 }
 
-Exit simulate_it(const Options& options) {
+Exit simulate_it(const SimulateArguments& options) {
   std::vector<NamedFile> read{{"--machine", options.machine}};
   for (const std::string& what : options.what) read.push_back({"", what});
   keep_apart(read, {{"-o", options.output}, {"--trace", options.trace}});
@@ -114,7 +114,7 @@ Exit simulate_it(const Options& options) {
 }  // namespace
 
 Action command::simulate(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SimulateArguments>();
   app.add_option("what", options->what,
                  "Plan files, algorithms as for run, or a collective: all its shipped plans")
       ->required();

@@ -19,7 +19,7 @@
 namespace chorale::tools {
 namespace {
 
-struct Options {
+struct TuneArguments {
   std::vector<std::string> what, plans;
   RunOptions run;
   std::string bytes, output, limit = "60s";
@@ -35,7 +35,7 @@ struct Candidates {
   std::vector<bool> rank_order;      ///< by configuration: those among which the table has a second choice
 };
 
-Candidates candidates_of(const Options& options, const std::string& collective) {
+Candidates candidates_of(const TuneArguments& options, const std::string& collective) {
   Candidates all;
   all.plans = shipped_plans(collective, options.run.ranks);
   std::vector<std::string> names;
@@ -67,7 +67,7 @@ Candidates candidates_of(const Options& options, const std::string& collective) 
 }
 
 /// In a child process: one plan at one size, its results compared before and after it is timed.
-Measurement measure(const Options& options, const Config& config, const NamedPlan& named,
+Measurement measure(const TuneArguments& options, const Config& config, const NamedPlan& named,
                     const TuneConfig& candidate, uint64_t bytes) {
   BenchRequest request;
   request.sizes = {bytes};
@@ -109,11 +109,11 @@ std::optional<size_t> fastest(const Candidates& candidates, const std::vector<Me
 }
 
 /// Where rows go: beside the table, if that goes to standard output.
-std::FILE* rows_of(const Options& options) { return options.output == "-" ? stderr : stdout; }
+std::FILE* rows_of(const TuneArguments& options) { return options.output == "-" ? stderr : stdout; }
 
 /// A line of what was found, another if the order of the ranks has another plan, and the reasons of those
 /// that failed.
-void report(const Options& options, const TuneKey& key, const Candidates& candidates,
+void report(const TuneArguments& options, const TuneKey& key, const Candidates& candidates,
             const std::vector<Measurement>& measured) {
   for (size_t at = 0; at < measured.size(); ++at) {
     if (measured[at].correct) continue;
@@ -153,7 +153,7 @@ void add_to(const std::string& file, const TuneTable& found, const std::vector<T
   write_output(file, table.text());  // whole
 }
 
-Exit tune_it(const Options& options) {
+Exit tune_it(const TuneArguments& options) {
   bool any_reduces = false;
   for (const std::string& word : options.what) {
     any_reduces = any_reduces || collective_reduces(word);
@@ -226,7 +226,7 @@ Exit tune_it(const Options& options) {
 }  // namespace
 
 Action command::tune(CLI::App& app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TuneArguments>();
   app.add_option("what", options->what,
                  "Collectives: allreduce, allgather, reducescatter, alltoall, broadcast")
       ->required();
