@@ -1,4 +1,4 @@
-// What was proved of a plan, in the plan.
+// Writes certificates of what was proved of a plan, and checks the one in a plan.
 
 #include <fmt/format.h>
 
@@ -12,7 +12,8 @@
 namespace chorale {
 namespace {
 
-/// Raised when a proof finds what it did not find before: older certificates are not taken then.
+/// Raise this number when a proof finds what it did not find before. Older certificates are then not
+/// accepted.
 constexpr int checker = 4;
 
 /// The numbers of docs/proof.md, "What is taken for granted".

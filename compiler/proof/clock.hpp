@@ -1,8 +1,8 @@
 #pragma once
 /// \file
-/// Vector clocks of many chains. Copies share what they have in common: a clock is a list of leaves of 64
-/// counts, and both are copied only when they are written. Who wrote a leaf is kept with it: of two leaves of
-/// one writer, whose clock only grows, the later one knows all that the other does.
+/// Implements vector clocks of many chains. Copies share what they have in common: a clock is a list of
+/// leaves of 64 counts, and both are copied only when they are written. A leaf remembers which clock wrote
+/// it. That clock only grows, so of two leaves that it wrote the later one knows all that the other does.
 
 #include <cstdint>
 #include <deque>
@@ -12,17 +12,17 @@
 
 namespace chorale::proof {
 
-/// How far each chain is known to have come: by chain, the first of its segments that is not.
+/// Records how far each chain is known to have come: by chain, the first of its segments that is not known.
 class Clock {
  public:
-  /// Where clocks of one number of chains live; outlives them.
+  /// The store of all clocks for one number of chains. It has to outlive them.
   class Room;
 
   Clock() = default;
   explicit Clock(Room& room) : room_(&room) {}
   Clock(const Clock& other) : room_(other.room_), node_(other.node_) { keep(); }
   Clock(Clock&& other) noexcept : room_(other.room_), node_(other.node_) { other.node_ = nullptr; }
-  /// Takes what the other knows, and stays who it is.
+  /// Takes over what the other clock knows, and keeps its own name.
   Clock& operator=(Clock other) noexcept {
     std::swap(room_, other.room_);
     std::swap(node_, other.node_);
@@ -30,14 +30,15 @@ class Clock {
   }
   ~Clock() { drop(); }
 
-  /// Promises that this object will never know less than it did. `writer`: not 0, and no other's.
+  /// Promises that this object will never know less than it did. `writer` is not 0, and no other clock has
+  /// it.
   void name(uint32_t writer) { writer_ = writer; }
 
   uint32_t operator[](uint32_t chain) const;
   void raise(uint32_t chain, uint32_t segment);
-  /// Knows what both know.
+  /// Adds what the other clock knows.
   void join(const Clock& other);
-  /// True if both are one and the same; clocks that are not may be equal all the same.
+  /// Returns whether both share the same data. Clocks that do not may still be equal.
   bool same(const Clock& other) const { return node_ == other.node_; }
 
  private:
@@ -56,8 +57,8 @@ class Clock {
 struct Clock::Leaf {
   static constexpr uint32_t size = 64;
   uint32_t uses;
-  uint32_t writer, write;  ///< 0: of no one that only grows
-  int32_t at[size];        ///< signed, which is what every processor compares many at a time
+  uint32_t writer, write;  ///< 0: the writer has no name, so it may also know less later
+  int32_t at[size];        ///< signed, because every processor can compare many signed numbers at a time
 };
 
 struct Clock::Node {
@@ -77,7 +78,7 @@ class Clock::Room {
 
   uint32_t leaves_;
   std::deque<Node> nodes_;
-  /// Allocated many at a time: a proof of many chains takes thousands.
+  /// The leaves, allocated many at a time because a proof of many chains takes thousands.
   std::vector<std::unique_ptr<Leaf[]>> all_leaves_;
   std::vector<Node*> free_nodes_;
   std::vector<Leaf*> free_leaves_;

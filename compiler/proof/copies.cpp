@@ -1,4 +1,5 @@
-// Leaves out thread blocks that do what others do, only elsewhere: what is proved of the rest is true of all.
+// Leaves out thread blocks that do what others do, only elsewhere. What is proved of the rest is then true of
+// all.
 //
 // A *party* is a least set of blocks that shares no channel, semaphore or barrier with a block outside, and
 // no chunk that one of the two overwrites. A party is a *copy* of another one if they have the same blocks on
@@ -6,21 +7,21 @@
 // peers and initial values, and operands that are moved by the same number of chunks in each memory of each
 // rank. In inputs and outputs that number is the same on all ranks, and no operand leaves its segment by it.
 //
-// Why one stands for the other. Put a copy in the place of its party in the excerpt: that gives a part of the
-// plan, in which everything happens as in the excerpt. What the plan has besides takes nothing away:
-//  - Order. Other parties add knowledge only, where launches begin and end; more knowledge orders no less. Of
-//    two accesses that conflict both are of one party, or one is the application's, which treats all chunks
-//    of a segment alike. So all that conflict are ordered.
-//  - Deadlock. Parties wait for each other only where launches end. No wait needs the post of a later launch:
+// Why one stands for the other: put a copy in the place of its party in the excerpt. That gives a part of the
+// plan, in which everything happens as in the excerpt. The rest of the plan takes nothing away:
+//  - Order. Other parties only add knowledge, when launches begin and end; more knowledge orders no less. If
+//    two accesses conflict, both are of one party, or one is the application's, which treats all chunks of a
+//    segment alike. So all that conflict are ordered.
+//  - Deadlock. Parties wait for each other only when launches end. No wait needs the post of a later launch:
 //    a channel that is awaited more often in a launch than it is posted would have stopped the execution of
 //    the excerpt, and a semaphore's posts are of its own rank, whose launches do not overlap. So a cycle
 //    would be within one launch, thus within one party, whose execution has come to its end.
-//  - Values. What the collective promises of a chunk is promised of the next one of the segment, with the
-//    next chunk of each input. Custom collectives and those with a sender are proved as a whole.
-// Blocks that compete, and barriers that others come to than they say, are left to the proof of the whole
-// (prove.cpp). Whatever is found is found again there, so that findings are those of the plan.
+//  - Values. What the collective promises of a chunk it also promises of the next one of the segment, with
+//    the next chunk of each input. Custom collectives and those with a sender are proved as a whole.
+// If blocks compete, or more or fewer blocks come to a barrier than it says, the plan is proved as a whole
+// (prove.cpp). Any finding is found again there, so that findings are those of the plan.
 //
-// Costs O(a) for all accesses, each chunk of them counted, without the proof's constants.
+// Costs O(a) for all accesses, counting each of their chunks, but without the large constants of a proof.
 
 #include "copies.hpp"
 
@@ -35,20 +36,20 @@ namespace chorale::proof {
 namespace {
 
 constexpr uint32_t none = ~uint32_t{0};
-/// Chunks that are kept, and looked at: beyond, plans are proved as a whole.
+/// We keep at most `max_chunks` chunks and look at most at `max_touched`. Larger plans are proved as a whole.
 constexpr uint64_t max_chunks = uint64_t(1) << 22, max_touched = uint64_t(1) << 24;
 
-/// What an operand names.
+/// The chunks that an operand names.
 struct Touched {
   uint32_t space = 0;
   bool write = false;
   uint64_t begin = 0, end = 0;
 };
 
-/// A party as it is compared.
+/// A party in the form in which it is compared.
 struct Form {
   std::vector<uint64_t> words;
-  std::vector<std::pair<uint32_t, uint64_t>> firsts;  ///< its memories, and the first chunk named of each
+  std::vector<std::pair<uint32_t, uint64_t>> firsts;  ///< its memories, and the first chunk named in each
 
   void clear() {
     words.clear();
@@ -78,13 +79,13 @@ class Copies {
   /// A channel's end, a semaphore or a barrier.
   struct Object {
     uint32_t user = none;   ///< some block
-    uint32_t party = none;  ///< in which it has a number
+    uint32_t party = none;  ///< the party in which it has `number`
     uint32_t number = 0;
   };
   struct Chunks {
     size_t first = 0;                 ///< in writer_
     uint64_t n = 0, segment = 0;      ///< segment 0: it has none
-    uint32_t party = none, slot = 0;  ///< where the present party begins in it: Form::firsts
+    uint32_t party = none, slot = 0;  ///< the present party's first chunk in it: Form::firsts
   };
 
   bool lay_out() {
@@ -126,7 +127,7 @@ class Copies {
     return true;
   }
 
-  /// All blocks and what they touch; joins those with a channel, semaphore or barrier in common.
+  /// Lists all blocks and what they touch. Joins blocks with a channel, semaphore or barrier in common.
   bool list() {
     uint64_t budget = max_touched;
     for (uint32_t rank = 0; rank < plan_.ranks(); ++rank) {
@@ -164,8 +165,8 @@ class Copies {
                    });
   }
 
-  /// Calls visit(object, the other end of a channel, or none, and what else has to be equal in copies) for
-  /// every id of an operation.
+  /// Calls visit() for every id of an operation, with the object, the other end of a channel or none, and a
+  /// number that has to be equal in copies.
   template <class Visit>
   void for_each_object(uint32_t at, const Op& op, Visit&& visit) {
     if (!op.ids) return;
@@ -204,7 +205,7 @@ class Copies {
     while (parents_[block] != block) block = parents_[block] = parents_[parents_[block]];
     return block;
   }
-  /// The first block of a party is its root.
+  /// Joins two parties. The first block of a party is its root.
   void join(uint32_t one, uint32_t other) {
     one = root(one);
     other = root(other);
@@ -219,7 +220,8 @@ class Copies {
     }
   }
 
-  /// Who reads what nobody overwrites has nothing to do with others who read it.
+  /// Joins the blocks that touch a chunk which one of them overwrites. Blocks that only read a chunk which
+  /// nobody overwrites are not joined.
   void join_by_memory() {
     const auto chunks = [&](const Touched& of) {
       const auto first = writer_.begin() + ptrdiff_t(spaces_[of.space].first);
@@ -256,7 +258,7 @@ class Copies {
     }
   }
 
-  /// Fills in form_.
+  /// Fills in form_ for a party.
   void describe(uint32_t party) {
     std::vector<uint64_t>& words = form_.words;
     form_.clear();
@@ -307,7 +309,7 @@ class Copies {
 
   bool is_copy(uint32_t party, const Form& original) const {
     if (form_.words != original.words) return false;
-    // Moves are numbers of chunks modulo 2^64, backwards or forwards.
+    // A move is a number of chunks modulo 2^64, backwards or forwards.
     std::optional<uint64_t> moved;
     for (size_t k = 0; k < form_.firsts.size(); ++k) {
       const auto [space, first] = form_.firsts[k];
@@ -321,7 +323,7 @@ class Copies {
                        [&](uint32_t block) { return stays(block, *moved); });
   }
 
-  /// Whether each operand of a copy is in the segment in which it is without the move.
+  /// Returns whether each operand of a copy stays in the segment that it has without the move.
   bool stays(uint32_t block, uint64_t moved) const {
     const size_t end = block + 1 < blocks_.size() ? blocks_[block + 1].first_touched : touched_.size();
     for (size_t k = blocks_[block].first_touched; k < end; ++k) {
@@ -352,7 +354,7 @@ class Copies {
       }
       for (const uint32_t block : parties_[party]) kept[block] = true;
       originals.push_back(form_);
-      // Plans without copies are known soon, and those with many kinds of parties.
+      // This gives up early on plans without copies, and on those with many kinds of parties.
       if (2 * (seen - left_out) > blocks_.size() || originals.size() > max_originals) return {};
     }
     return make_excerpt(kept, copies);
@@ -417,7 +419,7 @@ class Copies {
   std::vector<Object> objects_;
   std::unordered_map<uint64_t, uint32_t> barriers_;  // by rank and id: objects
   std::vector<std::vector<uint32_t>> parties_;       // their blocks
-  Form form_;                                        // of the party that is looked at
+  Form form_;                                        // of the party that is being compared
 };
 
 }  // namespace

@@ -1,13 +1,13 @@
 #pragma once
 /// \file
-/// Why an execution does not come to its end.
+/// Explains why an execution does not come to its end.
 
 #include "findings.hpp"
 #include "player.hpp"
 
 namespace chorale::proof {
 
-/// Tells what the blocks wait for that an execution has left behind.
+/// Adds findings that say what each stuck block waits for, after an execution that did not end.
 void tell_stuck(const Player&, Findings&);
 
 }  // namespace chorale::proof

@@ -1,4 +1,4 @@
-// The proof `decidable`: that the executions which are looked at speak for all.
+// Proves `decidable`: the executions that are played speak for all.
 
 #include "decidable.hpp"
 
@@ -10,7 +10,7 @@
 namespace chorale::proof {
 namespace {
 
-/// The first operation of a chain with a step that matches.
+/// Finds the first operation of a chain with a step that matches.
 template <class Match>
 OpPlace find(const Player& player, uint32_t chain, Match&& match) {
   const Plan& plan = player.plan();
@@ -25,7 +25,7 @@ OpPlace find(const Player& player, uint32_t chain, Match&& match) {
   return {of.rank, of.block, 0};
 }
 
-/// Two thread blocks that compete for a counter.
+/// Reports two thread blocks that compete for a counter.
 void tell_rivals(const Player& player, Findings& findings, uint32_t counter, bool take, uint32_t one,
                  uint32_t other) {
   std::string what = "a semaphore";

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Whether the executions that are looked at speak for all others.
+/// Decides whether the executions that are played speak for all others.
 
 #include <cstdint>
 
@@ -9,14 +9,15 @@
 
 namespace chorale::proof {
 
-/// Orders of blocks that compete for a semaphore or a channel: no more are walked through.
+/// Proofs walk through at most so many orders of blocks that compete for a semaphore or a channel.
 inline constexpr uint32_t max_executions = 1024;
 
-/// Whether pipelines with few turns stand for those with any number: see pace.hpp. Adds a finding if not.
+/// Returns whether pipelines with few turns stand for those with any number, see pace.hpp. Adds a finding if
+/// not.
 bool keeps_pace(const Plan&, Findings&);
 
-/// Whether one execution of a plan speaks for all, or its author has said that some of them have to do. Adds
-/// findings if not.
+/// Returns whether one execution of a plan speaks for all, or its author has said that some of them have to
+/// do. Adds findings if not.
 /// \param bounded  set to true if thread blocks compete, so that other executions may differ
 bool is_decided(const Player&, Findings&, bool& bounded);
 

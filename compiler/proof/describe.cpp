@@ -1,4 +1,4 @@
-// Operations in words.
+// Puts operations into words.
 
 #include "../checks/report.hpp"
 #include "../resolve.hpp"
@@ -14,7 +14,7 @@ std::string chunks(BufferKind buffer, const Operand& operand) {
          number(operand.index + operand.size) + "]";
 }
 
-/// Of all operands on one side.
+/// Names all operands on one side of an operation.
 std::string operands(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& op, bool in_dst) {
   std::string text;
   const Operand* last = nullptr;

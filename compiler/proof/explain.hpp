@@ -1,13 +1,13 @@
 #pragma once
 /// \file
-/// What to show of each kind of finding, from a history of its execution.
+/// Selects what to show of a history for each kind of finding.
 
 #include "slice.hpp"
 
 namespace chorale::proof {
 
 void explain_race(const History&, const Finding&, Slice&, Witness&);
-/// Of a cycle, and of a wait that nothing answers.
+/// Explains a cycle of waits, or a wait that nothing answers.
 void explain_deadlock(const History&, const Finding&, Slice&, Witness&);
 void explain_value(const History&, const Finding&, Slice&, Witness&);
 

@@ -1,4 +1,5 @@
-// Waits that never end: a cycle of them with what would answer each, or one with what came before it.
+// Explains waits that never end. It shows a cycle of them with what would answer each, or a single one with
+// what came before it.
 
 #include <algorithm>
 
@@ -10,7 +11,7 @@ namespace {
 
 using State = Chain::State;
 
-/// "A", "B", ... "Z", "27"
+/// Returns "A", "B", ... "Z", "27".
 std::string mark(size_t at) { return at < 26 ? std::string(1, char('A' + at)) : number(at + 1); }
 
 void explain_cycle(const Finding& finding, Slice& slice, Witness& witness) {
@@ -50,7 +51,7 @@ class Unanswered {
     const Counter& counter = player_.counters()[chain.waits_for];
     const Step& step = chain.steps.steps[chain.step];
     const std::vector<uint32_t> posts = history_.posts(chain.waits_for);
-    // The last two are enough to see who is behind.
+    // The last two are enough to show which block is behind.
     for (size_t at = posts.size() - std::min<size_t>(posts.size(), 2); at < posts.size(); ++at)
       slice_.add(posts[at]);
     const bool semaphore = step.kind == Step::Kind::acquire;

@@ -1,5 +1,5 @@
-// An output that does not hold what it should: the operations that its value came through, the last ones
-// first.
+// Explains an output that does not hold what it should. It shows the operations that its value came through,
+// the last ones first.
 
 #include <algorithm>
 #include <deque>
@@ -13,8 +13,8 @@ namespace {
 
 constexpr uint64_t most_addends = 8;
 
-/// One after the other. Nobody but who asks for the words writes them out: of a wrong plan there may be more
-/// than memory holds.
+/// Lists addends one after the other. Only this function writes out addends that occur several times, because
+/// a wrong plan may have more of them than memory holds.
 std::string list(const std::vector<Addend>& addends) {
   std::string text;
   uint64_t told = 0, more = 0;
@@ -32,7 +32,7 @@ std::string list(const std::vector<Addend>& addends) {
 
 void explain_value(const History& history, const Finding& finding, Slice& slice, Witness& witness) {
   const ProofEvent& output = finding.events[0];
-  // What outputs have to do with each other has no addends of its own.
+  // Findings that compare outputs with each other have no addends of their own.
   if (!finding.expected.empty() || !finding.held.empty()) {
     witness.because.push_back("it should hold " + list(finding.expected));
     witness.because.push_back("it holds " + list(finding.held));

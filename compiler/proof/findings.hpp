@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Where proofs put what they find.
+/// Collects the findings of all proofs.
 
 #include <array>
 #include <cstddef>
@@ -15,8 +15,7 @@
 
 namespace chorale::proof {
 
-/// In the order in which they are told: what a later one finds follows most often from what an earlier one
-/// found.
+/// Proofs are reported in this order, because a later finding most often follows from an earlier one.
 enum class ProofName : uint8_t {
 #define CHORALE_PROOF(name, summary) name,
 #include "chorale/passes.def"
@@ -27,25 +26,25 @@ class Findings {
   Findings(const Plan& plan, const std::vector<std::string>& allow);
 
   bool wanted(ProofName proof) const { return wanted_[size_t(proof)]; }
-  /// That of the execution that is looked at.
+  /// The setting of the execution that is being examined. New findings take it over.
   ProofSetting setting;
 
-  /// See Report::add() and Finding.
+  /// Adds a finding. See Report::add() and Finding for the parameters.
   Finding& add(ProofName, Finding::Kind, std::optional<OpPlace> at, std::string text, std::string help = {},
                std::string path = {});
 
-  /// False if there is no need for another finding of this proof that says the same: at the lines of these
-  /// operations, in these words. Every rank does the same as a rule.
+  /// Returns false if this proof has enough findings, or already has one that says the same at the lines of
+  /// these operations, in these words. Usually every rank does the same, so one finding is enough.
   bool news(ProofName, const OpPlace& at, const std::optional<OpPlace>& other, const std::string& words);
   bool news(ProofName, const std::string& key);
 
-  /// Of an operation: what tells it from others in such a key.
+  /// Returns the text that identifies an operation in such a key: its source line, or its place in the plan.
   std::string line_of(const OpPlace&) const;
 
   bool any() const;
-  /// Adds a note to all of them.
+  /// Adds a note to all findings.
   void add_note(const std::string& text);
-  /// Those of the first proof that has some.
+  /// Returns the findings of the first proof that has any.
   std::vector<Finding> take();
 
  private:

@@ -1,8 +1,8 @@
 #pragma once
 /// \file
-/// An execution as a graph: what happened, and what had to happen before it. It is the order of order.hpp,
-/// kept as its causes instead of as clocks, so that somebody can be told why two events are ordered or are
-/// not.
+/// Records an execution as a graph: the events, and what had to happen before each of them. The order is that
+/// of order.hpp, but kept as causes instead of clocks, so that we can tell a user why two events are ordered
+/// or not.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,12 +16,12 @@
 
 namespace chorale::proof {
 
-/// Why a node is behind another one.
+/// The reason why a node comes after another one.
 struct Cause {
   enum class Kind : uint8_t {
-    publishes,  ///< that node and all before it are over, and what they wrote is visible
-    over,       ///< that node and all before it are over; what they wrote need not be visible
-    alone,      ///< that node alone is over and visible: it says nothing of those before it
+    publishes,  ///< the other node and all before it are over, and their writes are visible
+    over,       ///< the other node and all before it are over, but their writes need not be visible
+    alone,      ///< only the other node is over and visible; nothing is known of those before it
   };
   uint32_t node = 0;
   Kind kind = Kind::publishes;
@@ -32,19 +32,19 @@ struct Node {
   enum class Kind : uint8_t { begin, end, sync, control, move, proxy_reads, proxy_writes };
   Kind kind = Kind::control;
   bool packets = false;  ///< a move that writes packets
-  uint32_t chain = 0;    ///< begin, end: the rank
+  uint32_t chain = 0;    ///< of begin and end: the rank
   uint32_t op = 0;       ///< of the chain
   uint32_t launch = 0;
   uint32_t segment = 0;  ///< see ProofEvent
-  uint64_t turn = 0;     ///< atoms at which the turn of its pipeline begins
+  uint64_t turn = 0;     ///< the atom at which the turn of its pipeline begins
   std::vector<Cause> before;
-  std::vector<uint32_t> sources;  ///< moves: who wrote what it read
+  std::vector<uint32_t> sources;  ///< of moves: the writers of what it read
 };
 
-/// Watches an execution; nodes are in the order in which they happened, causes before what they cause.
+/// Watches an execution. Nodes are in the order in which they happened, so causes precede their effects.
 class History : public Observer {
  public:
-  /// An execution of more nodes is not kept: see complete().
+  /// A history is cut off after so many nodes: see complete().
   static constexpr size_t most = size_t(1) << 21;
 
   explicit History(const Player&);
@@ -63,14 +63,14 @@ class History : public Observer {
   bool complete() const { return nodes_.size() < most; }
   const std::vector<Node>& nodes() const { return nodes_; }
 
-  /// Who wrote a cell last, and who posted to a counter; none if nobody did.
+  /// writer() returns the last writer of a cell, or none. posts() returns the nodes that posted to a counter.
   uint32_t writer(uint32_t cell) const { return writer_[cell]; }
   std::vector<uint32_t> posts(uint32_t counter) const;
 
-  /// The node of an event of a finding; none if it never happened.
+  /// Returns the node of an event of a finding, or none if it never happened.
   uint32_t find(const ProofEvent&) const;
   static constexpr uint32_t none = ~uint32_t{0};
-  static constexpr uint32_t any = ~uint32_t{0};  ///< as ProofEvent::segment
+  static constexpr uint32_t any = ~uint32_t{0};  ///< matches every segment, as ProofEvent::segment
 
  private:
   struct Token {
@@ -78,14 +78,14 @@ class History : public Observer {
     bool relaxed;
   };
   struct Track {
-    uint32_t spine = none;  ///< the node that all the block does from now on is behind
+    uint32_t spine = none;  ///< the node after which the block does everything from now on
     uint32_t segment = 0;
     std::vector<uint32_t> moves;  ///< since the last synchronisation
   };
   struct Proxy {
     uint32_t segment = 0;
     uint32_t reads = none, writes = none;
-    std::vector<uint32_t> unread;  ///< reads that nothing has waited for
+    std::vector<uint32_t> unread;  ///< reads that no operation has waited for
   };
 
   Node& add(uint32_t chain, Node::Kind);
@@ -103,7 +103,7 @@ class History : public Observer {
   std::map<std::pair<uint32_t, uint32_t>, Proxy> proxies_;         // by chain and channel
   std::vector<uint32_t> begun_, ended_;                            // by rank: the last launch's node
   std::vector<std::vector<Token>> tokens_;                         // by counter
-  std::vector<std::vector<std::map<uint32_t, uint32_t>>> rounds_;  // by meeting: who came, by chain
+  std::vector<std::vector<std::map<uint32_t, uint32_t>>> rounds_;  // by meeting and round: arrivals, by chain
   std::vector<size_t> round_of_;                                   // by chain
   std::vector<uint32_t> writer_;                                   // by cell
 };

@@ -14,10 +14,11 @@ namespace {
 
 using Interval = std::pair<uint64_t, uint64_t>;
 
-/// Who uses the place of a race.
+/// The operations that use the place of a race.
 class Users {
  public:
-  /// \param write, read  nodes: the place is what the one writes and the other reads of the finding's buffer
+  /// \param write, read  nodes: the place is what the first writes and the second reads of the finding's
+  ///   buffer
   Users(const History& history, const ProofEvent& buffer, uint32_t write, uint32_t read)
       : history_(history), buffer_(buffer) {
     for (const Interval& written : ranges_of(write, true)) {
@@ -55,7 +56,7 @@ class Users {
     return false;
   }
 
-  /// Chunks of the buffer that a move's operation writes, or reads.
+  /// Returns the chunks of the buffer that a move's operation writes, or reads.
   std::vector<Interval> ranges_of(uint32_t at, bool written) const {
     const Node& node = history_.nodes()[at];
     const Plan& plan = history_.player().plan();
@@ -97,7 +98,7 @@ bool reads_what_was_before(const History& history, const Finding& finding) {
   const auto is_other = [&](uint32_t at) {
     return !same_operation(nodes[at], nodes[written]) && !same_operation(nodes[at], nodes[seen]);
   };
-  std::optional<uint32_t> before;  // the last write that both are behind
+  std::optional<uint32_t> before;  // the last write that comes before both
   for (uint32_t at = 0; at < nodes.size(); ++at) {
     if (of_write.has(at) && of_read.has(at) && is_other(at) && users.writes(at)) before = at;
   }
@@ -105,7 +106,7 @@ bool reads_what_was_before(const History& history, const Finding& finding) {
   bool has_other_reader = false;
   for (uint32_t at = *before + 1; at < nodes.size(); ++at) {
     if (!is_other(at) || !users.reads(at)) continue;
-    if (of_write.has(at)) return false;  // the old data's
+    if (of_write.has(at)) return false;  // it reads the old data
     has_other_reader = has_other_reader || Past(history, at, true).has(written);
   }
   return has_other_reader;

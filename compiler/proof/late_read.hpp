@@ -1,14 +1,14 @@
 #pragma once
 /// \file
-/// Of a read that races with a write: whether it comes too late, for data that is gone then.
+/// Decides whether a read that races with a write comes too late, for data that is gone by then.
 
 #include "history.hpp"
 
 namespace chorale::proof {
 
-/// Whether the second event, a read, is for what was there before the first one overwrites it: then it has to
-/// come before the first. That is so if both are behind an earlier write of the place which nobody else reads
-/// in time, and the new data is read by somebody else: who would write what nobody reads?
+/// Returns whether the second event, a read, is meant for the data that the first one overwrites. Then the
+/// read has to come first. This holds if both come after an earlier write of the same place which nobody else
+/// reads in time, and somebody else reads the new data: nobody would write data that nobody reads.
 /// \param finding  a race with two events of one launch that `history` has
 bool reads_what_was_before(const History& history, const Finding& finding);
 

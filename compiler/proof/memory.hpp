@@ -1,12 +1,13 @@
 #pragma once
 /// \file
-/// All memory that a plan touches, cut into cells of which every operation touches a whole number, and
-/// operands that are moved into each other the same number. So what is true of a cell is true of each of its
-/// bytes.
+/// Cuts all memory that a plan touches into cells. Every operation touches a whole number of cells, and
+/// operands that are moved into each other have the same number of cells. So what is true of a cell is true
+/// of each of its bytes.
 ///
-/// Positions are counted in atoms: a chunk has as many that slices of thread block groups and turns of
-/// pipelines begin and end at whole ones. Slices of groups are computed as if every chunk could be divided
-/// evenly; where it need not be, Shares (shares.hpp) says which slices are only known to lie in an operand.
+/// Positions are counted in atoms. A chunk has so many atoms that the slices of thread block groups and the
+/// turns of pipelines begin and end at whole atoms. Slices of groups are computed as if every chunk could be
+/// divided evenly. When a chunk cannot be, Shares (shares.hpp) says which slices are only known to lie
+/// somewhere in an operand.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,35 +21,38 @@
 
 namespace chorale::proof {
 
-/// A size of message: what of it the proof depends on.
+/// A message size, reduced to the numbers that the proof depends on.
 struct Message {
   uint64_t chunk = 1;  ///< atoms
   uint64_t unit = 1;   ///< atoms of one byte of a pipeline's unit, divided by `bytes`
   uint64_t bytes = 1;
-  /// An atom is the least that is shared: slices of groups are those of this message, and some of them empty.
+  /// If true, an atom is the smallest share that a group can hand out. Slices of groups are then those of
+  /// this very message, and some of them may be empty.
   bool exact = false;
 
-  /// Atoms of a turn.
+  /// Returns the length of a turn, in atoms.
   uint64_t turn(const Op& pipeline) const { return pipeline.unit_bytes / bytes * unit; }
   uint64_t turns(const Op& pipeline) const {
     return (pipeline.chunks * chunk + turn(pipeline) - 1) / turn(pipeline);
   }
 };
 
-/// The messages for which a plan is looked at: one, or with pipelines those of one and two turns of the
-/// longest unit, of more turns than a block can run ahead, and those up to two turns in which the pipelines
-/// take other numbers of turns, down to one for all chunks. Then the short ones in which members of groups
-/// have empty slices of packets: they neither send any nor wait for any.
+/// Returns the message sizes for which a plan is proved. A plan without pipelines needs one. A plan with
+/// pipelines needs the sizes with one and two turns of the longest unit, the size with more turns than a
+/// block can run ahead, and those up to two turns in which the pipelines take other numbers of turns, down to
+/// one turn for all chunks. Then follow the short sizes in which some members of groups have empty slices of
+/// packets: those members neither send packets nor wait for any.
 std::vector<Message> list_messages(const Plan&);
 
-/// The message whose chunks have so many bytes; of one so long that blocks cannot run ahead of each other any
-/// further, the shortest. Nothing: as list_messages().
+/// Returns the message whose chunks have so many bytes. If the message is so long that blocks cannot run
+/// ahead of each other any further, returns the shortest such message instead. Returns nothing when
+/// list_messages() returns an empty list.
 std::optional<Message> message_of(const Plan&, uint64_t chunk_bytes);
 
-/// The same with every turn that its pipelines take, however many.
+/// Does the same as message_of(), but keeps every turn that the pipelines take, however many.
 std::optional<Message> message_of_all_turns(const Plan&, uint64_t chunk_bytes);
 
-/// Where in a pipeline an operation is; turn_atoms 0: in none.
+/// The turn of a pipeline that an operation is in. If `atoms` is 0 it is in no pipeline.
 struct Turn {
   uint64_t first = 0, atoms = 0;
 };
@@ -61,49 +65,49 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// Scratch has two banks, taken in turns by launches: as the executor does, or to see whether the other would
-/// do.
+/// Launches take turns between the two banks of scratch. A proof can use the banks that the executor uses, or
+/// try out one bank or two.
 enum class Banks : uint8_t { as_planned, one, two };
 
 class Memory {
  public:
-  /// `one_storage`: input and output are one memory wherever the plan is in place.
+  /// \param one_storage  input and output share one memory wherever the plan is in place
   Memory(const Plan&, const Message&, bool one_storage, Banks = Banks::as_planned);
 
-  /// False: the plan needs more cells than we keep.
+  /// Returns false if the plan needs more cells than we keep.
   bool fits() const { return fits_; }
 
   const Message& message() const { return message_; }
 
-  /// All of an access in a turn, whoever of a group does it.
+  /// Returns all that an access covers in a turn, whichever member of a group does it.
   Range whole(const Access&, const Turn&) const;
-  /// What of an access an operation touches in a turn, as a member of its group.
+  /// Returns the part of an access that an operation touches in a turn, as a member of its group.
   Range range(const Access&, const Op&, const Turn&) const;
-  /// A whole buffer.
+  /// Returns the range of a whole buffer.
   Range buffer(uint32_t rank, BufferKind) const;
 
   uint32_t cells() const { return cells_; }
   uint32_t spaces() const { return uint32_t(spaces_.size()); }
-  /// Whether there are two banks: of packets, and where the plan asks.
+  /// Returns whether a space has two banks. Packets have, and so has scratch if the plan asks for it.
   bool banked(uint32_t space) const;
   bool any_packets() const { return any_packets_; }
-  /// Banks of what has most.
+  /// Returns the number of banks of the space that has most.
   uint32_t banks() const { return banks_; }
 
-  /// The first cell of a range, which begins where a cell does, in the bank of a launch.
+  /// Returns the first cell of a range in the bank of a launch. The range has to begin where a cell does.
   uint32_t cell(const Range&, uint32_t launch) const;
   uint32_t count(const Range&) const;
-  /// All of a space in the bank of a launch: the first cell, and how many.
+  /// Returns all cells of a space in the bank of a launch: the first cell and their number.
   std::pair<uint32_t, uint32_t> cells_of(uint32_t space, uint32_t launch) const;
-  /// The range of one cell.
+  /// Returns the range of one cell.
   Range range_of(uint32_t cell) const;
 
  private:
   /// The positions at which the cells of a space begin and end.
   struct Space {
     std::vector<uint64_t> bounds, pending;
-    size_t limit = 4096;  ///< of `pending`, which most often has the same again and again
-    uint64_t step = 0;    ///< from each to the next, if all are equally far; else 0
+    size_t limit = 4096;  ///< of `pending`, which usually gets the same positions again and again
+    uint64_t step = 0;    ///< the distance between neighbours if all are equally far apart; else 0
     uint32_t first = 0;
 
     void add(uint64_t at);
@@ -129,8 +133,8 @@ class Memory {
 };
 
 /// Calls visit(const Op&, const Turn&) for every operation of a block in every turn.
-/// \param limit  how many calls may be made in all; what is left of it when this returns
-/// \return false if there are more, then some of them have not been visited
+/// \param limit  the number of calls that may still be made in all; reduced by those made here
+/// \return false if more calls were needed; some operations have then not been visited
 template <class Visit>
 bool for_each_turn(const Message& message, const ThreadBlock& block, uint64_t& limit, Visit&& visit) {
   for (size_t at = 0; at < block.ops.size(); ++at) {
@@ -149,7 +153,7 @@ bool for_each_turn(const Message& message, const ThreadBlock& block, uint64_t& l
   return true;
 }
 
-/// Operations in all turns, at most: a plan beyond is not looked at.
+/// The most operations, counted in all turns, of a plan that is proved.
 inline constexpr uint64_t max_played = uint64_t(1) << 27;
 
 }  // namespace chorale::proof

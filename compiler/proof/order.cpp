@@ -33,7 +33,7 @@ Order::Order(const Player& player) : player_(player) {
 void Order::add_agents() {
   const Plan& plan = player_.plan();
   const std::vector<Chain>& chains = player_.chains();
-  // Blocks of the same position talk to each other most: their counts share leaves.
+  // Blocks of the same position talk to each other most, so their counts share leaves.
   std::vector<uint32_t> by_position(chains.size());
   for (uint32_t chain = 0; chain < chains.size(); ++chain) by_position[chain] = chain;
   std::stable_sort(by_position.begin(), by_position.end(),
@@ -67,7 +67,7 @@ void Order::add_agents() {
 }
 
 void Order::join(Agent& agent, const Clock& visible, const Clock& over) {
-  // Most agents know of nothing that is over and not visible: then both clocks are one.
+  // Most agents know of nothing that is over and not visible. Then both clocks are one.
   const bool one = agent.visible.same(agent.over) && visible.same(over);
   agent.visible.join(visible);
   if (one)
@@ -149,8 +149,8 @@ void Order::post(uint32_t chain, const Step& step, uint32_t counter) {
   tokens_[counter].list.push_back({visible, agent.over, starts_[rank], to_device ? agent.reached : visible});
 }
 
-/// Whether a relaxed post of the same counter may come before this one, as nothing synchronises the threads
-/// between the two: then whoever waits for one post may have got the other.
+/// Returns whether a relaxed post of the same counter may come before this one, because nothing synchronises
+/// the threads between the two. Whoever waits for one post may then have got the other.
 bool Order::overtaken(uint32_t chain, const Step& post) {
   if (!any_relaxed_ || post.kind != Step::Kind::post) return false;
   const Chain& of = player_.chains()[chain];
@@ -161,7 +161,7 @@ bool Order::overtaken(uint32_t chain, const Step& post) {
   bool& found = known.first->second;
   if (!known.second) return found;
   Steps steps;
-  const auto look = [&](size_t at, size_t end) {  // true: known, whichever
+  const auto look = [&](size_t at, size_t end) {  // true: the answer is known
     for (; at < end; ++at) {
       list_steps(player_.plan(), gpu, block, block.ops[at], steps);
       for (const Step& step : steps.steps) {
@@ -173,7 +173,7 @@ bool Order::overtaken(uint32_t chain, const Step& post) {
     }
     return false;
   };
-  // What follows in the turn; then in the next one, and behind the pipeline.
+  // The search goes through the rest of the turn, then the next turn, and then what follows the pipeline.
   size_t first = 0, end = 0;
   for (size_t at = 0; at < block.ops.size(); ++at) {
     if (block.ops[at].body && at < of.op && of.op <= at + block.ops[at].body) {
@@ -238,7 +238,7 @@ void Order::arrive(uint32_t chain, uint32_t meeting) {
   const uint64_t round = of.arrived / of.participants;
   std::vector<Token>& rounds = rounds_[meeting];
   if (rounds.size() == round) {
-    // Who comes later has seen all that came before, in this round or in an earlier one.
+    // A block that comes later has seen all that came before, in this round or in an earlier one.
     rounds.push_back(round ? rounds[round - 1]
                            : Token{Clock(*room_), Clock(*room_), Clock(*room_), Clock(*room_)});
   }

@@ -1,13 +1,14 @@
 #pragma once
 /// \file
-/// What is ordered with what, in every execution of a plan. The weakest order is taken: an operation of a
-/// block is ordered with another one of it only by a synchronisation of the threads between, and a transfer
-/// that was handed to a proxy is on its own until something says that it is over.
+/// Computes which accesses are ordered in every execution of a plan. It takes the weakest order. Two
+/// operations of a block are ordered only if the threads synchronise between them, and a transfer that was
+/// handed to a proxy runs on its own until something says that it is over.
 ///
-/// There are two orders. *Visible*: the later one sees what the earlier one wrote. *Over*: the earlier one
-/// has been done, so that what it read may be overwritten. Signals, barriers, semaphores and the ends of
-/// launches give both; relaxed signals and packets give the second only, and what was visible at the start of
-/// the poster's launch; a drained channel says that the proxy has read, not that its writes have arrived.
+/// There are two orders. *Visible* means that the later access sees what the earlier one wrote. *Over* means
+/// that the earlier access has been done, so that what it read may be overwritten. Signals, barriers,
+/// semaphores and the ends of launches give both. Relaxed signals and packets give only the second, plus
+/// whatever was visible at the start of the poster's launch. A drained channel says that the proxy has read,
+/// not that its writes have arrived.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,24 +23,26 @@
 
 namespace chorale::proof {
 
-/// Who touches memory: the threads of a block, its transfers on a port channel (as they read, and as they
-/// write), or the application that owns a rank's buffers.
+/// Something that touches memory: the threads of a block, the block's transfers on a port channel (one agent
+/// for their reads and one for their writes), or the application that owns a rank's buffers.
 struct Agent {
   enum class Kind : uint8_t { block, proxy_reads, proxy_writes, application };
   Kind kind = Kind::block;
   uint32_t chain = 0;    ///< of the block
   uint32_t rank = 0;     ///< of the application
-  uint32_t segment = 0;  ///< the present one; synchronisation ends it
-  /// Segments before this have been published by an operation that releases, for all threads of the block;
-  /// and from the next synchronisation on. One thread releases: the others may be ahead of it.
+  uint32_t segment = 0;  ///< the current one; a synchronisation ends it
+  /// An operation that releases has published all segments before `released`, for all threads of the block.
+  /// From the next synchronisation on, `releasing` takes its place: one thread releases, and the others may
+  /// be ahead of it.
   uint32_t released = 0, releasing = 0;
   Clock visible, over;
-  /// What of `visible` all ranks see, not only this one: by any address. Kept if there are switch operands.
+  /// The part of `visible` that every rank sees by any address, not only this rank. Kept if there are switch
+  /// operands.
   Clock reached, reaching;
-  Clock pending;  ///< what packets said: known to all threads from the next synchronisation on
-  std::vector<uint32_t> launches;  ///< the segment in which each began
+  Clock pending;                   ///< told by packets: all threads know it from the next synchronisation on
+  std::vector<uint32_t> launches;  ///< by launch: the segment in which it began
 
-  /// Which launch a segment belongs to.
+  /// Returns the launch that a segment belongs to.
   uint32_t launch_of(uint32_t segment) const;
 };
 
@@ -63,26 +66,26 @@ class Order : public Observer {
   const std::vector<Agent>& agents() const { return agents_; }
   Agent& block(uint32_t chain) { return agents_[blocks_[chain]]; }
   uint32_t block_id(uint32_t chain) const { return blocks_[chain]; }
-  /// Who does a push: reads first, then writes. It knows all that the block knows now.
+  /// Returns the two agents that do a push: the one that reads, then the one that writes. Both learn all that
+  /// the block knows now.
   std::pair<uint32_t, uint32_t> hand_over(uint32_t chain, const Step& push);
-  /// The push is done: what comes on the channel is behind it.
+  /// Marks a push as done. Later pushes on the channel come after it.
   void complete(uint32_t reads, uint32_t writes);
   Agent& agent(uint32_t id) { return agents_[id]; }
   uint32_t application(uint32_t rank) const { return applications_ + rank; }
-  /// What a block tells by a packet: that the segments before this one are over.
+  /// Returns what a block tells by a packet: all that it knows to be over, and its own earlier segments.
   Clock told_by_packet(uint32_t agent);
 
  private:
   struct Token {
     Clock visible, over, start;  ///< start: what was visible when the launch began
-    Clock reached;               ///< of a release and a barrier: see Agent
+    Clock reached;               ///< of a release or a barrier: see Agent
   };
-  /// The posts of a counter from `first` on: where one chain takes them, those before are not needed any
-  /// more.
+  /// The posts of a counter from `first` on. When a single chain takes them, earlier posts are dropped.
   struct Tokens {
     uint64_t first = 0;
     std::vector<Token> list;
-    size_t taken = 0;  ///< of the list
+    size_t taken = 0;  ///< entries of `list` that were taken
   };
 
   static uint32_t count(const Plan&);
@@ -97,12 +100,12 @@ class Order : public Observer {
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, bool> overtaken_;  // by chain, operation and counter
   std::vector<Agent> agents_;
   std::vector<uint32_t> blocks_;  // by chain
-  // By chain and channel: the agent of the proxy's reads; the next agent is that of its writes.
+  // By chain and channel: the agent of the proxy's reads. The next agent is that of its writes.
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> proxies_;
   uint32_t applications_ = 0;
   std::vector<Clock> starts_;               // by rank
   std::vector<Tokens> tokens_;              // by counter
-  std::vector<std::vector<Token>> rounds_;  // by meeting: what all know who leave it
+  std::vector<std::vector<Token>> rounds_;  // by meeting and round: what every chain knows that leaves it
   std::vector<uint64_t> round_of_;          // by chain
 };
 

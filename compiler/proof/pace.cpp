@@ -1,34 +1,38 @@
-// What is posted in a turn is taken in the same turn, or some turns before or behind, by as many as more are
-// posted or taken outside of pipelines, or are there from the beginning. That is so if the pipelines in which
-// one block posts correspond to those in which the other one takes, in order: they cover the same chunks by
-// the same unit, and have as many posts a turn as takes. Packets that are written in a turn are read in it.
+// A post made in a turn is taken in the same turn, or some turns earlier or later. The distance is the
+// difference between posts and takes outside of pipelines, counting posts that are there from the beginning.
+// This holds if the pipelines in which one block posts correspond, in order, to those in which the other
+// block takes: they cover the same chunks by the same unit, and have as many posts a turn as takes. Packets
+// that are written in a turn are read in it.
 //
-// If so for all, follow what comes before what: a way goes on in a block, also to its next turn, or to
-// another block, as many turns back or ahead as the two are apart. It need not come to a block twice, which
-// still knows what it knew. (Unless that was told by packets and the threads have not synchronised since; but
-// they do where they take from a counter, and packets lead no turn back.) So it leads back by the sum for all
-// connected blocks at most.
+// If this holds for all, follow what comes before what. A path goes on within a block, also to its next turn,
+// or to another block, as many turns back or ahead as the two are apart. It need not visit a block twice,
+// because a block still knows what it knew. (The exception is what packets told it before its threads have
+// synchronised. But threads synchronise when they take from a counter, and packets lead no turn back.) So a
+// path leads back at most by the sum of the distances of all connected blocks.
 //
-// Order: put one turn more into all pipelines. What waits for what and what it is told is the same in each
-// turn. So a way remains, as blocks come through the new turn, unless it leads back over the place of it.
-// Accesses to the same bytes are in the same turn, or outside: the place may be anywhere behind that turn, or
-// anywhere before it. (Or they are all turns of a chunk apart, where operands lie chunks apart: that is more
-// than ways lead back, so that they are ordered as their turns are, and there is a place between the two.)
-// Ways that lead back over all places behind, and over all before, together go back as many turns as there
-// are, which twice the sum are not: with more turns than that, what is ordered in all of them is so with one
-// more. This holds for what is visible and for what is over, however little a packet or a relaxed signal
-// tells. What switches see is told on in two ways, the one behind the other: that counts double.
+// Order: add one turn to all pipelines. In each turn the same things wait for each other and are told the
+// same. So a path remains, because blocks pass through the new turn, unless it leads back over the place of
+// that turn. Accesses to the same bytes are in the same turn, or outside of pipelines. So the place may be
+// anywhere after that turn, or anywhere before it. (When operands lie chunks apart, the accesses may also be
+// all turns of a chunk apart. That is more than paths lead back, so they are ordered as their turns are, and
+// there is a place between the two.) If paths lead back over all places after the turn and over all places
+// before it, together they go back as many turns as there are. They go back at most twice the sum. So with
+// more turns than that, what is ordered in all of them is also ordered with one turn more. This holds for
+// what is visible and for what is over, however little a packet or a relaxed signal tells. What switches see
+// is passed on in two ways, one after the other, so it counts double.
 //
-// Deadlock: with more turns a way may come through all of a pipeline that it did not come through, and close
-// a circle. But a block passes on in the next turn at the latest what it has waited for, whatever it waits
-// with. So the shortest way from a pipeline to another takes a turn for each on it, and what they are apart;
-// with as many turns as the longest of these, each way through is there that is with more.
+// Deadlock: with more turns a path may pass through a whole pipeline that it did not pass through before, and
+// close a cycle. But a block passes on what it has waited for in the next turn at the latest, whatever it
+// waits with. So the shortest path from one pipeline to another takes a turn for each pipeline on it, plus
+// the turns that they are apart. With as many turns as the longest of these paths takes, every path through a
+// pipeline exists that exists with more turns.
 //
-// Where it is not known who waits for whom, a turn for each connected block that waits is taken. That is
-// where packets are written in other turns than they are read in, and where blocks compete: of those the
-// verdict is `bounded`, and more turns show what comes of what each order gives, not that all orders are met.
+// If it is not known which block waits for which, we count one turn for each connected block that waits. This
+// happens when packets are written in other turns than they are read in, and when blocks compete. In the
+// latter case the verdict is `bounded`. More turns then show the consequences of each order, but not that
+// every order occurs.
 //
-// A barrier is posted and taken by all who come to it.
+// A barrier is posted and taken by all blocks that come to it.
 //
 // Costs O(n log n) for n operations, and O(p w) for p pipelines that wait w times together.
 
@@ -70,7 +74,7 @@ struct Uses {
   std::vector<End> posters, takers;
 };
 
-/// An operand whose packets a block writes, or waits for.
+/// An operand whose packets a block writes or waits for.
 struct Packets {
   uint32_t rank = 0;
   uint64_t begin = 0, end = 0;
@@ -121,7 +125,7 @@ class Paces {
                 });
     for (const auto& [key, uses] : counters_) compare(uses);
     pair_packets();
-    // Blocks of which one can follow the other.
+    // Blocks of which one can follow the other add up.
     std::map<uint32_t, uint64_t> sums;
     for (uint32_t block = 0; block < ahead_.size(); ++block)
       sums[root(block)] += (switched_ ? 4 : 2) * ahead_[block] + (in_doubt_ && waits_[block] ? 1 : 0);
@@ -131,7 +135,8 @@ class Paces {
   }
 
  private:
-  /// Of a rank: channels by type, semaphores and barriers by the kind of who waits there.
+  /// The key of a counter within a rank: channels go by their type, semaphores and barriers by the step that
+  /// waits at them.
   using Key = std::tuple<uint32_t, Kind, ChannelType, uint32_t>;
 
   void add(const Step& step, const Op* loop, const OpPlace& at) {
@@ -170,7 +175,7 @@ class Paces {
                         op.group_index, access.write, block_of(at), loop});
   }
 
-  /// Those that overlap together.
+  /// Pairs the packets of operands that overlap.
   void pair_packets() {
     const auto key = [](const Packets& of) { return std::tuple(of.rank, of.begin, of.end); };
     std::sort(packets_.begin(), packets_.end(),
@@ -199,7 +204,8 @@ class Paces {
     }
   }
 
-  /// There has to be one, that writes the same ones in the same turns.
+  /// Notes the pipeline that writes the packets that a reader waits for. There has to be exactly one, and it
+  /// has to write the same packets in the same turns.
   void note_writer(const Packets& reader, std::span<const Packets> all) {
     const Op* writes = nullptr;
     for (const Packets& of : all) {
@@ -221,7 +227,7 @@ class Paces {
 
   uint32_t block_of(const OpPlace& at) const { return first_block_[at.rank] + at.threadblock; }
 
-  /// Operations come block by block.
+  /// Counts a use of a counter. Operations come block by block.
   static void count(std::vector<End>& ends, uint32_t block, const Op* loop, const OpPlace& at) {
     if (ends.empty() || ends.back().block != block) ends.emplace_back().block = block;
     End& end = ends.back();
@@ -240,7 +246,7 @@ class Paces {
         std::none_of(uses.takers.begin(), uses.takers.end(), inside))
       return;
     note_gates(uses.posters.empty() ? uses.takers : uses.posters, uses.takers);
-    // The first block of those who meet stands for what comes from any.
+    // At a barrier the first block stands for all that arrive there.
     const End& from = uses.posters.empty() ? uses.takers[0] : uses.posters[0];
     for (const End& to : uses.takers) {
       for (const End& poster : uses.posters) join(poster.block, to.block);
@@ -258,7 +264,7 @@ class Paces {
     if (uses.posters.empty()) compare_all(uses.takers);
   }
 
-  /// Each who comes to a barrier with all others.
+  /// Compares each block that comes to a barrier with all others.
   void compare_all(const std::vector<End>& ends) {
     for (size_t k = 0; k < ends[0].loops.size(); ++k) {
       uint64_t least = ~uint64_t{0}, most = 0;
@@ -289,7 +295,7 @@ class Paces {
     }
   }
 
-  /// What pipelines wait for, and in which pipelines it is posted.
+  /// Notes the counters that pipelines wait for, and the pipelines that post to each of them.
   void note_gates(const std::vector<End>& posters, const std::vector<End>& takers) {
     for (size_t k = 0;; ++k) {
       std::vector<uint32_t> posted;
@@ -311,7 +317,7 @@ class Paces {
     return found->second;
   }
 
-  /// The most pipelines that the shortest way from one to another has behind it.
+  /// Returns the most pipelines that the shortest path from one to another passes.
   uint64_t longest_way() const {
     uint64_t longest = 0;
     std::vector<uint32_t> now, next;
@@ -348,16 +354,16 @@ class Paces {
   const std::vector<ChannelEnds> channels_;
   std::vector<uint32_t> first_block_;  // by rank
   std::vector<uint32_t> parents_;      // by block
-  std::vector<uint64_t> ahead_;        // by block: of those that it takes from
+  std::vector<uint64_t> ahead_;        // by block: most turns apart from a block that it takes from
   std::vector<bool> waits_;            // by block: in a pipeline
   std::vector<Packets> packets_;
   std::map<Key, Uses> counters_;
   std::map<const Op*, uint32_t> pipelines_;      // their numbers
   std::vector<std::vector<uint32_t>> gates_;     // the pipelines that post
   std::vector<std::vector<uint32_t>> waits_at_;  // by pipeline: gates
-  std::map<const Op*, uint32_t> packet_gates_;   // of those who write
+  std::map<const Op*, uint32_t> packet_gates_;   // by the pipeline that writes
   bool switched_ = false;
-  /// Several compete, or packets are written more than once or not as they are read.
+  /// True if several blocks compete, or if packets are written more than once or not as they are read.
   bool in_doubt_ = false;
   Pace pace_;
 };

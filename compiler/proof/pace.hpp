@@ -1,7 +1,8 @@
 #pragma once
 /// \file
-/// How many turns of a pipeline have to be looked at. The number of turns depends on the size of the message:
-/// an execution with few turns has to stand for those with any number. pace.cpp argues why it may.
+/// Computes how many turns of a pipeline a proof has to look at. The number of turns depends on the size of
+/// the message, so an execution with few turns has to stand for those with any number. pace.cpp argues why it
+/// may.
 
 #include <cstdint>
 #include <optional>
@@ -15,16 +16,17 @@ struct Pace {
   /// orders its operations as every longer one does.
   uint64_t ahead = 0;
 
-  /// Two blocks that post to and take from one counter in pipelines that do not correspond: how many turns
-  /// the one is ahead of the other then depends on how many turns there are.
+  /// Two blocks that post to and take from one counter in pipelines that do not correspond. The number of
+  /// turns that one of them is ahead then depends on the total number of turns.
   struct Mismatch {
     OpPlace posts, takes;
   };
   std::optional<Mismatch> mismatch;
 };
 
-/// Where several blocks post to a counter, or several take from it, nobody knows who comes first: then their
-/// pipelines need not correspond, and all that is posted outside of pipelines counts as run ahead.
+/// Computes the pace of a plan. When several blocks post to a counter, or several take from it, their order
+/// is unknown. Then their pipelines need not correspond, and all that is posted outside of pipelines counts
+/// as run ahead.
 Pace pace_of(const Plan&);
 
 }  // namespace chorale::proof

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Ways through a history.
+/// Finds paths through a history.
 
 #include <cstdint>
 #include <vector>
@@ -9,22 +9,23 @@
 
 namespace chorale::proof {
 
-/// What is before a node.
+/// The nodes that come before a given node.
 class Past {
  public:
-  /// \param published  only what it can see the writes of
+  /// \param published  whether to include only nodes whose writes the given node can see
   Past(const History&, uint32_t node, bool published);
 
-  /// Not so for the node itself.
+  /// Returns whether a node comes before the given node. Returns false for the given node itself.
   bool has(uint32_t node) const { return node != self_ && states_[node].reached; }
 
-  /// Nodes from `node`, which is in it, to the one whose past it is: of all ways the one that says least.
+  /// Returns the nodes from `node`, which must be in the past, to the node whose past this is. Of all paths
+  /// it takes the one with the fewest operations.
   std::vector<uint32_t> path_from(uint32_t node) const;
 
  private:
   struct State {
-    uint32_t next = History::none;  ///< towards the node whose past it is
-    uint32_t length = 0;            ///< operations on the way
+    uint32_t next = History::none;  ///< the next node towards the one whose past this is
+    uint32_t length = 0;            ///< operations on the path
     bool reached = false, done = false;
   };
   uint32_t self_;

@@ -1,9 +1,9 @@
 #pragma once
 /// \file
-/// One execution of a plan, without data: each block does its operations one after the other, as far as it
-/// can. The blocks of a plan only wait for each other, so if this execution comes to its end all do. Where
-/// blocks compete that is not so: then nobody takes while anybody else can go on, and Choices says who goes
-/// first.
+/// Plays one execution of a plan without data: each block does its operations one after the other, as far as
+/// it can. The blocks of a plan only wait for each other, so if this execution comes to its end, all do. That
+/// does not hold when blocks compete. Then no competing block takes while any other block can go on, and
+/// Choices says which of them goes first.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,19 +20,20 @@
 
 namespace chorale::proof {
 
-/// Who of several takes next from a semaphore or a channel: a walk through all possibilities.
+/// Decides which of several blocks takes next from a semaphore or a channel. It walks through all
+/// possibilities.
 class Choices {
  public:
   Choices() = default;
-  /// Begins with an execution that was made before.
+  /// Begins with the choices of an earlier execution.
   explicit Choices(std::vector<uint32_t> made) : wanted_(std::move(made)) {}
-  /// The next choice of 0 .. options-1 in this execution.
+  /// Returns the next choice of this execution, from 0 to options - 1.
   uint32_t choose(uint32_t options);
-  /// Goes on to the next execution; false: that was the last one.
+  /// Goes on to the next execution. Returns false if that was the last one.
   bool next();
-  /// Goes on to one that is drawn at random: the same for a seed, wherever the plan is proved.
+  /// Goes on to an execution drawn at random. A seed gives the same one on every machine.
   void draw(uint32_t seed);
-  /// The choices of this execution, up to the last that was asked for; all later ones would be 0.
+  /// Returns the choices of this execution, up to the last one that was asked for. All later ones would be 0.
   std::vector<uint32_t> made() const;
 
  private:
@@ -44,14 +45,14 @@ class Choices {
   size_t at_ = 0;
 };
 
-/// What is posted and awaited, or released and acquired.
+/// A channel's signal, which is posted and awaited, or a semaphore, which is released and acquired.
 struct Counter {
   uint64_t initial = 0, posts = 0, takes = 0;
   std::vector<uint32_t> posters, takers;  ///< chains of the plan, each once
-  std::vector<uint32_t> waiting;          ///< chains that cannot go on
+  std::vector<uint32_t> waiting;          ///< chains that wait for a post
 
   bool available() const { return initial + posts > takes; }
-  /// Which post a take gets, or who gets it, depends on how fast the blocks are.
+  /// Returns whether the speed of the blocks decides which post a take gets, or which block gets it.
   bool competes() const { return takers.size() > 1 || posters.size() > 1; }
 };
 
@@ -61,22 +62,22 @@ struct Meeting {
   std::vector<uint32_t> members, waiting;
 };
 
-/// A thread block as it goes on.
+/// A thread block during the execution.
 struct Chain {
   enum class State : uint8_t { ready, counter, meeting, packets, ended };
 
   uint32_t rank = 0, block = 0;  ///< positions in Plan::gpus and Gpu::threadblocks
   State state = State::ready;
   uint32_t launch = 0;
-  uint32_t op = 0;                  ///< the next operation, or the one it is in
-  uint32_t step = 0;                ///< of it
-  uint32_t body = 0, body_end = 0;  ///< of the pipeline it is in; body_end 0: of none
+  uint32_t op = 0;                  ///< the next operation, or the current one
+  uint32_t step = 0;                ///< of the operation
+  uint32_t body = 0, body_end = 0;  ///< of the current pipeline; body_end 0: in no pipeline
   Turn turn;
   uint64_t turns_left = 0;
   bool listed = false;     ///< `steps` are those of `op`
   bool arrived = false;    ///< at the barrier of the step
-  uint64_t goal = 0;       ///< it may leave that barrier when so many have arrived, since the beginning
-  uint32_t waits_for = 0;  ///< counter, meeting or cell, by state
+  uint64_t goal = 0;       ///< it may leave that barrier after so many arrivals since the beginning
+  uint32_t waits_for = 0;  ///< counter, meeting or cell, depending on `state`
   Steps steps;
 
   OpPlace place() const { return {rank, block, op}; }
@@ -91,20 +92,20 @@ struct Touch {
 
 class Player;
 
-/// Is told what happens, in the order of the execution. Chains are positions in Player::chains().
+/// Receives the events of an execution, in their order. Chains are positions in Player::chains().
 class Observer {
  public:
   virtual ~Observer() = default;
   /// All blocks of a rank begin a launch.
   virtual void begin(uint32_t /*rank*/, uint32_t /*launch*/) {}
-  /// All of them have ended it.
+  /// All blocks of a rank have ended a launch.
   virtual void end(uint32_t /*rank*/, uint32_t /*launch*/) {}
   virtual void sync(uint32_t /*chain*/) {}
-  /// `step` is a move or a push; sources first.
+  /// A step moves data: it is a move or a push. Sources come first.
   virtual void move(uint32_t /*chain*/, const Step&, std::span<const Touch>) {}
-  /// A step that posts to a counter: a post, a push or a release.
+  /// A step posts to a counter: it is a post, a push or a release.
   virtual void post(uint32_t /*chain*/, const Step&, uint32_t /*counter*/) {}
-  /// A step that takes from it. It is then known that posts [first, first + n) of the counter have been made.
+  /// A step takes from a counter. Posts [first, first + n) of the counter are then known to have been made.
   virtual void take(uint32_t /*chain*/, const Step&, uint32_t /*counter*/, uint64_t /*first*/,
                     uint64_t /*n*/) {}
   virtual void drain(uint32_t /*chain*/, const Step&) {}
@@ -116,7 +117,8 @@ class Player {
  public:
   Player(const Plan&, const Memory&);
 
-  /// True if all launches came to their end; else each chain that did not says what it waits for.
+  /// Plays some launches. Returns true if all of them came to their end; otherwise each chain that did not
+  /// says what it waits for.
   bool play(uint32_t launches, Choices&, Observer&);
 
   const Plan& plan() const { return plan_; }
@@ -124,8 +126,8 @@ class Player {
   const std::vector<Chain>& chains() const { return chains_; }
   const std::vector<Counter>& counters() const { return counters_; }
   const std::vector<Meeting>& meetings() const { return meetings_; }
-  /// The counter that a post, an await, a push, a release or an acquire of a rank uses; none if nobody waits
-  /// there.
+  /// Returns the counter that a post, an await, a push, a release or an acquire of a rank uses. Returns none
+  /// if no block waits there.
   uint32_t counter_of(uint32_t rank, const Step&) const;
   uint32_t meeting_of(uint32_t rank, uint32_t id) const;
   uint32_t chain_of(uint32_t rank, uint32_t block) const { return first_chain_[rank] + block; }
@@ -158,9 +160,9 @@ class Player {
   std::vector<Meeting> meetings_;
   std::deque<uint32_t> ready_;
   std::vector<uint32_t> written_;  // by cell of packets: 1 + the launch whose packets it holds
-  std::unordered_map<uint32_t, std::vector<uint32_t>> readers_;  // by cell of packets: who waits for it
+  std::unordered_map<uint32_t, std::vector<uint32_t>> readers_;  // by cell of packets: chains that wait
   std::vector<Touch> touches_;
-  uint32_t favoured_ = none;  // the chain that was chosen to take where several compete
+  uint32_t favoured_ = none;  // the chain that was chosen to take when several compete
 };
 
 }  // namespace chorale::proof

@@ -84,7 +84,7 @@ std::optional<Sum> Promise::sum(uint32_t rank, uint64_t at, uint32_t sender) {
     return sum;
   };
   if (kind_ != Kind::all && kind_ != Kind::part_of_all) return add();
-  // The same on every rank.
+  // The sum is the same on every rank.
   const auto [found, added] = of_all_.try_emplace((kind_ == Kind::all ? 0 : rank * segment_) + at);
   if (added) found->second = *add();
   return found->second;

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What a collective promises of its outputs.
+/// Says what a collective promises of its outputs.
 
 #include <cstdint>
 #include <optional>
@@ -17,19 +17,21 @@ class Promise {
  public:
   Promise(const Plan&, const Memory&);
 
-  /// False: nothing, as of a test.
+  /// Returns false if the collective promises nothing, as a test does.
   bool any() const { return kind_ != Kind::nothing; }
-  /// Why no message can be cut as the collective says; empty: one can.
+  /// Says why no message can be cut as the collective requires. Empty if one can.
   const std::string& impossible() const { return impossible_; }
-  /// Who sends to whom is the program's own: the whole of an output is the input of one rank.
+  /// Returns true if the program itself decides which rank sends to which. Then the whole of an output is the
+  /// input of one rank.
   bool of_some_sender() const { return kind_ == Kind::sender; }
 
-  /// The inputs of which the cell at atom `at` of an output is to be the sum; `sender`: whose input it is if
-  /// it is that of some sender.
+  /// Returns the inputs that the cell at atom `at` of an output has to be the sum of.
+  /// \param sender  the rank whose input it is, if of_some_sender()
   std::vector<Origin> origins(uint32_t rank, uint64_t at, uint32_t sender) const;
-  /// Whether these are different parts of one rank's input: then its number does not tell which is meant.
+  /// Returns whether these are different parts of one rank's input. Then the rank's number does not tell
+  /// which part is meant.
   bool has_several_parts(uint32_t rank, uint64_t at) const;
-  /// Their sum; none: nothing is promised there.
+  /// Returns their sum, or nothing if nothing is promised there.
   std::optional<Sum> sum(uint32_t rank, uint64_t at, uint32_t sender);
 
  private:
@@ -38,7 +40,7 @@ class Promise {
   const Plan& plan_;
   Kind kind_ = Kind::nothing;
   std::string impossible_;
-  uint64_t segment_ = 0;                      ///< atoms, of inputs and outputs alike
+  uint64_t segment_ = 0;                      ///< atoms; the same in inputs and outputs
   std::unordered_map<uint64_t, Sum> of_all_;  ///< by atom of the inputs
 };
 

@@ -1,8 +1,7 @@
-// Every proof, in one walk through each execution that has to be looked at.
+// Runs every proof, in one walk through each execution that has to be looked at.
 //
-// Costs: laying out the memory takes two walks over the operations in all turns of their pipelines, and each
-// launch of an execution one more, see races.cpp. Two launches are executed, or three where scratch has two
-// banks.
+// Laying out the memory costs two walks over the operations in all turns of their pipelines. Each launch of
+// an execution costs one more, see races.cpp. Two launches are executed, or three if scratch has two banks.
 
 #include <fmt/format.h>
 
@@ -21,11 +20,12 @@ namespace chorale {
 namespace proof {
 namespace {
 
-/// Where there are more than max_executions orders, so many are drawn as well: the walk through them changes
-/// what comes last first, and those that are drawn differ from the beginning on.
+/// If there are more than max_executions orders, so many more are drawn at random. The walk changes the last
+/// choices first, and drawn orders differ from the beginning on.
 constexpr uint32_t max_drawn = 256;
 
-/// Whether input and output of a rank are one memory: what the executor may make of the plan.
+/// Lists whether input and output of a rank may be one memory: the cases that the executor may make of the
+/// plan.
 std::vector<bool> list_storages(const Plan& plan) {
   if (!plan.inplace) return {false};
   for (uint32_t rank = 0; rank < plan.ranks(); ++rank) {
@@ -34,7 +34,7 @@ std::vector<bool> list_storages(const Plan& plan) {
   return {true};
 }
 
-/// Several observers of one execution.
+/// Passes the events of one execution on to several observers.
 class Observers : public Observer {
  public:
   Observers(Races* races, Holding* holding) {
@@ -110,7 +110,8 @@ class Prover {
     if (plan_.collective == "sendrecv" && plan_.extension.post.empty()) check_somebody_receives();
   }
 
-  /// Who sends to whom is the program's own, but one that sends nothing to anybody has lost it.
+  /// Checks that some rank receives something. The program itself decides which rank sends to which, but one
+  /// that sends nothing to anybody has lost it.
   void check_somebody_receives() {
     const std::vector<bool> receive = receivers(plan_, true);
     if (std::find(receive.begin(), receive.end(), true) != receive.end()) return;
@@ -120,7 +121,8 @@ class Prover {
                   "write to the output of each rank that something is sent to");
   }
 
-  /// Out of place the application has its input back as it was. (A "test" promises nothing.)
+  /// Checks that no input is overwritten. Out of place the application gets its input back as it was. (A
+  /// "test" promises nothing.)
   void check_inputs_kept() {
     for_each_op(plan_, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
       for_each_place(plan_, gpu, block, op,
@@ -175,14 +177,14 @@ class Prover {
     const uint32_t launches = findings_.wanted(ProofName::replay) ? memory.banks() + 1 : 1;
     facts_.launches = std::max(facts_.launches, launches);
     execute_all(player, shares, launches, findings_, want_facts_);
-    // Those who write a plan whose launches follow each other too closely may give scratch a second bank.
+    // If its launches follow each other too closely, a plan may be given a second bank of scratch.
     const bool replayed = findings_.wanted(ProofName::replay);
     if (!want_facts_ || !replayed || findings_.any()) return;
     facts_.scratch_copies = std::max(
         facts_.scratch_copies, memory.banks() > 1 && !holds_with(Banks::one, message, one_storage) ? 2u : 1u);
   }
 
-  /// Whether launches may follow each other with another number of scratch banks than the plan has.
+  /// Returns whether launches may follow each other with another number of scratch banks than the plan has.
   bool holds_with(Banks banks, const Message& message, bool one_storage) {
     const Memory memory(plan_, message, one_storage, banks);
     Player player(plan_, memory);
@@ -193,8 +195,8 @@ class Prover {
     return !findings.any();
   }
 
-  /// Whether the plan is proved by the blocks that others are copies of; see copies.cpp. Facts are of the
-  /// whole, and what is left out is what the argument may need.
+  /// Returns whether the blocks that others are copies of prove the plan, see copies.cpp. Returns false if
+  /// facts are wanted, which need the whole plan, or if proofs are left out, which the argument may need.
   bool holds_by_copies(const Message& message, bool one_storage) {
     if (want_facts_ || !allow_.empty()) return false;
     auto [found, added] = excerpts_.try_emplace(one_storage);
@@ -240,7 +242,7 @@ class Prover {
     std::optional<Races> races;
     std::optional<Holding> holding;
     findings.setting.launches = launches;
-    findings.setting.choices = choices.made();  // those that come are 0
+    findings.setting.choices = choices.made();  // later ones are 0
     if (order) races.emplace(player, shares, findings, facts);
     if (findings.wanted(ProofName::values)) holding.emplace(player, findings, facts, excerpt);
     Observers observers(races ? &*races : nullptr, holding ? &*holding : nullptr);
@@ -256,7 +258,7 @@ class Prover {
     if (holding) note_order(*holding);
   }
 
-  /// An order is the plan's only if all its executions have it.
+  /// Notes the order of an execution. An order is the plan's only if all its executions have it.
   void note_order(const Holding& holding) {
     if (facts_.other_order.empty()) facts_.other_order = holding.other_order();
     const std::string order = holding.order();
@@ -306,7 +308,7 @@ std::vector<Finding> prove_one_bank(const Plan& plan) {
   std::vector<std::string> others(std::begin(proof_names), std::end(proof_names));
   std::erase(others, proof_names[size_t(proof::ProofName::replay)]);
   std::vector<Finding> findings = proof::Prover(plan, others, false, proof::Banks::one).prove().findings;
-  // What is wrong with the plan's own banks, too, is no matter of these.
+  // Findings that the plan has with its own banks do not count here.
   if (!findings.empty() && !prove_plan(plan, others).findings.empty()) return {};
   return findings;
 }

@@ -1,20 +1,22 @@
-// No two agents touch the same bytes at once where one overwrites them. What is read must have been visible,
-// what is overwritten over: see order.hpp. As the order of a plan is the same in every execution
-// (deadlock.cpp says why), each pair of accesses is looked at in one.
+// No two agents may touch the same bytes at once if one of them overwrites them. Before data is read, its
+// write must be visible; before data is overwritten, earlier accesses must be over: see order.hpp. The order
+// of a plan is the same in every execution (deadlock.cpp says why), so each pair of accesses is checked in
+// one.
 //
-// For each cell we keep who wrote last, and who has read since: an access that is ordered after these is
-// ordered after all before them, or a pair before was found wanting already. Packets carry a flag that their
-// readers wait for, so that reading them needs no order, unless a slot is written twice in a launch.
+// For each cell we keep the last writer, and the readers since then. An access that is ordered after these is
+// ordered after all before them, or an earlier pair was already found to race. Packets carry a flag that
+// their readers wait for. So reading them needs no order, unless a slot is written twice in a launch.
 //
-// The application owns a rank's input and output between launches: it writes the one before, and reads the
-// other and overwrites both after. So a peer that comes too early or too late races with it.
+// The application owns a rank's input and output between launches. It writes the input before a launch, and
+// after it reads the output and overwrites both. So a peer that comes too early or too late races with it.
 //
-// Replay: scratch is used again by the next launch, or the one after it where there are two banks. Order is
-// the same from launch to launch, and the accesses of two launches that far apart are ordered if all are that
-// are once that far apart; so one launch more than there are banks is enough for any number.
+// Replay: the next launch uses scratch again, or the one after it if there are two banks. The order is the
+// same from launch to launch. If all accesses of two launches that far apart are ordered once, they always
+// are. So one launch more than there are banks is enough for any number.
 //
 // Costs O(a) for the cells of all accesses, times the readers that a cell has between two writes, and O(s c /
-// 64) for s signals between c thread blocks; where most know little of each other much less.
+// 64) for s signals between c thread blocks. The latter is much less if most blocks know little of each
+// other.
 
 #include "races.hpp"
 
@@ -23,8 +25,8 @@
 namespace chorale::proof {
 namespace {
 
-/// Packets are made of packets that were made of packets: so far back what they tell is followed. A plan that
-/// counts on more is refused for a race that it does not have.
+/// Packets are made of packets that were made of packets. We follow what they tell back at most so many
+/// steps. A plan that counts on more is refused for a race that it does not have.
 constexpr int most_forwards = 6;
 
 }  // namespace
@@ -46,7 +48,8 @@ Races::Races(const Player& player, const Shares& shares, Findings& findings, boo
 
 void Races::begin(uint32_t rank, uint32_t launch) {
   if (launch == 0) {
-    // What came before in the stream has filled the one, and may only now be done with the other.
+    // The work before this one in the stream has filled the input, and may only now have finished with the
+    // output.
     touch_by_application(rank, BufferKind::output, false, true);
     touch_by_application(rank, BufferKind::input, true);
   }
@@ -99,8 +102,8 @@ void Races::move(uint32_t chain, const Step& step, std::span<const Touch> touche
   if (step.kind == Step::Kind::push) complete(reads, writes);
 }
 
-/// Gives the move a number of its own. But pairs of one operation with the very same operands share a number:
-/// each thread does both at the same place, in order, so they cannot race with each other.
+/// Gives the move a number of its own. Only pairs of one operation with the very same operands share a
+/// number: each thread does both at the same place, in order, so they cannot race with each other.
 void Races::number_move(uint32_t chain, std::span<const Touch> touches) {
   move_ = ++moves_;
   const Chain& of = player_.chains()[chain];
@@ -118,8 +121,8 @@ void Races::number_move(uint32_t chain, std::span<const Touch> touches) {
   pairs_.push_back(pair);
 }
 
-/// An operation whose operands overlap at different places: one of its threads overwrites what another
-/// reads.
+/// Reports an operation whose operands overlap at different places, because one of its threads overwrites
+/// what another reads.
 void Races::check_own_operands(uint32_t id, std::span<const Touch> touches) {
   for (size_t k = 0; k < touches.size(); ++k) {
     for (size_t other = 0; other < k; ++other) {
@@ -133,9 +136,9 @@ void Races::check_own_operands(uint32_t id, std::span<const Touch> touches) {
   }
 }
 
-/// Packets that are written to the slot they were read from do not change what it holds: whoever reads the
-/// slot gets the same before and after. But such a write may arrive late, over newer packets in the slot: so
-/// it is kept as one that a newer write has to be behind.
+/// Notes packets that are written to the slot that they were read from. They do not change what the slot
+/// holds: its readers get the same before and after. But such a write may arrive late, over newer packets in
+/// the slot. So it is kept as one that a newer write has to come after.
 void Races::note_forwarded(uint32_t id, const Touch& touch) {
   what_ = touch.access;
   for (uint32_t at = touch.cell; at < touch.cell + touch.cells; ++at) push(cells_[at].writers, here(id));
@@ -160,14 +163,14 @@ void Races::note_sent(uint32_t id) {
   }
 }
 
-/// Whether all of an operation is done by one block, at once: then each position of it is there.
+/// Returns whether one block does all of an operation at once. Then the operation has every position.
 bool Races::is_whole(const Chain& chain) const {
   const Op& op = player_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
   return !chain.turn.atoms && op.group_size <= 1;
 }
 
 void Races::note_received(uint32_t id, const PacketCell& slot) {
-  // Of a slot that is written again it is not said which of the two was read.
+  // If a slot is written again, we do not know which of the two packets was read.
   if (slot.sent == nobody || slot.again || !is_whole(player_.chains()[agent(id).chain])) return;
   std::vector<Received>& list = received_[id];
   if (!list.empty() && list.back().sent == slot.sent && list.back().end == slot.position)
@@ -176,8 +179,8 @@ void Races::note_received(uint32_t id, const PacketCell& slot) {
     list.push_back({slot.sent, slot.position, slot.position + 1});
 }
 
-/// What the threads of a block have read each for itself, all know from here on: that whoever sent it had
-/// read for it, at the same position.
+/// Lets all threads of the block know what each of them has read: whoever sent a packet had read for it, at
+/// the same position.
 void Races::sync(uint32_t chain) {
   Order::sync(chain);
   const uint32_t id = block_id(chain);
@@ -185,8 +188,8 @@ void Races::sync(uint32_t chain) {
   received_[id].clear();
 }
 
-/// Whether the block has packets that tell that `reader` has read a cell. A clock does not say that: the
-/// packets were sent in the segment in which the cell was read, by one operation.
+/// Returns whether the block has packets that tell that `reader` has read a cell. A clock does not say that:
+/// one operation read the cell and sent the packets in the same segment.
 bool Races::knows_of_read(uint32_t id, uint32_t cell, const Epoch& reader) const {
   if (knows_[id].empty()) return false;
   const auto by = sent_by_.find(reader.move);
@@ -203,7 +206,8 @@ bool Races::knows_of_read(uint32_t id, uint32_t cell, const Epoch& reader) const
   return false;
 }
 
-/// Whether the packets that this operation has read at its position tell that `reader` has read a cell.
+/// Returns whether the packets that this operation has read at its position tell that `reader` has read a
+/// cell.
 bool Races::told_of_read(uint32_t cell, const Epoch& reader) const {
   if (position_ == nobody) return false;
   for (const Touch& touch : sources_) {
@@ -228,16 +232,16 @@ bool Races::told_of_read_by(uint32_t sent, uint32_t position, uint32_t cell, con
   return false;
 }
 
-/// Whether a member of a group may have nothing to do in a turn of a pipeline, which may be shorter than the
-/// others: then it sends no packets, so nobody may rely on what they tell.
+/// Returns whether a member of a group may have nothing to do in a turn of a pipeline, because the turn may
+/// be shorter than the others. Such a member sends no packets, so nobody may rely on what they tell.
 bool Races::may_be_empty(const Chain& chain) const {
   const Op& op = player_.plan().gpus[chain.rank].threadblocks[chain.block].ops[chain.op];
   return chain.turn.atoms && op.group_size > 1 && op.group_index > 0;
 }
 
-/// Sets over_ to what is known to be over by the thread that writes at position_: it has read the packets at
-/// that position, and no others. If the position is not known, the thread knows only what all packets of an
-/// operand tell alike.
+/// Sets over_ to what the thread that writes at position_ knows to be over. That thread has read the packets
+/// at that position, and no others. If the position is not known, the thread knows only what all packets of
+/// an operand tell alike.
 /// \return whether over_ has changed
 bool Races::learn_from_packets() {
   if (!hears_) return false;
@@ -290,7 +294,7 @@ void Races::touch_all(uint32_t id, const Touch& touch, bool by_proxy) {
 }
 
 /// Notes what the packets tell that are written now: what the block knows to be over, and what the packets
-/// told that they are made of.
+/// that they are made of told.
 void Races::tell_by_packets(uint32_t id) {
   if (may_be_empty(player_.chains()[agent(id).chain])) {
     told_.emplace_back();
@@ -301,7 +305,7 @@ void Races::tell_by_packets(uint32_t id) {
   if (!told_.back().same(clock)) told_.push_back(clock);
 }
 
-/// For entry_guarded() and exit_quiescent(): an agent of rank `host` touches memory of another rank.
+/// Updates entry_guarded() and exit_quiescent() when an agent of rank `host` touches memory of another rank.
 void Races::note_visit(uint32_t id, const Access& access, uint32_t host) {
   if (access.rank == host || launch_) return;
   entry_guarded_ &= over_[application(access.rank)] > 0;
@@ -309,9 +313,9 @@ void Races::note_visit(uint32_t id, const Access& access, uint32_t host) {
   if (!access.packets) visits_[access.rank][id] = agent(id).segment + 1;
 }
 
-/// The application touches a buffer of its rank. `overwritten`: when it has read it, it uses it for something
-/// else, so that peers must have read it, too. That is no write: what peers write there need not be behind
-/// it.
+/// Makes the application touch a buffer of its rank. If `overwritten`, it reads the buffer and then uses it
+/// for something else, so peers must have finished reading it, too. That is not a write: what peers write
+/// there need not come after it.
 void Races::touch_by_application(uint32_t rank, BufferKind kind, bool write_it, bool overwritten) {
   Access access{rank, kind, write_it, false, false, 0, player_.plan().gpus[rank].chunks[size_t(kind)]};
   const Range range = player_.memory().buffer(rank, kind);
@@ -331,8 +335,9 @@ bool Races::visible(uint32_t id, const Epoch& to) {
   const Agent& by = agent(id);
   const bool own = id == to.agent;
   if (own ? to.segment == by.segment : to.segment >= by.visible[to.agent]) return false;
-  // Memory that a switch reaches by another address is seen there, and what a switch wrote at the plain
-  // address, only after an operation that releases: to the device in its own memory, else to all ranks.
+  // A switch reaches memory by another address. A plain write is seen there, and a switch's write at the
+  // plain address, only after an operation that releases: a release to the device if the memory is its own,
+  // else one to all ranks.
   if (bool(to.switched) == what_->switched) return true;
   if (to.segment < by.reached[to.agent]) return true;
   const Agent& writer = agent(to.agent);
@@ -343,12 +348,12 @@ bool Races::visible(uint32_t id, const Epoch& to) {
 bool Races::over(uint32_t id, const Epoch& to) {
   return id == to.agent ? to.segment < agent(id).segment : to.segment < over_[to.agent];
 }
-/// Accesses of one move need no order: each thread touches the same place of every operand, one after the
-/// other. Another pair of the operation, or another turn of its pipeline, may have the cell at another place
-/// of an operand, and so another thread touches it.
+/// Returns whether both accesses are of one move. These need no order, because each thread touches the same
+/// place of every operand, one after the other. Another pair of the operation, or another turn of its
+/// pipeline, may have the cell at another place of an operand, where another thread touches it.
 bool Races::same_move(uint32_t id, const Epoch& to) { return id == to.agent && to.move == move_; }
 
-/// Slices of one set do not overlap, wherever they end.
+/// Returns whether both are slices of one set. These do not overlap, wherever they end.
 bool Races::disjoint_slices(const Epoch& one, const Epoch& other) {
   return one.set && one.set == other.set && one.member != other.member;
 }
@@ -361,7 +366,7 @@ void Races::check(uint32_t id, uint32_t at, const Epoch& before, bool writes) {
 void Races::read(uint32_t id, uint32_t at) {
   Cell& cell = cells_[at];
   if (what_->buffer == BufferKind::output && agent(id).kind != Agent::Kind::application) {
-    // What the application left there may be read like anything that was written.
+    // Data that the application left there may be read like any data that was written.
     const Epoch& used = used_[what_->rank];
     const bool left = cell.write.agent == nobody && cell.writers == nobody;
     if (used.agent != nobody && !(left ? visible(id, used) : over(id, used)))
@@ -379,8 +384,8 @@ void Races::write(uint32_t id, uint32_t at) {
   cells_[at].write = here(id);
 }
 
-/// A write of a whole cell has to be behind all accesses before it, and comes in their place. A write of a
-/// slice that cannot be placed comes in the place of those of the same slice only.
+/// Checks a write against all earlier writes. A write of a whole cell has to come after all accesses before
+/// it, and replaces them. A write of a slice that cannot be placed replaces only those of the same slice.
 void Races::check_writers(uint32_t id, uint32_t at) {
   Cell& cell = cells_[at];
   const Epoch now = here(id);
@@ -401,7 +406,7 @@ void Races::check_writers(uint32_t id, uint32_t at) {
 
 void Races::read_packets(uint32_t id, uint32_t at, bool by_proxy) {
   Cell& cell = cells_[at];
-  // The block has waited for what its proxy reads.
+  // The block has waited for the packets that its proxy reads.
   if (cell.write.agent != nobody && packet(at).again && !visible(id, cell.write) && !by_proxy)
     conflict(id, at, cell.write, false, true);
   const uint32_t told = packet(at).told;
@@ -410,8 +415,8 @@ void Races::read_packets(uint32_t id, uint32_t at, bool by_proxy) {
   add_reader(cell, here(id));
 }
 
-/// A packet that another agent has read has certainly been written. Its writer alone proves nothing: a block
-/// may see its own packet before others can.
+/// Returns whether the last packet in a cell has arrived. If another agent has read it, it has certainly been
+/// written. Its writer alone proves nothing, because a block may see its own packet before others can.
 bool Races::arrived(const Cell& cell) const {
   for (uint32_t at = cell.readers; at != nobody; at = pool_[at].next) {
     if (pool_[at].epoch.agent != cell.write.agent) return true;
@@ -419,7 +424,7 @@ bool Races::arrived(const Cell& cell) const {
   return false;
 }
 
-/// Whether the launch of an access is known to have ended: the next one has begun.
+/// Returns whether the launch of an access is known to have ended, because the next one has begun.
 bool Races::ended(const Epoch& epoch) {
   const uint32_t rank = player_.chains()[agent(epoch.agent).chain].rank;
   return over_[application(rank)] > 2 * launch_of(epoch) + 2;  // two segments a launch: see begin() and end()
@@ -459,7 +464,8 @@ void Races::add_reader(Cell& cell, const Epoch& epoch) {
   for (uint32_t at = cell.readers; at != nobody; at = pool_[at].next) {
     Epoch& known = pool_[at].epoch;
     if (known.agent != epoch.agent) continue;
-    // Who is known to have come to a segment has ended those before; not what else is in the same.
+    // If an agent has reached a segment, its earlier segments have ended. That says nothing of other moves in
+    // the same segment.
     if (known.segment == epoch.segment && known.move != epoch.move) continue;
     if (epoch.set && (epoch.set != known.set || epoch.member != known.member)) continue;
     known = epoch;

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Accesses that nothing orders, within a launch and between launches.
+/// Finds accesses that nothing orders, within a launch and between launches.
 
 #include <cstdint>
 #include <map>
@@ -18,10 +18,10 @@
 
 namespace chorale::proof {
 
-/// Watches an execution and tells of every access that is not ordered with an earlier one of the same cell.
+/// Watches an execution and reports every access that is not ordered with an earlier one of the same cell.
 class Races : public Order {
  public:
-  /// \param facts  whether entry_guarded() and exit_quiescent() are wanted
+  /// \param facts  whether the caller wants entry_guarded() and exit_quiescent()
   Races(const Player&, const Shares&, Findings&, bool facts);
 
   void begin(uint32_t rank, uint32_t launch) override;
@@ -35,39 +35,41 @@ class Races : public Order {
  private:
   static constexpr uint32_t nobody = ~uint32_t{0};
 
-  /// One access, as later ones have to know it.
+  /// An access, reduced to what later accesses need to know of it.
   struct Epoch {
     uint32_t agent = nobody, segment = 0;
     uint32_t op = 0;
     uint32_t move : 31 = 0;  ///< its number among all moves, see number_move()
     uint32_t switched : 1 = 0;
-    /// Of a slice that cannot be placed: Shares::loose(), and the block's position in its group. Nothing else
-    /// of the cell is touched. 0, 0: all of it is.
+    /// Identifies a slice that cannot be placed, by Shares::loose() and the block's position in its group.
+    /// The rest of the cell is not touched. 0, 0: the whole cell is.
     uint32_t set = 0, member = 0;
   };
-  /// An operation that wrote packets, and what it had read for them. Whoever reads such a packet knows that
-  /// the sources have been read at the packet's position, and all that source packets told of theirs.
+  /// An operation that wrote packets, and what it had read for them. A block that reads such a packet knows
+  /// that the sources have been read at the packet's position, and also all that source packets told of
+  /// theirs.
   struct Sent {
     struct Source {
       uint32_t cell;  ///< the first of the operand
-      /// Of packets, by position in the operand: the operation that wrote them (in sent_), and the position
+      /// For packets, by position in the operand: the operation that wrote them (in sent_), and the position
       /// among those that it wrote.
       std::vector<std::pair<uint32_t, uint32_t>> sent;
     };
     Epoch epoch;
     std::vector<Source> sources;
   };
-  /// Lists are in pool_; `nobody` is the end of one.
+  /// Lists are in pool_ and end with `nobody`.
   struct Cell {
     Epoch write;                ///< the last one
-    uint32_t readers = nobody;  ///< since then
-    /// Other writes that a later access has to be behind. Plain memory: those before `write`, if `write` was
-    /// of a slice only. Packets: those after it that forward what the slot holds, see note_forwarded().
+    uint32_t readers = nobody;  ///< since the last write
+    /// Other writes that a later access has to come after. In plain memory these are the writes before
+    /// `write`, if `write` was only of a slice. Among packets they are the writes after it that forward what
+    /// the slot holds, see note_forwarded().
     uint32_t writers = nobody;
   };
   struct PacketCell {
     uint32_t told = 0;       ///< what its packets tell, in told_
-    uint32_t sent = nobody;  ///< who wrote them, in sent_
+    uint32_t sent = nobody;  ///< the operation that wrote them, in sent_
     uint32_t position = 0;   ///< in that operation's operands
     bool again = false;      ///< written for the second time in a launch
   };
@@ -75,16 +77,16 @@ class Races : public Order {
     Epoch epoch;
     uint32_t next;
   };
-  /// Positions [begin, end) of what an operation sent (in sent_), which a block has read.
+  /// Positions [begin, end) of what an operation sent (in sent_), as a block has read them.
   struct Received {
     uint32_t sent, begin, end;
   };
 
-  // Before the accesses of a move
+  // These are called before the accesses of a move.
   void number_move(uint32_t chain, std::span<const Touch>);
   void check_own_operands(uint32_t id, std::span<const Touch>);
 
-  // What packets tell; `id` is the agent that reads or writes them
+  // These track what packets tell. `id` is the agent that reads or writes them.
   bool forwards_to_itself(const Touch& dest) const;
   void note_forwarded(uint32_t id, const Touch&);
   void note_sent(uint32_t id);
@@ -97,7 +99,7 @@ class Races : public Order {
   bool learn_from_packets();
   void tell_by_packets(uint32_t id);
 
-  // The accesses: `id` is the agent, `at` the cell
+  // These check the accesses. `id` is the agent, `at` the cell.
   void touch_all(uint32_t id, const Touch&, bool by_proxy);
   void touch_by_application(uint32_t rank, BufferKind, bool write_it, bool overwritten = false);
   void note_visit(uint32_t id, const Access&, uint32_t host);
@@ -106,16 +108,16 @@ class Races : public Order {
   void read_packets(uint32_t id, uint32_t at, bool by_proxy);
   void write_packets(uint32_t id, uint32_t at);
 
-  // Whether an earlier access is ordered before what agent `id` does now
-  bool visible(uint32_t id, const Epoch& before);  ///< and its write is seen
-  bool over(uint32_t id, const Epoch& before);     ///< it has been done, no more
+  // These return whether an earlier access is ordered before what agent `id` does now.
+  bool visible(uint32_t id, const Epoch& before);  ///< its write is also seen
+  bool over(uint32_t id, const Epoch& before);     ///< it has been done, and no more is known
   bool same_move(uint32_t id, const Epoch& before);
   static bool disjoint_slices(const Epoch&, const Epoch&);
   bool arrived(const Cell&) const;  ///< another agent has read the packets
   bool ended(const Epoch& before);
 
-  // Conflicts with earlier accesses of a cell are found here, and these are forgotten where the new access
-  // comes in their place.
+  // These find conflicts with earlier accesses of a cell. They forget an earlier access when the new one
+  // takes its place.
   void check(uint32_t id, uint32_t at, const Epoch& before, bool writes);
   void check_writers(uint32_t id, uint32_t at);
   void check_readers(uint32_t id, uint32_t at);
@@ -126,8 +128,8 @@ class Races : public Order {
   void drop(uint32_t& slot);
   void add_reader(Cell&, const Epoch&);
 
-  // The words of findings: races_text.cpp. `first` is the earlier access, which wrote or read (`written`),
-  // and `second` the one that is looked at.
+  // These make the words of findings, see races_text.cpp. `first` is the earlier access, which wrote if
+  // `written` and read otherwise. `second` is the access that is being checked.
   std::string name() const;
   std::string name(uint32_t cell) const;
   OpPlace place(const Epoch&);
@@ -147,7 +149,7 @@ class Races : public Order {
   const bool facts_;
   bool entry_guarded_ = true, exit_quiescent_ = true;
 
-  // What has been done
+  // State that earlier accesses have left:
   std::vector<Cell> cells_;
   std::vector<PacketCell> packets_;  // by cell; empty if the plan has no packets
   std::vector<Reader> pool_;
@@ -157,23 +159,24 @@ class Races : public Order {
   std::unordered_map<uint32_t, std::vector<uint32_t>> sent_by_;  // in sent_, by move; of whole operations
   std::vector<std::vector<Received>> received_;                  // by agent: since its last synchronisation
   std::vector<std::unordered_map<uint32_t, std::vector<Received>>> knows_;  // by agent and Received::sent
-  // By rank, and agent of another rank that has been there: the segment after that of its last access.
+  // By rank, then by the agents of other ranks that have touched its memory: the segment after the agent's
+  // last access.
   std::vector<std::map<uint32_t, uint32_t>> visits_;
   std::vector<uint32_t> ended_;  // by rank: its launches that have ended
   std::vector<Epoch> used_;      // by rank: the application's last use of the output
 
-  // What is being done: the move, the operand of it, and the place in that
+  // State of the current move, of its current operand, and of the place in that operand:
   std::span<const Touch> sources_;
   uint32_t op_ = 0, launch_ = 0, move_ = 0, moves_ = 0;
   bool hears_ = false;  // it reads packets
   Clock base_;          // what its agent knows to be over
   const Access* what_ = nullptr;
   uint32_t set_ = 0, member_ = 0;  // see Epoch
-  uint32_t position_ = 0;          // in each operand; nobody: unknown, the slice cannot be placed
+  uint32_t position_ = 0;          // in each operand; nobody: unknown, as the slice cannot be placed
   Clock over_;                     // base_, and what the packets at the position tell the thread there
-  std::vector<uint32_t> heard_, heard_here_;  // in told_: what over_ has beside base_
+  std::vector<uint32_t> heard_, heard_here_;  // in told_: what over_ has and base_ has not
 
-  /// Pairs of one operation: the numbers of their moves, and their operands.
+  /// The operands of pairs of one operation, with the numbers of their moves.
   struct Pair {
     uint32_t move;
     Range source, dest;

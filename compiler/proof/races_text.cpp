@@ -1,4 +1,4 @@
-// How races are told.
+// Words the findings about races.
 
 #include "races.hpp"
 
@@ -9,7 +9,7 @@ std::string Races::name() const {
          "[" + number(what_->begin) + ":" + number(what_->end) + "] of " + rank_name(what_->rank);
 }
 
-/// Of a buffer of the application.
+/// Names chunks of a buffer of the application.
 std::string Races::name(uint32_t cell) const {
   const Range range = player_.memory().range_of(cell);
   const uint64_t chunk = player_.memory().message().chunk;
@@ -45,7 +45,8 @@ ProofEvent Races::event(const Epoch& epoch, bool writes) {
   return event;
 }
 
-/// Whether packets that the operation reads say that `first` is over, but not those at its own position.
+/// Returns whether packets that the operation reads say that `first` is over, but not those at its own
+/// position.
 bool Races::elsewhere(const Epoch& first) const {
   for (const Touch& touch : sources_) {
     for (uint32_t at = 0; touch.access->packets && at < touch.cells; ++at) {
@@ -55,7 +56,7 @@ bool Races::elsewhere(const Epoch& first) const {
   return false;
 }
 
-/// `second`, which writes or reads, is not ordered after `first`, which wrote or read.
+/// Reports that `second`, which writes or reads, is not ordered after `first`, which wrote or read.
 void Races::conflict(uint32_t id, uint32_t cell, const Epoch& first, bool writes, bool written) {
   const Epoch second = here(id);
   if (!plain(second) && !plain(first)) return;  // the application's own affair
@@ -66,10 +67,10 @@ void Races::conflict(uint32_t id, uint32_t cell, const Epoch& first, bool writes
 void Races::with_owner(const Epoch& second, const Epoch& first, uint32_t cell, bool writes, bool written) {
   const Epoch& of_plan = plain(second) ? second : first;
   const Epoch& of_owner = plain(second) ? first : second;
-  // What the application does is the same around each launch.
+  // The application does the same around each launch, so one report is enough.
   if (launch_of(of_plan)) return;
   const bool overwrites = plain(second) ? writes : written;
-  // Two segments a launch: see begin() and end().
+  // A launch has two segments: see begin() and end().
   const bool early = of_owner.segment / 2 <= launch_of(of_plan);
   std::string text =
       std::string("this ") + (overwrites ? "overwrites " : "reads ") + (plain(second) ? name() : name(cell));

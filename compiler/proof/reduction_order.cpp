@@ -1,4 +1,4 @@
-// Which plans compute the same bits.
+// Finds out which plans compute the same bits.
 
 #include <nlohmann/json.hpp>
 
@@ -29,7 +29,7 @@ bool adds_up(const Plan& plan) {
 }  // namespace
 
 std::optional<std::string> reduction_order(const Plan& plan) {
-  // What a host schedule computes is not proved.
+  // The values of a host schedule are not proved.
   if (plan.extension.host) return {};
   if (refute_certificate(plan).empty()) {
     const auto text = nlohmann::json::parse(plan.extension.verified);

@@ -1,6 +1,6 @@
-// Who releases whom, from what an execution tells of its counters, barriers and packets. In which order it
-// does the operations of different blocks says nothing: the n-th take of a counter is behind its n-th post
-// in all executions, unless blocks compete.
+// Finds out which operation releases which, from what an execution tells of its counters, barriers and
+// packets. The order in which the execution does the operations of different blocks says nothing. In all
+// executions, the n-th take of a counter comes after its n-th post, unless blocks compete.
 
 #include "chorale/releases.hpp"
 
@@ -49,7 +49,7 @@ class Releases : public Observer {
     const Counter& of = player_.counters()[counter];
     Awaited& awaited = this->awaited(chain);
     for (uint64_t post = first; post < first + n; ++post) add(awaited, posts_[counter][post]);
-    // What there is from the beginning releases nobody.
+    // A count that is there from the beginning releases nobody.
     if (n == 0 && of.takes > of.initial) awaited.known = false;
     if (of.competes()) competing_.push_back({chain, player_.chains()[chain].op});
   }
@@ -69,13 +69,15 @@ class Releases : public Observer {
     if (of.members.size() != of.participants) awaited.known = false;
   }
 
-  /// Who goes first where blocks compete was chosen: another run may choose otherwise.
+  /// Marks operations of competing blocks as unknown. The block that goes first was chosen, and another run
+  /// may choose otherwise.
   void doubt_competing() {
     for (const auto& [chain, op] : competing_) of(chain, op).known = false;
   }
 
  private:
-  /// Where a block is, as others name it.
+  /// Returns the place of a block as others name it: in a pipeline with more turns to come, the pipeline
+  /// itself.
   OpPlace here(uint32_t at) const {
     const Chain& chain = player_.chains()[at];
     const bool earlier = chain.body_end != 0 && chain.turns_left > 1;
@@ -87,7 +89,7 @@ class Releases : public Observer {
     return out_[chain.rank][chain.block][op];
   }
 
-  /// Of the operation that a block is at, in this turn.
+  /// Returns the entry of the operation that a block is at, in this turn.
   Awaited& awaited(uint32_t at) {
     const Chain& chain = player_.chains()[at];
     Awaited& awaited = of(at, chain.op);
@@ -97,7 +99,8 @@ class Releases : public Observer {
     return awaited;
   }
 
-  /// Packets lie cell by cell, and those of one operation side by side.
+  /// Adds a place unless it was added last. Packets lie cell by cell, and those of one operation side by
+  /// side.
   static void add(Awaited& awaited, const OpPlace& place) {
     const auto same = [&](const OpPlace& other) {
       return other.rank == place.rank && other.threadblock == place.threadblock && other.op == place.op;
@@ -110,11 +113,11 @@ class Releases : public Observer {
   std::vector<std::vector<OpPlace>> posts_;                // by counter
   std::vector<std::vector<std::vector<OpPlace>>> rounds_;  // by meeting
   std::vector<OpPlace> writers_;                           // by cell of packets
-  std::vector<std::vector<uint64_t>> turns_;               // by chain and operation: where its turn begins
+  std::vector<std::vector<uint64_t>> turns_;               // by chain and operation: the start of its turn
   std::vector<std::pair<uint32_t, uint32_t>> competing_;   // chains and operations
 };
 
-/// Each once.
+/// Sorts the releases and keeps each once.
 void settle(Awaited& awaited) {
   const auto key = [](const OpPlace& place) { return std::tuple(place.rank, place.threadblock, place.op); };
   std::vector<OpPlace>& list = awaited.releases;
@@ -124,7 +127,7 @@ void settle(Awaited& awaited) {
              list.end());
 }
 
-/// Plays a launch. False: it did not come to its end.
+/// Plays a launch. Returns false if it did not come to its end.
 bool play(const Plan& plan, uint64_t chunk_bytes, AwaitedByOp& out) {
   const std::optional<Message> message = message_of(plan, chunk_bytes);
   if (!message) return false;

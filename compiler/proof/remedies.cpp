@@ -1,7 +1,7 @@
-// Each remedy is tried on a copy of the plan. What would be right for one pair of accesses may not be all
-// that the plan lacks: the proofs look at it again when the author has made the change.
+// Each remedy is tried on a copy of the plan. What is right for one pair of accesses may not be all that the
+// plan lacks: the proofs check the plan again when the author has made the change.
 //
-// Costs a copy and an execution of the plan for each, a handful at most.
+// Costs a copy and an execution of the plan for each remedy, a handful at most.
 
 #include "remedies.hpp"
 
@@ -26,7 +26,7 @@ bool in_pipeline(const Plan& plan, const OpPlace& at) {
   return inside;
 }
 
-/// A plan in which something is changed, and the two accesses in it.
+/// A changed copy of the plan, with the two accesses in it.
 class Trial {
  public:
   Trial(const Plan& plan, const Finding& finding) : plan_(plan), setting_(finding.setting) {
@@ -58,14 +58,15 @@ class Trial {
     }
   }
 
-  /// From a place of one rank to a place of another, over a channel of its own.
+  /// Inserts a signal from a place of one rank to a place of another, over a channel of its own.
   void insert_signal(const OpPlace& from, const OpPlace& to) {
     add_channel(from.rank, to.rank);
     insert(from, Opcode::signal, {newest_channel(from)}, ChannelType::memory);
     insert(to, Opcode::wait, {newest_channel(to)}, ChannelType::memory);
   }
 
-  /// \param reversed  the second access before the first one
+  /// Returns whether the changed plan ends and orders the two accesses.
+  /// \param reversed  the second access has to come before the first one
   bool orders(bool reversed) const {
     const Memory memory(plan_, list_messages(plan_)[setting_.message], setting_.one_storage);
     if (!memory.fits()) return false;
@@ -80,11 +81,12 @@ class Trial {
   }
 
  private:
-  /// A new memory channel between two ranks.
+  /// Adds a new memory channel between two ranks.
   void add_channel(uint32_t from, uint32_t to) {
     for (const auto& [rank, peer] : {std::pair(from, to), std::pair(to, from)}) {
       std::vector<ChannelRecord>& records = plan_.gpus[rank].channels;
-      // The last record: what is appended elsewhere would change the ids of those behind it.
+      // This appends to the last record, because anywhere else it would change the ids of the channels after
+      // it.
       const auto last = std::find_if(records.rbegin(), records.rend(), [](const ChannelRecord& record) {
         return record.type == ChannelType::memory;
       });
@@ -92,7 +94,7 @@ class Trial {
       record.connected_to.push_back(peer);
     }
   }
-  /// The position of the newest memory channel of its rank in the lists of a block.
+  /// Returns the position of the newest memory channel of its rank in the lists of a block.
   uint32_t newest_channel(const OpPlace& at) {
     Gpu& gpu = plan_.gpus[at.rank];
     ThreadBlock& block = gpu.threadblocks[at.threadblock];
@@ -134,7 +136,7 @@ class Remedies {
   }
 
  private:
-  /// What brings the second event behind the first.
+  /// Tries the changes that make the second event come after the first.
   void order() {
     const ProofEvent &first = finding_.events[0], &second = finding_.events[1];
     const bool blocks = first.who != Who::application && second.who != Who::application;
@@ -154,7 +156,7 @@ class Remedies {
   std::string line(const OpPlace& at) const { return proof::place_of(plan_, at); }
   bool launches_apart() const { return finding_.events[0].launch != finding_.events[1].launch; }
 
-  /// Relaxed operations on the way between the two, as their plain forms.
+  /// Tries the plain forms of the relaxed operations on the path between the two.
   void publish() {
     const uint32_t first = history_.find(finding_.events[0]), second = history_.find(finding_.events[1]);
     const Past past(history_, second, false);
@@ -172,14 +174,14 @@ class Remedies {
       if (plain == op.code) continue;
       const std::string change = std::string(info(plain).name) + " for " + std::string(info(op.code).name) +
                                  " at " + line({chain.rank, chain.block, node.op});
-      // Ranks do the same as a rule.
+      // Usually all ranks do the same.
       if (text.find(change) == text.npos) text += (text.empty() ? "" : ", ") + change;
       op.code = plain;
     }
     if (!text.empty()) offer(trial, text);
   }
 
-  /// Launches that use two halves of scratch in turns.
+  /// Tries launches that use two halves of scratch in turns.
   void take_turns() {
     if (finding_.proof != "replay" || finding_.events[0].buffer != BufferKind::scratch ||
         plan_.use_double_scratch_buffer)
@@ -223,12 +225,12 @@ class Remedies {
     ++at.op;
     return at;
   }
-  /// Where a rank's launch begins or ends, in its first block.
+  /// Returns the place in its first block where a rank's launch begins or ends.
   OpPlace boundary(uint32_t rank, bool end) const {
     return {rank, 0, end ? uint32_t(plan_.gpus[rank].threadblocks[0].ops.size()) : 0};
   }
 
-  /// The launch of the first ends after the second.
+  /// Tries to make the launch of the first event end after the second event.
   void outlast() {
     const ProofEvent &end = finding_.events[0], &late = finding_.events[1];
     if (plan_.gpus[end.at.rank].threadblocks.empty()) return;
@@ -271,7 +273,7 @@ class Remedies {
 }  // namespace
 
 bool ends_before(const ProofEvent& end, const ProofEvent& other) {
-  // Two segments a launch: see Races::begin() and end().
+  // A launch has two segments: see Races::begin() and end().
   return end.who == Who::application && other.who != Who::application && end.segment == 2 * other.launch + 2;
 }
 

@@ -1,16 +1,16 @@
 // An operation repeats the one before it in its thread block when it is the same, both move plain chunks, and
-// what they write is none of what they read. The second then reads the sources that the first has read and
-// writes the same value over the first one's result. For example, a generator that emits a copy twice makes
-// such a plan.
+// they write nothing of what they read. The second then reads the sources that the first has read and writes
+// the same value over the first one's result. For example, a generator that emits a copy twice makes such a
+// plan.
 //
 // The threads are not synchronised in between, so a thread may write a byte that another has written: a race,
-// but one of equal values. Nobody can tell it from a plan with one of the two. What is ordered after the
-// first operation is ordered by something that the block does later, and that is after the second one as
-// well: a signal, a barrier or the end of the launch. What is ordered before the first is before the second,
-// too.
+// but one of equal values. Nobody can tell such a plan from one with only one of the two operations. If
+// something is ordered after the first operation, it is ordered by something that the block does later: a
+// signal, a barrier or the end of the launch. That is after the second operation as well. Whatever is ordered
+// before the first operation is also before the second.
 //
-// Transfers by a port are left out, for they fill the queue of the proxy, and so are packets, whose flags a
-// later launch may have overwritten, and switches.
+// Transfers by a port do not count as repeats, because they fill the queue of the proxy. Neither do packets,
+// whose flags a later launch may have overwritten, nor switches.
 
 #include "repeats.hpp"
 
@@ -32,7 +32,7 @@ namespace chorale {
 namespace proof {
 namespace {
 
-/// Whether the threads of the block move plain chunks, and nothing else is done.
+/// Returns whether the threads of the block move plain chunks, and nothing else is done.
 bool moves_plain_chunks(const Op& op) {
   constexpr uint32_t writes = Shape::bit(Role::Write) | Shape::bit(Role::RemoteWrite);
   constexpr uint32_t all = writes | Shape::bit(Role::Read) | Shape::bit(Role::RemoteRead) |
@@ -61,7 +61,7 @@ struct Chunks {
   bool written;
 };
 
-/// Whether an operation overwrites no chunk that it also names elsewhere.
+/// Returns whether an operation overwrites no chunk that it also names elsewhere.
 bool is_idempotent(const Plan& plan, const Storage& storage, const Gpu& gpu, const ThreadBlock& block,
                    const Op& op) {
   std::vector<Chunks> all;
@@ -82,7 +82,7 @@ bool is_idempotent(const Plan& plan, const Storage& storage, const Gpu& gpu, con
 }
 
 std::vector<OpPlace> list_repeats(const Plan& plan) {
-  const Storage storage(plan, true);  // what does not overlap in one memory does not in two
+  const Storage storage(plan, true);  // chunks that do not overlap in one memory do not in two
   std::vector<OpPlace> found;
   const Op *before = nullptr, *loop_before = nullptr;
   for_each_op(plan, [&](const Gpu& gpu, const ThreadBlock& block, const Op& op, const Op* loop, OpPlace at) {
@@ -113,7 +113,7 @@ std::optional<WithoutRepeats> leave_out_repeats(const Plan& plan) {
   std::vector<OpPlace> left_out = list_repeats(plan);
   if (left_out.empty()) return {};
   WithoutRepeats without{plan, std::move(left_out)};
-  // Those further behind first, so that the places of the others stay.
+  // Later operations go first, so that the places of the others stay.
   for (auto at = without.left_out.rbegin(); at != without.left_out.rend(); ++at)
     erase_op(without.plan.gpus[at->rank].threadblocks[at->threadblock].ops, at->op);
   return without;

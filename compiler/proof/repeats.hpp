@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Operations that do once more what the one before them did.
+/// Finds operations that only repeat the one before them, and leaves them out.
 
 #include <optional>
 #include <vector>
@@ -11,17 +11,17 @@
 
 namespace chorale::proof {
 
-/// A plan without the operations that find_repeats() lists. All launches of the two compute the same, and
-/// every order that holds in the one holds in the other: repeats.cpp says why.
+/// A plan without the operations that find_repeats() lists. All launches of the two plans compute the same,
+/// and every order that holds in one holds in the other: repeats.cpp says why.
 struct WithoutRepeats {
   Plan plan;
   std::vector<OpPlace> left_out;
 
-  /// Gives findings the places that operations have in the whole plan.
+  /// Changes the places in findings back to those in the whole plan.
   void put_back(std::vector<Finding>&) const;
 };
 
-/// Returns nothing if no operation repeats another.
+/// Returns the plan without its repeats, or nothing if no operation repeats another.
 std::optional<WithoutRepeats> leave_out_repeats(const Plan&);
 
 }  // namespace chorale::proof

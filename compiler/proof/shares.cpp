@@ -8,10 +8,11 @@
 namespace chorale::proof {
 namespace {
 
-/// Begin, end, and among how many it is shared; 1: not at all, or in whole chunks.
+/// Begin, end, and the number of members that share it; 1: it is not shared, or in whole chunks.
 using Part = std::tuple<uint64_t, uint64_t, uint32_t>;
 
-/// Whether members get whole chunks, or one gets all: then their slices end where they do in every message.
+/// Returns whether members get whole chunks, or one gets all. Then their slices end at the same places in
+/// every message.
 bool is_even(const Access& access, const Op& op, const Turn& turn) {
   return op.group_size < 2 || (!turn.atoms && (access.end - access.begin) % op.group_size == 0);
 }
@@ -53,11 +54,12 @@ Shares::Shares(const Plan& plan, const Memory& memory) : memory_(memory) {
   for (uint32_t space = 0; space < parts.size(); ++space) {
     for (const auto& [begin, end, members] : parts[space]) {
       if (members == 1) continue;
-      // Copies: C++20 lets a lambda refer to structured bindings, Clang from 16 on.
+      // C++20 lets a lambda refer to structured bindings, but Clang only does so from 16 on. So these are
+      // copies.
       const auto fits = [begin = begin, end = end, members = members](const Part& other) {
         const auto [from, to, among] = other;
         if (to <= begin || end <= from) return true;
-        // The same slices, or all of them.
+        // The other part has the same slices, or contains all of them.
         return other == Part{begin, end, members} || (among == 1 && from <= begin && end <= to);
       };
       const bool alone = std::all_of(parts[space].begin(), parts[space].end(), fits);

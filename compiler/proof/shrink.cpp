@@ -1,7 +1,7 @@
-// Delta debugging on a plan (Zeller and Hildebrandt 2002): parts are left out in halves, quarters and so on,
-// as long as what is left passes the checks and the proof finds the same. Parts are first ranks, then thread
-// blocks, then signals together with their waits and each other operation, in the order in which they are
-// executed.
+// Shrinks a plan by delta debugging (Zeller and Hildebrandt 2002). Parts are left out in halves, quarters and
+// so on, as long as the rest passes the checks and the proof finds the same. The parts are first ranks, then
+// thread blocks, then signals together with their waits and each other operation, in the order in which they
+// are executed.
 //
 // Costs at most `most_proofs` proofs, each of a plan no larger than the first.
 
@@ -23,7 +23,8 @@ using proof::Node;
 using Place = std::tuple<uint32_t, uint32_t, uint32_t>;
 using Part = std::vector<Place>;
 
-/// What stays the same besides the proof and the kind: who does what, where, of each event.
+/// Returns what has to stay the same besides the proof and the kind: for each event its agent, its line and
+/// its access.
 std::vector<std::string> lines_of(const Plan& plan, const Finding& finding) {
   std::vector<std::string> lines;
   for (const ProofEvent& event : finding.events) {
@@ -38,12 +39,12 @@ std::vector<std::string> lines_of(const Plan& plan, const Finding& finding) {
         (line.line ? line.file + ":" + std::to_string(line.line) : proof::describe(plan, event.at)) +
         (event.who == ProofEvent::Who::proxy ? " by its proxy" : "") + does);
   }
-  // Where a cycle is entered depends on who comes first.
+  // The speed of the blocks decides where a cycle is entered, so the lines are sorted.
   if (finding.kind == Finding::Kind::cycle) std::sort(lines.begin(), lines.end());
   return lines;
 }
 
-/// A pipeline goes with its body, and the other way round.
+/// Removes the body of a pipeline with the pipeline, and a pipeline whose whole body is gone.
 void settle(const ThreadBlock& block, std::vector<bool>& gone) {
   for (size_t at = 0; at < block.ops.size(); ++at) {
     const auto body = gone.begin() + ptrdiff_t(at) + 1, end = body + block.ops[at].body;
@@ -73,7 +74,8 @@ class Shrinking {
  public:
   Shrinking(const Plan& plan, const Finding& finding, uint32_t most)
       : original_(plan), lines_(lines_of(plan, finding)), most_(most), best_{plan, finding, 0} {
-    // What is found must not follow from what would be found before; values have to hold only to be compared.
+    // The finding must not follow from what an earlier proof would find. Values have to hold only to be
+    // compared.
     const auto proof = std::find(std::begin(proof_names), std::end(proof_names), finding.proof);
     others_.assign(proof + 1, std::end(proof_names));
     if (finding.proof == "replay") others_.push_back("values");
@@ -87,7 +89,7 @@ class Shrinking {
   Shrunk shrink() {
     leave_out(by([](const OpPlace& at) { return std::pair(at.rank, 0u); }));
     leave_out(by([](const OpPlace& at) { return std::pair(at.rank, at.threadblock); }));
-    // Without one, others may not be needed any more.
+    // When one operation is gone, others may not be needed any more.
     size_t before;
     do {
       before = best_operations_;
@@ -109,11 +111,12 @@ class Shrinking {
     return list;
   }
 
-  /// Those that are left: posts with what takes them, and the rest one by one.
+  /// Lists the operations that are left: posts together with the operations that take them, and the others
+  /// one by one.
   std::vector<Part> operations() const {
     std::vector<Part> parts;
     std::set<Place> listed;
-    // Where they are in the plan that is left.
+    // This maps places in the plan that is left to places in the original.
     std::map<Place, Place> was;
     for (const auto& [block, gone] : gone_) {
       uint32_t now = 0;
@@ -148,7 +151,7 @@ class Shrinking {
             other.chain != node.chain)
           part.push_back(place_of(other));
       }
-      // The post comes first, and was listed alone: both are tried.
+      // The post comes first and was listed alone, so both ways are tried.
       if (part.size() > 1) {
         Part pair;
         for (Place& at : part) pair.push_back(was.at(at));
@@ -156,14 +159,14 @@ class Shrinking {
       }
       add(std::move(part));
     }
-    // And what is never executed.
+    // Operations that are never executed come last.
     for (const auto& [now, before] : was) {
       if (listed.insert(before).second) parts.push_back({before});
     }
     return parts;
   }
 
-  /// Windows of all sizes; what cannot be left out stays.
+  /// Tries to leave out windows of all sizes. Parts that cannot be left out stay.
   void leave_out(std::vector<Part> parts) {
     for (size_t window = (parts.size() + 1) / 2; window; window /= 2) {
       for (size_t at = 0; at < parts.size();) {

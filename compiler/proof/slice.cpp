@@ -88,7 +88,7 @@ void Slice::add(uint32_t node) { put(node); }
 void Slice::add_culprit(uint32_t node, std::string mark) {
   Entry& entry = entries_[put(node)];
   entry.event.part = WitnessEvent::Part::culprit;
-  // An operation may be both, where two of its threads are.
+  // An operation may be both culprits, when the race is between two of its threads.
   entry.event.mark += mark;
   if (entry.event.who == Who::application) entry.event.text += ", and the application uses its buffers";
 }
@@ -156,7 +156,8 @@ void Slice::finish(Witness& witness) const {
     ranks.insert(rank);
     kept.push_back(at);
   }
-  // What did not happen has no place among what did: then it is told as it was added.
+  // Events that did not happen have no place among those that did. If there are any, events keep the order in
+  // which they were added.
   const bool all_happened =
       std::all_of(kept.begin(), kept.end(), [&](size_t at) { return entries_[at].node != History::none; });
   if (all_happened) {

@@ -7,8 +7,8 @@ namespace {
 
 using Kind = Step::Kind;
 
-/// The accesses of one operand, in Steps::named: the first, and how many; several only for the members of a
-/// switch channel.
+/// The accesses of one operand in Steps::named: the first one and their number. Only the members of a switch
+/// channel make several.
 using Places = std::pair<uint32_t, uint32_t>;
 
 class Listing {
@@ -22,7 +22,7 @@ class Listing {
     if (row_.has(Role::Arrive)) arrive();
     if (row_.has_any(await_roles)) each_channel(Kind::await, row_.has(Role::AwaitRelaxed));
     if (row_.has(Role::Acquire)) each_id(Kind::acquire);
-    // Who waits goes on together.
+    // All threads go on together after a wait.
     if (row_.has_any(await_roles) || row_.has(Role::Acquire)) sync();
 
     const bool posts = row_.has_any(post_roles);
@@ -88,7 +88,7 @@ class Listing {
         move(sources.subspan(pair, 1), dests.subspan(pair, 1));
       return;
     }
-    // The proxy never waits for data: the block does.
+    // The block waits for packets here, because the proxy never waits for data.
     if (row_.has(Role::PacketRead)) move(sources, {});
     for (size_t pair = 0; pair < dests.size(); ++pair) {
       sync();

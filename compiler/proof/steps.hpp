@@ -1,9 +1,9 @@
 #pragma once
 /// \file
-/// What an operation does, as the proof sees it: which memory its threads or its rank's proxy read and
-/// overwrite, and how it orders itself with others. It follows from the roles of the op table alone, and is
-/// compared with what run() of executor/interpreter/semantics.hpp does by
-/// tests/unit/proof/conformance_test.cpp.
+/// Describes an operation as the proof sees it: which memory its threads or its rank's proxy read and
+/// overwrite, and how it orders itself with others. All of this follows from the roles of the op table.
+/// tests/unit/proof/conformance_test.cpp compares it with what run() of executor/interpreter/semantics.hpp
+/// does.
 
 #include <cstdint>
 #include <utility>
@@ -25,39 +25,40 @@ struct Access {
   bool operator==(const Access&) const = default;
 };
 
-/// What is done as one.
+/// One part of an operation, which the proof treats as a unit.
 struct Step {
   enum class Kind : uint8_t {
     sync,     ///< orders the threads of the block
     move,     ///< the threads read all sources, position by position, and overwrite all destinations
     post,     ///< adds one to the signal of a channel at its peer
     await,    ///< waits for one more post on a channel
-    push,     ///< hands a move, a post behind it, or both, to the proxy
+    push,     ///< hands a move, a post after it, or both, to the proxy
     drain,    ///< waits until the proxy has read what was pushed on a channel
     acquire,  ///< takes one from a semaphore
-    release,  ///< adds one to it
+    release,  ///< adds one to a semaphore
     arrive,   ///< waits until all participants of a barrier have come
   };
 
   Kind kind = Kind::sync;
   bool relaxed = false;                        ///< post, await: orders no data
-  bool posts = false;                          ///< push: with a post
+  bool posts = false;                          ///< push: includes a post
   bool combines = false;                       ///< move: the sources are reduced to one
   ReduceOp reduce_op = ReduceOp::sum;          ///< of a move that combines
   ChannelType via = ChannelType::none;         ///< of the channel
-  uint32_t id = 0;                             ///< the channel, semaphore or barrier, as the rank counts them
+  uint32_t id = 0;                             ///< channel, semaphore or barrier, numbered within the rank
   uint32_t participants = 0;                   ///< of the barrier
-  uint32_t first = 0, sources = 0, dests = 0;  ///< in Steps::accesses; all of one size
+  uint32_t first = 0, sources = 0, dests = 0;  ///< in Steps::accesses; all of the same size
 
   bool operator==(const Step&) const = default;
 };
 
-/// The steps of an operation, one after the other.
+/// The steps of an operation, in order.
 struct Steps {
   std::vector<Step> steps;
   std::vector<Access> accesses;
 
-  /// Room of list_steps(): the accesses of each operand, and the first and the number of each.
+  /// Scratch space of list_steps(): the accesses of each operand, and the first access and their number for
+  /// each.
   std::vector<Access> named;
   std::vector<std::pair<uint32_t, uint32_t>> operands;
 
@@ -69,7 +70,8 @@ struct Steps {
   }
 };
 
-/// Replaces `out` by the steps of `op`, a valid operation. A pipeline has none: its body has.
+/// Replaces `out` by the steps of `op`, which must be valid. A pipeline has no steps; the operations of its
+/// body have.
 void list_steps(const Plan&, const Gpu&, const ThreadBlock&, const Op& op, Steps& out);
 
 }  // namespace chorale::proof

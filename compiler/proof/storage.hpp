@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Which memory a buffer of a rank is: input and output may be one.
+/// Maps each buffer of a rank to its memory. The input and the output may share one memory.
 
 #include <cstdint>
 #include <vector>
@@ -9,16 +9,17 @@
 
 namespace chorale::proof {
 
-/// Spaces of a rank, by BufferKind, then packets.
+/// A rank has one memory space for each BufferKind, numbered by it, and a last one for packets.
 inline constexpr uint32_t spaces_per_rank = 4, packet_space = 3;
 
 class Storage {
  public:
-  /// `one`: input and output are one memory wherever the plan is in place; else where the executor makes one
-  /// of them.
+  /// If `one`, input and output share one memory wherever the plan is in place. Otherwise they share it only
+  /// where the executor makes them one.
   Storage(const Plan&, bool one);
 
-  /// Of a buffer; of an output that is left out, as it is the input, those that it would have.
+  /// Returns the number of chunks of a buffer. An output that is left out because it is the input has the
+  /// number that the output would have.
   uint64_t chunks(uint32_t rank, BufferKind) const;
 
   /// The memory that a buffer is in, and the chunk at which it begins there.
@@ -34,7 +35,7 @@ class Storage {
   const Plan& plan_;
   std::vector<bool> one_;  // by rank
   Segmentation segments_;
-  BufferKind shifted_ = BufferKind::scratch;  ///< that begins at the rank's segment of the other; or none
+  BufferKind shifted_ = BufferKind::scratch;  ///< the one at the rank's segment of the other; scratch: none
 };
 
 }  // namespace chorale::proof

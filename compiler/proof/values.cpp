@@ -1,10 +1,10 @@
-// Every part of every output holds what the collective promises, or a custom one's `post`: each addend once.
-// As no two accesses race (races.cpp), a read gives what was written last before it in every execution, so
-// that one of them tells what all compute. The order of addends is told by a second number, which depends on
-// it: where it differs between outputs of the same value their last bits may.
+// Proves that every part of every output holds what the collective promises, or a custom one's `post`, with
+// each addend once. No two accesses race (races.cpp), so a read returns the last write before it in every
+// execution. So one execution tells what all compute. A second number depends on the order of the addends. If
+// it differs between outputs of the same value, their last bits may differ.
 //
 // A cell holds a sum of pseudo-random numbers, one for each cell of the inputs, which is compared with the
-// expected one; a value remembers what it was made of, so that a wrong one can be told addend by addend.
+// expected sum. A value remembers what it was made of, so that a wrong one can be explained addend by addend.
 //
 // Costs O(a) for the cells of all accesses.
 
@@ -16,7 +16,7 @@
 namespace chorale::proof {
 namespace {
 
-/// " twice", " 3 times"
+/// Returns " twice" or for example " 3 times".
 std::string times_words(uint64_t times) {
   if (times == 2) return " twice";
   return " " + count(times, "time") + (times == ~uint64_t{0} ? " or more" : "");
@@ -66,7 +66,7 @@ void Holding::move(uint32_t chain, const Step& step, std::span<const Touch> touc
   made_.clear();
 }
 
-/// Compares what a rank's output holds with what it should.
+/// Compares what a rank's output holds with what it should hold.
 void Holding::compare(uint32_t rank) {
   const Range output = memory_.buffer(rank, BufferKind::output);
   if (!promise_.any()) {
@@ -79,7 +79,7 @@ void Holding::compare(uint32_t rank) {
   for_each_cell(output, [&](uint32_t cell, uint64_t at) {
     const std::optional<Sum> expected = promise_.sum(rank, at - output.begin, sender);
     if (!expected) return;
-    // What nobody overwrites is compared, too: it may be right from the beginning.
+    // Cells that nobody overwrites are compared, too, because they may be right from the beginning.
     if (excerpt_ && excerpt_->leaves_out(rank, memory_.message(), memory_.range_of(cell))) return;
     const uint32_t value = read(cell);
     const bool right = !values_.mixed(value) && values_.sum(value) == *expected;
@@ -89,12 +89,14 @@ void Holding::compare(uint32_t rank) {
       say(rank, cell, promise_.origins(rank, at - output.begin, sender), value);
     if (!facts_) return;
     compare_rounding(rank, cell, value);
-    // A wrong value's words may be longer than any memory: a few sums of a sum and itself are enough.
+    // The words of a wrong value may be longer than any memory. A few sums that add a sum to itself are
+    // enough for that.
     if (right) compare_order(rank, cell, value, promise_.has_several_parts(rank, at - output.begin));
   });
 }
 
-/// One call has one operator: it is as wrong in some outputs as in some parts of one.
+/// Compares the operator of a value with the one of the first output. One call has one operator, so a mix is
+/// wrong across outputs just as within one.
 void Holding::compare_operator(uint32_t rank, uint32_t cell, uint32_t value) {
   const std::optional<ReduceOp> op = values_.op(value);
   if (!op) return;
@@ -117,7 +119,8 @@ void Holding::compare_rounding(uint32_t rank, uint32_t cell, uint32_t value) {
                       name_of_output(first->second.rank, first->second.cell));
 }
 
-/// \param several_parts  of one rank are added up in it
+/// Compares the order of a value with that of the first output.
+/// \param several_parts  several parts of one rank's input are added up in the value
 void Holding::compare_order(uint32_t rank, uint32_t cell, uint32_t value, bool several_parts) {
   if (!values_.combined(value)) return;
   if (!first_) first_ = {value, rank, cell};
@@ -149,9 +152,9 @@ uint32_t Holding::sender_of(const Range& output) {
   return written ? 0 : nobody;
 }
 
-// -- What is said
+// -- The words of findings
 
-/// "input[0:1] of rank 3"
+/// Returns for example "input[0:1] of rank 3".
 std::string Holding::name(BufferKind kind, uint64_t rank, uint64_t begin, uint64_t end) const {
   const uint64_t chunk = memory_.message().chunk;
   const std::string whole = end - begin < chunk ? "part of " : "";
@@ -174,7 +177,7 @@ std::string Holding::name_of_output(uint32_t rank, uint32_t cell) const {
 
 void Holding::say(uint32_t rank, uint32_t cell, const std::vector<Origin>& expected, uint32_t value) {
   if (!findings_.wanted(ProofName::values)) return;
-  // One part of an output that is left out stands for all.
+  // For each rank, one unwritten part of the output stands for all.
   if (writer_[cell].chain == nobody && std::exchange(left_out_, rank) == rank) return;
   const Range range = memory_.range_of(cell);
   std::string text = name_of_output(rank, cell);
@@ -198,7 +201,7 @@ OpPlace Holding::place(const Writer& writer) const {
   return {chain.rank, chain.block, writer.op};
 }
 
-/// Who writes what lies nearest to a cell of an output that nobody writes.
+/// Returns the operation that writes nearest to a cell of an output that nobody writes.
 std::optional<OpPlace> Holding::nearest(uint32_t rank, uint32_t cell) const {
   const Range output = memory_.buffer(rank, BufferKind::output);
   const uint32_t first = memory_.cell(output, 0), n = memory_.count(output);
@@ -210,7 +213,8 @@ std::optional<OpPlace> Holding::nearest(uint32_t rank, uint32_t cell) const {
   return {};
 }
 
-/// At the line of the program that writes it, or comes nearest: of several ranks where it does so, one.
+/// Adds a finding at the line of the program that writes the cell, or else comes nearest to it. If several
+/// ranks do so at one line, only one of them gets a finding.
 Finding* Holding::add(uint32_t rank, uint32_t cell, const std::string& text) {
   const bool written = writer_[cell].chain != nobody;
   const std::optional<OpPlace> at = written ? place(writer_[cell]) : nearest(rank, cell);
@@ -233,7 +237,7 @@ Finding* Holding::add(uint32_t rank, uint32_t cell, const std::string& text) {
   return &finding;
 }
 
-/// "rank 3 twice, rank 5 missing"
+/// Returns for example "rank 3 twice, rank 5 missing".
 std::string Holding::difference(const std::vector<Origin>& expected, const std::map<Origin, uint64_t>& found,
                                 uint64_t length) const {
   std::vector<std::string> parts;

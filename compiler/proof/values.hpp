@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What each cell holds as an execution goes on, and what outputs hold in the end.
+/// Tracks what each cell holds during an execution, and compares what the outputs hold at the end.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,20 +19,21 @@
 
 namespace chorale::proof {
 
-/// Watches the first launch of an execution, whatever else there is.
+/// Watches the first launch of an execution and ignores all later ones.
 class Holding : public Observer {
  public:
-  /// \param facts  whether rounding(), order() and other_order() are wanted
-  /// \param excerpt  whose plan is executed: outputs of what it leaves out are not compared; may be null
+  /// \param facts  whether the caller wants rounding(), order() and other_order()
+  /// \param excerpt  the excerpt whose plan is executed, or null. Outputs that its left-out blocks write are
+  ///   not compared.
   Holding(const Player&, Findings&, bool facts, const Excerpt* excerpt = nullptr);
 
   void begin(uint32_t rank, uint32_t launch) override;
   void move(uint32_t chain, const Step&, std::span<const Touch>) override;
 
-  /// Compares each output with what it should hold.
+  /// Compares each output with the value that it should hold.
   void compare();
 
-  /// See ProofFacts.
+  /// These three return members of ProofFacts.
   std::vector<std::string> rounding() const { return rounding_; }
   std::string order() const;
   std::string other_order() const { return other_order_; }
@@ -44,7 +45,7 @@ class Holding : public Observer {
   struct Writer {
     uint32_t chain = nobody, op = 0;
   };
-  /// The first output that held a value, and in which order it was added up.
+  /// The first output that held a value, and the order in which that value was added up.
   struct Added {
     uint64_t tree;
     uint32_t rank, cell;
@@ -62,7 +63,7 @@ class Holding : public Observer {
   void compare_operator(uint32_t rank, uint32_t cell, uint32_t value);
   OpPlace place(const Writer&) const;
   std::optional<OpPlace> nearest(uint32_t rank, uint32_t cell) const;
-  /// Null: that was said before.
+  /// Returns null if the same was said before.
   Finding* add(uint32_t rank, uint32_t cell, const std::string& text);
   void compare_rounding(uint32_t rank, uint32_t cell, uint32_t value);
   void compare_order(uint32_t rank, uint32_t cell, uint32_t value, bool several_parts);
@@ -85,8 +86,8 @@ class Holding : public Observer {
   std::vector<uint32_t> held_;  // by cell
   std::vector<Writer> writer_;  // by cell
   std::vector<uint32_t> made_;
-  uint32_t left_out_ = nobody;  ///< the last rank with an output of which a part is not written
-  /// The operator of the first output that was combined, and which one that is.
+  uint32_t left_out_ = nobody;  ///< the last rank with an output that is partly unwritten
+  /// The operator of the first output that was combined, and the place of that output.
   std::optional<ReduceOp> op_;
   uint32_t op_rank_ = 0, op_cell_ = 0;
   std::unordered_map<uint64_t, Added> added_;  // by sum

@@ -1,4 +1,5 @@
-// Counter-examples: from a finding to the execution that it was found in, and from there to its slice.
+// Makes counter-examples: from a finding, it plays the execution in which it was found, and cuts out the
+// slice that matters.
 
 #include "chorale/witness.hpp"
 
@@ -10,7 +11,7 @@
 namespace chorale {
 namespace {
 
-/// "rank 0, block 1"
+/// Returns for example "rank 0, block 1".
 std::string agent_of(const WitnessEvent& event) {
   std::string text = rank_name(event.at.rank);
   if (event.who == ProofEvent::Who::application) return text;
@@ -28,7 +29,7 @@ std::string padded(std::string text, size_t width) {
   return text;
 }
 
-/// The numbers of those that an event is behind: "1, ~3".
+/// Returns the numbers of the events that an event comes after, for example "1, ~3".
 std::string causes_of(const Witness& witness, uint32_t event) {
   std::string text;
   std::vector<uint32_t> said;
@@ -59,7 +60,7 @@ Witness explain(const Plan& plan, const Finding& finding) {
     return witness;
   }
   Choices choices(finding.setting.choices);
-  // Values are looked at in the first launch only.
+  // Values are proved in the first launch only.
   player.play(finding.kind == Finding::Kind::value ? 1 : finding.setting.launches, choices, history);
   if (!history.complete()) return witness;
   switch (finding.kind) {

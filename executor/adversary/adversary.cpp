@@ -28,8 +28,8 @@ const char* name(Verdict::Kind kind) {
 
 namespace {
 
-/// The plan on a message; the last two only for plans with pipelines whose message is ours to choose, and
-/// that take one so short.
+/// The plan on one message. The last two kinds of turns exist only for plans with pipelines that take so
+/// short a message, and only if we choose the message.
 struct Machine {
   enum Turns : uint8_t { as_chosen, longer_than_a_chunk, one, kinds };
   Plan plan;
@@ -84,7 +84,8 @@ struct Adversary::Parts {
     return *machines[turns];
   }
 
-  /// Half of the schedules have several turns a chunk, the others several chunks a turn.
+  /// Returns the machine for a seed. Half of the schedules have several turns a chunk, the others several
+  /// chunks a turn.
   Machine& machine_of(uint64_t seed) {
     const Machine::Turns turns = seed % 4 < 2    ? Machine::as_chosen
                                  : seed % 4 == 2 ? Machine::longer_than_a_chunk

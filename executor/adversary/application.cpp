@@ -1,4 +1,4 @@
-// What the application of a rank does: launches, and what it sees of them.
+// Runs the application of a rank: it launches, and checks what it sees of the launches.
 
 #include <fmt/format.h>
 
@@ -79,7 +79,7 @@ uint64_t Engine::poison_value(uint32_t rank, uint32_t buffer, uint64_t cell) con
   return mix(mix(uint64_t(rank) << 34 | uint64_t(buffer) << 32 | ranks_[rank].launch) ^ ~cell);
 }
 
-/// The application overwrites what is its own, input and output, as it may between launches.
+/// Overwrites the application's own buffers, input and output, as it may do between launches.
 void Engine::poison(uint32_t rank) {
   const RankMemory& memory = program_.memory[rank];
   for (uint32_t cell = 0; cell < memory.output_cells; ++cell) {
@@ -90,12 +90,12 @@ void Engine::poison(uint32_t rank) {
   }
 }
 
-/// Nobody but the application writes to its buffers between launches.
+/// Checks that nobody but the application writes to its buffers between launches.
 void Engine::check_poison(uint32_t rank) {
   const RankMemory& memory = program_.memory[rank];
   const auto check = [&](uint32_t first, uint32_t cells, uint32_t buffer) {
     for (uint32_t cell = 0; cell < cells; ++cell) {
-      // In place, one of the two names holds what was written last.
+      // In place, input and output share cells, and only the name that was written last holds its poison.
       const bool both = memory.one_storage && buffer == 1 && first + cell - memory.input < memory.input_cells;
       if (both || memory_.read(first + cell).value == poison_value(rank, buffer, cell)) continue;
       return found(Verdict::Kind::late_write, rank, cell,
@@ -107,8 +107,8 @@ void Engine::check_poison(uint32_t rank) {
   check(memory.input, memory.input_cells, 0);
 }
 
-/// What the plan promises of its output, or, if it promises nothing, what a calm schedule left in output and
-/// input.
+/// Compares the output with what the plan promises. If it promises nothing, compares output and input with
+/// what a calm schedule left there.
 void Engine::check_result(uint32_t rank) {
   const RankMemory& memory = program_.memory[rank];
   const uint32_t launch = ranks_[rank].launch;

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// All memory that a plan touches, as cells with addresses of their own. The addresses are only told apart:
-/// nothing lies behind them.
+/// Lays out all memory that a plan touches, as cells with addresses of their own. The addresses only tell
+/// cells apart: no memory lies at them.
 
 #include <algorithm>
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace chorale::adversary {
 
-/// A cell, and how it is reached. Cells of packets are numbered as their payload.
+/// A cell, and the way in which it is reached. Cells of packets are numbered by their payload.
 using Ref = uint32_t;
-inline constexpr Ref no_cell = 0x7fffffff;    ///< behind the end of the data: zero, or dropped
+inline constexpr Ref no_cell = 0x7fffffff;    ///< past the end of the data: reads as zero, drops writes
 inline constexpr Ref by_switch = 0x80000000;  ///< flag: through a switch channel
 constexpr uint32_t cell_of(Ref ref) { return ref & ~by_switch; }
 
@@ -23,7 +23,7 @@ struct Area {
   uint64_t base = 0, bytes = 0;  ///< of packets: of their slots
   uint32_t first = 0, cells = 0;
 
-  /// nullptr if there is nothing: as an address that an application may leave out.
+  /// Returns nullptr if the area is empty, as an address that an application may leave out.
   char* address() const { return bytes ? reinterpret_cast<char*>(base) : nullptr; }
 };
 
@@ -33,13 +33,13 @@ class Arena {
 
   const Area& add(Area::Kind kind, uint32_t rank, uint64_t bytes, uint64_t payload) {
     Area area{kind, rank, next_, bytes, cells_, uint32_t(payload / cell_bytes_)};
-    next_ += (bytes + gap) / gap * gap + gap;  // who runs past one does not run into another
+    next_ += (bytes + gap) / gap * gap + gap;  // an access past the end does not hit another area
     cells_ += area.cells;
     areas_.push_back(area);
     return areas_.back();
   }
 
-  /// The area that `bytes` bytes at an address lie in; null: in none.
+  /// Returns the area that holds `bytes` bytes at an address, or null if none does.
   const Area* find(uint64_t address, uint64_t bytes) const {
     auto behind = std::upper_bound(areas_.begin(), areas_.end(), address,
                                    [](uint64_t at, const Area& area) { return at < area.base; });

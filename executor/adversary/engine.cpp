@@ -51,7 +51,7 @@ void Engine::begin(uint64_t seed, Mode mode) {
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) turns_.activate(first_rank_ + rank);
 }
 
-/// What is late is late as a whole: a rank, a block, a thread, a buffer, a side of a proxy.
+/// Makes things late as a whole: a rank, a block, a thread, a buffer, or a side of a proxy.
 void Engine::set_paces(uint32_t unfair) {
   std::vector<Pace> of_rank;
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) of_rank.push_back(turns_.draw_pace(unfair));
@@ -81,7 +81,7 @@ Verdict Engine::play(uint64_t seed, Mode mode) {
       }
       break;
     }
-    // A few steps at a time, else no thread would ever be far ahead of its neighbours.
+    // An agent takes a few steps at a time; otherwise no thread would ever be far ahead of its neighbours.
     for (uint32_t left = 1 + turns_.draw().below(8); left != 0 && verdict_.ok(); --left) {
       if (++verdict_.steps > options_.max_steps) {
         verdict_.kind = Verdict::Kind::too_long;
@@ -94,7 +94,7 @@ Verdict Engine::play(uint64_t seed, Mode mode) {
   return verdict_;
 }
 
-/// False if the agent cannot go on now.
+/// Returns false if the agent cannot go on now.
 bool Engine::step(uint32_t agent) {
   Did did;
   if (agent < first_buffer_) {

@@ -21,12 +21,12 @@ class Engine {
 
  private:
   enum class Mode { calm, drawn };
-  /// What every step may end in.
+  /// A step ends in one of these ways.
   enum class Did { step, park, end };
 
   struct LaneState {
     uint32_t pc = 0, end = 0;
-    uint32_t source = 0;  ///< of the move it is in: loaded so far
+    uint32_t source = 0;  ///< of the current move: loaded so far
     Value sum;
     bool begun = false;  ///< the instruction's own counting is done
     uint64_t goal = 0;
@@ -35,10 +35,10 @@ class Engine {
   struct BlockState {
     uint32_t segment = 0, arrived = 0, view = 0;
   };
-  /// A signal, or a barrier: a count that only grows.
+  /// The count of a signal or a barrier, which only grows.
   struct Counter {
     uint64_t count = 0, expected = 0;
-    std::vector<uint32_t> views, starts;  ///< by post: what it shows to an acquire, and to a relaxed wait
+    std::vector<uint32_t> views, starts;  ///< by post: the view it gives an acquire, and a relaxed wait
     std::vector<uint32_t> waiting;
   };
   struct Permits {
@@ -48,8 +48,8 @@ class Engine {
   };
   struct Transfer {
     uint32_t push = 0, flag = 0, first_value = 0;
-    uint32_t done = 0, offset = 0;  ///< cells read, then written, and which comes first
-    uint32_t start = 0;             ///< of the launch that pushed it
+    uint32_t done = 0, offset = 0;  ///< cells read, then cells written; the cell that comes first
+    uint32_t start = 0;             ///< start of the launch that pushed it
   };
   struct QueueState {
     std::vector<Transfer> transfers;
@@ -121,11 +121,12 @@ class Engine {
   std::vector<RankState> ranks_;
   std::vector<std::vector<uint32_t>> packet_waiting_;  ///< by cell
   std::vector<uint32_t> awaited_cells_;
-  /// What a calm schedule gave, by launch, rank and cell, for plans that do not say what they compute.
+  /// The result of a calm schedule, by launch, rank and cell, for plans that do not say what they compute.
   std::vector<std::vector<std::vector<uint64_t>>> calm_;
   Verdict calm_verdict_;
 
-  // Agents: lanes, then buffers of stores, then the reading and the writing side of queues, then ranks.
+  // Agents are numbered in this order: lanes, buffers of stores, the reading sides of queues, their writing
+  // sides, ranks.
   uint32_t first_buffer_, first_read_, first_write_, first_rank_, agents_;
 };
 

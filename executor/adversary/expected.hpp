@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The data of the application, and what outputs must hold.
+/// Defines the data of the application, and what outputs must hold.
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 namespace chorale::adversary {
 
 uint64_t mix(uint64_t);
-/// What the application puts into a cell of its rank's input for a launch.
+/// Returns what the application puts into a cell of its rank's input for a launch.
 uint64_t input_value(uint32_t rank, uint64_t cell, uint32_t launch);
 uint64_t combine(ReduceOp, uint64_t left, uint64_t right);
 
@@ -19,14 +19,17 @@ class Expected {
  public:
   Expected(const Plan&, const Program&);
 
-  /// False: the plan does not say. Then all schedules must give what a calm one gives.
+  /// Returns false if the plan does not say what it computes. Then all schedules must give what a calm one
+  /// gives.
   bool known() const { return kind_ != Kind::unknown; }
-  /// A cell of an output; none if it may hold anything. `sender`: whose input it is, for collectives that
-  /// leave this to the plan.
+  /// Returns what a cell of an output must hold, or none if it may hold anything.
+  /// \param sender  the rank whose input the output is, for collectives that leave this to the plan
   std::optional<uint64_t> value(uint32_t rank, uint64_t cell, uint32_t launch, uint32_t sender) const;
-  /// 1, or as many as there may be.
+  /// Returns the number of ranks to try as `sender`: 1, or all when the collective leaves the sender to the
+  /// plan.
   uint32_t senders() const { return kind_ == Kind::sender ? ranks_ : 1; }
-  /// False: the collective leaves it to the plan who sends to whom, and this one sends nothing to the rank.
+  /// Returns false if the collective leaves it to the plan which rank sends to which, and the plan sends
+  /// nothing to this rank.
   bool receives(uint32_t rank) const { return receivers_.empty() || receivers_[rank]; }
 
  private:

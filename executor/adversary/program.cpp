@@ -17,13 +17,15 @@ namespace {
 using interpreter::BoundPlan;
 using interpreter::packet_kind;
 
-/// More would only make schedules longer: with these, no two units of a short operation are one thread's.
+/// More lanes would only make schedules longer. With so many, no two units of a short operation fall to one
+/// thread.
 constexpr uint32_t most_data_lanes = 8;
 
-/// Of bytes that begin and end where segments do, or where units do.
+/// Returns the size of cells, so that segments and units begin and end where cells do.
 uint32_t cell_bytes(const Layout& layout) { return uint32_t(std::gcd<uint64_t>(16, layout.segment_bytes)); }
 
-/// Threads of a block that move data, and as many beside them as there are things of one kind to do at once.
+/// The threads of a block that move data, and beside them as many as there are things of one kind to do at
+/// once.
 struct Threads {
   uint32_t data = 1, control = 1;
 
@@ -41,7 +43,7 @@ struct Threads {
 }  // namespace
 
 Ref Recorder::outside() const {
-  // Binding has compared each operand with its buffer.
+  // Binding has compared each operand with its buffer, so this is our bug.
   throw std::logic_error(fmt::format("rank {}, thread block {}, op {} reaches past the end of a buffer",
                                      rank_, block_, record()));
 }
@@ -76,7 +78,7 @@ void Program::add_memory(const Plan& plan, const std::vector<BoundPlan>& bound, 
     const auto plain = [&](Area::Kind kind, uint64_t bytes) -> Area {
       return arena.add(kind, rank, bytes, bytes);
     };
-    // In place the smaller buffer is a part of the larger one.
+    // In place, the smaller buffer is a part of the larger one.
     const uint64_t in_at = plan.collective == "allgather" ? rank * in_bytes : 0;
     const uint64_t out_at = plan.collective == "reducescatter" ? rank * out_bytes : 0;
     in_place = in_place && in_bytes && out_bytes;
@@ -155,7 +157,7 @@ void Program::add_rank(uint32_t rank, BoundPlan& bound, PacketForm packet) {
       of.block = uint32_t(blocks.size());
       for (const bool odd : {false, true}) {
         of.of[odd].first = uint32_t(instructions.size());
-        uint32_t item = 0;  // of the present run of things that are done side by side
+        uint32_t item = 0;  // in the current run of things that are done side by side
         for (const Step& step : steps[odd]) {
           if (step.data) {
             item = 0;
@@ -212,7 +214,7 @@ uint64_t choose_size(Plan& plan, DType dtype, PacketForm packet) {
       for (Op& op : block.ops) {
         if (!op.body) continue;
         op.unit_bytes = uint32_t(op.unit_bytes / unit * alignment);
-        // Three turns of the pipeline that has the fewest.
+        // This gives three turns to the pipeline that has the fewest.
         const uint64_t chunks = std::max<uint64_t>(op.chunks, 1);
         turns = std::max(turns, (3 * op.unit_bytes / alignment + chunks - 1) / chunks);
       }

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// What the threads of all ranks do, as flat lists: made once for a plan and a message, run by many
-/// schedules.
+/// Lists what the threads of all ranks do, as flat lists. They are made once for a plan and a message, and
+/// run by many schedules.
 
 #include <cstdint>
 #include <vector>
@@ -31,12 +31,12 @@ struct Instruction {
   uint16_t sources = 0, dests = 0;
   uint32_t participants = 0;
   uint32_t first = 0;   ///< of a move: in Program::refs, sources before destinations
-  uint32_t id = 0;      ///< none for a post that nobody can wait for
+  uint32_t id = 0;      ///< `none` for a post that nobody can wait for
   uint32_t record = 0;  ///< the operation, as the plan's thread block counts them
 };
 inline constexpr uint32_t none = ~uint32_t{0};
 
-/// A transfer for a proxy, cell by cell, then a post.
+/// A transfer for a proxy: a copy cell by cell, then a post.
 struct Push {
   uint32_t queue = 0;
   uint32_t first = 0, cells = 0;  ///< in Program::refs: a source and a destination each
@@ -44,7 +44,7 @@ struct Push {
   uint32_t signal = none;
 };
 
-/// What one thread does in a launch: instructions [first, end).
+/// The instructions [first, end) that one thread runs in a launch.
 struct Span {
   uint32_t first = 0, end = 0;
 };
@@ -59,18 +59,18 @@ struct Block {
   uint32_t first = 0, lanes = 0;  ///< in Program::lanes
 };
 
-/// A block's way to the proxy for one channel.
+/// A block's queue to the proxy for one channel.
 struct Queue {
   uint32_t rank = 0, block = 0, channel = 0;
 };
 
-/// Cells that are copied before or after a launch by whoever launches.
+/// Cells that whoever launches copies before or after a launch.
 struct Copy {
   uint32_t from = 0, to = 0, cells = 0;
 };
 
 struct RankMemory {
-  uint32_t input = 0, output = 0;  ///< first cells of what the application passes
+  uint32_t input = 0, output = 0;  ///< first cells of the buffers that the application passes
   uint32_t input_cells = 0, output_cells = 0;
   bool one_storage = false;  ///< input and output overlap
   std::vector<Copy> before, after;
@@ -87,7 +87,7 @@ struct Program {
   std::vector<Push> pushes;
   std::vector<Lane> lanes;
   std::vector<Block> blocks;
-  std::vector<uint32_t> first_block;  ///< by rank, and one more
+  std::vector<uint32_t> first_block;  ///< by rank, with one more entry for the end
   std::vector<Queue> queues;
   std::vector<uint64_t> semaphores;  ///< initial values
   uint32_t signals = 0, barriers = 0;
@@ -100,15 +100,16 @@ struct Program {
   void add_rank(uint32_t rank, interpreter::BoundPlan&, PacketForm);
 };
 
-/// Whether the plan takes messages so short that every turn of its pipelines is longer than a chunk, or as
-/// long as all chunks of a pipeline: what lengthen_turns() makes of one that was chosen.
+/// Returns whether the plan takes messages so short that every turn of its pipelines is longer than a chunk,
+/// or, if `all_chunks`, as long as all chunks of a pipeline. lengthen_turns() creates the same situation for
+/// a message that was chosen.
 bool takes_long_turns(const Plan&, DType, PacketForm, bool all_chunks);
 
-/// A plan with small pipelines, and a message for it that has a few units in each chunk.
+/// Makes the pipelines of the plan small, and returns a message size with a few units in each chunk.
 uint64_t choose_size(Plan&, DType, PacketForm);
 
-/// Makes the turns of all pipelines longer, in proportion, so that the shortest is longer than a chunk of the
-/// message, or as long as all chunks of a pipeline.
+/// Makes the turns of all pipelines longer, in proportion. The shortest is then longer than a chunk of the
+/// message or, if `all_chunks`, as long as all chunks of a pipeline.
 void lengthen_turns(Plan&, uint64_t bytes, DType, PacketForm, bool all_chunks);
 
 }  // namespace chorale::adversary

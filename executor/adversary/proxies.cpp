@@ -1,4 +1,4 @@
-// What a proxy does in one step: it reads the sources of a transfer, and later writes them and posts.
+// Makes one step of a proxy: it reads the sources of a transfer, and later writes the destinations and posts.
 
 #include "engine.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The machine that semantics.hpp runs on here: it does nothing, and notes what each thread of a block is to
-/// do.
+/// The machine that semantics.hpp runs on here. It does nothing itself, but notes what each thread of a block
+/// has to do.
 
 #include <cstdint>
 #include <map>
@@ -14,7 +14,8 @@
 
 namespace chorale::adversary {
 
-/// One thing that a block does: either by thread `unit` of many, or each thing by a thread of its own.
+/// One thing that a block does. Data is for thread `unit` of many; every other thing is for a thread of its
+/// own.
 struct Step {
   Instruction what;
   bool data = false;
@@ -74,13 +75,13 @@ class Recorder : public interpreter::Recording {
     return Stop::none;
   }
 
-  /// A plan has to see to it with its own signals that peers' memory may be touched.
+  /// Allows every access: a plan has to make sure with its own signals that it may touch peers' memory.
   template <Role... R>
   Stop reach(const op::Places<R>&...) const {
     return Stop::none;
   }
 
-  // -- Synchronisation: in which of these a block's threads meet is in docs/memory-model.md
+  // -- Synchronisation: docs/memory-model.md says in which of these a block's threads meet.
 
   void sync() { add(Code::sync, 0); }
 
@@ -107,7 +108,7 @@ class Recorder : public interpreter::Recording {
   Stop acquire(const op::Ids& semaphores) {
     sync();
     for (uint32_t at = 0; at < semaphores.n; ++at) {
-      // One after the other, by one thread.
+      // One thread takes them one after the other.
       add(Code::acquire, program_.first_semaphore[rank_] + semaphores.first[at]);
       if (at + 1 < semaphores.n) sync();
     }
@@ -143,7 +144,7 @@ class Recorder : public interpreter::Recording {
     for (uint32_t at = 0; at < channels.n; ++at) {
       const op::Places<S> from{&src[src.n == 1 ? 0 : at], 1};
       const op::Places<D> to{&dst[at], 1};
-      // The same operations as a thread's, with their cells handed to the proxy.
+      // The proxy gets the cells of the same operations that a thread would do.
       Push push{queue(channels.first[at]), uint32_t(program_.refs.size()), 0, has(action, Action::signal),
                 none};
       if (push.posts) push.signal = signal_at_peer(channels.first[at]);
@@ -191,7 +192,8 @@ class Recorder : public interpreter::Recording {
     sync();
   }
 
-  /// A move for each cell of `bytes` bytes; sources(at) adds its sources and says how they are combined.
+  /// Adds a move for each cell of `bytes` bytes. sources(at) adds its sources and returns how they are
+  /// combined.
   template <class Sources, class Sink>
   void each_cell(uint64_t bytes, const Sources& sources, const Sink& sink) {
     for (uint64_t at = 0; at < bytes; at += program_.arena.cell_bytes()) {
@@ -244,7 +246,7 @@ class Recorder : public interpreter::Recording {
 
   void add_sink(const Mem& place, uint64_t at, Ref how = 0) {
     const Ref ref = plain(place, at);
-    // What a proxy copies has a source and a destination, whatever becomes of it.
+    // A proxy's transfer lists a source and a destination for every cell, even if the destination is dropped.
     if (ref != no_cell || to_proxy_) add_ref(ref == no_cell ? ref : ref | how);
   }
   template <class P>
@@ -268,7 +270,7 @@ class Recorder : public interpreter::Recording {
   const uint32_t rank_, block_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t>& queues_;
   std::vector<Step> steps_;
-  Push* to_proxy_ = nullptr;  ///< what is moved goes there
+  Push* to_proxy_ = nullptr;  ///< if set, moves go to this push instead of a thread
 };
 
 }  // namespace chorale::adversary

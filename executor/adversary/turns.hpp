@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Who goes on next: drawn from a seed, and unfair on purpose.
+/// Decides which agent goes on next. The choice is drawn from a seed, and unfair on purpose.
 
 #include <algorithm>
 #include <array>
@@ -19,15 +19,14 @@ class Draw : public SplitMix64 {
   bool one_in(uint32_t n) { return below(n) == 0; }
 };
 
-/// Brisk ones go on at any time, slow ones now and then, and frozen ones when nobody else can: most races
-/// show when one thing is late by as much as it can be.
+/// A pace says how readily an agent goes on. Brisk agents go on at any time, slow ones now and then, and
+/// frozen ones only when no other can. Most races show when one thing is late by as much as it can be.
 enum class Pace : uint8_t { brisk, slow, frozen };
 
 class Turns {
  public:
   Turns() : draw_(0) {}
 
-  /// \param unfair  0: all are brisk; else one in so many is slow, and one in so many frozen
   void begin(uint32_t agents, uint64_t seed) {
     draw_ = Draw(seed);
     pace_.assign(agents, Pace::brisk);
@@ -38,6 +37,8 @@ class Turns {
   Draw& draw() { return draw_; }
 
   void set_pace(uint32_t agent, Pace pace) { pace_[agent] = std::max(pace_[agent], pace); }
+  /// Draws a pace: one in 2 * `unfair` is slow, and one in 2 * `unfair` frozen. If `unfair` is 0, all are
+  /// brisk.
   Pace draw_pace(uint32_t unfair) {
     if (unfair == 0) return Pace::brisk;
     const uint32_t drawn = draw_.below(2 * unfair);
@@ -63,7 +64,7 @@ class Turns {
 
   static constexpr uint32_t absent = ~uint32_t{0};
 
-  /// Who goes on; absent: nobody can.
+  /// Picks the agent that goes on. Returns `absent` if none can.
   uint32_t pick() {
     auto& [brisk, slow, frozen] = active_;
     if (!brisk.empty() && (slow.empty() || !draw_.one_in(64)))
