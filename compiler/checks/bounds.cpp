@@ -1,6 +1,6 @@
-// Every operand inside its buffer. A remote operand is measured against the peer's
-// chunks, a switch operand against those of every member. Sizes of operands that are
-// moved element by element into each other are equal.
+// Every operand lies inside its buffer. A remote operand is measured against the peer's chunks, and a switch
+// operand against those of every member. Operands that are moved element by element into each other have
+// equal sizes.
 
 #include <algorithm>
 
@@ -96,7 +96,7 @@ class Bounds {
   const Op* op_ = nullptr;
 };
 
-/// A plan that is larger than the executor's records, or other readers of plans, can hold.
+/// Finds a plan that is larger than the executor's records, or other readers of plans, can hold.
 void find_unaddressable(const Plan& plan, Report& report) {
   if (plan.ranks() > max_ranks)
     report.add_at("/gpus",

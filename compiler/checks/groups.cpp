@@ -3,7 +3,7 @@
 // the result is. Slices are told apart by what they write, because rewrites may join the operations of the
 // members with different neighbours.
 //
-// Costs O(n log n) for the operations that are shared.
+// This costs O(n log n) for the operations that are shared.
 
 #include <map>
 #include <set>
@@ -17,8 +17,8 @@
 namespace chorale {
 namespace {
 
-/// A write that several thread blocks share: rank, role, channel type, rank-level id of the remote buffer or
-/// the local buffer, chunks, and members.
+/// Names a write that several thread blocks share: rank, role, channel type, rank-level id of the remote
+/// buffer or the local buffer, chunks, and members.
 using Shared = std::tuple<uint32_t, Role, ChannelType, int64_t, uint64_t, uint64_t, uint32_t>;
 
 struct Members {

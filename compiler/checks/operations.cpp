@@ -1,4 +1,4 @@
-// The part of the structure check that looks at operations, by their roles.
+// This is the part of the structure check that looks at operations, by their roles.
 
 #include <map>
 #include <utility>
@@ -11,7 +11,7 @@
 namespace chorale {
 namespace {
 
-/// The checks of one operation.
+/// Checks one operation.
 class OpCheck {
  public:
   OpCheck(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& op, OpPlace at,
@@ -47,11 +47,11 @@ class OpCheck {
  private:
   static std::string channel_path(size_t position) { return "channel_ids/" + number(position); }
   std::string name() const { return "'" + std::string(info(op_.code).name) + "'"; }
-  /// `path`: what is wrong of the operation, see Diagnostic::path.
+  /// \param path  the part of the operation that is wrong, see Diagnostic::path
   void fail(std::string text, std::string path = {}) {
     report_.add(at_, std::move(text), {}, std::move(path));
   }
-  /// One destination for every source.
+  /// Returns whether the operation has one destination for every source.
   bool pairs() const {
     return row_.sources.size() == 1 && row_.dests.size() == 1 && row_.sources[0].many && row_.dests[0].many;
   }
@@ -155,7 +155,7 @@ class OpCheck {
     }
   }
 
-  /// Channels exist, and lead to where the operands beside them are.
+  /// Checks that channels exist, and lead to where the operands beside them are.
   void channels(std::span<const uint32_t> list) {
     if (op_.via != ChannelType::memory && op_.via != ChannelType::port) return;  // said already
     if (list.empty()) fail(name() + " has no channels, expected at least 1", "channel_ids");
@@ -221,8 +221,8 @@ class OpCheck {
   Report& report_;
 };
 
-/// How often an operation runs is known only for a message; two run equally often if this is equal:
-/// unit_bytes and chunks of the pipeline around; zeros without one.
+/// Two operations run equally often if these are equal: unit_bytes and chunks of the pipeline around an
+/// operation, zeros without one. How often it runs is known only for a message.
 using Turns = std::pair<uint64_t, uint64_t>;
 
 struct BarrierUse {

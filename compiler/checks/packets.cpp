@@ -4,7 +4,7 @@
 // A "test" collective may be an operation by itself, as in MSCCL++'s unit tests, which read packets of
 // nobody: it is left to the proof of deadlock, which can be left out.
 //
-// Costs O(n log n) for the operands that are packets.
+// This costs O(n log n) for the operands that are packets.
 
 #include <algorithm>
 #include <iterator>
@@ -18,12 +18,12 @@
 namespace chorale {
 namespace {
 
-/// Chunks of one rank's scratch that are written as packets.
+/// Holds the chunks of one rank's scratch that are written as packets.
 class Written {
  public:
   void add(const Operand& operand) { ranges_.emplace_back(operand.index, operand.index + operand.size); }
 
-  /// Sorts, and joins what touches.
+  /// Sorts the ranges, and joins those that touch.
   void finish() {
     std::sort(ranges_.begin(), ranges_.end());
     size_t kept = 0;
@@ -36,7 +36,7 @@ class Written {
     if (!ranges_.empty()) ranges_.resize(kept + 1);
   }
 
-  /// The first of these chunks that nobody writes; their end if all are written.
+  /// Returns the first of these chunks that nobody writes; their end if all are written.
   uint64_t missing(uint64_t begin, uint64_t end) const {
     auto after = std::upper_bound(ranges_.begin(), ranges_.end(), std::pair(begin, UINT64_MAX));
     if (after == ranges_.begin()) return begin;
@@ -47,7 +47,7 @@ class Written {
   std::vector<std::pair<uint64_t, uint64_t>> ranges_;
 };
 
-/// By rank; nothing if the plan has no packets at all.
+/// Returns the writes by rank; nothing if the plan has no packets at all.
 std::vector<Written> list_writes(const Plan& plan) {
   std::vector<Written> written(plan.gpus.size());
   bool any = false;

@@ -16,20 +16,21 @@
 namespace chorale {
 namespace {
 
-/// unit_bytes and chunks of the pipeline around an operation; zeros without one.
+/// Holds unit_bytes and chunks of the pipeline around an operation; zeros without one.
 using Turns = std::pair<uint64_t, uint64_t>;
 
-/// What is counted of a rank: its memory channels, its port channels, its semaphores.
+/// Says what is counted of a rank: its memory channels, its port channels, its semaphores.
 enum Kind : uint8_t { memory, port, semaphore, kinds };
 
 constexpr auto& types = two_ended_types;
 
-/// How often a channel is posted and awaited, or a semaphore released and acquired.
+/// Counts how often a channel is posted and awaited, or a semaphore released and acquired.
 struct Tally {
   uint32_t ups = 0, downs = 0;
 };
 
-/// By id and turns. A plan has as many counts as channels, which is why those outside pipelines have no map.
+/// Holds tallies by id and turns. A plan has as many counts as channels, so those outside pipelines have no
+/// map.
 class Tallies {
  public:
   Tally& at(uint32_t id, const Turns& turns) {
@@ -51,7 +52,7 @@ class Tallies {
       visit(next->first.second, next->second);
     }
   }
-  /// One more than the highest id.
+  /// Returns one more than the highest id.
   size_t ids() const {
     const size_t inside = in_pipelines_.empty() ? 0 : size_t(in_pipelines_.rbegin()->first.first) + 1;
     return std::max(outside_.size(), inside);
@@ -111,7 +112,7 @@ void count_uses(const Plan& plan, std::vector<Rank>& ranks) {
   }
 }
 
-/// The operations behind one count, in order. Asked for only where something is wrong.
+/// Returns the operations of one count, in order. It is called only if something is wrong.
 std::vector<OpPlace> places(const Plan& plan, uint32_t rank, Kind kind, uint32_t id, bool up,
                             const Turns& turns) {
   std::vector<OpPlace> found;
@@ -166,7 +167,7 @@ void compare_channel(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
   });
 }
 
-/// Waits on a channel that has no mate: nobody can post it.
+/// Reports waits on a channel that has no mate, so that nobody can post it.
 void report_mateless(const Plan& plan, const std::vector<Rank>& ranks, uint32_t rank, Kind kind, uint32_t id,
                      Report& report) {
   const Rank& own = ranks[rank];
@@ -182,7 +183,7 @@ void report_mateless(const Plan& plan, const std::vector<Rank>& ranks, uint32_t 
   });
 }
 
-/// A launch must leave a semaphore as it found it, or the next launch differs.
+/// Checks that a launch leaves a semaphore as it found it. Otherwise the next launch differs.
 void compare_semaphore(const Plan& plan, uint32_t rank, uint32_t id, const Tallies& tallies, Report& report) {
   const int64_t initial = id < plan.gpus[rank].semaphores.size() ? plan.gpus[rank].semaphores[id] : 0;
   tallies.each(id, [&](const Turns& turns, const Tally& tally) {

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// How checks say what they found.
+/// A Report collects the findings of a check; the functions here write parts of their texts.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,13 +19,13 @@ class Report {
  public:
   Report(const char* check, Diagnostics& out) : check_(check), out_(out) {}
 
-  /// `path`: see Diagnostic::path.
+  /// \param path  see Diagnostic::path
   Diagnostic& add(std::optional<OpPlace> at, std::string text, std::string help = {}, std::string path = {}) {
     return out_.emplace_back(
         Diagnostic{check_, {}, at, std::move(text), {}, std::move(help), std::move(path)});
   }
 
-  /// What is wrong with a part of the plan that is no operation.
+  /// Adds a finding about a part of the plan that is not an operation.
   Diagnostic& add_at(std::string path, std::string text, std::string help = {}) {
     return add({}, std::move(text), std::move(help), std::move(path));
   }
@@ -37,12 +37,12 @@ class Report {
 
 inline std::string number(uint64_t value) { return std::to_string(value); }
 
-/// "1 time", "2 times"
+/// Writes a number with its noun: "1 time", "2 times".
 inline std::string count(uint64_t value, const std::string& noun) {
   return number(value) + " " + noun + (value == 1 ? "" : "s");
 }
 
-/// A JSON path of keys and positions: "/gpus/0/channels/1".
+/// Joins keys and positions to a JSON path: "/gpus/0/channels/1".
 template <class... Parts>
 std::string path_of(const Parts&... parts) {
   std::string path;
@@ -57,10 +57,10 @@ std::string path_of(const Parts&... parts) {
   return path;
 }
 
-/// "input_chunks"
+/// Returns the key of a buffer's chunk count: "input_chunks".
 inline std::string chunks_key(size_t buffer) { return std::string(buffer_names[buffer]) + "_chunks"; }
 
-/// Where an operand is within its operation: "src_buff/0".
+/// Returns where an operand is within its operation: "src_buff/0".
 inline std::string operand_path(const ThreadBlock& block, const Op& op, const Operand& operand) {
   const size_t position = size_t(&operand - block.sources(op).data());
   return position < op.sources ? "src_buff/" + std::to_string(position)

@@ -1,5 +1,5 @@
-// Everything an id names exists, and every list has the length its user needs. What
-// the other checks and the rewrites take for granted is established here.
+// Everything an id names exists, and every list has the length its user needs. This check establishes what
+// the other checks and the rewrites take for granted.
 
 #include "structure.hpp"
 
@@ -34,8 +34,8 @@ void check_launch(const Plan& plan, Report& report) {
   }
 }
 
-/// Chunk counts that contradict the collective: every segment has as many chunks on both sides and on every
-/// rank.
+/// Finds chunk counts that contradict the collective: every segment has as many chunks on both sides and on
+/// every rank.
 void check_collective(const Plan& plan, Report& report) {
   if (plan.gpus.empty() || !is_standard(plan.collective)) return;
   const Segmentation parts = segmentation(plan);
@@ -53,7 +53,7 @@ void check_collective(const Plan& plan, Report& report) {
                     "the input of " + rank + " has " + count(input, "chunk") + ", expected a multiple of " +
                         number(parts.input) + ", the number of its parts");
     }
-    // In place the output may be left out: it is the input.
+    // In place the output may be left out, because it is the input.
     if (plan.inplace && output == 0) continue;
     if (output % parts.output || output / parts.output != input / parts.input) {
       report.add_at(
@@ -123,8 +123,8 @@ void check_extension(const Plan& plan, Report& report) {
   check_post(plan, report);
 }
 
-/// The other end of a channel or the owner of a remote buffer. `path` is called where it is needed: most
-/// plans are right, and have many of both.
+/// Checks the other end of a channel or the owner of a remote buffer. `path` is called only when it is
+/// needed, because most plans are right and have many of both.
 void check_peer(const Plan& plan, const Gpu& gpu, uint32_t peer, std::string_view what, auto&& path,
                 Report& report) {
   if (peer >= plan.gpus.size()) {
@@ -181,7 +181,7 @@ void check_gpu(const Plan& plan, const Gpu& gpu, Report& report) {
 /// Finds ids that are there twice, without sorting them: a plan has as many lists as thread blocks.
 class Seen {
  public:
-  /// Before the ids of a list, which are all below `most`.
+  /// Starts a list, whose ids are all below `most`.
   void start(uint64_t most) {
     if (marks_.size() < most) marks_.resize(most, 0);
     ++list_;
@@ -193,8 +193,8 @@ class Seen {
   uint32_t list_ = 0;
 };
 
-/// Every id of a local list lies below `most`, and no id or type is there twice. `key` is that of the ids.
-/// `block` and `path` are called where they are needed.
+/// Checks that every id of a local list lies below `most`, and that no id or type is there twice. `key` is
+/// that of the ids. `block` and `path` are called only when they are needed.
 template <class Lists>
 void check_lists(const Lists& lists, auto&& block, auto&& path, const char* key, const char* noun,
                  auto&& most, Seen& seen, Report& report) {
@@ -250,7 +250,7 @@ void check_blocks(const Gpu& gpu, Seen& seen, Report& report) {
   }
 }
 
-/// A switch channel is made by all its members together: each lists it equally often.
+/// Checks that all members of a switch channel list it equally often, because they make it together.
 void check_switch_members(const Plan& plan, Report& report) {
   std::map<std::pair<std::vector<uint32_t>, BufferKind>, std::vector<uint32_t>> lists;
   for (const Gpu& gpu : plan.gpus) {

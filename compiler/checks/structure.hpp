@@ -1,16 +1,17 @@
 #pragma once
 /// \file
-/// The half of the structure check that looks at operations.
+/// These functions are the half of the structure check that looks at operations.
 
 #include "report.hpp"
 
 namespace chorale {
 
-/// Ids, list lengths and attributes of every operation.
-/// True if there are barriers.
+/// Checks the ids, list lengths and attributes of every operation.
+/// \return true if there are barriers
 bool check_operations(const Plan&, Report&);
 
-/// Every barrier has exactly as many thread blocks as it counts, and each arrives equally often.
+/// Checks that every barrier has exactly as many thread blocks as it counts, and that each arrives equally
+/// often.
 void check_barriers(const Plan&, Report&);
 
 }  // namespace chorale

@@ -1,4 +1,4 @@
-// Running the table of checks.
+// This file runs the table of checks.
 
 #include <fmt/format.h>
 
@@ -18,7 +18,8 @@ constexpr Check checks[] = {
 #include "chorale/host/checks.def"
 };
 
-/// Of all steps, lanes of all ranks of which each knows how far they are: with more, checks take gigabytes.
+/// Limits all steps times the lanes of all ranks, because each step knows how far every lane is. With more,
+/// checks take gigabytes.
 constexpr uint64_t most_known = uint64_t(1) << 25;
 
 void limit_size(const Concrete& made, Diagnostics& out) {
@@ -72,8 +73,8 @@ Diagnostics check(const Schedule& schedule, const Values& params, Mover automati
 Diagnostics check_unbound(const Schedule& schedule) {
   Diagnostics findings = check(schedule);
   if (!findings.empty() || !leaves_movers_open(schedule.body)) return findings;
-  // With ce_get a sender knows that the receiver has what it sent, with ce_put when it has put it there, and
-  // behind a carry only that the receiver has come to it.
+  // With ce_get a sender knows that the receiver has what it sent, and with ce_put when it has put it there.
+  // After a carry it knows only that the receiver has come to it.
   for (const Mover mover : {Mover::ce_get, Mover::kernel}) {
     findings = check(schedule, {}, mover);
     if (findings.empty()) continue;

@@ -10,7 +10,7 @@
 namespace chorale::host {
 namespace {
 
-/// The outermost axis along which there is something to divide.
+/// Returns the outermost axis along which there is something to divide.
 size_t outermost(const std::vector<uint64_t>& extents) {
   const auto wide = std::find_if(extents.begin(), extents.end(), [](uint64_t extent) { return extent != 1; });
   return size_t(wide - extents.begin());
@@ -54,7 +54,7 @@ class Expander {
     step.turn = of_->turn;
     return steps().emplace_back(std::move(step));
   }
-  /// What the author's wait is for.
+  /// Adds the step that the author's wait is for.
   void end(const std::string& kind, uint32_t& position) {
     const uint32_t first = position;
     position = uint32_t(steps().size());
@@ -77,7 +77,7 @@ class Expander {
     const uint32_t position = uint32_t(steps().size() - 1);
     add(StepKind::wait).token = position;
   }
-  /// With every other rank, beginning at the next, so that no two ranks put to the same at once.
+  /// Transfers with every other rank, beginning at the next, so that no two ranks put to the same at once.
   /// \param sent, received  by rank
   template <class Sent, class Received>
   void with_all(const Sent& sent, const Received& received) {
@@ -95,7 +95,7 @@ class Expander {
     const size_t axis = outermost(box.extent);
     return made_.ranks == 1 || (axis < box.extent.size() && box.extent[axis] % made_.ranks == 0);
   }
-  /// The share of a rank, along the outermost axis.
+  /// Returns the share of a rank, along the outermost axis.
   Box part(const Box& whole, uint32_t rank) const {
     if (made_.ranks == 1) return whole;
     Box box = whole;
@@ -109,8 +109,8 @@ class Expander {
     return box;
   }
 
-  /// Where the addends of a result come together, a slot a rank; of each lane, so that none waits for
-  /// another.
+  /// Returns the tensor where the addends of a result come together, a slot for each rank. Each lane has its
+  /// own, so that none waits for another.
   uint32_t addends(const Box& result) {
     const auto [known, is_new] =
         addends_.emplace(std::tuple(of_->lane, result.tensor, result.shape), uint32_t(made_.tensors.size()));
@@ -253,7 +253,7 @@ class Expander {
   std::map<std::tuple<uint32_t, uint32_t, std::vector<uint64_t>>, uint32_t> addends_;
 };
 
-/// Whether all ranks mean the same by their k-th collectives, and make as many: what they send each other
+/// Checks that all ranks mean the same by their k-th collectives, and make as many. What they send each other
 /// matches in this order alone.
 class Agreement {
  public:
@@ -293,7 +293,8 @@ class Agreement {
            one.dst.bytes == other.dst.bytes && type(one) == type(other);
   }
 
-  /// Which tensors they are of, in order. Ranks may use different ones, but not the same in another order.
+  /// Returns which tensors the collectives use, in order. Ranks may use different ones, but not the same in
+  /// another order.
   static std::vector<std::pair<uint32_t, uint32_t>> tensors(const List& list) {
     std::vector<std::pair<uint32_t, uint32_t>> all;
     for (const Collective* one : list) all.emplace_back(one->src.tensor, one->dst.tensor);
@@ -321,6 +322,7 @@ class Agreement {
     return theirs != ours || differ(k, *first[k], *mine[k]);
   }
 
+  /// Reports that a collective differs from that of rank 0.
   /// \returns false
   bool differ(size_t k, const Collective& first, const Collective& mine) {
     Diagnostic* finding = report(out_, s_, "matching", step(mine).at,

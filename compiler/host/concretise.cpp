@@ -1,4 +1,4 @@
-// Unrolling a schedule for every rank.
+// This file unrolls a schedule for every rank.
 
 #include <fmt/format.h>
 
@@ -13,12 +13,12 @@
 namespace chorale::host {
 namespace {
 
-/// Steps of all ranks together: more is a mistake in a loop.
+/// Limits the steps of all ranks together. More is a mistake in a loop.
 constexpr size_t most_steps = 4'000'000;
-/// Turns of all loops of all ranks: those whose turns do little have more than steps.
+/// Limits the turns of all loops of all ranks. Loops whose turns do little have more turns than steps.
 constexpr uint64_t most_turns = 4 * most_steps;
 
-/// What is wrong with the schedule whichever rank is asked; it ends the work.
+/// Ends the work, because something is wrong with the schedule whichever rank is asked.
 struct Stop {};
 
 class Unroller {
@@ -52,7 +52,7 @@ class Unroller {
   }
   std::string here() const;
   std::string token_words(uint32_t token, int64_t index) const;
-  /// "there are 2 ranks".
+  /// Returns "there are 2 ranks".
   std::string there_are_ranks() const {
     return (settings_.ranks == 1 ? "there is " : "there are ") + count(settings_.ranks, "rank");
   }
@@ -79,7 +79,7 @@ std::string Unroller::here() const {
   return where(rank_, at);
 }
 
-/// "token 1", or "token 1[2]" of one that has indices.
+/// Returns "token 1", or "token 1[2]" if the token has indices.
 std::string Unroller::token_words(uint32_t token, int64_t index) const {
   const bool plain = index == 0 && !indexed_.contains(token);
   return fmt::format("token {}{}", token, plain ? "" : fmt::format("[{}]", index));
@@ -153,8 +153,9 @@ void Unroller::lanes() {
   for (uint32_t k = 0; k < pool_; ++k) made_.lanes.push_back(fmt::format("pool[{}]", k));
 }
 
-/// Temporaries are made when the schedule is bound, and so are there in each turn; but a schedule says that
-/// they are before it uses them, and not after it has said that they are not.
+/// Notes that a temporary is made or freed, and reports one that is used before it is made. Temporaries are
+/// made when the schedule is bound, and so are there in each turn; but a schedule says so before it uses
+/// them, and does not use them after it has freed them.
 void Unroller::storage(const Op& op) {
   const uint32_t tensor = op.writes[0].tensor;
   if (op.kind == OpKind::free_) {
@@ -216,7 +217,7 @@ Box Unroller::box(const View& view, uint32_t at) {
       box.shape.insert(box.shape.begin(), box.extent[axis]);
       box.strides.insert(box.strides.begin(), stride);
     }
-    // Behind an axis of which only a part is there, every other has to be a single element.
+    // Outside an axis of which only a part is there, every axis has to be a single element.
     if (!inner_whole && box.extent[axis] != 1) box.contiguous = false;
     if (box.extent[axis] != tensor.shape[axis]) inner_whole = false;
     stride *= tensor.shape[axis];
@@ -358,7 +359,7 @@ void Unroller::op(const Op& op) {
       return storage(op);
     case OpKind::share:
     case OpKind::compute:
-      return;  // what is done once, when the schedule is bound
+      return;  // done once, when the schedule is bound
     case OpKind::copy:
       step(StepKind::copy, op);
       return;

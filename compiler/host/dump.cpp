@@ -7,7 +7,7 @@
 namespace chorale::host {
 namespace {
 
-/// An author's text on one line.
+/// Writes an author's text on one line.
 std::string in_quotes(std::string_view text) {
   std::string out;
   json::quote(out, text);
@@ -57,7 +57,7 @@ class Dump {
       if (tensor.role == role) list += (list.empty() ? "" : ", ") + shape(tensor);
     return list;
   }
-  /// Of a rank: an axis that is spread over the ranks counts once.
+  /// Returns the bytes on one rank. An axis that is spread over the ranks counts once.
   std::string bytes(const Tensor& tensor) const {
     std::string product;
     for (const Axis& axis : tensor.axes) {
@@ -67,7 +67,7 @@ class Dump {
     return product.empty() ? std::to_string(dtype_size(tensor.dtype))
                            : fmt::format("( {} * {} )", product, dtype_size(tensor.dtype));
   }
-  /// Results, whole, outside all loops; temporaries stand where their author has put them.
+  /// Writes the results, whole, outside all loops. Temporaries stand where their author has put them.
   void allocations() {
     for (const Tensor& tensor : s_.tensors)
       if (tensor.role == Role::out) alloc(tensor);
@@ -124,7 +124,7 @@ class Dump {
                      one.is_send ? "src" : "dst", name, expr(one.peer), mover_names[size_t(one.mover)]));
   }
 
-  /// "#3", or "#3[i]" where turns of a loop have their own.
+  /// Returns "#3", or "#3[i]" if turns of a loop have their own.
   std::string token(const Op& op) const {
     const auto known = tokens_.find(op.token);
     const std::string number = fmt::format("#{}", known == tokens_.end() ? op.token : known->second);
@@ -248,7 +248,7 @@ std::string boxes(const Concrete& made, const std::vector<Box>& list) {
   return all;
 }
 
-/// What a step does, without its lane.
+/// Says what a step does, without its lane.
 std::string what(const Concrete& made, const Step& step) {
   const std::string name(step_names[size_t(step.kind)]);
   switch (step.kind) {

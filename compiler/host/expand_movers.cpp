@@ -1,4 +1,4 @@
-// Transfers as what moves them.
+// This file replaces transfers by what moves them.
 
 #include <map>
 
@@ -42,8 +42,8 @@ class MoverExpander {
   }
 
  private:
-  /// Groups whose lane has more on it before another lane waits for them: that one is not to wait for what
-  /// came later, such as the next transfer, so that the end of such a group is marked.
+  /// Finds groups whose lane has more on it before another lane waits for them. That lane is not to wait for
+  /// what came later, such as the next transfer, so the end of such a group is marked.
   static std::vector<bool> left_behind(const std::vector<Step>& steps) {
     std::vector<bool> marked(steps.size());
     std::map<uint32_t, uint32_t> last;  // by lane
@@ -56,8 +56,8 @@ class MoverExpander {
     return marked;
   }
 
-  /// The credit and the data flag of a pair are neighbours. With ce_put the receiver owns the memory that is
-  /// reached into, with ce_get the sender does.
+  /// Makes the credit and the data flag of a pair, which are neighbours. With ce_put the receiver owns the
+  /// memory that is reached into; with ce_get the sender does.
   void flags(const Pair& pair) {
     first_flag_.push_back(uint32_t(out_.flags.size()));
     if (!by_copy_engine(pair.mover)) return;
@@ -71,7 +71,7 @@ class MoverExpander {
         {ConcreteFlag::Use::data, Flag::Kind::binary, mover.rank, owner.rank, "data of " + of, at.at});
   }
 
-  /// Whether this end has the memory that the other reaches into.
+  /// Returns whether this end has the memory that the other reaches into.
   static bool owns(const ConcreteTransfer& one) { return one.is_send == (one.mover == Mover::ce_get); }
 
   Step& add(uint32_t rank, StepKind kind, const Step& of, uint32_t at) {

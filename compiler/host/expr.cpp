@@ -105,7 +105,8 @@ Evaluated evaluate(const Exprs& exprs, Expr expr, const Values& values) {
   }
   const Evaluated left = evaluate(exprs, node.left, values);
   if (!left) return left;
-  // As in C++, what follows a decided condition is not looked at: it guards divisions.
+  // The right side of a decided condition is not looked at, as in C++, because the condition guards
+  // divisions.
   if (node.kind == ExprKind::both && !left.value) return {0, {}};
   if (node.kind == ExprKind::either && left.value) return {1, {}};
   const Evaluated right = evaluate(exprs, node.right, values);

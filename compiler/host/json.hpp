@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Host schedules in plan files: the section "host" of the key "chorale".
+/// These functions read and write host schedules in plan files: the section "host" of the key "chorale".
 
 #include <string>
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace chorale::host {
 
-/// The keys of operations, by Field. Two fields of one operation never share a key.
+/// Lists the keys of operations, by Field. Two fields of one operation never share a key.
 inline constexpr std::string_view field_keys[] = {
     "lane",  "t",    "dst",  "src",    "writes", "reads", "peer",  "tag",   "via",   "do",
     "token", "kind", "root", "reduce", "plan",   "fn",    "attrs", "value", "on",    "lanes",
@@ -19,7 +19,7 @@ inline constexpr std::string_view field_keys[] = {
 /// \throws PlanError
 Schedule read_schedule(const json::Node&);
 
-/// Appends the object; `indent` is that of the line on which it begins. One operation per line.
+/// Appends the object, one operation per line. `indent` is that of the line on which the object begins.
 void write_schedule(std::string& out, const Schedule&, const std::string& indent);
 
 }  // namespace chorale::host

@@ -1,5 +1,5 @@
-// Reading a host schedule. What an operation may and must carry follows from its fields. Unknown keys are
-// refused: nobody can run a schedule of which he does not understand a part.
+// This file reads a host schedule. The fields of an operation say what it may and must carry. Unknown keys
+// are refused, because nobody can run a schedule without understanding all of it.
 
 #include <algorithm>
 #include <charconv>
@@ -217,7 +217,7 @@ void Reader::field(Field field, Fields& fields, Op& op) {
       return;
     case Field::Tag:
     case Field::Via:
-      return;  // with the view and the peer of the transfer
+      return;  // read with the view and the peer of the transfer
     case Field::Transfers:
       return transfers(fields.at(key), op.transfers);
     case Field::Token:
@@ -239,7 +239,7 @@ void Reader::field(Field field, Fields& fields, Op& op) {
       return;
     case Field::Attributes:
       return optional([&](const Node& node) {
-        const Fields object(node);  // refuses what is none
+        const Fields object(node);  // refuses anything but an object
         for (size_t k = 0; k < node.value.keys.size(); ++k)
           op.attributes[node.value.keys[k]] = expr(Node{node.value.items[k], &node, node.value.keys[k]});
       });
@@ -377,7 +377,7 @@ void Reader::whole(const Node& node) {
   const auto optional = [&](std::string_view key, auto&& read) {
     if (const std::optional<Node> found = fields.find(key)) read(*found);
   };
-  // First what others name.
+  // The parts that others name come first.
   optional("source", [&](const Node& list) {
     for (size_t k = 0; k < list.items(); ++k) s_.source.push_back(json::source_line(list.item(k)));
   });

@@ -1,4 +1,4 @@
-// Writing a host schedule: keys in the order of the tables, one operation per line.
+// This file writes a host schedule: keys in the order of the tables, one operation per line.
 
 #include "compiler/json/json.hpp"
 #include "json.hpp"
@@ -111,7 +111,7 @@ void Writer::lanes(const std::vector<Lane>& items) {
   list(items, [&](const Lane& one) { lane(one); });
 }
 
-/// Of a transfer: all but which way it goes.
+/// Writes all of a transfer but its direction.
 void Writer::members(const Transfer& one) {
   key(one.is_send ? "src" : "dst");
   view(one.view);
@@ -244,7 +244,7 @@ void Writer::operation(const Op& op, const std::string& indent) {
   const OpInfo& row = info(op.kind);
   put(text_, "{\"op\":\"", row.name, "\"");
   for (const Field one : row.fields) field(one, op, indent);
-  // A line behind a long body would be far from its operation: there it stands in front of the body.
+  // A line after a long body would be far from its operation. It then stands in front of the body.
   if (!row.has(Field::Body) && !row.has(Field::Then)) at(op.at);
   text_ += '}';
 }

@@ -14,7 +14,7 @@ ConcreteTransfer& transfer_of(Concrete& made, const Pair::End& end) {
   return made.steps[end.rank][end.step].transfers[end.transfer];
 }
 
-/// Both ends have to mean the same bytes.
+/// Checks that both ends mean the same bytes.
 void compare(Concrete& made, const Schedule& schedule, const Pair& pair, Diagnostics& out) {
   const ConcreteTransfer &send = transfer_of(made, pair.send), &recv = transfer_of(made, pair.recv);
   const auto differ = [&](std::string text) {

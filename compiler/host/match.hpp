@@ -3,7 +3,8 @@
 
 namespace chorale::host {
 
-/// Gives every send its receive: the k-th of a rank to a peer with a tag meets the k-th there from this rank.
+/// Gives every send its receive. The k-th send of a rank to a peer with a tag meets the k-th receive there
+/// from this rank with that tag.
 void match(Concrete&, const Schedule&, Diagnostics&);
 
 }  // namespace chorale::host

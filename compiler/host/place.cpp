@@ -3,7 +3,8 @@
 namespace chorale::host {
 namespace {
 
-/// Movers that carry through storage of their own reach into nobody's tensors.
+/// Returns whether the peer reaches into the view of a transfer. Movers that carry through storage of their
+/// own reach into nobody's tensors.
 bool reaches(const Transfer& one) {
   switch (one.mover) {
     case Mover::ce_get:

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Findings about host schedules, at the author's line.
+/// report() adds findings about host schedules, at the author's line.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace chorale::host {
 
-/// One line says one thing once, whichever rank or turn it is found for first.
+/// Adds a finding, unless the check has found something at this line already for another rank or turn.
+/// \return null if it adds none
 inline Diagnostic* report(Diagnostics& out, const Schedule& schedule, const char* check, uint32_t at,
                           std::string text, std::string help = {}) {
   const SourceLine line = schedule.line_of(at);
@@ -27,7 +28,7 @@ inline void note(Diagnostic* finding, const Schedule& schedule, uint32_t at, std
   if (finding) finding->notes.push_back({schedule.line_of(at), {}, std::move(text)});
 }
 
-/// "with 2 ranks", of all findings.
+/// Adds the note "with 2 ranks" to all findings.
 inline void note_ranks(Diagnostics& findings, uint32_t ranks) {
   for (Diagnostic& finding : findings) finding.notes.push_back({{}, {}, "with " + count(ranks, "rank")});
 }

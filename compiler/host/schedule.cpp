@@ -1,4 +1,4 @@
-// The op table of host schedules.
+// This file holds the op table of host schedules.
 
 #include "chorale/host/schedule.hpp"
 

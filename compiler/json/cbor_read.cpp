@@ -1,4 +1,4 @@
-// Reading CBOR into the tree that JSON is read into.
+// This file reads CBOR into the tree that JSON is read into.
 
 #include <bit>
 #include <cmath>
@@ -10,7 +10,7 @@
 namespace chorale::json::cbor {
 namespace {
 
-/// What the item is, as far as passing over ranks needs to know.
+/// Says what the item is, as far as passing over ranks needs to know.
 enum class Where : uint8_t { plan, gpus, gpu, blocks, elsewhere };
 
 class Parser {
@@ -23,7 +23,7 @@ class Parser {
     return whole(0, Where::plan);
   }
 
-  /// The item that all bytes are.
+  /// Reads the item that all bytes are.
   Value whole(size_t depth, Where where) {
     Value value;
     item(value, depth, where, 0);
@@ -203,7 +203,7 @@ class Parser {
     value.text = digits_of(number);
   }
 
-  /// -1 - `argument`, in digits.
+  /// Returns -1 - `argument`, in digits.
   static std::string negative(uint64_t argument) {
     return argument == UINT64_MAX ? "-18446744073709551616" : "-" + std::to_string(argument + 1);
   }
@@ -214,7 +214,7 @@ class Parser {
   }
 
   std::string_view bytes_;
-  size_t origin_;  // of bytes_ in the whole
+  size_t origin_;  // position of bytes_ in the whole
   size_t at_ = 0;
   std::optional<uint32_t> rank_;
 };

@@ -10,7 +10,7 @@
 namespace chorale::json {
 namespace {
 
-/// A value as a reader of the message wants it: scalars as they are, the rest by kind.
+/// Describes a value as a reader of the message wants it: scalars as they are, the rest by kind.
 std::string describe(const Value& value) {
   constexpr size_t most = 60;
   if (value.kind == Value::Kind::array) return "a list";
@@ -55,7 +55,7 @@ size_t Node::choice(std::span<const std::string_view> words) const {
   for (size_t position = 0; position < words.size(); ++position) {
     if (words[position] == word) return position;
   }
-  // The distance to a word as long as a plan is nobody's typing error, and slow to find.
+  // A word as long as a plan is nobody's typing error, and its distance is slow to find.
   refuse(alternatives(words) + (word.size() < 60 ? did_you_mean(word, words) : ""));
 }
 

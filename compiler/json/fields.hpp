@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// A JSON tree seen by a reader that knows what it expects: every value knows its
-/// path, and every mistake becomes a PlanError that names it.
+/// Node and Fields let a reader of JSON say what it expects. Every value knows its path, and every mistake
+/// becomes a PlanError that names it.
 
 #include <array>
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace chorale::json {
 
-/// A value and the way to it. Lives on the stack, below that of its parent.
+/// Holds a value and the way to it. A Node lives on the stack, and its parent lives longer.
 struct Node {
   const Value& value;
   const Node* up = nullptr;
@@ -33,15 +33,15 @@ struct Node {
   uint16_t number16() const { return uint16_t(number(UINT16_MAX)); }
   bool boolean() const;
   const std::string& text() const;
-  /// The position of this word among `words`.
+  /// Returns the position of this word among `words`.
   size_t choice(std::span<const std::string_view> words) const;
   size_t items() const;  ///< of a list
   Node item(size_t position) const { return {value.items[position], this, {}, position}; }
-  /// A list of 32-bit numbers.
+  /// Reads a list of 32-bit numbers.
   std::vector<uint32_t> numbers() const;
 };
 
-/// The keys of an object. What was not asked for is left for rest() or none().
+/// Reads the keys of an object. Keys that were not asked for are left for rest() or none().
 class Fields {
  public:
   explicit Fields(const Node& object);
@@ -51,9 +51,10 @@ class Fields {
   std::optional<Node> find(std::string_view key);
   bool has(std::string_view key) const { return object_.value.find(key); }
 
-  /// Keeps the keys that were not asked for in Plan::extras: their position plus one, 0 if there are none.
-  /// \throws PlanError for one that looks like a key that was asked for in vain, of six letters or more: what
-  ///   was meant by "reduce_opp" would be left out without a word
+  /// Keeps the keys that were not asked for in Plan::extras. Returns their position plus one, 0 if there are
+  /// none.
+  /// \throws PlanError for a key of six letters or more that looks like one that was asked for in vain:
+  ///   otherwise a misspelt "reduce_opp" would be left out without a word
   uint32_t rest(Plan&) const;
   /// \throws PlanError if any key was not asked for; `known` is for the suggestion
   void none(std::span<const std::string_view> known) const;
@@ -66,14 +67,14 @@ class Fields {
   const Node& object_;
   std::array<size_t, most_asked> taken_;
   size_t count_ = 0;
-  std::array<std::string_view, most_asked> absent_;  ///< asked for in vain
+  std::array<std::string_view, most_asked> absent_;  ///< the keys that were asked for in vain
   size_t absent_count_ = 0;
 };
 
-/// "<file>:<line>"
+/// Reads "<file>:<line>".
 SourceLine source_line(const Node&);
 
-/// `first`, `second` or `third`
+/// Joins words: `first`, `second` or `third`.
 std::string alternatives(std::span<const std::string_view> words);
 
 }  // namespace chorale::json

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// JSON as the plan reader and writer need it: a tree that keeps the order of keys
-/// and the digits of numbers, and the few functions that write text.
+/// This is JSON as the plan reader and writer need it: a tree that keeps the order of keys and the digits of
+/// numbers, and the few functions that write text.
 
 #include <charconv>
 #include <cstddef>
@@ -24,10 +24,10 @@ struct Value {
   std::vector<Value> items;       ///< array; object: the values, by key
   std::vector<std::string> keys;  ///< object: in the order of the text, without repeats
 
-  /// The value of a key; null if there is none.
+  /// Returns the value of a key; null if there is none.
   const Value* find(std::string_view key) const;
 
-  /// A new last item. Most objects have about four keys: growing one by one takes longer than all else.
+  /// Adds a last item. Most objects have about four keys, and growing one by one takes longer than all else.
   Value& add() {
     if (items.capacity() == 0) items.reserve(4);
     return items.emplace_back();
@@ -38,11 +38,11 @@ struct Value {
   }
 };
 
-/// Lists and objects in each other that a plan may have.
+/// Limits how deep a plan may nest lists and objects.
 inline constexpr size_t max_depth = 64;
 inline std::string too_deep() { return "nesting deeper than " + std::to_string(max_depth) + " levels"; }
 
-/// A key that is there twice; null if there is none.
+/// Returns a key that is there twice; null if there is none.
 const std::string* repeated(const std::vector<std::string>& keys);
 inline constexpr size_t most_of_a_key = 60;  ///< in a message
 inline std::string twice_in_one_object(const std::string& key) {
@@ -72,7 +72,7 @@ void put(std::string& out, const Parts&... parts) {
   (append(out, parts), ...);
 }
 
-/// Of the plan's text: all but its ranks, whose list is left out; and that of one rank.
+/// Returns the plan's text but for its ranks, whose list is left out. text_of() returns the text of one rank.
 std::string text_without_gpus(const Plan&);
 std::string text_of(const Plan&, const Gpu&);
 

@@ -1,4 +1,4 @@
-// Reading a plan: everything but its operations.
+// This file reads a plan, but for its operations.
 
 #include <functional>
 
@@ -148,7 +148,7 @@ void read_extension(Plan& plan, const Node& node) {
   own.extra = fields.rest(plan);
 }
 
-/// "a" and "b", of the keys that an object lacks; "" if it has them all.
+/// Lists the keys that an object lacks: "a" and "b"; "" if it has them all.
 std::string lacking(const Value& object, std::span<const std::string_view> keys) {
   std::string list;
   for (const std::string_view key : keys) {
@@ -158,7 +158,8 @@ std::string lacking(const Value& object, std::span<const std::string_view> keys)
 }
 
 /// Tells plans of MSCCL++'s executor of before August 2025, whose gpus have "inputChunks", apart from those
-/// in which a key is missing. \throws PlanError if it is one of those
+/// in which a key is missing.
+/// \throws PlanError if it is one of those
 void refuse_older(const Node& plan) {
   constexpr std::string_view of_plans[] = {"name", "collective", "protocol", "inplace"};
   constexpr std::string_view of_gpus[] = {"input_chunks", "output_chunks", "scratch_chunks",
@@ -181,7 +182,7 @@ void read_plan(Plan& plan, const Node& node) {
   constexpr std::string_view protocols[] = {"Simple", "LL"};
   refuse_older(node);
   Fields fields(node);
-  // First, because operations point into its table of lines.
+  // The extension comes first, because operations point into its table of lines.
   if (const std::optional<Node> extension = fields.find("chorale")) read_extension(plan, *extension);
   plan.name = fields.at("name").text();
   plan.collective = fields.at("collective").text();

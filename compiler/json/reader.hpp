@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The two halves of the plan reader.
+/// The two halves of the plan reader share these declarations.
 
 #include <cstdint>
 #include <string_view>
@@ -12,7 +12,7 @@ namespace chorale::json {
 /// Appends the operations of a list to a thread block of rank `rank`.
 void read_ops(const Node& list, Plan&, ThreadBlock&, uint32_t rank);
 
-/// Words of channels between two ranks, by ChannelType less one.
+/// Lists the words for channels between two ranks, by ChannelType less one.
 inline constexpr std::string_view point_to_point[] = {"memory", "port"};
 inline constexpr std::string_view channel_words[] = {"memory", "port", "switch"};
 

@@ -1,4 +1,4 @@
-// The JSON tree: parsing through nlohmann's event interface, and writing.
+// This file parses the JSON tree through nlohmann's event interface, and writes it.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -20,7 +20,7 @@ class Builder {
   std::string message;
   size_t position = 0;  ///< of a syntax error: bytes read
 
-  /// Where the parse stands: the innermost open list or object, or the item of it that is being read.
+  /// Returns where the parse stands: the innermost open list or object, or the item of it that is being read.
   std::string path() const {
     std::string text;
     for (const Value* value : open_) {
@@ -112,7 +112,7 @@ class Builder {
   Value* last_ = nullptr;
 };
 
-/// "line 3, column 7" of the byte at `position`.
+/// Returns "line 3, column 7" of the byte at `position`.
 std::string place(std::string_view text, size_t position) {
   const std::string_view before = text.substr(0, std::min(position ? position - 1 : 0, text.size()));
   const size_t line = 1 + std::count(before.begin(), before.end(), '\n');
@@ -121,8 +121,8 @@ std::string place(std::string_view text, size_t position) {
   return "line " + std::to_string(line) + ", column " + std::to_string(column);
 }
 
-/// nlohmann's "[json.exception.parse_error.101] parse error at line 1, column 2: <what>" without its head,
-/// which other errors have without a place.
+/// Returns nlohmann's "[json.exception.parse_error.101] parse error at line 1, column 2: <what>" without its
+/// head. The head of other errors has no place.
 std::string what(const std::string& message) {
   for (const std::string_view end : {": ", "] "}) {
     const size_t head = message.find(end);
@@ -158,7 +158,7 @@ const std::string* repeated(const std::vector<std::string>& keys) {
 
 Value parse(std::string_view text) {
   Builder builder;
-  // nlohmann takes a byte of zero for the end, and what stands behind it would not be read.
+  // nlohmann takes a byte of zero for the end, and would not read what follows it.
   if (const size_t zero = text.find('\0'); zero != text.npos)
     throw PlanError(builder.path(), "no JSON at " + place(text, zero + 1) + ": a byte of zero");
   if (nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) return std::move(builder.root);

@@ -1,4 +1,4 @@
-// Plans as canonical JSON text: fixed key order, one operation per line.
+// This file writes plans as canonical JSON text: fixed key order, one operation per line.
 
 #include <ios>
 #include <ostream>
@@ -27,20 +27,20 @@ class Writer {
   Writer(const Plan& plan, bool line_numbers, std::ostream* stream = nullptr)
       : plan_(plan), line_numbers_(line_numbers), stream_(stream) {}
 
-  std::string text;  ///< without a stream all of it
+  std::string text;  ///< all of the text if there is no stream
 
-  /// Hands to the stream what there is.
+  /// Hands the text so far to the stream.
   void flush() {
     if (!stream_) return;
     stream_->write(text.data(), std::streamsize(text.size()));
     text.clear();
   }
 
-  /// `ranks`: with the list of what they do.
+  /// Writes the plan, and with `ranks` the list of what they do.
   void whole(bool ranks = true);
   void gpu(const Gpu&);
 
-  /// Writes operation `at` with its body; returns the position behind it. `indent` is that of its line;
+  /// Writes operation `at` with its body; returns the position after it. `indent` is that of its line;
   /// without one the body stands on the same line.
   uint32_t operation(const ThreadBlock&, const Op* ops, uint32_t at, uint32_t end, uint32_t rank,
                      const char* indent);
@@ -79,12 +79,12 @@ class Writer {
     text += ']';
   }
 
-  /// Unknown keys of a one-line object, behind its known ones.
+  /// Writes unknown keys of a one-line object, after its known ones.
   void extra(uint32_t position) {
     if (position) put(text, ",", plan_.extras[position - 1]);
   }
 
-  /// Unknown keys of an object with a line per key.
+  /// Writes unknown keys of an object with a line per key.
   void extra_line(uint32_t position, string_view indent) {
     if (position) put(text, ",\n", indent, plan_.extras[position - 1]);
   }
@@ -257,7 +257,7 @@ void Writer::gpu(const Gpu& gpu) {
   put(text, "\n    }");
 }
 
-/// One rank per line, as lists of segments, as lists of [rank,chunk].
+/// Writes one rank per line, as lists of segments, as lists of [rank,chunk].
 void Writer::post() {
   put(text, ",\n    \"post\": ");
   lines(plan_.extension.post, "    ", [&](const std::vector<std::vector<Contribution>>& segments) {
@@ -374,7 +374,7 @@ void write(const Plan& plan, std::ostream& out) {
 
 std::string write(const Plan& plan, const ThreadBlock& block, const Op& op, uint32_t rank) {
   Writer writer(plan, false);
-  // The body of a pipeline is what follows it in the block; a copy of the operation has none.
+  // The body of a pipeline follows it in the block; a copy of the operation has none.
   const bool in_block = &op >= block.ops.data() && &op < block.ops.data() + block.ops.size();
   const uint32_t following = in_block ? uint32_t(block.ops.data() + block.ops.size() - &op) : 1;
   writer.operation(block, &op, 0, following, rank, nullptr);

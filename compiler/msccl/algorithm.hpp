@@ -15,7 +15,7 @@
 
 namespace chorale::msccl {
 
-/// A kind of step: what it does with its thread block's connections, with its source and with its
+/// Describes a kind of step: what it does with its thread block's connections, with its source and with its
 /// destination.
 struct StepType {
   std::string_view name;
@@ -33,18 +33,18 @@ inline constexpr StepType step_types[] = {
     {"nop", false, false, false, false, false},
 };
 
-/// The collectives of MSCCL's runtimes.
+/// Lists the collectives of MSCCL's runtimes.
 inline constexpr std::string_view collective_words[] = {
     "allreduce", "allgather", "reducescatter", "alltoall", "broadcast", "reduce",
     "custom",    "gather",    "scatter",       "send",     "recv",      "alltoallv"};
 
-/// Chunks of a buffer of the gpu that runs the step.
+/// Names chunks of a buffer of the gpu that runs the step.
 struct Region {
   BufferKind buffer = BufferKind::input;
   uint64_t index = 0, size = 0;
 };
 
-/// A step of another thread block of the same gpu.
+/// Names a step of another thread block of the same gpu.
 struct StepRef {
   uint32_t block = 0, step = 0;
   bool operator==(const StepRef&) const = default;
@@ -68,7 +68,7 @@ struct Block {
   uint32_t line = 0;
 };
 
-/// A <copy>: before any step, this chunk of the input is copied to that of the output.
+/// Describes a <copy>: before any step, this chunk of the input is copied to that of the output.
 struct InitialCopy {
   uint64_t from = 0, to = 0;
   uint32_t line = 0;
@@ -100,22 +100,22 @@ struct Algorithm {
   std::vector<std::string> assumed;
 };
 
-/// "gpu 3", "thread block 2 of gpu 3".
+/// Returns "gpu 3"; block_name() returns "thread block 2 of gpu 3".
 std::string gpu_name(uint64_t gpu);
 std::string block_name(uint64_t gpu, uint64_t block);
 
-/// What the text says. Only complete if there are no findings.
+/// Reads an algorithm from the text. The result is complete only if there are no findings.
 Algorithm read_algorithm(std::string_view xml, Findings&);
 
 /// Decides what the file leaves out: the collective, whether it is in place, the sizes, the root. Regions
-/// that a writer put behind the output are moved to scratch.
+/// that a writer put past the end of the output are moved to scratch.
 void settle(Algorithm&, Findings&);
 
 /// Makes each <copy> that changes something a step of a further thread block. The copies of an algorithm in
 /// place mostly change nothing: both chunks are one.
 void write_copies(Algorithm&);
 
-/// Where a region of a gpu lies. Input and output of an algorithm in place are one memory, in which the
+/// Says where a region of a gpu lies. Input and output of an algorithm in place are one memory. In it the
 /// smaller one of an all-gather or a reduce-scatter is the rank's part of the larger one.
 struct MemoryPlace {
   BufferKind memory = BufferKind::input;

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Which steps belong together: the two sides of a message, and who waits for whom within a gpu.
+/// connect() pairs the two sides of each message, and dependencies() says which step waits for which within a
+/// gpu.
 
 #include <cstdint>
 #include <vector>
@@ -14,15 +15,15 @@ struct Message {
   uint32_t sent = 0, received = 0;  ///< steps
 };
 
-/// From a thread block of a gpu to one of another gpu.
+/// Leads from a thread block of a gpu to one of another gpu.
 struct Connection {
   uint32_t from = 0, to = 0, channel = 0;
   uint32_t sender = 0, receiver = 0;  ///< thread blocks
   std::vector<Message> messages;
 };
 
-/// All connections over which something is sent, in the order of their numbers. Finds what is sent or
-/// received in vain, and messages whose two sides have different sizes.
+/// Returns all connections over which something is sent, in the order of their numbers. Reports what is sent
+/// or received in vain, and messages whose two sides have different sizes.
 std::vector<Connection> connect(const Algorithm&, Findings&);
 
 /// `after` begins when `before`, of another thread block of its gpu, is done.
@@ -30,8 +31,8 @@ struct Dependency {
   StepRef before, after;
 };
 
-/// Of a gpu, in the order of `after`; without those that follow from others between the same two thread
-/// blocks. Finds those that can never be met.
+/// Returns the dependencies of a gpu, in the order of `after`. It leaves out those that follow from others
+/// between the same two thread blocks, and reports those that can never be met.
 std::vector<Dependency> dependencies(const Algorithm&, uint32_t gpu, Findings&);
 
 }  // namespace chorale::msccl

@@ -1,5 +1,5 @@
-// The copies of inputs that are outputs, too. MSCCL has nothing to do for them in place; out of place they
-// come before the first step that touches one of the two chunks.
+// This file writes the copies of inputs that are outputs, too. MSCCL has nothing to do for them in place. Out
+// of place they come before the first step that touches one of the two chunks.
 
 #include <algorithm>
 
@@ -14,14 +14,15 @@ bool overlap(const Algorithm& algorithm, uint32_t gpu, const Region& one, const 
          right.begin < left.begin + one.size;
 }
 
-/// Whether the step has to come behind the copy: it overwrites the source, or touches the destination.
+/// Returns whether the step has to come after the copy, because it overwrites the source or touches the
+/// destination.
 bool follows(const Algorithm& algorithm, uint32_t gpu, const Step& step, const Step& copy) {
   if (step.type->source && overlap(algorithm, gpu, step.source, copy.destination)) return true;
   return step.type->destination && (overlap(algorithm, gpu, step.destination, copy.destination) ||
                                     overlap(algorithm, gpu, step.destination, copy.source));
 }
 
-/// Steps that copy, one for each run of neighbours, in the order of their destinations.
+/// Returns steps that copy, one for each run of neighbours, in the order of their destinations.
 std::vector<Step> steps_of(const Algorithm& algorithm, uint32_t gpu) {
   std::vector<InitialCopy> copies = algorithm.gpus[gpu].copies;
   std::stable_sort(copies.begin(), copies.end(),

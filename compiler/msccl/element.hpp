@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// An element of an MSCCL file that knows its line and what its attributes must be: every mistake becomes a
+/// An Element of an MSCCL file knows its line and what its attributes must be. Every mistake becomes a
 /// finding, and reading goes on.
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace chorale::msccl {
 
-/// Lines of a text by offset.
+/// Maps offsets in a text to its lines.
 class Lines {
  public:
   explicit Lines(std::string_view text);
@@ -29,32 +29,33 @@ class Lines {
 
 class Element {
  public:
-  /// Finds attributes that are there twice.
+  /// Reports attributes that are there twice.
   Element(pugi::xml_node, const Lines&, Findings&);
 
   uint32_t line() const { return line_; }
   std::string name() const { return node_.name(); }
 
-  /// The children of this name, and of another one. Finds all others, and text.
+  /// Returns the children of this name, and those of another one. Reports all others, and text.
   std::pair<std::vector<Element>, std::vector<Element>> children(const char* name, const char* other) const;
   std::vector<Element> children(const char* name) const { return children(name, name).first; }
-  /// The number of children of this name.
+  /// Returns the number of children of this name.
   size_t count(const char* name) const;
-  /// Finds whatever is in it.
+  /// Reports whatever is in the element.
   void no_children() const;
 
-  /// A number from `least` to `most`. Finds one that is missing (if there is no `otherwise`), misspelt, or no
-  /// number. Spaces around it do not count; case, _ and - in the attribute's name do not count either.
-  /// \returns `otherwise`, or nothing, where there is none
+  /// Reads a number from `least` to `most`. Reports one that is missing (if there is no `otherwise`),
+  /// misspelt, or no number. Spaces around it do not count; case, _ and - in the attribute's name do not
+  /// count either.
+  /// \returns `otherwise` if the attribute is missing; nothing if there is neither that nor such a number
   std::optional<int64_t> number(const char* attribute, int64_t least, int64_t most,
                                 std::optional<int64_t> otherwise = {}) const;
-  /// A number that may be missing: nothing then.
+  /// Reads a number that may be missing. Returns nothing then.
   std::optional<int64_t> number_if_there(const char* attribute, int64_t least, int64_t most) const;
-  /// The position of the attribute's value among `words`, as number(). Case, _ and - do not count.
+  /// Returns the position of the attribute's value among `words`, like number(). Case, _ and - do not count.
   std::optional<size_t> choice(const char* attribute, std::span<const std::string_view> words,
                                std::optional<size_t> otherwise = {}) const;
-  /// Null if it is missing, which is found if it is `required`, or if another attribute is nearly of its
-  /// name.
+  /// Returns the attribute's text, or null if it is missing. Reports that it is missing if it is `required`,
+  /// or if another attribute has nearly its name.
   const char* text(const char* attribute, bool required) const;
 
   void find(std::string text, std::string help = {}) const {
@@ -62,9 +63,9 @@ class Element {
   }
 
  private:
-  /// "it has 'col'", if an attribute that MSCCL does not know is nearly of this name.
+  /// Returns "it has 'col'" if an attribute that MSCCL does not know has nearly this name.
   std::string misspelt(const char* attribute) const;
-  /// Finds a child that does not belong there.
+  /// Reports a child that does not belong there.
   void foreign(pugi::xml_node child, const std::string& expected) const;
 
   pugi::xml_node node_;

@@ -17,11 +17,11 @@ class Findings {
  public:
   Findings(std::string file, Diagnostics& out) : file_(std::move(file)), out_(out) {}
 
-  /// The file is wrong: MSCCL could not run it, either.
+  /// Adds a finding about a file that is wrong: MSCCL could not run it, either.
   void add(uint32_t line, std::string text, std::string help = {}, std::vector<Note> notes = {}) {
     out_.push_back({"msccl", at(line), std::nullopt, std::move(text), std::move(notes), std::move(help)});
   }
-  /// The reading is at fault: MSCCL may run it, the import does not read it.
+  /// Adds a finding about a file that MSCCL may run, but that the import does not read.
   void unread(uint32_t line, std::string text, std::string help, std::vector<Note> notes = {}) {
     out_.push_back({"import", at(line), std::nullopt, std::move(text), std::move(notes), std::move(help)});
   }
@@ -34,10 +34,10 @@ class Findings {
   Diagnostics& out_;
 };
 
-/// A word of the file in a message: not too much of it, and nothing that a terminal would obey.
+/// Quotes a word of the file for a message. It shortens the word and drops what a terminal would obey.
 std::string in_quotes(std::string_view word);
 
-/// "1 chunk", "2 chunks".
+/// Writes a number with its noun: "1 chunk", "2 chunks".
 std::string counted(uint64_t number, const std::string& noun);
 
 }  // namespace chorale::msccl

@@ -1,17 +1,17 @@
-// An MSCCL algorithm as a plan.
+// This file makes a plan of an MSCCL algorithm.
 //
 // Each connection becomes a pair of memory channels. Its receiver says on it, as the first thing in a launch,
 // that messages may come: the launch before is over, and the application has handed its buffers over. Its
 // sender waits for that before the first message, then puts each message and signals; the receiver waits for
-// the signal. A message has a place of its own at the receiver, so nobody ever waits for room: what ends with
-// MSCCL's buffers of a few messages ends without.
+// the signal. A message has a place of its own at the receiver, so nobody ever waits for room. An algorithm
+// that ends with MSCCL's buffers of a few messages also ends without them.
 //
-// A <copy> that changes something becomes a step of a thread block of its own, for which those steps wait
-// that touch its chunks.
+// A <copy> that changes something becomes a step of a thread block of its own. The steps that touch its
+// chunks wait for it.
 //
-// Each dependency becomes a semaphore of two thread blocks: the one releases it behind the step that is
-// waited for, the other takes it before the step that waits. Dependencies between the same two come in the
-// same order on both sides, so one semaphore serves them all.
+// Each dependency becomes a semaphore of two thread blocks. One releases it after the step that is waited
+// for, the other takes it before the step that waits. Dependencies between the same two come in the same
+// order on both sides, so one semaphore serves them all.
 
 #include <algorithm>
 #include <iterator>
@@ -27,7 +27,7 @@ namespace chorale {
 namespace msccl {
 namespace {
 
-/// What a thread block has to do with one of its connections.
+/// Holds what a thread block has to do with one of its connections.
 struct End {
   const Connection* connection = nullptr;  ///< null: it has none
   const std::vector<Arrival>* arrivals = nullptr;
@@ -35,7 +35,7 @@ struct End {
   size_t next = 0;       ///< message
 };
 
-/// What a thread block does beside its steps' own work.
+/// Holds what a thread block does beside its steps' own work.
 struct Duties {
   End in, out;
   std::vector<std::vector<uint32_t>> acquires, releases;  ///< by step: semaphores
@@ -53,10 +53,11 @@ class Lowering {
  private:
   void block(uint32_t gpu, uint32_t id);
   void step(RankWriter&, uint32_t id, const Step&, Duties&);
-  /// Waits for the next message of a connection. \returns where it is
+  /// Waits for the next message of a connection.
+  /// \returns where the message is
   Region receive(RankWriter&, uint32_t id, const Step&, End&);
   void send(RankWriter&, uint32_t id, const Step&, Region from, End&);
-  /// The author's line, as Op::at.
+  /// Returns the author's line, as Op::at.
   uint32_t place(uint32_t line);
 
   const Algorithm& algorithm_;
@@ -163,7 +164,7 @@ void Lowering::block(uint32_t gpu, uint32_t id) {
   Duties& duties = blocks_[gpu][id];
   RankWriter& writer = writers_[gpu];
   if (duties.in.connection) {
-    // At the line of the first step that needs it.
+    // The signal has the line of the first step that needs it.
     const uint32_t line = block.steps[duties.in.connection->messages.front().received].line;
     writer.control(id, Opcode::relaxed_signal, {&duties.in.channel, 1}, place(line));
   }
@@ -199,7 +200,7 @@ Plan lower(Algorithm& algorithm, Findings& findings) {
   return plan;
 }
 
-/// "ring.xml" of "algorithms/ring.xml": plans hold no paths of the author's machine.
+/// Returns "ring.xml" for "algorithms/ring.xml", because plans hold no paths of the author's machine.
 std::string base_name(const std::string& path) {
   const size_t slash = path.find_last_of("/\\");
   return slash == path.npos ? path : path.substr(slash + 1);

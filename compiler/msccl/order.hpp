@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What comes before what in an algorithm.
+/// An Order knows which steps of an algorithm come before which.
 
 #include <cstdint>
 #include <vector>
@@ -10,30 +10,30 @@
 
 namespace chorale::msccl {
 
-/// A step of some gpu.
+/// Names a step of some gpu.
 struct Moment {
   uint32_t gpu = 0;
   StepRef step;
 };
 
-/// Which steps come before which, whatever the speed of the gpus: by their order in thread blocks, by
-/// dependencies and by messages.
+/// Knows which steps come before which, whatever the speed of the gpus. The order follows from thread blocks,
+/// from dependencies and from messages.
 class Order {
  public:
   /// \param dependencies  by gpu
   Order(const Algorithm&, const std::vector<Connection>&,
         const std::vector<std::vector<Dependency>>& dependencies);
 
-  /// Whether `first` is over before `then` reads or overwrites anything; false if it is not known.
+  /// Returns true if `first` is over before `then` reads or overwrites anything; false if that is not known.
   bool before(Moment first, Moment then) const;
 
  private:
-  /// A step is behind another one, of another thread block.
+  /// Says that a step comes after one of another thread block.
   struct Edge {
-    uint32_t block = 0, step = 0;  ///< the one before
-    uint32_t then = 0;             ///< step of the one behind
+    uint32_t block = 0, step = 0;  ///< the step before
+    uint32_t then = 0;             ///< the number of the step after
   };
-  /// From a step of its thread block on: so many steps of each thread block are over.
+  /// Says how many steps of each thread block are over from a step of its own thread block on.
   struct Clock {
     uint32_t step = 0;
     std::vector<uint32_t> over;

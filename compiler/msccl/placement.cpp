@@ -7,13 +7,13 @@
 namespace chorale::msccl {
 namespace {
 
-/// A step of the gpu that reads or overwrites chunks of a memory.
+/// Describes a step of the gpu that reads or overwrites chunks of a memory.
 struct Access {
   uint64_t begin = 0, end = 0;
   StepRef step;
 };
 
-/// The accesses of all steps of a gpu, by the memory that they are to.
+/// Lists the accesses of all steps of a gpu, by the memory that they are to.
 class Accesses {
  public:
   Accesses(const Algorithm& algorithm, uint32_t gpu) : algorithm_(algorithm), gpu_(gpu) {
@@ -31,8 +31,9 @@ class Accesses {
     }
   }
 
-  /// Whether a message that is sent at `sent` may overwrite a region of this gpu at once, which `received` is
-  /// to overwrite: all other accesses come behind that, or are over when it is sent.
+  /// Returns whether a message that is sent at `sent` may at once overwrite a region of this gpu that
+  /// `received` is to overwrite. It may if all other accesses come after `received`, or are over when the
+  /// message is sent.
   bool free(const Region& region, Moment sent, StepRef received, const Order& order) const {
     const MemoryPlace place = memory_place(algorithm_, gpu_, region);
     const Memory& memory = memories_[size_t(place.memory)];

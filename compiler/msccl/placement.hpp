@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Where messages arrive.
+/// place_messages() decides where messages arrive.
 
 #include <cstdint>
 #include <vector>
@@ -10,16 +10,17 @@
 
 namespace chorale::msccl {
 
-/// Where each message of a connection is put at its receiver.
+/// Says where a message of a connection is put at its receiver.
 struct Arrival {
   bool direct = false;  ///< at the destination of the step that receives it
   uint64_t slot = 0;    ///< else at this chunk of the receiver's scratch, where nothing else is put
 };
 
-/// By position of the connection and of the message; makes the scratch of the gpus larger by the slots.
+/// Returns the arrivals by position of the connection and of the message. It makes the scratch of the gpus
+/// larger by the slots.
 ///
 /// A message may go to its destination, instead of waiting in a slot until its receiver copies it, if all
-/// other steps of the receiver's gpu that touch the destination come behind the one that receives it, or are
+/// other steps of the receiver's gpu that touch the destination come after the one that receives it, or are
 /// over when it is sent.
 ///
 /// \param dependencies  by gpu

@@ -1,5 +1,5 @@
-// What an MSCCL file leaves out, and what its chunks are chunks of. Whatever is decided here is proved
-// afterwards: a wrong decision ends in a finding, never in a wrong plan.
+// This file decides what an MSCCL file leaves out, and what its chunks are chunks of. Its decisions are
+// proved afterwards: a wrong one ends in a finding, never in a wrong plan.
 
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@ class Settling {
   void run();
 
  private:
-  /// How far the steps of all gpus go into each buffer, and whether they read and overwrite it.
+  /// Says how far the steps of all gpus go into each buffer, and whether they read and overwrite it.
   struct Use {
     uint64_t end = 0;
     bool read = false, written = false;
@@ -38,9 +38,9 @@ class Settling {
   void bounds(AlgorithmGpu&);
   void region(const Region&, const Step&, const char* side, const std::array<uint64_t, 3>& chunks);
 
-  /// Gpus of which no step is of this kind.
+  /// Returns the gpus of which no step is of this kind.
   std::vector<uint32_t> without(bool (*kind)(const Step&)) const;
-  /// The only gpu without such steps; finds that there is another number of them.
+  /// Sets the root to the only gpu without such steps; reports it if there is another number of them.
   void root(bool (*kind)(const Step&), const std::string& verb);
 
   Algorithm& algorithm_;
@@ -58,8 +58,8 @@ void Settling::steps(Visit visit) {
   }
 }
 
-/// Older runtimes had their scratch at the end of the output. A gpu that names no chunk of its scratch, but
-/// some behind its output, means it.
+/// Moves scratch out of the output, because older runtimes had their scratch at the end of it. A gpu that
+/// names no chunk of its scratch, but some past its output, means it.
 void Settling::scratch_behind_output() {
   for (AlgorithmGpu& gpu : algorithm_.gpus) {
     if (!gpu.said_scratch.value_or(0) || !gpu.output) continue;
@@ -110,7 +110,7 @@ std::vector<uint32_t> Settling::without(bool (*kind)(const Step&)) const {
   return found;
 }
 
-/// The collective that fits the sizes and the steps, "" if none does.
+/// Returns the collective that fits the sizes and the steps, "" if none does.
 std::string Settling::inferred() const {
   const uint64_t ranks = algorithm_.gpus.size();
   const bool equal = input_ == output_ || !input_ || !output_;
@@ -145,7 +145,8 @@ void Settling::collective() {
                    "with coll=\"custom\" races and deadlocks are still proved to be absent, but no result");
 }
 
-/// In place, if the file says so; else if steps and copies leave one of the two buffers out.
+/// Decides whether the algorithm is in place. The file may say so; else it is if steps and copies leave one
+/// of the two buffers out.
 void Settling::place() {
   if (algorithm_.said_inplace || algorithm_.said_outofplace) {
     algorithm_.inplace = algorithm_.said_inplace.value_or(!algorithm_.said_outofplace.value_or(true));
@@ -160,7 +161,7 @@ void Settling::place() {
       (algorithm_.inplace ? "in place" : "out of place"));
 }
 
-/// The chunks of each gpu: nchunksperloop are those of the larger of its buffers.
+/// Sets the chunks of each gpu: nchunksperloop are those of the larger of its buffers.
 void Settling::sizes() {
   const std::string& word = algorithm_.collective;
   const uint64_t ranks = algorithm_.gpus.size();
@@ -198,7 +199,7 @@ void Settling::root(bool (*kind)(const Step&), const std::string& verb) {
       "the import takes the only gpu that " + verb + "s nothing for the root");
 }
 
-/// The result in the words of plans.
+/// Says the result in the words of plans.
 void Settling::result() {
   if (algorithm_.collective == "broadcast") root(receives, "receive");
   if (algorithm_.collective != "reduce") return;
@@ -219,7 +220,7 @@ void Settling::region(const Region& region, const Step& step, const char* side,
                                " of the gpu has " + counted(all, "chunk"));
 }
 
-/// No step and no copy goes past the end of a buffer.
+/// Checks that no step and no copy goes past the end of a buffer.
 void Settling::bounds(AlgorithmGpu& gpu) {
   uint64_t used = 0;
   for (const Block& block : gpu.blocks) {

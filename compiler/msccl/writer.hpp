@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Operations of a plan in terms of ranks and buffers: the lists that number them are kept here.
+/// A RankWriter takes operations of a plan in terms of ranks and buffers. It keeps the lists that number
+/// them.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,19 +15,20 @@
 
 namespace chorale::msccl {
 
-/// Of one rank.
+/// Writes the operations of one rank.
 class RankWriter {
  public:
   RankWriter(Gpu& gpu, size_t blocks);
 
-  /// A new memory channel to a peer. The k-th one there and the k-th one back are a pair.
+  /// Adds a memory channel to a peer. The k-th one there and the k-th one back are a pair.
   uint32_t add_channel(uint32_t peer);
   uint32_t add_semaphore();
 
-  /// Everything is appended to thread block `block`, with the author's line `at` (as Op::at).
+  /// Appends an operation to thread block `block`, with the author's line `at` (as Op::at). So do the next
+  /// three.
   void control(uint32_t block, Opcode, std::span<const uint32_t> channels_or_semaphores, uint32_t at);
   void copy(uint32_t block, Region from, Region to, uint32_t at);
-  /// `to` = `from` + `other`
+  /// Appends `to` = `from` + `other`.
   void reduce(uint32_t block, Region from, Region other, Region to, uint32_t at);
   void put(uint32_t block, Region from, uint32_t peer, Region to, uint32_t at);
 

@@ -7,13 +7,14 @@
 namespace chorale {
 namespace {
 
-/// Of a length that is known when compiling: this is asked for every access of a plan.
+/// Compares a name with one of a length that is known when compiling: this is asked for every access of a
+/// plan.
 template <size_t N>
 bool is(const std::string& name, const char (&wanted)[N]) {
   return name.size() == N - 1 && std::memcmp(name.data(), wanted, N - 1) == 0;
 }
 
-/// In place: tells an access to input or output in the coordinates of the memory that holds both.
+/// Gives an access to input or output the coordinates of the memory that holds both, if the plan is in place.
 void unite(const Plan& plan, Access& access) {
   if (!plan.inplace || access.buffer == BufferKind::scratch) return;
   if (is(plan.collective, "allgather")) {

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Which chunks an operation touches, by the roles of its operands.
+/// list_accesses() says which chunks an operation touches, by the roles of its operands.
 
 #include <cstdint>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace chorale {
 
-/// Chunks of one buffer of one rank that an operation reads or overwrites.
+/// Names chunks of one buffer of one rank that an operation reads or overwrites.
 struct Access {
   uint32_t rank;
   BufferKind buffer;
@@ -20,18 +20,18 @@ struct Access {
   bool operator==(const Access&) const = default;
 };
 
-/// Appends what `op` touches on rank `gpu` itself, and with `everywhere` what it touches at peers.
+/// Appends what `op` touches on rank `gpu` itself, and with `everywhere` also what it touches at peers.
 ///
-/// Where the plan is in place, input and output are one memory; an access to either is
-/// told in the coordinates of the larger one.
+/// If the plan is in place, input and output are one memory. An access to either is then given in the
+/// coordinates of the larger one.
 void list_accesses(const Plan&, const Gpu&, const ThreadBlock&, const Op&, bool everywhere,
                    std::vector<Access>&);
 
-/// True if both touch a chunk. Packets and plain chunks of scratch are compared both by chunk and by byte,
-/// because which of the two shares memory is up to the executor.
+/// Returns true if both touch a chunk. It compares packets and plain chunks of scratch both by chunk and by
+/// byte, because the executor decides which of the two shares memory.
 bool overlap(const Access&, const Access&);
 
-/// True if both touch a chunk and one of them overwrites it.
+/// Returns true if both touch a chunk and one of them overwrites it.
 inline bool conflict(const Access& left, const Access& right) {
   return left.rank == right.rank && (left.write || right.write) && overlap(left, right);
 }

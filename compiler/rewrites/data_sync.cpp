@@ -1,13 +1,12 @@
-// Turns Op::sync into nops, and forgets it.
+// This rewrite turns Op::sync into nops, and forgets it.
 //
-// Right because every operation gets a fence wherever it asked for one: a nop, or a
-// nop or barrier that stands there anyway. A fence at the edge of a pipeline's body
-// does not count for what is outside (where it does, fuse has dropped the one outside),
-// nor the other way round: the body runs again, and a turn's first operation follows
-// the last one of the turn before.
+// It is right because every operation gets a fence wherever it asked for one: a nop, or a nop or barrier that
+// stands there anyway. A fence at the edge of a pipeline's body does not count for what is outside (if it
+// does, fuse has dropped the one outside), nor the other way round. The reason is that the body runs again,
+// and a turn's first operation follows the last one of the turn before.
 //
-// Costs one thread synchronisation for each nop; two neighbours that both ask for
-// one share it, unless the author wants nothing joined and MSCCL++'s operations.
+// It costs one thread synchronisation for each nop. Two neighbours that both ask for one share it, unless the
+// author wants nothing joined and MSCCL++'s operations.
 
 #include <utility>
 
@@ -28,7 +27,7 @@ class Expansion {
   /// Copies operations [from, to), which run one after the other.
   void list(size_t from, size_t to) {
     bool fenced = false;       // the last operation of this list is a fence
-    const Op* owed = nullptr;  // the last operation wants a fence behind it
+    const Op* owed = nullptr;  // the last operation wants a fence after it
     for (size_t at = from; at < to; ++at) {
       const Op& op = ops_[at];
       if (owed && !share_) {

@@ -1,31 +1,28 @@
-// Puts a nop in front of an operation that touches chunks which an earlier operation
-// of the block touched since the last nop, if one of the two overwrites them.
+// This rewrite puts a nop in front of an operation that touches chunks which an earlier operation of the
+// block touched since the last nop, if one of the two overwrites them.
 //
-// Right because threads of a block share out an operation's elements each in its own
-// way, so that only a nop orders two operations that touch the same chunks. All
-// accesses count that reach this rank's memory, by the role of the operand: packets,
-// switch regions, and both names of memory that is input and output in place. An
-// operation's own accesses are added after it was compared, so that it neither
-// conflicts with itself nor hides what came before. What other blocks and ranks do is
-// ordered by signals and barriers, not here; neither is the source of a port put,
-// which is free only after a flush.
+// It is right because threads of a block share out an operation's elements each in its own way, so that only
+// a nop orders two operations that touch the same chunks. All accesses count that reach this rank's memory,
+// by the role of the operand: packets, switch regions, and both names of memory that is input and output in
+// place. An operation's own accesses are added after it was compared, so that it neither conflicts with
+// itself nor hides what came before. Signals and barriers order what other blocks and ranks do, not this
+// rewrite. Nor does it order the source of a port put, which is free only after a flush.
 //
-// Packets that the block writes need no nop before they are read: a thread waits for each
-// packet that it reads, whoever writes it. Not so where a slot is written twice: the reader
-// could take the first packet for the second one. In a pipeline every slot counts as such.
+// Packets that the block writes need no nop before they are read, because a thread waits for each packet that
+// it reads, whoever writes it. This does not hold if a slot is written twice: the reader could take the first
+// packet for the second one. In a pipeline every slot counts as such.
 //
-// In a pipeline, what the end of a turn touched since its last nop is also compared
-// with the beginning of the next. There the very same chunks do not conflict: each
-// turn takes another unit of them. That holds neither for packets, nor for scratch
-// that the executor reuses within a chunk, nor for slices of different thread block
-// groups. Other overlaps are compared by chunk, which may cost a nop that the units
-// would not need.
+// In a pipeline, what the end of a turn touched since its last nop is also compared with the beginning of the
+// next. There the very same chunks do not conflict, because each turn takes another unit of them. That holds
+// neither for packets, nor for scratch that the executor reuses within a chunk, nor for slices of different
+// thread block groups. Other overlaps are compared by chunk, which may cost a nop that the units would not
+// need.
 //
-// For MSCCL++ a pipeline counts as one operation with all accesses of its body, as it does
-// there. For us its fences count: what stands before a fence of every turn is ordered with
-// what stands behind it, also outside the pipeline, which has at least one turn.
+// For MSCCL++ a pipeline counts as one operation with all accesses of its body, as it does there. For us its
+// fences count: a fence of every turn orders what stands before it with what comes after it, also outside the
+// pipeline, which has at least one turn.
 //
-// Costs one thread synchronisation for each nop and O(n log n) time.
+// It costs one thread synchronisation for each nop and O(n log n) time.
 
 #include <algorithm>
 #include <array>
@@ -40,7 +37,7 @@
 namespace chorale {
 namespace {
 
-/// Disjoint ranges of chunks.
+/// Holds disjoint ranges of chunks.
 class Ranges {
  public:
   bool overlaps(uint64_t begin, uint64_t end) const {
@@ -70,10 +67,10 @@ class Ranges {
   std::map<uint64_t, uint64_t> ranges_;  // begin -> end
 };
 
-/// What a block has touched since its last fence.
+/// Holds what a block has touched since its last fence.
 class Touched {
  public:
-  /// `arrives`: the access waits for packets itself.
+  /// \param arrives  the access waits for packets itself
   bool conflicts(const Access& access, bool arrives = false) const {
     const auto hit = [&](bool packets, uint64_t begin, uint64_t end) {
       if (of(access.buffer, packets, true).overlaps(begin, end)) return true;
@@ -161,19 +158,19 @@ class Synchronizer {
     }
   }
 
-  /// Whether the block waits in the access for the very packets that it has written.
+  /// Returns whether the block waits in the access for the very packets that it has written.
   bool arrives(const Access& access) const {
     return access.packets && !access.write && !loops_ && !sent_again_.overlaps(access.begin, access.end);
   }
 
-  /// An access with the slice of its chunks that this block takes.
+  /// Holds an access with the slice of its chunks that this block takes.
   struct Slice {
     Access access;
     uint32_t group_index, group_size;
   };
 
-  /// The part of a body before its first fence is compared with what came before the pipeline: one nop in
-  /// front of the pipeline is cheaper than one in every turn.
+  /// Places the nops of a pipeline. The part of a body before its first fence is compared with what came
+  /// before the pipeline, because one nop in front of the pipeline is cheaper than one in every turn.
   void pipeline(size_t at, Touched& before) {
     const size_t from = at + 1, to = from + block_.ops[at].body;
     Touched inside;
@@ -212,7 +209,7 @@ class Synchronizer {
 
   bool fenced(size_t at) const { return is_fence(block_.ops[at]) || nop_before[at]; }
 
-  /// True if two accesses of different turns never meet, though they are to one chunk.
+  /// Returns true if two accesses of different turns never meet, though they are to one chunk.
   bool other_unit(const Slice& left, const Slice& right) const {
     const Access &one = left.access, &other = right.access;
     const bool wraps = one.buffer == BufferKind::scratch && plan_.reuse_resources;
@@ -238,7 +235,7 @@ class Synchronizer {
   int loops_ = 0;             // pipelines around the operation
 };
 
-/// The operations with their nops.
+/// Returns the operations with their nops.
 std::vector<Op> with_nops(const std::vector<Op>& ops, const std::vector<bool>& nop_before) {
   std::vector<Op> out;
   out.reserve(ops.size() + size_t(std::count(nop_before.begin(), nop_before.end(), true)));

@@ -1,17 +1,15 @@
-// Joins neighbouring operations of a thread block into one that means the same. The
-// rules are a table (fuse_rules.hpp), what each kind of rule demands is in join.cpp.
+// This rewrite joins neighbouring operations of a thread block into one that means the same. The rules are a
+// table (fuse_rules.hpp), and join.cpp says what each kind of rule demands.
 //
-// Right because only direct neighbours are joined, so that nothing of this block comes
-// between, and what is joined keeps its order: among its operands (join.cpp), and with what
-// the threads of the block do before and behind it (thread_order.cpp).
+// It is right because only direct neighbours are joined, so that nothing of this block comes between. What is
+// joined keeps its order, among its operands (join.cpp) and with what the threads of the block do before and
+// after it (thread_order.cpp).
 //
-// A fence in front of a pipeline is dropped if every turn begins with one, and a fence behind
-// it if every turn ends with one that an operation asks for: a pipeline has at least one
-// turn, unless the message is empty. A turn's fence is never dropped for one outside, because
-// the next turn needs it.
+// A fence in front of a pipeline is dropped if every turn begins with one, and a fence after it if every turn
+// ends with one that an operation asks for. A pipeline has at least one turn, unless the message is empty. A
+// turn's fence is never dropped for one outside, because the next turn needs it.
 //
-// Costs: the fences of thread_order.cpp. Gains: fewer operations, results that stay in
-// registers.
+// It costs the fences of thread_order.cpp. It gains fewer operations, and results that stay in registers.
 
 #include <utility>
 
@@ -44,8 +42,8 @@ class Fusion {
  private:
   /// Takes over operations [from, to), each joined to the one before it if a rule allows.
   void list(size_t from, size_t to) {
-    size_t floor = out_.size();  // what stands before it is not followed directly by what comes
-    bool synced = false;         // a pipeline stands there whose turns end with a fence
+    size_t floor = out_.size();  // operations before it are not followed directly by the next one
+    bool synced = false;         // the operation before is a pipeline whose turns end with a fence
     for (size_t at = from; at < to; ++at) {
       Op op = block_.ops[at];
       if (synced && op.code == Opcode::nop) {
@@ -73,8 +71,8 @@ class Fusion {
     }
   }
 
-  /// Drops the fence in front of the pipeline at `loop` if its turns begin with one. Operations from `floor`
-  /// on are of its list.
+  /// Drops the fence in front of the pipeline at `loop` if its turns begin with one. Its list begins at
+  /// `floor`.
   void drop_fence_before(size_t loop, size_t floor) {
     const Op& first = out_[loop + 1];
     if (!is_fence(first) && !wants(first, SyncType::before)) return;

@@ -1,17 +1,16 @@
-// What each kind of rule for joining two operations demands.
+// This file checks what each kind of rule for joining two operations demands.
 //
-// Right, for all kinds: what no join may change is the order of two accesses to one
-// chunk. Operations that work element by element keep it where the chunks are the
-// very same, because one thread then does both in order; any other overlap of the two
-// with a write forbids the join, in this rank's memory and in a peer's.
+// For all kinds, a join is right if it keeps the order of any two accesses to one chunk. Operations that work
+// element by element keep it if the chunks are the very same, because one thread then does both in order. Any
+// other overlap of the two with a write forbids the join, in this rank's memory and in a peer's.
 //
-// Operations that wait are joined only if no other block of the rank waits on the same:
-// taking two things in any order, instead of one after the other, can else take what
-// another block needs to go on. Two transfers that signal on one channel are not joined:
-// the signal of the one could go out before the data of the other, which it announces.
+// Operations that wait are joined only if no other block of the rank waits on the same. Otherwise, taking two
+// things in any order, instead of one after the other, can take what another block needs to go on. Two
+// transfers that signal on one channel are not joined, because the signal of the one could go out before the
+// data of the other, which it announces.
 //
-// A chain of reductions in a 16-bit or 8-bit type is rounded once instead of at every
-// link, which is why its result may differ in the last bit from that of the parts.
+// A chain of reductions in a 16-bit or 8-bit type is rounded once instead of at every link, which is why its
+// result may differ in the last bit from that of the parts.
 
 #include "join.hpp"
 
@@ -52,8 +51,8 @@ bool Joiner::join(Op& left, const Op& right) {
   if (!keeps_order(rule->join, left, right)) return false;
   replace(*rule, left, right, added);
   if (rule->join == Join::ids) return true;
-  // What it touches now: what both did. A source that the left one has just written adds nothing to that
-  // write.
+  // The joined operation touches what both did. A source that the left one has just written adds nothing to
+  // that write.
   for (const Access& access : second_) {
     if (std::find(first_.begin(), first_.end(), access) == first_.end()) first_.push_back(access);
   }
@@ -104,14 +103,15 @@ bool Joiner::matches(const Rule& rule, const Op& left, const Op& right, Added& a
   return false;
 }
 
-/// True if one operation of the target takes the sources of both.
+/// Returns true if one operation of the target takes the sources of both.
 bool Joiner::one_buffer(const Op& left, const Op& right) const {
   const bool local = shape(left.code).sources[0].role == Role::Read;
   return !local || bounds_.mixed_transfers || sources(left)[0].ref == sources(right)[0].ref;
 }
 
-/// False if it matters that both name one id, or if waiting on both at once could starve another block.
-/// `add`: whether the joined operation has the ids of both; it needs none for puts to memory.
+/// Returns false if it matters that both name one id, or if waiting on both at once could starve another
+/// block.
+/// \param add  set to whether the joined operation has the ids of both; it needs none for puts to memory
 bool Joiner::ids_unite(const Op& left, const Op& right, bool& add) {
   const Shape& row = shape(left.code);
   const IdKind kind = id_kind(row, left.via);
@@ -125,12 +125,12 @@ bool Joiner::ids_unite(const Op& left, const Op& right, bool& add) {
     return false;
   if (!waits) return true;
   if (!waiters_) waiters_.emplace(gpu_);
-  // What was joined before has been asked about.
+  // The ids of an operation that was joined before have been asked about.
   return (left.first_id == alone_ || waiters_->only(block_, left)) && waiters_->only(block_, right);
 }
 
-/// True if a later source of `right` touches its own destination: it wants the value that the chain has not
-/// stored.
+/// Returns true if a later source of `right` touches its own destination, and so wants the value that the
+/// chain has not stored.
 bool Joiner::reads_again(const Op& right) {
   std::vector<Access> accesses;
   list_accesses(plan_, gpu_, block_, right, false, accesses);
@@ -141,8 +141,8 @@ bool Joiner::reads_again(const Op& right) {
                        [&](const Access& access) { return !access.write && overlap(access, *written); }) > 1;
 }
 
-/// True if the chunks that `left` reduces to need not be written: the broadcast stores the same there, or
-/// it is no result and no other operation of any rank reads it.
+/// Returns true if the chunks that `left` reduces to need not be written: the broadcast stores the same
+/// there, or they are no result and no other operation of any rank reads them.
 bool Joiner::unused(const Op& left, const Op& right) {
   std::vector<Access> first, second;
   list_accesses(plan_, gpu_, block_, left, true, first);
@@ -167,7 +167,7 @@ bool Joiner::fits(const Rule& rule, const Op& left, const Op& right, const Added
   return size_t(left.ids) + right.ids <= (semaphores ? bounds_.semaphores : bounds_.channels);
 }
 
-/// True if no two accesses to a chunk change their order.
+/// Returns true if no two accesses to a chunk change their order.
 bool Joiner::keeps_order(Join join, const Op& left, const Op& right) {
   if (join == Join::ids) return true;
   const bool by_element = join != Join::lists && join != Join::forward;
@@ -204,7 +204,7 @@ void Joiner::replace(const Rule& rule, Op& left, const Op& right, const Added& a
   if (row.has_any(await_roles) || row.has(Role::Acquire)) alone_ = left.first_id;
 }
 
-/// Lists that grow stand at the end of the pool: what an earlier join has put there is only added to.
+/// Moves lists that grow to the end of the pool. A list that an earlier join has put there is only added to.
 void Joiner::extend_operands(Op& left, const Added& added) {
   std::vector<Operand>& pool = block_.operands;
   const std::span<const Operand> own = added.instead_of_own ? std::span<const Operand>() : dests(left);
@@ -225,7 +225,7 @@ void Joiner::extend_operands(Op& left, const Added& added) {
 
 void Joiner::extend_ids(Op& left, const Op& right) {
   std::vector<uint32_t>& pool = block_.ids;
-  if (left.first_id + left.ids != right.first_id) {  // mostly it does: they were recorded one after the other
+  if (left.first_id + left.ids != right.first_id) {  // mostly equal: they were recorded one after the other
     if (size_t(left.first_id) + left.ids != pool.size()) {
       const size_t first = left.first_id;
       left.first_id = uint32_t(pool.size());

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// One operation for two that are neighbours in a thread block.
+/// A Joiner makes one operation from two that are neighbours in a thread block.
 
 #include <array>
 #include <cstdint>
@@ -14,18 +14,18 @@
 
 namespace chorale {
 
-/// Joins operations of one thread block, whose lists grow by those of the joined ones.
+/// Joins operations of one thread block. The lists of the block grow by those of the joined operations.
 class Joiner {
  public:
-  /// `readers` of the plan and `waiters` of the rank are made when they are first asked.
+  /// The Joiner makes `readers` of the plan and `waiters` of the rank when it first asks them.
   Joiner(const Plan&, const Gpu&, ThreadBlock&, const OpBounds&, std::optional<Readers>& readers,
          std::optional<Waiters>& waiters);
 
-  /// Makes `left` the operation that means both, if there is one.
+  /// Makes `left` the operation that means both, and returns true, if there is one.
   bool join(Op& left, const Op& right);
 
  private:
-  /// What the right operation adds to the lists of the left one.
+  /// Holds what the right operation adds to the lists of the left one.
   struct Added {
     std::span<const Operand> sources, dests;
     bool ids = false;             ///< its ids
@@ -52,7 +52,7 @@ class Joiner {
   const OpBounds& bounds_;
   std::optional<Readers>& readers_;
   std::optional<Waiters>& waiters_;
-  /// Where the operands of an operation are in the block's pool: no two operations share any.
+  /// Returns where the operands of an operation are in the block's pool. No two operations share any.
   static std::array<uint32_t, 2> operands_of(const Op& op) {
     return {op.first_operand, op.first_operand + op.sources + op.destinations};
   }

@@ -1,11 +1,10 @@
-// Says what a plan needs that MSCCL++'s executor lacks or ignores: a word in the
-// list of requirements, and at the head of rank 0 an operation that MSCCL++ does not
-// know. Its loader refuses an unknown operation, but nothing else: it computes a sum
-// for every reduction, and passes over a flush.
+// This rewrite says what a plan needs that MSCCL++'s executor lacks or ignores. It adds a word to the list of
+// requirements, and at the head of rank 0 an operation that MSCCL++ does not know. The loader of MSCCL++
+// refuses an unknown operation, but nothing else: it computes a sum for every reduction, and passes over a
+// flush.
 //
-// Right because the operation does nothing, and a plan within MSCCL++'s means gets
-// none; nor does a plan that has an operation of ours anyway. Costs one operation that
-// does nothing.
+// It is right because the operation does nothing, and a plan within MSCCL++'s means gets none. A plan that
+// has an operation of ours anyway gets none either. It costs one operation that does nothing.
 
 #include <algorithm>
 
@@ -17,13 +16,13 @@ namespace {
 
 bool is_extension(const Op& op) { return info(op.code).mnemonic.starts_with("chorale_"); }
 
-/// The requirement of an operation; "" if it has none.
+/// Returns the requirement of an operation; "" if it has none.
 std::string_view requirement(const Op& op) {
   const Shape& row = shape(op.code);
   // The mark itself stands for other operations' requirements.
   if (is_extension(op) && op.code != Opcode::require) return info(op.code).name;
   if (row.has(Role::Reduce) && op.reduce_op != ReduceOp::sum) return "reduce_op";
-  // What drains without moving data is a flush of its own.
+  // An operation that drains without moving data is a flush of its own.
   if (row.has(Role::Drain) && row.sources.empty()) return "flush";
   if (row.has(Role::SwitchRead) && !row.has(Role::SwitchWrite)) return "switch_reduce";
   return {};
@@ -43,7 +42,7 @@ bool holds_mark(const Plan& plan) {
 }  // namespace
 
 bool pass::mark_requirements(Plan& plan, const CompileOptions& options) {
-  // What MSCCL++ lacks is a finding of that target, or was allowed there.
+  // The target mscclpp reports what MSCCL++ lacks, unless that was allowed.
   if (options.target == Target::mscclpp) return false;
   std::vector<std::string>& listed = plan.extension.requirements;
   bool changed = false;

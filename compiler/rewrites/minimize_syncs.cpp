@@ -1,12 +1,12 @@
-// Removes the synchronisations of threads without which every proof still holds. Only where it is asked for:
-// what is left is the least that the program needs, and not one to be on the safe side with.
+// This rewrite removes the synchronisations of threads without which every proof still holds. It runs only if
+// it is asked for: it leaves the least that the program needs, and none to be on the safe side.
 //
-// Right because each removal is proved anew, and taken back if a proof finds something. All ranks lose the
-// same: first every thread block that has the operation at the same position and line, and where that is too
+// It is right because each removal is proved anew, and taken back if a proof finds something. All ranks lose
+// the same: first every thread block that has the operation at the same position and line, and if that is too
 // much the blocks of one position. A plan that is not proved to begin with stays as it is.
 //
-// Costs a proof for each line and position with a nop, and one more for each thread block where not all of
-// them can do without; so it comes before the program is replicated, whose instances do not meet.
+// It costs a proof for each line and position with a nop, and one more for each thread block if not all of
+// them can do without. So it comes before the program is replicated, whose instances do not meet.
 
 #include <functional>
 #include <map>
@@ -20,14 +20,14 @@
 namespace chorale {
 namespace {
 
-/// The operation at one position of some thread blocks, which is a nop in all of them.
+/// Names the operation at one position of some thread blocks, which is a nop in all of them.
 struct Syncs {
   uint32_t op = 0;
   std::vector<ThreadBlock*> blocks;
 };
 
-/// By `key` of a thread block's position and a nop in it; those further behind first, so that removing some
-/// leaves the positions of the others.
+/// Lists the nops by `key` of a thread block's position and the nop in it. Later ones come first, so that
+/// removing some leaves the positions of the others.
 template <class Key>
 auto list_syncs(Plan& plan, Key&& key) {
   std::map<decltype(key(0u, plan.gpus[0].threadblocks[0], 0u)), Syncs, std::greater<>> groups;

@@ -1,15 +1,13 @@
-// Makes k instances of the program. Instance j of thread block t is thread block
-// t * k + j; it has its own channels, semaphores and barriers (c * k + j), and of a
-// region [x, x + s) of a logical buffer, which becomes [k * x, k * (x + s)), the j-th
-// of k parts of s chunks.
+// This rewrite makes k instances of the program. Instance j of thread block t is thread block t * k + j; it
+// has its own channels, semaphores and barriers (c * k + j). A region [x, x + s) of a logical buffer becomes
+// [k * x, k * (x + s)), of which the instance has the j-th of k parts of s chunks.
 //
-// Right because the instances touch disjoint chunks and share no channel, semaphore
-// or barrier, so that each is the program on a k-th of every chunk. Every operand of
-// every role is moved, also packets and switch regions, and each exactly once:
-// operands are values. Size and meaning of the message do not change, so that the
-// segments of the collective stay the logical ones.
+// It is right because the instances touch disjoint chunks and share no channel, semaphore or barrier, so that
+// each is the program on a k-th of every chunk. Every operand of every role is moved, also packets and switch
+// regions, and each exactly once, because operands are values. Size and meaning of the message do not change,
+// so that the segments of the collective stay the logical ones.
 //
-// Costs k times the thread blocks and plan; linear in its result.
+// It costs k times the thread blocks and plan; its time is linear in its result.
 
 #include <utility>
 
@@ -58,7 +56,8 @@ void replicate_channels(Gpu& gpu, uint32_t instances) {
   gpu.channels = std::move(records);
 }
 
-/// A collective without a layout of its own counts in logical chunks: fixed before there are more.
+/// Keeps the segments of a collective without a layout of its own. They count in logical chunks, and are
+/// fixed before there are more chunks.
 void keep_segments(Plan& plan) {
   if (is_standard(plan.collective)) return;
   const auto equal = [&](size_t buffer) {

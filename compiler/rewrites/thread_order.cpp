@@ -2,17 +2,17 @@
 // block serves id k. Before they were joined each had one id, and one thread did them all
 // in order. Joined, an id may move to another thread, which has not seen what the first did.
 //
-// Right because a fence is asked for wherever that matters: between two operations of which
-// one has several ids, without a fence between them, if
+// This is right because a fence is asked for wherever that matters: between two operations of which one has
+// several ids and that have no fence between them, if
 // - the first waits and the second posts or starts a transfer: what it tells may be that the first
 //   is through, with all its ids;
 // - both name one id, but at different positions: two threads would use it in any order.
-// A post or transfer followed by a wait needs none: no thread waits before it has posted what
-// stands before, so the peers' waits end in any order. Nor do two posts, or two waits, of
-// different ids: nobody sees in which order they came.
+// A post or transfer followed by a wait needs none: no thread waits before it has posted what stands before,
+// so the peers' waits end in any order. Two posts, or two waits, of different ids need none either: nobody
+// sees in which order they came.
 // A body is looked at twice, because its turns follow each other.
 //
-// Costs a fence where the author asked for none and the order matters; linear.
+// It costs a fence if the author asked for none and the order matters; its time is linear.
 
 #include "thread_order.hpp"
 
@@ -53,7 +53,7 @@ class ThreadOrder {
     const bool posts = row.has_any(post_roles) || row.has(Role::Release) || row.has(Role::PortChannels);
     const bool several = op.ids > 1;
     bool fence = posts && (several_wait_ || (one_waits_ && several));
-    // By type of channel; semaphores are a type of their own.
+    // Ids belong to a type of channel; semaphores are a type of their own.
     const ChannelType type = kind == IdKind::channel ? op.via : ChannelType::none;
     const std::span<const uint32_t> ids = block_.op_ids(op);
     for (size_t k = 0; k < ids.size(); ++k) {
@@ -78,7 +78,7 @@ class ThreadOrder {
   std::vector<Op>& ops_;
   // Since the last fence:
   bool one_waits_ = false, several_wait_ = false;               // an operation with one id, with several
-  std::map<std::pair<ChannelType, uint32_t>, size_t> threads_;  // who served an id last
+  std::map<std::pair<ChannelType, uint32_t>, size_t> threads_;  // the thread that served an id last
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 #pragma once
 /// \file
-/// Who else uses what: questions about a whole rank or plan that fusing two
-/// operations has to ask.
+/// Readers and Waiters answer the questions about a whole rank or plan that fusing two operations has to ask.
 
 #include <array>
 #include <cstddef>
@@ -12,13 +11,13 @@
 
 namespace chorale {
 
-/// All reads of a plan, to count those that touch given chunks.
+/// Counts the reads of a plan that touch given chunks.
 class Readers {
  public:
   explicit Readers(const Plan&);
-  /// How many reads touch the chunks of `access`.
+  /// Returns how many reads touch the chunks of `access`.
   size_t count(const Access& access) const;
-  /// How many of these accesses count() would count.
+  /// Returns how many of these accesses count() would count.
   static size_t count(const std::vector<Access>&, const Access&);
 
  private:
@@ -28,16 +27,16 @@ class Readers {
   std::vector<std::array<Ends, 3>> by_rank_;
 };
 
-/// For every channel and semaphore of a rank the one thread block that waits on it.
+/// Knows the one thread block that waits on each channel and semaphore of a rank.
 class Waiters {
  public:
   explicit Waiters(const Gpu&);
-  /// True if no block but `block` waits on anything that `op` waits on.
+  /// Returns true if no block but `block` waits on anything that `op` waits on.
   bool only(const ThreadBlock& block, const Op& op) const;
 
  private:
   static constexpr int64_t nobody = -1, several = -2;
-  std::vector<int64_t> blocks_[4];  // by channel type (none: semaphores) and id: position of the block
+  std::vector<int64_t> blocks_[4];  // by channel type (none: semaphores) and id: id of the thread block
 };
 
 }  // namespace chorale

@@ -1,11 +1,11 @@
-// An actor is a thread block or the proxy of a rank; who is earliest goes on, and of several the first by
+// An actor is a thread block or the proxy of a rank. The earliest actor goes on, and of several the first by
 // number, so the same launch always gives the same times. An actor goes on by itself until it has to wait for
-// a token or somebody else is earlier.
+// a token or another actor is earlier.
 //
 // A move reserves the links and memories that it needs piece by piece: each is free again when it has taken
 // what was reserved before. Max-min fair shares would have to be solved anew at every beginning and end of a
-// move; pieces cost one reservation each and come near to them, since blocks that move at the same time take
-// turns. Only who moves more than a few pieces' bytes is cut.
+// move. Pieces cost one reservation each and come near to them, because blocks that move at the same time
+// take turns. Only moves of more than a few pieces' bytes are cut.
 
 #include "engine.hpp"
 
@@ -20,10 +20,10 @@ namespace {
 constexpr double piece_bytes = 2048;
 constexpr uint32_t most_pieces = 4;
 
-/// A link's way out or in, or a memory.
+/// Stands for a link's way out or in, or for a memory.
 struct Port {
   double free_ns = 0, busy_ns = 0;
-  uint32_t peer = ~uint32_t{0};  // that a link last carried something from or to
+  uint32_t peer = ~uint32_t{0};  // the one that a link last carried something from or to
 
   double take(double now, double ns) {
     free_ns = std::max(free_ns, now) + ns;
@@ -37,7 +37,7 @@ struct GpuState {
   double bytes_out = 0, bytes_in = 0;
 };
 
-/// What the proxy was told, and when it has understood.
+/// Holds what the proxy was told, and when it has understood.
 struct Order {
   const Event* event;
   double ready_ns;
@@ -95,7 +95,7 @@ class Engine {
 
   void push(uint32_t actor) { heap_.push({actors_[actor].now, actor}); }
 
-  /// False: it has ended, or waits for a token. True: others are earlier.
+  /// Lets an actor go on. Returns false if it has ended or waits for a token, and true if others are earlier.
   bool go_on(uint32_t at) {
     Actor& actor = actors_[at];
     const std::vector<Event>& events = recording_.blocks[at];
@@ -104,7 +104,7 @@ class Engine {
       if (!actor.begun) {
         begin(at, event);
         if (!actor.begun) continue;
-        // Ports are taken in order of time.
+        // The actors take ports in order of time.
         if (event.kind != Event::Kind::take && heap_.any_before({actor.now, at})) return true;
       }
       if (!await(at, event)) return false;
@@ -125,7 +125,8 @@ class Engine {
     actor.waited = actor.piece = 0;
   }
 
-  /// What an event costs before it waits for anything; one that leaves nothing to do is passed over.
+  /// Adds what an event costs before it waits for anything. An event that leaves nothing to do is passed
+  /// over.
   void begin(uint32_t at, const Event& event) {
     Actor& actor = actors_[at];
     if (event.kind == Event::Kind::move && costs_[event.move].bytes == 0 && event.token == no_token &&
@@ -147,13 +148,13 @@ class Engine {
     if (event.kind == Event::Kind::move && event.awaited == 0) start(actor, event);
   }
 
-  /// Until the first bytes of a move have come. Loads of one operation are under way at once.
+  /// Adds the time until the first bytes of a move have come. Loads of one operation are under way at once.
   void start(Actor& actor, const Event& event) {
     actor.now += event.continued ? machine_.operand_ns : costs_[event.move].latency_ns;
     actor.piece = 1;
   }
 
-  /// False: something is still to come.
+  /// Returns false if something is still to come.
   bool await(uint32_t at, const Event& event) {
     Actor& actor = actors_[at];
     for (; actor.waited < event.awaited; ++actor.waited) {
@@ -168,7 +169,8 @@ class Engine {
     return true;
   }
 
-  /// What it costs then. False: it is not through, or time has passed that others may use first.
+  /// Adds what an event costs after its wait. Returns false if it is not through, or time has passed that
+  /// others may use first.
   bool finish(uint32_t at, const Event& event) {
     Actor& actor = actors_[at];
     switch (event.kind) {
@@ -237,7 +239,7 @@ class Engine {
     return std::max(out.take(now, out_ns), in.take(now, in_ns));
   }
 
-  /// When a signal is seen.
+  /// Returns when a signal is seen.
   double cross_signal(uint32_t rank, const Event& event, double now) {
     const uint32_t to = recording_.peers[event.first_peer].rank;
     return machine_.signal_ns + std::max(gpus_[rank].out.take(now, machine_.link_signal_ns),
@@ -256,7 +258,7 @@ class Engine {
     push(chains_ + rank);
   }
 
-  /// The next piece of an order. False: there are no more orders.
+  /// Carries out the next piece of an order. Returns false if there are no more orders.
   bool carry(uint32_t rank) {
     Actor& proxy = actors_[chains_ + rank];
     const Event& event = *orders_[rank].front().event;
@@ -288,7 +290,7 @@ class Engine {
     return true;
   }
 
-  /// One of those that make a token has done so.
+  /// Notes that one of the events that make a token has done so.
   void make(Token token, double ns) {
     come_[token] = std::max(come_[token], ns);
     if (--left_[token]) return;

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The discrete events of one launch.
+/// run() simulates the discrete events of one launch.
 
 #include <cstdint>
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace chorale::simulation {
 
-/// When a thread block was at an operation.
+/// Says when a thread block was at an operation.
 struct OpTime {
   uint32_t op;
   double begin_ns;
@@ -24,7 +24,7 @@ struct Times {
   std::vector<double> ends_ns;           ///< by chain
 };
 
-/// \param ranks  of the plan
+/// \param ranks  the number of ranks of the plan
 Times run(const Recording&, const std::vector<Cost>&, const Machine&, uint32_t ranks, bool ops);
 
 }  // namespace chorale::simulation

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Whose turn it is.
+/// A Heap says which actor goes on next.
 
 #include <algorithm>
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace chorale::simulation {
 
-/// Who goes on when: the earliest first. Of four children each, since most often the one on top is replaced
-/// by one that is not much later.
+/// Orders actors by time, the earliest first. Each entry has four children, because most often the one on top
+/// is replaced by one that is not much later.
 class Heap {
  public:
   struct Entry {
@@ -20,12 +20,12 @@ class Heap {
   };
 
   bool empty() const { return entries_.empty(); }
-  /// The earliest, which stays on top until it is replaced or popped.
+  /// Returns the earliest actor, which stays on top until it is replaced or popped.
   uint32_t hold() {
     entries_.front().ns = -1;
     return entries_.front().actor;
   }
-  /// Whether any but the one on top is before this.
+  /// Returns whether any entry but the one on top is before this one.
   bool any_before(const Entry& entry) const {
     for (size_t child = 1; child < std::min(size_t(5), entries_.size()); ++child) {
       if (entries_[child] < entry) return true;

@@ -1,6 +1,6 @@
-// Who waits for whom is said by one execution of the player: the n-th take of a counter is behind its n-th
-// post in all executions, a barrier behind its arrivals and packets behind those who write them. Where blocks
-// compete this execution is one of several.
+// One execution of the player says which event waits for which. In all executions the n-th take of a counter
+// comes after its n-th post, a barrier after its arrivals, and a read of packets after the writes. If blocks
+// compete, this execution is one of several.
 
 #include "recording.hpp"
 
@@ -67,7 +67,7 @@ class Recorder : public proof::Observer {
   void post(uint32_t chain, const Step& step, uint32_t counter) override {
     const Token posted = token(1);
     posts_[counter].push_back(posted);
-    // The player tells of a transfer, and then of the signal behind it.
+    // The player tells of a transfer, and then of the signal after it.
     const bool push = step.kind == Step::Kind::push;
     if (push && step.sources + step.dests) {
       out_.blocks[chain].back().token = posted;
@@ -96,7 +96,7 @@ class Recorder : public proof::Observer {
     event.local = step.kind == Step::Kind::acquire;
     event.first_awaited = uint32_t(out_.awaited.size());
     const proof::Counter& of = player_.counters()[counter];
-    // Of posts by several, those that this execution has made.
+    // If several post, these are the posts that this execution has made.
     if (n == 0 && of.takes > of.initial) {
       first = of.takes - of.initial - 1;
       n = 1;
@@ -145,7 +145,7 @@ class Recorder : public proof::Observer {
     return uint64_t(player_.chains()[chain].rank) << 32 | step.id;
   }
 
-  /// What is moved; 0: nothing.
+  /// Returns the number of the move that is made; 0 if nothing is moved.
   uint32_t describe(uint32_t chain, const Step& step, std::span<const Touch> touches, Event& event) {
     if (touches.empty() || touches[0].range.begin == touches[0].range.end) return 0;
     const uint32_t rank = player_.chains()[chain].rank;

@@ -1,8 +1,8 @@
 #pragma once
 /// \file
-/// What a launch consists of, as the simulator needs it: for each thread block the events of its operations,
-/// one after the other, and what each waits for. It does not depend on the machine, nor, without pipelines,
-/// on the size of the message.
+/// A Recording is a launch as the simulator needs it: for each thread block the events of its operations, one
+/// after the other, and what each of them waits for. It does not depend on the machine. Without pipelines it
+/// does not depend on the size of the message either.
 
 #include <cstdint>
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace chorale::simulation {
 
-/// Data that is moved as one: how many operands of which kind, and which part of the message.
+/// Describes data that is moved as one: how many operands of which kind, and which part of the message.
 struct Move {
   uint16_t reads = 0, writes = 0, gets = 0, puts = 0;  ///< plain operands, here and at peers
   uint16_t packet_reads = 0, packet_writes = 0, packet_puts = 0;
@@ -23,21 +23,21 @@ struct Move {
   bool operator==(const Move&) const = default;
 };
 
-/// A peer whose link and memory a move needs.
+/// Names a peer whose link and memory a move needs.
 struct Peer {
   enum class Way : uint8_t { get, put, packets };
   uint32_t rank;
   Way way;
 };
 
-/// What many wait for, and some do.
+/// Stands for something that some events make and others wait for.
 using Token = uint32_t;
 inline constexpr Token no_token = ~Token{0};
 
 struct Event {
   enum class Kind : uint8_t { move, post, take, push, drain, meet };
   Kind kind = Kind::move;
-  bool synced = false;     ///< behind a synchronisation of the block's threads
+  bool synced = false;     ///< after a synchronisation of the block's threads
   bool continued = false;  ///< the same operation as the event before, done side by side with it
   bool relaxed = false;
   bool local = false;  ///< of a semaphore, not a channel
@@ -53,7 +53,7 @@ struct Event {
 struct Recording {
   proof::Message message;
   std::vector<std::vector<Event>> blocks;  ///< by chain of the player
-  std::vector<uint32_t> ranks, positions;  ///< by chain: whose it is
+  std::vector<uint32_t> ranks, positions;  ///< by chain: its rank, and the position of its thread block
   std::vector<Move> moves;                 ///< the first is none
   std::vector<Peer> peers;
   std::vector<Token> awaited;
@@ -61,7 +61,7 @@ struct Recording {
   uint64_t ops = 0;
 };
 
-/// Plays a launch.
+/// Plays a launch and records it.
 /// \throws UsageError if the plan cannot be played
 Recording record(const Plan&, const proof::Message&);
 

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What one operation may hold, by target: where fusion stops.
+/// OpBounds say what one operation may hold, by target. Fusion stops there.
 
 #include <cstddef>
 
@@ -13,7 +13,7 @@ struct OpBounds {
   size_t channels;       ///< channel ids
   size_t semaphores;     ///< semaphore ids
   bool mixed_transfers;  ///< the sources of one put may be in several buffers
-  bool moving_chains;    ///< x = a + b; x = x + c is one reduction also where x is not a
+  bool moving_chains;    ///< x = a + b; x = x + c is one reduction even if x is not a
 };
 
 const OpBounds& op_bounds(Target);

@@ -1,4 +1,4 @@
-// The tables of the targets.
+// This file holds the tables of the targets.
 
 #include "chorale/target.hpp"
 
@@ -70,8 +70,8 @@ Diagnostics check(const Plan& plan, Target target, const std::vector<std::string
 }
 
 const OpBounds& op_bounds(Target target) {
-  // Ours takes any number. But what a plan of ours has, MSCCL++ shall hold wherever it has the operations
-  // for it, and lists that are longer gain nothing: an operation costs little.
+  // Our executor takes any number. But MSCCL++ shall hold what a plan of ours has, if it has the operations
+  // for it. Longer lists also gain nothing, because an operation costs little.
   static constexpr OpBounds ours{mscclpp::max_operands, mscclpp::max_channels, mscclpp::max_semaphores, true,
                                  true};
   // Their executor would run such chains, but their compiler does not make them.

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Who reads and writes which memory.
+/// accesses() lists which steps read and write which memory.
 
 #include <cstdint>
 #include <vector>
@@ -11,14 +11,15 @@ namespace chorale::host {
 
 struct Access {
   Event event;
-  uint32_t rank = 0;  ///< whose memory
+  uint32_t rank = 0;  ///< the rank that has the memory
   const Box* box = nullptr;
   bool writes = false;
   uint32_t at = 0;
-  const ConcreteTransfer* transfer = nullptr;  ///< of which it is, in a carry
+  const ConcreteTransfer* transfer = nullptr;  ///< the transfer that makes it, in a carry
 };
 
-/// By rank and tensor, in this order: of runs that follow each other. The boxes are those of `made`.
+/// Lists the accesses of runs that follow each other, by rank and then by tensor. They point to boxes of
+/// `made`.
 std::vector<std::vector<Access>> accesses(const Concrete& made, uint32_t runs);
 
 }  // namespace chorale::host

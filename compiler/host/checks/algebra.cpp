@@ -145,7 +145,8 @@ void Cells::of_step(const Schedule& schedule, const Concrete& made, const Step& 
   }
 }
 
-/// The same axis of result and operand is cut alike. One that is over ranks on one side has a cell a rank.
+/// Cuts the same axis of result and operand alike. If it is over ranks on one side, both sides have a cell
+/// for each rank.
 void Cells::of_layout(const Schedule& schedule, const Concrete& made) {
   const auto whole = [&](uint32_t tensor) {
     const std::vector<uint64_t>& shape = made.tensors[tensor].shape;
@@ -252,7 +253,8 @@ void each_index(const Cells::Index& extents, const std::function<void(const Cell
 
 namespace {
 
-/// Axes that the operand does not have are the outermost; one cell is the same for all.
+/// Returns the content of an operand for a cell of the result. Axes that the operand does not have are the
+/// outermost; an axis of one cell is the same for all.
 Content at(const ReadCells& operand, const Cells::Index& index) {
   const size_t missing = index.size() - operand.extents.size();
   Cells::Index own;
@@ -261,7 +263,7 @@ Content at(const ReadCells& operand, const Cells::Index& index) {
   return operand.at(own);
 }
 
-/// The innermost axes have as many cells as those of `like`, or one.
+/// Returns whether the innermost axes have as many cells as those of `like`, or one.
 bool fits(const Cells::Index& extents, const Cells::Index& like) {
   if (extents.size() > like.size()) return false;
   for (size_t k = 1; k <= extents.size(); ++k) {

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What is in tensors, as sums of products of the inputs' parts.
+/// An Algebra describes what tensors contain, as sums of products of the inputs' parts.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,27 +14,27 @@
 
 namespace chorale::host {
 
-/// A content; equal contents have equal numbers.
+/// Names a content; equal contents have equal numbers.
 using Content = uint32_t;
 
-/// Contents that share their parts. A sum does not know an order, as the exact arithmetic that it stands for.
+/// Holds contents that share their parts. A sum has no order, because it stands for exact arithmetic.
 class Algebra {
  public:
   static constexpr Content none = 0;  ///< nothing has written it
   Algebra();
 
   Content zero() const { return zero_; }
-  /// Of an input, or of a function that is not known: one thing by itself.
+  /// Returns a content that has no parts: a piece of an input, or the result of a function that is not known.
   Content atom(const std::string& name);
   Content sum(const std::vector<Content>& addends);
   Content product(Content left, Content right);
 
-  /// Atoms that are in one of them, but not in the other: "A[0:1, 0:2] of rank 1"; "" where they have the
-  /// same.
+  /// Returns an atom that is in `has` but not in `lacks`: "A[0:1, 0:2] of rank 1". Returns "" if there is
+  /// none.
   std::string difference(Content has, Content lacks) const;
 
  private:
-  /// Of each: an atom or content, and 0 or what it is multiplied with.
+  /// Lists, for each term, an atom or content, and 0 or the content that it is multiplied with.
   using Terms = std::vector<std::pair<Content, Content>>;
   Content intern(Terms);
   void atoms(Content, std::map<Content, std::string>&) const;
@@ -46,20 +46,21 @@ class Algebra {
   Content zero_ = 0;
 };
 
-/// Tensors in cells: along every axis, between neighbouring places where anything begins or ends.
+/// Divides tensors into cells. Along every axis a cell lies between neighbouring places where anything begins
+/// or ends.
 class Cells {
  public:
-  /// With the cuts of all boxes, and those of what is copied or computed from them.
+  /// Takes the cuts of all boxes, and those of what is copied or computed from them.
   Cells(const Schedule&, const Concrete&);
 
   using Index = std::vector<size_t>;
-  /// Numbers of cells along the axes.
+  /// Returns the number of cells along each axis.
   const Index& extents(uint32_t tensor) const { return extents_[tensor]; }
   size_t count(uint32_t tensor) const;
   size_t position(uint32_t tensor, const Index&) const;
-  /// The cells of a box along each axis: the first, and how many.
+  /// Returns the cells of a box along each axis: the first, and how many.
   std::vector<std::pair<size_t, size_t>> range(const Box&) const;
-  /// A cell as a box, for messages.
+  /// Returns a cell as a box, for messages.
   Box box(uint32_t tensor, const Index&) const;
 
  private:
@@ -79,21 +80,21 @@ class Cells {
   std::vector<Index> extents_;
 };
 
-/// The axes of a box that a function sees.
+/// Returns the axes of a box that a function sees.
 std::vector<size_t> visible(const Concrete&, const Box&);
 
-/// Every index of `extents`, the last axis first.
+/// Calls the function for every index of `extents`. The last axis changes first.
 void each_index(const Cells::Index& extents, const std::function<void(const Cells::Index&)>&);
 
-/// What a built-in function reads.
+/// Describes the cells that a built-in function reads.
 struct ReadCells {
   Cells::Index extents;
   std::function<Content(const Cells::Index&)> at;
 };
-/// Whether the cells of the operands are those of the result, so that computed() has a meaning.
+/// Returns whether the cells of the operands are those of the result. Only then computed() has a meaning.
 bool alike(const std::string& function, int64_t axis, const Cells::Index& result,
            const std::vector<ReadCells>&);
-/// One cell of the result of set, add, sum, matmul or linear.
+/// Computes one cell of the result of set, add, sum, matmul or linear.
 Content computed(Algebra&, const std::string& function, int64_t axis, const Cells::Index& index,
                  const std::vector<ReadCells>&);
 

@@ -1,8 +1,8 @@
 #pragma once
 /// \file
-/// The checks of host schedules. Each takes for granted what those before it establish.
+/// These are the checks of host schedules. Each takes for granted what those before it establish.
 ///
-/// They get the unrolled schedule, and the same behind expand_movers().
+/// Each check gets the unrolled schedule, and the same schedule after expand_movers().
 
 #include "chorale/host/concrete.hpp"
 

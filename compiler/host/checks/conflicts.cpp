@@ -9,12 +9,12 @@
 namespace chorale::host {
 namespace {
 
-/// Who has used one box, less those whose place a later write has taken.
+/// Lists the accesses that have used one box, less those whose place a later write has taken.
 ///
-/// A write of all of a box takes the place of those that it is compared with and that are before it: what
-/// comes later and conflicts with one of them overlaps the write, too. If that is in order, so are both,
-/// since `before` is transitive; and if the write's own place has been taken in turn, the same holds for who
-/// has it.
+/// A write of all of a box takes the place of those that it is compared with and that are before it. A later
+/// access that conflicts with one of them overlaps the write, too. If it is in order with the write, it is in
+/// order with them, because `before` is transitive. If the write's own place has been taken in turn, the same
+/// holds for the write that has it.
 struct Users {
   const Box* box = nullptr;
   std::vector<const Access*> reads, writes;

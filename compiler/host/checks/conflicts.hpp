@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Whether accesses that conflict are in order, without looking at every two of them.
+/// conflicts_are_in_order() checks the order of accesses that conflict, without comparing every two.
 
 #include <functional>
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace chorale::host {
 
-/// Whether of every two accesses that overlap, of which one writes, one is before the other. Those of one
-/// event are not looked at.
+/// Returns whether of every two accesses that overlap, and of which one writes, one is before the other. Two
+/// accesses of one event are not compared.
 ///
-/// \param list    of the memory of one tensor on one rank; each stands behind all that are before it
-/// \param before  transitive, and the same for all accesses of an event
+/// \param list    the accesses to the memory of one tensor on one rank, each after all that are before it
+/// \param before  is transitive, and the same for all accesses of an event
 bool conflicts_are_in_order(const ConcreteTensor&, const std::vector<const Access*>& list,
                             const std::function<bool(const Event&, const Event&)>& before);
 

@@ -1,4 +1,4 @@
-// What is read has been written, and outputs are whole at the end.
+// All that is read has been written, and outputs are whole at the end.
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 namespace chorale::host {
 namespace {
 
-/// A box without another, as boxes.
+/// Appends a box without another to `rest`, as boxes.
 void subtract(const Box& from, const Box& other, std::vector<Box>& rest) {
   if (!from.overlaps(other)) return rest.push_back(from);
   Box inner = from;
@@ -59,18 +59,18 @@ class Contents {
   }
 
  private:
-  /// Who writes some memory, in order.
+  /// Finds the accesses that write some memory, in order.
   struct Writes {
     Writes(const ConcreteTensor& tensor, const std::vector<Access>& of) : list(of), index(tensor) {
       for (size_t one = 0; one < list.size(); ++one)
         if (list[one].writes) index.add(*list[one].box, one);
       index.build();
     }
-    const std::vector<Access>& list;  ///< with who reads it
+    const std::vector<Access>& list;  ///< the reads of the memory, too
     BoxIndex index;
   };
 
-  /// What of a box nobody has written of whom `counts` says that he counts.
+  /// Returns the parts of a box that are not written by any access for which `counts` returns true.
   template <class F>
   std::vector<Box> missing(const Box& box, const Writes& writes, const F& counts) const {
     std::vector<Box> rest = {box};
@@ -85,7 +85,7 @@ class Contents {
     return rest;
   }
 
-  /// What of a box that is read nothing has written before.
+  /// Returns the parts that an access reads and that nothing has written before.
   std::vector<Box> unwritten(const Access& access, const Writes& writes) const {
     return missing(*access.box, writes,
                    [&](const Access& write) { return order_.before(write.event, access.event); });
@@ -110,8 +110,9 @@ class Contents {
            (value == step.attributes.end() || value->second == 0) && !function_of(s_, step);
   }
 
-  /// A temporary is made zero when the schedule is bound, not in each run: what a run writes there and does
-  /// not make zero again is what the next one reads.
+  /// Reports a read of a temporary that is zero in the first run only. A temporary is made zero when the
+  /// schedule is bound, not in each run. If a run writes there and does not make it zero again, the next one
+  /// reads that.
   void stays_zero(const Access& access, const std::vector<Box>& rest, const Writes& writes) {
     for (const Access& write : writes.list) {
       if (!write.writes || makes_zero(write)) continue;

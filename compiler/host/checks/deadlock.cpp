@@ -26,7 +26,8 @@ std::string what(const Concrete& made, const Event& event) {
   return text;
 }
 
-/// \returns whether it comes to its end
+/// Reports the steps that never end.
+/// \returns whether the schedule comes to its end
 bool ends(const Schedule& schedule, const Concrete& made, Queues queues, const char* check, const char* how,
           Diagnostics& out) {
   const Execution execution(made, queues, 1);
@@ -55,7 +56,8 @@ bool ends(const Schedule& schedule, const Concrete& made, Queues queues, const c
   return false;
 }
 
-/// Whether every transfer of the author says that a copy engine moves it; those of collectives cannot.
+/// Returns whether every transfer of the author says that a copy engine moves it. Those of collectives
+/// cannot.
 bool only_copy_engines(const std::vector<Op>& ops) {
   return std::all_of(ops.begin(), ops.end(), [](const Op& op) {
     const auto by_engine = [](const Transfer& one) {
@@ -66,7 +68,7 @@ bool only_copy_engines(const std::vector<Op>& ops) {
   });
 }
 
-/// The same with the transfers of collectives as a rendezvous, which they may be made.
+/// Returns the schedule with the transfers of collectives as a rendezvous, which they may be made.
 Concrete with_rendezvous(Concrete made) {
   for (std::vector<Step>& steps : made.steps) {
     for (Step& step : steps) {

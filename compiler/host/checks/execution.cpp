@@ -14,7 +14,7 @@ void join(std::vector<uint32_t>& clock, const std::vector<uint32_t>& other) {
   for (size_t k = 0; k < clock.size(); ++k) clock[k] = std::max(clock[k], other[k]);
 }
 
-/// The steps that every rank comes to before one ends, by the list of Execution::together_ that they are in.
+/// Lists the steps that every rank comes to before one ends, by their list in Execution::together_.
 enum : size_t { barriers, launches, kinds_together };
 std::optional<size_t> kind_together(const Step& step) {
   if (step.kind == StepKind::barrier) return barriers;
@@ -35,10 +35,10 @@ Execution::Execution(const Concrete& made, Queues queues, uint32_t runs)
   run();
 }
 
-/// What a step waits for on its own rank: the step before it on its queue, for `after` the last one of each
-/// of the other lanes so far, or the mark that it names, and launches for each other, whatever their lanes.
-/// That orders what two launches read and write; a carry via `plan` may copy before and behind its own, which
-/// nothing orders.
+/// Finds what a step waits for on its own rank. It waits for the step before it on its queue; `after` waits
+/// for the last step so far of each of the other lanes, or for the mark that it names. Launches wait for each
+/// other, whatever their lanes, which orders what two launches read and write. A carry via `plan` may copy
+/// before and after its own launch, and nothing orders those copies.
 void Execution::plan_order() {
   states_.resize(made_.ranks);
   waits_.resize(made_.ranks);
@@ -98,8 +98,8 @@ bool Execution::try_begin(uint32_t rank, size_t position) {
   return true;
 }
 
-/// Whether the other ends of all transfers have begun. Those of 0 bytes order nothing: not every mover lets
-/// the ends of such a transfer wait for each other.
+/// Returns whether the other ends of all transfers have begun. Transfers of 0 bytes order nothing, because
+/// not every mover lets the ends of such a transfer wait for each other.
 bool Execution::meet(uint32_t rank, size_t position, std::vector<uint32_t>& clock) {
   const size_t size = made_.steps[rank].size();
   for (const ConcreteTransfer& transfer : step(rank, position).transfers) {
@@ -136,7 +136,7 @@ bool Execution::try_end(uint32_t rank, size_t position) {
   if (!meet(rank, position, clock)) return false;
   if (!meet_all(rank, position, clock)) return false;
   if (what.kind == StepKind::wait) {
-    // For the transfers of a step that may be on another lane.
+    // The transfers that it waits for may be on another lane.
     const size_t start = position / made_.steps[rank].size() * made_.steps[rank].size();
     const State& group = states_[rank][start + what.token];
     if (!group.over) return false;

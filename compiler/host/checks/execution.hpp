@@ -1,7 +1,8 @@
 #pragma once
 /// \file
-/// One execution of an unrolled schedule, with the order that it guarantees. Flags and transfers are between
-/// fixed ends, so who goes first changes nothing: one execution speaks for all.
+/// An Execution runs an unrolled schedule once, and knows the order that the schedule guarantees. Flags and
+/// transfers are between fixed ends, so the order in which ranks go on changes nothing: one execution speaks
+/// for all.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace chorale::host {
 
-/// Step `step` of a rank, in run `run`.
+/// Names step `step` of a rank, in run `run`.
 struct Event {
   uint32_t rank = 0, step = 0, run = 0;
   bool operator==(const Event&) const = default;
@@ -24,20 +25,21 @@ enum class Queues : uint8_t {
   one_each,  ///< all lanes of a rank are one queue in the order of enqueueing, as CUDA may do with streams
 };
 
-/// Whether all ranks have to come to it, each in its turn: groups of transfers via `plan` are launches, too.
+/// Returns whether all ranks have to come to this step, one such step of a rank after the other. Groups of
+/// transfers via `plan` are launches, too.
 bool is_launch(const Step&);
 
 class Execution {
  public:
-  /// Groups are a rendezvous where there are any; else flags are what orders.
+  /// Takes groups as a rendezvous if the schedule has any. If it has none, flags give the order.
   Execution(const Concrete&, Queues, uint32_t runs);
 
-  /// Who has begun and cannot go on; empty: all came to their end.
+  /// Returns the steps that have begun and cannot go on. It is empty if all steps came to their end.
   const std::vector<Event>& blocked() const { return blocked_; }
-  /// Whether `first` is over when `second` begins, in every execution.
+  /// Returns whether `first` is over when `second` begins, in every execution.
   bool before(const Event& first, const Event& second) const;
-  /// How many steps had ended when this one had, in an execution in which nobody is blocked: what is before
-  /// it has a smaller number.
+  /// Returns how many steps had ended when this one had, in an execution in which nobody is blocked. A step
+  /// that is before this one has a smaller number.
   uint32_t number(const Event&) const;
 
  private:
@@ -66,12 +68,13 @@ class Execution {
   uint32_t over_ = 0;  // steps that have ended
   size_t lanes_;
   std::vector<std::vector<State>> states_;               // by rank, by position in all runs
-  std::vector<std::vector<std::vector<size_t>>> waits_;  // by rank and position: what has to be over
-  /// By rank and position: what has to be over, too, but may leave work behind it.
+  std::vector<std::vector<std::vector<size_t>>> waits_;  // by rank and position: steps to wait for
+  /// Holds, by rank and position, a launch that has to be over, too, but may leave work unfinished.
   std::vector<std::vector<std::optional<size_t>>> turns_;
   std::vector<std::vector<uint32_t>> numbers_;  // by rank and position: its number in its queue, from 1
   std::vector<std::vector<std::vector<size_t>>> together_;  // by rank: positions of barriers, and of launches
-  /// By flag: what each post that is not taken yet knows. That there is never more than one is for [replay].
+  /// Holds, by flag, what each post knows that is not taken yet. [replay] checks that there is never more
+  /// than one.
   std::vector<std::deque<std::vector<uint32_t>>> posts_;
   std::vector<uint32_t> clock_;  // of the step that is tried, so that an attempt allocates nothing
   std::vector<Event> blocked_;

@@ -18,7 +18,7 @@ bool moves(const Step& step) {
   return step.kind == StepKind::put || step.kind == StepKind::get || step.kind == StepKind::carry;
 }
 
-/// By rank, what transfers bring there.
+/// Returns the boxes that transfers bring to each rank.
 std::vector<std::vector<Box>> arrivals(const Concrete& all) {
   std::vector<std::vector<Box>> boxes(all.ranks);
   for (uint32_t rank = 0; rank < all.ranks; ++rank) {
@@ -32,8 +32,8 @@ std::vector<std::vector<Box>> arrivals(const Concrete& all) {
   return boxes;
 }
 
-/// Whether a call adds to what has arrived, where it lies: a sum that is handed on. Transfers have to wait
-/// for it.
+/// Returns whether a call adds to what has arrived, in the same place: a sum that is handed on. Transfers
+/// have to wait for it.
 bool adds_to(const std::vector<Box>& arrived, const Step& call) {
   const auto is_written = [&](const Box& box) {
     return std::any_of(call.writes.begin(), call.writes.end(),
@@ -42,20 +42,21 @@ bool adds_to(const std::vector<Box>& arrived, const Step& call) {
   return std::any_of(arrived.begin(), arrived.end(), is_written);
 }
 
-/// The compute of a rank: not the sums of collectives, which are part of their transfer.
+/// Returns whether a step is compute of its rank. Sums of collectives are not, because they are part of their
+/// transfer.
 bool computes(const Schedule& schedule, const Step& step) {
   const auto is_made = [&](const Box& box) { return box.tensor >= schedule.tensors.size(); };
   return step.kind == StepKind::call && std::none_of(step.reads.begin(), step.reads.end(), is_made);
 }
 
-/// One of the loops around a step: which one of all that are gone through, and its turn.
+/// Names one of the loops around a step: which one of all that are gone through, and its turn.
 struct Turn {
   uint32_t loop = 0;
   int64_t value = 0;
 };
 
-/// By step, the loops around it, the outermost first. Loops of one variable follow each other where its value
-/// goes down.
+/// Returns, by step, the loops around it, the outermost first. When the value of a variable goes down, the
+/// next loop of that variable begins.
 std::vector<std::vector<Turn>> loops_around(const std::vector<Step>& steps) {
   std::vector<std::vector<Turn>> all;
   uint32_t loops = 0;
@@ -73,14 +74,14 @@ std::vector<std::vector<Turn>> loops_around(const std::vector<Step>& steps) {
   return all;
 }
 
-/// A loop that is gone through once, with what is in it.
+/// Describes a loop that is gone through once, with what is in it.
 struct Loop {
   size_t level = 0;  ///< how many are around it
   bool several_lanes = false;
   std::vector<uint32_t> calls, transfers;
 };
 
-/// A call, and a transfer of a later turn that waits for it.
+/// Holds a call, and a transfer of a later turn that waits for it.
 using Serialised = std::optional<std::pair<uint32_t, uint32_t>>;
 
 class Overlap {
@@ -99,7 +100,7 @@ class Overlap {
   }
 
  private:
-  /// By number.
+  /// Returns the loops by number.
   std::map<uint32_t, Loop> loops(uint32_t rank, const std::vector<std::vector<Turn>>& around) const {
     std::map<uint32_t, Loop> all;
     const std::vector<Step>& steps = all_.steps[rank];
@@ -116,8 +117,8 @@ class Overlap {
     return all;
   }
 
-  /// Nothing, if some transfer and some compute of the loop may go on at once: a sum that is handed on
-  /// travels while the next addend of the same turn is made.
+  /// Returns nothing if some transfer and some compute of the loop may go on at once. For example, a sum that
+  /// is handed on travels while the next addend of the same turn is made.
   Serialised serialised(uint32_t rank, const Loop& loop, const std::vector<std::vector<Turn>>& around) const {
     const auto turn = [&](uint32_t step) { return around[step][loop.level].value; };
     Serialised found;
@@ -129,7 +130,7 @@ class Overlap {
         if (first && turn(call) != turn(move) && !found) found = {call, move};
       }
     }
-    // Of the compute of one turn alone others may be made.
+    // If only one turn computes, other turns may be made from its result.
     if (loop.calls.empty() || turn(loop.calls.front()) == turn(loop.calls.back())) return {};
     return found;
   }

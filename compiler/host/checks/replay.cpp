@@ -1,4 +1,4 @@
-// Runs that follow each other without a barrier, recorded once.
+// This check is for runs that follow each other without a barrier, recorded once.
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@ namespace chorale::host {
 
 namespace {
 
-/// By flag, in the order in which the host enqueues: who posts or takes it, in two runs.
+/// Lists, for each flag, the steps of two runs that post or take it, in the order in which the host enqueues.
 struct Turns {
   explicit Turns(const Concrete& made) : posts(made.flags.size()), takes(made.flags.size()) {
     for (uint32_t run = 0; run < 2; ++run) {
@@ -32,7 +32,8 @@ class Flags {
   Flags(const Schedule& schedule, const Concrete& made, Diagnostics& out)
       : s_(schedule), made_(made), order_(made, Queues::by_lane, 2), turns_(made), out_(out) {}
 
-  /// Those of movers are posted and taken once in a run, and runs of a rank follow each other.
+  /// Checks the author's flags. Those of movers are posted and taken once in a run, and runs of a rank follow
+  /// each other.
   void all() {
     for (size_t flag = 0; flag < made_.flags.size(); ++flag)
       if (made_.flags[flag].use == ConcreteFlag::Use::author && takes_in_turns(flag)) posts_in_turns(flag);
@@ -41,7 +42,8 @@ class Flags {
  private:
   const Step& step(const Event& event) const { return made_.steps[event.rank][event.step]; }
 
-  /// Of two takes that wait at the same time either may get the post. Takes of two runs never do.
+  /// Checks that no two takes wait at the same time, because either may get the post. Takes of two runs never
+  /// do.
   bool takes_in_turns(size_t flag) {
     const std::vector<Event>& takes = turns_.takes[flag];
     for (size_t k = 0; k + 1 < takes.size(); ++k) {
@@ -59,8 +61,8 @@ class Flags {
     return true;
   }
 
-  /// A flag is posted again only when who posts knows that it was taken, over two runs: a post of a flag that
-  /// is set would be lost.
+  /// Checks over two runs that a flag is posted again only when the rank that posts knows that it was taken.
+  /// A post of a flag that is set would be lost.
   void posts_in_turns(size_t flag) {
     const std::vector<Event>& posts = turns_.posts[flag];
     for (size_t k = 0; k + 1 < posts.size(); ++k) {

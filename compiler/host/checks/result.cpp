@@ -1,7 +1,7 @@
-// Results are what the layout says, or the tensors of an all-gather: contents are followed through every
-// copy, transfer and call, as sums of products of the inputs' parts, and compared.
+// Results are what the layout says, or the tensors of an all-gather. This check follows contents through
+// every copy, transfer and call, as sums of products of the inputs' parts, and compares them.
 //
-// Races are excluded by then, so that one order of execution speaks for all: that in which the host enqueues.
+// Races are excluded by then, so one order of execution speaks for all: the order in which the host enqueues.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,14 +18,15 @@
 namespace chorale::host {
 namespace {
 
-/// What functions of applications and plans make is not known, and needs no more than to be told apart.
+/// Returns whether the result of a function is known. Results of functions of applications and plans are not
+/// known; they only have to be told apart.
 bool is_known(const std::string& function) {
   return function == "add" || function == "sum" || function == "matmul" || function == "linear";
 }
 
-/// The input and the output of a schedule whose tensors say that it is an all-gather: there are no others,
-/// the input's outermost axis is over ranks and the output's over lanes, they are alike besides, and nothing
-/// is computed or launched.
+/// Names the input and the output of a schedule whose tensors say that it is an all-gather: there are no
+/// others, the input's outermost axis is over ranks and the output's over lanes, they are alike besides, and
+/// nothing is computed or launched.
 struct Gathered {
   uint32_t in = 0, out = 0;
 };
@@ -62,7 +63,7 @@ class Results {
 
   void all() {
     begin();
-    if (!run()) return;  // what does not come to its end is for [deadlock]
+    if (!run()) return;  // [deadlock] reports a run that does not end
     compare();
   }
 
@@ -170,7 +171,8 @@ class Results {
     return list;
   }
 
-  /// Cells lie alike on both sides, unless extents differ: then a part is known as that of the whole.
+  /// Copies contents. Cells lie alike on both sides, unless extents differ: then a cell is known only as a
+  /// part of the whole.
   void copy(uint32_t to, const Box& dst, uint32_t from, const Box& src) {
     const std::vector<Content> list = contents_of(from, src);
     size_t cells = 0, next = 0;
@@ -190,7 +192,7 @@ class Results {
     copy(pair.recv.rank, box(pair.recv), pair.send.rank, box(pair.send));
   }
 
-  /// The cells of a box along the axes that a function sees.
+  /// Returns the cells of a box along the axes that a function sees.
   ReadCells operand(uint32_t rank, const Box& box) {
     const auto range = cells_.range(box);
     const std::vector<size_t> axes = visible(made_, box);
@@ -210,7 +212,7 @@ class Results {
     for (const Box& read : step.reads) operands.push_back(operand(rank, read));
     const ReadCells result = operand(rank, step.writes[0]);
     const int64_t axis = summed_axis(step.attributes);
-    // Cells of operands that are cut in another way than those of the result are no cells of theirs.
+    // Operands that are cut in another way than the result do not have the cells of the result.
     if (!alike(step.name, axis, result.extents, operands)) return unknown(rank, step);
     std::vector<Content> made;
     each_index(result.extents, [&](const Cells::Index& index) {
@@ -237,7 +239,7 @@ class Results {
 
   // -- The layout
 
-  /// By cell of all ranks together: an axis over ranks has one a rank.
+  /// Holds the contents of all ranks together, by cell. An axis over ranks has one cell for each rank.
   struct Whole {
     Cells::Index extents;
     std::vector<Content> contents;
@@ -318,7 +320,7 @@ class Results {
     }
   }
 
-  /// The last line that writes to some memory of a rank.
+  /// Adds to a finding the last line that writes to some memory of a rank.
   void name_writer(Diagnostic* finding, uint32_t rank, Box box) {
     box.bytes = 1;  // it has elements, which is all that overlaps() asks
     for (uint32_t by = 0; finding && by < made_.ranks; ++by) {
@@ -350,7 +352,7 @@ void check_result(const Schedule& schedule, const Concrete& made, const Concrete
                   Diagnostics& out) {
   if (!schedule.layout.empty()) return Results(schedule, expanded, false, out).all();
   const std::optional<Gathered> gathered = allgather_of(schedule, made);
-  if (!gathered) return;  // then nobody says what they are to be
+  if (!gathered) return;  // then nothing says what the results are to be
   Schedule with_layout = schedule;
   Op& set = with_layout.layout.emplace_back();
   set.kind = OpKind::compute;

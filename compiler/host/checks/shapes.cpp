@@ -13,7 +13,7 @@ namespace {
 
 using Shape = std::vector<uint64_t>;
 
-/// Without axes of one element, which change nothing.
+/// Drops axes of one element, which change nothing.
 Shape squeezed(const Box& box) {
   Shape shape;
   for (const uint64_t extent : box.shape)
@@ -60,7 +60,7 @@ class Shapes {
     if (step.kind == StepKind::call) call(rank, step);
   }
 
-  /// A plan knows its input and output as elements that follow each other.
+  /// Checks a launch. A plan knows its input and output as elements that follow each other.
   void launch(uint32_t rank, const Step& step) {
     same_type(rank, step, step.writes[0], step.reads[0]);
     for (const Box* box : {&step.writes[0], &step.reads[0]})

@@ -1,7 +1,7 @@
-// Until its token is waited for, a transfer has its views for itself.
+// A transfer has its views for itself until its token is waited for.
 //
-// What it does to them in between is its mover's matter: one has received a view before its lane goes on,
-// another when the wait is over. [races] knows the mover; this says the same for all.
+// The mover decides what happens to them in between: one mover has received a view before its lane goes on,
+// another when the wait is over. [races] knows the mover; this check says the same for all.
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ class Tokens {
   void all() {
     for (uint32_t rank = 0; rank < made_.ranks; ++rank) find_spans(rank);
     for (std::vector<Access>& list : accesses(made_, 1)) {
-      // What a collective uses besides its views nobody else can name.
+      // Nobody else can name what a collective uses besides its views.
       if (list.empty() || list[0].box->tensor >= s_.tensors.size()) continue;
       for (Access& one : list) one.event.step = spans_[one.rank][one.event.step].of;
       if (!in_order(list)) compare_all(list);
@@ -53,8 +53,8 @@ class Tokens {
   bool is_waited_for(const Event& event) const { return span(event).last != event.step; }
   bool before(const Event& one, const Event& other) const { return order_.before(last(one), first(other)); }
 
-  /// Whether it is known to be over by the wait for it here, or for its other end. Who hears that from a peer
-  /// does so with each mover for which [races] has it in order.
+  /// Returns whether `held` is known to be over by the wait for it here, or by that for its other end. A step
+  /// that hears of it from a peer does so with each mover for which [races] has it in order.
   bool is_over(const Access& held, const Access& user) const {
     if (before(held.event, user.event)) return true;
     if (!held.transfer) return false;
@@ -63,7 +63,7 @@ class Tokens {
     return before({end.rank, spans_[end.rank][end.step].of, 0}, user.event);
   }
 
-  /// As [races] does it: `before` is transitive for spans, too.
+  /// Checks the order as [races] does: `before` is transitive for spans, too.
   bool in_order(const std::vector<Access>& list) const {
     std::vector<const Access*> begun;
     for (const Access& one : list) begun.push_back(&one);
@@ -86,7 +86,7 @@ class Tokens {
     if (one.event == other.event || (!one.writes && !other.writes)) return;
     if (!one.box->overlaps(*other.box)) return;
     if (is_over(one, other) || is_over(other, one)) return;
-    // Of two that are waited for, the later one is where it should not be.
+    // If both are waited for, the later one is where it should not be.
     const bool turned =
         !is_waited_for(one.event) ||
         (is_waited_for(other.event) && order_.number(first(other.event)) < order_.number(first(one.event)));

@@ -36,14 +36,14 @@ class Ahead {
   struct Move {
     const Item* item;
     Ends ends;
-    uint32_t begun;  ///< token of what is begun ahead, or waited for at the end, by turn
+    uint32_t begun;  ///< token of the transfer that is begun ahead, or waited for at the end; by turn
   };
 
   bool puts() const { return options_.via == Mover::ce_put; }
   bool arrives(const Move& move) const { return &move - moves_.data() < long(region_.arriving.size()); }
 
   Op loop() const { return loop_over(s_.exprs, region_.turns, region_.at); }
-  /// Where the slice of the turn is not this rank's own.
+  /// Adds `own` for turns whose slice is this rank's own, and returns the operations for all other turns.
   std::vector<Op>& unless_own(Op& turn, const Move& move, std::vector<Op> own = {}) const {
     Op& op = add(turn.body, OpKind::if_, {}, move.item->op.at);
     op.value = slices_.is_own;
@@ -62,7 +62,7 @@ class Ahead {
     op.token = token;
     op.index = index;
   }
-  /// Begun and waited for at once.
+  /// Begins a transfer and waits for it at once.
   void transfer_now(std::vector<Op>& body, const Move& move, Lane lane, const Transfer& transfer) {
     const uint32_t token = maker_.new_token();
     begin_transfer(body, move, lane, transfer, token, {});
@@ -94,7 +94,7 @@ class Ahead {
   }
 
   void arrive(Op& turn, const Move& move) {
-    // On the lane that does not hold up the first transfer.
+    // The copies go on the lane that does not hold up the first transfer.
     const Lane copies = puts() ? arrive_ : comm_;
     std::vector<Op> own = {move.ends.own};
     own[0].lane = copies;
@@ -125,7 +125,7 @@ class Ahead {
     }
   }
 
-  /// With ce_get what was offered has been read.
+  /// Waits, with ce_get, until the peers have read all that was offered.
   void end() {
     if (puts()) return;
     Op last = loop();

@@ -1,4 +1,4 @@
-// Reading a layout: the axes of its operations, and what is wrong with it.
+// This file reads a layout: it finds the axes of its operations, and what is wrong with it.
 
 #include "layout.hpp"
 
@@ -15,7 +15,7 @@
 namespace chorale::host {
 namespace {
 
-/// The axis that `sum` sums over, or no_axis.
+/// Returns the axis that `sum` sums over, or no_axis.
 int summed(const Schedule& s, const Op& op) {
   const auto axis = op.attributes.find("axis");
   if (axis == op.attributes.end()) return no_axis;
@@ -118,7 +118,7 @@ class Checker {
                  "write the explicit form, in which lanes call functions of the application");
     if (!operands(op)) {
       if (op.writes.size() == 1)
-        made_.emplace(op.writes[0].tensor, op.at);  // not to be told again by who reads it
+        made_.emplace(op.writes[0].tensor, op.at);  // so that operations that read it do not report it again
       return;
     }
     for (const View& read : op.reads) {
@@ -138,7 +138,8 @@ class Checker {
     extents(op);
   }
 
-  /// How many there are, all of them whole, with as many axes as the function needs.
+  /// Checks how many operands there are, that all of them are whole, and that they have as many axes as the
+  /// function needs.
   bool operands(const Op& op) {
     struct Numbers {
       std::string_view name;
@@ -203,7 +204,7 @@ class Checker {
     return true;
   }
 
-  /// An axis of extent 1 is the same for all indices of the result's.
+  /// Checks extents. An axis of extent 1 is the same for all indices of the result's axis.
   void extents(const Op& op) {
     const Tensor& out = tensor_of(op.writes[0]);
     for (size_t k = 0; k < op.reads.size(); ++k) {

@@ -1,4 +1,4 @@
-// The lanes, loops and transfers of a layout.
+// This file makes the lanes, loops and transfers of a layout.
 
 #include "chorale/host/lower.hpp"
 
@@ -19,7 +19,7 @@ class Lowerer {
  public:
   Lowerer(Schedule& schedule, const Lowering& options, Diagnostics& findings)
       : s_(schedule), options_(options), out_(findings), maker_(schedule) {
-    // Which side can be ready first depends on who copies.
+    // The mover decides which side can be ready first.
     if (ahead() && options_.via == Mover::automatic) options_.via = Mover::ce_put;
   }
 
@@ -70,7 +70,7 @@ class Lowerer {
   bool ahead() const { return options_.style == LaneStyle::ahead; }
   bool pools() const { return options_.style == LaneStyle::pool || options_.style == LaneStyle::chained; }
 
-  /// Without slices there is nothing to overlap.
+  /// Lowers a region without slices, in which there is nothing to overlap.
   void alone(const Region& region) {
     for (const Item* item : region.items()) maker_.item(s_.body, *item, {}, Lane{}, {});
   }
@@ -110,8 +110,9 @@ class Lowerer {
     return travels ? wanted : Order::linear;
   }
 
-  /// Where all ranks take part in something in each turn they go through the slices together: between pairs,
-  /// of which one end comes to its transfer in another turn, they would wait for each other.
+  /// Returns the options of a region. If all ranks take part in something in each turn, they go through the
+  /// slices together. Transfers between pairs would wait for each other, because one end comes to its
+  /// transfer in another turn.
   Lowering of(const Region& region) const {
     Lowering options = options_;
     if (region.has(Action::collective) && !gathers_by_broadcast(options.form)) options.form = Form::broadcast;
@@ -134,7 +135,7 @@ class Lowerer {
     host::add(body, kind, lane, at).lanes = std::move(others);
   }
 
-  /// One lane transfers in order, the other computes.
+  /// Lowers a region to two lanes: one transfers in order, the other computes.
   void split(const Region& region, const Slices& slices) {
     const Lowering options = of(region);
     std::vector<Lane> lanes;
@@ -149,7 +150,7 @@ class Lowerer {
     if (!region.arriving.empty() && !region.computing.empty())
       add(turn.body, OpKind::after, comp, {comm}, region.computing[0].op.at);
     for (const Item& item : region.computing) maker_.item(turn.body, item, slices, comp, options);
-    const bool rings = region.has(Action::ring_sum);  // what travels there is of the turn before
+    const bool rings = region.has(Action::ring_sum);  // they send slices of the turn before
     if (!region.leaving.empty() && !region.computing.empty() && !rings)
       add(turn.body, OpKind::after, comm, {comp}, region.leaving[0].op.at);
     for (const Item& item : region.leaving) {
@@ -163,8 +164,8 @@ class Lowerer {
     add(s_.body, OpKind::join, {}, lanes, region.at);
   }
 
-  /// Turn i is on pool lane i % lanes. The fork is a loop of its own: with fork and join in one body each
-  /// turn would wait for the one before it.
+  /// Puts turn i on pool lane i % lanes. The fork is a loop of its own, because with fork and join in one
+  /// body each turn would wait for the one before it.
   void pool(const Region& region, const Slices& slices) {
     const Lowering options = of(region);
     Exprs& exprs = s_.exprs;
@@ -190,7 +191,8 @@ class Lowerer {
       turn.body.push_back(std::move(op));
     };
     for (const Item& item : region.arriving) maker_.item(turn.body, item, slices, lane, options);
-    // Enqueued in front of the compute, so that the next turn's transfers do not wait for that.
+    // This wait of the next turn's lane is enqueued in front of the compute, so that the next turn's
+    // transfers do not wait for the compute.
     if (in_order && !region.arriving.empty()) {
       const Expr next = exprs.binary(ExprKind::add, turn_index, one);
       when(exprs.binary(ExprKind::less, next, region.turns), lane_of(next), lane,

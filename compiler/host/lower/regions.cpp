@@ -6,7 +6,7 @@
 namespace chorale::host {
 namespace {
 
-/// A region under construction.
+/// Holds a region under construction.
 struct Open {
   Region region;
   std::map<uint32_t, int> made;  ///< tensors, and the axis by which their slices are made
@@ -18,7 +18,7 @@ bool uses(const Open& open, const Item& item) {
                      [&](const View& read) { return open.made.count(read.tensor) != 0; });
 }
 
-/// Whether all that the item reads of this loop is there in the same turn.
+/// Returns whether all that the item reads of this loop is there in the same turn.
 bool in_step(const Open& open, const Item& item) {
   for (size_t k = 0; k < item.op.reads.size(); ++k) {
     const auto made = open.made.find(item.op.reads[k].tensor);
@@ -27,7 +27,7 @@ bool in_step(const Open& open, const Item& item) {
   return true;
 }
 
-/// What an exchange or a reduction brings is of another slice than that of the turn.
+/// Returns whether the item brings another slice than that of the turn, as an exchange or a reduction does.
 bool brings_others(const Item& item) {
   return item.action == Action::exchange || (item.loops && item.sliced == no_axis);
 }

@@ -1,5 +1,5 @@
-// What has to travel: where an operand is spread over the ranks in another way than what is computed of it,
-// a `set` in front of the operation, or behind it, brings it there.
+// This file decides what has to travel. If an operand is spread over the ranks in another way than what is
+// computed of it, a `set` in front of the operation, or after it, brings it there.
 
 #include <fmt/format.h>
 
@@ -55,7 +55,7 @@ class Resharder {
     return op;
   }
 
-  /// An operation that goes slice by slice along axis `sliced` of its result, if that is one.
+  /// Adds an operation that goes slice by slice along axis `sliced` of its result, unless that is no_axis.
   Item& add(const Op& op, Action action, int sliced) {
     Item item;
     item.op = op;
@@ -88,7 +88,7 @@ class Resharder {
     return spread != no_axis && axes[size_t(spread)] == no_axis;
   }
 
-  /// Each rank by itself, once all operands are where the result is.
+  /// Adds an operation that each rank does by itself, once all operands are where the result is.
   void compute(Op op) {
     const int lanes = tagged(result(op), Tag::lanes);
     for (size_t k = 0; k < op.reads.size(); ++k) {
@@ -105,7 +105,7 @@ class Resharder {
         one(op);
         return set(movement(op, whole, op.writes[0].tensor));
       }
-      // As the result has it; slices of other axes are those of the result, too.
+      // The axis becomes as the result has it; slices of other axes are those of the result, too.
       std::vector<Axis> everywhere = operand(op, k).axes;
       for (Axis& axis : everywhere) axis.tag = Tag::whole;
       for (size_t axis = 0; axis < everywhere.size(); ++axis) {
@@ -120,7 +120,7 @@ class Resharder {
     add(op, Action::compute, lanes);
   }
 
-  /// Whether the operation can be done where operand `k` is: no other is spread in yet another way.
+  /// Returns whether the operation can be done where operand `k` is: no other is spread in yet another way.
   bool can_follow(const Op& op, size_t k, int there) const {
     if (tagged(result(op), Tag::ranks) != no_axis) return false;
     for (size_t other = 0; other < op.reads.size(); ++other) {
@@ -137,7 +137,7 @@ class Resharder {
     if (from == no_axis || from == to) return void(add(op, Action::compute, lanes));
     if (to != no_axis) return exchange(op, from, to);
     if (lanes == from) return of_all_ranks(op, from) ? void(add(op, Action::gather, from)) : void();
-    // Whole on every rank, at once or slice by slice of another axis.
+    // The result is whole on every rank, at once or slice by slice of another axis.
     for (int axis = 0; axis < from; ++axis) {
       if (axis == lanes || is_one(s_, out.axes[size_t(axis)].extent)) continue;
       return say(op,
@@ -148,7 +148,8 @@ class Resharder {
     add(op, Action::collective, lanes).collective = "allgather";
   }
 
-  /// What is spread along axis `from` of the operand is spread along axis `to` of the result.
+  /// Adds an exchange: what is spread along axis `from` of the operand is spread along axis `to` of the
+  /// result.
   void exchange(const Op& op, int from, int to) {
     const int lanes = tagged(result(op), Tag::lanes);
     if (lanes != no_axis && lanes != from)
@@ -174,7 +175,7 @@ class Resharder {
     return false;
   }
 
-  /// Every rank has an addend.
+  /// Adds a sum over the ranks, each of which has an addend.
   void sum(const Op& op) {
     const uint32_t from = op.reads[0].tensor;
     const int gone = tagged(operand(op, 0), Tag::ranks), to = tagged(result(op), Tag::ranks),

@@ -54,7 +54,8 @@ Lane named_lane(Schedule& schedule, std::string_view name) {
   return {.kind = Lane::Kind::named, .index = {}, .name = position};
 }
 
-/// What a turn uses of a tensor. `axes`: by axis of it, that of the result.
+/// Returns the part of a tensor that a turn uses. `axes` holds, for each axis of the tensor, that of the
+/// result.
 View TurnMaker::part(const Item& item, const View& whole, const std::vector<int>& axes, int sliced,
                      Expr slice) const {
   const Tensor &tensor = s_.tensors[whole.tensor], &result = s_.tensors[item.op.writes[0].tensor];
@@ -77,7 +78,7 @@ View TurnMaker::part(const Item& item, const View& whole, const std::vector<int>
       }
     }
     Select select{.axis = uint8_t(axis), .lo = index, .len = {}};
-    // A product is one of matrices also if they have one row.
+    // A product is one of matrices even if they have one row.
     if (there != no_axis && is_matrix_axis(s_, item.op, there)) select.len = exprs.constant(1);
     view.selects.push_back(select);
   }
@@ -158,7 +159,7 @@ void TurnMaker::pairwise(std::vector<Op>& body, const Item& item, const Slices& 
 
 namespace {
 
-/// The neighbours of a ring.
+/// Returns a neighbour in the ring.
 Expr neighbour(Exprs& exprs, ExprKind kind) {
   const Expr rank = exprs.symbol("rank"), one = exprs.constant(1);
   return exprs.binary(ExprKind::mod, exprs.binary(kind, rank, one), exprs.symbol("ranks"));

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What the operations of a layout are in one turn of their loop.
+/// A TurnMaker makes the operations of a layout for one turn of their loop.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,52 +15,52 @@ inline constexpr std::string_view loop_variable = "i";
 
 inline bool gathers_by_broadcast(Form form) { return form == Form::broadcast || form == Form::collective; }
 
-/// Which slice is whose in a turn.
+/// Says which slice belongs to which rank in a turn.
 class Slices {
  public:
   Slices() = default;
-  /// \param own_last  what a rank keeps comes in the last turn, since the others' has to travel
+  /// \param own_last  a rank's own slice comes in the last turn, because the others have to travel
   Slices(Exprs&, Order, bool own_last, Expr turns);
 
   Order order = Order::linear;
   Expr turn;
-  Expr here;       ///< of a gather: what comes; of an exchange: what goes
-  Expr back;       ///< of an exchange: what comes; of a gather: who asks for mine
-  Expr is_own;     ///< whether `here` is this rank's
-  Expr handed_on;  ///< of a ring: `here` of the turn before
+  Expr here;       ///< the slice that comes (gather) or goes (exchange)
+  Expr back;       ///< the slice that comes (exchange), or the rank that asks for mine (gather)
+  Expr is_own;     ///< true if `here` is this rank's
+  Expr handed_on;  ///< for a ring: `here` of the turn before
 };
 
 /// Adds an operation on a lane.
 Op& add(std::vector<Op>& body, OpKind, Lane, uint32_t at);
-/// An empty loop of so many turns.
+/// Returns an empty loop of so many turns.
 Op loop_over(Exprs&, Expr turns, uint32_t at);
-/// The lane of that name, made if there is none.
+/// Returns the lane of that name, and makes it if there is none.
 Lane named_lane(Schedule&, std::string_view name);
 
-/// What a rank does of a gather or an exchange in a turn: the slice that is its own has to be copied, the
-/// others travel.
+/// Holds what a rank does for a gather or an exchange in a turn. It has to copy the slice that is its own;
+/// the others travel.
 struct Ends {
   Op own;
   Transfer recv, send;
 };
 
-/// Where a turn of a sum around a ring is.
+/// Names the lanes of a turn of a sum around a ring.
 struct RingLanes {
-  Lane moves;     ///< on which the turn before has added, or that waits for it
-  Lane adds;      ///< may be the same
-  Lane computes;  ///< the addends of this turn; may be the same
+  Lane moves;     ///< moves slices; the turn before has added on it, or it waits for that
+  Lane adds;      ///< adds; may be the same lane
+  Lane computes;  ///< computes the addends of this turn; may be the same lane
 };
 
-/// Makes operations of items.
+/// Makes operations from items.
 class TurnMaker {
  public:
   explicit TurnMaker(Schedule& schedule) : s_(schedule) {}
   void item(std::vector<Op>& body, const Item&, const Slices&, Lane, const Lowering&);
 
-  /// Of a sum around a ring.
+  /// Adds a turn of a sum around a ring.
   void ring_sum(std::vector<Op>& body, const Item&, const Slices&, const RingLanes&, const Lowering&);
 
-  /// Of transfers between pairs.
+  /// Returns both ends of an item that travels by transfers between pairs.
   Ends ends(const Item&, const Slices&, const Lowering&) const;
   uint32_t new_token() { return ++tokens_; }
 

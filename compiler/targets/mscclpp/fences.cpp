@@ -1,6 +1,6 @@
 // Signals, waits and semaphores in MSCCL++'s executor are operations of single threads: thread k takes care
-// of channel k while the others go on. What the other threads access is before or behind it only by a
-// fence, which a thread block that is synchronised has there.
+// of channel k while the others go on. Only a fence orders them with what the other threads access: the
+// thread block is synchronised there.
 
 #include <utility>
 
@@ -9,12 +9,12 @@
 namespace chorale::mscclpp {
 namespace {
 
-/// A transfer that the first thread alone hands to the proxy of a port channel.
+/// Returns whether the first thread alone hands a transfer to the proxy of a port channel.
 bool is_of_first_thread(const Op& op) {
   return op.via == ChannelType::port && op.destinations == 1 && !shape(op.code).has_any(packet_roles);
 }
 
-/// What a thread block has done since its last fence; null: nothing of the kind.
+/// Holds what a thread block has done since its last fence; null: nothing of the kind.
 struct Since {
   const Op* wait = nullptr;
   const Op* access = nullptr;
@@ -32,7 +32,7 @@ class Fences {
         go_on(since, at, true);
         continue;
       }
-      // The first operations of a pipeline also come behind its last ones.
+      // The first operations of a pipeline also come after its last ones.
       const size_t end = at + 1 + ops[at].body;
       Since before = since;
       for (size_t inside = at + 1; inside < end; ++inside) go_on(before, inside, false);
@@ -53,7 +53,7 @@ class Fences {
       const bool of_first = is_of_first_thread(op);
       if (since.wait && tell && !(of_first && since.wait->ids == 1)) {
         accessed_early(*since.wait, at);
-        since.wait = nullptr;  // one finding of a wait
+        since.wait = nullptr;  // one finding for each wait
       }
       if (!of_first) since.access = &op;
     } else if (row.has(Role::Post) || row.has(Role::Release)) {

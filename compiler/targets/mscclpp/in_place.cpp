@@ -1,4 +1,4 @@
-// Buffers that in place are a part of another one. Such a part begins at another offset on each rank, but
+// In place, some buffers are a part of another one. Such a part begins at another offset on each rank, but
 // MSCCL++ adds to the address of a peer's buffer where this rank's one begins in its allocation, and over a
 // port channel reads from where the allocation begins.
 
@@ -7,7 +7,7 @@
 namespace chorale::mscclpp {
 namespace {
 
-/// The buffer that in place is a part of `whole`.
+/// Names the buffer that in place is a part of `whole`.
 struct Nested {
   BufferKind part, whole;
 };

@@ -1,6 +1,7 @@
-// Chunk counts, bytes and alignments. What depends on the size of a message is looked at for the largest
-// one that the plan names, or else for one of 4 GiB. A plan for messages of any size is not refused for
-// offsets: each has a size from which they do not fit into 32 bits, which largest_message() tells.
+// This file checks chunk counts, bytes and alignments. If something depends on the size of a message, it is
+// checked for the largest one that the plan names, or else for one of 4 GiB. A plan for messages of any size
+// is not refused for offsets: each has a size from which they do not fit into 32 bits, which
+// largest_message() tells.
 
 #include <algorithm>
 

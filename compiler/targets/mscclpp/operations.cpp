@@ -1,4 +1,4 @@
-// How much one operation and one thread block hold.
+// This file checks how much one operation and one thread block hold.
 
 #include "checks.hpp"
 

@@ -1,4 +1,4 @@
-// Scratch, and what MSCCL++ keeps from one call to the next.
+// This file checks scratch, and what MSCCL++ keeps from one call to the next.
 
 #include <algorithm>
 
@@ -17,18 +17,18 @@ bool has_packets(const Plan& plan) {
   return packets;
 }
 
-/// Chunks [begin, end) of a rank's scratch.
+/// Names chunks [begin, end) of a rank's scratch.
 struct Piece {
   uint64_t begin = 0, end = 0;
   OpPlace at;
 };
 
-/// The piece of a list, sorted by its beginning, that has chunks of [begin, end); null: none.
+/// Returns the piece of a list, sorted by its beginning, that has chunks of [begin, end); null: none.
 const Piece* find_overlap(const std::vector<Piece>& pieces, const std::vector<uint64_t>& furthest,
                           uint64_t begin, uint64_t end) {
   auto next = std::lower_bound(pieces.begin(), pieces.end(), end,
                                [](const Piece& piece, uint64_t at) { return piece.begin < at; });
-  // No piece up to here ends behind the furthest end.
+  // No piece up to here ends after the furthest end.
   while (next != pieces.begin()) {
     --next;
     if (furthest[size_t(next - pieces.begin())] <= begin) return nullptr;
@@ -39,7 +39,7 @@ const Piece* find_overlap(const std::vector<Piece>& pieces, const std::vector<ui
 
 }  // namespace
 
-// Ours keeps packets twice whatever the plan says, so what was proved counts on that.
+// Our executor keeps packets twice whatever the plan says, so the proofs count on that.
 void packet_banks(const Plan& plan, Finder& find) {
   if (plan.use_double_scratch_buffer || !has_packets(plan)) return;
   for (const Finding& finding : prove_one_bank(plan)) {
@@ -54,7 +54,7 @@ void packet_places(const Plan& plan, Finder& find) {
   if (!has_packets(plan)) return;
   struct Pieces {
     std::vector<Piece> plain;
-    std::vector<uint64_t> furthest;  // by position: the end of what ends last up to there
+    std::vector<uint64_t> furthest;  // by position: the furthest end up to there
   };
   std::vector<Pieces> ranks(plan.ranks());
   const auto for_each_piece = [&](bool packets, auto&& visit) {
@@ -134,8 +134,8 @@ void double_scratch(const Plan& plan, Finder& find) {
   });
 }
 
-// Scratch is then of one size whatever the message has. A chunk that is larger than its share wraps around in
-// a pipeline, which was not proved, and elsewhere runs into the next one.
+// MSCCL++ then has scratch of one size, whatever size the message has. A chunk that is larger than its share
+// wraps around in a pipeline, which was not proved, and elsewhere runs into the next one.
 void reused_scratch(const Plan& plan, Finder& find) {
   if (!plan.reuse_resources) return;
   const uint64_t banks = plan.use_double_scratch_buffer ? 2 : 1;
@@ -151,7 +151,7 @@ void reused_scratch(const Plan& plan, Finder& find) {
       touches |= buffer == BufferKind::scratch;
     });
     if (!touches) return;
-    // The last chunk has what the others leave it, where alignment makes their shares larger.
+    // The last chunk has what the others leave it, if alignment makes their shares larger.
     const uint64_t fits = std::min(aligned, room - std::min(room, aligned * (chunks - 1)));
     const uint64_t message = fits / plan.buffer_alignment * plan.buffer_alignment * message_chunks(plan, gpu);
     const std::string help = "let the plan name a largest message of " + count(message, "byte") + " or less";

@@ -1,7 +1,7 @@
-// Semaphores that MSCCL++'s executor gets wrong. Its acquire takes one and, if there was none left, waits
-// until the value is what it was before. With a single acquirer that value is zero whenever it waits, and
-// no one else lowers it again. With two, the one can lower it before the other has seen it raised: both then
-// wait for one that is there.
+// MSCCL++'s executor gets some semaphores wrong. Its acquire takes one and, if there was none left, waits
+// until the value is what it was before. With a single acquirer that value is zero whenever it waits, and no
+// one else lowers it again. With two acquirers, one can lower it before the other has seen it raised: both
+// then wait for one that is there.
 
 #include <map>
 #include <utility>

@@ -1,4 +1,4 @@
-// How many channels, remote buffers and barriers a thread block and a rank have.
+// This file counts the channels, remote buffers and barriers of a thread block and a rank.
 
 #include <utility>
 
@@ -7,7 +7,8 @@
 namespace chorale::mscclpp {
 namespace {
 
-/// The first operation of a block for which uses(op) holds: where the author went past the limit.
+/// Returns the first operation of a block for which uses(op) holds, which is where the author went past the
+/// limit.
 template <class Uses>
 std::optional<OpPlace> first_use(const ThreadBlock& block, OpPlace place, Uses&& uses) {
   for (place.op = 0; place.op < block.ops.size(); ++place.op) {
@@ -49,7 +50,7 @@ std::string block_path(OpPlace place, const char* key) {
   return path_of("gpus", place.rank, "threadblocks", place.threadblock, key);
 }
 
-/// Of a list that is too long: where it is used, or itself if it is not.
+/// Reports a list that is too long, at its first use or, if it is not used, at the list itself.
 void report(Finder& find, std::optional<OpPlace> used, std::string path, std::string text) {
   find.add(used, std::move(text), "spread the peers over more thread blocks", used ? "" : std::move(path));
 }

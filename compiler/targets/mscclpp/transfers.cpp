@@ -1,11 +1,11 @@
-// What MSCCL++'s transfers do not do rightly.
+// This file finds what MSCCL++'s transfers do not do rightly.
 
 #include "checks.hpp"
 
 namespace chorale::mscclpp {
 namespace {
 
-/// What to do where a flush would say that a source may be written again.
+/// Says what to do where a flush would say that a source may be written again.
 const std::string acknowledge = "use put_with_signal, and an acknowledgement by the peer";
 
 }  // namespace
@@ -59,7 +59,8 @@ void flush(const Plan& plan, Finder& find) {
   });
 }
 
-// As of commit 00668b4a: put and put_with_signal take the entry of the list of offsets, this one the list.
+// As of commit 00668b4a, put and put_with_signal take the entry of the list of offsets; this one takes the
+// list.
 void put_with_signal_and_flush(const Plan& plan, Finder& find) {
   for_each_op(plan, [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op*, OpPlace at) {
     if (op.code != Opcode::put_with_signal_and_flush) return;
