@@ -7,8 +7,8 @@
 namespace chorale {
 namespace {
 
-/// Sorts channels by peer and then by id. A plan has as many as thread blocks and peers, which is why they
-/// are counted and not compared.
+/// Sorts channels by peer and then by id. It counts them and does not compare, because a plan may have one
+/// for each thread block and peer.
 class ByPeer {
  public:
   std::vector<uint32_t> sort(const std::vector<uint32_t>& peers) {

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Which channel a post arrives at: the k-th channel of a type from rank A to rank B and the k-th from B to A
-/// are the two ends of one.
+/// Finds the channel that a post arrives at. The k-th channel of a type from rank A to rank B and the k-th
+/// from B to A are the two ends of one.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,21 +13,23 @@
 namespace chorale {
 
 inline constexpr ChannelType two_ended_types[] = {ChannelType::memory, ChannelType::port};
-/// The position of one of them.
+/// Returns the position of one of them.
 constexpr size_t type_of(ChannelType via) { return via == ChannelType::memory ? 0 : 1; }
 
-/// The memory and port channels of a rank, by position of the type in two_ended_types, and then by channel.
+/// Lists the memory and port channels of a rank, by position of the type in two_ended_types, and then by
+/// channel.
 struct ChannelEnds {
   static constexpr uint32_t none = UINT32_MAX;
   std::vector<uint32_t> peers[2];
   std::vector<uint32_t> mates[2];  ///< the peer's channel; none if it has none
 };
 
-/// By rank.
+/// Returns the channels of each rank.
 std::vector<ChannelEnds> list_channel_ends(const Plan&);
 
-/// What an author may have overlooked who waits on a channel that its peer does not signal: which of several
-/// channels between two ranks are the two ends of one. Empty where there are not several.
+/// Says which of several channels between two ranks are the two ends of one. The author of a wait on a
+/// channel that its peer does not signal may have overlooked that. Returns an empty text if there are not
+/// several.
 std::string how_channels_pair(const ChannelEnds&, size_t type, uint32_t rank, uint32_t channel);
 
 }  // namespace chorale

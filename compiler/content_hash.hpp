@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The parts of content_hash().
+/// Computes the parts of content_hash().
 
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 
 namespace chorale {
 
-/// Of what is not of one rank, with what a custom collective promises.
+/// Hashes everything that is not of one rank, with the promise of a custom collective.
 uint64_t top_hash(const Plan&);
 uint64_t rank_hash(const Gpu&);
 

@@ -1,4 +1,4 @@
-// Findings as text, in the manner of compilers.
+// Writes findings as text, in the manner of compilers.
 
 #include "chorale/diagnostic.hpp"
 
@@ -10,7 +10,7 @@
 namespace chorale {
 namespace {
 
-/// The operation at a place; null if the plan has none there.
+/// Returns the operation at a place; null if the plan has none there.
 const Op* find(const Plan& plan, const OpPlace& at) {
   if (at.rank >= plan.gpus.size()) return nullptr;
   const Gpu& gpu = plan.gpus[at.rank];
@@ -19,7 +19,7 @@ const Op* find(const Plan& plan, const OpPlace& at) {
   return at.op < ops.size() ? &ops[at.op] : nullptr;
 }
 
-/// The author's line, or the name of the plan.
+/// Returns the author's line, or the name of the plan.
 std::string place(const Plan& plan, const SourceLine& known, const std::optional<OpPlace>& at) {
   const SourceLine line = author_line(plan, known, at);
   if (line.line) return line.file + ":" + std::to_string(line.line);
@@ -48,8 +48,8 @@ const std::vector<Renderer::Slot>& Renderer::slots_of(const OpPlace& at) {
   const std::vector<Op>& ops = plan_.gpus[at.rank].threadblocks[at.threadblock].ops;
   struct List {
     uint32_t pipeline;
-    size_t end;          ///< behind its last operation
-    uint32_t count = 0;  ///< of those met so far
+    size_t end;          ///< position after its last operation
+    uint32_t count = 0;  ///< number of operations met so far
   };
   std::vector<List> open = {{0, ops.size()}};
   for (size_t op = 0; op < ops.size(); ++op) {

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Taking an operation out of a thread block.
+/// Takes an operation out of a thread block.
 
 #include <cstdint>
 #include <vector>

@@ -1,4 +1,4 @@
-// The rows of ops.def as data.
+// Holds the rows of ops.def as data.
 
 #include <array>
 
@@ -8,7 +8,8 @@
 namespace chorale {
 namespace {
 
-// A row's fields end with one that no consumer sees: rows without fields would else be arrays of length zero.
+// A row's fields end with one that no consumer sees. Otherwise rows without fields would be arrays of length
+// zero.
 constexpr bool one = false;
 constexpr bool many = true;
 constexpr Field row_end{Role::Loop, {}, false, false};
@@ -46,7 +47,8 @@ constexpr std::array<Shape, opcode_count> make_shapes() {
 
 constexpr std::array<Shape, opcode_count> all_shapes = make_shapes();
 
-// What shape_of() and Shape::field rely on: the order of the fields, and `many` only at the end of a list.
+// Checks what shape_of() and Shape::field rely on: the order of the fields, and `many` only at the end of a
+// list.
 constexpr bool well_formed() {
   for (const OpInfo& row : table) {
     int part = 0;

@@ -77,7 +77,7 @@ const ReduceOp* find_op(std::string_view name) {
   return found == std::end(all_reduce_ops) ? nullptr : found;
 }
 
-/// "sum and prod", of the operators that a type has.
+/// Lists the operators that a type has: "sum and prod".
 std::string ops_of(std::string_view type) {
   std::vector<std::string_view> names;
   for (const Row& row : rows) {

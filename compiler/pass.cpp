@@ -1,4 +1,4 @@
-// Running the pass table.
+// Runs the pass table.
 
 #include <iterator>
 #include <optional>
@@ -34,7 +34,7 @@ constexpr Rewrite rewrites[] = {
 #include "chorale/passes.def"
 };
 
-/// A plan with so many is large: its author waits for it.
+/// A plan with so many operations is large, and its author waits for it.
 constexpr size_t many_operations = 100'000;
 
 size_t operations(const Plan& plan) {
@@ -45,7 +45,7 @@ size_t operations(const Plan& plan) {
   return count;
 }
 
-/// What the number of instances makes impossible; replicate multiplies all counts by it.
+/// Checks the counts that grow with the number of instances. replicate multiplies all counts by it.
 Diagnostics check_instances(const Plan& plan, uint32_t instances) {
   const auto finding = [](std::string text) {
     return Diagnostics{{"replicate", {}, {}, std::move(text), {}, {}}};
@@ -77,7 +77,7 @@ Diagnostics check_instances(const Plan& plan, uint32_t instances) {
   return {};
 }
 
-/// The rewrite without which a proof finds nothing; null if there is none.
+/// Returns the rewrite without which a proof finds nothing; null if there is none.
 const Rewrite* find_culprit(const Plan& recorded, const CompileOptions& options, const std::string& proof) {
   std::vector<std::string> others(std::begin(proof_names), std::end(proof_names));
   std::erase(others, proof);
@@ -97,14 +97,14 @@ const Rewrite* find_culprit(const Plan& recorded, const CompileOptions& options,
   return nullptr;
 }
 
-/// An operand as the program names it, before instances share it.
+/// Holds an operand as the program names it, before instances share it.
 struct Named {
   uint64_t index = 0, chunks = 0;  ///< no chunks: unknown
   uint64_t place = 0;              ///< of its first chunk in its memory, which may be that of two buffers
 };
 
-/// The operand with which an event of a finding in a plan of that many instances touches what the last one
-/// touches. Takes back what replicate() has done to ids and operands.
+/// Returns the operand with which an event of a finding touches what the last event touches, in a plan of
+/// that many instances. Takes back what replicate() has done to ids and operands.
 Named named_by(const Plan& plan, const proof::Storage& storage, uint32_t instances, const ProofEvent& event,
                const ProofEvent& last) {
   if (event.who == ProofEvent::Who::application) return {};
@@ -126,8 +126,8 @@ Named named_by(const Plan& plan, const proof::Storage& storage, uint32_t instanc
   return named;
 }
 
-/// What to do about operands that replicate shares among instances in different ways; empty if it is not
-/// that. Of an operand that both name alike an instance meets itself alone.
+/// Says what to do about operands that replicate shares among instances in different ways; empty if the
+/// finding is not about that. If both events name an operand alike, an instance meets itself alone.
 std::string shared_apart(const Plan& plan, const CompileOptions& options, const Rewrite& culprit,
                          const Finding& finding) {
   if (culprit.run != pass::replicate || finding.events.size() != 2) return {};
@@ -164,7 +164,7 @@ Diagnostics check(const Plan& plan) {
   if (plan.extension.host && plan.gpus.empty()) return findings;
   for (const Check& check : checks) {
     check.run(plan, findings);
-    // Later checks take for granted what earlier ones establish.
+    // Later checks rely on what earlier ones establish.
     if (!findings.empty()) break;
   }
   return findings;
@@ -186,16 +186,16 @@ Diagnostics compile(Plan& plan, const CompileOptions& options) {
   }
   Diagnostics findings = check(plan);
   if (!findings.empty()) return findings;
-  // A host schedule, to which no rewrite applies.
+  // No rewrite applies to a host schedule.
   if (plan.gpus.empty()) return check(plan, options.target, options.allow);
   findings = check_instances(plan, options.instances);
   if (!findings.empty()) return findings;
-  // Of a large plan a second copy may be too much.
+  // A second copy of a large plan may be too much.
   std::optional<Plan> recorded;
   if (operations(plan) < many_operations && wants_proofs(options.allow)) recorded = plan;
-  // The checks of a large plan take longer than its rewrites: there they are run once, behind all of them.
+  // The checks of a large plan take longer than its rewrites, so they run once, after all of them.
   const bool often = operations(plan) < many_operations;
-  std::string suspects;  // what has changed the plan since it was last checked
+  std::string suspects;  // the rewrites that changed the plan since it was last checked
   for (const Rewrite& rewrite : rewrites) {
     const bool last = &rewrite == std::end(rewrites) - 1;
     if (rewrite.run(plan, options)) suspects += (suspects.empty() ? "" : ", ") + std::string(rewrite.name);

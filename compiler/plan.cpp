@@ -1,4 +1,4 @@
-// Look-ups in a plan, and appending to it.
+// Looks things up in a plan, and appends to it.
 
 #include "chorale/plan.hpp"
 
@@ -9,8 +9,8 @@
 namespace chorale {
 namespace {
 
-/// Room for `more` elements. Pools grow by half: doubling would leave a third of a large plan's memory
-/// unused.
+/// Makes room for `more` elements. Pools grow by half, because doubling would leave a third of a large plan's
+/// memory unused.
 template <class T>
 void make_room(std::vector<T>& pool, size_t more) {
   const size_t wanted = pool.size() + more;

@@ -25,17 +25,17 @@ struct Opened {
 
 bool is_device(const struct stat& found) { return S_ISCHR(found.st_mode) || S_ISBLK(found.st_mode); }
 
-/// What some editors write in front of UTF-8.
+/// Some editors write this in front of UTF-8.
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
-/// All bytes until the end, without a byte order mark. `size` is what the file says of itself, which files of
-/// the kernel do not know.
+/// Reads all bytes until the end, and leaves out a byte order mark. `size` is the size that the file reports,
+/// which files of the kernel do not know.
 std::string drain(int file, const std::string& name, uint64_t size, uint64_t most_bytes) {
   constexpr size_t part_bytes = 65536;
   std::string text;
   size_t got = 0;
   for (;;) {
-    // One more than there should be, so that the end is found without growing.
+    // It asks for one more than there should be, so that the end is found without growing.
     if (got == text.size()) text.resize(got + (got < size ? size_t(size) - got + 1 : part_bytes));
     const ssize_t part = ::read(file, text.data() + got, text.size() - got);
     if (part < 0 && errno == EINTR) continue;

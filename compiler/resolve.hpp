@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// From the ids of an operation to what they name: thread-block-local position,
-/// position in the rank, object. Every step of a broken plan may lead nowhere.
+/// Follows the ids of an operation to what they name: thread-block-local position, position in the rank,
+/// object. Every step of a broken plan may lead nowhere.
 
 #include <algorithm>
 #include <cstddef>
@@ -13,39 +13,39 @@
 
 namespace chorale {
 
-/// The rank-level id at thread-block-local position `local`; -1 if there is none.
+/// Returns the rank-level id at thread-block-local position `local`; -1 if there is none.
 inline int64_t channel_id(const ThreadBlock& block, ChannelType type, uint32_t local) {
   const ChannelRefs* refs = block.channels_of(type);
   return refs && local < refs->ids.size() ? int64_t(refs->ids[local]) : -1;
 }
 
-/// As channel_id(), of Gpu::remote_buffers.
+/// Does what channel_id() does, for Gpu::remote_buffers.
 inline int64_t remote_buffer_id(const ThreadBlock& block, ChannelType type, uint32_t local) {
   const RemoteBufferRefs* refs = block.remote_buffers_of(type);
   return refs && local < refs->ids.size() ? int64_t(refs->ids[local]) : -1;
 }
 
-/// The remote buffer that an operand names; null if there is none.
+/// Returns the remote buffer that an operand names; null if there is none.
 inline const RemoteBuffer* remote_buffer(const Gpu& gpu, const ThreadBlock& block, ChannelType via,
                                          uint32_t local) {
   const int64_t id = remote_buffer_id(block, via, local);
   return id >= 0 && size_t(id) < gpu.remote_buffers.size() ? &gpu.remote_buffers[size_t(id)] : nullptr;
 }
 
-/// The switch channel that an operand names; .ranks is null if there is none.
+/// Returns the switch channel that an operand names; .ranks is null if there is none.
 inline SwitchGroup switch_group(const Gpu& gpu, const ThreadBlock& block, uint32_t local) {
   const int64_t id = channel_id(block, ChannelType::switched, local);
   return id >= 0 ? gpu.switch_group(uint32_t(id)) : SwitchGroup{BufferKind::input, nullptr};
 }
 
-/// The rank at the other end of a thread-block-local channel; -1 if there is none.
+/// Returns the rank at the other end of a thread-block-local channel; -1 if there is none.
 inline int64_t peer_of(const Gpu& gpu, const ThreadBlock& block, ChannelType type, uint32_t local) {
   const int64_t id = channel_id(block, type, local);
   return id >= 0 ? gpu.peer(type, uint32_t(id)) : -1;
 }
 
 /// Calls visit(const Field&, const Operand&, uint32_t rank, BufferKind) for every memory that the operands of
-/// an operation name, in table order: a switch operand names that of each member, in rank order.
+/// an operation name, in table order. A switch operand names that of each member, in rank order.
 template <class Visit>
 void for_each_place(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, const Op& op, Visit&& visit) {
   for_each_operand(block, op, [&](const Field& field, const Operand& operand) {
@@ -67,7 +67,7 @@ void for_each_place(const Plan& plan, const Gpu& gpu, const ThreadBlock& block, 
 }
 
 /// Calls visit(const Gpu&, const ThreadBlock&, const Op&, const Op* loop, OpPlace) for every operation of a
-/// rank; `loop` is the pipeline it is in, or null.
+/// rank. `loop` is the pipeline that the operation is in, or null.
 template <class Visit>
 void for_each_op(const Plan& plan, uint32_t rank, Visit&& visit) {
   const Gpu& gpu = plan.gpus[rank];
@@ -86,7 +86,7 @@ void for_each_op(const Plan& plan, uint32_t rank, Visit&& visit) {
   }
 }
 
-/// The same for every rank.
+/// Does the same for every rank.
 template <class Visit>
 void for_each_op(const Plan& plan, Visit&& visit) {
   for (uint32_t rank = 0; rank < plan.gpus.size(); ++rank) for_each_op(plan, rank, visit);

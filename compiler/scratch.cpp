@@ -15,12 +15,12 @@ uint64_t per_chunk_byte(const std::vector<ScratchUse>& use) {
   return most;
 }
 
-/// Chunks that a message of this layout is cut into.
+/// Returns the number of chunks that a message of this layout is cut into.
 uint64_t chunks_of_message(const Plan& plan, const Layout& layout) {
   return message_segments(plan) * layout.chunks_per_segment;
 }
 
-/// The longest slice whose scratch fits in the window; `per_byte` is not 0.
+/// Returns the longest slice whose scratch fits in the window; `per_byte` is not 0.
 uint64_t longest_slice(const Plan& plan, const Layout& layout, uint64_t per_byte, uint64_t window) {
   // Slices begin on lines of memory, and between packets.
   const uint64_t unit = std::lcm(layout.alignment, uint64_t(128));
@@ -57,7 +57,7 @@ Layout in_rounds(const Plan& plan, const std::vector<ScratchUse>& use, Layout la
   if (window == 0 || per_byte == 0 || layout.chunk_bytes <= window / per_byte) return layout;
   const uint64_t slice = longest_slice(plan, layout, per_byte, window);
   if (slice >= layout.chunk_bytes) return layout;
-  // As long as each other, as far as lines go.
+  // Slices are as long as each other, as far as lines of memory allow.
   const uint64_t unit = std::lcm(layout.alignment, uint64_t(128));
   const uint64_t even = divided_up(layout.chunk_bytes, divided_up(layout.chunk_bytes, slice));
   layout.slice_bytes = std::min(slice, divided_up(even, unit) * unit);

@@ -21,7 +21,7 @@ bool reached_by_peers(const Plan& plan, uint32_t rank, BufferKind kind) {
   return false;
 }
 
-// Follows from what a rank knows that was given no other rank's thread blocks.
+// This needs nothing that is missing in a plan that was loaded for this rank alone.
 bool is_one_storage(const Plan& plan, uint32_t rank) {
   if (!plan.inplace) return false;
   if (plan.collective == "allreduce" || plan.collective == "allgather" || plan.collective == "reducescatter")
@@ -33,7 +33,8 @@ bool is_one_storage(const Plan& plan, uint32_t rank) {
     touched[size_t(kind)] = reached_by_peers(plan, rank, kind);
     for (const Gpu& gpu : plan.gpus) any[size_t(kind)] |= gpu.chunks[size_t(kind)] != 0;
   }
-  // What a collective of no name has no chunks of is empty, and so is not as large as the other one.
+  // If a custom collective has no chunks of one buffer, that one is empty, and so is not as large as the
+  // other.
   if (!is_standard(plan.collective) && any[0] != any[1]) return false;
   for_each_op(plan, rank, [&](const Gpu&, const ThreadBlock& block, const Op& op, const Op*, OpPlace) {
     for_each_operand(block, op, [&](const Field& field, const Operand& operand) {

@@ -31,8 +31,8 @@ Call::Call(Recording& recording, Here at, bool silent, const char* callee)
                  "make the handles of a program after it has been assigned");
 }
 
-/// Whichever of the two programs is asked for its findings has this one: if the wrong one was called, the
-/// other lacks an operation.
+/// Both programs get this finding, so it does not matter which one is asked for its findings. If the wrong
+/// one was called, the other lacks an operation.
 bool Call::refuse_foreign(Name name, const Chunk& chunk) {
   ok_ = false;
   if (std::exchange(foreign_, true)) return false;  // one mistake, and most often the callee's
@@ -140,7 +140,7 @@ void Call::block(Block block) {
     within("thread block", block.tb(), 0, max_block);
     return;
   }
-  // The group is the author's other line: it is wrong there, once, however often it is used.
+  // The group is on another line of the author. It is wrong there, once, however often it is used.
   const auto group_is_wrong = [&](std::string text) {
     ok_ = false;
     if (!silent_) {

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The preconditions of one call. Each check reports what is wrong; checks go on after a
-/// finding, so that one call can have several, but what a finding makes meaningless is silent.
+/// Checks the preconditions of one call. Each check reports what is wrong. Checks go on after a finding, so
+/// that one call can have several, but say nothing about what a finding makes meaningless.
 
 #include <cstdint>
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace chorale::dsl {
 
-/// What texts call an operand: "src", or "others[2]".
+/// Names an operand in texts: "src", or "others[2]".
 struct Name {
   Name(const char* text, int64_t index = -1) : text(text), index(index) {}
   std::string str() const { return index < 0 ? std::string(text) : say(text, "[", index, "]"); }
@@ -22,18 +22,19 @@ struct Name {
 
 class Call {
  public:
-  /// \param silent  the object that is called is poisoned: nothing is reported or recorded
-  /// \param callee  that object in texts, e.g. "the channel"
+  /// \param silent  true if the object that is called is poisoned: nothing is reported or recorded
+  /// \param callee  the name of that object in texts, e.g. "the channel"
   Call(Recording& recording, Here at, bool silent = false, const char* callee = "the call");
 
   bool ok() const { return ok_; }
 
-  /// `what` is e.g. "destination rank".
+  /// Checks that the program has the rank. `what` is e.g. "destination rank".
   bool rank(const char* what, int64_t rank);
   bool within(const char* what, int64_t value, int64_t least, int64_t most);
-  /// Inside its buffer, of this program, on `rank`, which is `who`, e.g. "the peer of this channel".
+  /// Checks that the chunk is inside its buffer, of this program, and on `rank`. `who` names that rank, e.g.
+  /// "the peer of this channel".
   bool chunk(Name, const Chunk&, int64_t rank, const char* who);
-  /// Silent if one of them has been found wrong.
+  /// Checks that two chunks have one size. Silent if one of them has been found wrong.
   void same_size(Name left_name, const Chunk& left, Name right_name, const Chunk& right);
   void in_scratch(Name, const Chunk&);
   void reduce_op(ReduceOp);
@@ -42,7 +43,7 @@ class Call {
   void block(Block);
   void fail(std::string text, std::string help = {});
 
-  /// The block, or every block of the group, records `step`. Only if ok().
+  /// Records `step` for the block, or for every block of the group. Call it only if ok().
   void record(Step step, int64_t rank, Block);
 
  private:
@@ -57,7 +58,7 @@ class Call {
   bool foreign_ = false;  // a chunk of another program has been reported
 };
 
-/// How texts name a buffer: "rank 0's input".
+/// Returns the name of a buffer in texts: "rank 0's input".
 std::string buffer_of(int64_t rank, BufferKind);
 
 Region here(const Chunk&);

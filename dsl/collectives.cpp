@@ -1,4 +1,4 @@
-// Collectives, and the options of a program.
+// Defines collectives, and the options of a program.
 
 #include "chorale/dsl/collectives.hpp"
 
@@ -97,7 +97,7 @@ void Recording::set_collective(const Collective& collective, Here at) {
   }
   within("ranks", collective.ranks, 1, max_rank_count);
   within("chunk_factor", collective.chunk_factor, 1, max_count);
-  // The parts of the named collectives are 1 or the ranks, which have been looked at.
+  // The parts of the named collectives are 1 or the ranks, which are checked above.
   const bool free = collective.name == "test" || collective.name == "custom";
   if (free) {
     within("input", collective.input_parts, 0, max_count);
@@ -135,7 +135,7 @@ void Recording::set_collective(const Collective& collective, Here at) {
 }
 
 void Recording::set_post(const Collective& collective, Here at) {
-  // Every chunk's list is in the plan file; beyond this nobody could read or check it.
+  // Every chunk's list is in the plan file. Beyond this nobody could read or check it.
   constexpr int64_t most = int64_t{1} << 24;
   if (!collective.post) {
     find(at, "custom has no post, but only that says what the output holds",

@@ -1,4 +1,4 @@
-// The choices of a lowering as parameters of a program.
+// Declares the choices of a lowering as parameters of a program.
 
 #include <algorithm>
 #include <span>

@@ -1,4 +1,4 @@
-// Recording: from calls to the plan.
+// Records calls into the plan.
 
 #include "dsl/recording.hpp"
 
@@ -10,9 +10,9 @@
 namespace chorale::dsl {
 namespace {
 
-/// Position of `value` in `list`, appended if it is new. Programs go through their peers in one order again
-/// and again: what follows the `last` position, or is there, is mostly the one; a search would cost a step
-/// per peer.
+/// Returns the position of `value` in `list`, and appends it if it is new. Programs go through their peers in
+/// one order again and again, so it is mostly at the `last` position or follows it. A search would cost a
+/// step per peer.
 uint32_t position(std::vector<uint32_t>& list, uint32_t value, uint32_t& last) {
   if (last + 1 < list.size() && list[last + 1] == value) return ++last;
   if (last < list.size() && list[last] == value) return last;
@@ -22,7 +22,7 @@ uint32_t position(std::vector<uint32_t>& list, uint32_t value, uint32_t& last) {
   return last;
 }
 
-/// The entry of a channel type in a list of a block, appended if it is new.
+/// Returns the entry of a channel type in a list of a block, and appends it if it is new.
 template <class Refs>
 Refs& of_type(std::vector<Refs>& list, ChannelType type) {
   for (Refs& refs : list) {
@@ -31,7 +31,7 @@ Refs& of_type(std::vector<Refs>& list, ChannelType type) {
   return list.emplace_back(Refs{type, {}});
 }
 
-/// The recordings that there are, by number: a chunk may outlive its own.
+/// Lists the recordings that exist, by number, because a chunk may outlive its own.
 struct Live {
   std::mutex mutex;
   std::unordered_map<uint64_t, Recording*> all;
@@ -136,7 +136,7 @@ int64_t Recording::add_channel(ChannelType type, int64_t rank, int64_t peer) {
   auto record =
       std::find_if(records.begin(), records.end(), [&](const auto& known) { return known.type == type; });
   if (record == records.end()) {
-    // Before the switch channels, as in MSCCL++'s plans.
+    // It comes before the switch channels, as in MSCCL++'s plans.
     record = std::find_if(records.begin(), records.end(),
                           [](const auto& known) { return known.type == ChannelType::switched; });
     record = records.emplace(record);
@@ -157,7 +157,7 @@ int64_t Recording::add_switch_channel(int64_t rank, BufferKind buffer, const std
 }
 
 uint32_t Recording::barrier_id(int64_t rank, const std::vector<int64_t>& blocks) {
-  // By the ordered list, as MSCCL++ does, but per program: its table is never reset.
+  // Barriers are found by the ordered list, as in MSCCL++, but per program: its table is never reset.
   auto& barriers = ranks_[rank].barriers;
   const auto found = std::find(barriers.begin(), barriers.end(), blocks);
   const auto id = uint32_t(found - barriers.begin());
@@ -211,7 +211,7 @@ uint32_t Recording::local_remote_buffer(ThreadBlock& block, uint32_t& last, cons
     const RemoteBuffer& known = buffers[local[guess]];
     return known.rank == region.peer && known.buffer == region.buffer;
   };
-  // As in position().
+  // The last entry and the one after it are tried first, as in position().
   if (fits(last + 1)) return ++last;
   if (fits(last)) return last;
   const uint64_t key = uint64_t{region.peer} * 3 + uint64_t(region.buffer);
@@ -287,7 +287,7 @@ void Recording::close_loop(bool keep) {
   if (!usable() || --loop_.depth > 0) return;
   const std::vector<KeptStep> steps = std::exchange(loop_.steps, {});
   if (!keep || loop_.discard) return;
-  // In the order of the calls, so that local numbers are those of first use.
+  // Steps are committed in the order of the calls, so that local numbers are those of first use.
   std::unordered_map<uint64_t, size_t> pipelines;  // by rank and block: position of the pipeline
   for (const KeptStep& kept : steps) {
     const Step step = kept.restored();
@@ -327,7 +327,7 @@ void Recording::order_blocks(Plan& plan) const {
     std::vector<ThreadBlock>& blocks = gpu.threadblocks;
     const int64_t empty = empty_blocks(gpu);
     if (empty > 0 && empty <= max_empty_blocks) {
-      // MSCCL++ launches them, so positions and ids agree.
+      // Empty blocks are added because MSCCL++ launches them. Positions and ids then agree.
       const std::vector<BlockState>& known = ranks_[gpu.id].blocks;
       for (uint32_t id = 0; id < known.size(); ++id) {
         if (known[id].position < 0) blocks.emplace_back().id = id;

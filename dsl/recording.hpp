@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What a Program has recorded so far, and the only code that writes its Plan.
+/// Holds the plan and the findings of a Program so far. Only this code writes its Plan.
 
 #include <cstdint>
 #include <map>
@@ -23,10 +23,10 @@ namespace chorale::dsl {
 inline constexpr int64_t max_count = int64_t(max_chunks);
 inline constexpr int64_t max_rank_count = max_ranks;
 inline constexpr int64_t max_block = int64_t(max_blocks) - 1;
-/// Empty blocks that a rank may have below its highest one. They are launched too.
+/// A rank may have this many empty blocks below its highest one. They are launched too.
 inline constexpr int64_t max_empty_blocks = 1024;
 
-/// Text and numbers, one after the other.
+/// Joins text and numbers, one after the other.
 template <class... Parts>
 std::string say(const Parts&... parts) {
   std::string text;
@@ -41,19 +41,20 @@ std::string say(const Parts&... parts) {
   return text;
 }
 
-/// What is wrong with the value of an enumeration whose enumerators are `names`, in order; empty: nothing.
+/// Says what is wrong with the value of an enumeration whose enumerators are `names`, in order; empty if
+/// nothing is.
 std::string unknown_value(const char* what, uint64_t value, std::span<const std::string_view> names);
 inline constexpr std::string_view protocol_names[] = {"Simple", "LL"};
 inline constexpr std::string_view replication_names[] = {"interleaved", "none"};
 inline constexpr std::string_view sync_names[] = {"none", "before", "after", "both"};
 
-/// "1 chunk", "2 chunks".
+/// Returns "1 chunk", "2 chunks" and so on.
 std::string chunks(int64_t count);
 
-/// `path` without its folders: plans hold no paths of the author's machine.
+/// Returns `path` without its folders, because plans hold no paths of the author's machine.
 std::string base_name(std::string_view path);
 
-/// An operand before it is known under which local number its block reaches it.
+/// Describes an operand before the local number is known under which its block reaches it.
 struct Region {
   enum class At : uint8_t { here, peer, members };
   At at = At::here;
@@ -62,7 +63,7 @@ struct Region {
   uint64_t index = 0, size = 0;
 };
 
-/// One operation of one block, in terms of the whole rank. Its lists are the caller's.
+/// Describes one operation of one block, in terms of the whole rank. The caller owns its lists.
 struct Step {
   uint32_t rank = 0, block = 0;
   Opcode code = Opcode::nop;
@@ -77,7 +78,7 @@ struct Step {
   uint32_t at = 0;                ///< as Op::at
 };
 
-/// A step that outlives its call.
+/// Holds a step that outlives its call.
 struct KeptStep {
   explicit KeptStep(const Step& step)
       : step(step),
@@ -100,22 +101,23 @@ struct KeptStep {
 class Recording {
  public:
   Recording(ProgramOptions, Here);
-  /// Of a host schedule, which is recorded elsewhere.
+  /// Holds the plan of a host schedule, which is recorded elsewhere.
   Recording(Plan plan, Diagnostics findings);
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
   ~Recording();
+  /// Returns the recording of a program.
   /// \throws std::logic_error if the program was moved from
   static Recording& of(const Program&);
 
-  /// False if the options leave nothing to record into; all calls are then silent.
+  /// Returns false if the options leave nothing to record into. All calls are then silent.
   bool usable() const { return !plan_.gpus.empty(); }
   const Plan& plan() const { return plan_; }
   const CompileOptions& compile_options() const { return compile_options_; }
 
   void find(Here, std::string text, std::string help = {}, std::vector<Note> notes = {});
   SourceLine line(Here) const;
-  /// "0 to 7", for texts about ranks.
+  /// Returns "0 to 7", for texts about ranks.
   std::string rank_range() const;
   bool has_rank(int64_t rank) const { return rank >= 0 && rank < int64_t(plan_.gpus.size()); }
 
@@ -123,13 +125,13 @@ class Recording {
   static Chunk poison(int64_t rank, BufferKind);
   bool poisoned(const Chunk& chunk) const { return chunk.poisoned_; }
   bool foreign(const Chunk& chunk) const { return chunk.owner_ && chunk.owner_ != number_; }
-  /// The recording that a chunk is of; null if it was made by hand, or its program is gone.
+  /// Returns the recording that a chunk is of; null if it was made by hand, or if its program is gone.
   static Recording* owner(const Chunk&);
 
-  /// Another program is assigned to that of `old`, whose handles stay: what they are called with goes
-  /// nowhere, and is found here.
+  /// Takes over from `old`, when this program is assigned to that of `old`. The handles of `old` stay. Calls
+  /// on them record nothing, and are findings here.
   void replace(std::unique_ptr<Recording> old);
-  /// The recording that has replaced this one; null: none has.
+  /// Returns the recording that has replaced this one; null if none has.
   const Recording* successor() const { return successor_; }
 
   /// Each returns the first number or chunk of what it adds.
@@ -139,15 +141,15 @@ class Recording {
   int64_t add_switch_channel(int64_t rank, BufferKind, const std::vector<int64_t>& ranks);
   uint32_t barrier_id(int64_t rank, const std::vector<int64_t>& blocks);
 
-  /// An empty list for the sources of one step: made once, since most steps are recorded with a list.
+  /// Returns an empty list for the sources of one step. It is made once, because most steps have such a list.
   std::vector<Region>& sources() {
     sources_.clear();
     return sources_;
   }
 
-  /// Position of the author's line in the plan, plus one.
+  /// Returns the position of the author's line in the plan, plus one.
   uint32_t place(Here);
-  /// Appends to the block, or keeps for the end of the open loop.
+  /// Appends a step to its block, or keeps it for the end of the open loop.
   void record(const Step&);
 
   void open_loop(int64_t unit_bytes, int64_t chunks, Here);
@@ -179,8 +181,8 @@ class Recording {
   void set_collective(const Collective&, Here);
   void set_post(const Collective&, Here);
   ThreadBlock& block(uint32_t rank, uint32_t id);
-  /// Room for as much as the rank before has in this block: ranks mostly do the same, and growing in steps
-  /// costs a copy at each.
+  /// Makes room for as much as the rank before has in this block. Ranks mostly do the same, and growing in
+  /// steps costs a copy at each.
   void reserve_like_before(uint32_t rank, ThreadBlock&) const;
   uint32_t local_remote_buffer(ThreadBlock&, uint32_t& last, const Step&, const Region&);
   void commit(const Step&);
@@ -193,7 +195,8 @@ class Recording {
   std::vector<RankState> ranks_;
   Diagnostics findings_;
   std::unordered_set<std::string> known_;  // findings, to drop equal ones
-  // Positions in Plan::source plus one: by "file:line", and by the file's whole path as __FILE__ gives it.
+  // Each is a position in Plan::source plus one: by "file:line", and by the file's whole path as __FILE__
+  // gives it.
   std::unordered_map<std::string, uint32_t> places_;
   std::map<std::pair<const char*, uint32_t>, uint32_t> known_places_;
   Here last_place_{nullptr, 0};

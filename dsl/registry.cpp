@@ -27,12 +27,12 @@ const void* module_of(Factory factory) {
 }
 
 struct Registry {
-  std::mutex mutex;  // shared objects are loaded and unloaded by any thread
+  std::mutex mutex;  // any thread may load and unload shared objects
   std::vector<Entry> entries;
 };
 
 Registry& registry() {
-  // Never destroyed: shared objects may leave it after the statics of this file are gone.
+  // It is never destroyed, because shared objects may leave it after the statics of this file are gone.
   static Registry& all = *new Registry;
   return all;
 }
@@ -45,7 +45,7 @@ Entry entry_of(std::string_view name) {
   for (const Entry& entry : all.entries) {
     names.push_back(entry.program.name);
     if (entry.program.name != name) continue;
-    // Entries are in the order of loading: a plugin hides what was there before it.
+    // Entries are in the order of loading, so a plugin hides what was there before it.
     if (found && found->module == entry.module) {
       const RegisteredProgram &one = found->program, &other = entry.program;
       throw std::invalid_argument(say("two programs are called '", name, "': at ", one.file, ":", one.line,
@@ -87,7 +87,7 @@ Description describe(std::string_view name) {
   try {
     entry.factory(with);
   } catch (const std::invalid_argument&) {
-    // Not even the defaults suit it; what it has declared until then is still of use.
+    // The program refuses even its defaults. What it has declared until then is still of use.
   }
   return {entry.program.name, with.summary(), entry.program.file, entry.program.line, with.declared()};
 }

@@ -187,7 +187,7 @@ void Schedule::function(std::string_view name, uint32_t writes, uint32_t reads, 
 
 void Schedule::loop(std::string_view variable, Index lo, Index hi, const std::function<void(Index)>& body,
                     Here at) {
-  host::Op op;  // not in place: the body may not move it
+  host::Op op;  // not in place, because the body may not move it
   op.kind = OpKind::for_;
   op.at = recording_->place(at);
   op.name = variable;
@@ -237,7 +237,7 @@ Schedule::operator Program() const {
   plan.collective = "custom";
   const auto schedule = std::make_shared<host::Schedule>(recording_->s);
   Diagnostics findings = recording_->findings;
-  // Operations on views of another schedule have none.
+  // Operations on views of another schedule have no tensor here, so nothing is lowered.
   if (!recording_->has_foreign) {
     host::lower(*schedule, recording_->lowering, findings);
     host::place(*schedule);

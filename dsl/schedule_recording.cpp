@@ -49,13 +49,13 @@ host::Expr ScheduleRecording::expr(const Index& index, Here at) {
 Index ScheduleRecording::apply(host::ExprKind kind, const Index& left, const Index& right) {
   ScheduleRecording* const recording = left.recording_ ? left.recording_ : right.recording_;
   if (recording) {
-    // Operators do not know the author's line: who uses the result reports it.
+    // Operators do not know the author's line, so the call that uses the result reports it.
     Index result = recording->index({});
     result.mixed_ = left.mixed_ || right.mixed_ || (right.recording_ && right.recording_ != recording);
     if (!result.mixed_) result.expr_ = recording->binary(kind, left, right);
     return result;
   }
-  host::Exprs numbers;  // of two numbers
+  host::Exprs numbers;  // for an operator on two numbers
   const host::Evaluated value = host::evaluate(
       numbers, numbers.binary(kind, numbers.constant(left.value_), numbers.constant(right.value_)), {});
   if (!value) throw std::invalid_argument("an index " + value.problem);
@@ -144,7 +144,7 @@ void ScheduleRecording::transfers_alone(Group& group, const std::function<void(G
   }
   for (host::Op& other : others) {
     if (other.kind == host::OpKind::alloc) {
-      open.back()->push_back(std::move(other));  // made once, wherever it stands
+      open.back()->push_back(std::move(other));  // it is made once, wherever it stands
       continue;
     }
     const SourceLine line = s.line_of(other.at);
@@ -191,7 +191,7 @@ host::Expr ScheduleRecording::binary(host::ExprKind kind, const Index& left, con
   };
   const host::Expr one = operand(left), other = operand(right), made = s.exprs.binary(kind, one, other);
   const Size a = size_of(one), b = size_of(other);
-  constexpr unsigned enough = 1u << 30;  // parts are shared, so that numbers grow quickly
+  constexpr unsigned enough = 1u << 30;  // parts are shared, so numbers grow quickly
   sizes_[made.id] = {std::max(a.nested, b.nested) + 1, std::min(enough, a.operators + b.operators + 1)};
   return made;
 }

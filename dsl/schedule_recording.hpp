@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What a Schedule has recorded so far: the host schedule, and what is wrong with the calls.
+/// Holds the host schedule that a Schedule has recorded so far, and the findings about its calls.
 
 #include <cstdint>
 #include <functional>
@@ -27,14 +27,14 @@ class ScheduleRecording {
   uint32_t tokens = 0;
   bool has_foreign = false;  ///< something was given handles of another schedule
 
-  /// An author's line, as host::Op::at.
+  /// Returns the position of an author's line, as in host::Op::at.
   uint32_t place(Here at);
   /// Adds a finding; equal ones of one line count once.
   void find(Here at, std::string text);
 
   /// Checks that plan files and expressions can have this name.
   void name_of(std::string_view what, std::string_view name, Here at);
-  /// Checks that no element of `known` has it.
+  /// Checks that no element of `known` has this name.
   template <class List>
   void unique(const List& known, std::string_view what, std::string_view name, Here at) {
     for (const auto& one : known)
@@ -42,27 +42,28 @@ class ScheduleRecording {
   }
 
   Index index(host::Expr expr) { return {this, expr}; }
-  /// The expression of an index, if it is of this schedule.
+  /// Returns the expression of an index, if it is of this schedule.
   host::Expr expr(const Index& index, Here at);
-  /// An operator on two indices, of which one may be a number.
+  /// Applies an operator to two indices, of which one may be a number.
   static Index apply(host::ExprKind kind, const Index& left, const Index& right);
 
-  /// A view of a part of one axis. \param length  null: one element, and the axis is gone
+  /// Returns a view of a part of one axis.
+  /// \param length  null: one element, and the axis is gone
   View part(const View& of, uint8_t axis, Index first, const Index* length, Here at);
   Tensor tensor(std::string_view name, DType dtype, const std::vector<Extent>& axes, host::Role role,
                 bool zero, Here at);
 
-  /// A new operation of the innermost body.
+  /// Adds an operation to the innermost body.
   host::Op& op(host::OpKind kind, const host::Lane& lane, Here at);
   host::Op& op(host::OpKind kind, const Lane& lane, Here at) { return op(kind, raw(lane, at), at); }
-  /// An operation of the layout form.
+  /// Adds an operation of the layout form.
   host::Op& compute(std::string_view function, const Tensor& out, const std::vector<Tensor>& in, Here at);
-  /// Whether there is a function that records a body; if not, that is a finding.
+  /// Checks that there is a function that records a body. If not, that is a finding.
   bool has_body(bool given, std::string_view what, Here at);
   /// Records a loop's or a condition's body.
   void within(std::vector<host::Op>& body, const std::function<void()>& record, Here at);
-  /// Records a group's body, in which transfers stand alone: anything else would be in front of the group, or
-  /// around nothing.
+  /// Records a group's body, in which transfers stand alone, because anything else would be in front of the
+  /// group, or around nothing.
   void transfers_alone(Group& group, const std::function<void(Group&)>& record);
 
   host::Transfer transfer(bool is_send, const View& view, const Index& peer, const TransferOptions& options,
@@ -72,7 +73,8 @@ class ScheduleRecording {
   Token token() { return Token(this, ++tokens); }
   void token(host::Op& op, const Token& token, Here at);
 
-  // What handles stand for. One of another schedule is a finding, and stands for the first of its kind here.
+  // Each returns what a handle stands for. A handle of another schedule is a finding, and stands for the
+  // first of its kind here.
   uint32_t raw(Flag flag, Here at) { return is_own(flag, "a flag", at) ? flag.id_ : 0; }
   const host::Lane& raw(const Lane& lane, Here at);
   const host::View& raw(const View& view, Here at);
@@ -86,7 +88,7 @@ class ScheduleRecording {
   Flag flag(uint32_t id) { return Flag(this, id); }
 
  private:
-  /// Calls are in a body as long as this is there: what the author's function throws he may catch, and go on.
+  /// Keeps a body open as long as this is there. An author may catch what his function throws, and go on.
   class Inside {
    public:
     Inside(ScheduleRecording& recording, std::vector<host::Op>& body);
@@ -98,7 +100,7 @@ class ScheduleRecording {
     std::vector<std::vector<host::Op>*>& open_;
   };
 
-  /// Of an expression, if no part were shared.
+  /// Holds the size that an expression would have if no part were shared.
   struct Size {
     unsigned nested = 0, operators = 0;
   };
@@ -112,7 +114,7 @@ class ScheduleRecording {
     return false;
   }
 
-  std::map<uint32_t, Size> sizes_;  // by id of an expression: of those with operators
+  std::map<uint32_t, Size> sizes_;  // by id of an expression; only those with operators
 };
 
 }  // namespace chorale::dsl

@@ -8,7 +8,7 @@
 namespace chorale {
 namespace {
 
-/// `instances` of these are of each peer, and of the rank itself.
+/// These programs have `instances` for each peer, and for the rank itself.
 constexpr const char* in_instances_of_peers[] = {"allgather_by_peer", "alltoall_by_peer"};
 
 bool is_program(const std::string& name) {
@@ -19,7 +19,8 @@ bool is_program(const std::string& name) {
 
 constexpr std::string_view ordered = "_ordered";
 
-/// Takes "_b<blocks>" off the end of a name: 1 to 9999, without leading zeros. Nothing if it does not end so.
+/// Takes "_b<blocks>" off the end of a name: 1 to 9999, without leading zeros. Returns nothing if it does not
+/// end so.
 std::optional<int> take_blocks(std::string& name) {
   const size_t mark = name.rfind("_b");
   if (mark == std::string::npos) return std::nullopt;

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Numbers of bytes as people write them.
+/// Reads and writes numbers of bytes as people write them.
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@ namespace chorale {
 /// \throws UsageError saying why `text` is no size
 uint64_t read_byte_count(const std::string& text);
 
-/// The shortest text that read_byte_count() reads back as `bytes`.
+/// Returns the shortest text that read_byte_count() reads back as `bytes`.
 std::string byte_count_text(uint64_t bytes);
 
 }  // namespace chorale

@@ -1,15 +1,16 @@
 #pragma once
 /// \file
-/// What a collective is, by its name.
+/// Tells what a collective does from its name.
 
 #include <algorithm>
 #include <string_view>
 
 namespace chorale {
 
-/// The collectives whose layout follows from their name: on all ranks inputs and outputs are of one size and
-/// are made of parts of one size, see segmentation(). What is done to a piece of every part, all pieces at
-/// the same place, is done to the whole. A plan of another name says itself what its result is, or nothing.
+/// These are the collectives whose layout follows from their name. Inputs have one size on all ranks, and so
+/// have outputs. Both are made of parts of one size, see segmentation(). A plan may handle them piece by
+/// piece, each time the same place of every part, with the same result. A plan of another name states its own
+/// result, or none.
 inline constexpr std::string_view standard_collectives[] = {"allreduce", "allgather", "reducescatter",
                                                             "alltoall",  "sendrecv",  "broadcast"};
 
@@ -18,7 +19,7 @@ constexpr bool is_standard(std::string_view collective) {
          std::end(standard_collectives);
 }
 
-/// Whether it combines elements of several ranks.
+/// Returns whether the collective combines elements of several ranks.
 constexpr bool collective_reduces(std::string_view collective) {
   return collective == "allreduce" || collective == "reducescatter";
 }

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Checks and rewrites: one function each, listed in passes.def.
+/// Checks and rewrites plans. Each check and each rewrite is one function, listed in passes.def.
 
 #include <cstdint>
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace chorale {
 
-/// What the copies of a program are that share its data, see CompileOptions::instances.
+/// Says how the copies of a program share its data, see CompileOptions::instances.
 enum class ReplicationPolicy : uint8_t {
   interleaved,  ///< instance j owns the j-th share of every chunk
   none,         ///< one instance, whatever `instances` says
 };
 
-/// What the rewrites do, and for whom; says nothing about what the program computes.
+/// Says what the rewrites do, and for which target. No option says what the program computes.
 struct CompileOptions {
   bool fuse = true;        ///< MSCCL++: instr_fusion
   bool auto_sync = true;   ///< dependency_sync
@@ -35,18 +35,18 @@ namespace pass {
 #include "chorale/passes.def"
 }  // namespace pass
 
-/// Runs every check; the first check with findings ends it, with all its findings.
+/// Runs the checks in order. Stops after the first check with findings, and returns all of those.
 Diagnostics check(const Plan&);
 
-/// Runs the proofs on a plan in which check() finds nothing, except those named in `allow`; the first with
-/// findings ends it, with all its findings.
+/// Runs the proofs, except those named in `allow`, on a plan in which check() finds nothing. Stops after the
+/// first proof with findings, and returns all of those.
 Diagnostics prove(const Plan&, const std::vector<std::string>& allow = {});
 
 /// Runs the checks, then the rewrites, then the checks again, and in the end the proofs and the checks of the
-/// target. The checks are repeated after every rewrite that changed something; in plans of very many
-/// operations, after the last.
-/// \throws std::invalid_argument if the options have a target or a policy that there is none of, allow what
-/// is not known, or ask for what does not go together
+/// target. Repeats the checks after every rewrite that changed something, but in plans of very many
+/// operations only after the last rewrite.
+/// \throws std::invalid_argument if the options have a target or a policy that does not exist, allow a name
+///   that is not known, or ask for what does not go together
 Diagnostics compile(Plan&, const CompileOptions& = {});
 
 }  // namespace chorale

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// What we tell an author about a program or a plan: located, many at a time,
-/// never thrown.
+/// Findings tell an author what is wrong with a program or a plan. They name the place, come many at a time,
+/// and are never thrown.
 
 #include <cstdint>
 #include <optional>
@@ -12,48 +12,50 @@
 
 namespace chorale {
 
-/// Operation `op` (position in ThreadBlock::ops) of a thread block.
+/// Names operation `op` (position in ThreadBlock::ops) of a thread block.
 struct OpPlace {
   uint32_t rank = 0, threadblock = 0, op = 0;
 };
 
 struct Note {
-  SourceLine line;  ///< line 0: that of `at`, else none
+  SourceLine line;  ///< line 0: the line of `at`, if there is one
   std::optional<OpPlace> at;
   std::string text;
 };
 
-/// One finding. `text` starts in lower case, names both values, and has no final
-/// period. `line` is the author's; if its line is 0 that of the operation is shown.
+/// Holds one finding. `text` starts in lower case, names both values, and has no final period. `line` is the
+/// author's. When its line is 0, the line of the operation is shown.
 struct Diagnostic {
-  std::string check;  ///< the check or rewrite that found it
+  std::string check;  ///< name of the check or rewrite that found it
   SourceLine line;
   std::optional<OpPlace> at;
   std::string text;
   std::vector<Note> notes;
   std::string help;  ///< what to change; empty if we do not know
-  /// What is wrong in the plan file, as a JSON path: within the operation ("channel_ids/0"), or without one
-  /// within the plan ("/gpus/0/channels/1"). Empty: the operation as a whole.
+  /// Names the wrong part of the plan file by its JSON path. With an operation, the path is within the
+  /// operation ("channel_ids/0"); without one, within the plan ("/gpus/0/channels/1"). It is empty when the
+  /// operation as a whole is wrong.
   std::string path = {};
 };
 
 using Diagnostics = std::vector<Diagnostic>;
 
-/// Where a finding or a note sends its author: `line`, else that of the operation; line 0 if neither is
-/// known.
+/// Returns the line that a finding or a note sends its author to: `line`, else that of the operation. The
+/// line is 0 if neither is known.
 SourceLine author_line(const Plan&, const SourceLine& line, const std::optional<OpPlace>& at);
 
-/// One finding in compiler style: place, text, check, operation, notes, help.
+/// Writes one finding as compilers do: place, text, check, operation, notes, help.
 ///   mine.cpp:11: error: this wait is never answered [pairing]
 ///     rank 0, thread block 0, op 0: {"name":"wait","channel_ids":[0],"channel_type":"memory"}
 ///
-/// What names a part of the plan file, or an operation without an author's line, has its JSON path below:
+/// A finding about a part of the plan file, or about an operation without an author's line, has its JSON path
+/// below:
 ///     in the plan: /gpus/0/threadblocks/0/ops/0/channel_ids/0
 ///
-/// \param severity  what it is called
+/// \param severity  the word for the finding in the text
 std::string render(const Plan&, const Diagnostic&, const std::string& severity = "error");
 
-/// All findings and the closing line "1 error" or "3 errors"; "" if there are none.
+/// Writes all findings and the closing line "1 error" or "3 errors". Returns "" if there are none.
 std::string render(const Plan&, const Diagnostics&);
 
 }  // namespace chorale

@@ -1,5 +1,5 @@
 /// \file
-/// A suggestion for a misspelt word.
+/// Suggests a known word for a misspelt one.
 #pragma once
 
 #include <algorithm>
@@ -13,16 +13,18 @@
 
 namespace chorale {
 
-/// ", did you mean 'x'?" for the known word nearest to `word`, the first of equals; "" if none is near.
+/// Returns ", did you mean 'x'?" with the known word nearest to `word`, the first of equals; "" if none is
+/// near.
 ///
-/// Near is at most a third of the word's letters (one at least) inserted, dropped, changed or swapped with a
-/// neighbour. Case does not count.
+/// A word is near if at most a third of the letters of `word` (at least one) are inserted, dropped, changed
+/// or swapped with a neighbour. Case does not count.
 inline std::string did_you_mean(std::string_view word, std::span<const std::string_view> known) {
   const auto same = [](char left, char right) {
     return std::tolower(static_cast<unsigned char>(left)) == std::tolower(static_cast<unsigned char>(right));
   };
   const auto distance = [&](std::string_view other) {
-    // Three rows of the table of distances between prefixes: a swap of neighbours looks two rows back.
+    // Three rows of the table of distances between prefixes suffice: a swap of neighbours looks two rows
+    // back.
     std::vector<size_t> before(other.size() + 1), last(other.size() + 1), row(other.size() + 1);
     std::iota(last.begin(), last.end(), size_t{0});
     for (size_t at = 1; at <= word.size(); ++at) {

@@ -4,7 +4,7 @@
 
 namespace chorale {
 
-/// `all` / `by`, rounded up. Does not wrap. `by` is not 0.
+/// Returns `all` / `by`, rounded up. Does not wrap. `by` is not 0.
 constexpr uint64_t divided_up(uint64_t all, uint64_t by) { return all / by + (all % by != 0); }
 
 }  // namespace chorale

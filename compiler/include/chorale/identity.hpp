@@ -5,8 +5,9 @@
 
 namespace chorale {
 
-/// A number that no other object of this process has or had: what is known about an object is found by it
-/// without a look at the object. A copy is another object; what was moved from or assigned to is one, too.
+/// Gives an object a number that no other object of this process has or had. By this number you find what is
+/// known about an object without looking at the object. A copy gets a number of its own, and so does an
+/// object that was moved from or assigned to.
 class Identity {
  public:
   Identity() noexcept : number_(next()) {}

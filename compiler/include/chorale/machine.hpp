@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// A machine that plans are simulated for: a JSON file of times and rates, each with its unit in its key.
-/// docs/simulation.md says how one is written.
+/// A machine file says what plans are simulated for: times and rates in JSON, each with its unit in its key.
+/// docs/simulation.md says how to write one.
 
 #include <string>
 #include <string_view>
@@ -16,15 +16,17 @@ struct Machine {
 #include "chorale/machine.def"
 };
 
-/// From the text of a machine file: {"version": 1, "machine": "name", "parameters": {"issue_ns": 40, ...}},
+/// Reads the text of a machine file: {"version": 1, "machine": "name", "parameters": {"issue_ns": 40, ...}},
 /// with all parameters of machine.def; "notes" may say where they come from.
-/// \param origin  what messages call the text: the file's name
+/// \param origin  the name of the text in messages: that of the file
 /// \throws UsageError with the JSON path, the value and the remedy
 Machine parse_machine(std::string_view text, const std::string& origin);
-/// \throws UsageError as parse_machine(), std::runtime_error for a file that cannot be read
+/// Reads a machine file.
+/// \throws UsageError as parse_machine()
+/// \throws std::runtime_error if the file cannot be read
 Machine load_machine(const std::string& path);
 
-/// The text that parse_machine() reads.
+/// Returns a text that parse_machine() reads.
 std::string machine_text(const Machine&);
 
 }  // namespace chorale

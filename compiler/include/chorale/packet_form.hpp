@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The forms of packets, and the words for them.
+/// Names the forms of packets.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace chorale {
 
-/// How packets carry their flag: half of 8 or of 16 bytes, or 16 bytes of a line of 128. Lines need NVLink
-/// between GPUs.
+/// Says how packets carry their flag: in half of 8 or of 16 bytes, or in 16 bytes of a line of 128. Lines
+/// need NVLink between GPUs.
 enum class PacketForm : uint8_t { ll8, ll16, ll128 };
 inline constexpr std::string_view packet_form_names[] = {"ll8", "ll16", "ll128"};
 
-/// The form that `word` stands for; none if it stands for none.
+/// Returns the form that `word` stands for, if any.
 constexpr std::optional<PacketForm> packet_form_of(std::string_view word) {
   for (size_t form = 0; form < std::size(packet_form_names); ++form) {
     if (packet_form_names[form] == word) return PacketForm(form);
@@ -23,7 +23,7 @@ constexpr std::optional<PacketForm> packet_form_of(std::string_view word) {
   return std::nullopt;
 }
 
-/// The least payload that is sent, and the bytes that are stored for it.
+/// Holds the least payload that is sent, and the bytes that are stored for it.
 struct PacketPayload {
   uint32_t bytes, stored;
 };

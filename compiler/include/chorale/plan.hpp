@@ -1,11 +1,11 @@
 #pragma once
 /// \file
-/// A plan in memory: what every thread block of every rank does in one
-/// collective. It mirrors the JSON of MSCCL++ level by level, so that reading and
-/// writing lose nothing; what that schema lacks is in Plan::extension and Op::at.
+/// A plan says what every thread block of every rank does in one collective. In memory it mirrors the JSON of
+/// MSCCL++ level by level, so that reading and writing lose nothing. Plan::extension and Op::at hold what
+/// that schema lacks.
 ///
-/// A *chunk* is the unit of a plan; how many bytes it has is settled when the
-/// plan is bound to a message size.
+/// A *chunk* is the unit of a plan. How many bytes it has is settled when the plan is bound to a message
+/// size.
 
 #if __cplusplus < 202002L
 #error "Chorale on the host needs C++20 (-std=c++20, also of nvcc); <chorale/device.hpp> alone needs C++17"
@@ -30,28 +30,28 @@ namespace host {
 struct Schedule;
 }
 
-/// The buffers of a rank: what the application passes, and memory of the plan's own.
+/// Names the buffers of a rank: those that the application passes, and memory of the plan's own.
 enum class BufferKind : uint8_t { input, output, scratch };
-/// By BufferKind: the words of diagnostics and the letters of plan files.
+/// These are the words of diagnostics and the letters of plan files, by BufferKind.
 inline constexpr std::string_view buffer_names[] = {"input", "output", "scratch"};
 inline constexpr std::string_view buffer_letters[] = {"i", "o", "s"};
 
-/// How a rank reaches another: by loads and stores of its own threads, by a proxy that copies for it, or by
-/// operations on the memory of several ranks at once.
+/// Says how a rank reaches another: by loads and stores of its own threads, by a proxy that copies for it, or
+/// by operations on the memory of several ranks at once.
 enum class ChannelType : uint8_t { none, memory, port, switched };
-/// By ChannelType, as in plan files.
+/// These are the words of plan files, by ChannelType.
 inline constexpr std::string_view channel_type_names[] = {"none", "memory", "port", "switch"};
 
-/// What MSCCL++ is told of a plan: LL if it sends packets. Our executor sees that in the operations.
+/// Tells MSCCL++ about a plan: LL if it sends packets. Our executor sees that in the operations.
 enum class Protocol : uint8_t { Simple, LL };
 
-/// By ReduceOp, as in plan files.
+/// These are the words of plan files, by ReduceOp.
 inline constexpr std::string_view reduce_op_names[] = {
 #define CHORALE_REDUCE_OP(name) #name,
 #include "chorale/types.def"
 };
 
-/// What an operation is: a row of ops.def each.
+/// Says what an operation is. Each opcode is a row of ops.def.
 enum class Opcode : uint8_t {
 #define CHORALE_OP(name, mnemonic, summary, fields) name,
 #include "chorale/ops.def"
@@ -62,8 +62,8 @@ inline constexpr size_t opcode_count =
 #include "chorale/ops.def"
     0;
 
-/// What an operation does with an operand, or what else it carries.
-/// "Here" is the rank that runs the operation.
+/// Says what an operation does with an operand, or what else it carries. "Here" is the rank that runs the
+/// operation.
 enum class Role : uint8_t {
   // operands
   Read,               ///< plain chunks, read here
@@ -81,9 +81,9 @@ enum class Role : uint8_t {
   Channels,      ///< channel ids (thread-block-local) that only name the peer
   PortChannels,  ///< as Channels, written for port channels only
   Post,          ///< channel ids whose semaphore is posted at the peer, with release
-  PostRelaxed,   ///< the same without any order
+  PostRelaxed,   ///< as Post, without any order
   Await,         ///< channel ids awaited here, with acquire
-  AwaitRelaxed,  ///< the same without any order
+  AwaitRelaxed,  ///< as Await, without any order
   Drain,         ///< port channels whose transfers are waited for
   Acquire,       ///< semaphore ids taken here
   Release,       ///< semaphore ids given here
@@ -93,13 +93,13 @@ enum class Role : uint8_t {
   Loop,          ///< pipeline: unit size, chunks, and the operations that follow as its body
 };
 
-/// True for the roles that stand for an operand, false for attributes.
+/// Returns true for the roles that stand for an operand, false for attributes.
 constexpr bool is_operand(Role role) { return role <= Role::SwitchPacketWrite; }
-/// True where the operand is a thread-block-local remote buffer reference.
+/// Returns true when the operand is a thread-block-local remote buffer reference.
 constexpr bool is_remote(Role role) {
   return role == Role::RemoteRead || role == Role::RemoteWrite || role == Role::RemotePacketWrite;
 }
-/// True where the operand is a thread-block-local switch channel reference.
+/// Returns true when the operand is a thread-block-local switch channel reference.
 constexpr bool is_switched(Role role) {
   return role == Role::SwitchRead || role == Role::SwitchWrite || role == Role::SwitchPacketWrite;
 }
@@ -112,15 +112,15 @@ constexpr bool is_write(Role role) {
          role == Role::RemotePacketWrite || role == Role::SwitchWrite || role == Role::SwitchPacketWrite;
 }
 
-/// One row's field, for consumers that walk the table.
+/// Describes a field of one row, for consumers that walk the table.
 struct Field {
   Role role;
-  std::string_view name;  ///< of the operand; empty for attributes
+  std::string_view name;  ///< name of the operand; empty for attributes
   bool in_dst;            ///< operand of "dst_buff" (else "src_buff")
   bool many;              ///< one or more operands; else exactly one
 };
 
-/// One row of the op table.
+/// Describes one row of the op table.
 struct OpInfo {
   std::string_view name, mnemonic, summary;
   std::span<const Field> fields;
@@ -134,13 +134,12 @@ struct OpInfo {
 
 const OpInfo& info(Opcode);
 std::span<const OpInfo> op_table();  ///< by Opcode
-/// The opcode of a mnemonic, or of a name; -1 if there is none.
+/// Returns the opcode of a mnemonic or of a name; -1 if there is none.
 int find_opcode(std::string_view mnemonic_or_name);
 
-/// `size` chunks from chunk `index` of a buffer. Which buffer depends on the
-/// role of the operand: a BufferKind here (local), a position in
-/// ThreadBlock::remote_buffers of the op's channel type (remote), or a position
-/// in the block's list of switch channels (switched).
+/// Names `size` chunks from chunk `index` of a buffer. The role of the operand says which buffer `ref` is: a
+/// BufferKind here (local), a position in ThreadBlock::remote_buffers of the op's channel type (remote), or a
+/// position in the block's list of switch channels (switched).
 struct Operand {
   uint64_t index = 0, size = 0;
   uint32_t ref = 0;
@@ -148,13 +147,12 @@ struct Operand {
   bool operator==(const Operand&) const = default;
 };
 
-/// Where the compiler has to put thread synchronisation around a control
-/// operation (signal, wait, flush, semaphores). Gone after the data_sync rewrite.
+/// Says where the compiler has to synchronise threads around a control operation (signal, wait, flush,
+/// semaphores). It is gone after the data_sync rewrite.
 enum class SyncType : uint8_t { none = 0, before = 1, after = 2, both = 3 };
 
-/// One operation. Operands and ids are ranges of the pools of its ThreadBlock:
-/// first the sources, then the destinations, each in table order.
-/// Programs for hundreds of ranks record millions, which is why it is small.
+/// Holds one operation. Operands and ids are ranges of the pools of its ThreadBlock: first the sources, then
+/// the destinations, each in table order. It is small because programs for hundreds of ranks record millions.
 struct Op {
   Opcode code = Opcode::nop;
   ChannelType via = ChannelType::none;
@@ -175,27 +173,27 @@ struct Op {
 };
 static_assert(sizeof(Op) == 44);
 
-/// Of one list of an operation: its sources, destinations or ids.
+/// Each list of an operation (its sources, destinations or ids) has at most this many entries.
 inline constexpr uint32_t max_list = UINT16_MAX;
 
-/// The thread-block-local list of one channel type, in order of first use;
-/// ids are positions in the rank's channels of that type (Gpu::channel_count).
+/// Lists the channels of one type that a thread block uses, in order of first use. Ids are positions in the
+/// rank's channels of that type (Gpu::channel_count).
 struct ChannelRefs {
   ChannelType type;
   std::vector<uint32_t> ids;
   uint32_t extra = 0;
 };
 
-/// The thread-block-local list of remote buffers reached through one channel type;
-/// ids are positions in Gpu::remote_buffers.
+/// Lists the remote buffers that a thread block reaches through one channel type. Ids are positions in
+/// Gpu::remote_buffers.
 struct RemoteBufferRefs {
   ChannelType type;
   std::vector<uint32_t> ids;
   uint32_t extra = 0;
 };
 
-/// What one thread block does: its operations, one after the other, and the local lists that they name
-/// channels and remote buffers by.
+/// Says what one thread block does. It holds the operations, one after the other, and the local lists by
+/// which they name channels and remote buffers.
 struct ThreadBlock {
   uint32_t id = 0;
   std::vector<Op> ops;
@@ -216,7 +214,7 @@ struct ThreadBlock {
     return {operands.data() + op.first_operand + op.sources, op.destinations};
   }
   std::span<const uint32_t> op_ids(const Op& op) const { return {ids.data() + op.first_id, op.ids}; }
-  /// The local list of a type; null if the block uses none.
+  /// Returns the local list of a type; null if the block uses none.
   const ChannelRefs* channels_of(ChannelType type) const { return of_type(channels, type); }
   const RemoteBufferRefs* remote_buffers_of(ChannelType type) const { return of_type(remote_buffers, type); }
 
@@ -230,8 +228,8 @@ struct ThreadBlock {
   }
 };
 
-/// A record of "channels". Memory and port: one peer per channel. Switch: one
-/// rank group per channel.
+/// Holds a record of "channels". A record of memory or port channels has one peer per channel, a record of
+/// switch channels one rank group per channel.
 struct ChannelRecord {
   ChannelType type = ChannelType::memory;
   std::vector<uint32_t> connected_to;              ///< memory, port
@@ -240,7 +238,7 @@ struct ChannelRecord {
   uint32_t extra = 0;
 };
 
-/// A buffer of a peer that some operation here reaches.
+/// Names a buffer of a peer that some operation here reaches.
 struct RemoteBuffer {
   uint32_t rank = 0;
   BufferKind buffer = BufferKind::input;
@@ -248,13 +246,13 @@ struct RemoteBuffer {
   uint32_t extra = 0;
 };
 
-/// One member list and buffer of a switch channel.
+/// Holds one member list and buffer of a switch channel.
 struct SwitchGroup {
   BufferKind buffer;
   const std::vector<uint32_t>* ranks;
 };
 
-/// What one rank does.
+/// Says what one rank does.
 struct Gpu {
   uint32_t id = 0;
   uint64_t chunks[3] = {0, 0, 0};  ///< by BufferKind
@@ -264,9 +262,9 @@ struct Gpu {
   std::vector<int64_t> semaphores;  ///< initial values
   uint32_t extra = 0;
 
-  /// Channels of a type in this rank, over all its records.
+  /// Returns the number of channels of a type in this rank, over all its records.
   uint32_t channel_count(ChannelType) const;
-  /// The peer of memory or port channel `id`; -1 if there is none.
+  /// Returns the peer of memory or port channel `id`; -1 if there is none.
   int64_t peer(ChannelType type, uint32_t id) const {
     size_t left = id;
     for (const ChannelRecord& record : channels) {
@@ -276,40 +274,41 @@ struct Gpu {
     }
     return -1;
   }
-  /// Switch channel `id`; .ranks is null if there is none.
+  /// Returns switch channel `id`; .ranks is null if there is none.
   SwitchGroup switch_group(uint32_t id) const;
 };
 
-/// Chunk `chunk` of rank `rank`'s input.
+/// Names chunk `chunk` of rank `rank`'s input.
 struct Contribution {
   uint32_t rank = 0;
   uint64_t chunk = 0;
   bool operator==(const Contribution&) const = default;
 };
 
-/// Every word that Extension::requirements may hold.
+/// Extension::requirements may hold these words only.
 inline constexpr std::string_view known_requirements[] = {"reduce_op", "flush", "switch_reduce",
                                                           "combine_packets"};
 
-/// What MSCCL++'s schema has no key for: the top-level key "chorale".
+/// Holds the data that MSCCL++'s schema lacks. In plan files it is the top-level key "chorale".
 struct Extension {
   std::vector<std::string> requirements;  ///< "requires": features that MSCCL++ lacks
   uint32_t root = 0;                      ///< broadcast: the rank whose input is sent
-  /// Logical chunks per rank before replication, for custom and test collectives;
-  /// 0: as many as the buffer has.
+  /// Custom and test collectives have so many logical chunks per rank before replication. 0 stands for as
+  /// many as the buffer has.
   uint64_t input_segments = 0, output_segments = 0;
-  /// Custom collectives: post[rank][output segment] is the sum of these inputs
-  /// (one entry: a copy; none: undefined). Counts segments, not replicated chunks.
+  /// For custom collectives post[rank][output segment] is the sum of these inputs. One entry is a copy; none
+  /// leaves the segment undefined. The positions count segments, not replicated chunks.
   std::vector<std::vector<std::vector<Contribution>>> post;
-  /// Thread blocks may compete for semaphores and channels; only a bounded number of orders is then proved.
+  /// When true, thread blocks may compete for semaphores and channels. Only a bounded number of orders is
+  /// then proved.
   bool bounded_proof = false;
-  std::string verified;  ///< JSON text, kept but for its spaces; empty: absent
-  /// What lanes of the host do; the thread blocks are then those of its own launches. Null: no schedule.
+  std::string verified;  ///< JSON text, kept except for its spaces; empty: absent
+  /// Says what lanes of the host do. The thread blocks are then those of its own launches. Null: no schedule.
   std::shared_ptr<const host::Schedule> host;
   uint32_t extra = 0;  ///< unknown keys, as Op::extra
 };
 
-/// A collective for all ranks. docs/plan-format.md says what each member may hold.
+/// Holds a collective for all ranks. docs/plan-format.md says what each member may hold.
 struct Plan {
   std::string name;
   std::string collective;  ///< "allreduce" ...; "custom" and "test" for others
@@ -324,28 +323,29 @@ struct Plan {
   Extension extension;
   std::vector<SourceLine> source;   ///< authors' lines that Op::at points to
   std::vector<std::string> extras;  ///< unknown keys, as the inside of a JSON object
-  uint32_t extra = 0;               ///< of the top level
-  /// It was loaded for this rank alone: the others have no thread blocks here.
+  uint32_t extra = 0;               ///< unknown keys of the top level, as Op::extra
+  /// If set, the plan was loaded for this rank alone, and the others have no thread blocks here.
   std::optional<uint32_t> only_rank;
-  uint64_t digest = 0;  ///< with only_rank: of the bytes that it was read from
-  Identity identity;    ///< of this object: a copy has its own
+  uint64_t digest = 0;  ///< with only_rank: a hash of the bytes that it was read from
+  Identity identity;    ///< number of this object; a copy has its own
 
   uint32_t ranks() const { return uint32_t(gpus.size()); }
-  /// The author's line of an operation; line 0 if unknown.
+  /// Returns the author's line of an operation; line 0 if unknown.
   SourceLine line_of(const Op& op) const { return op.at ? source[op.at - 1] : SourceLine{}; }
 };
 
-/// How a buffer of a message is cut into chunks: `segments` equal parts, one per
-/// rank where the collective concatenates or scatters, each cut into
-/// chunks / segments chunks (all but the last of one size).
+/// Says how a buffer of a message is cut into chunks. It has `segments` equal parts, one per rank when the
+/// collective concatenates or scatters. Each is cut into chunks / segments chunks, all of one size except the
+/// last.
 struct Segmentation {
   uint64_t input = 1, output = 1;  ///< number of segments of each buffer
 };
-/// By collective: allreduce, sendrecv, broadcast 1 and 1; allgather 1 and ranks;
+/// Returns the segments of input and output: allreduce, sendrecv, broadcast 1 and 1; allgather 1 and ranks;
 /// reducescatter ranks and 1; alltoall ranks and ranks; others their logical chunks.
 Segmentation segmentation(const Plan&);
 
-/// A small plan-building helper used by the DSL, the reader and tests. Lists are at most max_list long.
+/// Appends an operation to a thread block. The DSL, the reader and tests build plans with it. Lists are at
+/// most max_list long.
 Op& append(ThreadBlock&, Opcode, std::span<const Operand> sources, std::span<const Operand> dests,
            std::span<const uint32_t> ids = {});
 

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Proofs of a finished plan: what they found, in words and as events, and what is true of a plan in which
-/// they found nothing. docs/proof.md says what is claimed.
+/// Proves finished plans. The proofs say what they found, in words and as events, and what is true of a plan
+/// in which they found nothing. docs/proof.md says what is claimed.
 
 #include <cstdint>
 #include <optional>
@@ -13,82 +13,84 @@
 
 namespace chorale {
 
-/// The names of the proofs, see passes.def.
+/// These are the names of the proofs, see passes.def.
 inline constexpr std::string_view proof_names[] = {
 #define CHORALE_PROOF(name, summary) #name,
 #include "chorale/passes.def"
 };
 
-/// In a list of proofs to leave out: every one.
+/// Stands for every proof in a list of proofs to leave out.
 inline constexpr std::string_view all_proofs = "proofs";
 
-/// Something that a part of a plan does in an execution.
+/// Describes something that a part of a plan does in an execution.
 struct ProofEvent {
   enum class Who : uint8_t { block, proxy, application };
   Who who = Who::block;
   OpPlace at;                ///< application: only the rank counts
-  uint32_t launch = 0;       ///< of those that were executed one after the other
-  uint32_t segment = 0;      ///< of its block or proxy: so many synchronisations before it
+  uint32_t launch = 0;       ///< number among the launches that were executed one after the other
+  uint32_t segment = 0;      ///< number of synchronisations of its block or proxy before it
   bool accesses = false;     ///< it reads or overwrites chunks [begin, end) of a buffer
   bool writes = false;       ///< it overwrites them
   bool packets = false;      ///< they are packets
-  uint32_t buffer_rank = 0;  ///< whose buffer
+  uint32_t buffer_rank = 0;  ///< rank of that buffer
   BufferKind buffer = BufferKind::input;
   uint64_t begin = 0, end = 0;
 };
 
-/// The execution in which something was found: enough to play it again, see compiler/proof/player.hpp.
+/// Names the execution in which something was found. It is enough to play it again, see
+/// compiler/proof/player.hpp.
 struct ProofSetting {
   uint32_t message = 0;           ///< position in list_messages()
   bool one_storage = false;       ///< input and output are one memory
-  uint32_t launches = 1;          ///< one after the other
-  std::vector<uint32_t> choices;  ///< who went on where thread blocks competed
+  uint32_t launches = 1;          ///< number of launches, one after the other
+  std::vector<uint32_t> choices;  ///< the choices of the one to go on, when thread blocks competed
 };
 
-/// A part of a value, in words, and how often it is in there.
+/// Holds a part of a value, in words, and how often it is in there.
 struct Addend {
   std::string words;
   uint64_t times = 1;  ///< at least so often, if it is the largest number that there is
 };
 
-/// What a proof found.
+/// Holds one finding of a proof.
 struct Finding {
   enum class Kind : uint8_t {
     undecided,   ///< nothing is proved, because no one execution speaks for all
-    cycle,       ///< waits that wait for each other: each, and then what would answer it and comes too late
+    cycle,       ///< waits that wait for each other: each, then the answer to it, which comes too late
     unanswered,  ///< a wait that nothing answers: one event
     race,        ///< two accesses without order: the earlier one in this execution first
-    value,       ///< an output that does not hold what it should: who wrote it last, if anybody
+    value,       ///< an output that does not hold what it should: its last write, if any
   };
   std::string_view proof;  ///< one of proof_names
   Kind kind = Kind::undecided;
   std::vector<ProofEvent> events;
-  /// Race: so many segments of the first event's block or proxy are over, as far as the second one knows.
+  /// For a race: so many segments of the first event's block or proxy are over, as far as the second one
+  /// knows.
   uint32_t known = 0;
-  /// Value: the addends that belong there, and those that are there.
+  /// For a value: `expected` are the addends that belong there, `held` those that are there.
   std::vector<Addend> expected, held;
   ProofSetting setting;
   Diagnostic diagnostic;
 };
 
-/// What is true of a plan in which no proof found anything.
+/// Says what is true of a plan in which no proof found anything.
 struct ProofFacts {
-  bool bounded = false;  ///< of the orders in which blocks compete, only some were executed
+  bool bounded = false;  ///< only some of the orders in which blocks compete were executed
   uint32_t launches = 0;
-  /// The least number of copies of scratch, taken in turns, with which launches may follow each other.
+  /// Launches may follow each other with so many copies of scratch, taken in turns, and not with fewer.
   uint32_t scratch_copies = 0;
   bool entry_guarded = false;   ///< nobody touches a rank's memory before the rank's launch has begun
   bool exit_quiescent = false;  ///< nobody touches it after it has ended
-  /// "output[0:1] of rank 1 is added up in another order than output[0:1] of rank 0": whose last bits may
-  /// differ. Empty: the same bits on all ranks that hold the same.
+  /// Names outputs whose last bits may differ: "output[0:1] of rank 1 is added up in another order than
+  /// output[0:1] of rank 0". When it is empty, ranks that hold the same have the same bits.
   std::vector<std::string> rounding;
-  /// In which order, and rounded where, the inputs of ranks become each element that is added up: "0 + 1 + 2
-  /// + 3", with "+ ... +" for ranks in between, is rounded once; "(0 + 1) + (2 + 3)" each bracket by itself.
-  /// Plans of one order compute the same bits. (a + b is told as b + a, so it is not said which of two NaNs
-  /// f32 and f64 give, or which of -0 and +0 min and max do.) Empty: nothing is added up.
+  /// Says in which order, and rounded where, the inputs of ranks become each element that is added up: "0 + 1
+  /// + 2 + 3", with "+ ... +" for ranks in between, is rounded once; "(0 + 1) + (2 + 3)" each bracket by
+  /// itself. Plans of one order compute the same bits. (It tells a + b as b + a, so it does not say which of
+  /// two NaNs f32 and f64 give, or which of -0 and +0 min and max do.) It is empty when nothing is added up.
   std::string order;
-  /// "output[1:2] of rank 0 is 1 + 2 + 0, but output[0:1] of rank 0 is 0 + 1 + 2": not all of the outputs
-  /// have `order`, or that is not known. Empty: all of them have it.
+  /// Says that not all of the outputs have `order`, or that this is not known: "output[1:2] of rank 0 is 1 +
+  /// 2 + 0, but output[0:1] of rank 0 is 0 + 1 + 2". It is empty when all of them have it.
   std::string other_order;
 };
 
@@ -99,9 +101,10 @@ struct Proof {
   Diagnostics diagnostics() const;
 };
 
+/// Runs the proofs on a plan.
 /// \param plan  in which check() finds nothing
 /// \param allow  proofs to leave out, or `all_proofs`
-/// \param facts  whether those are wanted, which takes about as long again
+/// \param facts  whether to find the facts, which takes about as long again
 Proof prove_plan(const Plan& plan, const std::vector<std::string>& allow = {}, bool facts = false);
 
 /// Finds the operations that repeat the one before them in their thread block. They write the same value to
@@ -109,41 +112,44 @@ Proof prove_plan(const Plan& plan, const std::vector<std::string>& allow = {}, b
 /// \param plan  in which check() finds nothing
 Diagnostics find_repeats(const Plan& plan);
 
-/// What the proof of replay finds where scratch, also that of packets, is one memory for all launches, as in
-/// executors that have a second one only for plans that ask for it; nothing if it finds something anyway.
+/// Returns the findings of the proof of replay when scratch, also that of packets, is one memory for all
+/// launches. Executors that have a second one only for plans that ask for it run plans so. Returns nothing if
+/// the proof finds something with the plan's own scratch, too.
 /// \param plan  in which check() finds nothing
 std::vector<Finding> prove_one_bank(const Plan& plan);
 
-/// Whether a list of proofs to leave out leaves any.
+/// Returns whether a list of proofs to leave out leaves any.
 bool wants_proofs(const std::vector<std::string>& allow);
 
-/// \throws std::invalid_argument if a list of proofs to leave out has one: a certificate is of all of them
+/// Refuses a list that leaves out proofs, because a certificate is of all of them.
+/// \throws std::invalid_argument if the list has a proof
 void require_all_proofs(const std::vector<std::string>& allow);
 
-/// Of everything that a run depends on: the same in every process. Lines and unknown keys do not count.
+/// Returns a hash of everything that a run depends on. It is the same in every process. Lines and unknown
+/// keys do not count.
 uint64_t content_hash(const Plan&);
 
-/// The certificate of a plan that was proved: the JSON text of Extension::verified.
+/// Returns the certificate of a plan that was proved: the JSON text of Extension::verified.
 std::string certificate(const Plan&, const ProofFacts&);
 
-/// Why a plan's certificate does not hold; empty: it does. A plan that was read for one rank alone is
-/// compared as far as it was read.
+/// Returns why a plan's certificate does not hold; empty if it does. A plan that was read for one rank alone
+/// is compared as far as it was read.
 std::string refute_certificate(const Plan&);
 
-/// ProofFacts::order of a plan: as its certificate says, if that holds; else it is checked and proved, all of
-/// it.
+/// Returns ProofFacts::order of a plan. It is what the certificate says, if that holds; else all of the plan
+/// is checked and proved.
 /// \returns nothing if elements are added up in different orders, if that is not known, as of host schedules,
 ///          or if something is found
-/// \throws std::invalid_argument if it was loaded for one rank alone and no certificate says it
+/// \throws std::invalid_argument if the plan was loaded for one rank alone and no certificate says it
 std::optional<std::string> reduction_order(const Plan&);
 
-/// Whether each element is added up in the order of the ranks and rounded once, "0 + 1 + 2", or nothing is
-/// added up: then its bits depend on the addends alone, and not on its place, the message's size or which
-/// such plan it is. Throws as reduction_order().
+/// Returns whether each element is added up in the order of the ranks and rounded once, "0 + 1 + 2", or
+/// nothing is added up. Its bits then depend on the addends alone, and not on its place, the message's size
+/// or which such plan it is. Throws as reduction_order().
 bool in_rank_order(const Plan&);
 
-/// Whether switch channels combine what ranks have. Where GPUs do that by multicast (switch_channels), they
-/// do it in an order that no plan knows.
+/// Returns whether switch channels combine what ranks have. When GPUs do that by multicast (switch_channels),
+/// they do it in an order that no plan knows.
 bool combines_on_switch(const Plan&);
 
 }  // namespace chorale

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Many findings as text.
+/// Writes many findings as text.
 
 #include <cstdint>
 #include <map>
@@ -12,15 +12,15 @@
 
 namespace chorale {
 
-/// render() for many findings of one plan, which outlives this and stays as it is: where the operations of a
-/// thread block are in the plan file is found out once, not for every finding.
+/// Does what render() does for many findings of one plan, which outlives this and stays as it is. It finds
+/// out once, not for every finding, where the operations of a thread block are in the plan file.
 class Renderer {
  public:
   explicit Renderer(const Plan& plan) : plan_(plan) {}
   std::string operator()(const Diagnostic&, const std::string& severity = "error");
 
  private:
-  /// Where an operation is in the lists of a plan file: a pipeline holds its body.
+  /// Says where an operation is in the lists of a plan file. A pipeline holds its body as a list.
   struct Slot {
     uint32_t position;  ///< in the list
     uint32_t pipeline;  ///< the operation that the list is the body of, plus one; 0: none

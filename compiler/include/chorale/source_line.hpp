@@ -5,7 +5,7 @@
 
 namespace chorale {
 
-/// A line of an author's program.
+/// Names a line of an author's program.
 struct SourceLine {
   std::string file;
   uint32_t line = 0;

@@ -1,20 +1,20 @@
 #pragma once
-// Element types and reduction operations, as plans, checks, the executor and kernels name them; types.def
-// lists them. C++17, no CUDA headers: host code of every folder and device code include this one file.
+// Names element types and reduction operations for plans, checks, the executor and kernels; types.def lists
+// them. Host code of every folder and device code include this file, so it is C++17 without CUDA headers.
 
 #include <cstddef>
 #include <cstdint>
 
 namespace chorale {
 
-/// Type of one element of a buffer: DType::f32 and the others of types.def.
+/// Names the type of one element of a buffer: DType::f32 and the others of types.def.
 enum class DType : uint8_t {
 #define CHORALE_DTYPE(name, bytes) name,
 #include "chorale/types.def"
 };
 
-/// How elements of the same index are combined: ReduceOp::sum and the others of types.def. `avg` is a sum
-/// that is divided once, when all addends are in.
+/// Says how elements of the same index are combined: ReduceOp::sum and the others of types.def. `avg` is a
+/// sum that is divided once, when all addends are in.
 enum class ReduceOp : uint8_t {
 #define CHORALE_REDUCE_OP(name) name,
 #include "chorale/types.def"
@@ -29,7 +29,7 @@ inline constexpr ReduceOp all_reduce_ops[] = {
 #include "chorale/types.def"
 };
 
-/// Bytes of one element; 0 for a value that is no DType.
+/// Returns the bytes of one element; 0 for a value that is no DType.
 constexpr size_t dtype_size(DType type) {
   switch (type) {
 #define CHORALE_DTYPE(name, bytes) \
@@ -40,7 +40,7 @@ constexpr size_t dtype_size(DType type) {
   return 0;
 }
 
-/// The name used in plans, on the command line and in messages: the enumerator's own.
+/// Returns the name used in plans, on the command line and in messages: the enumerator's own.
 constexpr const char* dtype_name(DType type) {
   switch (type) {
 #define CHORALE_DTYPE(name, bytes) \
@@ -51,7 +51,7 @@ constexpr const char* dtype_name(DType type) {
   return "?";
 }
 
-/// As dtype_name.
+/// Returns the name of an operation, as dtype_name() does that of a type.
 constexpr const char* reduce_op_name(ReduceOp op) {
   switch (op) {
 #define CHORALE_REDUCE_OP(name) \

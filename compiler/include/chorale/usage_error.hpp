@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The exception of a call that was wrong.
+/// Defines the exception of a call that was wrong.
 
 #include <stdexcept>
 

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Counter-examples: the few events of an execution that show why a proof found something.
+/// Counter-examples show with few events of an execution why a proof found something.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,29 +11,29 @@
 
 namespace chorale {
 
-/// What an operation does in a launch, or the beginning or end of a rank's launch.
+/// Describes what an operation does in a launch, or the beginning or end of a rank's launch.
 struct WitnessEvent {
   enum class Part : uint8_t {
-    context,  ///< why the culprits are ordered as far as they are
+    context,  ///< the reason why the culprits are ordered as far as they are
     culprit,
-    missing,  ///< would have had to happen, and does not
+    missing,  ///< an event that would have had to happen, and does not
   };
   Part part = Part::context;
   ProofEvent::Who who = ProofEvent::Who::block;
   OpPlace at;  ///< application: only the rank counts
   uint32_t launch = 0;
-  std::string mark;  ///< of culprits: "A" and "B"
+  std::string mark;  ///< "A" or "B" for culprits
   std::string text;  ///< "put input[0:1] -> scratch[2:3] of rank 1"
   SourceLine line;   ///< the author's; line 0: unknown
 };
 
-/// Event `to` comes behind event `from`.
+/// Says that event `to` comes after event `from`.
 struct WitnessEdge {
   uint32_t from = 0, to = 0;
-  bool publishes = true;  ///< else it is only known to be over
+  bool publishes = true;  ///< `to` sees what `from` wrote; else `from` is only known to be over
 };
 
-/// The slice of an execution that shows a finding.
+/// Holds the slice of an execution that shows a finding.
 struct Witness {
   static constexpr size_t most_events = 12, most_ranks = 4;
 
@@ -45,21 +45,21 @@ struct Witness {
 };
 
 /// Plays the finding's execution again and keeps what matters.
-/// \param finding  of prove_plan(plan)
+/// \param finding  one that prove_plan(plan) found
 Witness explain(const Plan& plan, const Finding& finding);
 
-/// A plan with fewer operations in which the same is found.
+/// Holds a plan with fewer operations in which the same is found.
 struct Shrunk {
   Plan plan;
-  Finding finding;      ///< of `plan`: by the same proof, of the same kind, at the same lines of the author
-  uint32_t proofs = 0;  ///< that it took
+  Finding finding;      ///< in `plan`: by the same proof, of the same kind, at the same lines of the author
+  uint32_t proofs = 0;  ///< number of proofs that it took
 };
 
-/// Leaves out ranks, thread blocks and operations as long as the finding stays. What is left need not be the
+/// Leaves out ranks, thread blocks and operations as long as the finding stays. The rest need not be the
 /// smallest such plan, but no part of it can be left out alone, unless `most_proofs` were not enough to see.
 Shrunk shrink(const Plan& plan, const Finding& finding, uint32_t most_proofs = 500);
 
-/// Lines of text, two spaces in; empty if there are no events.
+/// Returns lines of text, two spaces in; empty if there are no events.
 std::string render(const Witness&);
 
 }  // namespace chorale

@@ -1,17 +1,17 @@
 /// \file
-/// The text of an error of writing, with the remedy where the process's own limit is the cause.
+/// Explains errors of writing, with the remedy when the process's own limit is the cause.
 #pragma once
 
 #include <string>
 
 namespace chorale {
 
-/// Says why a file could not be written or enlarged. Where this process's limit of the size of files forbids
+/// Says why a file could not be written or enlarged. When this process's limit of the size of files forbids
 /// it, the text names RLIMIT_FSIZE with its value, and `ulimit -f`.
 /// \param error  an errno
 std::string write_error(int error);
 
-/// While it lives, writing past RLIMIT_FSIZE fails with EFBIG on this thread, and its signal (SIGXFSZ), which
+/// Makes writing past RLIMIT_FSIZE fail with EFBIG on this thread while it lives. The signal (SIGXFSZ), which
 /// would end the process, is not delivered.
 class FileLimitAsError {
  public:
@@ -21,7 +21,7 @@ class FileLimitAsError {
   FileLimitAsError& operator=(const FileLimitAsError&) = delete;
 
  private:
-  bool pending_before_;  ///< then it is the application's own
+  bool pending_before_;  ///< if so, the signal is the application's own
   bool blocked_before_ = true;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The language that algorithms are written in: everything an author needs.
+/// Includes the language that algorithms are written in: everything an author needs.
 ///
 ///   #include <chorale/dsl.hpp>
 ///   using namespace chorale::dsl;
@@ -19,11 +19,10 @@
 ///     return program;
 ///   }
 ///
-/// Names, argument order and preconditions are those of the MSCCL++ DSL, so that
-/// programs port line by line; where Python says `tb=` or `tb_group=`, pass the
-/// number or the ThreadBlockGroup. A call that breaks a precondition adds one
-/// finding with the author's line to Program::diagnostics() and records nothing;
-/// what depends on its result is then silent, so that one mistake is one finding.
+/// Names, argument order and preconditions are those of the MSCCL++ DSL, so that programs port line by line.
+/// When Python says `tb=` or `tb_group=`, pass the number or the ThreadBlockGroup. A call that breaks a
+/// precondition adds one finding with the author's line to Program::diagnostics() and records nothing. Calls
+/// that depend on its result are then silent, so that one mistake is one finding.
 
 #include "chorale/dsl/block.hpp"
 #include "chorale/dsl/buffer.hpp"

@@ -1,5 +1,5 @@
 /// \file
-/// What the name of a shipped plan says of how it is made.
+/// Tells from the name of a shipped plan how it is made.
 #pragma once
 
 #include <string>
@@ -10,10 +10,11 @@ namespace chorale {
 
 struct ShippedName {
   std::string program;
-  dsl::Parameters::Settings settings;  ///< with ranks
+  dsl::Parameters::Settings settings;  ///< "ranks" among them
 };
 
-/// PROGRAM[_ordered][_bBLOCKS]: in the order of the ranks, and of so many thread blocks.
+/// Reads PROGRAM[_ordered][_bBLOCKS]: "_ordered" adds up in the order of the ranks, and BLOCKS is the number
+/// of thread blocks.
 ShippedName shipped_name(const std::string& name, int ranks);
 
 }  // namespace chorale

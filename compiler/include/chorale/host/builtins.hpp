@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The functions that every backend has, and what views they take: the one home of these rules, for the
-/// check [shapes] and for who binds a schedule.
+/// Lists the functions that every backend has, and says what views they take. This is the one home of these
+/// rules, for the check [shapes] and for the code that binds a schedule.
 
 #include <cstdint>
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace chorale::host {
 
-/// A view, as a built-in function sees it.
+/// Describes a view as a built-in function sees it.
 struct Operand {
   DType dtype = DType::f32;
   std::vector<uint64_t> shape, strides;  ///< by axis, strides in elements
@@ -24,11 +24,12 @@ struct Operand {
 bool is_builtin(std::string_view function);
 std::vector<std::string_view> builtin_names();
 
-/// The axis that `sum` is over.
+/// Returns the axis that `sum` is over.
 int64_t summed_axis(const std::map<std::string, int64_t>& attributes);
 
-/// What is wrong with the views of a call of a built-in function, as in "matmul of f32[2, 3] and f32[2, 3] to
-/// f32[2, 2]: the extents do not fit"; "" if nothing is, or it is none.
+/// Returns what is wrong with the views of a call of a built-in function, as in "matmul of f32[2, 3] and
+/// f32[2, 3] to f32[2, 2]: the extents do not fit". Returns "" if nothing is wrong, or if the function is no
+/// built-in one.
 std::string misfit(std::string_view function, std::span<const Operand> writes, std::span<const Operand> reads,
                    const std::map<std::string, int64_t>& attributes);
 

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// A host schedule for a number of ranks: every loop unrolled, every expression a number, every transfer with
-/// its other end. What the checks prove and the executor runs.
+/// Unrolls a host schedule for a number of ranks. Every loop is unrolled, every expression is a number, and
+/// every transfer has its other end. The checks prove this form, and the executor runs it.
 
 #include <cstdint>
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace chorale::host {
 
-/// A tensor as each rank holds it; the same shape on all.
+/// Describes a tensor as each rank holds it. It has the same shape on all ranks.
 struct ConcreteTensor {
   std::string name;
   DType dtype = DType::f32;
@@ -26,14 +26,14 @@ struct ConcreteTensor {
   bool zero = false;
 };
 
-/// Part of a tensor: elements [lo, lo + extent) of each of its axes.
+/// Names part of a tensor: elements [lo, lo + extent) of each of its axes.
 struct Box {
   uint32_t tensor = 0;
   std::vector<uint64_t> lo, extent;  ///< by axis of the tensor
-  /// What a function sees: the axes that are not selected away, with strides in elements.
+  /// A function sees the axes that are not selected away, with strides in elements.
   std::vector<uint64_t> shape, strides;
-  uint64_t offset_bytes = 0;  ///< of the first element in the tensor
-  uint64_t bytes = 0;         ///< of all elements
+  uint64_t offset_bytes = 0;  ///< offset of the first element in the tensor
+  uint64_t bytes = 0;         ///< size of all elements
   bool contiguous = true;     ///< the elements follow each other
 
   bool overlaps(const Box&) const;
@@ -44,28 +44,28 @@ enum class StepKind : uint8_t {
   fill,    ///< `value` to writes[0]
   call,    ///< `name`, with writes, reads and attributes
   launch,  ///< the plan `name`: reads[0] its input, writes[0] its output
-  after,   ///< lane waits for what is on `lanes` so far; behind expand_movers(), with a `token`: up to the
-           ///< mark of that token
+  after,  ///< the lane waits for all work on `lanes` so far; after expand_movers(), with a `token`: up to the
+          ///< mark of that token
   barrier,
-  mark,  ///< `name`; behind expand_movers(), with a `token`: the end of a group, for which an `after` waits
-  post,  ///< sets `flag` at rank `peer`, behind what is on the lane so far
+  mark,  ///< `name`; after expand_movers(), with a `token`: the end of a group, for which an `after` waits
+  post,  ///< sets `flag` at rank `peer`, after all work on the lane so far
   take,  ///< waits until `flag` is set here by rank `peer`, and clears it
-  // before the movers are expanded
-  group,  ///< `transfers` go on together; send and recv are groups of one that are waited for at once. Of no
-          ///< transfers and with a `name`: the end of a collective
-  wait,   ///< for all transfers of group `token`, a position in the steps of this rank
-  // after that
+  // These exist before the movers are expanded.
+  group,  ///< `transfers` go on together; send and recv are groups of one that are waited for at once. With a
+          ///< `name` and no transfers: the end of a collective
+  wait,   ///< waits for all transfers of group `token`, a position in the steps of this rank
+  // These exist after that.
   put,    ///< copies reads[0] here to writes[0] at rank `peer`
   get,    ///< copies reads[0] at rank `peer` to writes[0] here
   carry,  ///< `transfers` of one mover that is no copy engine, both ways at once; the lane goes on when all
           ///< are done
 };
-/// By StepKind, in messages and dumps.
+/// These are the words of messages and dumps, by StepKind.
 inline constexpr std::string_view step_names[] = {"copy",    "fill", "call", "launch", "after",
                                                   "barrier", "mark", "post", "take",   "group",
                                                   "wait",    "put",  "get",  "carry"};
 
-/// One end of a transfer.
+/// Describes one end of a transfer.
 struct ConcreteTransfer {
   bool is_send = false;
   Box box;
@@ -75,10 +75,10 @@ struct ConcreteTransfer {
   uint32_t at = 0;
 };
 
-/// A flag that `poster` sets and `taker` clears; one word of memory at the taker.
+/// Describes a flag that `poster` sets and `taker` clears. It is one word of memory at the taker.
 struct ConcreteFlag {
   enum class Use : uint8_t {
-    author,  ///< of post and take in the schedule
+    author,  ///< flag of post and take in the schedule
     credit,  ///< ce_put: the receiver's memory may be written. ce_get: the sender's may be read
     data,    ///< ce_put: it is written. ce_get: it is read
   };
@@ -96,20 +96,20 @@ struct Step {
   std::vector<ConcreteTransfer> transfers;
   std::vector<uint32_t> lanes;
   std::string name;
-  /// call: the built-in function, whichever the application has of its name: sums of collectives. So are
-  /// fills.
+  /// If true, a call runs the built-in function, even if the application has one of its name. Sums of
+  /// collectives and fills are such calls.
   bool built_in = false;
   std::map<std::string, int64_t> attributes;
   uint32_t token = 0, peer = 0;
-  uint32_t made_of = 0;  ///< group that ends a collective: so many steps in front of it are that collective
+  uint32_t made_of = 0;  ///< group that ends a collective: so many steps before it are that collective
   uint32_t flag = 0;     ///< position in Concrete::flags
   int64_t value = 0;
   uint32_t at = 0;                                         ///< author's line, as Op::at
   std::vector<std::pair<std::string, int64_t>> turn = {};  ///< the loops that it is in, the outermost first
 };
 
-/// Both ends of a transfer: whose step, and which of its transfers. Behind expand_movers() only those of
-/// carries are there; those of copy engines have become flags.
+/// Holds both ends of a transfer: the rank, its step, and the position among the transfers of the step. After
+/// expand_movers() only pairs of carries are there; those of copy engines have become flags.
 struct Pair {
   struct End {
     uint32_t rank = 0, step = 0, transfer = 0;
@@ -129,38 +129,41 @@ struct Concrete {
 
 struct Settings {
   uint32_t ranks = 0;
-  Values params = {};               ///< over the schedule's own
-  Mover automatic = Mover::ce_put;  ///< what `automatic` stands for
+  Values params = {};               ///< values that override the schedule's own
+  Mover automatic = Mover::ce_put;  ///< the mover that `automatic` stands for
 };
 
-/// \param findings  what makes it impossible: no value, out of bounds, no such peer, unmatched, tokens. Where
-///   there are any the result is not to be used.
+/// Makes a host schedule concrete.
+/// \param findings  gets the reasons why that is impossible: no value, out of bounds, no such peer,
+///   unmatched, tokens. If there are any, do not use the result.
 Concrete concretise(const Schedule&, const Settings&, Diagnostics& findings);
 
-/// The same with transfers as what moves them: flags, puts, gets and carries. No group or wait is left.
+/// Replaces transfers by the steps that move them: flags, puts, gets and carries. No group or wait is left.
 ///
-/// ce_put: the receiver posts a credit, the sender takes it, puts, posts the data flag, the receiver takes
-/// it. ce_get: the sender posts a credit, the receiver takes it, gets, posts the data flag, the sender takes
-/// it. All credits of a group come before its first take, or two ranks would wait for each other; what ends a
-/// transfer is taken where the group is waited for. Every flag is posted and taken once in a run.
+/// With ce_put the receiver posts a credit; the sender takes it, puts, and posts the data flag; the receiver
+/// takes that. With ce_get the sender posts a credit; the receiver takes it, gets, and posts the data flag;
+/// the sender takes that. All credits of a group come before its first take, because otherwise two ranks
+/// would wait for each other. The flag that ends a transfer is taken when the group is waited for. Every flag
+/// is posted and taken once in a run.
 Concrete expand_movers(const Concrete&);
 
-/// Every check, for each of Schedule::ranks; the first number of ranks with findings ends it.
-/// \param params     over the schedule's own
-/// \param automatic  what `automatic` stands for
+/// Runs every check for each of Schedule::ranks. Stops after the first number of ranks with findings.
+/// \param params     values that override the schedule's own
+/// \param automatic  the mover that `automatic` stands for
 Diagnostics check(const Schedule&, const Values& params = {}, Mover automatic = Mover::ce_put);
 
-/// The same before anybody has chosen a mover: where the schedule leaves that open, with ce_put, ce_get and
-/// kernel, which order different things. What is accepted here can be bound with any; via `plan` groups also
-/// have to exchange with each other alone, which is looked at then.
+/// Runs every check before anybody has chosen a mover. When the schedule leaves that open, it checks with
+/// ce_put, ce_get and kernel, which order different things. A schedule that is accepted here can be bound
+/// with any mover. Groups via `plan` also have to exchange with each other alone, which is checked when they
+/// are bound.
 Diagnostics check_unbound(const Schedule&);
 
-/// What the application declares by the name of a call's function; null: it is a built-in one.
+/// Returns the application's declaration of a call's function; null if that is a built-in one.
 const Function* function_of(const Schedule&, const Step&);
 
-/// "rank 1, i = 2": of a step, for messages.
+/// Returns the place of a step for messages: "rank 1, i = 2".
 std::string where(uint32_t rank, const Step&);
-/// A box as an author writes it: "G[1:2, 0:4]".
+/// Returns a box as an author writes it: "G[1:2, 0:4]".
 std::string text(const Concrete&, const Box&);
 
 }  // namespace chorale::host

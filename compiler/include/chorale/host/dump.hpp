@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Host schedules in words. The grammar is in docs/host-schedules.md.
+/// Writes host schedules in words. The grammar is in docs/host-schedules.md.
 
 #include <cstdint>
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace chorale::host {
 
-/// Before lowering: the tensors and what is computed of them as a whole.
+/// Writes a schedule before lowering: the tensors and what is computed of them as a whole.
 std::string dump_layout(std::string_view name, const Schedule&);
-/// What lanes do, one statement per line.
+/// Writes what lanes do, one statement per line.
 std::string dump(std::string_view name, const Schedule&);
-/// What one rank does: unrolled, and after expand_movers() with flags.
+/// Writes what one rank does: unrolled, and after expand_movers() with flags.
 std::string dump(std::string_view name, const Concrete&, uint32_t rank);
 
 }  // namespace chorale::host

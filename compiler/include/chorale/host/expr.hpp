@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Whole-number expressions of host schedules: indices, extents, peers, conditions.
+/// Host schedules have whole-number expressions for indices, extents, peers and conditions.
 ///
 /// `/` rounds down and `%` is never negative, so that (rank - i) % ranks needs no correction. Comparisons and
 /// conditions are 0 or 1; anything but 0 counts as true.
@@ -22,10 +22,10 @@ enum class ExprKind : uint8_t {
 #include "chorale/host/exprs.def"
 };
 
-/// The word of an operator in plan files and dumps, such as "+"; "" for constants and symbols.
+/// Returns the word of an operator in plan files and dumps, such as "+"; "" for constants and symbols.
 std::string_view mnemonic(ExprKind);
 
-/// An expression of one Exprs; the default is the constant 0.
+/// Names an expression of one Exprs. The default is the constant 0.
 struct Expr {
   uint32_t id = 0;
   bool operator==(const Expr&) const = default;
@@ -44,13 +44,13 @@ struct ExprNode {
   bool operator==(const ExprNode&) const = default;
 };
 
-/// Expressions that share their parts; equal expressions have equal ids.
+/// Holds expressions that share their parts. Equal expressions have equal ids.
 class Exprs {
  public:
   Exprs();
 
   Expr constant(int64_t value);
-  /// "rank", "ranks", "lanes", a parameter, or the variable of a loop.
+  /// Returns the symbol of that name: "rank", "ranks", "lanes", a parameter, or the variable of a loop.
   Expr symbol(std::string_view name);
   Expr binary(ExprKind, Expr left, Expr right);
 
@@ -65,10 +65,10 @@ class Exprs {
   std::vector<std::string> symbols_;
 };
 
-/// Values of symbols, by name. Loops shadow and restore.
+/// Holds the values of symbols, by name. Loops shadow and restore.
 using Values = std::map<std::string, int64_t, std::less<>>;
 
-/// The value of an expression, or why it has none.
+/// Holds the value of an expression, or says why it has none.
 struct Evaluated {
   int64_t value = 0;
   std::string problem;  ///< "divides by zero"; empty: there is a value
@@ -76,11 +76,12 @@ struct Evaluated {
 };
 Evaluated evaluate(const Exprs&, Expr, const Values&);
 
-/// A quotient in `expr` that leaves a rest, as "( M / ranks ) is 65 / 4"; "" if there is none. One of a sum
-/// may leave one: that is how an author rounds up.
+/// Returns a quotient in `expr` that leaves a remainder, as "( M / ranks ) is 65 / 4"; "" if there is none. A
+/// quotient of a sum may leave one, because an author rounds up that way.
 std::string rest(const Exprs&, Expr, const Values&);
 
-/// Fully parenthesised, as in dumps: "( ( rank + i ) % ranks )"; constants and symbols as they are.
+/// Writes an expression fully parenthesised, as in dumps: "( ( rank + i ) % ranks )". Constants and symbols
+/// stand as they are.
 std::string text(const Exprs&, Expr);
 
 }  // namespace chorale::host

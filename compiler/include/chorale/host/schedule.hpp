@@ -1,9 +1,9 @@
 #pragma once
 /// \file
-/// Host schedules: programs of lanes (CUDA streams, or threads of the CPU), transfers and calls, in which
-/// transfers overlap with compute. One program for all ranks and any number of them.
+/// A host schedule is a program of lanes (CUDA streams, or threads of the CPU), transfers and calls, in which
+/// transfers overlap with compute. It is one program for all ranks and any number of them.
 ///
-/// A view names storage, several operations may write it; that they are in order is for the checks to prove.
+/// A view names storage, and several operations may write it. The checks prove that they are in order.
 
 #include <cstdint>
 #include <map>
@@ -19,16 +19,17 @@
 
 namespace chorale::host {
 
-/// How one axis of a tensor is spread. `ranks`: a slice per rank, of which each holds its own as index 0.
-/// `lanes`: whole on every rank, and a slice for each turn of the loop that the compiler makes.
+/// Says how one axis of a tensor is spread. With `ranks` there is a slice per rank, and each rank holds its
+/// own as index 0. With `lanes` the axis is whole on every rank, with a slice for each turn of the loop that
+/// the compiler makes.
 enum class Tag : uint8_t { whole, ranks, lanes };
-/// Where a temporary lives. `window`: peers reach it.
+/// Says where a temporary lives. Peers can reach a `window`.
 enum class Space : uint8_t { local, window, host };
 enum class Role : uint8_t { in, out, temp };
-/// How the bytes of a transfer travel. `automatic`: the executor chooses when it binds.
+/// Says how the bytes of a transfer travel. With `automatic` the executor chooses when it binds.
 enum class Mover : uint8_t { automatic, ce_put, ce_get, kernel, staged, port, plan };
 
-/// By Tag, Space, Role and Mover, as in plan files and dumps.
+/// These are the words of plan files and dumps, by Tag, Space, Role and Mover.
 inline constexpr std::string_view tag_names[] = {"", "ranks", "lanes"};
 inline constexpr std::string_view space_names[] = {"local", "window", "host"};
 inline constexpr std::string_view role_names[] = {"in", "out", "temp"};
@@ -36,11 +37,12 @@ inline constexpr std::string_view mover_names[] = {"automatic", "ce_put", "ce_ge
                                                    "staged",    "port",   "plan"};
 
 struct Axis {
-  Expr extent;  ///< of all ranks together
+  Expr extent;  ///< extent of all ranks together
   Tag tag = Tag::whole;
 };
 
-/// Row-major, the last axis contiguous. An axis that is spread over the ranks has extent 1 here.
+/// Describes a row-major tensor, with the last axis contiguous. On a rank, an axis that is spread over the
+/// ranks has extent 1.
 struct Tensor {
   std::string name;
   DType dtype = DType::f32;
@@ -51,14 +53,15 @@ struct Tensor {
   uint32_t at = 0;    ///< author's line: position in Schedule::source plus one; 0 unknown
 };
 
-/// Part of an axis: elements [lo, lo + len), or the one element `lo`, and then the axis is gone.
+/// Selects part of an axis: elements [lo, lo + len). Without `len` it is the one element `lo`, and the axis
+/// is gone.
 struct Select {
   uint8_t axis = 0;
   Expr lo;
   std::optional<Expr> len;
 };
 
-/// A box of a tensor: whole axes, but for those selected. Selects are in the order of their axes.
+/// Names a box of a tensor: whole axes, except those selected. Selects are in the order of their axes.
 struct View {
   uint32_t tensor = 0;  ///< position in Schedule::tensors
   std::vector<Select> selects;
@@ -72,7 +75,8 @@ struct Lane {
   bool operator==(const Lane&) const = default;
 };
 
-/// Two-sided. The k-th send of a rank to a peer with a tag meets the k-th receive there, in program order.
+/// Describes one side of a transfer. The k-th send of a rank to a peer with a tag meets the k-th receive
+/// there, in program order.
 struct Transfer {
   bool is_send = false;
   View view;
@@ -87,7 +91,7 @@ enum class OpKind : uint8_t {
 #include "chorale/host/ops.def"
 };
 
-/// What an operation carries; each is a key of plan files.
+/// Says what an operation carries. Each is a key of plan files.
 enum class Field : uint8_t {
   Lane,        ///< "lane": Op::lane, on which it runs; absent: the caller's
   Tensor,      ///< "t": Op::writes[0], the whole tensor
@@ -124,14 +128,14 @@ enum class Field : uint8_t {
 inline constexpr std::string_view collective_names[] = {"allgather", "allreduce", "reducescatter",
                                                         "broadcast", "reduce",    "alltoall"};
 
-/// One operation. Which members count is said by the fields of its kind.
+/// Holds one operation. The fields of its kind say which members count.
 struct Op {
   OpKind kind = OpKind::mark;
   Lane lane;
   std::vector<View> writes, reads;
   std::vector<Transfer> transfers;  ///< send and recv have one
   uint32_t token = 0;               ///< group and collective make it, wait takes it
-  Expr index;                       ///< of a token or a flag, so that turns of a loop have their own
+  Expr index;                       ///< index of a token or a flag, so that turns of a loop have their own
   std::vector<Lane> lanes;
   std::string name;
   std::map<std::string, Expr> attributes;
@@ -142,7 +146,7 @@ struct Op {
   uint32_t at = 0;  ///< author's line: position in Schedule::source plus one; 0 unknown
 };
 
-/// One row of the op table.
+/// Describes one row of the op table.
 struct OpInfo {
   std::string_view name, summary;  ///< name: the word of plan files
   std::span<const Field> fields;
@@ -155,8 +159,8 @@ struct OpInfo {
 const OpInfo& info(OpKind);
 std::span<const OpInfo> op_table();  ///< by OpKind
 
-/// A flag that ranks post at each other and take. `binary`: 0 or 1, cleared by who takes it. `counter`: grows
-/// by one with every post; the value that is waited for would be recorded once in a graph.
+/// Describes a flag that ranks post at each other and take. A `binary` flag is 0 or 1, and the taker clears
+/// it. A `counter` grows by one with every post, but a graph would record the awaited value only once.
 struct Flag {
   enum class Kind : uint8_t { binary, counter };
   std::string name;
@@ -165,37 +169,37 @@ struct Flag {
 };
 inline constexpr std::string_view flag_kind_names[] = {"binary", "counter"};
 
-/// A function of the application: how many views it writes and reads.
+/// Describes a function of the application: how many views it writes and reads.
 struct Function {
   std::string name;
   uint32_t writes = 1, reads = 1;
 };
 
-/// A whole number that is settled when the schedule is bound.
+/// Describes a whole number that is settled when the schedule is bound.
 struct Param {
   std::string name;
-  std::optional<int64_t> value;  ///< unless another is given
+  std::optional<int64_t> value;  ///< the value unless another is given
 };
 
 struct Schedule {
   Exprs exprs;
   std::vector<Param> params;
-  std::vector<uint32_t> ranks;     ///< for so many it is checked
+  std::vector<uint32_t> ranks;     ///< numbers of ranks that it is checked for
   std::vector<std::string> lanes;  ///< the named ones
   Expr pool;                       ///< how many pool lanes there are: the symbol `lanes`
-  /// What the compiler was told (order, style ...), for readers.
+  /// Holds the settings that the compiler was given (order, style ...), for readers.
   std::map<std::string, std::string> made_with;
   std::vector<Flag> flags;
   std::vector<Tensor> tensors;
   std::vector<Function> functions;
-  std::vector<Op> layout;          ///< what it computes, as whole tensors: the layout form; may be empty
-  std::vector<Op> body;            ///< how
+  std::vector<Op> layout;          ///< the layout form: the computation on whole tensors; may be empty
+  std::vector<Op> body;            ///< the explicit form: the operations of lanes
   std::vector<SourceLine> source;  ///< authors' lines that `at` points to
 
   SourceLine line_of(uint32_t at) const { return at ? source[at - 1] : SourceLine{}; }
-  /// The position of a tensor; tensors.size() if there is none.
+  /// Returns the position of a tensor; tensors.size() if there is none.
   uint32_t find_tensor(std::string_view name) const;
-  /// What the application declares by that name; null: nothing, so that it is a built-in function.
+  /// Returns the application's function of that name; null if there is none, so that it is a built-in one.
   const Function* find_function(std::string_view name) const;
 };
 

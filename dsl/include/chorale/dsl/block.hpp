@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Who runs an operation: a thread block, or several that share it.
+/// An operation runs on one thread block, or on several that share it.
 
 #include <concepts>
 #include <cstddef>
@@ -12,12 +12,12 @@
 
 namespace chorale::dsl {
 
-/// Thread blocks that share one operation: each takes a slice of every operand.
+/// Names thread blocks that share one operation. Each takes a slice of every operand.
 ///
 /// The member at position k of n records the operation with
 ///   "tbg_info":{"tb_id":k,"tbg_size":n}
-/// The list must not be empty and must name no block twice; as a group belongs to no
-/// program, the first call that uses it reports that, with the line of the group.
+/// The list must not be empty and must name no block twice. Because a group belongs to no program, the first
+/// call that uses it reports that, with the line of the group.
 /// Source: MSCCL++ ThreadBlockGroup(tb_list).
 class ThreadBlockGroup {
  public:
@@ -26,7 +26,7 @@ class ThreadBlockGroup {
   ThreadBlockGroup(std::initializer_list<int64_t> tb_list, Here at = Here::current())
       : tb_list_(tb_list), at_(at) {}
 
-  /// Blocks in the group (MSCCL++: numtb).
+  /// Returns the number of blocks in the group (MSCCL++: numtb).
   size_t numtb() const { return tb_list_.size(); }
   const std::vector<int64_t>& tb_list() const { return tb_list_; }
   Here at() const { return at_; }
@@ -36,8 +36,8 @@ class ThreadBlockGroup {
   Here at_;
 };
 
-/// The argument "tb or tb_group": write the number of the block, or the group.
-/// Only for parameters; it does not keep the group alive.
+/// Takes the argument "tb or tb_group": write the number of the block, or the group. Use it for parameters
+/// only, because it does not keep the group alive.
 class Block {
  public:
   template <std::integral Number>

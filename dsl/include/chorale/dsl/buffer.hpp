@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Buffers of a rank, and the chunks in them.
+/// Names buffers of a rank, and the chunks in them.
 
 #include <concepts>
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace chorale::dsl {
 
-/// `size` chunks from chunk `index` of a buffer of a rank. Slicing a buffer makes one;
-/// one made by hand is checked by the call that uses it.
+/// Names `size` chunks from chunk `index` of a buffer of a rank. Slicing a buffer makes one. If you make one
+/// by hand, the call that uses it checks it.
 /// Source: MSCCL++ Chunk(rank, buffer, index, size).
 struct Chunk {
   Chunk(int64_t rank, BufferKind buffer, int64_t index, int64_t size)
@@ -27,8 +27,8 @@ struct Chunk {
   bool poisoned_ = false;  // its maker has reported what is wrong
 };
 
-/// `buffer[{a, b}]` is chunks a to b - 1, `buffer[i]` is chunk i.
-/// Takes the author's line, which operator[] itself cannot before C++23.
+/// Names a slice: `buffer[{a, b}]` is chunks a to b - 1, `buffer[i]` is chunk i. It takes the author's line,
+/// which operator[] itself cannot before C++23.
 struct Slice {
   template <std::integral Number>
   requires(!std::same_as<Number, bool>) Slice(Number index, Here at = Here::current())
@@ -41,18 +41,18 @@ struct Slice {
   Here at;
 };
 
-/// A run of chunks of one rank's input, output or scratch, from Rank or Buffer.
+/// Names a run of chunks of one rank's input, output or scratch. You get it from Rank or Buffer.
 /// Source: MSCCL++ BaseBuffer.
 class BaseBuffer {
  public:
-  /// Chunks [start, stop) of this buffer.
+  /// Returns chunks [start, stop) of this buffer.
   ///
   ///   input[{2, 4}]   of rank 1 becomes {"type":"i","index":2,"size":2}
   ///
-  /// Refused: negative, reversed, empty, or past the end. The result is then a
-  /// chunk that every call ignores.
+  /// It refuses slices that are negative, reversed, empty, or past the end. The result is then a chunk that
+  /// every call ignores.
   Chunk operator[](Slice) const;
-  /// The same, as a call.
+  /// Does what operator[] does, as a named call.
   Chunk slice(int64_t start, int64_t stop, Here at = Here::current()) const;
 
   int64_t rank() const { return rank_; }
@@ -72,7 +72,7 @@ class BaseBuffer {
   bool poisoned_;
 };
 
-/// Scratch of one rank: the next `size` chunks, kept until the program ends.
+/// Takes the next `size` chunks of one rank's scratch, and keeps them until the program ends.
 ///
 /// All scratch buffers of a rank are parts of one allocation, in order of creation;
 /// only its size is in the plan: "scratch_chunks". `size` is 1 to 2^32, and so is the

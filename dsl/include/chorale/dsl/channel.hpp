@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Channels from one rank to another: memory channels load and store the peer's memory,
-/// port channels hand transfers to a proxy.
+/// Channels lead from one rank to another. Memory channels load and store the peer's memory, port channels
+/// hand transfers to a proxy.
 
 #include <cstdint>
 #include <optional>
@@ -13,18 +13,18 @@
 
 namespace chorale::dsl {
 
-/// What both kinds have: two ends, and a number at the source.
+/// Holds the two ends of a channel of either kind, and its number at the source.
 ///
 /// The k-th channel of a kind from A to B and the k-th from B to A are one pair: a signal
 /// on one is awaited on the other. "Here" is src_rank, which runs every operation;
 /// "the peer" is dst_rank. Both are ranks of the program, and not the same one.
-/// Handles to copy freely, valid as long as their Program is.
+/// You may copy the handles freely. They are valid as long as their Program is.
 class Channel {
  public:
   int64_t dst_rank() const { return dst_rank_; }
   int64_t src_rank() const { return src_rank_; }
-  /// Position among the channels of this kind at src_rank, in order of creation:
-  /// the entry of "connected_to".
+  /// Returns the position among the channels of this kind at src_rank, in order of creation. That is the
+  /// entry of "connected_to".
   int64_t channel_id() const { return id_; }
 
  protected:
@@ -38,8 +38,8 @@ class Channel {
   bool poisoned_ = false;
 };
 
-/// Loads and stores in the peer's memory. In every call: chunks lie inside their buffers and
-/// have equal sizes, thread blocks are 0 to 65535.
+/// Loads and stores in the peer's memory. In every call chunks lie inside their buffers and have equal sizes,
+/// and thread blocks are 0 to 65535.
 /// Source: MSCCL++ MemoryChannel(dst_rank, src_rank): the destination comes first.
 class MemoryChannel : public Channel {
  public:
@@ -73,8 +73,8 @@ class MemoryChannel : public Channel {
   ///   {"name":"rppkt","src_buff":[src],"dst_buff":[dst],"channel_type":"memory"}
   void read_put_packets(Chunk dst, Chunk src, Block tb, Here at = Here::current()) const;
 
-  /// local_dst = local_src combined with every one of `remote_srcs`, read at the peer, in this
-  /// order; local_dst is local_src if left out, and is here too.
+  /// Combines local_src with every one of `remote_srcs`, read at the peer, in this order, into local_dst. If
+  /// you leave out local_dst, it is local_src; it is here too.
   ///   {"name":"rre","src_buff":[local_src,remote_srcs...],"dst_buff":[local_dst],
   ///    "channel_type":"memory","reduce_op":"sum"}
   ///
@@ -84,17 +84,18 @@ class MemoryChannel : public Channel {
               Here at = Here::current()) const;
 };
 
-/// Hands transfers to a proxy, which may use a network. Otherwise as MemoryChannel.
+/// Hands transfers to a proxy, which may use a network. Otherwise it is as MemoryChannel.
 /// Source: MSCCL++ PortChannel(dst_rank, src_rank).
 class PortChannel : public Channel {
  public:
   PortChannel(Program&, int64_t dst_rank, int64_t src_rank, Here at = Here::current());
 
-  /// Posts the peer's semaphore behind the transfers pushed before.
+  /// Posts the peer's semaphore after the transfers pushed before.
   ///   {"name":"signal","channel_ids":[id],"channel_type":"port"}
   void signal(int64_t tb, SyncType data_sync = SyncType::both, Here at = Here::current()) const;
 
-  /// {"name":"wait","channel_ids":[id],"channel_type":"port"}
+  /// Blocks until the peer has signalled once more, then sees what it published.
+  ///   {"name":"wait","channel_ids":[id],"channel_type":"port"}
   void wait(int64_t tb, SyncType data_sync = SyncType::both, Here at = Here::current()) const;
 
   /// Blocks until every transfer pushed so far has read its source. Only a signal shows the peer the data.
@@ -105,16 +106,16 @@ class PortChannel : public Channel {
   ///   {"name":"put","src_buff":[src],"dst_buff":[dst],"channel_ids":[id],"channel_type":"port"}
   void put(Chunk dst, Chunk src, int64_t tb, Here at = Here::current()) const;
 
-  /// put(), and a signal behind its data: "pws".
+  /// Does put(), then signals after its data: "pws".
   void put_with_signal(Chunk dst, Chunk src, int64_t tb, Here at = Here::current()) const;
 
-  /// put_with_signal(), then flush(): "pwsf".
+  /// Does put_with_signal(), then flush(): "pwsf".
   void put_with_signal_and_flush(Chunk dst, Chunk src, int64_t tb, Here at = Here::current()) const;
 
-  /// As MemoryChannel::put_packets(), with "channel_ids".
+  /// Does what MemoryChannel::put_packets() does, with "channel_ids".
   void put_packets(Chunk dst, Chunk src, int64_t tb, Here at = Here::current()) const;
 
-  /// As MemoryChannel::read_put_packets(), with "channel_ids".
+  /// Does what MemoryChannel::read_put_packets() does, with "channel_ids".
   void read_put_packets(Chunk dst, Chunk src, Block tb, Here at = Here::current()) const;
 };
 

@@ -1,8 +1,7 @@
 #pragma once
 /// \file
-/// What a program computes, and with how many chunks. For each: chunks of input and
-/// output per rank, for N ranks and chunk factor c.
-/// `inplace`: a caller may pass one buffer as input and output.
+/// Collectives say what a program computes, and with how many chunks. The numbers of chunks below are per
+/// rank, for N ranks and chunk factor c. With `inplace` a caller may pass one buffer as input and output.
 /// Source: MSCCL++ collectives.py; Broadcast and Custom are ours.
 
 #include <cstdint>
@@ -14,51 +13,51 @@
 
 namespace chorale::dsl {
 
-/// c and N * c: every rank's input, in rank order, everywhere.
+/// Gives every rank the inputs of all ranks, in rank order. Input and output have c and N * c chunks.
 struct AllGather {
   int64_t ranks = 0, chunk_factor = 1;
   bool inplace = false;
 };
 
-/// N * c and N * c: the sum of all inputs, everywhere.
+/// Gives every rank the sum of all inputs. Input and output have N * c chunks each.
 struct AllReduce {
   int64_t ranks = 0, chunk_factor = 1;
   bool inplace = false;
 };
 
-/// N * c and c: part r of the sum of all inputs on rank r.
+/// Gives rank r part r of the sum of all inputs. Input and output have N * c and c chunks.
 struct ReduceScatter {
   int64_t ranks = 0, chunk_factor = 1;
   bool inplace = false;
 };
 
-/// N * c and N * c: part r of every input, in rank order, on rank r.
+/// Gives rank r part r of every input, in rank order. Input and output have N * c chunks each.
 struct AllToAll {
   int64_t ranks = 0, chunk_factor = 1;
   bool inplace = false;
 };
 
-/// c and c: the input of rank `root`, everywhere.
+/// Gives every rank the input of rank `root`. Input and output have c chunks each.
 struct Broadcast {
   int64_t ranks = 0, root = 0, chunk_factor = 1;
   bool inplace = false;
 };
 
-/// c and c: what goes where is the program's own. An output that is written holds the whole input of one
-/// rank, and there is one at least.
+/// Lets the program itself say what goes where. Input and output have c chunks each. An output that is
+/// written holds the whole input of one rank, and there is at least one.
 struct SendRecv {
   int64_t ranks = 0, chunk_factor = 1;
   bool inplace = false;
 };
 
-/// `input` and `output` chunks, and no promise of what the output holds.
+/// Has `input` and `output` chunks, and promises nothing about what the output holds.
 struct TestCollective {
   int64_t ranks = 0, input = 0, output = 0;
 };
 
-/// `input` and `output` chunks, and the author's own promise, which the checks prove:
-/// output chunk `chunk` of rank `rank` is the sum of the inputs that post(rank, chunk)
-/// lists. One entry is a copy; none leaves the chunk undefined.
+/// Has `input` and `output` chunks, and the author's own promise, which the checks prove: output chunk
+/// `chunk` of rank `rank` is the sum of the inputs that post(rank, chunk) lists. One entry is a copy; none
+/// leaves the chunk undefined.
 ///
 ///   Custom{.ranks = 4, .input = 1, .output = 1, .post = [](int64_t rank, int64_t) {
 ///     return std::vector<Contribution>{{.rank = uint32_t(rank + 3) % 4, .chunk = 0}};  // from the left
@@ -69,7 +68,7 @@ struct Custom {
   bool inplace = false;
 };
 
-/// Any of the above.
+/// Holds any of the above.
 struct Collective {
   Collective() = default;
   Collective(const AllGather&);
@@ -88,7 +87,7 @@ struct Collective {
   int64_t output_parts = 0;
   int64_t root = 0;  ///< broadcast
   bool inplace = false;
-  /// custom; see Custom::post
+  /// For custom collectives only, see Custom::post.
   std::function<std::vector<Contribution>(int64_t rank, int64_t chunk)> post;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What every header of the language uses.
+/// Defines what every header of the language uses.
 
 #include <concepts>
 #include <cstdint>
@@ -24,16 +24,16 @@ using chorale::ReplicationPolicy;
 using chorale::SyncType;
 using chorale::Target;
 
-/// MSCCL++'s names for two of them.
+/// These are MSCCL++'s names for two of them.
 using BufferType = chorale::BufferKind;
 using ReduceOperationType = chorale::ReduceOp;
 
 class Program;
-/// What a Program has recorded so far; private to dsl/.
+/// Holds the plan and the findings of a Program so far; private to dsl/.
 class Recording;
 
-/// The caller's line, taken by default argument: leave it out.
-/// (Clang 14 has no std::source_location.)
+/// Holds the caller's line. A default argument takes it, so leave it out. (Clang 14 has no
+/// std::source_location.)
 struct Here {
   const char* file;
   uint32_t line;
@@ -42,7 +42,7 @@ struct Here {
   }
 };
 
-/// A list of ranks or thread blocks: {0, 1}, or a vector of any integer type.
+/// Lists ranks or thread blocks: {0, 1}, or a vector of any integer type.
 class NumberList {
  public:
   NumberList() = default;

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A program under construction: the object that every other one records into.
+/// A program under construction is the object that every other one records into.
 
 #include <cstdint>
 #include <memory>
@@ -13,10 +13,10 @@
 
 namespace chorale::dsl {
 
-/// What a program is called, computes and asks of its executor. Values out of bounds are findings.
+/// Says what a program is called, computes and asks of its executor. Values out of bounds are findings.
 struct ProgramOptions {
   std::string name = {};       ///< not empty
-  Collective collective = {};  ///< what it computes, and for how many ranks
+  Collective collective = {};  ///< the collective that it computes, and for how many ranks
   Protocol protocol = Protocol::Simple;
   int64_t instances = 1;  ///< copies that each take a share of every chunk; 1 to 1024
   bool fuse = true;       ///< MSCCL++: instr_fusion
@@ -27,25 +27,26 @@ struct ProgramOptions {
   bool use_double_scratch_buffer = false;  ///< launches take two copies of scratch in turns
   int64_t buffer_alignment = 16;           ///< bytes; a power of two
   uint64_t min_message_size = 0, max_message_size = UINT64_MAX;  ///< bytes; min is not above max
-  /// Thread blocks may compete for semaphores and channels: then a bounded number of orders is proved.
+  /// When true, thread blocks may compete for semaphores and channels. Then a bounded number of orders is
+  /// proved.
   bool bounded_proof = false;
-  Target target = Target::chorale;  ///< for whose executor it is compiled
+  Target target = Target::chorale;  ///< the executor that it is compiled for
 };
 
-/// A compiled plan, and what was found. A plan with findings is not to be run.
+/// Holds a compiled plan, and what was found. Do not run a plan with findings.
 struct Compiled {
   Plan plan;
   Diagnostics diagnostics;
   bool ok() const { return diagnostics.empty(); }
 };
 
-/// Records an algorithm as a Plan. Nothing is global: several programs can be built at once, one
-/// thread each. Moving a Program keeps the handles made from it (Rank, Buffer, channels) valid; those of a
-/// program that another one is assigned to are refused in each call, as a finding of that one.
+/// Records an algorithm as a Plan. Nothing is global, so you can build several programs at once, one thread
+/// each. Moving a Program keeps the handles made from it (Rank, Buffer, channels) valid. When you assign
+/// another program to one, every call with the old handles is refused, as a finding of that other program.
 ///
 ///   Program program({.name = "mine", .collective = AllReduce{.ranks = 8}, .protocol = Protocol::LL});
 ///
-/// Becomes the top level of the plan. Violated bounds are findings as everywhere.
+/// It becomes the top level of the plan. Violated bounds are findings as everywhere.
 /// Source: MSCCL++ CollectiveProgram(name, collective, num_ranks, ...).
 class Program {
  public:
@@ -59,42 +60,42 @@ class Program {
   const std::string& name() const;
   int64_t num_ranks() const;
 
-  /// Runs `body` once; what it records becomes a loop over the units of `num_chunks` chunks, in
-  /// which every operand advances by `unit_bytes` a turn. See LoopIterationContext.
+  /// Runs `body` once. What it records becomes a loop over the units of `num_chunks` chunks, in which every
+  /// operand advances by `unit_bytes` a turn. See LoopIterationContext.
   template <class Body>
   void loop(int64_t unit_bytes, int64_t num_chunks, Body&& body, Here at = Here::current());
 
-  /// What the calls so far have found, in order; equal findings of one line count once.
+  /// Returns the findings of the calls so far, in order. Equal findings of one line count once.
   Diagnostics diagnostics() const;
 
-  /// The plan as recorded, before any rewrite.
+  /// Returns the plan as recorded, before any rewrite.
   Plan recorded() const;
 
-  /// What the options say to the rewrites.
+  /// Returns the options that are for the compiler.
   CompileOptions compile_options() const;
 
-  /// Runs the checks and the rewrites on a copy of what is recorded, so a second call gives the same.
-  /// With findings of its own it stops there: the plan is then as recorded.
+  /// Runs the checks and the rewrites on a copy of the recording, so a second call gives the same. If the
+  /// program has findings of its own, it stops there, and the plan is as recorded.
   /// Source: MSCCL++ to_json().
   Compiled compile() const& { return compile(compile_options()); }
-  /// As compile(), with other options than those of the program.
+  /// Compiles with other options than those of the program.
   Compiled compile(const CompileOptions&) const&;
 
-  /// The same with what is recorded itself, in half the memory. The program is moved from.
+  /// Compiles the recording itself, in half the memory. The program is moved from.
   Compiled compile() && { return std::move(*this).compile(compile_options()); }
   Compiled compile(const CompileOptions&) &&;
 
-  /// Operations recorded so far; those of one loop count once.
+  /// Returns the number of operations recorded so far. Those of one loop count once.
   uint64_t recorded_ops() const;
 
  private:
   friend class Recording;
   friend class Schedule;
-  Program(Plan, Diagnostics);             // of a schedule: there is nothing to record into
+  Program(Plan, Diagnostics);             // for a schedule: there is nothing to record into
   std::unique_ptr<Recording> recording_;  // on the heap: handles point to it
 };
 
-/// From here to the end of the scope, operations become the body of a loop.
+/// Makes operations the body of a loop, from here to the end of the scope.
 ///
 /// At the end they are grouped by rank and thread block, and each group is appended to its block as
 ///   {"name":"pipeline","iter_context":{"unit_size":unit_bytes,"num_chunks":num_chunks},"ops":[...]}
@@ -110,7 +111,7 @@ class LoopIterationContext {
 
  private:
   Recording* recording_;
-  int exceptions_;  // in flight when the scope was entered
+  int exceptions_;  // number in flight when the scope was entered
 };
 
 template <class Body>

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Programs by name, with parameters: what `chorale compile mine.cpp --set ranks=8` builds.
+/// Finds programs by name, and gives them parameters. `chorale compile mine.cpp --set ranks=8` builds such a
+/// program.
 
 #include <cstdint>
 #include <functional>
@@ -15,13 +16,13 @@
 
 namespace chorale::dsl {
 
-/// The least and the greatest value of a whole-number parameter.
+/// Holds the least and the greatest value of a whole-number parameter.
 struct Bounds {
   int64_t min = std::numeric_limits<int64_t>::min();
   int64_t max = std::numeric_limits<int64_t>::max();
 };
 
-/// A parameter that a program has declared.
+/// Describes a parameter that a program has declared.
 struct Parameter {
   std::string name;
   std::string type;  ///< "integer", "boolean" or "text"
@@ -29,7 +30,7 @@ struct Parameter {
   Bounds bounds;
 };
 
-/// Settings of one build, and the declarations that ask for them.
+/// Holds the settings of one build, and the declarations that ask for them.
 ///
 ///   const int ranks = with("ranks", 8, "number of GPUs", {.min = 2, .max = 1024});
 ///
@@ -50,11 +51,12 @@ class Parameters {
   std::string operator()(std::string_view name, const std::string& default_value,
                          std::string_view description);
 
-  /// One sentence for lists of programs.
+  /// Sets the one sentence that lists of programs show.
   void summary(std::string_view text) { summary_ = text; }
 
   const std::string& summary() const { return summary_; }
   const std::vector<Parameter>& declared() const { return declared_; }
+  /// Refuses settings that the program does not know.
   /// \throws std::invalid_argument if a setting names no declared parameter
   void refuse_unknown() const;
 
@@ -70,32 +72,32 @@ class Parameters {
 
 using Factory = Program (*)(Parameters&);
 
-/// A program, and where its author has put it.
+/// Names a program, and where its author has put it.
 struct RegisteredProgram {
   std::string name, file;  ///< file: without folders
   uint32_t line = 0;
 };
 
-/// What `chorale list` says of a program.
+/// Describes a program as `chorale list` shows it.
 struct Description {
   std::string name, summary, file;
   uint32_t line = 0;
   std::vector<Parameter> parameters;
 };
 
-/// Every program of this process, by name; also those of shared objects, as long as they are loaded.
+/// Returns every program of this process, by name; also those of shared objects, as long as they are loaded.
 std::vector<RegisteredProgram> programs();
 
-/// The parameters of a program, found by building it with its defaults.
+/// Returns the parameters of a program, which it finds by building it with its defaults.
 /// \throws std::invalid_argument as build() for the name
 Description describe(std::string_view name);
 
-/// Builds a program. One of a shared object hides those of its name that were loaded before it.
+/// Builds a program. A program of a shared object hides those of its name that were loaded before it.
 /// \throws std::invalid_argument if there is no such program or its file has two, if a setting names no
 ///   parameter or does not fit it, or if the program refuses the values
 Program build(std::string_view name, const Parameters::Settings& settings = {});
 
-/// Enters a program for as long as it lives; CHORALE_PROGRAM makes one.
+/// Enters a program in the registry for as long as it lives. CHORALE_PROGRAM makes one.
 class Registration {
  public:
   Registration(const char* name, Factory, Here at = Here::current());

@@ -1,8 +1,9 @@
 #pragma once
 /// \file
-/// The language of host schedules: lanes, loops, transfers, calls. One program for all ranks.
+/// Host schedules have their own language: lanes, loops, transfers, calls. A schedule is one program for all
+/// ranks.
 ///
-///   // Every rank's slice to every rank, over pool lanes.
+///   // Sends every rank's slice to every rank, over pool lanes.
 ///   CHORALE_PROGRAM(allgather_p2p, Parameters& with) {
 ///     Schedule schedule({.name = "allgather_p2p", .ranks = {2, 4, 8}, .pool = 4});
 ///     const Index rank = schedule.rank(), ranks = schedule.ranks(), n = schedule.param("n", 1024);
@@ -54,8 +55,8 @@ using host::Reshard;
 class Schedule;
 class ScheduleRecording;
 
-/// A whole number, or an expression of rank, ranks, parameters and loop variables. `/` rounds down, `%` is
-/// never negative. Comparisons are 0 or 1.
+/// Holds a whole number, or an expression of rank, ranks, parameters and loop variables. `/` rounds down, `%`
+/// is never negative. Comparisons are 0 or 1.
 class Index {
  public:
   Index(int64_t value) : value_(value) {}
@@ -75,7 +76,7 @@ class Index {
   ScheduleRecording* recording_ = nullptr;  // null: a number
   host::Expr expr_;
   int64_t value_ = 0;
-  bool mixed_ = false;  // of the parts of two schedules
+  bool mixed_ = false;  // made of parts of two schedules
 };
 
 inline Index operator+(const Index& left, const Index& right) { return Index::add(left, right); }
@@ -92,7 +93,7 @@ inline Index operator>=(const Index& left, const Index& right) { return Index::a
 inline Index operator&&(const Index& left, const Index& right) { return Index::both(left, right); }
 inline Index operator||(const Index& left, const Index& right) { return Index::either(left, right); }
 
-/// One axis of a tensor: an extent, and how it is spread.
+/// Describes one axis of a tensor: an extent, and how it is spread.
 struct Extent {
   Extent(Index extent, host::Tag tag = host::Tag::whole) : extent(extent), tag(tag) {}
   template <std::integral Number>
@@ -100,12 +101,12 @@ struct Extent {
   Index extent;
   host::Tag tag = host::Tag::whole;
 };
-/// A slice per rank, of which each rank holds its own as index 0.
+/// Makes an axis with a slice per rank. Each rank holds its own slice as index 0.
 inline Extent over_ranks(Index extent) { return {extent, host::Tag::ranks}; }
-/// Whole on every rank; a slice for each turn of the loop that works on it.
+/// Makes an axis that is whole on every rank, with a slice for each turn of the loop that works on it.
 inline Extent over_lanes(Index extent) { return {extent, host::Tag::lanes}; }
 
-/// An index, and the author's line, which an operator cannot take as an argument of its own.
+/// Holds an index, and the author's line, which an operator cannot take as an argument of its own.
 struct Subscript {
   template <std::convertible_to<Index> Number>
   Subscript(const Number& index, Here at = Here::current()) : index(index), at(at) {}
@@ -113,13 +114,13 @@ struct Subscript {
   Here at;
 };
 
-/// A box of a tensor. Axes are counted as in the tensor, also behind a select.
+/// Names a box of a tensor. Axes are counted as in the tensor, also after a select.
 class View {
  public:
-  /// Element `index` of axis 0, which is gone then.
+  /// Selects element `index` of axis 0, which is gone then.
   View operator[](Subscript subscript) const { return select(0, subscript.index, subscript.at); }
   View select(uint8_t axis, Index index, Here at = Here::current()) const;
-  /// Elements [first, first + length) of an axis.
+  /// Selects elements [first, first + length) of an axis.
   View slice(uint8_t axis, Index first, Index length, Here at = Here::current()) const;
 
  protected:
@@ -129,23 +130,23 @@ class View {
   host::View view_;
 };
 
-/// A tensor, and the view of all of it.
+/// Names a tensor, and is the view of all of it.
 class Tensor : public View {
  private:
   friend class ScheduleRecording;
   using View::View;
 };
 
-/// Which receive a send meets, and what moves the bytes.
+/// Says which receive a send meets, and what moves the bytes.
 struct TransferOptions {
   uint32_t tag = 0;  ///< the k-th send to a peer with a tag meets the k-th receive with it there
   host::Mover via = host::Mover::automatic;  ///< the same at both ends; automatic: chosen when it is bound
 };
 
-/// What is waited for.
+/// Stands for a group or a collective that a lane can wait for.
 class Token {
  public:
-  /// One of many, such as that of a turn: groups make them, and other loops wait for them.
+  /// Returns one token of many, such as that of a turn. Groups make them, and other loops wait for them.
   Token operator[](Index index) const {
     Token one = *this;
     one.index_ = index;
@@ -160,7 +161,7 @@ class Token {
   Index index_ = 0;
 };
 
-/// Sends and receives that go on together. Loops and conditions stand around a group, not in it.
+/// Holds sends and receives that go on together. Loops and conditions stand around a group, not in it.
 class Group {
  public:
   void send(const View& src, Index peer, TransferOptions options = {}, Here at = Here::current());
@@ -173,7 +174,7 @@ class Group {
   std::vector<host::Transfer> transfers_;
 };
 
-/// A flag that ranks post at each other and take.
+/// Names a flag that ranks post at each other and take.
 class Flag {
  private:
   friend class ScheduleRecording;
@@ -182,24 +183,24 @@ class Flag {
   uint32_t id_;
 };
 
-/// What only some collectives ask for.
+/// Holds options that only some collectives ask for.
 struct CollectiveOptions {
   Index root = 0;                   ///< the rank that sends, or gets
-  ReduceOp reduce = ReduceOp::sum;  ///< of those that combine
-  std::optional<Token> token = {};  ///< which it makes; none: one of its own
+  ReduceOp reduce = ReduceOp::sum;  ///< operator of the collectives that combine
+  std::optional<Token> token = {};  ///< the token that it makes; none: one of its own
 };
 
-/// A CUDA stream, or a thread of the CPU: what is on it runs in order. Each method is an operation of
-/// docs/host-schedules.md.
+/// Stands for a CUDA stream, or a thread of the CPU, on which work runs in order. Each method is an operation
+/// of docs/host-schedules.md.
 class Lane {
  public:
   void copy(const View& dst, const View& src, Here at = Here::current()) const;
   void fill(const View& dst, Index value, Here at = Here::current()) const;
-  /// Without a group the lane does not go on before the peer has come here, too.
+  /// Sends a view without a group. The lane goes on only after the peer has come here, too.
   void send(const View& src, Index peer, TransferOptions options = {}, Here at = Here::current()) const;
   void recv(const View& dst, Index peer, TransferOptions options = {}, Here at = Here::current()) const;
   Token group(const std::function<void(Group&)>& body, Here at = Here::current()) const;
-  /// Makes a token of Schedule::token().
+  /// Records a group that makes the given token, which is from Schedule::token().
   Token group(Token, const std::function<void(Group&)>& body, Here at = Here::current()) const;
   void wait(Token, Here at = Here::current()) const;
   Token collective(std::string_view kind, const View& dst, const View& src, CollectiveOptions options = {},
@@ -222,22 +223,22 @@ class Lane {
   host::Lane lane_;
 };
 
-/// What a schedule is called, and for whom it is.
+/// Says what a schedule is called, and for how many ranks it is.
 struct ScheduleOptions {
   std::string name = {};             ///< not empty
-  std::vector<uint32_t> ranks = {};  ///< for so many it is checked
-  int64_t pool = 0;                  ///< pool lanes
-  host::Lowering lowering = {};      ///< what the compiler makes of the layout form
+  std::vector<uint32_t> ranks = {};  ///< numbers of ranks that it is checked for
+  int64_t pool = 0;                  ///< number of pool lanes
+  host::Lowering lowering = {};      ///< how the compiler lowers the layout form
 };
 
 class Parameters;
 
-/// What the compiler makes of a layout, as parameters of the program: order, form, style, reshard, via.
+/// Declares how the compiler lowers a layout, as parameters of the program: order, form, style, reshard, via.
 /// \throws std::invalid_argument for a word that is none of theirs
 Lowering lowering(Parameters&, Lowering defaults = {});
 
 /// Records a host schedule: one program for all ranks. It becomes a Program, whose plan has the schedule in
-/// Extension::host. What is wrong is a finding at the author's line.
+/// Extension::host. Mistakes are findings at the author's line.
 ///
 ///   Schedule s({.name = "mine", .ranks = {2, 4}});
 ///   const Tensor a = s.input("A", DType::f32, {...});
@@ -252,47 +253,48 @@ class Schedule {
   Index rank() const;
   Index ranks() const;
   Index lanes() const;  ///< of the pool
-  /// A number that is settled when the schedule is bound; `value` unless another is given.
+  /// Declares a number that is settled when the schedule is bound. It is `value` unless another is given.
   Index param(std::string_view name, int64_t value, Here at = Here::current());
 
   Tensor input(std::string_view name, DType, std::vector<Extent>, Here at = Here::current());
   Tensor output(std::string_view name, DType, std::vector<Extent>, Here at = Here::current());
-  /// Storage that is made once, when the schedule is bound.
+  /// Declares storage that is made once, when the schedule is bound.
   Tensor temporary(std::string_view name, DType, std::vector<Extent>, bool zero = false,
                    Here at = Here::current());
 
   Lane main() const;
   Lane lane(std::string_view name, Here at = Here::current());
   Lane pool(Index index, Here at = Here::current()) const;
-  /// For groups and collectives to make, as in `lane.group(token[i], ..)` in one loop and `wait(token[i])` in
-  /// another.
+  /// Returns a token for groups and collectives to make, as in `lane.group(token[i], ..)` in one loop and
+  /// `wait(token[i])` in another.
   Token token();
   Flag flag(std::string_view name, host::Flag::Kind = host::Flag::Kind::binary, Here at = Here::current());
   /// Declares a function of the application.
   void function(std::string_view name, uint32_t writes, uint32_t reads, Here at = Here::current());
 
-  /// The body for each value of the variable from lo to hi, without hi.
+  /// Runs the body for each value of the variable from lo to hi, without hi.
   void loop(std::string_view variable, Index lo, Index hi, const std::function<void(Index)>& body,
             Here at = Here::current());
   void when(Index condition, const std::function<void()>& then, const std::function<void()>& otherwise = {},
             Here at = Here::current());
 
-  // The layout form: what is computed of whole tensors. The compiler cuts it into slices along the axes over
-  // lanes, brings what is over other ranks, and makes the lanes.
+  // The layout form says what is computed of whole tensors. The compiler cuts it into slices along the axes
+  // over lanes, fetches what other ranks hold of the axes over ranks, and makes the lanes.
 
-  /// The same elements, spread in another way.
+  /// Gives `out` the elements of `in`, spread in another way.
   void set(const Tensor& out, const Tensor& in, Here at = Here::current());
-  /// [.., m, n] of [.., m, k] and [.., k, n] or [k, n]. The axes in front of the matrices are those of `out`.
+  /// Computes [.., m, n] of [.., m, k] and [.., k, n] or [k, n]. The axes in front of the matrices are those
+  /// of `out`.
   void matmul(const Tensor& out, const Tensor& a, const Tensor& b, Here at = Here::current());
-  /// [.., m, n] of [.., m, k], the weight [n, k], and a bias [n].
+  /// Computes [.., m, n] of [.., m, k], the weight [n, k], and a bias [n].
   void linear(const Tensor& out, const Tensor& in, const Tensor& weight, Here at = Here::current());
   void linear(const Tensor& out, const Tensor& in, const Tensor& weight, const Tensor& bias,
               Here at = Here::current());
   void add(const Tensor& out, const Tensor& a, const Tensor& b, Here at = Here::current());
-  /// Over an axis of `in`, which `out` does not have.
+  /// Sums over an axis of `in`, which `out` does not have.
   void sum(const Tensor& out, const Tensor& in, uint8_t axis, Here at = Here::current());
 
-  /// The plan of a schedule; its checks run when it is compiled.
+  /// Returns the program of a schedule. Its checks run when it is compiled.
   operator Program() const;
 
  private:

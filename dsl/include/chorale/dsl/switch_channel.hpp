@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A channel over a group of ranks whose buffers are read or written all at once.
+/// A switch channel reads or writes the buffers of a group of ranks all at once.
 
 #include <cstdint>
 #include <vector>
@@ -14,14 +14,14 @@ class Call;     // private to dsl/
 struct Region;  // private to dsl/
 struct Step;    // private to dsl/
 
-/// One buffer of each rank of a group, joined by a switch.
+/// Joins one buffer of each rank of a group by a switch.
 ///
-/// Becomes in every member a record
+/// It becomes in every member a record
 ///   {"channel_type":"switch","buffer_type":"i","rank_groups":[{"size":2,"ranks":[0,1]}]}
 /// `rank_list` names ranks of the program, none of them twice, and is not empty.
-/// In every call: `rank` is the member that runs it and owns the chunk; the region
-/// [buffer_offset, buffer_offset + size) lies inside the buffer of every member (scratch:
-/// what is allocated by then), and the chunk has `size` chunks.
+/// In every call `rank` is the member that runs it and owns the chunk. The region [buffer_offset,
+/// buffer_offset + size) lies inside the buffer of every member (scratch: what is allocated by then), and the
+/// chunk has `size` chunks.
 /// Source: MSCCL++ SwitchChannel(rank_list, buffer_type).
 class SwitchChannel {
  public:
@@ -29,10 +29,11 @@ class SwitchChannel {
 
   SwitchChannel(Program&, const NumberList& rank_list, BufferKind buffer_type, Here at = Here::current());
 
-  /// The calls below for one member; `rank` is in rank_list.
+  /// Returns the calls below for one member; `rank` is in rank_list.
   RankView at_rank(int64_t rank, Here at = Here::current()) const;
 
-  /// dst = the region of every member, combined in rank order. No ReduceOp::avg, as in Rank::reduce().
+  /// Combines the region of every member, in rank order, into dst. Refuses ReduceOp::avg, as Rank::reduce()
+  /// does.
   ///   {"name":"glre","src_buff":[{"switch_channel_id":0,"index":0,"size":1}],"dst_buff":[dst],
   ///    "channel_type":"switch","reduce_op":"sum"}
   void reduce(int64_t rank, int64_t buffer_offset, int64_t size, Chunk dst, int64_t tb,
@@ -63,7 +64,7 @@ class SwitchChannel {
   bool poisoned_ = false;
 };
 
-/// A switch channel seen from one member.
+/// Shows a switch channel from one member.
 /// Source: MSCCL++ SwitchChannelRankView.
 class SwitchChannel::RankView {
  public:
