@@ -145,7 +145,7 @@ StandsFor stands_for(std::string_view type, std::string_view op) {
 }
 
 bool reduces(const Plan& plan) {
-  // A collective of one rank has nothing to reduce.
+  // The name decides first, because an all-reduce of one rank has no operation that reduces.
   if (collective_reduces(plan.collective)) return true;
   for (const Gpu& gpu : plan.gpus) {
     for (const ThreadBlock& block : gpu.threadblocks) {
