@@ -1,5 +1,5 @@
 /// \file
-/// The exceptions of the executor: a run that failed, and a call that was wrong.
+/// Defines the exceptions of the executor: a run that failed, and a call that was wrong.
 #pragma once
 
 #include <stdexcept>
@@ -9,7 +9,7 @@
 
 namespace chorale {
 
-/// The machine or the run failed. The message holds the values and, where one is known, the remedy.
+/// Reports that the machine or the run failed. The message holds the values and, if one is known, the remedy.
 struct RunError : std::runtime_error {
   enum class Reason {
     timed_out,  ///< a wait reached its deadline; the message names the ranks that are missing, if known
@@ -26,7 +26,7 @@ struct RunError : std::runtime_error {
   Reason reason;
 };
 
-/// "timed_out", "aborted", ...
+/// Returns the reason's name: "timed_out", "aborted", ...
 constexpr const char* name(RunError::Reason reason) {
   switch (reason) {
     case RunError::Reason::timed_out:

@@ -1,5 +1,6 @@
 /// \file
-/// launch() on CUDA: kernels of the device library on streams. For CUDA sources, host side; see launch.hpp.
+/// launch() on CUDA runs kernels of the device library on streams. For the host side of CUDA sources; see
+/// launch.hpp.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,8 +14,8 @@
 #include "chorale/next_launch.hpp"
 #include "chorale/resident.cuh"
 
-// Of a thread, at most: a GPU has 65536, and blocks of 512 threads shall fit. Where the compiler cannot be
-// told (CUDA before 12.4), -maxrregcount=128 does the same.
+// Limits a thread to 128 registers. A multiprocessor has 65536, and blocks of 512 threads must fit. When the
+// compiler has no such attribute (CUDA before 12.4), -maxrregcount=128 does the same.
 #if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 4)
 #define CHORALE_REGISTERS __maxnreg__(128)
 #else
@@ -24,8 +25,8 @@
 namespace chorale {
 
 namespace detail {
-/// One block a group. A kernel that stops says so in the world's abort word, where its peers and the host
-/// look.
+/// Runs the kernel with each block as a group. A kernel that stops says so in the world's abort word, where
+/// its peers and the host look.
 /// \param next_beside  the next launch in the stream may come to its own wait while this one runs
 template <class Kernel>
 __global__ void CHORALE_REGISTERS run_kernel(Kernel kernel, Deadline deadline, uint32_t rank,
@@ -38,18 +39,18 @@ __global__ void CHORALE_REGISTERS run_kernel(Kernel kernel, Deadline deadline, u
 
 inline void check_cuda(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;
-  cudaGetLastError();  // taken note of: it shall not turn up again at an unrelated call
+  cudaGetLastError();  // clears the error, so that an unrelated call does not report it
   throw RunError(RunError::Reason::other, std::string(what) + ": " + cudaGetErrorString(result));
 }
 
-/// Of a kernel on a GPU.
+/// Says how a kernel fits on a GPU.
 struct Residence {
-  uint64_t blocks = 0;  ///< that the GPU holds at a time
+  uint64_t blocks = 0;  ///< the most that the GPU holds at a time
   bool waits = false;   ///< it was compiled to wait for what precedes it in the stream, so it may begin early
 };
 
-/// With blocks of `threads` threads. Asked once for a kernel, a device and a number of threads in a row,
-/// since asking takes as long as a launch.
+/// Returns the Residence of a kernel in blocks of `threads` threads. It keeps the last answer, because asking
+/// CUDA takes as long as a launch.
 template <class Kernel>
 Residence residence(uint32_t threads) {
   constexpr uint64_t waits = uint64_t(1) << 31;
@@ -69,7 +70,8 @@ Residence residence(uint32_t threads) {
   return found;
 }
 
-/// A kernel on another GPU would not reach the memory of its links, or slowly.
+/// Throws unless the current GPU is the transport's. A kernel on another GPU could not reach the memory of
+/// its links, or only slowly.
 inline void check_device(const Transport& transport) {
   int device = -1;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
@@ -79,7 +81,8 @@ inline void check_device(const Transport& transport) {
                    ": cudaSetDevice() before the launch");
 }
 
-/// Blocks of a launch wait for each other and for those of peers, so all must be on the GPU at a time.
+/// Throws unless the GPU holds all blocks of a launch at a time, because they wait for each other and for
+/// those of peers.
 inline void check_resident(const LaunchConfig& config, uint32_t threads, uint64_t resident) {
   if (resident >= config.blocks) return;
   if (resident == 0 && config.blocks != 0) {
@@ -96,12 +99,14 @@ inline void check_resident(const LaunchConfig& config, uint32_t threads, uint64_
 }  // namespace detail
 
 /// Enqueues kernel(group, deadline) for every thread of every block; the group is the block. Kernels have up
-/// to 128 registers a thread, so that blocks of 512 threads fit. May be captured: nothing that it passes
-/// changes from launch to launch. What goes wrong while it runs is thrown by the next launch on this
-/// transport, or World::check(). Compiled for sm_90 or later, a launch whose blocks take up to a quarter of
-/// the GPU lets the next one take its place there while it runs; what that does, it does in its turn. \throws
-/// UsageError as Transport::Use; if the transport's GPU is not the current one; if the blocks are not
-/// resident together \throws RunError of an earlier launch; if this one fails, which stops the world
+/// to 128 registers a thread, so that blocks of 512 threads fit. A graph may capture the launch, because
+/// nothing that it passes changes from launch to launch. The next launch on this transport, or
+/// World::check(), throws what goes wrong while it runs. Compiled for sm_90 or later, a launch whose blocks
+/// take up to a quarter of the GPU lets the blocks of the next one become resident beside it; they do their
+/// work only in their turn.
+/// \throws UsageError as Transport::Use; if the transport's GPU is not the current one; if the blocks are not
+///         resident together
+/// \throws RunError of an earlier launch; if this one fails, which stops the world
 template <class Kernel>
 void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& config = {}, Lane lane = {},
             const LaunchName& = {}) {
@@ -118,8 +123,8 @@ void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& conf
   detail::check_resident(config, threads, residence.blocks);
   const Transport::Use use(transport, lane.stream);
   const Deadline deadline{transport.device_abort_word(), uint64_t(world.timeout().count()), 0};
-  // Not by <<<>>>, which leaves its error among those of all other calls: one that the application has dealt
-  // with would be taken for it.
+  // We do not launch by <<<>>>, because it leaves its error among those of all other calls. An error that the
+  // application has already handled would be taken for it.
   cudaLaunchConfig_t shape{};
   shape.gridDim = dim3(config.blocks);
   shape.blockDim = dim3(threads);
@@ -135,7 +140,7 @@ void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& conf
                                           uint32_t(world.rank()), next_beside),
                        "a launch of a kernel of the device library");
   } catch (const RunError& failed) {
-    // Peers would wait for what this rank has not launched.
+    // Peers would otherwise wait for what this rank has not launched.
     transport.set_broken();
     world.abort(failed.what());
     throw;

@@ -1,6 +1,7 @@
 /// \file
-/// The launchers send, recv and sendrecv. Include launch_cpu.hpp, or launch.cuh in a CUDA source: these have
-/// launch(), which runs kernels of one's own as well, with the same arguments.
+/// Launches kernels that only send and receive: send, recv and sendrecv. Include launch_cpu.hpp, or
+/// launch.cuh in a CUDA source: each has launch(), which runs your own kernels as well, with the same
+/// arguments.
 #pragma once
 
 #include <cstdint>
@@ -14,36 +15,39 @@
 
 namespace chorale {
 
-/// Changes speed, never a result; but both ends of a link have as many blocks.
+/// Sets blocks and threads. They change speed, never a result, but both ends of a link must have equally
+/// many blocks.
 struct LaunchConfig {
   uint32_t blocks = 8;
   uint32_t threads = 0;  ///< of a block; 0: 1 on the CPU, 256 on CUDA
 };
 
-/// Where a kernel is enqueued: a cudaStream_t. On the CPU there is none: kernels run when they are called.
+/// Says where a kernel is enqueued: a cudaStream_t. On the CPU it is empty, because kernels run when they are
+/// called.
 struct Lane {
   void* stream = nullptr;
 };
 
-/// What a launch is called in errors, and who its blocks talk to; -1: nobody.
+/// Names a launch in errors, and the peers that its blocks talk to (-1: none).
 struct LaunchName {
   const char* what = "a kernel";
   int to = -1, from = -1;
-  /// CPU: what a block waits for, for errors. Empty: how its links to `to` and `from` stand.
+  /// Tells what a block waits for, for errors on the CPU. If it is empty, errors tell how the block's links
+  /// to `to` and `from` stand.
   std::function<std::string(uint32_t block)> of_block = {};
 };
 
 namespace detail {
-/// Of what is sent or received in elements of `element_bytes`, if the message does not say otherwise.
+/// Checks a message that is sent or received in elements of `element_bytes`, unless the message sets its own.
 /// \throws UsageError as check_transfer(); also if there is no such peer, Leg::elem is no multiple of
 ///         `element_bytes` and not 1, an element would be cut, or a tile is longer than a slot
 void check_message(const Transport& transport, const Leg& message, uint64_t element_bytes, int peer,
                    const LaunchConfig& config);
 
-/// \throws UsageError if that is more than can be addressed
+/// Returns the bytes of `elements` elements.
 uint64_t bytes_of(uint64_t elements, uint64_t element_bytes);
 
-/// Hooks of one's own may need no buffer; copies do.
+/// Throws if a copy has no buffer. Your own hooks may need none.
 template <class Hook, class Copy>
 void check_buffer(const char* what, const void* data, uint64_t bytes) {
   if (std::is_same_v<Hook, Copy> && !data && bytes)
@@ -51,7 +55,8 @@ void check_buffer(const char* what, const void* data, uint64_t bytes) {
 }
 }  // namespace detail
 
-/// Sends n elements of type T to `peer`, which receives as many with as many blocks. T is what travels.
+/// Sends n elements of type T to `peer`, which receives as many with as many blocks. T is the type that
+/// travels.
 /// \throws UsageError as check_transfer(); also for a message whose Leg::elem is no multiple of sizeof(T) and
 ///         not 1, whose elements are cut or whose tiles are longer than a slot, and if copies are to be made
 ///         and `data` is null; otherwise as launch()

@@ -1,6 +1,6 @@
 /// \file
-/// launch() on the CPU: threads of blocks are fibers, on the threads of the ranks that launch. See
-/// launch.hpp. A fiber has a stack of 96 KiB: larger arrays of a kernel belong in memory of the caller.
+/// launch() on the CPU. The threads of blocks are fibers, on the threads of the ranks that launch. See
+/// launch.hpp. A fiber has a stack of 96 KiB, so larger arrays of a kernel belong in memory of the caller.
 #pragma once
 
 #include <functional>
@@ -15,10 +15,10 @@ void run_kernel(Transport& transport, const LaunchConfig& config, const LaunchNa
                 const std::function<Stop(const Group&, const Deadline&)>& kernel);
 }
 
-/// Runs `kernel(group, deadline)` in every thread of every block; returns when this rank's have ended.
+/// Runs `kernel(group, deadline)` in every thread of every block. Returns when this rank's blocks have ended.
 /// \throws RunError if the world stopped: a wait timed out, a peer died, somebody aborted, nothing can go on,
-///         or a kernel gave a Stop other than none while it ran, which stops it with that reason; resources
-///         if there is no memory for the threads' stacks, which stops the world
+///         or a kernel returned a Stop other than none while it ran, which stops the world with that reason;
+///         resources if there is no memory for the threads' stacks, which stops the world
 /// \throws UsageError as Transport::Use, or if blocks and threads are too many; what the kernel throws
 template <class Kernel>
 void launch(Transport& transport, const Kernel& kernel, const LaunchConfig& config = {}, Lane = {},

@@ -1,19 +1,22 @@
 /// \file
-/// When a launch lets the next one of its stream take its place on the GPU before it has done. C++17.
+/// Decides when a launch lets the next one of its stream become resident on the GPU before it has ended.
+/// C++17.
 #pragma once
 
 #include <cstdint>
 
 namespace chorale::detail {
 
-/// Both launches together leave half of the GPU to other streams: a kernel there may be what a peer waits for
-/// before it comes to this one (docs/decisions/0010-the-next-launch-stands-beside.md).
+/// Returns whether the next launch may stand beside this one. Both together must leave half of the GPU to
+/// other streams, because a peer may wait for a kernel there before it comes to this launch
+/// (docs/decisions/0010-the-next-launch-stands-beside.md).
 /// \param blocks    thread blocks of a launch
 /// \param resident  how many of them the GPU holds at a time
 constexpr bool next_may_stand_beside(uint64_t blocks, uint64_t resident) { return 4 * blocks <= resident; }
 
 #if defined(__CUDACC__)
-/// Waits until what precedes this launch in the stream has ended and can be seen; before that it may run.
+/// Waits until what precedes this launch in the stream has ended and can be seen. The launch may run before
+/// that.
 /// \param next_beside  the next launch may come to its own wait while this one runs
 __device__ inline void wait_for_turn(bool next_beside) {
 #if __CUDA_ARCH__ >= 900

@@ -12,11 +12,12 @@
 
 namespace chorale {
 
-/// A Window whose owner can be told what has been put into it, in the memory of hosts or of GPUs. The world
-/// outlives it.
+/// Adds signals and barriers to a Window, so that its owner can be told what has been put into it. It is in
+/// the memory of hosts or of GPUs. The world must outlive it.
 class OneSidedWindow {
  public:
-  /// Collective. `signals`, `barriers` and `space` are the same on all ranks; `bytes` may differ.
+  /// Makes a window; collective. `signals`, `barriers` and `space` are the same on all ranks; `bytes` may
+  /// differ.
   /// \throws RunError mismatch, on all ranks, if they are not; otherwise as Window::create(), or
   ///         direct_rendezvous() in device memory
   static OneSidedWindow create(World& world, uint64_t bytes, uint32_t signals, uint32_t barriers,
@@ -29,12 +30,12 @@ class OneSidedWindow {
   std::byte* local() const;  ///< null if bytes() of this rank is 0
   uint64_t bytes(int rank) const;
 
-  /// For kernels. Lives as long as the window.
+  /// Returns the window as kernels use it. It lives as long as the window.
   WindowView view() const;
 
-  /// Collective, with no kernel running: signals and barriers are as after create(), after World::reset().
-  /// What a launch that was stopped has reported would else let a later barrier pass to which not all have
-  /// come. What has been put into the window stays.
+  /// Sets signals and barriers back to their state after create(). Collective; call it with no kernel
+  /// running, after World::reset(). Otherwise the reports of a stopped launch could let a later barrier pass
+  /// before all have come. What has been put into the window stays.
   /// \throws RunError if the world stops
   void reset();
 

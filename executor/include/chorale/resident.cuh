@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// How many thread blocks of a kernel a GPU holds at a time.
+/// Finds how many thread blocks of a kernel a GPU holds at a time.
 
 #include <cuda_runtime_api.h>
 
@@ -13,7 +13,8 @@ struct Resident {
   uint64_t blocks() const { return uint64_t(per_multiprocessor) * uint64_t(multiprocessors); }
 };
 
-/// With blocks of `threads` threads and `shared_bytes` of dynamic shared memory. Gives what CUDA gives.
+/// Finds it for blocks of `threads` threads and `shared_bytes` of dynamic shared memory. Returns CUDA's
+/// result.
 inline cudaError_t find_resident(const void* kernel, uint32_t threads, uint64_t shared_bytes, int device,
                                  Resident& found) {
   const cudaError_t result =

@@ -1,6 +1,6 @@
 /// \file
-/// Transports: connections of a rank to all others, for kernels that send and receive themselves
-/// (chorale/device.hpp). The application makes them, and owns them.
+/// Transports connect a rank to all others, for kernels that send and receive themselves
+/// (chorale/device.hpp). The application makes and owns them.
 #pragma once
 
 #include <atomic>
@@ -14,45 +14,46 @@
 
 namespace chorale {
 
-/// What a transport is made of. The same on all ranks.
+/// Sets up a transport. The same on all ranks.
 struct RendezvousOptions {
-  /// Of the region through which data of one peer comes. It is cut into a ring for each channel and these
-  /// into slots of whole 16 bytes; what is left over is not used. Messages may be longer: a ring is used
-  /// again as it is read.
+  /// The size of the region through which data of one peer comes. It is cut into a ring for each channel, and
+  /// each ring into slots of whole 16 bytes; the rest is not used. Messages may be longer, because a ring is
+  /// used again as it is read.
   uint64_t per_peer_bytes = 0;
   uint32_t max_channels = 32;  ///< groups that can work on one peer and direction at a time; at most 1024
   uint32_t depth = 2;          ///< slots of a ring; at most 256
-  /// Of payload for each peer and channel that can be sent as packets at a time, by send_packets() and by
-  /// collectives that are short; 0: none. Takes eight times as much memory.
+  /// The most payload bytes for each peer and channel that can be sent as packets at a time, by
+  /// send_packets() and by short collectives; 0: none. Packets take eight times as much memory.
   uint64_t packet_bytes = 0;
-  enum class Space : uint8_t { host, device } space = Space::host;  ///< whose memory it is
-  /// In whose memory a ring is: the one who fills it writes to the peer, or the one who empties it reads from
-  /// there. Between GPUs reads carry more (docs/benchmarks.md), but a consume hook then reads the peer's
-  /// memory as often as it reads: at the sender is for hooks that read once. direct_rendezvous() only.
+  enum class Space : uint8_t { host, device } space = Space::host;  ///< the memory that holds the rings
+  /// Says in whose memory a ring lies. At the receiver, the sender writes to the peer; at the sender, the
+  /// receiver reads from the peer. Between GPUs reads carry more (docs/benchmarks.md), but then each read of
+  /// a consume hook goes to the peer's memory, so choose `sender` for hooks that read once.
+  /// direct_rendezvous() only.
   enum class RingAt : uint8_t { receiver, sender } ring_at = RingAt::receiver;
 };
 using Space = RendezvousOptions::Space;
 using RingAt = RendezvousOptions::RingAt;
 
-/// What a proxy moves data with.
+/// Says what a proxy moves data with.
 enum class ProxyKind : uint8_t {
   shared_memory,  ///< a thread copies into memory that is mapped in both processes
   tcp,            ///< a connection between each two ranks
   copy_engine     ///< of the GPU; Space::device only
 };
 
-/// Something that is declared and does not exist yet.
+/// Reports that something is declared and does not exist yet.
 struct Unsupported : UsageError {
   using UsageError::UsageError;
 };
 
 class Proxied;
 
-/// A rank's links to all ranks of a world. The world outlives it. Peers write into its memory: it is
-/// destroyed when the launches of all ranks have ended (World::barrier()).
+/// Links a rank to all ranks of a world. The world must outlive it. Peers write into its memory, so destroy
+/// it after the launches of all ranks have ended (World::barrier()).
 ///
-/// A transport is used from one lane at a time: one CUDA stream, or on the CPU one thread. On all ranks the
-/// same messages are sent as are received. Nothing has to be reset between launches or replays.
+/// Use a transport from one lane at a time: one CUDA stream, or on the CPU one thread. Over all ranks, each
+/// message that is sent must also be received. Nothing has to be reset between launches or replays.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -61,7 +62,7 @@ class Transport {
   int rank() const { return world_->rank(); }
   int world_size() const { return world_->ranks(); }
 
-  virtual uint64_t per_peer_bytes() const = 0;  ///< that are used: max_channels() rings
+  virtual uint64_t per_peer_bytes() const = 0;  ///< the bytes in use: max_channels() rings
   virtual uint32_t max_channels() const = 0;
   virtual uint32_t depth() const = 0;       ///< slots of a ring
   virtual uint64_t slot_bytes() const = 0;  ///< the longest tile
@@ -71,23 +72,24 @@ class Transport {
   /// \throws UsageError if there is no such peer or channel
   virtual Endpoint endpoint(int peer, uint32_t channel = 0) const = 0;
 
-  /// All endpoints, where kernels can read them. Lives as long as the transport.
+  /// Returns all endpoints, in memory that kernels can read. The table lives as long as the transport.
   virtual EndpointTable table() const = 0;
 
-  /// Collective, with no kernel running: makes the links new, after World::reset(). What a launch that was
-  /// stopped left behind would be taken for data.
+  /// Makes the links new, so that the remains of a stopped launch are not taken for data. Collective; call it
+  /// with no kernel running, after World::reset().
   virtual void reset() = 0;
 
-  /// Which of the transports that rank 0's process has made it is, from 1: the same on all ranks, and for no
-  /// two of a world.
+  /// Returns the transport's number, from 1, among those that rank 0's process has made. It is the same on
+  /// all ranks, and no two transports of a world share it.
   uint64_t number() const { return number_; }
 
   // -- For launchers
 
-  /// One launch in `lane`: held while it runs on the CPU, while it is enqueued on CUDA.
-  /// \throws UsageError if another lane has used the transport and hand_over() was not called since, if a
-  ///         launch runs, or if an earlier one was stopped, or may have been, as World::reset() was called,
-  ///         and reset() was not called since
+  /// Marks the transport as used by one launch in `lane`. Hold it while the launch runs on the CPU, and while
+  /// it is enqueued on CUDA.
+  /// \throws UsageError if another lane has used the transport and hand_over() was not called since; if a
+  ///         launch runs; or if an earlier launch was stopped (or may have been, because World::reset() was
+  ///         called) and reset() was not called since
   class Use {
    public:
     Use(Transport& transport, const void* lane);
@@ -95,7 +97,7 @@ class Transport {
     Use& operator=(const Use&) = delete;
 
    private:
-    /// Of two threads one has it; given back also where the rest of Use throws.
+    /// Gives the transport to only one of two threads. It is given back also when the rest of Use throws.
     struct Claim {
       explicit Claim(Transport& of);
       ~Claim();
@@ -105,22 +107,24 @@ class Transport {
     std::vector<std::unique_ptr<Use>> parts_;
   };
 
-  /// The next launch may be in another lane; the application has synchronised with the last.
+  /// Lets the next launch be in another lane. The application must have synchronised with the last lane
+  /// before.
   void hand_over();
 
-  /// The GPU that kernels on this transport run on, as cudaSetDevice() counts; -1: it is in host memory.
+  /// Returns the GPU that kernels on this transport run on, as cudaSetDevice() counts; -1 if it is in host
+  /// memory.
   virtual int device() const { return -1; }
 
-  /// The world's abort word, as kernels of this space see it; null in host memory.
+  /// Returns the world's abort word, as kernels of this space see it; null in host memory.
   virtual AbortWord* device_abort_word() const { return nullptr; }
 
-  /// A launch was stopped.
+  /// Records that a launch was stopped.
   void set_broken();
 
-  /// Those that have to run beside a launch.
+  /// Returns the proxies that must run during a launch.
   virtual std::vector<Proxied*> proxies() const { return {}; }
 
-  /// Those whose links are this one's: used, and stopped, with it.
+  /// Returns the transports that this one takes its links from. They are used, and stopped, together with it.
   virtual std::vector<Transport*> parts() const { return {}; }
 
  protected:
@@ -130,44 +134,46 @@ class Transport {
  private:
   World* world_;
   const uint64_t number_;
-  uint64_t resets_;  ///< of the world, when the links were new
+  uint64_t resets_;  ///< the world's resets() when the links were new
   const void* lane_ = nullptr;
   bool has_lane_ = false, broken_ = false, used_ = false;
   std::atomic<bool> in_use_{false};
 };
 
-/// Collective: links over memory that is mapped at the peers. On the CPU ranks may be threads or processes.
+/// Makes links over memory that is mapped at the peers; collective. On the CPU ranks may be threads or
+/// processes.
 /// \throws UsageError for options that cannot be, on all ranks
 /// \throws RunError mismatch, on all ranks, if their options differ; otherwise as Window::create()
 std::unique_ptr<Transport> direct_rendezvous(World& world, const RendezvousOptions& options);
 
-/// Collective: links over a proxy: a thread of this process, which on GPUs has the copy engine move what
-/// kernels ask for. Such links have no packets. Errors as direct_rendezvous(); UsageError also for a proxy
-/// that is not for this space, and for tcp in a world that runs from a seed.
+/// Makes links over a proxy, a thread of this process; collective. On GPUs the proxy has the copy engine move
+/// what kernels ask for. Such links have no packets. Errors are as for direct_rendezvous(). It also throws
+/// UsageError for a proxy that does not work in this space, and for tcp in a world that runs from a seed.
 std::unique_ptr<Transport> port_rendezvous(World& world, const RendezvousOptions& options, ProxyKind proxy);
 
-/// Collective: links of `intra` to ranks of the same domain, of `inter` to others. A domain is
-/// `local_domain_size` ranks side by side. The two have been made of one world.
-/// \throws UsageError if one is null, their slots differ or the size is less than 1; RunError mismatch, on
-///         all ranks, if the ranks' sizes differ, or they give other transports
+/// Makes links from two transports of one world: those of `intra` to ranks of the same domain, those of
+/// `inter` to others. Collective. A domain is `local_domain_size` ranks side by side.
+/// \throws UsageError if one is null, their slots differ or the size is less than 1
+/// \throws RunError mismatch, on all ranks, if the ranks give different sizes or different transports
 std::unique_ptr<Transport> mesh(std::shared_ptr<Transport> intra, std::shared_ptr<Transport> inter,
                                 int local_domain_size);
 
-/// InfiniBand from the GPU. \throws Unsupported always: it does not exist yet
+/// Would make links over InfiniBand from the GPU.
+/// \throws Unsupported always: it does not exist yet
 std::unique_ptr<Transport> ib_rendezvous(World& world, const RendezvousOptions& options);
 
-/// How a kernel uses its links.
+/// Says how a kernel uses its links.
 enum class Form : uint8_t {
   one_way,            ///< each group sends or receives: send_tiles(), recv_tiles(), forward_tiles()
   interleaved,        ///< each group does both by turns: sendrecv_tiles(), all_gather() and so on
   send_then_receive,  ///< each group sends a message and then receives one over the same link
-  whole               ///< the message stays in the region: nobody frees slots while it is sent
+  whole               ///< the message stays in the region, because nobody frees slots while it is sent
 };
 
-/// Whether `groups` groups can move a message of `elements` elements to one peer. To be asked before anything
-/// is sent. The tests are made in this order: a slot holds whole elements; the message fits (only
-/// Form::whole needs that); there are as many channels as groups; the form ends.
-/// \throws UsageError saying which it is, with the numbers and the remedy
+/// Checks that `groups` groups can move a message of `elements` elements to one peer. Call it before anything
+/// is sent. It checks in this order: a slot holds whole elements; the message fits (only Form::whole needs
+/// that); there are as many channels as groups; the form ends instead of waiting for ever.
+/// \throws UsageError that names the check that failed, with the numbers and the remedy
 void check_transfer(const Transport& transport, uint64_t elements, uint64_t element_bytes, uint32_t groups,
                     Form form = Form::one_way);
 void check_transfer(const Transport& transport, uint64_t elements, DType type, uint32_t groups,

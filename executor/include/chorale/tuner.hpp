@@ -1,5 +1,6 @@
 /// \file
-/// Tuner: which configuration is the fastest for a case, found once, kept in a table, looked up at run time.
+/// The tuner finds the fastest configuration for a case once, keeps it in a table, and looks it up at run
+/// time.
 #pragma once
 
 #include <chrono>
@@ -18,7 +19,7 @@ namespace chorale {
 
 struct LaunchConfig;  // launch.hpp
 
-/// What a configuration is looked up by. All of it has to agree, but for `bytes`.
+/// Identifies a configuration in a lookup. All members must agree, except `bytes`.
 struct TuneKey {
   std::string kind = {};  ///< "sendrecv", "all_reduce", or what the application calls it
   int world = 1;
@@ -28,55 +29,60 @@ struct TuneKey {
   std::string transport = "direct";  ///< "direct", "port", "mesh"
   std::string device = {};           ///< the GPU's name; "" on the CPU
   std::string backend = "cpu";
-  std::string variant = {};   ///< names the hooks; has to, if they are not the default
+  std::string variant = {};   ///< names the hooks; required if they are not the default
   bool default_hooks = true;  ///< CopyProduce and CopyConsume. Not part of the key
 
+  /// Throws if the hooks are not the default and have no name.
   /// \throws UsageError without a variant for hooks that are not the default: their times are not those of
   ///         copies
   void check() const;
 };
 
-/// What can be chosen. 0 and "": as it is without a tuner, see tuned_launch() and tuned_rings().
+/// Holds what the tuner chooses. 0 and "" leave it as it is without a tuner; see tuned_launch() and
+/// tuned_rings().
 struct TuneConfig {
   uint32_t blocks = 0, threads = 0;
-  uint32_t slots = 0;                  ///< of a ring: Transport::depth()
-  uint32_t unroll = 0, instances = 0;  ///< of the application's kernels: nothing here goes by them
-  std::string mover = {}, order = {}, style = {};  ///< of host schedules: tuned_mover(), tuned_lowering()
-  std::string plan = {};                           ///< a plan's name, where plans are chosen
+  uint32_t slots = 0;                              ///< of a ring: Transport::depth()
+  uint32_t unroll = 0, instances = 0;              ///< for the application's kernels: nothing here uses them
+  std::string mover = {}, order = {}, style = {};  ///< for host schedules: tuned_mover(), tuned_lowering()
+  std::string plan = {};                           ///< a plan's name, if plans are chosen
   std::string packet = {};  ///< the form of that plan's packets: "ll8", "ll16", "ll128"
 
   bool operator==(const TuneConfig&) const = default;
 };
 
-/// For launch(): with the blocks and threads that the configuration names, else as LaunchConfig{}.
+/// Returns launch()'s configuration, with the blocks and threads that `config` names. The rest is as in
+/// LaunchConfig{}.
 LaunchConfig tuned_launch(const TuneConfig& config);
 
-/// For direct_rendezvous() and the like: `otherwise`, with the slots that the configuration names, and a
-/// channel for each of its blocks.
+/// Returns options for direct_rendezvous() and the like: `otherwise`, with the slots that the configuration
+/// names, and a channel for each of its blocks.
 RendezvousOptions tuned_rings(const TuneConfig& config, RendezvousOptions otherwise);
 
-/// Whether a transport that exists can run it.
-/// \throws UsageError if it has other slots or fewer channels than the configuration needs: these are settled
+/// Throws unless an existing transport can run the configuration.
+/// \throws UsageError if it has other slots or fewer channels than the configuration needs: these are fixed
 ///         when a transport is made
 void check_geometry(const Transport& transport, const TuneConfig& config);
 
-/// For ScheduleArguments::mover: how a schedule moves what it leaves open. `otherwise` if the configuration
-/// leaves it open, too. \throws UsageError for a mover that there is not
+/// Returns ScheduleArguments::mover: how a schedule moves what it leaves open. Returns `otherwise` if the
+/// configuration leaves it open, too.
+/// \throws UsageError for an unknown mover
 host::Mover tuned_mover(const TuneConfig& config, host::Mover otherwise = host::Mover::ce_put);
 
-/// For a program in the layout form whose parameters are those of lowering(): `order`, `style`, and the mover
-/// as `via`, those of them that the configuration names. To compile with them is to have the tuned schedule:
+/// Returns parameters for a program in the layout form whose parameters are those of lowering(): `order`,
+/// `style`, and the mover as `via`, as far as the configuration names them. Compile with them to get the
+/// tuned schedule:
 ///   dsl::build("ag_matmul_layout", tuned_lowering(table.lookup(key).config))
 std::map<std::string, std::string, std::less<>> tuned_lowering(const TuneConfig& config);
 
-/// What one candidate came to.
+/// Says how one candidate did.
 struct Measurement {
   bool correct = false;
   double ns = 0;         ///< of one call; a correct one takes more than 0
   std::string why = {};  ///< if it is not correct
 };
 
-/// Configurations by key, as a JSON file.
+/// Keeps configurations by key, as a JSON file.
 class TuneTable {
  public:
   enum class Found : uint8_t { exact, smaller, none };
@@ -86,27 +92,32 @@ class TuneTable {
     uint64_t bytes = 0;  ///< of the entry
   };
 
-  /// \throws UsageError if there is no such file or it is no table; the message names the place
+  /// Loads a table from a file; parse() takes its text.
+  /// \throws UsageError if the file does not exist or is not a table; the message names the place
   static TuneTable load(const std::string& path);
   static TuneTable parse(const std::string& text);
 
-  /// Readers of the file find the old table or the new one, whole. \throws RunError resources
+  /// Saves the table. Readers of the file find the old table or the new one, whole.
+  /// \throws RunError resources
   void save(const std::string& path) const;
   std::string text() const;
 
-  /// Replaces what the key has. \throws as TuneKey::check(); UsageError if `ns` is no time
+  /// Replaces the key's entry.
+  /// \throws as TuneKey::check(); UsageError if `ns` is not a valid time
   void set(const TuneKey& key, const TuneConfig& config, double ns);
   void set_failure(const TuneKey& key, const TuneConfig& config, const std::string& why);
 
-  /// When the key is tuned anew.
+  /// Forgets the key's failures. Call it when the key is tuned again.
   void forget_failures(const TuneKey& key);
-  /// When nothing that it could have is known to be right. Failures stay.
+  /// Forgets the key's entry and keeps its failures. Call it when no configuration of the key is known to
+  /// be right.
   void forget_choice(const TuneKey& key);
-  /// Replaces what the key has, choice and failures, by what it has in `other`, which may be nothing. So
-  /// tables of several runs become one.
+  /// Replaces the key's entry and failures by those in `other`, which may have none. So you can merge the
+  /// tables of several runs.
   void take(const TuneKey& key, const TuneTable& other);
 
-  /// The entry of this key; else that of the next smaller size; else the default. \throws as TuneKey::check()
+  /// Returns the entry of this key; else that of the next smaller size; else the default.
+  /// \throws as TuneKey::check()
   Choice lookup(const TuneKey& key) const;
 
   size_t size() const { return entries_.size(); }
@@ -126,13 +137,13 @@ class TuneTable {
   std::vector<Failure> failures_;
 };
 
-/// Measures one candidate, in a process of its own: it may hang, crash, or be wrong.
+/// Measures one candidate, in a process of its own, because it may hang, crash, or be wrong.
 using Trial = std::function<Measurement(const TuneConfig&)>;
 
-/// Tries each candidate in a child process that is killed after `limit`, and puts the fastest that is correct
-/// into the table; among equals, the first. If none is correct the key has no entry, also where it had one.
-/// What failed is noted with its reason. The caller has not used CUDA, which does not survive a fork.
-/// \returns what each candidate came to, in order
+/// Tries each candidate in a child process that is killed after `limit`, and puts the fastest correct one
+/// into the table; among equals, the first. If none is correct the key loses its entry. Failures are noted
+/// with their reason. The caller must not have used CUDA, because CUDA does not survive a fork.
+/// \returns the measurement of each candidate, in order
 std::vector<Measurement> tune(TuneTable& table, const TuneKey& key, const std::vector<TuneConfig>& candidates,
                               const Trial& trial, std::chrono::milliseconds limit);
 

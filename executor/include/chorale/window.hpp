@@ -1,5 +1,5 @@
 /// \file
-/// Window: memory of every rank that all ranks of a world can address.
+/// A Window is memory of every rank that all ranks of a world can address.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace chorale {
 
-/// One zeroed piece of memory a rank, mapped in all ranks, aligned to 4096 bytes.
+/// Holds one zeroed piece of memory for each rank, mapped in all ranks, aligned to 4096 bytes.
 ///
-/// A process that ends, however it ends, leaves no shared memory behind. The destructor never blocks; a peer
-/// keeps what it has mapped until it drops its own handle.
+/// A process leaves no shared memory behind, however it ends. The destructor never blocks. A peer keeps what
+/// it has mapped until it drops its own handle.
 class Window {
  public:
-  /// Collective. `bytes` may differ by rank and may be 0.
+  /// Makes a window; collective. `bytes` may differ by rank and may be 0.
   /// \throws RunError resources, on all ranks, if one rank cannot have its bytes; otherwise as
-  /// World::barrier()
+  ///         World::barrier()
   static Window create(World& world, uint64_t bytes);
 
   Window(Window&&) noexcept;

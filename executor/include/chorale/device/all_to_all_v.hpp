@@ -1,14 +1,15 @@
 #pragma once
-// An all-to-all whose counts lie in memory that the kernel reads: what an earlier kernel, a router of tokens
-// say, has just found. The host knows none of them, so a launch in a CUDA graph is replayed with others.
+// The counts of this all-to-all lie in memory that the kernel reads. An earlier kernel, such as a router of
+// tokens, has just found them. The host knows none of them, so a launch in a CUDA graph may be replayed with
+// others.
 //
-// To each peer a group sends its count first, then its share of the data. Where the link has packets the
-// count is one, and so is a short share behind it if the hooks take values; else the count has a slot of the
-// ring, as every tile has. Slot s goes to all peers before slot s - 1 is taken from any: what a group waits
-// for is an earlier step of a peer, however many steps each makes, so rings of two slots are enough.
+// To each peer a group sends its count first, then its share of the data. If the link has packets the count
+// is one, and so is a short share after it if the hooks take values. Otherwise the count has a slot of the
+// ring, as every tile has. Slot s goes to all peers before slot s - 1 is taken from any. So a group waits
+// only for an earlier step of a peer, however many steps each makes, and rings of two slots are enough.
 //
-// Where the hooks take values, the links are dealt out to the warps of a block, and all of this is so for
-// each team of them and its links.
+// If the hooks take values, the links are dealt out to the warps of a block, and all of this holds for each
+// team of them and its links.
 
 #include <cstdint>
 #include <cstring>
@@ -23,57 +24,57 @@
 
 namespace chorale {
 
-/// How much each rank gets, and where it lies. Arrays have a number for each rank; they stay as they are
-/// until the kernel ends; negative ones are refused. What is counted are runs of `each` elements: rows,
-/// tokens.
+/// Says how much each rank gets, and where it lies. Arrays have a number for each rank, and must not change
+/// until the kernel ends; negative numbers are refused. Counts are of runs of `each` elements: rows, tokens.
 ///
-/// What comes and does not fit, by `most` or by `room`, is dropped: no hook sees it. `received` tells of it.
+/// Data that comes and does not fit, by `most` or by `room`, is dropped: no hook sees it. `received` counts
+/// it, too.
 template <class N = int64_t>
 struct Counts {
-  const N* send = nullptr;        ///< how much goes to each rank
-  const N* send_at = nullptr;     ///< where that begins in `in`; null: one behind the other
-  N* received = nullptr;          ///< written: how much each rank has sent; null: not wanted
-  const N* receive_at = nullptr;  ///< where that begins in `out`, apart from the others'; null: what is kept,
-                                  ///< one behind the other
-  uint64_t each = 1;              ///< elements that are counted as one
-  uint64_t most = unlimited;      ///< that are kept of each rank
-  uint64_t room = unlimited;      ///< that `out` holds
+  const N* send = nullptr;     ///< how much goes to each rank
+  const N* send_at = nullptr;  ///< the place where that begins in `in`; null: one after the other
+  N* received = nullptr;       ///< written: how much each rank has sent; null: not wanted
+  /// The place where that begins in `out`, apart from the others'; null: what is kept, one after the other.
+  const N* receive_at = nullptr;
+  uint64_t each = 1;          ///< elements that are counted as one
+  uint64_t most = unlimited;  ///< the runs that are kept of each rank, at most
+  uint64_t room = unlimited;  ///< the runs that `out` holds
 };
 
 namespace detail {
 
-/// What a group sends first.
+/// Goes first from a group to each peer.
 struct alignas(unit_bytes) CountNote {
   uint64_t count;
-  uint64_t kind;  ///< of what, and of how many groups: the same at both ends
+  uint64_t kind;  ///< what is counted, and by how many groups: the same at both ends
 };
 static_assert(sizeof(CountNote) == unit_bytes);
 
-/// This group's part of what goes to a rank, or comes from it.
+/// Holds this group's part of what goes to a rank, or comes from it.
 struct CountedShare {
-  uint64_t first = 0;             ///< of the shard, in all that is sent or kept, in elements
+  uint64_t first = 0;             ///< the shard's first element, in all that is sent or kept
   uint64_t begin = 0, bytes = 0;  ///< of the part, in the shard
   uint64_t limit = 0;             ///< bytes of the shard that are kept
-  uint64_t tiles = 0;             ///< in the ring; none where all of it goes as packets
+  uint64_t tiles = 0;             ///< in the ring; none if all of it goes as packets
 };
 
-/// What the group knows of each rank. How it is found takes trips to memory and divisions.
+/// Holds what the group knows of each rank. To find it takes trips to memory and divisions.
 struct CountedRanks {
   CountedShare to[most_ranks], from[most_ranks];
-  uint64_t came[most_ranks];                                        ///< runs
+  uint64_t came[most_ranks];                                        ///< the runs that each rank has sent
   uint64_t packets_sent[most_ranks], packets_received[most_ranks];  ///< before this call
 };
 
 #if defined(__CUDACC__)
-/// A block finds it by a thread for each rank.
+/// Returns the block's CountedRanks in shared memory. One thread finds each rank's part.
 CHORALE_FN CountedRanks* ranks_of_block() {
   __shared__ CountedRanks ranks;
   return &ranks;
 }
 #endif
 
-/// What the group does in an all_to_all_v(), over all links. How much has come of each rank, `came`, is no
-/// member: what is looked up by a number is in memory, and all else here would be, too.
+/// Runs the group's part of an all_to_all_v(), over all links. `came`, how much has come of each rank, is not
+/// a member: what is looked up by a number is in memory, and then all else here would be, too.
 template <class T, class N, class Produce, class Consume, class X>
 class CountedExchange {
  public:
@@ -136,8 +137,8 @@ class CountedExchange {
   CHORALE_FN const Endpoint& link(int32_t peer) const { return table_.at(peer, group_.id); }
   CHORALE_FN static bool has_packets(const Endpoint& e) { return e.packet_bytes != 0; }
 
-  /// Calls f(peer) for each rank, `f` being of one thread: in a thread each, or for all of them in all
-  /// threads.
+  /// Calls f(peer) for each rank: each in one thread or, without `shared_`, all of them in every thread. One
+  /// thread runs `f` alone.
   template <class F>
   CHORALE_FN void each_rank(const F& f) const {
     const uint32_t first = shared_ ? group_.rank : 0, stride = shared_ ? group_.size : 1;
@@ -149,10 +150,10 @@ class CountedExchange {
     const uint32_t team = group_.rank / team_.size;
     for (uint32_t step = team; step < uint32_t(table_.ranks); step += teams_) f(int32_t(step));
   }
-  /// Whether this thread is the one that is to write in each_rank().
+  /// Returns whether this thread is the one that writes in each_rank().
   CHORALE_FN bool writes() const { return shared_ || group_.leader(); }
 
-  // What goes where.
+  // These functions find what goes where.
 
   CHORALE_FN uint64_t count_to(int32_t peer) const {
     const N count = counts_.send[peer];
@@ -177,7 +178,8 @@ class CountedExchange {
     if (counts_.send_at) {
       at = place_in(counts_.send_at, peer);
     } else {
-      // Negative ones are refused by who sends them: with a condition behind each it would wait for each.
+      // The thread that sends to a rank refuses its negative count. A condition after each load here would
+      // wait for the load.
       for (int32_t before = 0; before < peer; ++before) at += uint64_t(counts_.send[before]);
     }
     return share(peer, count_to(peer), at);
@@ -200,7 +202,7 @@ class CountedExchange {
     return found;
   }
 
-  /// `count` runs that begin `at` runs into a buffer.
+  /// Returns the share of `count` runs that begin `at` runs into a buffer.
   CHORALE_FN CountedShare share(int32_t peer, uint64_t count, uint64_t at) const {
     const Endpoint& e = link(peer);
     Leg shard = message_;
@@ -210,7 +212,7 @@ class CountedExchange {
     found.first = at * counts_.each;
     found.begin = leg.begin;
     found.bytes = leg.bytes;
-    // Both ends know of their link only, so all are taken to be as long.
+    // Both ends know only their link, so all shards are taken to be as long.
     const bool packets =
         by_value && has_packets(e) && as_packets(e, leg.bytes) && packets_for_all(shard.bytes, table_.ranks);
     found.tiles = packets ? 0 : Progress(e, leg, 0, true).tiles;
@@ -227,7 +229,8 @@ class CountedExchange {
     return leg;
   }
 
-  /// How a part stands in a stream that is at `start`. That of the count is the slot before tile 0.
+  /// Returns how a part stands in a stream that is at `start`. The part of the count is the slot before tile
+  /// 0.
   CHORALE_FN Progress tiles_of(const Endpoint& e, const Leg& leg, uint64_t start, uint64_t slot) const {
     Progress at(e, leg, start, true);
     at.head = has_packets(e) ? 0 : 1;
@@ -235,7 +238,7 @@ class CountedExchange {
     return at;
   }
 
-  /// Slots of the team's longest stream, with those of the counts.
+  /// Returns the slots of the team's longest stream, with those of the counts.
   template <class ShareOf>
   CHORALE_FN uint64_t slots(const ShareOf& share_at) const {
     uint64_t most = 1;
@@ -246,9 +249,9 @@ class CountedExchange {
     return most;
   }
 
-  // Packets.
+  // These functions move packets.
 
-  // Messages on a link before this call.
+  // These return the messages on a link before this call.
   CHORALE_FN uint64_t packets_sent(int32_t peer, const Endpoint& e) const {
     return shared_ ? shared_->packets_sent[peer] : load_relaxed(&e.local->cursor.packets_sent);
   }
@@ -256,15 +259,15 @@ class CountedExchange {
     return shared_ ? shared_->packets_received[peer] : load_relaxed(&e.local->cursor.packets_received);
   }
 
-  /// Waits until the peers have room for packets. `by_ring`: whether anything goes through a ring, to any
-  /// rank.
+  /// Waits until the peers have room for packets. Sets `by_ring` to whether anything goes through a ring, to
+  /// any rank.
   CHORALE_FN Stop await_room(bool& by_ring) const {
     Stop stop = Stop::none;
     bool only_packets = true;
     each_rank([&](int32_t peer) {
       const Endpoint& e = link(peer);
       if (e.depth < 2) refuse("all_to_all_v() needs rings of two slots at least");
-      // All of it is asked for before the first is looked at.
+      // All of it is loaded before the first is looked at.
       const uint64_t sent = load_relaxed(&e.local->cursor.packets_sent),
                      received = load_relaxed(&e.local->cursor.packets_received),
                      credit = seen_credit(&e.local->slot_free.note);
@@ -283,7 +286,7 @@ class CountedExchange {
     return by_ring ? group_.agree(stop) : Stop::none;
   }
 
-  /// Of a team: the count, and the data if they are to go so.
+  /// Sends the count to a peer, and the data if they go as packets. Called by a team.
   CHORALE_FN void send_as_packets(int32_t peer) const {
     const Endpoint& e = link(peer);
     if (!has_packets(e)) return;
@@ -310,7 +313,8 @@ class CountedExchange {
                          &deadline_);
   }
 
-  /// Of all ranks, and the data that came as packets. `by_ring`: whether anything comes through a ring.
+  /// Takes the counts of all ranks, and the data that came as packets. Sets `by_ring` to whether anything
+  /// comes through a ring.
   CHORALE_FN Stop take_counts(uint64_t* came, bool& by_ring) const {
     Stop stop = Stop::none;
     for (int32_t step = 0; step < table_.ranks && stop == Stop::none; ++step) {
@@ -340,7 +344,7 @@ class CountedExchange {
         if (stop == Stop::none) stop = keep_packets(peer, share_from(peer, came));
       });
     }
-    stop = group_.agree(stop);  // behind the last look
+    stop = group_.agree(stop);  // after the last look
     if (stop != Stop::none) return stop;
     each_rank([&](int32_t peer) {
       const Endpoint& e = link(peer);
@@ -355,8 +359,8 @@ class CountedExchange {
     return Stop::none;
   }
 
-  /// Of a team: gives the hook what fits of a part that came as packets. What does not is not looked at:
-  /// whatever the peer writes in its place is behind it.
+  /// Gives the hook what fits of a part that came as packets. Called by a team. The rest is not looked at:
+  /// whatever the peer writes in its place comes after it.
   CHORALE_FN Stop keep_packets(int32_t peer, const CountedShare& share) const {
     const uint64_t bytes = kept_bytes(share, 0, share.bytes);
     if (share.tiles != 0 || bytes == 0) return Stop::none;
@@ -373,15 +377,15 @@ class CountedExchange {
     return ctx;
   }
 
-  /// How much is kept of `bytes` bytes, `done` into a part.
+  /// Returns how much is kept of `bytes` bytes, `done` into a part.
   CHORALE_FN static uint64_t kept_bytes(const CountedShare& share, uint64_t done, uint64_t bytes) {
     const uint64_t at = share.begin + done, left = at < share.limit ? share.limit - at : 0;
     return left < bytes ? left : bytes;
   }
 
-  // The ring.
+  // These functions move data through the ring.
 
-  /// A slot of the team's links, of which the longest has `to_send`.
+  /// Sends a slot on each of the team's links, of which the longest has `to_send`.
   CHORALE_FN Stop send_slot(uint64_t slot, uint64_t to_send) const {
     Stop stop = Stop::none;
     if (slot >= to_send) return stop;
@@ -392,7 +396,7 @@ class CountedExchange {
     return stop;
   }
 
-  /// Of a team: the count, or a tile.
+  /// Sends a slot to a peer: the count, or a tile. Called by a team.
   CHORALE_FN Stop send(int32_t peer, uint64_t slot) const {
     const Endpoint& e = link(peer);
     const CountedShare share = share_to(peer);
@@ -417,7 +421,7 @@ class CountedExchange {
   CHORALE_FN Stop take_count(int32_t peer, uint64_t* came) const {
     const Endpoint& e = link(peer);
     const uint64_t start = load_relaxed(&e.local->cursor.received);
-    // Where the count is; how many tiles follow, it says.
+    // The count is here; it says how many tiles follow.
     const Progress first = tiles_of(e, leg_of(peer, share(peer, 0, 0)), start, 0);
     const Stop stop = await_slot(group_, e, first, unit_bytes, deadline_);
     if (stop != Stop::none) return stop;
@@ -427,7 +431,7 @@ class CountedExchange {
     return free_slot(group_, e, at, at.tiles == 0, !is_block_hook<Consume>, deadline_);
   }
 
-  /// Of a team.
+  /// Takes a tile. Called by a team.
   CHORALE_FN Stop take_tile(int32_t peer, uint64_t slot, const CountedShare& share) const {
     if (slot > share.tiles) return Stop::none;
     const Endpoint& e = link(peer);
@@ -446,7 +450,7 @@ class CountedExchange {
     return free_slot(team_, e, at, slot == at.tiles, !is_block_hook<Consume>, deadline_);
   }
 
-  // What goes first.
+  // These functions make and read the note that goes first.
   static constexpr uint64_t run_mask = (uint64_t(1) << 47) - 1;
   CHORALE_FN uint64_t kind() const {
     return uint64_t(group_.count) << 48 | uint64_t(by_value) << 47 |
@@ -492,11 +496,12 @@ class CountedExchange {
 
   const Group& group_;
   const uint32_t teams_;
-  const Group team_;  ///< the group itself, if it is one team. Block hooks have no teams: they may have
-                      ///< shared memory, for one tile
+  /// The group itself, if it is one team. Block hooks have no teams, because they may have shared memory, for
+  /// one tile.
+  const Group team_;
   const EndpointTable& table_;
   const Leg message_;
-  const uint64_t grain_;  ///< bytes of which parts are multiples
+  const uint64_t grain_;  ///< parts are multiples of so many bytes
   const Counts<N> counts_;
   const Produce& produce_;
   const Consume& consume_;
@@ -510,8 +515,8 @@ class CountedExchange {
 /// Sends counts.send[p] runs of elements to each rank p, and takes what all have sent. `message` says where
 /// they lie; its length is not looked at. Hooks see every shard as a message of its own: Ctx::index counts
 /// from its first element, and Ctx::first says where that is in all of `in`, or of `out`. Short shards go as
-/// packets where the links have them and the hooks take values: Ctx::region is null then. A block uses its
-/// named barriers for value hooks, as multiwarp_group() does.
+/// packets if the links have them and the hooks take values: Ctx::region is null then. For value hooks a
+/// block uses its named barriers, as multiwarp_group() does.
 template <class T, class N, class Produce = CopyProduce, class Consume = CopyConsume, class X = None>
 CHORALE_FN Stop all_to_all_v(const Group& group, const EndpointTable& table, const Leg& message,
                              const Counts<N>& counts, const Produce& produce = {},

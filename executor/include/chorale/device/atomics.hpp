@@ -1,8 +1,8 @@
 #pragma once
-// Memory accesses that order or are atomic, for the whole machine: every GPU, the host, and peers behind a
-// mapping. Together with signal.hpp, packet.hpp and multicast.hpp this is the only place that names memory
-// orders. On CUDA each function is one PTX instruction at system scope on global memory; on the CPU it is one
-// __atomic builtin. T is a 32- or 64-bit unsigned integer, naturally aligned.
+// These memory accesses are ordered or atomic for the whole machine: every GPU, the host, and peers behind a
+// mapping. Only this file, signal.hpp, packet.hpp and multicast.hpp name memory orders. On CUDA each function
+// is one PTX instruction at system scope on global memory; on the CPU it is one __atomic builtin. T is a 32-
+// or 64-bit unsigned integer, naturally aligned.
 
 #include <cstdint>
 #include <type_traits>
@@ -78,7 +78,8 @@ CHORALE_PTX_STORE(store_release, "release")
 CHORALE_PTX_ADD(add_relaxed, "relaxed")
 CHORALE_PTX_ADD(add_release, "release")
 CHORALE_PTX_ADD(add_acq_rel, "acq_rel")
-/// Additions whose thread does not wait for the value before, so that a post costs no round trip.
+/// These additions return nothing, so that a thread does not wait for the value before and a post costs no
+/// round trip.
 CHORALE_PTX_POST(post_relaxed, "relaxed")
 CHORALE_PTX_POST(post_release, "release")
 
@@ -87,8 +88,7 @@ CHORALE_PTX_POST(post_release, "release")
 #undef CHORALE_PTX_ADD
 #undef CHORALE_PTX_POST
 
-/// Replaces `expected` by `desired`, with acquire order, and says whether it did. Never fails without a
-/// reason.
+/// Replaces `expected` by `desired`, with acquire order, and returns whether it did. Never fails spuriously.
 template <class T>
 CHORALE_FN bool compare_exchange_acquire(T* at, T expected, T desired) {
   static_assert(detail::is_atomic_word<T>);
@@ -155,7 +155,7 @@ CHORALE_FN T add_acq_rel(T* at, T addend) {
   return __atomic_fetch_add(at, addend, __ATOMIC_ACQ_REL);
 }
 
-/// Additions of which nobody wants the value before.
+/// These additions do not return the value before.
 template <class T>
 CHORALE_FN void post_relaxed(T* at, T addend) {
   add_relaxed(at, addend);
@@ -166,8 +166,7 @@ CHORALE_FN void post_release(T* at, T addend) {
   add_release(at, addend);
 }
 
-/// Replaces `expected` by `desired`, with acquire order, and says whether it did. Never fails without a
-/// reason.
+/// Replaces `expected` by `desired`, with acquire order, and returns whether it did. Never fails spuriously.
 template <class T>
 CHORALE_FN bool compare_exchange_acquire(T* at, T expected, T desired) {
   static_assert(detail::is_atomic_word<T>);

@@ -1,7 +1,7 @@
 #pragma once
-// Whether ranks check each other. Senders say, and receivers check, how long a message is and how many groups
-// move it: two ranks that differ there would hang or mix up their data. One word a message. And groups see
-// whether another one was on their channel.
+// This switch decides whether ranks check each other. Senders say, and receivers check, how long a message is
+// and how many groups move it, because two ranks that differ there would hang or mix up their data. It costs
+// one word a message. Groups also check whether another group was on their channel.
 
 #if !defined(CHORALE_CHECKED)
 #if defined(NDEBUG)

@@ -1,5 +1,5 @@
 #pragma once
-// What a hook is told of the data it makes or takes.
+// These types tell a hook about the data that it makes or takes.
 
 #include <cstdint>
 
@@ -9,20 +9,20 @@
 
 namespace chorale {
 
-/// For kernels without data of their own.
+/// Stands for the data of kernels that have none of their own.
 struct None {};
 
-/// Of a matrix in a user's buffer, in elements.
+/// Gives the strides of a matrix in a user's buffer, in elements.
 struct Strides {
   uint64_t row = 0, col = 0;
 };
 
-/// Those of rows of `cols` elements one behind the other, where none are given.
+/// Returns `strides` or, if none are given, those of rows of `cols` elements one after the other.
 CHORALE_HD Strides strides_or_dense(const Strides& strides, uint64_t cols) {
   return strides.row == 0 && strides.col == 0 ? Strides{cols, 1} : strides;
 }
 
-/// The place of a hook's call. New needs become new members; what hooks look like does not change.
+/// Tells a hook where its call is. New needs become new members, so that the form of hooks does not change.
 ///
 /// `index`, `first`, `pos`, `count` and `cols` are in elements: a value hook's are the T that it makes and
 /// takes, whatever Leg::elem is; a block hook's have Leg::elem bytes.
@@ -30,21 +30,21 @@ template <class X = None>
 struct Ctx {
   const void* in = nullptr;  ///< the Leg's, from the message's first element on
   void* out = nullptr;
-  char* region = nullptr;  ///< the tile: at the peer when sending, here when receiving. A producer may write
-                           ///< it
+  /// The tile: at the peer when sending, here when receiving. A producer may write it.
+  char* region = nullptr;
   uint64_t slot_base = 0;  ///< the tile's position in the stream
 
-  uint64_t tile = 0;                      ///< of this group's share, from 0
+  uint64_t tile = 0;                      ///< the tile's number in this group's share, from 0
   uint32_t slot = 0;                      ///< of the ring
-  uint64_t step = 0;                      ///< of the link: tiles ever
+  uint64_t step = 0;                      ///< the tile's number among all that the link has carried
   uint64_t tile_bytes = 0;                ///< of a full tile
-  uint32_t tile_rows = 0, tile_cols = 0;  ///< of a full tile, where the Leg has `cols`
+  uint32_t tile_rows = 0, tile_cols = 0;  ///< of a full tile, if the Leg has `cols`
 
   uint32_t block = 0, thread = 0;    ///< this group among those of the kernel, this thread in the group
-  uint32_t blocks = 1, threads = 1;  ///< of how many
+  uint32_t blocks = 1, threads = 1;  ///< how many groups and threads there are
 
   int32_t self = -1;                  ///< this rank
-  int32_t peer = -1, recv_peer = -1;  ///< to whom a producer sends; from whom a consumer receives
+  int32_t peer = -1, recv_peer = -1;  ///< the ranks that producers send to and consumers receive from
   int32_t ranks = 0;
   uint32_t shard = 0;  ///< the Leg's
 
@@ -52,14 +52,15 @@ struct Ctx {
   Strides in_strides, out_strides;
 
   uint64_t index = 0;  ///< first element of this vector, or of this tile, in the message
-  uint64_t first = 0;  ///< of all_to_all_v(): the message's first element, in all that is sent or kept
-  uint64_t pos = 0;    ///< the same, in the tile
-  uint32_t count = 0;  ///< valid elements of this vector; of a block hook's tile
+  uint64_t first = 0;  ///< in all_to_all_v(): the message's first element, in all that is sent or kept
+  uint64_t pos = 0;    ///< as `index`, but in the tile
+  uint32_t count = 0;  ///< valid elements of this vector, or of a block hook's tile
 
-  X* extra = nullptr;  ///< the kernel's own
+  X* extra = nullptr;  ///< the kernel's own data
 };
 
-/// One side of a transfer, as one group sees it: its share of a message. In bytes as they travel.
+/// Describes one side of a transfer as one group sees it: its share of a message. Sizes are in bytes as they
+/// travel.
 struct Leg {
   const void* in = nullptr;   ///< the message, for producers
   void* out = nullptr;        ///< the message, for consumers
@@ -67,21 +68,21 @@ struct Leg {
   uint64_t begin = 0;         ///< of the share in the message
   uint64_t tile_bytes = 0;    ///< of a tile, at most a slot; 0: a slot. The same on both sides
   uint64_t signal_bytes = 0;  ///< how much the sender signals, or the receiver awaits, at a time within a
-                              ///< tile; 0: a tile. Each side as it likes
-  uint32_t elem = 1;   ///< bytes of what no tile and no share cuts: a multiple of the call's sizeof(T);
-                       ///< 1: that of one T
+                              ///< tile; 0: a tile. The sides may differ
+  /// The bytes that no tile and no share cuts: a multiple of the call's sizeof(T); 1: sizeof(T).
+  uint32_t elem = 1;
   uint32_t shard = 0;  ///< passed on to hooks, as are the following
   uint32_t rows = 0, cols = 0;
   Strides in_strides, out_strides;
 };
 
-/// What a block hook fills: the region of a tile, 16-byte aligned.
+/// Gives a block hook the region of a tile to fill, 16-byte aligned.
 struct TileOut {
   char* data;
   uint64_t bytes;
 };
 
-/// What a block hook takes.
+/// Gives a block hook the data of a tile to take.
 struct TileIn {
   const char* data;
   uint64_t bytes;
@@ -92,7 +93,7 @@ CHORALE_HD uint64_t units_in(uint64_t bytes, uint64_t unit) {
   return quotient(bytes, unit) + (modulo(bytes, unit) != 0 ? 1 : 0);
 }
 
-/// `n` units of a message, from `first` on, as far as there is so much.
+/// Returns `n` units of a message from `first` on, or as many of them as the message has.
 CHORALE_HD Leg part_of(const Leg& message, uint64_t unit, uint64_t first, uint64_t n) {
   const uint64_t begin = first * unit, end = begin + n * unit;
   Leg part = message;
@@ -102,35 +103,37 @@ CHORALE_HD Leg part_of(const Leg& message, uint64_t unit, uint64_t first, uint64
 }
 }  // namespace detail
 
-/// The part of a message that group `id` of `count` moves: whole multiples of `unit` bytes, as evenly as can
-/// be; the last part has the message's end.
+/// Returns the part of a message that group `id` of `count` moves. Parts are whole multiples of `unit` bytes,
+/// as even as possible; the last part has the message's end.
 CHORALE_HD Leg share_of(const Leg& message, uint32_t id, uint32_t count, uint64_t unit) {
   const detail::EvenParts parts(detail::units_in(message.bytes, unit), count);
   return detail::part_of(message, unit, parts.first(id), parts.size(id));
 }
 
-/// The least number of bytes, at least `least`, that is whole elements of `elem` bytes and whole units.
+/// Returns the least number of bytes, at least `least`, that is whole elements of `elem` bytes and whole
+/// units.
 CHORALE_HD uint64_t whole_units(uint64_t elem, uint64_t least = 1) {
-  if (elem == 0) elem = 1;  // who sends or receives refuses it
+  if (elem == 0) elem = 1;  // senders and receivers refuse it
   uint64_t unit = elem;
   if (elem < unit_bytes && detail::is_power_of_two(elem)) unit = unit_bytes;
   while (unit % unit_bytes != 0) unit += elem;  // 16 times at most
   return detail::quotient(least + unit - 1, unit) * unit;
 }
 
-/// What a message is cut at: whole tiles, where it has tiles of its own, else whole elements and units.
+/// Returns the bytes that a cut of the message must be a multiple of: a tile if it has tiles of its own, else
+/// whole elements and units.
 CHORALE_HD uint64_t share_unit(const Leg& message) {
   return message.tile_bytes ? message.tile_bytes : whole_units(message.elem);
 }
 
-/// As above, in whole share_unit()s.
+/// Returns the part that group `id` of `count` moves, in whole share_unit()s.
 CHORALE_HD Leg share_of(const Leg& message, uint32_t id, uint32_t count) {
   return share_of(message, id, count, share_unit(message));
 }
 
 namespace detail {
-/// The parts that group `id` of `count` moves of the shards into which `ranks` ranks divide a message: those
-/// of share_of() of share_of(), for less than that takes for each of them.
+/// Returns the parts that group `id` of `count` moves of the shards into which `ranks` ranks divide a
+/// message. They are the same as share_of() of share_of(), and cost less than calling that for each shard.
 class SharesOfShards {
  public:
   CHORALE_HD SharesOfShards(const Leg& message, uint32_t ranks, uint32_t id, uint32_t count)

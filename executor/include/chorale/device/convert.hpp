@@ -1,15 +1,16 @@
 #pragma once
-// Conversions between all element types, the same bits on the CPU and on CUDA.
+// These conversions between all element types give the same bits on the CPU and on CUDA.
 //
-// C++ leaves open what a float becomes that an integer type has no room for, and machines differ there. Here:
+// C++ does not define the result when an integer type has no room for a float, and machines differ there.
+// Here:
 //
-// from a float to an integer   towards zero; what is too large or too small is the nearest end, a NaN is 0
-// between integers             the low bits stay, as in sums: what has room stays as it is
-// to a float                   to nearest, ties to even, rounded once from whatever type; too large is
-// infinity,
-//                              in fp8_e4m3, which has none, NaN; a NaN is the one without sign whose other
-//                              bits are set
-// to the same type             the same bits
+//   from a float to an integer   rounds towards zero; a value that is too large or too small becomes the
+//                                nearest end of the range, and a NaN becomes 0
+//   between integers             keeps the low bits, as in sums: a value that fits stays as it is
+//   to a float                   rounds to nearest, ties to even, once from whatever type; a value that is
+//                                too large becomes infinity or, in fp8_e4m3, which has none, NaN; a NaN
+//                                becomes the one without sign whose other bits are set
+//   to the same type             keeps the bits
 
 #include <cstdint>
 #include <cstring>
@@ -21,9 +22,9 @@
 namespace chorale {
 namespace detail {
 
-/// `value`, which is no NaN, rounded to odd: if no float has it, the one of its two neighbours whose lowest
-/// bit is set. Rounded further, to a type with two bits less, it is as if rounded once: the set bit tells
-/// that it lies neither in the middle nor on a value.
+/// Returns `value`, which is no NaN, rounded to odd: if no float equals it, the one of its two neighbours
+/// whose lowest bit is set. Rounding that to a type with two bits less gives the same as rounding `value`
+/// once, because the set bit tells that it lies neither in the middle nor on a value.
 CHORALE_HD float odd_float(double value) {
   const float nearest = float(value);
   uint32_t bits = float_bits(nearest);
@@ -34,7 +35,7 @@ CHORALE_HD float odd_float(double value) {
   return bits_float(bits);
 }
 
-/// As odd_float(): the low bits, for which a double may have no room, become one.
+/// Rounds to odd like odd_float(): it folds the low bits, for which a double may have no room, into one bit.
 CHORALE_HD double odd_double(int64_t value) {
   constexpr uint64_t low = (uint64_t(1) << 11) - 1;
   uint64_t magnitude = value < 0 ? 0 - uint64_t(value) : uint64_t(value);
@@ -51,11 +52,12 @@ template <class To>
 CHORALE_HD To integer_from(double value) {
   if (value != value) return To(0);
   if (value <= double(least<To>)) return least<To>;
-  if (value >= double(most<To>)) return most<To>;  // of 64 bits rounded up, to what is too large already
+  // For 64 bits the bound rounds up, to a value that is too large already.
+  if (value >= double(most<To>)) return most<To>;
   return To(value);
 }
 
-/// A narrow float, f32 or f64 that is no NaN.
+/// Converts a value that is no NaN to a narrow float, f32 or f64.
 template <class To, class From>
 CHORALE_HD To float_from(From value) {
   if constexpr (!is_narrow_float<To>) {
@@ -88,7 +90,8 @@ CHORALE_HD To no_number() {
 
 }  // namespace detail
 
-/// `value` as a To. Through double or int64_t, which have all others exactly, it is the same.
+/// Converts `value` to a To. Going through double or int64_t gives the same, because they hold all other
+/// types exactly.
 template <class To, class From>
 CHORALE_HD To convert(From value) {
   if constexpr (std::is_same_v<To, From>) {

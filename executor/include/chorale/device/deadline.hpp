@@ -14,15 +14,16 @@
 
 namespace chorale {
 
-/// One per world and rank, in memory that the host and all its kernels see. Zero while the world runs. Who
-/// stops it first decides what the others are told.
+/// Tells all that the world has stopped. There is one for each world and rank, in memory that the host and
+/// all its kernels see. It is zero while the world runs. The first that stops the world decides what the
+/// others are told.
 struct alignas(64) AbortWord {
   uint32_t stop = 0;     ///< a Stop, written last
-  uint32_t rank = 0;     ///< who is to blame, valid once `stop` is not zero
+  uint32_t rank = 0;     ///< the rank to blame, valid once `stop` is not zero
   uint32_t claimed = 0;  ///< settles which of several raisers on the host writes
 };
 
-/// Nanoseconds of a clock that only goes forward.
+/// Returns the nanoseconds of a clock that only goes forward.
 CHORALE_FN uint64_t now_ns() {
 #if defined(__CUDACC__)
   uint64_t now;
@@ -35,12 +36,12 @@ CHORALE_FN uint64_t now_ns() {
 #endif
 }
 
-/// Of one thread: stops the world with `reason`, blaming `rank`, unless somebody did before; says whether it
-/// was us.
+/// Stops the world with `reason`, blaming `rank`, unless somebody has stopped it before. Returns true if this
+/// call did it. Called by one thread.
 CHORALE_FN bool raise_stop(AbortWord* word, Stop reason, uint32_t rank) {
 #if defined(__CUDACC__)
-  // The word is the host's, and no read-modify-write of a GPU is atomic there as a rule. One store has both
-  // reason and rank. Of GPUs that raise at the same moment the last is believed, and who reads between their
+  // The word is in host memory, where a read-modify-write of a GPU is usually not atomic. So one store writes
+  // both reason and rank. If GPUs raise at the same moment the last one counts, and a reader between their
   // stores may blame one's rank for the other's reason.
   static_assert(offsetof(AbortWord, stop) == 0 && offsetof(AbortWord, rank) == 4);
   if (load_acquire(&word->stop) != 0 || load_relaxed(&word->claimed) != 0) return false;
@@ -53,27 +54,30 @@ CHORALE_FN bool raise_stop(AbortWord* word, Stop reason, uint32_t rank) {
   return true;
 }
 
-/// When `ns` nanoseconds from now are over, by now_ns(); what no clock reaches stays in the future.
+/// Returns the time by now_ns() when `ns` nanoseconds from now are over. A time that no clock reaches stays
+/// in the future.
 CHORALE_FN uint64_t ns_from_now(uint64_t ns) {
   const uint64_t now = now_ns();
   return ns < ~uint64_t{0} - now ? now + ns : ~uint64_t{0};
 }
 
-/// The limits of a wait. The default waits for ever.
+/// Limits a wait. The default waits for ever.
 struct Deadline {
   AbortWord* shared = nullptr;  ///< polled during waits; null: nobody can stop us
   uint64_t ticks = 0;           ///< nanoseconds a wait may take; 0: any time
-  uint64_t until = 0;  ///< when time is over, by now_ns(); 0: not started, each wait starts a copy of its own
+  /// The time by now_ns() when waits end; 0: not started, each wait starts a copy of its own.
+  uint64_t until = 0;
 
   /// Starts the clock, to give several waits one limit together.
   CHORALE_FN void start() { until = ticks != 0 ? ns_from_now(ticks) : 0; }
 
-  /// When a wait that begins now must end: `until` if it was started, else by a clock of its own; 0: never.
+  /// Returns the time when a wait that begins now must end: `until` if it was started, else by a clock of its
+  /// own; 0: never.
   CHORALE_FN uint64_t started() const { return until != 0 ? until : ticks != 0 ? ns_from_now(ticks) : 0; }
 
   CHORALE_FN bool expired() const { return until != 0 && now_ns() >= until; }
 
-  /// Of one thread: why to stop waiting now.
+  /// Returns the reason to stop waiting now, or none. Called by one thread.
   CHORALE_FN Stop poll() const {
     if (shared) {
       const uint32_t stop = load_acquire(&shared->stop);
@@ -83,7 +87,7 @@ struct Deadline {
   }
 };
 
-/// Whether the group has to stop; the same answer in every thread. Synchronises.
+/// Returns the reason if the group has to stop, the same in every thread. Synchronises.
 CHORALE_FN Stop stop_for(const Group& group, const Deadline& deadline) {
   Stop stop = Stop::none;
   if (group.leader()) {
@@ -93,17 +97,17 @@ CHORALE_FN Stop stop_for(const Group& group, const Deadline& deadline) {
   return group.agree(stop);
 }
 
-/// How many looks lie between two polls of a deadline. The abort word is across PCIe, which takes one poll
-/// after the other: thousands of threads that poll as often as they look keep it busy for longer than the
-/// wait itself takes, peers then wait for them and poll in their turn, and so on for ever.
+/// The number of looks between two polls of a deadline. The abort word is across PCIe, which takes one poll
+/// after the other. If thousands of threads polled at each look, they would keep PCIe busy for longer than
+/// the wait itself takes; peers would then wait for them and poll in their turn, and so on for ever.
 #if defined(__CUDACC__)
 constexpr uint32_t looks_between_polls = 4096;
 #else
 constexpr uint32_t looks_between_polls = 64;
 #endif
 
-/// Of one thread: looks until ready() holds or the wait must end. What came in time counts, even on the last
-/// look.
+/// Looks until ready() holds or the wait must end. What came in time counts, even on the last look. Called by
+/// one thread.
 template <class Ready>
 CHORALE_FN Stop spin_until(const Group& group, const Deadline& deadline, const Ready& ready) {
   if (ready()) return Stop::none;

@@ -1,6 +1,6 @@
 #pragma once
-// Divisions whose divisors are mostly powers of two: a division of 64 bits is a hundred instructions on a
-// GPU.
+// These divisions are fast for powers of two, which most divisors are. A division of 64 bits is a hundred
+// instructions on a GPU.
 
 #include <cstdint>
 
@@ -13,7 +13,7 @@ CHORALE_HD bool is_power_of_two(uint64_t value) { return (value & (value - 1)) =
 
 CHORALE_COLD uint64_t divide(uint64_t a, uint64_t b) { return a / b; }
 
-/// a / b
+/// Returns a / b.
 CHORALE_HD uint64_t quotient(uint64_t a, uint64_t b) {
 #if defined(__CUDA_ARCH__)
   return is_power_of_two(b) ? a >> (__ffsll(int64_t(b)) - 1) : divide(a, b);
@@ -22,7 +22,7 @@ CHORALE_HD uint64_t quotient(uint64_t a, uint64_t b) {
 #endif
 }
 
-/// a % b
+/// Returns a % b.
 CHORALE_HD uint64_t modulo(uint64_t a, uint64_t b) {
 #if defined(__CUDA_ARCH__)
   return is_power_of_two(b) ? a & (b - 1) : a - divide(a, b) * b;
@@ -31,7 +31,8 @@ CHORALE_HD uint64_t modulo(uint64_t a, uint64_t b) {
 #endif
 }
 
-/// `units` in `count` parts, as evenly as can be: the first `more` have one more than the others.
+/// Divides `units` into `count` parts, as evenly as possible: the first `more` parts have one more than the
+/// others.
 struct EvenParts {
   uint64_t base, more;
 

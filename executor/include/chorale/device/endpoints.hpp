@@ -1,6 +1,6 @@
 #pragma once
-// Where a transfer reads from and writes to: memory, several sinks at once. See packets.hpp for packets,
-// reduce.hpp for the sources that combine and engine.hpp for the loop.
+// A transfer reads from a source and writes to a sink: memory, or several sinks at once. See packets.hpp for
+// packets, reduce.hpp for the sources that combine and engine.hpp for the loop.
 //
 // A SOURCE has                                         A SINK has
 //   waits, at_once   whether it can stop; CUDA: units a thread holds at once, if it may_take_several()
@@ -25,13 +25,13 @@ namespace chorale {
 constexpr uint64_t unlimited = ~uint64_t{0};
 
 #if defined(__CUDACC__)
-/// What a thread moves in one step: n units, `stride` apart.
+/// Says what a thread moves in one step: n units, `stride` apart.
 struct Turn {
   uint64_t unit;
   uint64_t stride;
   uint32_t n;
-  uint32_t bytes;  ///< of each unit; fewer than 16 only where n is at most 1
-  // Where lines are moved: the lines that the thread has a part in. Its unit of one may be behind the end of
+  uint32_t bytes;  ///< of each unit; fewer than 16 only if n is at most 1
+  // When lines are moved: the lines that the thread has a part in. Its unit of a line may be past the end of
   // the data, or it has the flag of the line.
   uint64_t line = 0;
   uint64_t line_stride = 0;
@@ -40,10 +40,11 @@ struct Turn {
 #endif
 
 namespace detail {
-/// CPU: bytes that a source which must stage or wait hands on at a time. Small enough for a fiber's stack.
+/// The bytes that a source which must stage or wait hands on at a time on the CPU. They fit on a fiber's
+/// stack.
 constexpr uint32_t span_bytes = 2048;
 
-/// CUDA: the bytes of unit `unit` that lie before `limit`.
+/// Returns the bytes of unit `unit`, at most `bytes`, that lie before `limit`. For CUDA.
 CHORALE_FN uint32_t bytes_within(uint64_t unit, uint32_t bytes, uint64_t limit) {
   const uint64_t at = unit * unit_bytes;
   const uint64_t left = at < limit ? limit - at : 0;
@@ -58,15 +59,15 @@ constexpr bool by_line<End, std::enable_if_t<End::by_line>> = true;
 CHORALE_HD uint64_t padded(uint64_t bytes) { return units_of(bytes) * unit_bytes; }
 }  // namespace detail
 
-/// Plain memory, source or sink. As a source it gives zeros, and as a sink it drops what comes, from `valid`
-/// bytes on and when `data` is null. Any alignment; a multiple of 16 is fast.
+/// Plain memory is a source or a sink. From `valid` bytes on, and when `data` is null, it gives zeros as a
+/// source and drops what comes as a sink. Any alignment works; a multiple of 16 is fast.
 struct Mem {
   char* data = nullptr;
   uint64_t valid = unlimited;
 
   Mem() = default;
   CHORALE_HD Mem(void* data, uint64_t valid = unlimited) : data(static_cast<char*>(data)), valid(valid) {}
-  /// A source only: a sink made of it would write what is const.
+  /// Makes a source only: a sink made of it would write to const memory.
   CHORALE_HD Mem(const void* data, uint64_t valid = unlimited)
       : data(static_cast<char*>(const_cast<void*>(data))), valid(valid) {}
 
@@ -82,7 +83,7 @@ struct Mem {
            valid >= bytes / unit_bytes * unit_bytes;
   }
 
-  /// The turn's units from sources at(0) .. at(n-1), n <= K: all are being loaded before one is needed.
+  /// Loads the turn's units from sources at(0) .. at(n-1), n <= K. It starts all loads before it needs one.
   template <bool Whole, uint32_t K, uint32_t N, class At>
   CHORALE_FN static Stop gather(const Group&, const Turn& turn, uint32_t n, const At& at, Unit (&to)[K][N]) {
     const char* from[K];
@@ -94,8 +95,8 @@ struct Mem {
       const uint32_t bytes = from[source] ? detail::bytes_within(unit, turn.bytes, at(source).valid) : 0;
       return load_unit(from[source] + unit * unit_bytes, bytes);
     };
-    // As a rule no condition stands between the loads. Where one does, what is not loaded is set all the
-    // same: a register that is written on some paths only would be kept for it round every loop outside.
+    // Usually no condition stands between the loads. Where one does, we also set what is not loaded: a
+    // register that is written on some paths only would be kept for it round every loop outside.
     if (n == K && turn.n == N) {
 #pragma unroll
       for (uint32_t item = 0; item < K * N; ++item) to[item / N][item % N] = load(item / N, item % N);
@@ -133,7 +134,7 @@ struct Mem {
     }
   }
 #else
-  /// Bytes from `at` on that can be viewed in place, a multiple of 16.
+  /// Returns how many bytes from `at` on can be viewed in place, a multiple of 16.
   uint64_t run(uint64_t at) const { return data && at < valid ? (valid - at) / unit_bytes * unit_bytes : 0; }
 
   Stop view(const Group&, uint64_t at, uint64_t bytes, char* room, const char*& seen) const {
@@ -158,8 +159,8 @@ struct Mem {
 
 #if defined(__CUDACC__)
 namespace detail {
-/// Writes to sinks at(0) .. at(n-1). Where each of them is, is looked up before the first store: a look-up
-/// behind a store would wait for it.
+/// Writes to sinks at(0) .. at(n-1). It looks up where they are before the first store, because a look-up
+/// after a store would wait for it.
 template <bool Whole, uint32_t N, class At>
 CHORALE_FN void write_all(const Turn& turn, uint32_t n, const At& at, const Unit (&from)[N]) {
   constexpr uint32_t ahead = 8;
@@ -179,7 +180,7 @@ CHORALE_FN void write_all(const Turn& turn, uint32_t n, const At& at, const Unit
 }  // namespace detail
 #endif
 
-/// Sink: all of n sinks of one type, in order. The array outlives the transfer.
+/// This sink writes to all of n sinks of one type, in order. The array must outlive the transfer.
 template <class S>
 struct Many {
   static constexpr bool by_line = detail::by_line<S>;
@@ -206,7 +207,7 @@ struct Many {
 #endif
 };
 
-/// Sink: all of at(0) .. at(n-1), in order. at() is asked for each of them again and again.
+/// This sink writes to all of at(0) .. at(n-1), in order. It calls at() for each of them again and again.
 template <class At>
 struct ManyAt {
   using Sink = std::decay_t<decltype(std::declval<const At&>()(0u))>;
@@ -234,7 +235,7 @@ struct ManyAt {
 };
 
 namespace detail {
-/// The same place in the memory of all members of a switch channel, by rank.
+/// Returns the same place in the memory of each member of a switch channel, by rank.
 struct AtMembers {
   char* const* members = nullptr;
   uint64_t offset = 0;  ///< bytes into each member
@@ -244,7 +245,7 @@ struct AtMembers {
 };
 }  // namespace detail
 
-/// Sink: the same place in the memory of all members of a switch channel, by plain stores.
+/// This sink writes to the same place in the memory of all members of a switch channel, by plain stores.
 struct MultiStore {
   char* const* members = nullptr;  ///< by rank
   uint32_t n = 0;
@@ -266,7 +267,7 @@ struct MultiStore {
 #endif
 };
 
-/// Sink: both.
+/// This sink writes to both.
 template <class A, class B>
 struct Tee {
   static constexpr bool by_line = detail::by_line<A> || detail::by_line<B>;

@@ -1,6 +1,6 @@
 #pragma once
-// The one loop that moves data: from a source to a sink, unit by unit, shared by the plan interpreter and
-// users' kernels.
+// This is the one loop that moves data, unit by unit from a source to a sink. The plan interpreter and users'
+// kernels share it.
 
 #include <cstdint>
 #include <type_traits>
@@ -14,23 +14,23 @@
 
 namespace chorale {
 
-/// Moves `bytes` bytes, a whole number of elements, from `source` to `sink`; the group's threads take units
-/// in turn, unit u by thread u % size, in every transfer that has no LL128 packets at either end. One that
-/// has is for groups of whole warps, and its warps take lines in turn: a unit is then another thread's.
-/// Source and sink may be the same memory, but not overlap otherwise.
+/// Moves `bytes` bytes, a whole number of elements, from `source` to `sink`. If neither end has LL128
+/// packets, the group's threads take units in turn: unit u goes by thread u % size. If an end has them, the
+/// group must be whole warps, and its warps take lines in turn: a unit then goes by another thread. Source
+/// and sink may be the same memory, but not overlap otherwise.
 ///
-/// A source that waits can stop: then Stop says why, the same in every thread, and units that had come may
-/// have been passed on, each of them complete. With such a source the group is synchronised at the end; with
-/// others it is not, and Stop is none: what follows with other units than its thread's own, and every signal,
-/// synchronises first.
+/// A source that waits can stop. Then Stop says why, the same in every thread; units that had come may have
+/// been passed on, each of them complete. With such a source the group is synchronised at the end. With other
+/// sources it is not, and Stop is none: synchronise before you signal or use units that other threads have
+/// moved.
 template <class Source, class Sink>
 CHORALE_FN Stop transfer(const Group& group, uint64_t bytes, const Source& source, const Sink& sink);
 
 #if defined(__CUDACC__)
 
 namespace detail {
-/// Moves the calling thread's units from `unit` on that lie before `units`, N at a time: several loads in
-/// flight before the first store hide the latency of peers' memory.
+/// Moves the calling thread's units from `unit` on that lie before `units`, N at a time. Several loads are in
+/// flight before the first store, to hide the latency of peers' memory.
 template <uint32_t N, class Source, class Sink>
 CHORALE_FN Stop move_whole(const Group& group, uint64_t& unit, uint64_t units, const Source& source,
                            const Sink& sink) {
@@ -46,7 +46,7 @@ CHORALE_FN Stop move_whole(const Group& group, uint64_t& unit, uint64_t units, c
   }
   return Stop::none;
 }
-/// transfer() unit by unit.
+/// Does transfer() unit by unit.
 template <class Source, class Sink>
 CHORALE_FN Stop by_units(const Group& group, uint64_t bytes, const Source& source, const Sink& sink) {
   uint64_t unit = group.rank;
@@ -57,7 +57,7 @@ CHORALE_FN Stop by_units(const Group& group, uint64_t bytes, const Source& sourc
                ? move_whole<Source::at_once>(group, unit, units, source, sink)
                : move_whole<1>(group, unit, units, source, sink);
   }
-  // The tail, or everything.
+  // This moves the tail, or everything.
   for (; stop == Stop::none && unit < units_of(bytes); unit += group.size) {
     const Turn turn{unit, group.size, 1, bytes_within(unit, unit_bytes, bytes)};
     Unit held[1];
@@ -67,9 +67,9 @@ CHORALE_FN Stop by_units(const Group& group, uint64_t bytes, const Source& sourc
   return stop;
 }
 
-/// Of a warp, for data of `bytes` bytes: calls part(turn) for its lines of begin .. end-1, from its line
-/// `first` on and N at a time; `first` is then behind them. Ends at the first stop, which part gives alike in
-/// all lanes. Whole: no unit of these lines lies behind the end of the data.
+/// Calls part(turn) for a warp's lines of begin .. end-1, N at a time, beginning with its line `first`;
+/// `first` is then after them. Called by a warp, for data of `bytes` bytes. Ends at the first stop, which
+/// `part` gives alike in all lanes. With Whole, no unit of these lines lies past the end of the data.
 template <bool Whole, uint32_t N, class Part>
 CHORALE_FN Stop each_turn_of_lines(const Group& group, uint64_t& first, uint64_t begin, uint64_t end,
                                    uint64_t bytes, const Part& part) {
@@ -98,7 +98,7 @@ CHORALE_FN Stop each_turn_of_lines(const Group& group, uint64_t& first, uint64_t
   return Stop::none;
 }
 
-/// The first line of the calling thread's warp.
+/// Returns the first line of the calling thread's warp.
 CHORALE_FN uint64_t first_line(const Group& group) {
   return group.rank / warp_threads * (warp_threads / (LL128::units + 1));
 }
@@ -115,8 +115,8 @@ CHORALE_FN Stop move_lines(const Group& group, uint64_t& first, uint64_t begin, 
   });
 }
 
-/// transfer() line by line: a warp has four lines at a time, lanes 8k to 8k+6 the units of one and lane 8k+7
-/// its flag.
+/// Does transfer() line by line. A warp has four lines at a time: lanes 8k to 8k+6 have the units of one, and
+/// lane 8k+7 has its flag.
 template <class Source, class Sink>
 CHORALE_FN Stop by_lines(const Group& group, uint64_t bytes, const Source& source, const Sink& sink) {
   const uint64_t lines = packet_bytes<LL128>(bytes) / sizeof(LL128), stride = group.size / (LL128::units + 1);
@@ -128,7 +128,7 @@ CHORALE_FN Stop by_lines(const Group& group, uint64_t bytes, const Source& sourc
     stop = Source::at_once == 1 || source.may_take_several()
                ? move_lines<true, Source::at_once>(group, first, 0, whole, bytes, source, sink)
                : move_lines<true, 1>(group, first, 0, whole, bytes, source, sink);
-    // The last of them may be beside the one that is not whole.
+    // The warp's last step may also hold the line that is not whole, so go back to it.
     if (first != start) first -= stride;
   }
   if (stop == Stop::none && whole != lines) {
@@ -154,8 +154,8 @@ CHORALE_FN Stop transfer(const Group& group, uint64_t bytes, const Source& sourc
 
 template <class Source, class Sink>
 CHORALE_FN Stop transfer(const Group& group, uint64_t bytes, const Source& source, const Sink& sink) {
-  // One thread moves long spans, through memcpy and vector code. Several take units in turn, just as on CUDA,
-  // so that what a kernel may and may not assume about its threads is tested here too.
+  // A thread alone moves long spans, through memcpy and vector code. Several threads take units in turn, just
+  // as on CUDA, so that what a kernel may and may not assume about its threads is tested here too.
   constexpr uint64_t longest =
       std::is_same_v<Source, Mem> && std::is_same_v<Sink, Mem> ? unlimited : 64 * 1024;
   constexpr uint64_t grain =

@@ -1,18 +1,19 @@
 #pragma once
-// The seam between a kernel and what its data travels over: one struct a fabric, chosen at each call by a
+// A fabric is what the data of a kernel travels over. Each is one struct, which each call chooses by a
 // template argument. All device code that knows a fabric is here.
 //
-//   stage(e, position)     where what is sent at this position of the stream is to be written
-//   land(e, position)      where what was received at this position lies
-//   put, get               one vector to and from such a region
-//   signal(...)            what the group staged up to here may be seen by the peer
-//   wait(...)              until the peer has done so
-//   signal_free(...)       what the group received up to here has been read: the peer may write there again.
-//                          `stored`: each thread has stored what it read, so the credit may be relaxed
-//   wait_free(...)         until the peer has done so
-//   drain(...)             until nothing of what was sent is read from this rank's memory any more
+//   stage(e, position)     returns the place to write what is sent at this position of the stream
+//   land(e, position)      returns the place of what was received at this position
+//   put, get               move one vector to and from such a region
+//   signal(...)            tells the peer that it may see what the group staged up to here
+//   wait(...)              waits until the peer has done so
+//   signal_free(...)       tells the peer that it may write again where the group has read what it received
+//                          up to here. `stored`: each thread has stored what it read, so the credit may be
+//                          relaxed
+//   wait_free(...)         waits until the peer has done so
+//   drain(...)             waits until nothing of what was sent is read from this rank's memory any more
 //
-// All are called by the whole group. After a Stop other than none nothing has been said to the peer.
+// The whole group calls each of them. If one returns a Stop other than none, it has told the peer nothing.
 
 #include <cstdint>
 #include <string>
@@ -28,7 +29,7 @@
 
 namespace chorale {
 
-/// The peer's memory is mapped here.
+/// Moves data through the peer's memory, which is mapped here.
 struct Direct {
   CHORALE_FN static char* stage(const Endpoint& e, uint64_t position) {
     return e.send_dst + detail::modulo(position, e.window);
@@ -37,7 +38,8 @@ struct Direct {
     return e.recv_src + detail::modulo(position, e.window);
   }
 
-  /// The first n elements of `values` at vector `index` of a region, and back; the rest is zero.
+  /// Stores the first n elements of `values` at vector `index` of a region; get() loads them, and the rest is
+  /// zero.
   template <class T, int N>
   CHORALE_FN static void put(char* region, uint64_t index, const Pack<T, N>& values, uint32_t n = N) {
     static_assert(sizeof values == unit_bytes, "regions are read and written by units");
@@ -49,8 +51,8 @@ struct Direct {
     return elements_of<T>(load_unit(region + index * unit_bytes, n * uint32_t(sizeof(T))));
   }
 
-  /// The peer has everything before position `upto`. `begin`: what this group has signalled before.
-  /// `note`: not 0 with the first signal of a message, see link.hpp.
+  /// Tells the peer that it has everything before position `upto`. `begin` is what this group has signalled
+  /// before. `note` is not 0 with the first signal of a message; see link.hpp.
   CHORALE_FN static Stop signal(const Group& group, const Endpoint& e, uint64_t begin, uint64_t upto,
                                 uint64_t note, const Deadline&) {
     (void)begin;
@@ -81,12 +83,12 @@ struct Direct {
   CHORALE_FN static Stop drain(const Group&, const Endpoint&, const Deadline&) { return Stop::none; }
 };
 
-/// This rank itself, whose ring, counters and peer are its own: as Direct, so that another group of the rank
-/// may be the other half.
+/// Links this rank to itself: ring, counters and peer are its own. It works as Direct does, so another group
+/// of the rank may be the other half.
 struct Self : Direct {};
 
-/// A proxy moves the data from a copy of the ring in this rank's memory, and tells the peer. The peer's
-/// credit comes back only once the data has been read there, so it also says that the copy is free again.
+/// Moves data by a proxy, which copies it from a ring in this rank's memory and tells the peer. The peer's
+/// credit comes back only after the data has been read there, so it also says that this ring is free again.
 struct Port {
   CHORALE_FN static char* stage(const Endpoint& e, uint64_t position) { return Direct::stage(e, position); }
   CHORALE_FN static const char* land(const Endpoint& e, uint64_t position) {
@@ -130,8 +132,8 @@ struct Port {
   }
 };
 
-/// A fabric that is declared and not built, such as InfiniBand from the GPU: a kernel that uses it does not
-/// compile.
+/// Stands for a fabric that is declared and not built, such as InfiniBand from the GPU. A kernel that uses it
+/// does not compile.
 struct Reserved {
   template <class... Arguments>
   static constexpr bool built = false;
@@ -181,14 +183,14 @@ struct Reserved {
   }
 };
 
-/// Whether signal() and signal_free() of a fabric never stop: they tell the peer themselves. Where somebody
-/// else is told to, they may have to wait for room.
+/// True if signal() and signal_free() of a fabric never stop, because they tell the peer themselves. If they
+/// tell somebody else, they may have to wait for room.
 template <class Ops>
 inline constexpr bool signals_at_once = std::is_base_of_v<Direct, Ops>;
 
 namespace detail {
-/// Of one thread: a message has gone through a stream, or come, that began at `start`. Another group that was
-/// there at the same time, with the same channel, began where this one did.
+/// Ends a message that began at `start` and has gone through a stream, or come. Called by one thread. If
+/// another group was on the same channel at the same time, it began where this one did, and is refused.
 CHORALE_FN void end_message(const Endpoint& e, uint64_t* position, uint64_t start, uint64_t end) {
   if (CHORALE_CHECKED && load_relaxed(position) != start) {
 #if defined(__CUDACC__)
@@ -203,13 +205,13 @@ CHORALE_FN void end_message(const Endpoint& e, uint64_t* position, uint64_t star
   store_relaxed(position, end);
 }
 
-/// Gives a signal by give(), and moves the position of the stream from `start` to `end` if it is a message's
-/// last. After a stop the position is what it was.
+/// Gives a signal by give(), and moves the position of the stream from `start` to `end` if the signal is a
+/// message's last. After a stop the position is what it was.
 template <class Ops, class Give>
 CHORALE_FN Stop signal_and_advance(const Group& group, const Endpoint& e, bool last, uint64_t* position,
                                    uint64_t start, uint64_t end, const Give& give) {
   if constexpr (signals_at_once<Ops>) {
-    // Before the signal, whose synchronisation makes the new position the group's.
+    // This comes before the signal, whose synchronisation makes the new position the group's.
     if (last && group.leader()) end_message(e, position, start, end);
     return give();
   } else {
@@ -222,14 +224,14 @@ CHORALE_FN Stop signal_and_advance(const Group& group, const Endpoint& e, bool l
 }
 }  // namespace detail
 
-/// Whether transfers over this fabric are for that link.
+/// Returns whether this fabric fits the link of the endpoint.
 template <class Ops>
 CHORALE_FN bool fits(const Endpoint& e) {
   if (std::is_same_v<Ops, Port>) return e.kind == LinkKind::port;
   return !std::is_base_of_v<Direct, Ops> || e.kind != LinkKind::port;
 }
 
-/// f(Direct{}), f(Port{}) or f(Self{}), as the endpoint's link is: so that one kernel mixes them.
+/// Calls f(Direct{}), f(Port{}) or f(Self{}), as the endpoint's link is, so that one kernel can mix them.
 template <class F>
 CHORALE_FN decltype(auto) with_link(const Endpoint& e, F&& f) {
   switch (e.kind) {

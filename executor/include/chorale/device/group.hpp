@@ -1,6 +1,6 @@
 #pragma once
-// The threads that work on something together. Every function of the device library takes its group; nothing
-// is implied.
+// A group is the threads that work on something together. Every function of the device library takes its
+// group; nothing is implied.
 
 #include <cstdint>
 #include <cstring>
@@ -19,48 +19,50 @@
 
 namespace chorale {
 
-/// Why a wait ended: `none` means that what was waited for came. The larger wins when threads disagree.
+/// Says why a wait ended; `none` means that what was waited for came. When threads disagree the larger wins.
 enum class Stop : uint32_t { none = 0, timed_out, aborted, deadlock, peer_lost };
 
-/// What a group is made of, and so how it synchronises.
+/// Says what a group is made of, and so how it synchronises.
 enum class Scope : uint8_t { thread, warp, multiwarp, block, cluster };
 
 struct HostBlock;
 
 #if !defined(__CUDACC__)
-/// What a thread of a CPU block (a fiber, or the one thread of a block of size 1) asks of whoever runs it.
+/// Serves a thread of a CPU block (a fiber, or the one thread of a block of size 1). Whoever runs the block
+/// implements it.
 struct HostBlock {
   virtual ~HostBlock() = default;
 
-  /// This thread cannot go on until ready(state), or until the world stops. Returns at the latest then; may
-  /// return earlier, the caller looks again. `ready` neither waits nor changes anything and may be called
-  /// from another thread.
+  /// Parks this thread, which cannot go on until ready(state). Returns then or when the world stops, or
+  /// earlier; the caller looks again. `ready` neither waits nor changes anything and may be called from
+  /// another thread.
   virtual void park(bool (*ready)(const void*), const void* state) = 0;
 
-  /// Returns when all threads of the block have called it, or the world has stopped. What they wrote before
-  /// is visible.
+  /// Waits until all threads of the block have called it, or the world has stopped. What they wrote before is
+  /// visible.
   virtual void sync() = 0;
 
-  /// Called before accesses that peers can see: a place where a deterministic scheduler may switch.
+  /// Lets a deterministic scheduler switch threads. Called before accesses that peers can see.
   virtual void step() = 0;
 
-  /// Why the world stopped; `none` while it runs.
+  /// Returns why the world stopped; `none` while it runs.
   virtual Stop stopped() = 0;
 
-  /// Of a block of several threads: what groups of `threads` neighbours ask of, see multiwarp_group().
+  /// Returns the HostBlock of this thread's group of `threads` neighbours, for blocks of several threads; see
+  /// multiwarp_group().
   virtual HostBlock* part(uint32_t threads) {
     (void)threads;
     return nullptr;
   }
 
-  /// Hands a value round the block's threads, between calls of sync(). Group uses it; nobody else. Where each
-  /// thread has a HostBlock of its own, all of them point to one.
+  /// Hands a value round the block's threads, between calls of sync(). Only Group uses it. If each thread has
+  /// a HostBlock of its own, all of them point to one cell.
   uint64_t* cell = own_cell;
   uint64_t own_cell[2] = {0, 0};
 };
 #endif
 
-/// Ends a kernel that was called wrongly, where going on would hang a peer or harm its memory. CUDA: a trap.
+/// Ends a kernel that was called wrongly, when going on would hang a peer or harm its memory. CUDA: traps.
 /// CPU: throws, which stops the world.
 CHORALE_FN void refuse(const char* why) {
 #if defined(__CUDACC__)
@@ -76,8 +78,8 @@ inline void refuse(const std::string& why) { throw std::logic_error(why); }
 
 struct Split;
 
-/// A group of threads, as one of its threads sees it. Copies name the same group. A function that takes a
-/// group is called by all its threads with the same arguments, unless it says otherwise.
+/// Describes a group of threads, as one of its threads sees it. Copies name the same group. All threads of a
+/// group must call a function that takes it, with the same arguments, unless the function says otherwise.
 struct Group {
   uint32_t rank = 0;   ///< this thread in the group, 0 .. size-1
   uint32_t size = 1;   ///< threads in the group
@@ -90,34 +92,34 @@ struct Group {
 
   CHORALE_FN bool leader() const { return rank == 0; }
 
-  /// Returns when all threads of the group have called it; orders their memory accesses among each other.
+  /// Waits until all threads of the group have called it, and orders their memory accesses among each other.
   CHORALE_FN void sync() const;
 
-  /// Of one thread: spends a moment of a wait whose `spin`-th look failed.
+  /// Spends a moment of a wait whose `spin`-th look failed. Called by one thread.
   CHORALE_FN void pause(uint32_t spin) const;
 
-  /// Of one thread: gives way until ready() may hold; the caller looks again. CUDA: as pause.
+  /// Gives way until ready() may hold; the caller looks again. Called by one thread. CUDA: as pause.
   template <class Ready>
   CHORALE_FN void park(const Ready& ready, uint32_t spin) const;
 
-  /// Of one thread: a place where a deterministic scheduler may switch. CUDA: nothing.
+  /// Lets a deterministic scheduler switch threads. Called by one thread. CUDA: does nothing.
   CHORALE_FN void step() const;
 
-  /// Of one thread, CPU only: why the world stopped, as far as its scheduler knows.
+  /// Returns why the world stopped, as far as this thread's scheduler knows. Called by one thread; CPU only.
   CHORALE_FN Stop stopped() const;
 
-  /// The leader's value, in every thread. T is trivially copyable, at most 16 bytes. Synchronises.
+  /// Returns the leader's value in every thread. T is trivially copyable, at most 16 bytes. Synchronises.
   template <class T>
   CHORALE_FN T broadcast(T value) const;
 
-  /// Whether every thread says yes; the same answer everywhere. Synchronises.
+  /// Returns true in every thread if every thread says yes, else false in every thread. Synchronises.
   CHORALE_FN bool all(bool yes) const;
 
-  /// The largest of the threads' reasons to stop; the same answer everywhere. Synchronises.
+  /// Returns the largest of the threads' reasons to stop, the same in every thread. Synchronises.
   CHORALE_FN Stop agree(Stop mine) const;
 
   /// Divides the `count` groups into `parts` runs of neighbours whose sizes differ by at most one. Moves no
-  /// thread. With more parts than groups some parts have none. Refuses 0 parts; so do the other splits.
+  /// thread. With more parts than groups, some parts have no group. Refuses 0 parts; so do the other splits.
   CHORALE_FN Split split(uint32_t parts) const;
 
   /// Divides the groups round-robin: group g is in part g % parts.
@@ -127,8 +129,8 @@ struct Group {
   /// that are all 0.
   CHORALE_FN Split split_weighted(const uint32_t* weights, uint32_t parts) const;
 
-  /// The warps of a block or multiwarp group, as groups of their own that share this group's work. CPU: each
-  /// thread. CUDA: refuses a group that is not whole warps.
+  /// Returns the calling thread's warp of a block or multiwarp group. The warps share this group's work. CPU:
+  /// each thread is a warp. CUDA: refuses a group that is not whole warps.
   CHORALE_FN Group warps() const;
 
   /// Calls f(item) for this group's run of 0 .. items-1. All its threads get the same items.
@@ -146,7 +148,7 @@ struct Group {
   }
 };
 
-/// Which part of a split this group fell into, and the group renumbered within it.
+/// Says which part of a split this group fell into, and has the group renumbered within it.
 struct Split {
   uint32_t part;
   Group group;
@@ -205,10 +207,10 @@ CHORALE_FN Stop Group::agree(Stop mine) const {
   return Stop::timed_out;
 }
 
-// The groups within a block, and around it. They share the work of all blocks, or of those that a split left
-// in one part: their ids follow from the block's.
+// These groups are within a block, or around it. They share the work of all blocks, or of those that a split
+// left in one part, because their ids follow from the block's.
 
-/// The calling thread alone.
+/// Returns the calling thread alone.
 CHORALE_FN Group thread_group(const Group& block) {
   Group thread = block;
   thread.rank = 0;
@@ -219,17 +221,18 @@ CHORALE_FN Group thread_group(const Group& block) {
   return thread;
 }
 
-/// The calling thread's warp. CUDA: the block is a multiple of 32 threads.
+/// Returns the calling thread's warp. CUDA: the block is a multiple of 32 threads.
 CHORALE_FN Group warp_group(const Group& block) { return block.warps(); }
 
-/// The calling thread's run of `threads` neighbours, which divide the block. CUDA: they are a multiple of 32,
-/// at most 15 to a block, and have the named barriers 1 to 15, so one size of them is at work at a time; on
-/// the CPU as well. Refuses what does not divide, and what is no block.
+/// Returns the calling thread's run of `threads` neighbours; runs divide the block. CUDA: `threads` is a
+/// multiple of 32, and a block has at most 15 runs, which use the named barriers 1 to 15. So only one size of
+/// runs may be at work at a time, on the CPU as well. Refuses a size that does not divide the block, and a
+/// group that is not a block.
 CHORALE_FN Group multiwarp_group(const Group& block, uint32_t threads);
 
-/// The blocks of the calling thread's cluster together: as many as the launch says, one where it says
-/// nothing, and always on the CPU. CUDA: sm_90 and later. Refuses blocks that a split has renumbered: a
-/// cluster's blocks may be in several of its parts.
+/// Returns the blocks of the calling thread's cluster as one group. It has as many blocks as the launch says:
+/// one if it says nothing, and always one on the CPU. CUDA: sm_90 and later. Refuses blocks that a split has
+/// renumbered, because a cluster's blocks may be in several of its parts.
 CHORALE_FN Group cluster_group(const Group& block);
 
 namespace detail {

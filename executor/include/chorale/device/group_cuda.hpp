@@ -13,8 +13,8 @@ namespace detail {
 constexpr uint32_t warp_threads = 32;
 constexpr uint32_t named_barriers = 16;
 
-// Not the .aligned forms: the leader of a group may come from a wait of its own, apart from the rest of its
-// warp.
+// We do not use the .aligned forms, because the leader of a group may come from a wait of its own, apart from
+// the rest of its warp.
 
 CHORALE_FN void named_sync(uint32_t barrier, uint32_t threads) {
   asm volatile("barrier.cta.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
@@ -42,7 +42,7 @@ CHORALE_FN void cluster_sync() {
           : "memory");
 }
 
-/// Where the shared variable at `here` lies in block 0 of the cluster.
+/// Returns the address in block 0 of the cluster of the shared variable at `here`.
 CHORALE_FN uint32_t in_first_block(const void* here) {
   uint32_t there;
   asm volatile("mapa.shared::cluster.u32 %0, %1, 0;"
@@ -51,8 +51,8 @@ CHORALE_FN uint32_t in_first_block(const void* here) {
   return there;
 }
 
-/// As broadcast() and all(), through the shared memory of the cluster's first block. Functions of their own:
-/// no kernel without clusters is to have their shared memory.
+/// These do what broadcast() and all() do, through the shared memory of the cluster's first block. They are
+/// functions of their own, so that kernels without clusters do not have their shared memory.
 template <class T>
 CHORALE_FN T cluster_broadcast(T value, bool leader) {
   __shared__ uint64_t cell[2];
@@ -102,8 +102,8 @@ CHORALE_FN void Group::sync() const {
 }
 
 CHORALE_FN void Group::pause(uint32_t spin) const {
-  // A wait is mostly short, and a sleep is longer than a poll: only who has waited long makes room for
-  // others.
+  // A wait is mostly short, and a sleep is longer than a poll. So only a thread that has waited long makes
+  // room for others.
   if (spin > 4096) __nanosleep(100);
 }
 
@@ -173,7 +173,7 @@ CHORALE_FN Group Group::warps() const {
   return warp;
 }
 
-/// The calling thread's block, one among the grid's.
+/// Returns the calling thread's block, one among the grid's.
 CHORALE_FN Group block_group() {
   Group group;
   group.rank = threadIdx.x;
@@ -216,7 +216,7 @@ CHORALE_FN Group multiwarp_group(const Group& block, uint32_t threads) {
   return group;
 }
 
-// Of the whole grid's groups, for kernels that launch() does not run.
+// These return the whole grid's groups, for kernels that launch() does not run.
 
 CHORALE_FN Group thread_group() { return thread_group(block_group()); }
 CHORALE_FN Group warp_group() { return warp_group(block_group()); }

@@ -1,5 +1,5 @@
 #pragma once
-// Hooks as the ends of a transfer, see endpoints.hpp.
+// Hooks are the ends of a transfer here; see endpoints.hpp.
 
 #include <cstdint>
 #include <cstring>
@@ -11,7 +11,7 @@
 namespace chorale {
 
 namespace detail {
-/// `ctx` for the vector of `bytes` valid bytes that lies `at` bytes into the transfer.
+/// Returns `ctx` for the vector of `bytes` valid bytes that lies `at` bytes into the transfer.
 template <class T, class X>
 CHORALE_FN Ctx<X> vector_at(const Ctx<X>& ctx, uint64_t at, uint32_t bytes) {
   Ctx<X> here = ctx;
@@ -22,7 +22,7 @@ CHORALE_FN Ctx<X> vector_at(const Ctx<X>& ctx, uint64_t at, uint32_t bytes) {
 }
 }  // namespace detail
 
-/// Source: what a value hook makes. `ctx` is that of the transfer's first element.
+/// This source gives what a value hook makes. `ctx` is that of the transfer's first element.
 template <class T, class Hook, class X>
 struct Produced {
   static_assert(unit_bytes % sizeof(T) == 0, "value hooks make whole units: use a block hook");
@@ -69,13 +69,13 @@ struct Produced {
 #endif
 };
 
-/// Sink: what a value hook takes.
+/// This sink hands what comes to a value hook.
 template <class T, class Hook, class X>
 struct Consumed {
   static_assert(unit_bytes % sizeof(T) == 0, "value hooks take whole units: use a block hook");
 
   const Hook& hook;
-  const Ctx<X> ctx;  // its own: it may outlive the caller's
+  const Ctx<X> ctx;  // a copy, because this may outlive the caller's
 
   CHORALE_FN void take(uint64_t at, uint32_t bytes, const Unit& unit) const {
     hook.consume(detail::vector_at<T>(ctx, at, bytes), elements_of<T>(unit));
@@ -97,7 +97,7 @@ struct Consumed {
   void put(uint64_t at, uint64_t bytes, const char* from) const {
     for (uint64_t done = 0; done < bytes; done += unit_bytes) {
       const uint64_t left = bytes - done;
-      // What is behind the end is not there to be read.
+      // Nothing past the end may be read.
       const uint32_t here = uint32_t(left < unit_bytes ? left : unit_bytes);
       take(at + done, here, load_unit(from + done, here));
     }
@@ -105,7 +105,7 @@ struct Consumed {
 #endif
 };
 
-/// Source: what another source gives, as a value hook's forward() changes it.
+/// This source gives what another source gives, as a value hook's forward() changes it.
 template <class T, class Hook, class X>
 struct Forwarded {
   Mem from;

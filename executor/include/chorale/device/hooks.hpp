@@ -1,22 +1,22 @@
 #pragma once
-// Hooks: what happens to data on its way out of a user's buffer, and on its way in.
+// Hooks change data on its way out of a user's buffer, and on its way in.
 //
 // A value hook makes or takes 16 bytes of elements as they travel:
 //   Pack<T, 16 / sizeof(T)> produce(const Ctx<X>&) const
 //   void consume(const Ctx<X>&, const Pack<T, 16 / sizeof(T)>&) const
 //   Pack<T, 16 / sizeof(T)> forward(const Ctx<X>&, const Pack<T, ...>&) const   for forward_tiles(): what is
 //                                                                               passed on, and consumed
-// A block hook makes or takes a whole tile, by all threads of the group; what it does in its last step may
-// be seen by no other thread yet:
+// A block hook makes or takes a whole tile, by all threads of the group. Other threads may not yet see what
+// it does in its last step:
 //   using block_hook = void;
 //   void produce(const Ctx<X>&, const Group&, TileOut) const
 //   void consume(const Ctx<X>&, const Group&, TileIn) const
 //
-// Hooks are function objects: what they need are their members. They do not wait for peers, and write only
-// what Ctx and their members hand them; a value hook has stored what it is to keep when it returns. Elements
-// from `count` on are padding: not to be read from a user's buffer, nor written to it. In a collective the
-// threads of a block may be with several peers at a time, so value hooks of two peers do not write to one
-// place, unless it is Ctx::out with Shards::out of 0.
+// Hooks are function objects, and their members hold what they need. They do not wait for peers, and write
+// only to what Ctx and their members give them. When a value hook returns it has stored what it is to keep.
+// Elements from `count` on are padding: do not read them from a user's buffer, nor write them to it. In a
+// collective the threads of a block may work with several peers at a time, so value hooks of two peers must
+// not write to one place, unless it is Ctx::out with Shards::out of 0.
 
 #include <cstdint>
 #include <type_traits>
@@ -28,7 +28,7 @@
 
 namespace chorale {
 
-/// A unit's elements.
+/// Holds a unit's elements.
 template <class T>
 using Vector = Pack<T, int(unit_bytes / sizeof(T))>;
 
@@ -37,7 +37,8 @@ inline constexpr bool is_block_hook = false;
 template <class Hook>
 inline constexpr bool is_block_hook<Hook, std::void_t<typename Hook::block_hook>> = true;
 
-/// Elements index .. index+count-1 of a buffer; the rest is zero. Any alignment of the buffer that T allows.
+/// Loads elements index .. index+count-1 of a buffer; the rest is zero. The buffer may have any alignment
+/// that T allows.
 template <class T>
 CHORALE_FN Vector<T> load_elements(const void* buffer, uint64_t index, uint32_t count) {
   const char* const from = reinterpret_cast<const char*>(static_cast<const T*>(buffer) + index);
@@ -49,11 +50,11 @@ CHORALE_FN void store_elements(void* buffer, uint64_t index, const Vector<T>& va
   store_unit(to, unit_of<T>(values), count * uint32_t(sizeof(T)));
 }
 
-/// The message is in Ctx::in, or goes to Ctx::out, as it travels. The fastest there is.
+/// Copy the message as it travels, from Ctx::in or to Ctx::out. These are the fastest hooks.
 struct CopyProduce {};
 struct CopyConsume {};
 
-/// For a leg whose data nobody wants here: forward_tiles() that only passes it on.
+/// Drops the data of a leg that nobody wants here: forward_tiles() then only passes it on.
 struct DropConsume {
   template <class X, class V>
   CHORALE_FN void consume(const Ctx<X>&, const V&) const {}
@@ -105,8 +106,8 @@ struct AccumulateConsume {
   }
 };
 
-/// For forward_tiles(): passes on, and stores where there is an `out`, what comes, the first operand,
-/// combined with what is in `in`. A step of a reduction along a chain.
+/// Combines what comes, the first operand, with what is in `in`; passes the result on, and stores it if there
+/// is an `out`. For forward_tiles(): a step of a reduction along a chain.
 template <ReduceOp Op, class T>
 struct AccumulateForward {
   template <class X>
@@ -120,7 +121,7 @@ struct AccumulateForward {
 };
 
 /// Sends the transpose of the Leg's `rows` x `cols` matrix in `in`, by rows of the transpose. Without
-/// `in_strides` its rows lie one behind the other.
+/// `in_strides` its rows lie one after the other.
 template <class T>
 struct TransposeProduce {
   template <class X>
@@ -136,8 +137,8 @@ struct TransposeProduce {
   }
 };
 
-/// Sends rows of the table in `in` with `cols` elements each, that of number index[row] as row `row`. The
-/// elements of a row lie side by side; without `in_strides` its rows do, too.
+/// Sends rows of `cols` elements each of the table in `in`: the table's row index[row] as row `row`. The
+/// elements of a row lie side by side; without `in_strides` the rows do, too.
 template <class T, class I>
 struct GatherProduce {
   const I* index;
@@ -155,8 +156,8 @@ struct GatherProduce {
   }
 };
 
-/// Sends elements of type From, divided by *scale, as 8-bit floats; what is too large becomes the
-/// largest finite one, since the scale is to keep data in range. A NaN stays.
+/// Sends elements of type From, divided by *scale, as 8-bit floats. What is too large becomes the largest
+/// finite one, because the scale is to keep data in range. A NaN stays.
 template <class From, class To = fp8_e4m3>
 struct QuantizeFp8 {
   const float* scale;
@@ -186,8 +187,8 @@ struct DequantizeFp8 {
   }
 };
 
-/// What blockwise quantisation sends: 128 elements and the scale that makes the largest of them the largest
-/// float of 8 bits. An element of its own: Leg::elem is its size.
+/// Holds 128 elements and the scale that makes the largest of them the largest 8-bit float, as blockwise
+/// quantisation sends them. It travels as one element: Leg::elem is its size.
 template <class F = fp8_e4m3>
 struct alignas(16) Fp8Block {
   static constexpr uint32_t elements = 128;
@@ -197,8 +198,9 @@ struct alignas(16) Fp8Block {
 };
 static_assert(sizeof(Fp8Block<>) == 144);
 
-/// Block hooks: From, in runs of 128 with a scale each, to Fp8Block and back. A message is a whole number of
-/// blocks; where `elements` ends within the last one, the rest of it is zero. A thread makes whole blocks.
+/// These block hooks turn runs of 128 From, with a scale each, into Fp8Block and back. A message is a whole
+/// number of blocks; if `elements` ends within the last one, the rest of it is zero. A thread makes whole
+/// blocks.
 template <class From, class F = fp8_e4m3>
 struct QuantizeFp8Blocks {
   using block_hook = void;

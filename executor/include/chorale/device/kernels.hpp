@@ -1,6 +1,6 @@
 #pragma once
-// Kernels that only send and receive. A kernel is a function object: Stop operator()(group, deadline) const,
-// called by each thread of every group.
+// These kernels only send and receive. A kernel is a function object: each thread of every group calls Stop
+// operator()(group, deadline) const.
 
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 
 namespace chorale {
 
-/// Every group sends its share of `message` to `peer`, over whatever link there is.
+/// Sends `message` to `peer`: every group sends its share, over whatever link there is.
 template <class T, class Produce>
 struct SendKernel {
   EndpointTable table;

@@ -1,5 +1,5 @@
 #pragma once
-// LL128 packets as an end of a transfer, see endpoints.hpp.
+// LL128 packets are an end of a transfer here; see endpoints.hpp.
 
 #include <cstdint>
 #include <cstring>
@@ -16,27 +16,27 @@ namespace chorale {
 
 #if defined(__CUDACC__)
 namespace detail {
-/// The lane that has the flag of the calling lane's line.
+/// Returns the lane that has the flag of the calling lane's line.
 CHORALE_FN uint32_t flag_lane() { return threadIdx.x % warp_threads | LL128::units; }
 CHORALE_FN bool has_flag() { return threadIdx.x % warp_threads == flag_lane(); }
 
-/// The largest of a warp's reasons to stop, in all its lanes.
+/// Returns the largest of a warp's reasons to stop, in all its lanes.
 CHORALE_FN Stop agree_in_warp(Stop stop) { return Stop(__reduce_max_sync(0xffffffffu, uint32_t(stop))); }
 }  // namespace detail
 #endif
 
-/// Lines, source or sink. As a source it waits for every line; as a sink it sends whole lines, the last one
-/// padded. CUDA: for groups of whole warps.
+/// Lines are a source or a sink. As a source it waits for every line. As a sink it sends whole lines, and
+/// pads the last one. CUDA: for groups of whole warps.
 template <>
 struct Packets<LL128> {
   LL128* slots = nullptr;
   uint32_t flag = 0;
-  const Deadline* deadline = nullptr;  ///< of a source; null: waits for ever
+  const Deadline* deadline = nullptr;  ///< for a source; null: waits for ever
 
   Packets() = default;
   CHORALE_HD Packets(void* slots, uint32_t flag, const Deadline* deadline = nullptr)
       : slots(static_cast<LL128*>(slots)), flag(flag), deadline(deadline) {}
-  /// A source only.
+  /// Makes a source only.
   CHORALE_HD Packets(const void* slots, uint32_t flag, const Deadline* deadline = nullptr)
       : slots(static_cast<LL128*>(const_cast<void*>(slots))), flag(flag), deadline(deadline) {}
 
@@ -50,9 +50,9 @@ struct Packets<LL128> {
   CHORALE_FN bool may_take_several() const { return true; }
   CHORALE_FN bool whole(uint64_t) const { return true; }
 
-  /// Of a warp: waits for the turn's lines from sources at(0) .. at(n-1), n <= K, as Packets<P>::gather. All
-  /// lanes get one verdict. Lanes that have the flag, and those behind the end of the data, get what is no
-  /// data.
+  /// Waits for the turn's lines from sources at(0) .. at(n-1), n <= K, as Packets<P>::gather does. Called by
+  /// a warp; all lanes get one verdict. Lanes that have the flag, and those past the end of the data, get
+  /// values that are no data.
   template <bool, uint32_t K, uint32_t N, class At>
   CHORALE_FN static Stop gather(const Group& group, const Turn& turn, uint32_t n, const At& at,
                                 Unit (&to)[K][N]) {
@@ -79,7 +79,7 @@ struct Packets<LL128> {
     for (uint32_t spin = 1;; ++spin) {
 #pragma unroll
       for (uint32_t line = 0; line < K * N; ++line) {
-        // Whose lane has no flag shows its data here, and nobody looks at it.
+        // A lane that has no flag shows its data here, and nobody looks at it.
         const uint32_t flags = __ballot_sync(0xffffffffu, to[line / N][line % N].item[0] == flag);
         if (flags >> flag_lane & 1) missing &= ~(1u << line);
       }
@@ -112,7 +112,7 @@ struct Packets<LL128> {
     return stop;
   }
 
-  /// Of the lanes of a line: they store at once, also those behind the end of the data.
+  /// Stores a line. Its lanes store at once, also those past the end of the data.
   template <bool, uint32_t N>
   CHORALE_FN void write(const Turn& turn, const Unit (&from)[N]) const {
     __syncwarp(0xffu << (detail::flag_lane() - LL128::units));
@@ -131,7 +131,7 @@ struct Packets<LL128> {
   }
 
  private:
-  /// The calling lane's part of the turn's first line.
+  /// Returns the calling lane's part of the turn's first line.
   CHORALE_FN static char* place(const Packets& of, const Turn& turn) {
     return reinterpret_cast<char*>(of.slots + turn.line) + threadIdx.x % (LL128::units + 1) * unit_bytes;
   }

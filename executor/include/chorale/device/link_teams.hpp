@@ -1,6 +1,6 @@
 #pragma once
-// The links of a block, dealt out to teams of its warps: what one link waits for in memory is then waited for
-// while others are.
+// A block deals its links out to teams of its warps, so that the waits for memory of one link overlap with
+// those of the others.
 
 #include <cstdint>
 
@@ -9,13 +9,13 @@
 
 namespace chorale {
 
-/// Ranks of a collective, at most.
+/// The most ranks of a collective.
 constexpr int32_t most_ranks = 64;
 
 namespace detail {
 
-/// How many teams deal with a group's links, each with its own: teams of whole warps of a block, of the same
-/// size, for up to all ranks.
+/// Returns how many teams deal with a group's links, each with its own. Teams are whole warps of a block, all
+/// of one size, and at most one for each rank.
 CHORALE_FN uint32_t link_teams(const Group& group, int32_t ranks) {
 #if defined(__CUDACC__)
   constexpr uint32_t least = warp_threads, most = named_barriers - 1;
@@ -30,7 +30,8 @@ CHORALE_FN uint32_t link_teams(const Group& group, int32_t ranks) {
   return teams;
 }
 
-/// The calling thread's team, of a block of whole warps. It has the group's number, and so its channels.
+/// Returns the calling thread's team, in a block of whole warps. The team has the group's number, and so its
+/// channels.
 CHORALE_FN Group team_of_links(const Group& block, uint32_t teams) {
   Group team = multiwarp_group(block, block.size / teams);
   team.id = block.id;
@@ -38,7 +39,7 @@ CHORALE_FN Group team_of_links(const Group& block, uint32_t teams) {
   return team;
 }
 
-/// The calling thread's team: the group itself if it is one.
+/// Returns the calling thread's team, which is the group itself if there is only one.
 CHORALE_FN Group link_team(const Group& group, uint32_t teams) {
   return teams == 1 ? group : team_of_links(group, teams);
 }

@@ -1,13 +1,13 @@
 #pragma once
-// Messages that say how long they are, so that ends which disagree find out instead of hanging or mixing up
+// Messages here say how long they are, so that ends that disagree find out instead of hanging or mixing up
 // their data. They go over a transport's rings, as those of tiles.hpp do, or as its packets, as those of
-// packet_link.hpp do, and may stand between these.
+// packet_link.hpp do. They may stand between messages of these files.
 //
-// A message is moved by as many groups on either side, each its share over the channel of its id. A share
-// begins with a unit that says how long the message is. Where the link has packets that is one, and so are
-// the data behind it if they fit in a bank; longer ones go through the ring. Where it has none, that unit
-// lies in the slot of the first data: what fits in a slot is one signal. Groups wait for their link only, so
-// a rank that has a group for each peer and direction may send to and receive from everybody, whatever the
+// Equally many groups move a message on either side, each its share over the channel of its id. A share
+// begins with a unit that says how long the message is. If the link has packets that unit is one, and so is
+// the data after it if it fits in a bank; longer data goes through the ring. If the link has none, the unit
+// lies in the slot of the first data, so what fits in a slot is one signal. Groups wait for their link only.
+// So a rank that has a group for each peer and direction may send to and receive from everybody, whatever the
 // order of its peers and however short the rings.
 
 #include <cstdint>
@@ -27,10 +27,10 @@ namespace chorale {
 
 namespace detail {
 
-/// What each share begins with.
+/// Begins each share of a message.
 struct alignas(unit_bytes) MessageHead {
   uint64_t bytes;   ///< of the message
-  uint64_t groups;  ///< that move it
+  uint64_t groups;  ///< the groups that move it
 };
 static_assert(sizeof(MessageHead) == unit_bytes);
 
@@ -51,7 +51,7 @@ CHORALE_FN Unit unit_of(const MessageHead& head) {
   return unit;
 }
 
-/// Takes what a share begins with. `sent`: as of recv_message()
+/// Takes the head of a share. `sent` is as for recv_message().
 CHORALE_FN Stop hear_head(const Group& group, const Endpoint& e, const Unit& unit, uint64_t bytes,
                           uint64_t& sent) {
   MessageHead head;
@@ -68,12 +68,12 @@ CHORALE_FN Leg share_of_message(const Group& group, uint64_t bytes) {
   return share_of(message, group.id, group.count, unit_bytes);
 }
 
-/// Whether a share goes as packets, behind what it begins with.
+/// Returns whether a share goes as packets after its head.
 CHORALE_FN bool as_packets(const Endpoint& e, uint64_t share) {
   return share <= longest_in_packets && packet_bytes<LL16>(unit_bytes + share) <= e.packet_bytes;
 }
 
-/// How a group stands with its share of a message in the slots of a ring.
+/// Tracks a group's share of a message in the slots of a ring.
 struct ShareInSlots {
   uint64_t bytes = 0;  ///< of the share
   uint64_t slot = 0;
@@ -82,11 +82,12 @@ struct ShareInSlots {
   uint32_t head = 0;      ///< bytes of the slot at hand before those of the share
   bool first = true;
 
-  /// \param head  whether the first slot has the head of the message
+  /// Begins a share of `share` bytes at `position` of the stream.
+  /// \param head  true if the first slot has the head of the message
   CHORALE_FN ShareInSlots(const Endpoint& e, uint64_t share, bool head, uint64_t position)
       : bytes(share), slot(e.slot_bytes()), position(position), head(head ? uint32_t(unit_bytes) : 0) {}
 
-  /// Of the slot at hand.
+  /// Returns the bytes of the share in the slot at hand.
   CHORALE_FN uint64_t part() const {
     const uint64_t left = bytes - done, room = slot - head;
     return left < room ? left : room;
@@ -101,7 +102,8 @@ struct ShareInSlots {
   }
 };
 
-/// \param head  null where the peer has been told
+/// Sends a share through the slots of a ring.
+/// \param head  null if the peer has been told
 template <class Ops>
 CHORALE_FN Stop send_in_slots(const Group& group, const Endpoint& e, const MessageHead* head,
                               const char* share, uint64_t bytes, const Deadline& deadline) {
@@ -109,8 +111,8 @@ CHORALE_FN Stop send_in_slots(const Group& group, const Endpoint& e, const Messa
   ShareInSlots at(e, bytes, head != nullptr, start);
   for (bool more = true; more; at.advance()) {
     const uint64_t behind = at.position + at.slot;
-    // Before the first slot always: it synchronises, so that all threads have read the position that the
-    // leader is about to advance.
+    // Always wait before the first slot: the wait synchronises, so that all threads have read the position
+    // that the leader is about to advance.
     if (behind > e.window || at.first) {
       const Stop stop = Ops::wait_free(group, e, behind > e.window ? behind - e.window : 0, deadline);
       if (stop != Stop::none) return stop;
@@ -128,6 +130,7 @@ CHORALE_FN Stop send_in_slots(const Group& group, const Endpoint& e, const Messa
   return Stop::none;
 }
 
+/// Receives a share through the slots of a ring.
 /// \param hear  takes the unit that the first slot begins with; not called if there is no `head`
 template <class Ops, class Hear>
 CHORALE_FN Stop recv_in_slots(const Group& group, const Endpoint& e, bool head, const Hear& hear, char* share,
@@ -135,7 +138,8 @@ CHORALE_FN Stop recv_in_slots(const Group& group, const Endpoint& e, bool head, 
   const uint64_t start = load_relaxed(&e.local->cursor.received);
   ShareInSlots at(e, bytes, head, start);
   for (bool more = true; more; at.advance()) {
-    // One signal a slot: with its first unit all of it is there, however long the peer thinks it is.
+    // There is one signal a slot. So when its first unit is there all of it is, however long the peer thinks
+    // it is.
     Stop stop = Ops::wait(group, e, at.position + unit_bytes, deadline);
     if (stop != Stop::none) return stop;
     const char* const region = Ops::land(e, at.position);
@@ -181,7 +185,7 @@ CHORALE_FN Stop recv_as_packets(const Group& group, const Endpoint& e, const Hea
   stop = group.agree(stop);
   if (stop == Stop::none) stop = hear(head);
   if (stop != Stop::none) return stop;
-  // Ends synchronised: it waits.
+  // The transfer ends synchronised, because it waits.
   stop = transfer(group, bytes, Packets<LL16>(slots + packet_slots<LL16>, flag, &deadline),
                   Mem(static_cast<void*>(share)));
   if (stop != Stop::none) return stop;
@@ -192,7 +196,7 @@ CHORALE_FN Stop recv_as_packets(const Group& group, const Endpoint& e, const Hea
 }  // namespace detail
 
 /// Sends this group's share of `bytes` bytes at `data` to the peer of `e`. Any length, 0 too, and any
-/// alignment; multiples of 16 are fast. The data must stay until the call returns, and no longer.
+/// alignment work; multiples of 16 are fast. The data must stay until the call returns, and no longer.
 template <class Ops = Direct>
 CHORALE_FN Stop send_message(const Group& group, const Endpoint& e, const void* data, uint64_t bytes,
                              const Deadline& deadline = {}) {
@@ -206,12 +210,12 @@ CHORALE_FN Stop send_message(const Group& group, const Endpoint& e, const void* 
   return detail::send_in_slots<Ops>(group, e, nullptr, share, leg.bytes, deadline);
 }
 
-/// Receives this group's share of `bytes` bytes from the peer of `e` to `data`, as send_message(). What it
-/// has written may be read by other threads of the group when it returns.
+/// Receives this group's share of `bytes` bytes from the peer of `e` to `data`, as send_message() sends it.
+/// Other threads of the group may read what it has written when it returns.
 ///
-/// \param sent  written, in every thread: `bytes`, unless the peer's message has another length, which it
-///              then is. Nothing is taken of such a message, and the answer is Stop::aborted: somebody has to
-///              stop the world, since the peer may be waiting for room.
+/// \param sent  set in every thread: `bytes`, or the length of the peer's message if that is another. Then it
+///              takes nothing of the message and returns Stop::aborted. Somebody has to stop the world,
+///              because the peer may be waiting for room.
 template <class Ops = Direct>
 CHORALE_FN Stop recv_message(const Group& group, const Endpoint& e, void* data, uint64_t bytes,
                              const Deadline& deadline, uint64_t& sent) {

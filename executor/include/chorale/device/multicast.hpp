@@ -1,17 +1,17 @@
 #pragma once
-// The memory of all members of a switch channel at one address, through which the switch combines and stores.
-// Of a multicast object of CUDA (cuMulticastCreate), mapped; compute capability 9.0. It is compiled, and its
-// instructions are looked at; it has not run on hardware.
+// A multicast address reaches the memory of all members of a switch channel at once: the switch combines and
+// stores through it. It belongs to a mapped multicast object of CUDA (cuMulticastCreate), at compute
+// capability 9.0. This code is compiled, and its instructions are checked; it has not run on hardware.
 //
-// A multicast address takes no other accesses than these. They move whole units: the address is a multiple of
-// 16, and so is a transfer's size; what is left over goes by the members' own addresses.
+// A multicast address allows no other accesses than these. They move whole units: the address is a multiple
+// of 16, and so is a transfer's size. The rest of the data goes by the members' own addresses.
 //
-// To the memory model the address is another name of the members' memory. Between accesses by different names
-// there must be a fence_alias() on the way that orders them: before a thread reads what was stored by another
-// name, and after it has stored, or read, what is accessed by another name next.
+// To the memory model the address is another name of the members' memory. A fence_alias() must order accesses
+// by different names: call it before a thread reads what was stored by another name, and after it has stored,
+// or read, what is accessed by another name next.
 //
-// In which order the switch combines is its own business: floats may come out with other bits than those of
-// Multi, and of `min` and `max` with a NaN it is not known which is left.
+// The switch combines in an order of its own, so floats may get other bits than those of Multi. When `min` or
+// `max` meet a NaN, it is not known which operand is left.
 
 #include <cstdint>
 #include <cstring>
@@ -24,13 +24,13 @@
 
 namespace chorale {
 
-/// Orders this thread's accesses before it, by whatever address, with those after it by other addresses of
+/// Orders this thread's earlier accesses, by whatever address, before its later ones by other addresses of
 /// the same memory.
 CHORALE_FN void fence_alias() { asm volatile("fence.proxy.alias;" ::: "memory"); }
 
 namespace detail {
 
-/// Of a unit: what all members have there, combined. Has a value where the switch can do it.
+/// Loads a unit from all members, combined. `exists` is true if the switch can do it.
 template <ReduceOp Op, class T>
 struct LoadReduce {
   static constexpr bool exists = false;
@@ -84,7 +84,8 @@ struct LoadReduce {
 #undef CHORALE_MULTIMEM_words
 #undef CHORALE_MULTIMEM_pairs
 
-/// Stores a unit in the memory of all members. As bits, whatever the elements are: a vector is of floats.
+/// Stores a unit in the memory of all members. It stores bits, whatever the elements are; the instruction's
+/// vector is of floats.
 CHORALE_FN void store_multicast(char* to, const Unit& unit) {
   asm volatile("multimem.st.relaxed.sys.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(unit.item[0]),
                "r"(unit.item[1]), "r"(unit.item[2]), "r"(unit.item[3])
@@ -93,7 +94,7 @@ CHORALE_FN void store_multicast(char* to, const Unit& unit) {
 
 }  // namespace detail
 
-/// Source: what all members have there, combined by the switch.
+/// This source gives what all members have there, combined by the switch.
 template <ReduceOp Op, class T>
 struct MulticastReduced {
   static_assert(detail::LoadReduce<Op, T>::exists, "multimem.def has what a switch combines");
@@ -111,7 +112,7 @@ struct MulticastReduced {
     const auto load = [&](uint32_t index) {
       return detail::LoadReduce<Op, T>::of(at + (turn.unit + index * turn.stride) * unit_bytes);
     };
-    // As a rule no condition stands between the loads, as in Mem::gather().
+    // Usually no condition stands between the loads, as in Mem::gather().
     if (turn.n == N) {
 #pragma unroll
       for (uint32_t index = 0; index < N; ++index) to[index] = load(index);
@@ -126,7 +127,7 @@ struct MulticastReduced {
   }
 };
 
-/// Sink: the memory of all members.
+/// This sink writes to the memory of all members.
 struct MulticastStore {
   char* at = nullptr;
 

@@ -1,5 +1,5 @@
 #pragma once
-// The links of a group as a collective looks them up, for each tile and peer anew.
+// A collective looks up the links of its group here, for each tile and peer anew.
 
 #include <cstdint>
 
@@ -11,15 +11,15 @@
 namespace chorale {
 namespace detail {
 
-/// Where the streams over a group's links stand.
+/// Holds the positions of the streams over a group's links.
 struct Positions {
   uint64_t sent[most_ranks], received[most_ranks];
 };
 
 #if defined(__CUDACC__)
-/// A block has its links in shared memory. The table is further away: each wait that acquires makes a
-/// multiprocessor forget what it had read of it. The same of positions, which a thread looks up by a number
-/// and so would have in local memory.
+/// Holds a block's links in shared memory. The table is further away, because each wait that acquires makes a
+/// multiprocessor forget what it had read of the table. Positions are here too: a thread looks them up by a
+/// number, and so would have them in local memory.
 struct LinksOfBlock {
   Endpoint links[most_ranks];
   Positions positions;
@@ -31,12 +31,13 @@ CHORALE_FN LinksOfBlock& links_of_block() {
 }
 #endif
 
-/// A group's links, and where their streams stood before a collective. One at a time of a block.
+/// Holds a group's links, and where their streams stood before a collective. A block may have one at a time.
 class NearLinks {
  public:
-  /// `positions`: where the group is no block, they are kept there, for as long as this. A block is to meet
-  /// before a thread looks up the links of others than the peers group.rank, group.rank + group.size and so
-  /// on; it may advance the streams of these, and no others, before that.
+  /// Looks up the links and the positions of their streams. A block must meet before a thread looks up the
+  /// links of other peers than group.rank, group.rank + group.size and so on. Before that it may advance the
+  /// streams of these peers, and no others.
+  /// \param positions  keeps the positions if the group is no block, and must live as long as this
   CHORALE_FN NearLinks(const Group& group, const EndpointTable& table, Positions& positions)
       : table_(table), channel_(group.id), positions_(&positions) {
     if (table.ranks > most_ranks) refuse("a collective of more ranks than there may be");

@@ -1,10 +1,10 @@
 #pragma once
-// Element types and their arithmetic, the same bits on the CPU and on CUDA.
+// These element types and their arithmetic give the same bits on the CPU and on CUDA.
 //
 // Narrow floats are storage only: they are widened to float, combined there, and rounded once (to nearest,
 // ties to even). A NaN stays a NaN, in the canonical form that the GPU's conversions give (all exponent and
 // mantissa bits set, no sign). A value that is too large becomes infinity, or NaN in fp8_e4m3, which has no
-// infinities: so an overflow is seen. docs/numbers.md has the rules of all types and operators.
+// infinities; so you can see an overflow. docs/numbers.md has the rules of all types and operators.
 
 #include <cstdint>
 #include <cstring>
@@ -46,7 +46,7 @@ CHORALE_HD float bits_float(uint32_t bits) {
 // element and for several at once. They compute every case and select, without branches.
 
 #if !defined(__CUDACC__)
-/// 16 bytes of A side by side, as GCC's and Clang's vector extension has them.
+/// Holds 16 bytes of A side by side, as the vector extension of GCC and Clang has them.
 template <class A>
 struct LanesOf {
   typedef A type __attribute__((vector_size(16)));
@@ -58,20 +58,22 @@ CHORALE_HD Lanes<float> bits_float(Lanes<uint32_t> bits) { return (Lanes<float>)
 CHORALE_HD Lanes<float> count_float(Lanes<uint32_t> count) {
   return __builtin_convertvector((Lanes<int32_t>)count, Lanes<float>);
 }
-/// Of values below 2^31, for which signed comparison is the cheaper.
+/// Returns value < limit ? yes : no, in each lane. Values are below 2^31, for which signed comparison is
+/// cheaper.
 CHORALE_HD Lanes<uint32_t> below(Lanes<uint32_t> value, uint32_t limit, Lanes<uint32_t> yes,
                                  Lanes<uint32_t> no) {
   return (Lanes<int32_t>)value < int32_t(limit) ? yes : no;
 }
 #endif
 CHORALE_HD float count_float(uint32_t count) { return float(int32_t(count)); }
-/// value < limit ? yes : no, in each lane.
+/// Returns value < limit ? yes : no, in each lane.
 CHORALE_HD uint32_t below(uint32_t value, uint32_t limit, uint32_t yes, uint32_t no) {
   return value < limit ? yes : no;
 }
 
-/// Magnitude bits of a narrow float with `Mantissa` mantissa bits and exponent bias `Bias`, from a float's.
-/// Rounds to nearest even as if exponents had no upper limit: the caller deals with overflow and NaN.
+/// Returns the magnitude bits of a narrow float with `Mantissa` mantissa bits and exponent bias `Bias`, from
+/// a float's. Rounds to nearest even as if exponents had no upper limit: the caller deals with overflow and
+/// NaN.
 template <int Mantissa, int Bias, class U>
 CHORALE_HD U round_magnitude(U magnitude) {
   constexpr int drop = 23 - Mantissa;
@@ -87,7 +89,7 @@ CHORALE_HD U round_magnitude(U magnitude) {
   return below(magnitude, smallest_normal, subnormal, normal);
 }
 
-/// The float bits of a narrow float's magnitude bits that are neither infinity nor NaN.
+/// Returns the float bits of a narrow float's magnitude bits that are neither infinity nor NaN.
 template <int Mantissa, int Bias, class U>
 CHORALE_HD U widen_magnitude(U magnitude) {
   const U normal = (magnitude << (23 - Mantissa)) + (uint32_t(127 - Bias) << 23);
@@ -99,7 +101,7 @@ CHORALE_HD U widen_magnitude(U magnitude) {
 
 constexpr uint32_t above_infinity = 0x7f800001u;  ///< from here on a float's magnitude is a NaN's
 
-/// A float's bits, from a narrow float's.
+/// Returns a float's bits, from a narrow float's.
 template <class T, class U>
 CHORALE_HD U widen_bits(U bits) {
   if constexpr (std::is_same_v<T, bf16>) {
@@ -116,7 +118,7 @@ CHORALE_HD U widen_bits(U bits) {
   }
 }
 
-/// A narrow float's bits, from a float's.
+/// Returns a narrow float's bits, from a float's.
 template <class T, class U>
 CHORALE_HD U narrow_bits(U bits) {
   const U magnitude = bits & 0x7fffffffu, zero = magnitude & 0u;
@@ -124,7 +126,7 @@ CHORALE_HD U narrow_bits(U bits) {
     const U rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
     return below(magnitude, above_infinity, rounded, zero + 0x7fffu);
   } else if constexpr (std::is_same_v<T, f16>) {
-    // From 65536 on all is infinity; from 65520 on, rounding itself gives it.
+    // All values from 65536 on are infinity; from 65520 on, rounding itself gives it.
     const U rounded = below(magnitude, 0x47800000u, round_magnitude<10, 15>(magnitude), zero + 0x7c00u);
     return below(magnitude, above_infinity, rounded | ((bits >> 16) & 0x8000u), zero + 0x7fffu);
   } else if constexpr (std::is_same_v<T, fp8_e4m3>) {
@@ -133,7 +135,7 @@ CHORALE_HD U narrow_bits(U bits) {
                  zero + 0x7fu);
   } else {
     static_assert(std::is_same_v<T, fp8_e5m2>);
-    // From 65536 on all is infinity; from 61440 on, rounding itself gives it.
+    // All values from 65536 on are infinity; from 61440 on, rounding itself gives it.
     const U rounded = below(magnitude, 0x47800000u, round_magnitude<2, 15>(magnitude), zero + 0x7cu);
     return below(magnitude, above_infinity, rounded | ((bits >> 24) & 0x80u), zero + 0x7fu);
   }
@@ -160,7 +162,7 @@ CHORALE_HD float to_float(fp8_e4m3 value) {
 }
 CHORALE_HD float to_float(fp8_e5m2 value) { return to_float(f16{uint16_t(value.bits << 8)}); }
 
-/// from_float<T>(x): x rounded to T, a narrow float.
+/// Rounds `value` to T, a narrow float.
 template <class T>
 CHORALE_HD T from_float(float value) {
   T result;
@@ -187,8 +189,8 @@ CHORALE_HD T from_float(float value) {
   return result;
 }
 
-/// A value within the finite ones of an fp8 type, for scaled data, in which nothing overflows by intent. A
-/// NaN stays.
+/// Clamps a value to the finite ones of an fp8 type. This is for scaled data, in which nothing overflows by
+/// intent. A NaN stays.
 template <class T>
 CHORALE_HD float clamp_to(float value) {
   static_assert(std::is_same_v<T, fp8_e4m3> || std::is_same_v<T, fp8_e5m2>);
@@ -202,7 +204,7 @@ template <class T>
 inline constexpr bool is_narrow_float = std::is_same_v<T, f16> || std::is_same_v<T, bf16> ||
                                         std::is_same_v<T, fp8_e4m3> || std::is_same_v<T, fp8_e5m2>;
 
-/// The type in which T is combined.
+/// Names the type in which T is combined.
 template <class T>
 using Accumulator = std::conditional_t<is_narrow_float<T>, float, T>;
 
@@ -225,7 +227,7 @@ CHORALE_HD T narrow(Accumulator<T> value) {
   }
 }
 
-/// Whether an operation is a sum, as far as combine() goes.
+/// True if an operation is a sum, as far as combine() goes.
 template <ReduceOp Op>
 inline constexpr bool is_sum = Op == ReduceOp::sum || Op == ReduceOp::avg;
 
@@ -238,8 +240,8 @@ CHORALE_HD bool has_sign(double value) {
   return bits >> 63 != 0;
 }
 
-/// min or max of two values. For floats it is a NaN when either is one, and -0 is less than +0, so that the
-/// result does not depend on the order.
+/// Returns the min or max of two values. For floats it is a NaN when either is one, and -0 is less than +0,
+/// so that the result does not depend on the order.
 template <ReduceOp Op, class A>
 CHORALE_HD A extreme(A sum, A next) {
   constexpr bool least = Op == ReduceOp::min;
@@ -265,16 +267,16 @@ CHORALE_HD A extreme(A sum, A next) {
 
 }  // namespace detail
 
-/// One more addend. A is an Accumulator. Integers wrap. min and max give NaN when either is NaN, and -0 is
-/// less than +0. avg adds; finish_avg divides.
+/// Combines `sum` with one more addend. A is an Accumulator. Integers wrap. min and max give NaN when either
+/// is NaN, and -0 is less than +0. avg adds; finish_avg() divides.
 template <ReduceOp Op, class A>
 CHORALE_HD A combine(A sum, A next) {
   static_assert(is_sum<Op> || Op == ReduceOp::min || Op == ReduceOp::max || Op == ReduceOp::prod);
   if constexpr (Op == ReduceOp::min || Op == ReduceOp::max) {
     return detail::extreme<Op>(sum, next);
   } else if constexpr (std::is_integral_v<A>) {
-    // In unsigned, at least as wide as unsigned int: signed overflow is undefined, and so is that of a
-    // promoted product.
+    // We compute in unsigned, at least as wide as unsigned int, because signed overflow is undefined, and so
+    // is that of a promoted product.
     using Wide = std::common_type_t<std::make_unsigned_t<A>, unsigned>;
     return is_sum<Op> ? A(Wide(sum) + Wide(next)) : A(Wide(sum) * Wide(next));
   } else {
@@ -282,7 +284,7 @@ CHORALE_HD A combine(A sum, A next) {
   }
 }
 
-/// The average, from a sum of n addends: integers are truncated towards zero. n > 0.
+/// Returns the average, from a sum of n addends, n > 0. Integers are truncated towards zero.
 template <class T>
 CHORALE_HD Accumulator<T> finish_avg(Accumulator<T> sum, uint32_t n) {
   using A = Accumulator<T>;
@@ -300,7 +302,7 @@ struct TypeTag {
   using type = T;
 };
 
-/// Calls f(TypeTag<T>{}) with the type that `type` names, and gives what it gives.
+/// Calls f(TypeTag<T>{}) with the type that `type` names, and returns its result.
 template <class F>
 CHORALE_FN decltype(auto) with_dtype(DType type, F&& f) {
   switch (type) {
@@ -333,7 +335,7 @@ CHORALE_FN decltype(auto) with_dtype(DType type, F&& f) {
 template <ReduceOp Op>
 using OpTag = std::integral_constant<ReduceOp, Op>;
 
-/// Calls f(OpTag<Op>{}) with the operation that `op` names, and gives what it gives. avg comes as avg.
+/// Calls f(OpTag<Op>{}) with the operation that `op` names, and returns its result. avg comes as avg.
 template <class F>
 CHORALE_FN decltype(auto) with_reduce_op(ReduceOp op, F&& f) {
   switch (op) {

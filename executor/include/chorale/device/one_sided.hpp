@@ -1,6 +1,6 @@
 #pragma once
-// One-sided access to the windows of all ranks: put, get, signals, barriers. The host makes the view
-// (chorale/one_sided_window.hpp).
+// Kernels have one-sided access to the windows of all ranks: put, get, signals, barriers. The host makes the
+// view (chorale/one_sided_window.hpp).
 
 #include <cstdint>
 
@@ -11,9 +11,9 @@
 
 namespace chorale {
 
-/// One rank's view of everybody's window. In memory that kernels read.
+/// Holds one rank's view of everybody's window, in memory that kernels read.
 struct WindowView {
-  char* const* base = nullptr;         ///< by rank; null where there is nothing, or it is not mapped here
+  char* const* base = nullptr;         ///< by rank; null if there is nothing, or it is not mapped here
   const uint64_t* bytes = nullptr;     ///< by rank
   Signal* const* signals = nullptr;    ///< by rank; there by sender, then by id
   Barrier* const* barriers = nullptr;  ///< by rank; there by id
@@ -34,8 +34,8 @@ struct WindowView {
 };
 
 namespace detail {
-/// Adds to the word that word_of(peer) gives of each rank, beginning `first` ranks behind this one, after
-/// everything the group did. Threads take the ranks in turn, so that one waits for no other's post.
+/// Adds to the word that word_of(peer) gives for each rank, beginning `first` ranks after this one, after
+/// everything the group did. Threads take the ranks in turn, so that none waits for another's post.
 template <class WordOf>
 CHORALE_FN void post_to_ranks(const Group& group, const WindowView& view, uint32_t first, uint64_t addend,
                               const WordOf& word_of) {
@@ -47,13 +47,14 @@ CHORALE_FN void post_to_ranks(const Group& group, const WindowView& view, uint32
 }
 }  // namespace detail
 
-/// Where `offset` bytes into a peer's window is addressed here; null if it is not.
+/// Returns the address here of `offset` bytes into a peer's window; null if it has none.
 CHORALE_FN char* address(const WindowView& view, int32_t peer, uint64_t offset) {
   if (uint32_t(peer) >= uint32_t(view.ranks)) refuse("there is no such peer");
   return view.base[peer] && offset <= view.bytes[peer] ? view.base[peer] + offset : nullptr;
 }
 
-/// Copies to the peer's window. There it may be seen after a later signal. Refuses what is not in the window.
+/// Copies to the peer's window. The peer may see the data after a later signal. Refuses a range that is not
+/// in the window.
 CHORALE_FN void put(const Group& group, const WindowView& view, int32_t peer, uint64_t offset,
                     const void* source, uint64_t bytes) {
   char* const to = address(view, peer, offset);
@@ -61,7 +62,7 @@ CHORALE_FN void put(const Group& group, const WindowView& view, int32_t peer, ui
   transfer(group, bytes, Mem(source), Mem(to));
 }
 
-/// Copies from the peer's window what an earlier signal of its owner has said to be there. The owner may
+/// Copies from the peer's window data that an earlier signal of its owner has announced. The owner may
 /// overwrite it after a later signal of this group.
 CHORALE_FN void get(const Group& group, const WindowView& view, int32_t peer, uint64_t offset, void* to,
                     uint64_t bytes) {
@@ -75,7 +76,7 @@ CHORALE_FN void signal_peer(const Group& group, const WindowView& view, int32_t 
                             uint64_t value = 1) {
   signal_add(group, view.signal_at(peer, view.self, id), value);
 }
-/// The same at every rank, this one too, all together.
+/// Adds to the signal `id` of this rank at every rank, this one too, all together.
 CHORALE_FN void signal_all(const Group& group, const WindowView& view, uint32_t id, uint64_t value = 1) {
   detail::post_to_ranks(group, view, 0, value,
                         [&](int32_t peer) { return &view.signal_at(peer, view.self, id)->value; });
@@ -87,14 +88,14 @@ CHORALE_FN void put_signal(const Group& group, const WindowView& view, int32_t p
   signal_peer(group, view, peer, id, value);
 }
 
-/// Waits until the sum of what `peer` has signalled here as `id` compares so. Signals are never reset: a
-/// kernel that runs again waits for more.
+/// Waits until the sum of what `peer` has signalled here as `id` compares to `value` as `cmp` says. Signals
+/// are never reset, so a kernel that runs again must wait for more.
 CHORALE_FN Stop wait_signal_from(const Group& group, const WindowView& view, int32_t peer, uint32_t id,
                                  Cmp cmp, uint64_t value, const Deadline& deadline = {}) {
   return wait_until(group, view.signal_at(view.self, peer, id), cmp, value, deadline);
 }
 
-/// What `peer` has signalled here as `id` so far, in every thread.
+/// Returns in every thread what `peer` has signalled here as `id` so far.
 CHORALE_FN uint64_t read_signal(const Group& group, const WindowView& view, int32_t peer, uint32_t id) {
   const Signal* const signal = view.signal_at(view.self, peer, id);
   return group.broadcast(group.leader() ? load_acquire(&signal->value) : uint64_t{0});
@@ -104,18 +105,19 @@ CHORALE_FN uint64_t read_signal(const Group& group, const WindowView& view, int3
 CHORALE_FN void arrive_at(const Group& group, const WindowView& view, int32_t peer, uint32_t id) {
   arrive(group, view.barrier_at(peer, id));
 }
-/// The same at every other rank's, all together.
+/// Reports at barrier `id` of every other rank, all together.
 CHORALE_FN void arrive_all(const Group& group, const WindowView& view, uint32_t id) {
   detail::post_to_ranks(group, view, 1, 1,
                         [&](int32_t peer) { return &view.barrier_at(peer, id)->arrived.value; });
 }
-/// Waits for one more report of every other rank at this rank's barrier `id`. One group waits at a barrier.
+/// Waits for one more report of every other rank at this rank's barrier `id`. Only one group may wait at a
+/// barrier.
 CHORALE_FN Stop wait_all(const Group& group, const WindowView& view, uint32_t id,
                          const Deadline& deadline = {}) {
   return wait(group, view.barrier_at(view.self, id), deadline, uint64_t(view.ranks) - 1);
 }
 
-/// Waits until a group of each rank has called it with this id. One group a rank and id.
+/// Waits until a group of each rank has called it with this id. Only one group of a rank may use an id.
 CHORALE_FN Stop barrier(const Group& group, const WindowView& view, uint32_t id,
                         const Deadline& deadline = {}) {
   arrive_all(group, view, id);

@@ -1,14 +1,15 @@
 #pragma once
-// Packets: data that carries its own arrival flag, so that one store replaces a store, a fence and a signal.
+// A packet is data that carries its own arrival flag, so that one store replaces a store, a fence and a
+// signal.
 //
 // A flag and the data it vouches for share one naturally aligned 64-bit word, and words are written and read
-// whole (relaxed, system scope): whoever sees the flag in a word sees the data in it, on every machine,
+// whole (relaxed, system scope). So whoever sees the flag in a word sees the data in it, on every machine,
 // without a fence. A reader waits until all words of a packet hold exactly the flag it expects, so an older
-// flag and a later one are both "not yet". Who chooses flags must not come back to one while a packet that
-// carries it may still be in memory.
+// flag and a later one both mean "not yet". A flag must not be used again while a packet that carries it may
+// still be in memory.
 //
-// A slot is in memory that the writer reaches and the reader owns, 16-byte aligned. Zero is what fresh memory
-// holds: no flag.
+// A slot is in memory that the writer reaches and the reader owns, 16-byte aligned. Fresh memory holds zero,
+// which means no flag.
 
 #include <cstdint>
 #include <cstring>
@@ -24,7 +25,7 @@ namespace detail {
 CHORALE_FN uint64_t packet_word(uint32_t data, uint32_t flag) { return uint64_t(flag) << 32 | data; }
 }  // namespace detail
 
-/// 8 bytes in a 16-byte slot: {data, flag, data, flag}.
+/// Carries 8 bytes in a 16-byte slot: {data, flag, data, flag}.
 struct alignas(16) LL16 {
   uint64_t words[2];
 
@@ -32,13 +33,13 @@ struct alignas(16) LL16 {
     uint32_t data[2];
   };
 
-  /// Of one thread. CUDA: one vector store.
+  /// Writes the packet; called by one thread. CUDA: one vector store.
   CHORALE_FN static void write(LL16* slot, const Payload& payload, uint32_t flag) {
     const uint64_t first = detail::packet_word(payload.data[0], flag),
                    second = detail::packet_word(payload.data[1], flag);
 #if defined(__CUDACC__)
-    // Two 64-bit elements: each is single-copy atomic by the PTX memory model, which four 32-bit ones would
-    // not be.
+    // We store two 64-bit elements, because the PTX memory model makes each of them single-copy atomic. It
+    // would not make four 32-bit ones so.
     asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2};" ::"l"(slot), "l"(first), "l"(second)
                  : "memory");
 #else
@@ -47,7 +48,7 @@ struct alignas(16) LL16 {
 #endif
   }
 
-  /// Of one thread: the payload, if the packet with this flag is there.
+  /// Reads the payload, and returns whether the packet with this flag is there. Called by one thread.
   CHORALE_FN static bool try_read(const LL16* slot, uint32_t flag, Payload& payload) {
     uint64_t first, second;
 #if defined(__CUDACC__)
@@ -65,7 +66,7 @@ struct alignas(16) LL16 {
   }
 };
 
-/// 4 bytes in an 8-byte slot: {data, flag}.
+/// Carries 4 bytes in an 8-byte slot: {data, flag}.
 struct alignas(8) LL8 {
   uint64_t word;
 
@@ -73,12 +74,12 @@ struct alignas(8) LL8 {
     uint32_t data[1];
   };
 
-  /// Of one thread.
+  /// Writes the packet; called by one thread.
   CHORALE_FN static void write(LL8* slot, const Payload& payload, uint32_t flag) {
     store_relaxed(&slot->word, detail::packet_word(payload.data[0], flag));
   }
 
-  /// Of one thread: the payload, if the packet with this flag is there.
+  /// Reads the payload, and returns whether the packet with this flag is there. Called by one thread.
   CHORALE_FN static bool try_read(const LL8* slot, uint32_t flag, Payload& payload) {
     const uint64_t word = load_relaxed(&slot->word);
     payload.data[0] = uint32_t(word);
@@ -86,9 +87,9 @@ struct alignas(8) LL8 {
   }
 };
 
-/// 112 bytes in a line of 128: seven units and the flag, one store of eight neighbouring lanes of a warp.
-/// Whoever sees the flag sees the whole line only where such a line is delivered whole, as over NVLink and
-/// within a GPU: see docs/memory-orders.md. On the CPU the flag is released behind the data.
+/// Carries 112 bytes in a line of 128: seven units and the flag, by one store of eight neighbouring lanes of
+/// a warp. If you see the flag you see the whole line only when the hardware delivers such a line whole, as
+/// over NVLink and within a GPU: see docs/memory-orders.md. On the CPU the flag is released after the data.
 struct alignas(128) LL128 {
   static constexpr uint32_t units = 7;
 
@@ -98,8 +99,8 @@ struct alignas(128) LL128 {
 };
 static_assert(sizeof(LL128) == 128);
 
-/// The least payload that is sent, and the bytes of slots that it takes. Data of several packets begins and
-/// is cut at multiples of it.
+/// packet_payload is the least payload that is sent, and packet_slots the bytes of slots that it takes. Data
+/// of several packets begins and is cut at multiples of packet_payload.
 template <class P>
 constexpr uint32_t packet_payload = unit_bytes;
 template <>
@@ -109,33 +110,33 @@ constexpr uint32_t packet_slots = 2 * unit_bytes;
 template <>
 inline constexpr uint32_t packet_slots<LL128> = sizeof(LL128);
 
-/// Banks of a link's packets. Messages take two in turn, and those of LL128 two others: its payload lies
-/// where LL8 and LL16 have their flags, and what it left there could be taken for one.
+/// The banks of a link's packets. Messages take two in turn, and those of LL128 two others: the payload of
+/// LL128 lies where LL8 and LL16 have their flags, so what it left there could be taken for a flag.
 inline constexpr uint32_t packet_banks = 4;
 
-/// The bank of a link's message `number`.
+/// Returns the bank of a link's message `number`.
 template <class P>
 CHORALE_HD uint64_t packet_bank(uint64_t number) {
   return number % 2 + (std::is_same_v<P, LL128> ? 2 : 0);
 }
 
-/// The bytes of slots that `bytes` bytes of payload take.
+/// Returns the bytes of slots that `bytes` bytes of payload take.
 template <class P>
 CHORALE_HD uint64_t packet_bytes(uint64_t bytes) {
   return (bytes / packet_payload<P> + (bytes % packet_payload<P> != 0 ? 1 : 0)) * packet_slots<P>;
 }
 
-/// Where the slots begin of what begins at `payload`, a multiple of packet_payload.
+/// Returns the offset of the slots of the data that begins at `payload`, a multiple of packet_payload.
 template <class P>
 CHORALE_HD uint64_t packet_offset(uint64_t payload) {
   return payload / packet_payload<P> * packet_slots<P>;
 }
 
-/// LL8 and LL16: packets that carry one unit.
+/// The number of LL8 or LL16 packets that carry one unit.
 template <class P>
 constexpr uint32_t packets_per_unit = unit_bytes / sizeof(typename P::Payload);
 
-/// Of one thread: sends one unit in the slots from `slots` on.
+/// Sends one unit in the slots from `slots` on. Called by one thread.
 template <class P>
 CHORALE_FN void write_unit(P* slots, const Unit& unit, uint32_t flag) {
   typename P::Payload payload[packets_per_unit<P>];
@@ -148,12 +149,12 @@ CHORALE_FN void write_unit(P* slots, const Unit& unit, uint32_t flag) {
 }
 
 #if defined(__CUDACC__)
-/// The words of a unit's packets while they are waited for: they lie alike for every form of packet.
+/// Holds the words of a unit's packets during a wait for them. They lie alike in every form of packet.
 struct PacketWords {
   static constexpr uint32_t n = 2 * unit_bytes / sizeof(uint64_t);
   uint64_t word[n];
 
-  /// Of one thread.
+  /// Loads the words. Called by one thread.
   CHORALE_FN void load(const void* slots) {
 #pragma unroll
     for (uint32_t index = 0; index < n; index += 2) {
@@ -164,7 +165,7 @@ struct PacketWords {
     }
   }
 
-  /// Whether each word carries the flag.
+  /// Returns whether each word carries the flag.
   CHORALE_FN bool carry(uint32_t flag) const {
     uint32_t wrong = 0;
 #pragma unroll
@@ -181,7 +182,7 @@ CHORALE_FN Unit unit_of(const PacketWords& words) {
 }
 #endif
 
-/// Of one thread: the unit, if all its packets are there.
+/// Reads the unit, and returns whether all its packets are there. Called by one thread.
 template <class P>
 CHORALE_FN bool try_read_unit(const P* slots, uint32_t flag, Unit& unit) {
   typename P::Payload payload[packets_per_unit<P>];

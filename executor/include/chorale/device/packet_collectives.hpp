@@ -1,7 +1,7 @@
 #pragma once
-// Collectives of short messages, as packets: how those of collectives.hpp go where hooks take values, groups
-// are blocks, all links have packets and what a group sends over one is short. One message a link and call,
-// so a block waits for its peers once, or twice where sums are sent on.
+// Collectives of short messages go as packets. Those of collectives.hpp do so when hooks take values, groups
+// are blocks, all links have packets and what a group sends over one is short. There is one message a link
+// and call, so a block waits for its peers once, or twice if sums are sent on.
 
 #include <cstdint>
 #include <type_traits>
@@ -17,19 +17,20 @@ namespace detail {
 template <class Produce, class Consume>
 constexpr bool by_value = !is_block_hook<Produce> && !is_block_hook<Consume>;
 
-/// Whether a collective whose groups send up to `longest` bytes over a link in one piece, and take `slots` of
-/// its packets, goes this way, if its hooks are by_value. The same on all ranks.
+/// Returns whether a collective goes as packets if its hooks are by_value. Its groups send up to `longest`
+/// bytes over a link in one piece, and take `slots` bytes of its packets. The answer is the same on all
+/// ranks.
 CHORALE_FN bool goes_as_packets(const Group& group, const EndpointTable& table, uint64_t longest,
                                 uint64_t slots) {
 #if defined(__CUDACC__)
-  // Of one kind of group only, which makes for less code.
+  // It takes one kind of group only, which makes for less code.
   if (group.size % warp_threads != 0) return false;
 #endif
   return group.scope == Scope::block && longest != 0 && longest <= longest_in_packets &&
          packets_for_all(longest * group.count, table.ranks) && slots <= table.packet_bytes;
 }
 
-/// Where the packets of a block's links go and come from, and how many messages there will have been.
+/// Says where the packets of a block's links go and come from, and how many messages there will have been.
 struct PacketPlaces {
   Packets<LL16> to[most_ranks];    ///< by step: this rank's own, then those to the next rank and so on
   Packets<LL16> from[most_ranks];  ///< by rank
@@ -37,26 +38,27 @@ struct PacketPlaces {
 };
 
 #if defined(__CUDACC__)
-/// They are made by a thread each and looked up by a number: a thread's own would be in local memory.
+/// Returns the places in shared memory. One thread makes each, and all look them up by a number, so a
+/// thread's own would be in local memory.
 CHORALE_FN PacketPlaces& packet_places_of_block() {
   __shared__ alignas(16) char room[sizeof(PacketPlaces)];
   return *reinterpret_cast<PacketPlaces*>(room);
 }
 #endif
 
-/// Packets of one of several links, each of which has had messages of its own.
+/// These packets are of one of several links, each of which has had messages of its own and so its own flag.
 struct LinkPackets : Packets<LL16> {
   using Packets<LL16>::Packets;
 
   static constexpr bool own_flags = true;
 };
 
-/// The packets of a place, `offset` bytes of slots behind its first.
+/// Returns the packets of a place, `offset` bytes of slots after its first.
 CHORALE_FN LinkPackets packets_at(const Packets<LL16>& place, uint64_t offset, const Deadline* deadline) {
   return LinkPackets(reinterpret_cast<const char*>(place.slots) + offset, place.flag, deadline);
 }
 
-/// Those of all ranks, by number. `deadline`: of sources
+/// Returns the packets of all ranks, by number. Only sources need a `deadline`.
 struct AllPackets {
   const Packets<LL16>* places;
   uint64_t offset;
@@ -67,7 +69,7 @@ struct AllPackets {
   }
 };
 
-/// transfer() of short messages, in less code: a unit a thread at a time, whether whole or not.
+/// Does transfer() of short messages, in less code: a thread moves one unit at a time, whether whole or not.
 template <class Source, class Sink>
 CHORALE_FN Stop transfer_short(const Group& group, uint64_t bytes, const Source& source, const Sink& sink) {
 #if defined(__CUDACC__)
@@ -85,8 +87,8 @@ CHORALE_FN Stop transfer_short(const Group& group, uint64_t bytes, const Source&
 #endif
 }
 
-/// What a block does in such a collective, over all links: begin(), sends, hear(), receives, end(). Links are
-/// dealt out to teams of its warps, each_of_team(); what the whole block does stands outside of that.
+/// Runs one block's part of such a collective, over all links: begin(), sends, hear(), receives, end(). Links
+/// are dealt out to teams of its warps, each_of_team(). The whole block does what stands outside of that.
 template <class T, class X>
 class PacketCollective {
  public:
@@ -119,8 +121,8 @@ class PacketCollective {
     }
   }
 
-  /// Waits until all peers have room. After a stop nothing has been sent. Synchronises. `bytes`: what all
-  /// ranks must agree on, checked by hear()
+  /// Waits until all peers have room. After a stop nothing has been sent. Synchronises.
+  /// \param bytes  all ranks must agree on it; hear() checks that
   CHORALE_FN Stop begin(uint64_t bytes) {
     Stop stop = Stop::none;
     for (uint32_t step = first_place(); step < uint32_t(table_.ranks); step += places_apart()) {
@@ -150,8 +152,8 @@ class PacketCollective {
     return stop;
   }
 
-  /// Before anything is received, where messages are checked: that what peers send is as long. Each of them
-  /// sends a packet at the beginning of its message. Synchronises where it does anything.
+  /// Checks that peers agree on `bytes`, if messages are checked. Called before anything is received.
+  /// Each peer sends a packet at the beginning of its message. Synchronises if it does anything.
   CHORALE_FN Stop hear(uint64_t bytes) const {
     if constexpr (CHORALE_CHECKED) {
       Stop stop = Stop::none;
@@ -169,41 +171,43 @@ class PacketCollective {
     }
   }
 
-  /// Of a group: makes its part of `leg`, and sends it to one rank.
+  /// Makes a group's part of `leg`, and sends it to one rank.
   template <class Produce>
   CHORALE_FN void send(const Group& group, int32_t step, uint64_t offset, const Leg& leg,
                        const Produce& produce) const {
     make(group, next(step), leg, produce, packets_at(places_.to[step], offset, nullptr));
   }
 
-  /// The same, made once and sent to everybody. `owner`: whose shard it is
+  /// Makes a group's part of `leg` once, and sends it to everybody. `owner` is the rank whose shard it is.
   template <class Produce>
   CHORALE_FN void send_all(const Group& group, int32_t owner, uint64_t offset, const Leg& leg,
                            const Produce& produce) const {
     make(group, owner, leg, produce, to_all(offset));
   }
 
-  /// Of a group: takes its part of `leg` that a rank has sent. Synchronises it.
+  /// Takes a group's part of `leg` that a rank has sent. Synchronises the group.
   template <class Consume>
   CHORALE_FN Stop receive(const Group& group, int32_t peer, uint64_t offset, const Leg& leg,
                           const Consume& consume) const {
     return take(group, peer, leg, consume, packets_at(places_.from[peer], offset, &deadline_));
   }
 
-  /// The same of everybody's, combined. `owner`: whose shard it is
+  /// Takes everybody's part of `leg`, combined. `owner` is the rank whose shard it is. Synchronises the
+  /// group.
   template <ReduceOp Op, class Consume>
   CHORALE_FN Stop reduce(const Group& group, int32_t owner, uint64_t offset, const Leg& leg,
                          const Consume& consume) const {
     return take(group, owner, leg, consume, combined<Op>(offset));
   }
 
-  /// Of the block: combines its part of everybody's `leg` at `offset`, and sends that to everybody, to `to`.
+  /// Combines the block's part of everybody's `leg` at `offset`, and sends the result to everybody, to `to`.
   template <ReduceOp Op>
   CHORALE_FN Stop reduce_and_send(uint64_t offset, const Leg& leg, uint64_t to) const {
     return transfer_short(group_, leg.bytes, combined<Op>(offset), to_all(to));
   }
 
-  /// When each thread has read what it reads: the peers have room again. After a stop they are told nothing.
+  /// Tells the peers that they have room again, after each thread has read what it reads. After a stop it
+  /// tells them nothing.
   CHORALE_FN Stop end(Stop stop) const {
     stop = group_.agree(stop);
     if (stop != Stop::none) return stop;
@@ -277,8 +281,8 @@ class PacketCollective {
 #endif
 };
 
-/// all_to_all() as packets. `teams`: see link_teams(); `shard`: this group's part of what goes to a rank, or
-/// comes from it
+/// Runs all_to_all() as packets. `teams`: see link_teams(); `shard`: this group's part of what goes to a
+/// rank, or comes from it.
 template <class T, class Shard, class Produce, class Consume, class X>
 CHORALE_FN Stop all_to_all_as_packets(const Group& group, const EndpointTable& table, uint32_t teams,
                                       const Shard& shard, const Produce& produce, const Consume& consume,
@@ -289,7 +293,7 @@ CHORALE_FN Stop all_to_all_as_packets(const Group& group, const EndpointTable& t
   Stop stop = all.begin(bytes);
   if (stop != Stop::none) return stop;
   all.each_of_team([&](int32_t step) { all.send(all.team(), step, 0, shard(all.next(step)), produce); });
-  // What comes does not depend on what another team has still to send from the same place.
+  // The data that comes must not overwrite what another team has still to send from the same place.
   if (own.in == own.out) group.sync();
   stop = all.hear(bytes);
   all.each_of_team([&](int32_t step) {
@@ -299,7 +303,7 @@ CHORALE_FN Stop all_to_all_as_packets(const Group& group, const EndpointTable& t
   return all.end(stop);
 }
 
-/// all_gather() as packets. `shard`: as above, of what comes; `own`: of what goes
+/// Runs all_gather() as packets. `shard`: as above, of what comes; `own`: of what goes.
 template <class T, class Shard, class Produce, class Consume, class X>
 CHORALE_FN Stop all_gather_as_packets(const Group& group, const EndpointTable& table, uint32_t teams,
                                       const Leg& own, const Shard& shard, const Produce& produce,
@@ -316,7 +320,7 @@ CHORALE_FN Stop all_gather_as_packets(const Group& group, const EndpointTable& t
   return all.end(stop);
 }
 
-/// reduce_scatter() as packets. `shard`: as above, of what goes; `own`: of what comes
+/// Runs reduce_scatter() as packets. `shard`: as above, of what goes; `own`: of what comes.
 template <ReduceOp Op, class T, class Shard, class Produce, class Consume, class X>
 CHORALE_FN Stop reduce_scatter_as_packets(const Group& group, const EndpointTable& table, uint32_t teams,
                                           const Leg& own, const Shard& shard, const Produce& produce,
@@ -330,18 +334,19 @@ CHORALE_FN Stop reduce_scatter_as_packets(const Group& group, const EndpointTabl
   return all.end(all.template reduce<Op>(group, table.self, 0, own, consume));
 }
 
-/// Whether short messages of `ranks` shards go to everybody, who adds them up: more is sent then, but waited
-/// for once. `share`: bytes of a group's part of a shard
+/// Returns whether short messages of `ranks` shards go to everybody, and each rank adds them up. That sends
+/// more, but waits only once. `share`: bytes of a group's part of a shard.
 CHORALE_FN bool all_reduce_in_one(int32_t ranks, uint64_t share) {
   return share * uint64_t(ranks) * uint64_t(ranks - 1) <= longest_in_packets;
 }
 
-/// Slots on each link of an all_reduce() as packets.
+/// Returns the bytes of slots on each link that an all_reduce() as packets takes.
 CHORALE_FN uint64_t slots_of_all_reduce(int32_t ranks, uint64_t share) {
   return packet_bytes<LL16>(share) * (all_reduce_in_one(ranks, share) ? uint64_t(ranks) : 2);
 }
 
-/// all_reduce() as packets. `share`: this group's part of a rank's shard; `longest`: bytes of the longest
+/// Runs all_reduce() as packets. `share`: this group's part of a rank's shard; `longest`: bytes of the
+/// longest.
 template <ReduceOp Op, class T, class Share, class Produce, class Consume, class X>
 CHORALE_FN Stop all_reduce_as_packets(const Group& group, const EndpointTable& table, uint32_t teams,
                                       const Share& share, uint64_t longest, const Produce& produce,
@@ -368,7 +373,8 @@ CHORALE_FN Stop all_reduce_as_packets(const Group& group, const EndpointTable& t
     return all.end(stop);
   }
   all.each_of_team([&](int32_t step) { all.send(all.team(), step, 0, share(all.next(step)), produce); });
-  // Who adds up nothing is sent nothing that it could hear of: those who do hear of everybody.
+  // A rank that adds up nothing is sent nothing that it could hear of. Those that do add up hear of
+  // everybody.
   if (share(table.self).bytes != 0) stop = all.hear(bytes);
   if (stop == Stop::none) stop = all.template reduce_and_send<Op>(0, share(table.self), part);
   all.each_of_team([&](int32_t step) {

@@ -1,6 +1,6 @@
 #pragma once
-// Every rank sends packets to every other and reads theirs, in one message a link: what collectives of short
-// messages are made of. Waits and credits of all links are shared out among the threads of the group, so that
+// Every rank sends packets to every other and reads theirs, in one message a link. Collectives of short
+// messages are made of this. The threads of the group share out the waits and credits of all links, so that
 // many peers cost no more than one.
 //
 //   PacketExchange<LL16> exchange(group, table, deadline);
@@ -10,8 +10,9 @@
 //   exchange.receive(peer, offset, unit, to)   a unit of one peer
 //   exchange.end();
 //
-// `offset` is in bytes of slots, `unit` counts from there: a thread sends and reads the units it likes. The
-// message's slots may be cut into several parts, one behind the other in time: a reduction and its result.
+// `offset` is in bytes of slots, and `unit` counts from there; a thread may send and read any units. The
+// slots of a message may be cut into several parts that are used one after the other, such as a reduction and
+// its result.
 
 #include <cstdint>
 #include <type_traits>
@@ -22,8 +23,9 @@
 
 namespace chorale {
 
-/// P: LL8 or LL16. One group a channel, that of its id, on all ranks; all links of that channel have had as
-/// many messages of packets. On CUDA the group is a whole block, and its exchanges follow one another.
+/// Exchanges packets of form P, LL8 or LL16. One group uses a channel, that of its id, on all ranks; all
+/// links of that channel must have had equally many messages of packets. On CUDA the group is a whole block,
+/// and its exchanges follow one another.
 template <class P>
 class PacketExchange {
  public:
@@ -46,7 +48,7 @@ class PacketExchange {
   /// Waits until all peers have room. After a stop nothing has been sent.
   CHORALE_FN Stop begin(uint64_t bytes) {
     if (ranks_ == 1) return Stop::none;
-    // Where the counts lie is looked up before any of them is loaded: one trip to memory less.
+    // Look up where the counts lie before any of them is loaded. That saves one trip to memory.
     const auto link_to = [&](int32_t peer) { return table_.at(peer, group_.id).local; };
     const int32_t mine = int32_t(group_.rank) == self_ ? ranks_ : int32_t(group_.rank);
     const LinkState* const any = link_to(self_ == 0 ? 1 : 0);
@@ -65,17 +67,17 @@ class PacketExchange {
         refuse("a message of packets is longer than the transport's packet_bytes, or its link has none");
       }
       places_.from[peer < self_ ? peer : peer - 1] = Packets<P>(e.packet_src + bank * e.packet_bytes, flag);
-      // In an order that differs from rank to rank: no two begin with the same peer.
+      // The order differs from rank to rank, so that no two begin with the same peer.
       places_.to[distance(peer)] = Packets<P>(static_cast<void*>(e.packet_dst + bank * e.packet_bytes), flag);
     }
     return group_.agree(stop);
   }
 
-  /// Of one thread.
+  /// Sends a unit to everybody. Called by one thread.
   CHORALE_FN void send(uint64_t offset, uint64_t unit, const Unit& value) const {
     constexpr int32_t ahead = 8;
     for (int32_t first = 0; first < peers(); first += ahead) {
-      Packets<P> to[ahead];  // looked up before the first store: behind one a look-up would wait for it
+      Packets<P> to[ahead];  // looked up before the first store, because a later look-up would wait for it
 #if defined(__CUDACC__)
 #pragma unroll
 #endif
@@ -94,16 +96,18 @@ class PacketExchange {
     write(places_.to[distance(peer)], offset, unit, value);
   }
 
-  /// Of one thread: waits for a unit of `peer`, another rank.
+  /// Waits for a unit of `peer`, another rank. Called by one thread.
   CHORALE_FN Stop receive(int32_t peer, uint64_t offset, uint64_t unit, Unit& to) const {
     return at(peer < self_ ? peer : peer - 1, offset).receive(group_, unit, to);
   }
 
-  /// Of one thread: waits for this unit of all peers, and combines them and this rank's own in rank order.
+  /// Waits for this unit of all peers, and combines them and this rank's own in rank order. Called by one
+  /// thread.
   template <ReduceOp Op, class T>
   CHORALE_FN Stop sum(uint64_t offset, uint64_t unit, const Unit& own, Unit& to) const;
 
-  /// When the group has read all that peers sent it: their room is free again. Synchronises.
+  /// Tells the peers that their room is free again, after the group has read all that they sent.
+  /// Synchronises.
   CHORALE_FN void end() const {
     group_.sync();
     for (int32_t peer = int32_t(group_.rank); peer < ranks_; peer += int32_t(group_.size)) {
@@ -118,15 +122,15 @@ class PacketExchange {
   }
 
  private:
-  /// Where packets go and come from.
+  /// Says where packets go and come from.
   struct Places {
     Packets<P> to[most_ranks - 1];    ///< by distance
     Packets<P> from[most_ranks - 1];  ///< by rank
   };
 
 #if defined(__CUDACC__)
-  /// In shared memory, and made by a thread each: they are indexed at run time, so that a thread's own would
-  /// be in local memory, which for a large block is more than a cache holds.
+  /// Returns the places in shared memory; one thread makes each. They are indexed at run time, so a
+  /// thread's own would be in local memory, which for a large block is more than a cache holds.
   CHORALE_FN static Places& places_of_block() {
     __shared__ alignas(16) char room[sizeof(Places)];
     return *reinterpret_cast<Places*>(room);
@@ -138,7 +142,7 @@ class PacketExchange {
   CHORALE_FN int32_t places_apart() const { return 1; }
 #endif
 
-  /// Of one thread: waits until the peer of that link has room.
+  /// Waits until the peer of that link has room. Called by one thread.
   CHORALE_FN Stop await_room(const LinkState& link) const {
     const uint64_t sent = load_relaxed(&link.cursor.packets_sent),
                    received = load_relaxed(&link.cursor.packets_received);
@@ -150,7 +154,7 @@ class PacketExchange {
 
   CHORALE_FN int32_t distance(int32_t peer) const { return (peer - self_ - 1 + ranks_) % ranks_; }
 
-  /// What the index-th peer in rank order sends, from `offset` on.
+  /// Returns what the index-th peer in rank order sends, from `offset` on.
   CHORALE_FN Packets<P> at(int32_t index, uint64_t offset) const {
     return Packets<P>(reinterpret_cast<const char*>(places_.from[index].slots) + offset,
                       places_.from[index].flag, &deadline_);
@@ -178,7 +182,7 @@ class PacketExchange {
 template <class P>
 template <ReduceOp Op, class T>
 CHORALE_FN Stop PacketExchange<P>::sum(uint64_t offset, uint64_t unit, const Unit& own, Unit& to) const {
-  // As many as a node of eight GPUs has are looked at together, see Packets<P>::gather.
+  // K peers are looked at together, as many as a node of eight GPUs has; see Packets<P>::gather.
   constexpr uint32_t K = detail::together<T, 1>;
   const Turn turn{unit, 1, 1, unit_bytes};
   const uint32_t n = uint32_t(peers()), now = n < K ? n : K, self = uint32_t(self_);
@@ -202,7 +206,7 @@ CHORALE_FN Stop PacketExchange<P>::sum(uint64_t offset, uint64_t unit, const Uni
     if (stop != Stop::none) return stop;
     sum.add(unit_of(next[0][0]));
   }
-  // The last rank's own. Where K ranks have been gone through, it was not among them.
+  // This adds the last rank's own. If K ranks have been gone through, it was not among them.
   if (self == n && n >= K) sum.add(own);
   to = sum.finish(Op == ReduceOp::avg ? uint32_t(ranks_) : 0);
   return Stop::none;

@@ -1,15 +1,15 @@
 #pragma once
-// Sends and receives as packets: for short messages. Data carries its own arrival flag, so there is no signal
-// to wait for behind it; instead it takes two bytes of memory for each, and has to fit there.
+// Short messages are sent and received as packets. Data carries its own arrival flag, so no signal after it
+// has to be waited for. In return each byte takes two bytes of memory, and the message has to fit there.
 //
 // Message m of a link (from 1, counted by both ends in device memory) is in one of two banks of its form,
-// that of m % 2, and its flag comes from m: nothing that is passed to a kernel changes from run to run.
-// Message m may be written once the peer has read m - 2, since none later was in the same bank; it says so
-// behind its reading, where nobody waits for it as a rule.
+// that of m % 2. Its flag comes from m, so nothing that is passed to a kernel changes from run to run.
+// Message m may be written once the peer has read m - 2, because no later one was in the same bank. The peer
+// says so after its reading, when usually nobody waits for it.
 //
-// Where messages are checked (CHORALE_CHECKED, see checked.hpp) a sender says beside its packets how long
-// they are, and a receiver waits for that first. A sender of a build that does not say it is taken at its
-// packets.
+// When messages are checked (CHORALE_CHECKED, see checked.hpp) a sender says beside its packets how long they
+// are, and a receiver waits for that first. If the sender's build does not say it, its packets count
+// unchecked.
 
 #include <cstdint>
 #include <type_traits>
@@ -18,23 +18,24 @@
 
 namespace chorale {
 
-/// Bytes of a group's share of a message, where the library chooses. Longer ones go through the ring also
-/// where packets hold them: those take twice the bandwidth.
+/// The most bytes of a group's share of a message that go as packets when the library chooses. Longer ones go
+/// through the ring even if packets could hold them, because packets take twice the bandwidth.
 inline constexpr uint64_t longest_in_packets = 16 << 10;
 
-/// Bytes that all groups of a rank send in a collective in one piece, likewise: of more, the bandwidth that
-/// packets take in addition costs more time than the signals that they do without.
+/// The most bytes that all groups of a rank send in a collective in one piece as packets when the library
+/// chooses. Beyond it the additional bandwidth of packets costs more time than the signals that they save.
 inline constexpr uint64_t most_in_packets = 1 << 20;
 
 namespace detail {
-/// Whether all that a rank sends is so little, if each of the others gets `bytes` bytes.
+/// Returns whether packets may carry all that a rank sends, if each of the others gets `bytes` bytes.
 CHORALE_FN bool packets_for_all(uint64_t bytes, int32_t ranks) {
   return bytes * uint32_t(ranks - 1) <= most_in_packets;
 }
 
 CHORALE_FN uint32_t packet_flag(uint64_t message) { return uint32_t(message % 0xffffffffu) + 1; }
 
-/// What a peer's credit must be for message `number` to be written: it has read what that bank held.
+/// Returns the peer's credit at which message `number` may be written: the peer has then read what that bank
+/// held.
 CHORALE_FN uint64_t packet_credit(uint64_t number) { return number < 2 ? 0 : number - 2; }
 
 /// Waits until the peer has read what the bank of message `number` held. Synchronises the group.
@@ -43,8 +44,8 @@ CHORALE_FN Stop await_packet_room(const Group& group, const LinkState& link, uin
   return await_credit(group, &link.slot_free.note, packet_credit(number), deadline);
 }
 
-/// Of a group that has met behind its last look at message `number`: the peer has room again. Synchronises,
-/// so that all threads see the number in the next call.
+/// Tells the peer that it has room again. Called by a group that has met after its last look at message
+/// `number`. Synchronises, so that all threads see the number in the next call.
 CHORALE_FN void free_packets(const Group& group, const Endpoint& e, uint64_t number) {
   if (group.leader()) {
     end_message(e, &e.local->cursor.packets_received, number - 1, number);
@@ -54,13 +55,14 @@ CHORALE_FN void free_packets(const Group& group, const Endpoint& e, uint64_t num
   group.sync();
 }
 
-/// What the two ends of a link must agree on for a message of `bytes` bytes from each group.
+/// Returns what the two ends of a link must agree on for a message of `bytes` bytes from each group.
 template <class P>
 CHORALE_FN Note packet_note(uint64_t number, uint32_t groups, uint64_t bytes) {
   return {number, groups, sizeof(P), bytes};
 }
 
-/// Of one thread, once the peer has room and before a packet goes there.
+/// Tells the peer the note of a message. Called by one thread, once the peer has room and before a packet
+/// goes there.
 CHORALE_FN void say_packets(const Group& group, const Endpoint& e, uint64_t number, const Note& note) {
   PacketNote& there = e.remote->left.packets[number % 2];
   group.step();
@@ -77,8 +79,8 @@ CHORALE_FN bool first_packet_came(const LL128* line, uint32_t flag) {
   return load_relaxed(&line->flag) == flag;
 }
 
-/// Before the first packet is taken. Synchronises the group. `slots`: of the message, where it begins with a
-/// packet
+/// Waits for the note of a message and checks it, before the first packet is taken. Synchronises the group.
+/// \param slots  those of the message; it begins with a packet there
 template <class P>
 CHORALE_FN Stop hear_packets(const Group& group, const Endpoint& e, uint64_t number, const void* slots,
                              const Note& ours, const Deadline& deadline) {
@@ -87,8 +89,8 @@ CHORALE_FN Stop hear_packets(const Group& group, const Endpoint& e, uint64_t num
   const uint32_t flag = packet_flag(number);
   const auto said = [there, number]() -> bool { return load_acquire(&there->number) == number; };
   const Stop stop = leader_awaits(group, deadline, [&said, first, flag]() -> bool {
-    // Looked at first, since what is said of it was said before. Nothing orders the two between GPUs: a
-    // message whose packet overtakes what is said goes unchecked.
+    // The packet is looked at first, because its note was written before it. Nothing orders the two between
+    // GPUs: if a packet overtakes its note, the message goes unchecked.
     const bool came = first_packet_came(first, flag);
     return said() || came;
   });
@@ -113,7 +115,8 @@ CHORALE_FN void check_packets(const Group& group, const Endpoint& e, const Leg& 
 }
 }  // namespace detail
 
-/// As send_tiles(), as packets of form P. No block hooks. LL128: for groups of whole warps; refuses others.
+/// Sends as send_tiles() does, in packets of form P. Takes no block hooks. LL128 needs groups of whole warps,
+/// and refuses others.
 template <class P, class T, class Produce = CopyProduce, class X = None>
 CHORALE_FN Stop send_packets(const Group& group, const Endpoint& e, const Leg& message,
                              const Produce& produce = {}, const Deadline& deadline = {}, X* extra = nullptr) {
@@ -137,7 +140,7 @@ CHORALE_FN Stop send_packets(const Group& group, const Endpoint& e, const Leg& m
   return Stop::none;
 }
 
-/// As recv_tiles(), of what send_packets() sent with the same P.
+/// Receives as recv_tiles() does what send_packets() sent with the same P.
 template <class P, class T, class Consume = CopyConsume, class X = None>
 CHORALE_FN Stop recv_packets(const Group& group, const Endpoint& e, const Leg& message,
                              const Consume& consume = {}, const Deadline& deadline = {}, X* extra = nullptr) {
@@ -153,7 +156,7 @@ CHORALE_FN Stop recv_packets(const Group& group, const Endpoint& e, const Leg& m
     const Stop heard = detail::hear_packets<P>(group, e, number, slots, ours, deadline);
     if (heard != Stop::none) return heard;
   }
-  // Ends synchronised: it waits.
+  // The transfer ends synchronised, because it waits.
   const Stop stop = detail::consume<T>(group, leg, consume, ctx, 0, leg.bytes,
                                        Packets<P>(slots, detail::packet_flag(number), &deadline));
   if (stop != Stop::none) return stop;

@@ -1,5 +1,5 @@
 #pragma once
-// Packets as an end of a transfer, see endpoints.hpp.
+// Packets are an end of a transfer here; see endpoints.hpp.
 
 #include <cstdint>
 #include <cstring>
@@ -13,23 +13,23 @@
 
 namespace chorale {
 
-/// Packets of type P, source or sink, two bytes of slots for each byte of payload. As a source it waits for
-/// every packet; as a sink it sends whole units, the last one padded with zeros.
+/// Packets of type P are a source or a sink; they take two bytes of slots for each byte of payload. As a
+/// source it waits for every packet. As a sink it sends whole units, and pads the last one with zeros.
 template <class P>
 struct Packets {
   P* slots = nullptr;
   uint32_t flag = 0;
-  const Deadline* deadline = nullptr;  ///< of a source; null: waits for ever
+  const Deadline* deadline = nullptr;  ///< for a source; null: waits for ever
 
   Packets() = default;
   CHORALE_HD Packets(void* slots, uint32_t flag, const Deadline* deadline = nullptr)
       : slots(static_cast<P*>(slots)), flag(flag), deadline(deadline) {}
-  /// A source only.
+  /// Makes a source only.
   CHORALE_HD Packets(const void* slots, uint32_t flag, const Deadline* deadline = nullptr)
       : slots(static_cast<P*>(const_cast<void*>(slots))), flag(flag), deadline(deadline) {}
 
   static constexpr bool waits = true;
-  static constexpr bool own_flags = false;  ///< of several sources: each has a flag of its own
+  static constexpr bool own_flags = false;  ///< for several sources: whether each has a flag of its own
   static constexpr uint32_t at_once = 4;
 
 #if defined(__CUDACC__)
@@ -38,10 +38,10 @@ struct Packets {
   CHORALE_FN bool may_take_several() const { return true; }
   CHORALE_FN bool whole(uint64_t) const { return true; }
 
-  /// Of one thread: waits for the turn's units from sources at(0) .. at(n-1), n <= K, which have the
-  /// deadline of at(0), and its flag unless they have flags of their own. All are looked at before one is
-  /// waited for, so that packets of several peers cost one round trip and not one each; then only what is
-  /// missing is looked at again. The data comes with the look that finds it.
+  /// Waits for the turn's units from sources at(0) .. at(n-1), n <= K. Called by one thread. All sources have
+  /// the deadline of at(0), and its flag unless they have flags of their own. It looks at all units before it
+  /// waits for one, so that packets of several peers cost one round trip and not one each. Then it looks
+  /// again only at what is missing. The data comes with the look that finds it.
   template <bool, uint32_t K, uint32_t N, class At>
   CHORALE_FN static Stop gather(const Group& group, const Turn& turn, uint32_t n, const At& at,
                                 PacketWords (&to)[K][N]) {
@@ -59,7 +59,7 @@ struct Packets {
       from[source] = source < n ? at(source).slots + first : nullptr;
     }
     uint32_t missing = 0;
-    if (n == K && turn.n == N) {  // as a rule: no condition stands between the loads
+    if (n == K && turn.n == N) {  // the usual case: no condition stands between the loads
       missing = ~0u >> (32 - K * N);
 #pragma unroll
       for (uint32_t unit = 0; unit < K * N; ++unit)
@@ -89,7 +89,7 @@ struct Packets {
         if (until == 0) until = deadline->started();
         stop = Deadline{deadline->shared, 0, until}.poll();
       }
-      // Places are looked up again: kept, they would take a fourth more registers.
+      // Places are looked up again, because keeping them would take a fourth more registers.
 #pragma unroll
       for (uint32_t unit = 0; unit < K * N; ++unit) {
         if (missing & 1u << unit) {
@@ -100,7 +100,7 @@ struct Packets {
     return Stop::none;
   }
 
-  /// Of one thread: waits for one unit.
+  /// Waits for one unit. Called by one thread.
   CHORALE_FN Stop receive(const Group& group, uint64_t unit, Unit& to) const {
     Unit held[1];
     const Stop stop = read<true, 1>(group, Turn{unit, 1, 1, unit_bytes}, held);
@@ -127,11 +127,11 @@ struct Packets {
     }
   }
 #else
-  /// Of one thread: waits for one unit.
+  /// Waits for one unit. Called by one thread.
   Stop receive(const Group& group, uint64_t unit, Unit& to) const {
     const P* at = slots + unit * packets_per_unit<P>;
-    // What is asked of a scheduler changes nothing, so the packet is read again once it is known to be there:
-    // it stays until its reader has allowed the next one.
+    // A scheduler's look must change nothing, so we read the packet again once it is known to be there. It
+    // stays there until its reader has allowed the next one.
     const auto came = [this, at]() -> bool {
       Unit seen;
       return try_read_unit(at, flag, seen);

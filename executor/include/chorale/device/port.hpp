@@ -1,5 +1,5 @@
 #pragma once
-// How kernels ask a proxy on the host to move data and to tell the peer: a ring of orders.
+// Kernels ask a proxy on the host to move data and to tell the peer. They do so through a ring of orders.
 
 #include <cstdint>
 
@@ -10,8 +10,8 @@
 
 namespace chorale {
 
-/// One thing for the proxy to do. The data of `data` is in the sender's copy of the ring, at `begin` .. `end`
-/// of the stream, within one slot.
+/// Asks the proxy to do one thing. The data of `data` is in the sender's copy of the ring, at `begin` ..
+/// `end` of the stream, within one slot.
 struct PortRequest {
   enum class Kind : uint32_t { data, free };
 
@@ -22,26 +22,26 @@ struct PortRequest {
   uint64_t note;        ///< data: for the peer's data_ready.note
 };
 
-/// Its place in the ring.
+/// Holds a request in its place in the ring.
 struct alignas(64) PortOrder : PortRequest {
   uint64_t turn;  ///< the ticket plus one, written last
 };
 static_assert(sizeof(PortOrder) == 64);
 
-/// A rank's ring of orders. Any number of groups push, one proxy takes.
+/// Describes a rank's ring of orders. Any number of groups push, one proxy takes.
 struct PortQueue {
   PortOrder* orders = nullptr;     ///< CUDA: in host memory
   uint64_t slots = 0;              ///< a power of two
   uint64_t* head = nullptr;        ///< tickets given; CUDA: in device memory
   const uint64_t* tail = nullptr;  ///< orders taken; CUDA: in host memory
 
-  /// CPU only: told of an order before anybody can see it, so that a proxy at work never looks like a
-  /// deadlock. May be null.
+  /// CPU only: called with `announced` for an order before anybody can see it, so that a proxy at work never
+  /// looks like a deadlock. May be null.
   void (*announce)(void* of) = nullptr;
   void* announced = nullptr;
 };
 
-/// Of a group, after everything it did: pushes an order, waiting for room. Nobody sees it if it stops.
+/// Pushes an order, after everything the group did, and waits for room. If it stops nobody sees the order.
 CHORALE_COLD Stop push_order(Group group, PortQueue queue, PortRequest request, Deadline deadline) {
   group.sync();
   Stop stop = Stop::none;

@@ -1,7 +1,7 @@
 #pragma once
-// Sources that combine: element by element, in the order in which the sources are given, in the accumulator
-// type, rounded once. The order is part of a plan's meaning, so nothing here reorders: results are the same
-// bits in every run, for every group size and on both backends.
+// These sources combine other sources: element by element, in the order in which the sources are given, in
+// the accumulator type, rounded once. The order is part of a plan's meaning, so nothing here reorders.
+// Results are the same bits in every run, for every group size and on both backends.
 
 #include <cstdint>
 #include <cstring>
@@ -19,7 +19,7 @@ namespace chorale {
 namespace detail {
 
 #if defined(__CUDACC__)
-/// One unit's elements while they are combined.
+/// Holds one unit's elements while they are combined.
 template <ReduceOp Op, class T>
 struct Sum {
   static constexpr int n = int(unit_bytes / sizeof(T));
@@ -48,7 +48,7 @@ struct Sum {
   }
 };
 #else
-/// combine() in each lane.
+/// Does combine() in each lane.
 template <ReduceOp Op, class A>
 inline Lanes<A> combine_lanes(Lanes<A> sum, Lanes<A> next) {
   static_assert(is_sum<Op> || Op == ReduceOp::min || Op == ReduceOp::max || Op == ReduceOp::prod);
@@ -94,16 +94,16 @@ inline Lanes<uint8_t> join(Lanes<uint16_t> a, Lanes<uint16_t> b) {
                                  22, 24, 26, 28, 30);
 }
 
-/// One span's elements while they are combined: whole units, at any address. Lanes are spelled out: loops
-/// would become vector code at some optimisation levels of some compilers only, and those over narrow floats
-/// at none.
+/// Holds one span's elements while they are combined: whole units, at any address. Lanes are spelled out,
+/// because loops would become vector code at some optimisation levels of some compilers only, and loops over
+/// narrow floats at none.
 template <ReduceOp Op, class T>
 struct Sum {
   using A = Accumulator<T>;
   static constexpr uint32_t per_unit = unit_bytes / sizeof(T), lanes = unit_bytes / sizeof(A);
   alignas(64) A values[span_bytes / sizeof(T)];
 
-  /// A unit's elements, as they are accumulated.
+  /// Holds a unit's elements as they are accumulated.
   struct Wide {
     Lanes<A> part[per_unit / lanes];
   };
@@ -179,13 +179,13 @@ struct Sum {
 #endif
 
 #if defined(__CUDACC__)
-/// Sources whose units are loaded together before the first is used. Peers of a node with eight GPUs cost one
-/// round trip; with several units at a time as many loads are in flight, of fewer sources. Elements of one
-/// byte, whose sums take four times their room, leave registers for less.
+/// The number of sources whose units are loaded together before the first is used. The peers of a node with
+/// eight GPUs then cost one round trip. With several units at a time as many loads are in flight, of fewer
+/// sources. Elements of one byte leave registers for fewer, because their sums take four times their room.
 template <class T, uint32_t N>
 constexpr uint32_t together = N > 1 ? 3 : (sizeof(T) > 1 ? 7 : 4);
 
-/// to = first + at(0) + .. + at(n-1).
+/// Sets to = first + at(0) + .. + at(n-1).
 template <ReduceOp Op, class T, bool Whole, uint32_t N, class First, class At>
 CHORALE_FN Stop combine_all(const Group& group, const Turn& turn, const First& first, uint32_t n,
                             const At& at, uint32_t average_over, Unit (&to)[N]) {
@@ -208,7 +208,7 @@ CHORALE_FN Stop combine_all(const Group& group, const Turn& turn, const First& f
       if (source < now) sums[index].add(unit_of(held[source][index]));
     }
   }
-  // The rest one by one: many units and sums together would take too many registers.
+  // The rest go one by one, because many units and sums together would take too many registers.
 #pragma unroll 1
   for (uint32_t source = K; source < n; ++source) {
     typename Other::Loaded next[1][N];
@@ -223,7 +223,7 @@ CHORALE_FN Stop combine_all(const Group& group, const Turn& turn, const First& f
   return Stop::none;
 }
 
-/// to = at(0) + .. + at(n-1), of sources that wait: K of them at a time, a unit a thread.
+/// Sets to = at(0) + .. + at(n-1), for sources that wait. It takes K of them at a time, one unit a thread.
 template <ReduceOp Op, class T, bool Whole, uint32_t K, class At>
 CHORALE_FN Stop combine_in_turns(const Group& group, const Turn& turn, uint32_t n, const At& at,
                                  uint32_t average_over, Unit& to) {
@@ -252,9 +252,9 @@ CHORALE_FN Stop combine_in_turns(const Group& group, const Turn& turn, uint32_t 
 
 }  // namespace detail
 
-/// Source: first, then others[0] .. others[n-1], combined. The array outlives the transfer. Others that are
-/// packets have one flag and one deadline. `average_over` > 1, with avg only: the sum is divided by it before
-/// it is rounded; leave it 0 where more addends follow in a later step.
+/// This source combines first, then others[0] .. others[n-1]. The array must outlive the transfer. Others
+/// that are packets must have one flag and one deadline. With `average_over` > 1, for avg only, the sum is
+/// divided by it before it is rounded; leave it 0 if more addends follow in a later step.
 template <ReduceOp Op, class T, class First = Mem, class Other = Mem>
 struct Reduced {
   First first;
@@ -303,9 +303,9 @@ struct Reduced {
 #endif
 };
 
-/// Source: at(0) .. at(n-1), n > 0, combined in this order. at() is asked for each of them again and again.
-/// Those that are packets have one deadline, and one flag unless they say otherwise. `average_over`: as in
-/// Reduced
+/// This source combines at(0) .. at(n-1), n > 0, in this order. It calls at() for each of them again and
+/// again. Sources that are packets must have one deadline, and one flag unless they say otherwise.
+/// `average_over` is as in Reduced.
 template <ReduceOp Op, class T, class At>
 struct ReducedAt {
   using Source = std::decay_t<decltype(std::declval<const At&>()(0u))>;
@@ -360,8 +360,8 @@ struct ReducedAt {
 #endif
 };
 
-/// Source: the same place in the memory of all members of a switch channel, combined in rank order by plain
-/// loads. n > 0.
+/// This source combines the same place in the memory of all members of a switch channel, in rank order by
+/// plain loads. n > 0.
 template <ReduceOp Op, class T>
 struct Multi {
   char* const* members = nullptr;  ///< by rank

@@ -1,6 +1,6 @@
 #pragma once
-// A slot of a link's ring, over whichever fabric: what collectives do at each of many links. `at` says which
-// tile is in it.
+// These functions work on a slot of a link's ring, over whichever fabric. Collectives use them at each of
+// many links. `at` says which tile is in the slot.
 
 #include <cstdint>
 
@@ -9,8 +9,8 @@
 namespace chorale {
 namespace detail {
 
-/// As with_link(), with Direct for a rank's link to itself: threads that see to a link each go the same way
-/// then, and what they wrote is ordered once, which takes two microseconds between GPUs.
+/// Does what with_link() does, but takes Direct for a rank's link to itself. So threads that each see to a
+/// link all go the same way, and what they wrote is ordered once; that takes two microseconds between GPUs.
 template <class F>
 CHORALE_FN decltype(auto) with_ring(const Endpoint& e, F&& f) {
   if (e.kind == LinkKind::port) return f(Port{});
@@ -18,7 +18,7 @@ CHORALE_FN decltype(auto) with_ring(const Endpoint& e, F&& f) {
   return f(Direct{});
 }
 
-/// Where the slot is filled, and where it is read.
+/// Return where the slot is filled, and where it is read.
 CHORALE_FN char* staged_slot(const Endpoint& e, const Progress& at) {
   return with_ring(e, [&](auto fabric) { return decltype(fabric)::stage(e, at.position()); });
 }
@@ -40,7 +40,8 @@ CHORALE_FN Stop await_slot(const Group& group, const Endpoint& e, const Progress
   return with_ring(e, [&](auto fabric) { return decltype(fabric)::wait(group, e, upto, deadline); });
 }
 
-/// Tells the peer of `bytes` bytes. `last`: nothing of the message is behind them; `note`: see link.hpp
+/// Tells the peer of `bytes` bytes. `last` says that nothing of the message comes after them; `note`: see
+/// link.hpp.
 CHORALE_FN Stop signal_slot(const Group& group, const Endpoint& e, const Progress& at, uint64_t bytes,
                             bool last, uint64_t note, const Deadline& deadline) {
   const uint64_t begin = at.position(), end = begin + units_of(bytes) * unit_bytes;
@@ -51,7 +52,7 @@ CHORALE_FN Stop signal_slot(const Group& group, const Endpoint& e, const Progres
   });
 }
 
-/// Tells the peer that there is room again. `stored`: as of a fabric's signal_free()
+/// Tells the peer that there is room again. `stored` is as for a fabric's signal_free().
 CHORALE_FN Stop free_slot(const Group& group, const Endpoint& e, const Progress& at, bool last, bool stored,
                           const Deadline& deadline) {
   const uint64_t upto = at.position() + at.slot;
@@ -67,7 +68,7 @@ CHORALE_FN Stop drain_link(const Group& group, const Endpoint& e, const Deadline
   return with_ring(e, [&](auto fabric) { return decltype(fabric)::drain(group, e, deadline); });
 }
 
-/// The same of all links of the group.
+/// Does drain_link() for all links of the group.
 CHORALE_FN Stop drain_links(const Group& group, const EndpointTable& table, const Deadline& deadline) {
   for (int32_t rank = 0; rank < table.ranks; ++rank) {
     const Stop stop = drain_link(group, table.at(rank, group.id), deadline);

@@ -1,11 +1,11 @@
 #pragma once
-// Waiting for each other: signals, barriers and counting semaphores.
+// Groups wait for each other by signals, barriers and counting semaphores.
 //
 // The pattern is always the same. A poster's threads synchronise, then its leader posts with release order at
-// system scope: what any of them wrote before is visible to whoever sees the post. A waiter's leader looks
-// with acquire order, then its threads synchronise: all of them see what is behind the post. Counts only
-// grow, so that a replay needs no reset. A wait gives the same verdict in every thread of its group; after
-// anything but Stop::none nothing may be assumed or sent.
+// system scope. So whoever sees the post sees what any of them wrote before. A waiter's leader looks with
+// acquire order, then its threads synchronise, so all of them see what came before the post. Counts only
+// grow, so a replay needs no reset. A wait gives the same verdict in every thread of its group. After any
+// verdict but Stop::none do not assume or send anything.
 
 #include <cstdint>
 
@@ -16,8 +16,8 @@
 
 namespace chorale {
 
-/// A counter that a peer writes and its owner waits for. On a line of its own, so that waiting disturbs
-/// nobody.
+/// A peer writes this counter and its owner waits for it. It has a cache line of its own, so that waiting
+/// disturbs nobody.
 struct alignas(128) Signal {
   uint64_t value = 0;
   uint64_t note = 0;  ///< for checks in debug builds: written before `value`
@@ -25,7 +25,7 @@ struct alignas(128) Signal {
 
 enum class Cmp : uint8_t { eq, ne, lt, le, gt, ge };
 
-/// Whether `seen cmp wanted`.
+/// Returns whether `seen cmp wanted`.
 CHORALE_HD bool compare(uint64_t seen, Cmp cmp, uint64_t wanted) {
   switch (cmp) {
     case Cmp::eq:
@@ -44,7 +44,7 @@ CHORALE_HD bool compare(uint64_t seen, Cmp cmp, uint64_t wanted) {
   return false;
 }
 
-/// Sets the signal, after everything the group did. Only one group may set a signal. `relaxed`: orders
+/// Sets the signal, after everything the group did. Only one group may set a signal. With `relaxed` it orders
 /// nothing, and does not synchronise the group.
 CHORALE_FN void signal_set(const Group& group, Signal* at_peer, uint64_t value, bool relaxed = false) {
   if (!relaxed) group.sync();
@@ -57,7 +57,8 @@ CHORALE_FN void signal_set(const Group& group, Signal* at_peer, uint64_t value, 
   }
 }
 
-/// Adds to the signal, after everything the group did. Any number of groups may. `relaxed` as in signal_set.
+/// Adds to the signal, after everything the group did. Any number of groups may add. `relaxed` is as in
+/// signal_set().
 CHORALE_FN void signal_add(const Group& group, Signal* at_peer, uint64_t addend = 1, bool relaxed = false) {
   if (!relaxed) group.sync();
   if (!group.leader()) return;
@@ -70,7 +71,7 @@ CHORALE_FN void signal_add(const Group& group, Signal* at_peer, uint64_t addend 
 }
 
 namespace detail {
-/// The leader waits until ready() holds; all get its verdict. Synchronises the group.
+/// Waits in the leader until ready() holds, and returns its verdict to all. Synchronises the group.
 template <class Ready>
 CHORALE_FN Stop leader_awaits(const Group& group, const Deadline& deadline, const Ready& ready) {
   Stop stop = Stop::none;
@@ -82,8 +83,8 @@ CHORALE_FN Stop leader_awaits(const Group& group, const Deadline& deadline, cons
 }
 }  // namespace detail
 
-/// Waits until `mine cmp value`. Synchronises the group. `relaxed`: what the poster did before need not be
-/// visible.
+/// Waits until `mine cmp value`. Synchronises the group. With `relaxed`, what the poster did before need
+/// not be visible afterwards.
 CHORALE_FN Stop wait_until(const Group& group, const Signal* mine, Cmp cmp, uint64_t value,
                            const Deadline& deadline = {}, bool relaxed = false) {
   return detail::leader_awaits(group, deadline, [mine, cmp, value, relaxed]() -> bool {
@@ -92,11 +93,11 @@ CHORALE_FN Stop wait_until(const Group& group, const Signal* mine, Cmp cmp, uint
 }
 
 // Credits say what a group has read, so that the peer may write there again. They publish nothing. On CUDA
-// they may be relaxed, which waits for nothing: a release first waits until all that the group has itself
-// written has arrived, also at other GPUs. See docs/memory-orders.md for what that is right for.
+// they may be relaxed, which waits for nothing; a release would first wait until all that the group itself
+// has written has arrived, also at other GPUs. docs/memory-orders.md says when a relaxed credit is right.
 
-/// Of one thread, behind a meeting of its group: a relaxed credit. Only where each thread has done something
-/// with all that it read before it came to the meeting: compared or stored it.
+/// Gives a relaxed credit. Called by one thread, after its group has met. Each thread must have done
+/// something with all that it read before it came to the meeting: compared or stored it.
 CHORALE_FN void give_credit(uint64_t* at_peer, uint64_t count) {
 #if defined(__CUDACC__)
   store_relaxed(at_peer, count);
@@ -105,8 +106,8 @@ CHORALE_FN void give_credit(uint64_t* at_peer, uint64_t count) {
 #endif
 }
 
-/// Of one thread: the last credit that a peer gave, of either kind. What is written there again must depend
-/// on it.
+/// Returns the last credit that a peer gave, of either kind. Called by one thread. What is then written there
+/// again must depend on the credit.
 CHORALE_FN uint64_t seen_credit(const uint64_t* mine) {
 #if defined(__CUDACC__)
   return load_relaxed(mine);
@@ -122,7 +123,8 @@ CHORALE_FN Stop await_credit(const Group& group, const uint64_t* mine, uint64_t 
                                [mine, count]() -> bool { return seen_credit(mine) >= count; });
 }
 
-/// Where peers report that they have arrived. It lies at who waits; `expected` is the waiter's alone.
+/// Collects the reports of peers that have arrived. It lies at the rank that waits; `expected` is for the
+/// waiter alone.
 struct alignas(128) Barrier {
   Signal arrived;
   Signal expected;
@@ -131,7 +133,7 @@ struct alignas(128) Barrier {
 /// Reports at a peer's barrier, after everything the group did.
 CHORALE_FN void arrive(const Group& group, Barrier* at_peer) { signal_add(group, &at_peer->arrived); }
 
-/// Waits for `arrivals` more reports than all waits before. One group waits at a barrier.
+/// Waits for `arrivals` more reports than all waits before. Only one group may wait at a barrier.
 CHORALE_FN Stop wait(const Group& group, Barrier* mine, const Deadline& deadline = {},
                      uint64_t arrivals = 1) {
   // Only the leader touches `expected`, so it needs no order: this group is its one reader and writer.
@@ -146,7 +148,7 @@ CHORALE_FN Stop wait(const Group& group, Barrier* mine, const Deadline& deadline
   return group.agree(stop);
 }
 
-/// A count of permits that any group may release and any group may acquire.
+/// Counts permits that any group may release and any group may acquire.
 struct alignas(128) Semaphore {
   uint64_t permits = 0;
 };
@@ -159,10 +161,10 @@ CHORALE_FN void semaphore_release(const Group& group, Semaphore* semaphore, uint
   post_release(&semaphore->permits, permits);
 }
 
-/// Takes one permit, waiting for it. Takes none when it stops. A permit is taken by compare-and-swap from a
-/// count that was seen positive: the count never passes below zero, so no releaser and no other taker can be
-/// misled. Sees what the releaser of every permit still counted did: releases are read-modify-writes, and so
-/// one release sequence.
+/// Takes one permit, waiting for it; takes none when it stops. It takes a permit by compare-and-swap from a
+/// count that was seen positive. So the count never passes below zero, and misleads no releaser and no other
+/// taker. The taker sees what the releaser of every permit still counted did, because releases are
+/// read-modify-writes and so one release sequence.
 CHORALE_FN Stop semaphore_acquire(const Group& group, Semaphore* semaphore, const Deadline& deadline = {}) {
   Stop stop = Stop::none;
   if (group.leader()) {

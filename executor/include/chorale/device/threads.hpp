@@ -1,5 +1,6 @@
 #pragma once
-// What the threads of a group do together beside synchronising: sums, and work that is shared out one by one.
+// Here the threads of a group do more together than synchronise: they add up values, and share out work one
+// by one.
 
 #include <cstdint>
 #include <cstring>
@@ -9,7 +10,8 @@
 
 namespace chorale {
 
-/// The calling thread as a group, for waits and signals that the threads of a group share out among them.
+/// Returns the calling thread as a group, for waits and signals that the threads of a group share out among
+/// them.
 CHORALE_FN Group alone(const Group& group) {
   Group thread = group;
   thread.rank = 0;
@@ -21,7 +23,7 @@ CHORALE_FN Group alone(const Group& group) {
 #if defined(__CUDACC__)
 namespace detail {
 CHORALE_FN float add_up_in_warp(float value) {
-  // Each step adds the same two numbers in both lanes: all end with the same bits.
+  // Each step adds the same two numbers in both lanes, so all end with the same bits.
 #pragma unroll
   for (int other = int(warp_threads) / 2; other != 0; other /= 2) {
     value += __shfl_xor_sync(0xffffffffu, value, other);
@@ -30,8 +32,8 @@ CHORALE_FN float add_up_in_warp(float value) {
 }
 }  // namespace detail
 
-/// The sum of the threads' values, the same bits in every thread and run: the order depends on the size only.
-/// CUDA: of whole warps, not of clusters. Synchronises.
+/// Returns the sum of the threads' values, with the same bits in every thread and run, because the order
+/// depends on the size only. CUDA: the group is whole warps, and not a cluster. Synchronises.
 CHORALE_FN float add_up(const Group& group, float value) {
   using detail::warp_threads;
   if (group.scope == Scope::thread) return value;

@@ -1,16 +1,16 @@
 #pragma once
-// Sends and receives, tile by tile, with hooks: the ring, its credits and its signals.
+// Groups send and receive here tile by tile, with hooks, by the ring, its credits and its signals.
 //
-// A message is moved by as many groups on either side, each its share over the channel of its id. A tile
-// takes a slot of the ring, a message begins with a new slot, so tiles lie alike in every run. The sender
-// waits until the slot is free, fills it and signals; the receiver waits for the signal, takes the tile and
-// frees the slot. What is sent and received depends on nothing that the host passes or resets.
+// Equally many groups move a message on either side, each its share over the channel of its id. A tile takes
+// a slot of the ring, and a message begins with a new slot, so tiles lie alike in every run. The sender waits
+// until the slot is free, fills it and signals. The receiver waits for the signal, takes the tile and frees
+// the slot. Nothing that the host passes or resets changes what is sent and received.
 //
-// After a Stop other than none nothing more is said to any peer and no position is advanced; the links are
-// then to be reset on all ranks (Transport::reset()).
+// After a Stop other than none nothing more is said to any peer and no position is advanced. All ranks must
+// then reset the links (Transport::reset()).
 //
 // A group that sends and then receives over the ring of one peer hangs as soon as the message is longer than
-// the ring, since its peer does the same: use sendrecv_tiles(), or a group for each.
+// the ring, because its peer does the same. Use sendrecv_tiles(), or a group for each.
 
 #include <cstdint>
 #include <string>
@@ -32,9 +32,9 @@ namespace chorale {
 
 namespace detail {
 
-/// What a sender says of a message, in a word. From the top: which of 256 it is, since a ring has no more
-/// slots and each message takes one; a bit that is set; how many groups move it; its tiles, and what is above
-/// 4 GiB of this group's share of it, mixed; and the rest of that share's bytes.
+/// Packs into a word what a sender says of a message. From the top: which of 256 it is, because a ring has no
+/// more slots and each message takes one; a bit that is set; how many groups move it; its tiles, mixed with
+/// what is above 4 GiB of this group's share of it; and the rest of that share's bytes.
 struct Note {
   uint64_t word = 0;
 
@@ -49,13 +49,13 @@ struct Note {
   CHORALE_FN uint32_t bytes() const { return uint32_t(word); }
 };
 
-/// How a group's share is cut, and how it stands with it.
+/// Tracks how a group's share is cut, and which tile is next.
 struct Progress {
   uint64_t slot = 0;   ///< bytes of the ring that a tile takes
   uint64_t start = 0;  ///< position of the stream when the message began
   uint32_t head = 0;   ///< slots from there to the first tile
   uint64_t tile_bytes = 0, part_bytes = 0;
-  uint64_t tiles = 0, tile = 0;    ///< how many there are, which is next
+  uint64_t tiles = 0, tile = 0;    ///< the number of tiles, and the next one
   uint32_t stride = 1, phase = 0;  ///< a collective may put several messages into the stream, tile by tile
 
   CHORALE_FN Progress(const Endpoint& e, const Leg& leg, uint64_t position, bool whole_tiles) {
@@ -81,7 +81,8 @@ struct Progress {
     return left < tile_bytes ? left : tile_bytes;
   }
 
-  /// \param element  whether an element is too long, else a tile
+  /// Refuses a tile or an element that a slot does not hold.
+  /// \param element  true if an element is too long, false if a tile is
   CHORALE_FN static void refuse_tile(const Endpoint& e, const Leg& leg, bool element) {
 #if defined(__CUDACC__)
     (void)e, (void)leg, (void)element;
@@ -95,7 +96,7 @@ struct Progress {
 #endif
   }
 
-  /// What the two ends of a link must agree on, and for which message; never 0.
+  /// Returns what the two ends of a link must agree on, and for which message; never 0.
   CHORALE_FN Note note(const Leg& leg, const Group& group) const {
     return {detail::quotient(start, slot), group.count, tile_bytes, leg.bytes};
   }
@@ -128,7 +129,7 @@ CHORALE_FN Ctx<X> context(const Group& group, const Endpoint& e, const Leg& leg,
   return ctx;
 }
 
-/// Of the part of a tile that begins `done` bytes into it and is `bytes` long.
+/// Sets `ctx` for the part of a tile that begins `done` bytes into it and is `bytes` long.
 template <class X>
 CHORALE_FN void locate(Ctx<X>& ctx, const Endpoint& e, const Leg& leg, const Progress& at, const char* region,
                        uint64_t done, uint64_t bytes) {
@@ -142,7 +143,7 @@ CHORALE_FN void locate(Ctx<X>& ctx, const Endpoint& e, const Leg& leg, const Pro
   ctx.count = uint32_t(detail::quotient(bytes, leg.elem));
 }
 
-/// `ctx` as a value hook of T counts, for what begins `offset` bytes into the share.
+/// Returns `ctx` as a value hook of T counts, for what begins `offset` bytes into the share.
 template <class T, class X>
 CHORALE_FN Ctx<X> in_values(Ctx<X> ctx, const Leg& leg, uint64_t offset) {
   const uint32_t in_element = leg.elem / uint32_t(sizeof(T));
@@ -154,7 +155,7 @@ CHORALE_FN Ctx<X> in_values(Ctx<X> ctx, const Leg& leg, uint64_t offset) {
 }
 
 /// Fills a sink with what `hook` makes of `bytes` bytes, `offset` into the share. Regions of block hooks are
-/// memory. A hook is not asked for nothing: collectives have empty tiles behind the ends of short shares.
+/// memory. A hook is not called for 0 bytes: collectives have empty tiles after the ends of short shares.
 template <class T, class Hook, class X, class Sink>
 CHORALE_FN void produce(const Group& group, const Leg& leg, const Hook& hook, const Ctx<X>& ctx,
                         uint64_t offset, uint64_t bytes, const Sink& sink) {
@@ -168,7 +169,7 @@ CHORALE_FN void produce(const Group& group, const Leg& leg, const Hook& hook, co
   }
 }
 
-/// The sink of what `hook` takes; not for block hooks.
+/// Returns the sink that gives `hook` what it takes; not for block hooks.
 template <class T, class Hook, class X>
 CHORALE_FN auto sink_of(const Leg& leg, const Hook& hook, const Ctx<X>& ctx, uint64_t offset) {
   if constexpr (std::is_same_v<Hook, CopyConsume>) {
@@ -206,8 +207,8 @@ CHORALE_FN Leg typed(Leg leg) {
   return leg;
 }
 
-/// A link to which a proxy alone has a way is no memory that a kernel can write to. Where a kernel is to be
-/// as fast as can be it is not asked.
+/// Refuses a fabric that is not the link's. If only a proxy has a way to a peer, a kernel cannot write to the
+/// link's memory. Kernels that are to be as fast as possible do not check.
 template <class Ops>
 CHORALE_FN void check_fabric(const Endpoint& e) {
 #if defined(__CUDACC__)
@@ -241,12 +242,12 @@ class Sender {
   CHORALE_FN bool more() const { return at_.more(); }
   CHORALE_FN uint64_t tiles() const { return at_.tiles; }
 
-  /// The next tile.
+  /// Sends the next tile.
   CHORALE_FN Stop step() {
     const uint64_t position = at_.position(), bytes = at_.bytes(leg_);
     const uint64_t behind = position + at_.slot;
-    // For the first tile always: it synchronises, so that all threads have read the position that the leader
-    // is about to advance.
+    // Always wait before the first tile: the wait synchronises, so that all threads have read the position
+    // that the leader is about to advance.
     if (behind > e_.window || at_.tile == 0) {
       const Stop stop = Ops::wait_free(group_, e_, behind > e_.window ? behind - e_.window : 0, deadline_);
       if (stop != Stop::none) return stop;
@@ -279,7 +280,8 @@ class Sender {
   Ctx<X> ctx_;
 };
 
-/// `pieces`: what a message may be sent in, other ones of which are no other length
+/// Refuses a message of the sender that is not the one received. `pieces` names what a message is sent in: it
+/// may differ in them and still be as long.
 CHORALE_FN void refuse_message(const Endpoint& e, const Note& said, const Note& ours, const char* pieces) {
 #if defined(__CUDACC__)
   (void)e, (void)said, (void)ours, (void)pieces;
@@ -297,7 +299,7 @@ CHORALE_FN void refuse_message(const Endpoint& e, const Note& said, const Note& 
 #endif
 }
 
-/// Before the first tile of a message is taken.
+/// Checks what the sender said of a message, before its first tile is taken.
 CHORALE_FN void check_note(const Group& group, const Endpoint& e, const Leg& leg, const Progress& at) {
   if (!group.leader()) return;
   const Note said(load_relaxed(&e.told->data_ready.note)), ours = at.note(leg, group);
@@ -324,7 +326,7 @@ class Receiver {
   CHORALE_FN bool more() const { return at_.more(); }
   CHORALE_FN uint64_t tiles() const { return at_.tiles; }
 
-  /// The next tile.
+  /// Receives the next tile.
   CHORALE_FN Stop step() {
     const uint64_t position = at_.position(), bytes = at_.bytes(leg_);
     const char* const region = Ops::land(e_, position);
@@ -355,9 +357,9 @@ class Receiver {
 
 }  // namespace detail
 
-/// Sends this group's share to the peer of `e`, over the fabric `Ops`, which has to be that of the link: see
-/// with_link(). Over Port what is sent has left this rank's memory after Port::drain(). T is what travels.
-/// The data that hooks read must stay until the call returns, and no longer.
+/// Sends this group's share to the peer of `e`, over the fabric `Ops`, which must be that of the link: see
+/// with_link(). Over Port what is sent has left this rank's memory after Port::drain(). T is the type that
+/// travels. The data that hooks read must stay until the call returns, and no longer.
 template <class T, class Ops = Direct, class Produce = CopyProduce, class X = None>
 CHORALE_FN Stop send_tiles(const Group& group, const Endpoint& e, const Leg& leg, const Produce& produce = {},
                            const Deadline& deadline = {}, X* extra = nullptr) {
@@ -369,8 +371,8 @@ CHORALE_FN Stop send_tiles(const Group& group, const Endpoint& e, const Leg& leg
   return Stop::none;
 }
 
-/// Receives this group's share from the peer of `e`. What hooks have written may be read by other threads of
-/// the group when it returns.
+/// Receives this group's share from the peer of `e`. Other threads of the group may read what hooks have
+/// written when it returns.
 template <class T, class Ops = Direct, class Consume = CopyConsume, class X = None>
 CHORALE_FN Stop recv_tiles(const Group& group, const Endpoint& e, const Leg& leg, const Consume& consume = {},
                            const Deadline& deadline = {}, X* extra = nullptr) {
@@ -382,7 +384,7 @@ CHORALE_FN Stop recv_tiles(const Group& group, const Endpoint& e, const Leg& leg
   return Stop::none;
 }
 
-/// Sends to one peer and receives from another, or the same: tile s is sent before tile s-1 is received, so
+/// Sends to one peer and receives from another, or the same. Tile s is sent before tile s-1 is received, so
 /// that no group waits for room that only its own receiving makes. A ring of one slot takes messages of one
 /// tile only.
 template <class T, class Out = Direct, class Produce = CopyProduce, class Consume = CopyConsume,
@@ -402,14 +404,14 @@ CHORALE_FN Stop sendrecv_tiles(const Group& group, const Endpoint& to, const End
 }
 
 /// Receives from one peer, passes on to another, and consumes, in one pass over the data. A hook with
-/// forward() changes what is passed on and consumed. Both rings have slots of one size.
+/// forward() changes what is passed on and consumed. Both rings must have slots of one size.
 template <class T, class In = Direct, class Out = Direct, class Hook = CopyConsume, class X = None>
 CHORALE_FN Stop forward_tiles(const Group& group, const Endpoint& from, const Endpoint& to, const Leg& leg,
                               const Hook& hook = {}, const Deadline& deadline = {}, X* extra = nullptr);
 
 namespace detail {
-/// Whether a hook has a member forward of any kind: the name is then ambiguous in a class that gets another
-/// one beside it. One that cannot be called would else be passed over in silence.
+/// Tells whether a hook has a member forward of any kind: the name is then ambiguous in a class that gets
+/// another one beside it. Without this a forward() that cannot be called would be ignored silently.
 struct AnotherForward {
   int forward;
 };
@@ -420,7 +422,7 @@ inline constexpr bool names_forward = true;
 template <class Hook>
 inline constexpr bool names_forward<Hook, std::void_t<decltype(&HookBeside<Hook>::forward)>> = false;
 
-/// What a hook's forward() gives, called as hooks.hpp says.
+/// Names what a hook's forward() returns when it is called as hooks.hpp says.
 template <class Hook, class V, class X>
 using GivenByForward =
     decltype(std::declval<const Hook&>().forward(std::declval<const Ctx<X>&>(), std::declval<const V&>()));
@@ -434,7 +436,7 @@ template <class Hook, class V, class X>
 CHORALE_FN constexpr bool has_forward() {
   constexpr bool fits = can_forward<Hook, V, X>;
   if constexpr (std::is_final_v<Hook>) {
-    return fits;  // nothing can be put beside it
+    return fits;  // a class cannot be derived from it
   } else {
     static_assert(fits || !names_forward<Hook>,
                   "a hook's forward() is: Pack<T, 16 / sizeof(T)> forward(const Ctx<X>&, const Pack<T, 16 / "
@@ -443,7 +445,7 @@ CHORALE_FN constexpr bool has_forward() {
   }
 }
 
-/// One tile of forward_tiles().
+/// Passes on one tile in forward_tiles().
 template <class T, class Hook, class X>
 CHORALE_FN void pass_on(const Group& group, const Leg& leg, const Hook& hook, const Ctx<X>& ctx,
                         uint64_t offset, uint64_t bytes, const Mem& from, const Mem& to) {
@@ -472,7 +474,7 @@ CHORALE_FN Stop forward_tiles(const Group& group, const Endpoint& from, const En
   detail::Progress out(to, leg, load_relaxed(&to.local->cursor.sent), false);
   Ctx<X> ctx = detail::context(group, from, leg, in.tile_bytes, extra);
   ctx.peer = to.peer;
-  // As signal_and_advance(), of both positions together.
+  // This does what signal_and_advance() does, for both positions together.
   constexpr bool at_once = signals_at_once<In> && signals_at_once<Out>;
   const auto advance = [&] {
     if (!group.leader()) return;

@@ -1,5 +1,5 @@
 #pragma once
-// A transpose that reads and writes runs of neighbours: a block hook, through shared memory on CUDA.
+// This block hook transposes by reading and writing runs of neighbours, through shared memory on CUDA.
 
 #include <cstdint>
 
@@ -10,8 +10,8 @@
 
 namespace chorale {
 
-/// Block hook: as TransposeProduce. Tiles are whole rows of the transpose: Leg::tile_bytes is a multiple of
-/// `rows` elements.
+/// Sends the transpose, as TransposeProduce does, as a block hook. Tiles must be whole rows of the transpose:
+/// Leg::tile_bytes is a multiple of `rows` elements.
 template <class T>
 struct TransposeTiles {
   using block_hook = void;
@@ -24,8 +24,8 @@ struct TransposeTiles {
     turn(group, from, strides, ctx.rows, ctx.count / ctx.rows, reinterpret_cast<T*>(tile.data), ctx.rows);
   }
 
-  /// to[col * to_row + row] = from[row][col], for rows x cols elements; by the group alone, a block or its
-  /// only warps.
+  /// Sets to[col * to_row + row] = from[row][col] for rows x cols elements. The group is a block or its only
+  /// warps, and works alone.
   CHORALE_FN static void turn(const Group& group, const T* from, const Strides& strides, uint32_t rows,
                               uint32_t cols, T* to, uint64_t to_row);
 };
@@ -34,11 +34,11 @@ struct TransposeTiles {
 template <class T>
 CHORALE_FN void TransposeTiles<T>::turn(const Group& group, const T* from, const Strides& strides,
                                         uint32_t rows, uint32_t cols, T* to, uint64_t to_row) {
-  // Reads 64 bytes of a row at least, two sectors, and writes 256 elements of a column: peers' memory likes
-  // long runs best.
+  // It reads at least 64 bytes of a row, two sectors, and writes 256 elements of a column, because peers'
+  // memory is fastest with long runs.
   constexpr uint32_t n = unit_bytes / sizeof(T), wide = 64 / sizeof(T), tall = 256;
   constexpr uint32_t in_row = wide / n, in_col = tall / n, units = in_row * tall;
-  // A column begins a unit behind a whole number of turns round the banks: two lanes share one at most.
+  // A column begins one unit after a whole number of turns round the banks, so at most two lanes share one.
   constexpr uint32_t pitch = tall + n;
   constexpr uint32_t ahead = 4;
   __shared__ alignas(16) unsigned char memory[wide * pitch * sizeof(T)];
@@ -82,7 +82,7 @@ CHORALE_FN void TransposeTiles<T>::turn(const Group& group, const T* from, const
                           *reinterpret_cast<const Vector<T>*>(piece + col * pitch + row),
                           left < n ? left : n);
       }
-      group.sync();  // nobody overwrites what is still read
+      group.sync();  // so that nobody overwrites what is still read
     }
   }
 }

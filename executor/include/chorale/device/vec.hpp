@@ -1,5 +1,5 @@
 #pragma once
-// Sixteen bytes at a time: what one thread moves in one step.
+// A thread moves sixteen bytes in one step.
 
 #include <cstdint>
 #include <cstring>
@@ -8,26 +8,26 @@
 
 namespace chorale {
 
-/// N elements side by side, at most 16 bytes.
+/// Holds N elements side by side, at most 16 bytes.
 template <class T, int N>
 struct alignas(sizeof(T) * N) Pack {
   static_assert(N > 0 && (N & (N - 1)) == 0 && sizeof(T) * N <= 16);
   T item[N];
 };
 
-/// The unit of every transfer.
+/// The unit of every transfer, 16 bytes.
 using Unit = Pack<uint32_t, 4>;
 constexpr uint32_t unit_bytes = 16;
 
-/// Units that hold `bytes` bytes; the last may be partly filled.
+/// Returns how many units hold `bytes` bytes; the last may be partly filled.
 CHORALE_HD uint64_t units_of(uint64_t bytes) {
   return bytes / unit_bytes + (bytes % unit_bytes != 0 ? 1 : 0);
 }
 
-/// What a source has loaded, as a unit; other sources have their own.
+/// Returns as a unit what a source has loaded. Other sources have their own overloads.
 CHORALE_HD const Unit& unit_of(const Unit& unit) { return unit; }
 
-/// The unit's elements, and back.
+/// Converts a unit to its elements, and back.
 template <class T>
 CHORALE_HD Pack<T, int(unit_bytes / sizeof(T))> elements_of(const Unit& unit) {
   Pack<T, int(unit_bytes / sizeof(T))> result;
@@ -43,7 +43,8 @@ CHORALE_HD Unit unit_of(const Pack<T, int(unit_bytes / sizeof(T))>& elements) {
 
 #if defined(__CUDACC__)
 namespace detail {
-// memcpy between registers and memory of type W, which the address is aligned for: one load or store each.
+// These are memcpy between registers and memory of type W, which the address is aligned for: one load or
+// store each.
 template <class W>
 CHORALE_FN void load_words(Unit* to, const char* from, uint32_t bytes) {
   W words[unit_bytes / sizeof(W)] = {};
@@ -67,7 +68,7 @@ CHORALE_FN void store_words(char* to, const Unit& from, uint32_t bytes) {
 
 #if defined(__CUDACC__)
 namespace detail {
-/// load_unit() of what is no whole unit, or not aligned to one.
+/// Does load_unit() for what is not a whole unit, or not aligned to one.
 CHORALE_COLD Unit load_part(const char* from, uint32_t bytes) {
   Unit unit{};
   const uint32_t fit = uint32_t(reinterpret_cast<uintptr_t>(from)) | bytes;
@@ -97,8 +98,8 @@ CHORALE_FN bool whole_unit(const void* at, uint32_t bytes) {
 }  // namespace detail
 #endif
 
-/// The first `bytes` (at most 16) bytes at `from`, the rest zero. Any alignment; CUDA takes the widest access
-/// that the address and the count allow.
+/// Loads the first `bytes` (at most 16) bytes at `from`; the rest is zero. Any alignment works. CUDA takes
+/// the widest access that the address and the count allow.
 CHORALE_FN Unit load_unit(const char* from, uint32_t bytes = unit_bytes) {
 #if defined(__CUDACC__)
   return detail::whole_unit(from, bytes) ? *reinterpret_cast<const Unit*>(from)
@@ -110,7 +111,7 @@ CHORALE_FN Unit load_unit(const char* from, uint32_t bytes = unit_bytes) {
 #endif
 }
 
-/// Stores the first `bytes` (at most 16) bytes of `unit` at `to`. As load_unit.
+/// Stores the first `bytes` (at most 16) bytes of `unit` at `to`. Alignment is as for load_unit().
 CHORALE_FN void store_unit(char* to, const Unit& unit, uint32_t bytes = unit_bytes) {
 #if defined(__CUDACC__)
   if (detail::whole_unit(to, bytes)) {
