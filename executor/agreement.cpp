@@ -16,7 +16,7 @@ namespace {
 
 using world::Thrown;
 
-/// How a rank tells of what it threw.
+/// Says what kind of exception a rank threw.
 enum class Kind : uint8_t { nothing, usage, run };
 
 Kind kind_of(const std::optional<Thrown>& thrown) {
@@ -24,7 +24,7 @@ Kind kind_of(const std::optional<Thrown>& thrown) {
   return thrown->usage ? Kind::usage : Kind::run;
 }
 
-/// Throws what another rank threw, if it did; but a UsageError of this rank stays as it is.
+/// Throws what another rank threw, if it did. But a UsageError of this rank stays as it is.
 void pass_on(const std::optional<Thrown>& thrown, size_t rank, const std::optional<Thrown>& mine) {
   if (!thrown) return;
   if (mine && mine->usage) throw UsageError(mine->text);
@@ -33,7 +33,7 @@ void pass_on(const std::optional<Thrown>& thrown, size_t rank, const std::option
   throw RunError(thrown->reason, text);
 }
 
-/// The plain part of what a rank says; the numbers of bindings and a text follow.
+/// Holds the plain part of what a rank says. The numbers of bindings and a text follow it.
 struct Head {
   uint64_t plan_hash = 0;
   uint64_t bytes = 0, round_scratch = 0, scratch = 0;
@@ -41,7 +41,7 @@ struct Head {
   int32_t dtype = 0, op = -1, packet = 0;
   uint32_t executor = 0;  ///< proposed
   uint32_t launches = 0, captured = 0;
-  uint32_t evictable = 0;  ///< so many numbers
+  uint32_t evictable = 0;  ///< the count of numbers that follow
   uint32_t multicast = 0, bindings = 0;
   Kind thrown = Kind::nothing;
   RunError::Reason reason = RunError::Reason::other;
@@ -50,7 +50,7 @@ struct Head {
 struct Said {
   Head head;
   std::vector<uint64_t> evictable;
-  std::string text;  ///< the plan's name; of a rank that cannot, why
+  std::string text;  ///< the plan's name, or why the rank cannot bind
 
   std::vector<std::byte> to_bytes() const {
     const size_t numbers = evictable.size() * sizeof(uint64_t);
@@ -107,7 +107,7 @@ void compare(const Said& said, const Said& by_rank, size_t rank) {
   if (other.packet != first.packet) differ("packet", packet_text(first.packet), packet_text(other.packet));
   if (other.multicast != first.multicast)
     differ("switch_channels", switch_text(first.multicast), switch_text(other.multicast));
-  // They would let go of different ones, and then wait for each other.
+  // Ranks with other limits would drop other bindings, and then wait for each other.
   if (other.bindings != first.bindings)
     differ("bindings", std::to_string(first.bindings), std::to_string(other.bindings));
   if (other.round_scratch != first.round_scratch)

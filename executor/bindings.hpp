@@ -1,5 +1,5 @@
 /// \file
-/// The bindings that an executor keeps.
+/// An executor keeps its bindings here.
 #pragma once
 
 #include <cstddef>
@@ -12,41 +12,42 @@
 
 namespace chorale {
 
-/// Bindings are made on all ranks or on none, in one order, and go the same way: so a number means the same
-/// binding everywhere, and all ranks have equally many. That takes one limit on all.
+/// Keeps the bindings of one executor. All ranks or none make a binding, in one order, and drop it the same
+/// way. So a number means the same binding on all ranks, and all have equally many. For that, all ranks need
+/// the same limit.
 class Bindings {
  public:
-  /// \param limit         of their number; 0: none
-  /// \param most_scratch  bytes of scratch of all of them; 0: any number
+  /// \param limit         of their number; 0: no limit
+  /// \param most_scratch  bytes of scratch of all of them together; 0: any number
   explicit Bindings(unsigned limit, uint64_t most_scratch = 0) : limit_(limit), most_scratch_(most_scratch) {}
 
-  /// The one for a call; null if there is none.
+  /// Returns the binding for a call; null if there is none.
   Binding* find(const Call& call, const Arguments& arguments);
 
   Binding* add(std::unique_ptr<Binding> binding);
 
-  /// After a reset: none of those there are is found any more. They go when all ranks can do without them,
-  /// since graphs may hold them.
+  /// Retires all bindings after a reset, so that find() finds none of them any more. They go when all ranks
+  /// can do without them, because graphs may hold them.
   void retire();
 
-  /// How many have to go before one more is made, beside those that have retired.
+  /// Returns how many bindings have to go before one more is made, beside the retired ones.
   size_t surplus() const;
 
-  /// Bytes of scratch of all that there are, also of the retired ones.
+  /// Returns the bytes of scratch of all bindings, retired ones included.
   uint64_t scratch() const;
 
-  /// Whether one more that takes `more` bytes of scratch is within the limit on all of them.
+  /// Returns whether one more binding, with `more` bytes of scratch, keeps all of them within the limit.
   bool fits(uint64_t more) const { return most_scratch_ == 0 || scratch() + more <= most_scratch_; }
 
-  /// Whether some have to go before one is made that takes `more` bytes of scratch.
+  /// Returns whether bindings have to go before one is made that takes `more` bytes of scratch.
   bool crowded(uint64_t more) const { return surplus() != 0 || !fits(more); }
 
-  /// The numbers of those that this rank could do without: the retired ones, then, if `others` may go as
-  /// well, these, the longest unused first.
+  /// Returns the numbers of the bindings that this rank could do without: first the retired ones and then, if
+  /// `others` may go as well, the others, the longest unused first.
   std::vector<uint64_t> evictable(bool others) const;
 
-  /// Lets go of the retired ones of `numbers`, and of others while it is crowded(). Their launches have ended
-  /// on all ranks.
+  /// Drops the retired bindings of `numbers`, and others of them while this is crowded(). Their launches must
+  /// have ended on all ranks.
   void evict(std::span<const uint64_t> numbers, uint64_t more = 0);
 
   size_t size() const { return kept_.size(); }

@@ -90,7 +90,7 @@ std::optional<uint64_t> parse_seed(const std::string& text) {
   return seed;
 }
 
-/// `text`, which must be one of `words`.
+/// Returns `text`, which must be one of `words`.
 std::string parse_word(const std::string& text, const std::vector<std::string_view>& words) {
   if (std::find(words.begin(), words.end(), text) != words.end()) return text;
   std::string list;
@@ -107,7 +107,7 @@ std::string duration_text(std::chrono::nanoseconds time) {
   return fmt::format("{}ns", count);
 }
 
-/// One setting: how it is read and shown. The one place that lists them.
+/// Says how one setting is read and shown. Only `rows` lists the settings.
 struct Row {
   std::string_view name, help;
   void (*set)(Config& config, const std::string& text, const std::string& from);
@@ -187,7 +187,7 @@ void read_ini(Config& config, const std::string& path) {
       throw UsageError(fmt::format("{}: {}", config_variable, error.what()));
     }
   }();
-  // A message that shows it would end there.
+  // A message that shows the text would end at the zero.
   if (text.find('\0') != text.npos)
     throw UsageError(
         fmt::format("{}: it has a byte that is zero: save it as UTF-8, and not as UTF-16", path));
@@ -203,7 +203,7 @@ void read_ini(Config& config, const std::string& path) {
     try {
       return po::parse_config_file(file, known, true);
     } catch (const po::error& error) {
-      // The message shows the line.
+      // The message shows the line, and with it the secret.
       if (std::string_view(error.what()).find(hidden) != std::string_view::npos)
         throw UsageError(fmt::format("{}: a line with '{}' is not '{} = value'", path, hidden, hidden));
       throw UsageError(fmt::format("{}: {}", path, error.what()));
@@ -287,8 +287,8 @@ Config Config::load() {
   const char* const ini = std::getenv(std::string(config_variable).c_str());
   Config config = read(ini ? ini : "", environ);
   static const std::shared_ptr<spdlog::logger> log = [] {
-    // That of another copy of this library in the process: of libchorale.so, or in an extension of a
-    // framework.
+    // Another copy of this library in the process may have made the logger: one of libchorale.so, or one in
+    // an extension of a framework.
     if (auto known = spdlog::get("chorale")) return known;
     auto made = spdlog::stderr_color_mt("chorale");
     made->set_pattern("[%T.%e %^%l%$] chorale: %v");

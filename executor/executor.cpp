@@ -29,9 +29,9 @@ struct Executor::State {
   const world::Origin origin;
   Config config;
   PacketForm packet;
-  bool multicast;       ///< of switch channels
+  bool multicast;       ///< switch channels use it
   uint64_t resets;      ///< of the world, when the bindings were made
-  bool failed = false;  ///< a run has; until the world is reset
+  bool failed = false;  ///< a run has failed since the last reset of the world
   std::atomic<bool> in_use{false};
   std::unique_ptr<Backend> backend;
   Bindings bindings;
@@ -77,7 +77,7 @@ struct Executor::State {
     }
   }
 
-  /// A certificate that does not hold is refused, and where one is asked for that there is none.
+  /// Refuses a certificate that does not hold, and a missing one if require_proof is set.
   void check_certificate(const Plan& plan) const {
     if (plan.extension.verified.empty() && !config.require_proof.value) return;
     const std::string wrong = refute_certificate(plan);
@@ -106,7 +106,7 @@ struct Executor::State {
     return known.back().hash;
   }
 
-  /// What a binding would take; 0 for a message that is refused when it is bound.
+  /// Returns the scratch that a binding would take; 0 for a message that bind() will refuse.
   uint64_t scratch_of(const Plan& plan, const Call& call) {
     try {
       return backend->scratch_of(plan, call);
@@ -115,7 +115,7 @@ struct Executor::State {
     }
   }
 
-  /// The binding for a call, made if there is none; null if there is nothing to do.
+  /// Returns the binding for a call, and makes it if there is none. Returns null if there is nothing to do.
   Binding* bind(const Plan& plan, const Arguments& arguments, void* stream) {
     world.scheduler().check_caller();
     backend->check();
@@ -136,11 +136,11 @@ struct Executor::State {
               config.bindings,
               config.round_scratch,
               config.scratch};
-    // That there is nothing to do is agreed on each time, also while a graph is captured.
+    // The ranks agree each time that there is nothing to do, also while a graph is captured.
     const bool binds = call.bytes != 0;
     Binding* known = nullptr;
     uint64_t more = 0;  // bytes of scratch
-    // Peers that bind are told of what this rank cannot, and do not wait for it in vain.
+    // Peers that bind hear why this rank cannot, so they do not wait for it in vain.
     const std::optional<world::Thrown> cannot = world::thrown_by([&] {
       check_ranks(plan);
       interpreter::check_numbers(call.dtype, call.packet, call.op);
@@ -190,7 +190,7 @@ void Executor::execute(const Plan& plan, const Arguments& arguments, void* strea
   } catch (const UsageError&) {
     throw;  // of prepare(): a wrong call does not count, or ranks that bind would take it for a launch
   } catch (const std::exception& error) {
-    // Peers would wait for what this rank has not launched. In a world that has stopped already it says
+    // Peers would wait for what this rank has not launched. If the world has stopped already, this says
     // nothing new.
     state_->failed = true;
     state_->world.abort(error.what());
@@ -198,7 +198,7 @@ void Executor::execute(const Plan& plan, const Arguments& arguments, void* strea
   }
 }
 
-// Reads the world alone, and what the backend guards: threads that watch over a launch may call it.
+// This reads only the world and what the backend guards, so threads that watch over a launch may call it.
 void Executor::check() { state_->backend->check(); }
 
 void Executor::synchronize(void* stream) {

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Memory in pages that hold nothing else. What CUDA registers has to be: it registers whole pages, and
-/// refuses to copy from or to memory of which it has registered a part.
+/// This allocates memory in pages that hold nothing else. Memory that CUDA registers has to be like that,
+/// because CUDA registers whole pages and refuses to copy from or to memory that it has registered in part.
 
 #include <unistd.h>
 
@@ -11,13 +11,13 @@
 
 namespace chorale {
 
-/// Bytes of a page of this machine's memory.
+/// Returns the bytes of a page of this machine's memory.
 inline uint64_t page_bytes() {
   static const uint64_t bytes = uint64_t(sysconf(_SC_PAGESIZE));
   return bytes;
 }
 
-/// Zeroed memory of at least `bytes` bytes, from the beginning of a page on; null if it cannot be had.
+/// Returns at least `bytes` bytes of zeroed memory that begin at a page; null if there is too little memory.
 std::shared_ptr<std::byte> zeroed_pages(uint64_t bytes);
 
 }  // namespace chorale

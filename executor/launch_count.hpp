@@ -1,5 +1,5 @@
 /// \file
-/// How many calls each rank of an executor has launched, where the others can see it.
+/// Each rank counts the calls of an executor that it has launched, and the others can see the count.
 #pragma once
 
 #include <atomic>
@@ -11,33 +11,35 @@
 
 namespace chorale {
 
-/// A rank that binds waits for all others to bind too. One that has launched the same call, because it had
-/// bound it before, will not come, and its launch waits for the rank that binds. The count tells: ranks make
-/// the same calls in the same order, so a rank that binds has seen as many launches as all others.
+/// Counts this rank's launches of one executor, so that a rank that binds does not wait in vain.
 ///
-/// It also says which call that was, so that ranks that have launched different ones are told so.
+/// A rank that binds waits for all others to bind too. A rank that had bound the call before has launched it
+/// and does not come, and its launch waits for the rank that binds. The count shows this: ranks make the same
+/// calls in the same order, so a rank that binds has made as many launches as all others.
 ///
-/// Costs two stores a launch, to memory that others only read while they wait.
+/// The rank also publishes a hash of its last call, so that ranks that launched different calls are told so.
+///
+/// This costs two stores a launch, to memory that others only read while they wait.
 class LaunchCount {
  public:
   explicit LaunchCount(World& world);
 
-  /// What no executor of this rank has been numbered with. Ranks agree on the largest that one of them
-  /// proposes.
+  /// Returns a number that no executor of this rank has used. Ranks agree on the largest number that one of
+  /// them proposes.
   uint32_t proposal() const;
   void number(uint32_t executor);
   bool numbered() const { return executor_ != 0; }
 
-  /// One more launch. Launches into a graph do not count, since nobody sees when they run.
+  /// Counts one more launch. Launches into a graph do not count, since nobody sees when they run.
   /// \param call  a hash of what is the same on all ranks
   void add(uint64_t call = 0) { publish(++count_, call); }
   void capture() { captured_ = true; }
   uint32_t count() const { return count_; }
-  bool captured() const { return captured_; }  ///< there are launches that it does not know of
+  bool captured() const { return captured_; }  ///< there are launches that it did not count
 
-  void restart();  ///< the world was reset
+  void restart();  ///< starts again from 0, because the world was reset
 
-  /// A sentence about a rank that is ahead of this one; "" if none is.
+  /// Returns a sentence about a rank that is ahead of this one; "" if none is.
   std::string ahead() const;
 
  private:

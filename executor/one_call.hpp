@@ -1,5 +1,5 @@
 /// \file
-/// What takes one call at a time.
+/// OneCall guards an object that takes one call at a time.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,10 +10,11 @@
 
 namespace chorale {
 
-/// A call under way: two threads would bind, and count launches, over each other.
+/// Marks a call as under way while it lives, because two threads would bind, and count launches, over each
+/// other.
 class OneCall {
  public:
-  /// \param what  takes the call, as in "an executor"
+  /// \param what  the object that takes the call, as in "an executor"
   /// \throws UsageError if another call is under way
   OneCall(std::atomic<bool>& in_use, const char* what) : in_use_(in_use) {
     if (!in_use_.exchange(true, std::memory_order_acquire)) return;

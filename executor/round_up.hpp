@@ -1,13 +1,13 @@
 /// \file
-/// Sizes in whole units.
+/// round_up() makes a size a whole number of units.
 #pragma once
 
 #include <cstdint>
 
 namespace chorale {
 
-/// The smallest multiple of `unit` > 0 that is at least `value`. Both are in the same unit, for example
-/// bytes.
+/// Returns the smallest multiple of `unit` > 0 that is at least `value`. Both are in the same unit, for
+/// example bytes.
 constexpr uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
 }  // namespace chorale

@@ -1,5 +1,5 @@
 /// \file
-/// The refusal of a binding whose scratch is beyond Config::scratch.
+/// A binding whose scratch exceeds Config::scratch is refused here.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace chorale {
 
-/// \param bytes  of scratch that one rank would take for this call
-/// \param kept   of bindings that cannot go, beside it
-/// \throws RunError resources if these are more than Call::scratch. All ranks throw it, as they have the same
-/// numbers
+/// Checks that a call's scratch is within Call::scratch, unless that is 0.
+/// \param bytes  the scratch that one rank would take for this call
+/// \param kept   the scratch of bindings that cannot go, beside it
+/// \throws RunError resources if the sum is more. All ranks throw it, because they have the same numbers
 void require_scratch(const Plan& plan, const Call& call, uint64_t bytes, uint64_t kept = 0);
 
 }  // namespace chorale

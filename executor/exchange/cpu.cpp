@@ -1,4 +1,4 @@
-// Exchanges on the CPU: blocks are fibers, on the threads of the ranks that call.
+// Exchanges on the CPU run blocks as fibers, on the threads of the ranks that call.
 
 #include <fmt/format.h>
 
@@ -57,7 +57,7 @@ class CpuCarrier final : public Carrier {
     return nullptr;
   }
 
-  /// A block that found a message of another size than it was to receive.
+  /// Stops the world if a block found a message of another size than it was to receive.
   void tell(const Launch& launch, uint32_t block) {
     const Message* const message = of_block(launch, block);
     if (!message || !message->receives) return;

@@ -1,4 +1,4 @@
-// Exchanges on GPUs: a kernel, over rings in the GPUs' memory.
+// Exchanges on GPUs run a kernel over rings in the GPUs' memory.
 
 #include <fmt/format.h>
 
@@ -20,14 +20,16 @@ namespace {
 
 using cuda::CurrentDevice;
 
-/// Who shares messages of this length between blocks has more of signals than of data.
+/// Messages of this length stay in one block, because sharing them would take longer for signals than for
+/// data.
 constexpr uint64_t least_share = 8 << 10;
 
-/// Blocks that fill a link. More are of use only with a multiprocessor for each: two on one move what goes to
-/// all ranks more slowly.
+/// This many blocks fill a link. More are of use only with a multiprocessor for each, because two on one move
+/// what goes to all ranks more slowly.
 constexpr uint64_t full_link = 16;
 
-/// Blocks for each peer and direction of which all ranks' GPUs hold those of all peers at a time. Collective.
+/// Collective: returns a number of blocks for each peer and direction. All ranks' GPUs hold so many for all
+/// peers at a time.
 uint32_t blocks_that_fit(World& world) {
   const std::vector<cuda::RankDevice> devices = cuda::gather_devices(world);
   const cuda::RankDevice& mine = devices[size_t(world.rank())];
@@ -76,7 +78,8 @@ class CudaCarrier final : public Carrier, private cuda::Watched {
     links_.reports = reports_.device();
     deadline_ = {transport_->device_abort_word(),
                  uint64_t(std::max<int64_t>(0, config.timeout.value.count())), 0};
-    // What kernels have left is of the world's last life: seen after a reset it would stop the next one.
+    // Reports that kernels have left are of the world's last life. After a reset they would stop the next
+    // one.
     world.group().before_reset(world.rank(), this, [this] {
       const CurrentDevice on(transport_->device());
       cuda::check_quietly(cudaDeviceSynchronize(), "the end of what still runs");
@@ -96,7 +99,7 @@ class CudaCarrier final : public Carrier, private cuda::Watched {
   }
 
   void run(const Launch& launch, void* stream) override {
-    // Which streams may be under way together is said by Exchange, not by the transport.
+    // Exchange, and not the transport, says which streams may be under way together.
     const Transport::Use use(*transport_, nullptr);
     const CurrentDevice on(transport_->device());
     KernelWork work;

@@ -24,7 +24,7 @@ void check_message(const World& world, const char* what, const void* data, uint6
     throw UsageError(
         fmt::format("{} of {} bytes: there is no rank {}: there are {}", what, bytes, peer, world.ranks()));
   }
-  // What is computed of a message goes a slot or so behind its end.
+  // Positions in a message are computed up to a slot or so after its end.
   if (bytes > ~uint64_t{0} >> 1)
     throw UsageError(fmt::format("{} of {} bytes: that is more than there is memory", what, bytes));
   if (!data && bytes != 0) {
@@ -32,7 +32,7 @@ void check_message(const World& world, const char* what, const void* data, uint6
   }
 }
 
-/// Nobody else would ever match them.
+/// Checks this rank's messages to itself, because nobody else would ever match them.
 void check_own(int self, std::span<const SendTo> sends, std::span<const RecvFrom> recvs) {
   std::vector<uint64_t> sent, received;
   for (const SendTo& send : sends)
@@ -53,8 +53,8 @@ void check_own(int self, std::span<const SendTo> sends, std::span<const RecvFrom
   }
 }
 
-/// Memory that is received into while it is sent from, or twice, holds in the end what nobody can tell. Only
-/// what a rank sends itself may come back to where it was.
+/// Refuses memory that is received into twice, or while it is sent from, because nobody can tell what it
+/// holds in the end. Only what a rank sends itself may come back to where it was.
 void check_overlaps(int self, std::span<const SendTo> sends, std::span<const RecvFrom> recvs) {
   if (recvs.empty() || sends.size() + recvs.size() < 2) return;
   struct Part {
@@ -71,7 +71,7 @@ void check_overlaps(int self, std::span<const SendTo> sends, std::span<const Rec
   for (const SendTo& send : sends) add(send.data, send.bytes, send.peer, false);
   for (const RecvFrom& recv : recvs) add(recv.data, recv.bytes, recv.peer, true);
   std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.begin < b.begin; });
-  // Of those before a part the one of each kind that reaches furthest is as good as all.
+  // It is enough to look at one part of each kind before this one: the one that reaches furthest.
   const Part* furthest[2] = {nullptr, nullptr};
   for (const Part& part : parts) {
     for (const Part* before : furthest) {
@@ -92,7 +92,7 @@ void check_overlaps(int self, std::span<const SendTo> sends, std::span<const Rec
   }
 }
 
-/// Why these options cannot be; "" if they can.
+/// Returns why these options are not allowed; "" if they are.
 std::string wrong(const ExchangeOptions& options, const std::string& backend, int ranks) {
   if (backend != "cpu" && backend != "cuda")
     return fmt::format("backend '{}': there are 'cpu' and 'cuda'", backend);
@@ -107,7 +107,7 @@ std::string wrong(const ExchangeOptions& options, const std::string& backend, in
   return "";
 }
 
-/// Collective.
+/// Collective: checks that all ranks have the same options, and that these are allowed.
 void agree_on_options(World& world, const ExchangeOptions& options, const std::string& backend) {
   const std::string mine = fmt::format("{} slots of {} bytes, {} blocks a peer, backend {}", options.slots,
                                        options.slot_bytes, options.blocks_per_peer, backend);

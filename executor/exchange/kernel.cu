@@ -1,4 +1,4 @@
-// Exchanges on GPUs.
+// This is the kernel of exchanges on GPUs.
 
 #include "../cuda/enqueue.cuh"
 #include "chorale/next_launch.hpp"
@@ -7,8 +7,8 @@
 namespace chorale::exchange {
 namespace {
 
-/// By __grid_constant__ the messages stay where the launch has put them: who indexes a parameter would else
-/// have a copy of it in every thread.
+/// __grid_constant__ lets the messages stay where the launch has put them. Without it, every thread would
+/// have a copy of a parameter that it indexes.
 __global__ void __launch_bounds__(kernel_threads, 2) run_exchange(const __grid_constant__ KernelWork work) {
   chorale::detail::wait_for_turn(work.next_beside);
   run_messages(block_group(), work.links, work.messages, work.n, work.deadline);

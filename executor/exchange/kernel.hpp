@@ -1,5 +1,5 @@
 /// \file
-/// The one kernel of exchanges on GPUs.
+/// Exchanges on GPUs have this one kernel.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,7 +11,7 @@
 
 namespace chorale::exchange {
 
-/// What a launch is told by value, so that a graph holds all of it: 4 KiB at most.
+/// Holds what a launch passes by value, so that a graph holds all of it: 4 KiB at most.
 struct KernelWork {
   static constexpr uint32_t most_messages = 160;
   Links links;
@@ -22,15 +22,16 @@ struct KernelWork {
 };
 static_assert(sizeof(KernelWork) <= 4096);
 
-/// With more a thread would not hold in registers what it moves at a time, where two blocks share a
+/// A thread of a larger block could not hold in registers what it moves at a time, when two blocks share a
 /// multiprocessor.
 inline constexpr unsigned kernel_threads = 384;
 
-/// Whether it could be enqueued.
+/// Enqueues the kernel on `stream`. Returns CUDA's error if that fails.
 cudaError_t enqueue_exchange(const KernelWork& work, uint32_t blocks, cudaStream_t stream);
 
-/// Loads the kernel as well: CUDA waits for what runs, to do that, which may wait for this rank.
-/// \param found  of it on the current device
+/// Finds how many blocks of the kernel the current device holds. This loads the kernel as well. CUDA waits
+/// for running kernels before it loads, and they may wait for this rank.
+/// \param found  gets the result for the current device
 cudaError_t resident_exchange_blocks(chorale::detail::Resident& found);
 
 }  // namespace chorale::exchange

@@ -1,4 +1,4 @@
-// The order of messages, and the blocks that move them.
+// This puts messages in order, and gives them the blocks that move them.
 
 #include <algorithm>
 #include <map>
@@ -9,7 +9,7 @@
 namespace chorale::exchange {
 namespace {
 
-/// The messages of one peer and direction, in their order.
+/// Holds the messages of each direction and peer, in their order.
 using Lines = std::map<std::pair<bool, int>, std::vector<Message>>;
 
 Lines lines_of(std::span<const SendTo> sends, std::span<const RecvFrom> recvs) {
@@ -30,9 +30,9 @@ std::vector<Launch> launches_of(std::span<const SendTo> sends, std::span<const R
   const Lines lines = lines_of(sends, recvs);
   size_t longest = 0;
   for (const auto& [line, messages] : lines) longest = std::max(longest, messages.size());
-  // A launch ends when all its messages have. So that none waits for one which the peer has put into a later
-  // launch, message k of a peer and direction is in launch k / each, at every rank that has to cut; one that
-  // has not has all of them under way.
+  // A launch ends when all its messages have. No message may wait for one that the peer has put into a later
+  // launch. So message k of a peer and direction is in launch k / each on every rank that has to cut. A rank
+  // that does not has all its messages under way.
   const size_t each = sends.size() + recvs.size() <= most_messages
                           ? std::max<size_t>(longest, 1)
                           : std::max<size_t>(most_messages / (2 * size_t(links.table.ranks)), 1);

@@ -1,6 +1,5 @@
 /// \file
-/// The kernel of exchanges: the messages of a launch, and what a block does with them. C++17, for CUDA and
-/// the CPU.
+/// The kernel of exchanges moves the messages of a launch, block by block. C++17, for CUDA and the CPU.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +8,8 @@
 
 namespace chorale::exchange {
 
-/// One message of a launch. Those of one peer and direction stand in their order, and have blocks of their
-/// own, one for each channel that the longest of them takes.
+/// Describes one message of a launch. Messages of one peer and direction stand in their order. They have
+/// blocks of their own, one for each channel that the longest of them takes.
 struct Message {
   void* data;
   uint64_t bytes;
@@ -20,23 +19,23 @@ struct Message {
   uint16_t blocks;
 };
 
-/// Why a block had to stop, unless the world was stopped by somebody else. One for each direction, peer and
-/// channel.
+/// Says why a block had to stop, unless somebody else stopped the world. There is one for each direction,
+/// peer and channel.
 struct Report {
   uint32_t stop = 0;  ///< a Stop, written last
   uint32_t pad = 0;
   uint64_t bytes = 0;  ///< of the message
-  uint64_t sent = 0;   ///< receiving: as the sender says; the same if that was not the reason
+  uint64_t sent = 0;   ///< when receiving, the sender's size; equal to `bytes` if that was not the reason
 };
 
-/// What is alike in all launches.
+/// Holds what is the same in all launches.
 struct Links {
   EndpointTable table;
-  uint64_t share_bytes = 1;   ///< a channel is taken for each so many bytes of a message
+  uint64_t share_bytes = 1;   ///< a message takes one channel for each so many bytes
   Report* reports = nullptr;  ///< of sends, then of receives, by peer and then by channel
 };
 
-/// Channels that a message takes: the same at both ends, if they agree on its length.
+/// Returns the channels that a message takes. Both ends get the same number if they agree on its length.
 CHORALE_HD uint32_t channels_of(uint64_t bytes, uint64_t share_bytes, uint32_t channels) {
   const uint64_t wanted = bytes / share_bytes + (bytes % share_bytes != 0 ? 1 : 0);
   return wanted == 0 ? 1 : wanted < channels ? uint32_t(wanted) : channels;
@@ -46,14 +45,14 @@ CHORALE_HD uint64_t report_at(const EndpointTable& table, bool receives, int32_t
   return (uint64_t(receives ? table.ranks : 0) + uint64_t(peer)) * table.channels + channel;
 }
 
-/// One message, by a group of those that move it.
+/// Moves one group's share of a message.
 CHORALE_FN Stop run_message(const Group& group, const Links& links, const Message& message,
                             const Deadline& deadline) {
   const Endpoint& e = links.table.at(message.peer, group.id);
   uint64_t sent = message.bytes;
   const Stop stop = message.receives ? recv_message(group, e, message.data, message.bytes, deadline, sent)
                                      : send_message(group, e, message.data, message.bytes, deadline);
-  // What a stop of the world ends needs no words of ours.
+  // A stop of the world has its own report. This one is for a timeout or a size that differs.
   if (stop == Stop::none || !group.leader() || (stop != Stop::timed_out && sent == message.bytes))
     return stop;
   Report& report = links.reports[report_at(links.table, message.receives != 0, message.peer, group.id)];
@@ -63,7 +62,7 @@ CHORALE_FN Stop run_message(const Group& group, const Links& links, const Messag
   return stop;
 }
 
-/// What block `block.id` does of `n` messages.
+/// Moves the shares of block `block.id` in `n` messages.
 CHORALE_FN Stop run_messages(const Group& block, const Links& links, const Message* messages, uint32_t n,
                              const Deadline& deadline) {
   for (uint32_t at = 0; at < n; ++at) {

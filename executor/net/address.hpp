@@ -1,5 +1,5 @@
 /// \file
-/// "tcp://host:port".
+/// An address is "tcp://host:port".
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,13 @@ struct Address {
   std::string text() const;  ///< "tcp://host:port", as parse_address() takes it
 };
 
+/// Reads an address.
 /// \throws UsageError if `text` is no "tcp://host:port" with a port from 1 to 65535
 Address parse_address(const std::string& text);
 
-/// \throws UsageError if `text` is no port; `what` says whose value it is
+/// Reads a port.
+/// \param what  says whose value it is
+/// \throws UsageError if `text` is no port
 uint16_t parse_port(const std::string& text, const std::string& what);
 
 }  // namespace chorale::net

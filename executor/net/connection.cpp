@@ -29,7 +29,7 @@ void Connection::listen(Listener listener) {
 void Connection::read() {
   socket_.async_read_some(boost::asio::buffer(part_),
                           [self = shared_from_this()](const boost::system::error_code& error, size_t bytes) {
-                            if (!self->socket_.is_open()) return;  // ours is the last word
+                            if (!self->socket_.is_open()) return;  // this end has closed
                             if (error) return self->drop();
                             self->take({self->part_, bytes});
                             if (self->socket_.is_open()) self->read();
@@ -38,7 +38,7 @@ void Connection::read() {
 
 void Connection::take(std::string_view bytes) {
   if (greeting_->state() == Greeting::State::open) greet(bytes);
-  // Whoever was refused is not heard any more.
+  // An end that was refused is not heard any more.
   if (!socket_.is_open() || greeting_->state() != Greeting::State::done) return;
   reader_.add(bytes);
   while (socket_.is_open()) {
@@ -58,7 +58,7 @@ void Connection::greet(std::string_view& bytes) {
   } else if (greeting_->state() == Greeting::State::failed) {
     const auto call = listener_.refused;
     call(*greeting_);
-    // Else it reads why, and closes; closing here might take that back.
+    // Otherwise the other end reads why, and closes. Closing here might take that back.
     if (socket_.is_open() && !sending()) drop();
   }
 }
@@ -73,7 +73,7 @@ void Connection::write() {
   boost::asio::async_write(
       socket_, boost::asio::buffer(outgoing_.front()),
       [self = shared_from_this()](const boost::system::error_code& error, size_t) {
-        // That it is broken the reader finds, too, and says.
+        // The reader finds that the connection is broken, too, and says so.
         if (error) return self->outgoing_.clear();
         self->outgoing_.pop_front();
         if (!self->outgoing_.empty()) return self->write();

@@ -1,5 +1,5 @@
 /// \file
-/// A connection of a rendezvous: first a greeting, then frames.
+/// A connection of a rendezvous carries first a greeting, then frames.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -19,19 +19,19 @@ namespace chorale::net {
 
 using boost::asio::ip::tcp;
 
-/// Neither programs that this process starts nor, while the result lives, its forks get `file`: they may
-/// outlive it, and keep open what should end.
+/// Keeps `file` from programs that this process starts and, while the result lives, from its forks. They may
+/// outlive this process, and keep open what should end.
 world::ClosedInForks keep_from_others(int file);
 
-/// One end. Its owner runs the io_context; the callbacks are called from there.
+/// A Connection is one end. Its owner runs the io_context, which calls the callbacks.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   struct Listener {
     std::function<void()> met;  ///< the other side knows the secret: frames may be sent, and come
     std::function<void(const Frame&)> frame;
-    /// The other side does not know it, or speaks something else. It may still be told so, until it closes.
+    /// The other side does not know the secret, or speaks something else. Until it closes it may be told so.
     std::function<void(const Greeting&)> refused;
-    std::function<void()> closed;  ///< by the other side, or broken
+    std::function<void()> closed;  ///< the other side has closed, or the connection is broken
   };
 
   Connection(tcp::socket socket, std::unique_ptr<Greeting> greeting);
@@ -41,10 +41,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void send(const Frame& frame) { send_bytes(encode(frame)); }
   bool sending() const { return !outgoing_.empty(); }
   void close();
-  /// Frames that are longer, and come from now on, break the connection.
+  /// Limits the frames that come from now on. A longer one breaks the connection.
   void limit(size_t bytes) { reader_.limit(bytes); }
   const Greeting& greeting() const { return *greeting_; }
-  /// Gives the socket away, closed in forks. Nothing may be under way in either direction but a read that
+  /// Gives the socket away. Forks close it. Nothing may be under way in either direction but a read that
   /// finds nothing.
   world::Descriptor release();
   std::string peer() const;  ///< "1.2.3.4", without the port

@@ -1,4 +1,4 @@
-// Joining a world as launchers say in the environment.
+// A process joins a world here as launchers say in the environment.
 
 #include <fmt/format.h>
 
@@ -21,19 +21,19 @@ constexpr const char* help =
     "for "
     "srun, export them)";
 
-/// How a launcher tells a process its rank.
+/// Names the variables in which a launcher tells a process its rank.
 struct Launcher {
   const char* rank;
   const char* ranks;  ///< the variable with the number of ranks
 };
 
-// The number of ranks of PMIx is known only through its library, so that the user gives it.
+// The number of ranks of PMIx is known only through its library, so the user gives it.
 constexpr Launcher launchers[] = {{"RANK", "WORLD_SIZE"},
                                   {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                   {"PMI_RANK", "PMI_SIZE"},
                                   {"PMIX_RANK", "WORLD_SIZE"}};
-// Other launchers start their daemons with srun, whose rank is then that of a daemon: it counts if it is
-// alone.
+// Other launchers start their daemons with srun, and then srun's rank is that of a daemon. So it counts only
+// if it is alone.
 constexpr Launcher slurm = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"};
 
 bool is_set(const char* name) { return std::getenv(name) != nullptr; }
@@ -56,7 +56,7 @@ int number_of(const char* name) {
   return number;
 }
 
-/// The rank that a launcher gave this process.
+/// Holds the rank that a launcher gave this process.
 struct Place {
   int rank, ranks;
 };
@@ -76,6 +76,7 @@ void require_same(const char* name, int value, const char* other_name, int other
       name, value, other_name, other));
 }
 
+/// Reads the rank from the environment.
 /// \throws UsageError if two launchers disagree
 Place place_in_environment() {
   // torchrun may itself be started by another launcher, once a host, whose variables its processes inherit.
@@ -99,7 +100,7 @@ Place place_in_environment() {
 
 uint16_t master_port() {
   const uint16_t port = net::parse_port(text_of("MASTER_PORT"), "MASTER_PORT in the environment");
-  // There torchrun itself listens, for the process groups of PyTorch.
+  // torchrun itself listens on that port, for the process groups of PyTorch.
   const char* const agent = std::getenv("TORCHELASTIC_USE_AGENT_STORE");
   if (!agent || std::strcmp(agent, "True") != 0) return port;
   return port == 65535 ? port - 1 : port + 1;

@@ -1,4 +1,4 @@
-// The side of all ranks but 0.
+// This is the side of all ranks but 0.
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -33,7 +33,7 @@ class Follower {
 
   bool connect(const tcp::endpoint& endpoint) {
     tcp::socket socket(meeting_.io);
-    // Shared with the handler, which comes late if the deadline does not wait for it.
+    // The handler shares it, because it comes late if the deadline does not wait for it.
     const auto result = std::make_shared<std::optional<boost::system::error_code>>();
     socket.async_connect(endpoint, [result](const boost::system::error_code& error) { *result = error; });
     if (!meeting_.run_until([&] { return result->has_value(); })) {
@@ -41,7 +41,7 @@ class Follower {
       return false;
     }
     boost::system::error_code error = **result;
-    // To a port of the range that connections get theirs from, a connection may be made to itself.
+    // A connection may be made to itself, if the port is of the range from which connections get theirs.
     if (!error && socket.local_endpoint(error) == endpoint) error = boost::asio::error::connection_refused;
     throw_if_full(error, fmt::format("connect rank {} to {}", meeting_.mine.rank, meeting_.where()));
     if (error) {
@@ -54,7 +54,7 @@ class Follower {
     return true;
   }
 
-  /// Greets rank 0 and says hello on the connection, and hears what it says. None if another try may help.
+  /// Greets rank 0, says hello on the connection, and returns what it says; none if another try may help.
   std::optional<Verdict> talk(Clock::time_point limit) {
     std::optional<Verdict> verdict;
     std::optional<std::string> refused, missing;
@@ -120,7 +120,7 @@ class Follower {
     }
   }
 
-  /// The lowest rank of another host than rank 0's keeps its connection.
+  /// Takes the roster. The lowest rank of another host than rank 0's keeps its connection.
   void take_roster(const std::string& text) {
     std::optional<Roster> roster = Roster::decode(text);
     if (!roster || roster->hosts.size() != size_t(meeting_.mine.ranks)) {
@@ -134,12 +134,13 @@ class Follower {
     if (host == 0 || roster_.lowest_rank(host) != meeting_.mine.rank) return;
     links_.resize(roster_.host_names.size());
     links_[0] = connection_->release();
-    // Such a connection has room for as much.
+    // The connection has room for so few bytes.
     const std::string ready = encode(Frame{FrameKind::ready, {}});
     const int link = links_[0].get();
     if (::send(link, ready.data(), ready.size(), MSG_NOSIGNAL) != ssize_t(ready.size()))
       world::throw_errno("say to rank 0 that " + meeting_.where() + " is joined");
-    // What came right behind that, rank 0 might read with it, and take for its own.
+    // This waits for rank 0, which might read what comes right after that together with it, and take it for
+    // its own.
     pollfd polled{link, POLLIN, 0};
     char go = 0;
     while (::poll(&polled, 1, 100) <= 0) {

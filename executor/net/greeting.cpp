@@ -16,14 +16,14 @@
 namespace chorale::net {
 namespace {
 
-// Four messages, each of one size:
+// A greeting has four messages, each of one size:
 //   rank   -> rank 0  opener   version, protocol, whether it has a secret, port, rank, ranks, challenge
 //   rank 0 -> rank    answer   version, protocol, whether it has a secret, challenge
 //   rank   -> rank 0  proof    the rank's
 //   rank 0 -> rank    outcome  a Refusal, and rank 0's proof if that is none
 // A proof is a keyed hash of the role and of the whole opener and answer.
-constexpr char opener_letter =
-    'h';  // as hellos had it that came without a greeting: they began with a version
+// Older hellos had this letter, came without a greeting, and began with a version.
+constexpr char opener_letter = 'h';
 constexpr char answer_letter = 'c', proof_letter = 'p', outcome_letter = 'o';
 constexpr char callers_role = 'r', leaders_role = '0';
 
@@ -40,7 +40,7 @@ std::string head_for(size_t bytes, char letter) { return head_of(bytes - head_by
 
 std::string version_line() { return fmt::format("{} (protocol {})", CHORALE_VERSION, Greeting::protocol); }
 
-/// A line of a version, padded with ends of line, then the two bytes.
+/// Returns a line with the version, padded with ends of line, and then the two bytes.
 std::string common(const Secret& secret) {
   std::string text = version_line();
   text.resize(version_bytes, '\n');
@@ -69,7 +69,7 @@ const unsigned char* bytes_of(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-/// A word of ours for what often calls or listens on a port.
+/// Returns our word for what often calls or listens on a port.
 const char* protocol_of(std::string_view bytes) {
   for (const std::string_view word : {"GET ", "POST", "HEAD", "PUT ", "HTTP", "OPTI", "PRI "}) {
     if (bytes.starts_with(word)) return "HTTP";
@@ -79,7 +79,7 @@ const char* protocol_of(std::string_view bytes) {
   return "no protocol that is known here";
 }
 
-/// What is wrong with the other end's common part; it is not secret.
+/// Returns what is wrong with the other end's common part, which is not secret.
 Refusal compare_common(std::string_view part, const Secret& mine) {
   if (part[version_bytes] != char(Greeting::protocol)) return Refusal::other_protocol;
   const bool theirs = part[version_bytes + 1] != 0;
@@ -117,8 +117,8 @@ std::string Greeting::take(std::string_view& bytes) {
     const std::string_view more = bytes.substr(0, wanted_ - message_.size());
     const size_t had = std::min(message_.size(), head_.size());
     message_ += more;
-    // It is compared from the first byte: a program that is none of ours may never send as many as a head
-    // has.
+    // The head is compared from the first byte on, because a program that is none of ours may never send a
+    // whole head.
     const size_t seen = std::min(message_.size(), head_.size());
     if (message_.compare(had, seen - had, head_, had, seen - had) != 0) return out + refuse_other_head();
     bytes.remove_prefix(more.size());
@@ -146,7 +146,7 @@ std::string Greeting::proof(char role) const {
   return proof;
 }
 
-/// Takes as long for any wrong proof.
+/// Returns whether a proof is right. It takes equally long for any wrong one.
 bool Greeting::proves(std::string_view proof, char role) const {
   const std::string all = std::string(1, role) + opener_ + answer_;
   return proof.size() == proof_bytes &&
@@ -219,7 +219,7 @@ std::string LeadersGreeting::heard(const std::string& message) {
          (wrong == Refusal::none ? proof(leaders_role) : std::string(proof_bytes, '\0'));
 }
 
-/// A failed frame, which all versions understand, with the letter of RunError::Reason::mismatch.
+/// Returns a failed frame, which all versions understand, with the letter of RunError::Reason::mismatch.
 std::string LeadersGreeting::answer_to_other_protocol() const {
   return encode(Frame{FrameKind::failed, char('a' + int(RunError::Reason::mismatch)) +
                                              fmt::format("rank 0 is {}, and this rank is of another version; "

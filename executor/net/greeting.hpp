@@ -1,5 +1,5 @@
 /// \file
-/// How the two ends of a connection authenticate each other, before either reads anything else.
+/// The two ends of a connection authenticate each other here, before either reads anything else.
 ///
 /// Bytes go in and bytes come out: nothing here knows of sockets or clocks.
 /// docs/decisions/0022-who-may-join.md says why the messages are as they are.
@@ -15,17 +15,17 @@
 
 namespace chorale::net {
 
-/// Random bytes of one end, so that nothing that was said once is good a second time.
+/// Holds random bytes of one end, so that a recorded message is of no use in another greeting.
 using Challenge = std::array<unsigned char, 32>;
 Challenge fresh_challenge();
 
-/// What a rank says of itself in its first message. The proofs of both ends are made of it.
+/// Says who a rank is, in its first message. The proofs of both ends are made of it.
 struct Claim {
   uint32_t rank = 0, ranks = 0;
   uint16_t port = 0;  ///< of the address under which it calls
 };
 
-/// Why a greeting has failed, as the end that has it sees it.
+/// Says why a greeting has failed, as the end that holds it sees it.
 enum class Refusal : uint8_t {
   none,
   foreign,         ///< the other end does not speak as any version of Chorale does
@@ -36,7 +36,7 @@ enum class Refusal : uint8_t {
   wrong_port       ///< it knows the secret, and has called the address of another world
 };
 
-/// One end of a greeting. It holds a few hundred bytes at most, whatever comes.
+/// A Greeting is one end's part of it. It holds a few hundred bytes at most, whatever comes.
 class Greeting {
  public:
   enum class State : uint8_t { open, done, failed };
@@ -45,7 +45,7 @@ class Greeting {
 
   virtual ~Greeting() = default;
 
-  /// The bytes that are sent before any have come.
+  /// Returns the bytes to send before any have come.
   virtual std::string begin() = 0;
 
   /// Takes what has come off the front of `bytes`, but not what follows the greeting.
@@ -54,15 +54,16 @@ class Greeting {
 
   State state() const { return state_; }
   Refusal refusal() const { return refusal_; }
-  /// For Refusal::foreign: what that sounds like, "SSH" or "HTTP", of a few known ones. Never the bytes.
+  /// Returns, for Refusal::foreign, which of a few known protocols this sounds like: "SSH" or "HTTP". It
+  /// never shows the bytes.
   const char* sounds_like() const { return sounds_like_; }
-  /// Of the rank. On rank 0's side it is proved once the greeting is done.
+  /// Returns the rank's claim. On rank 0's side it is proved once the greeting is done.
   const Claim& claim() const { return claim_; }
 
  protected:
   Greeting(const Secret& secret, const Challenge& challenge) : secret_(secret), challenge_(challenge) {}
 
-  /// A message of `bytes` bytes that begins with this head is next.
+  /// Expects next a message of `bytes` bytes that begins with this head.
   void expect(const std::string& head, size_t bytes);
   void finish() { state_ = State::done; }
   void fail(Refusal why);
@@ -70,7 +71,7 @@ class Greeting {
   bool proves(std::string_view proof, char role) const;
 
   virtual std::string heard(const std::string& message) = 0;
-  /// What is said to a version of Chorale that greets otherwise.
+  /// Returns what to say to a version of Chorale that greets in another way.
   virtual std::string answer_to_other_protocol() const { return {}; }
 
   const Secret secret_;
@@ -84,11 +85,11 @@ class Greeting {
   State state_ = State::open;
   Refusal refusal_ = Refusal::none;
   const char* sounds_like_ = "";
-  std::string head_, message_;  ///< that is expected, and that has come of it
+  std::string head_, message_;  ///< the head that is expected, and as much of the message as has come
   size_t wanted_ = 0;
 };
 
-/// The side of a rank that calls.
+/// This is the side of a rank that calls.
 class CallersGreeting final : public Greeting {
  public:
   CallersGreeting(const Secret& secret, const Claim& claim, const Challenge& challenge = fresh_challenge());
@@ -99,7 +100,7 @@ class CallersGreeting final : public Greeting {
   bool answered_ = false;
 };
 
-/// The side of rank 0, which is called.
+/// This is the side of rank 0, which is called.
 class LeadersGreeting final : public Greeting {
  public:
   LeadersGreeting(const Secret& secret, uint16_t port, const Challenge& challenge = fresh_challenge());
@@ -113,7 +114,7 @@ class LeadersGreeting final : public Greeting {
   bool opened_ = false;
 };
 
-/// "Chorale 0.1.0 (protocol 2)", of this build.
+/// Returns the version of this build, as in "Chorale 0.1.0 (protocol 2)".
 std::string own_version();
 
 }  // namespace chorale::net

@@ -1,5 +1,5 @@
 /// \file
-/// What a rank says of itself when it comes to a rendezvous.
+/// A rank says a Hello when it comes to a rendezvous.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace chorale::net {
 
-/// Where a process runs. Two share memory if all but the name agree, which is for people.
+/// Says where a process runs. Two processes share memory if all but the name agree. The name is for people.
 struct Host {
   std::string name;
   std::string boot;    ///< the kernel's boot id
@@ -30,17 +30,19 @@ struct Hello {
   std::string process_text() const;  ///< "pid 123 on node7"
 };
 
-/// Of this process.
+/// Returns the hello of this process.
 /// \param label  see JoinOptions::host
 Hello hello_of(int rank, int ranks, const std::string& label = {});
 
 std::string encode(const Hello&);
 
-/// None if it is no hello. Of another version only the version is sure to be right.
+/// Reads a hello. Returns none if `text` is no hello. In a hello of another version of Chorale, only the
+/// version is sure to be right.
 std::optional<Hello> decode_hello(const std::string& text);
 
-/// Why these, one a rank, share no memory although they are on one machine: names users and ranks. Empty if
-/// they do, or are on several machines, or say by labels that they are to be apart.
+/// Returns why these ranks share no memory although they are on one machine. It names users and ranks. It is
+/// empty if they share memory, are on several machines, or say by labels that they should be apart.
+/// \param ranks  one hello a rank
 std::string why_apart(const std::vector<Hello>& ranks);
 
 }  // namespace chorale::net

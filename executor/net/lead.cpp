@@ -1,4 +1,4 @@
-// The side of rank 0.
+// This is the side of rank 0.
 
 #include <sys/socket.h>
 
@@ -46,7 +46,7 @@ class Leader {
     if (!meeting_.run_until([&] { return verdict_.has_value(); })) {
       end({Reason::timed_out, with_complaint(meeting_.absent_text(missing()))});
     } else if (verdict_->error && verdict_->error != Reason::timed_out) {
-      // Those who are on their way should hear what is wrong, too.
+      // Ranks that are on their way should hear what is wrong, too.
       meeting_.run_until([&] { return std::count(seen_.begin(), seen_.end(), false) == 0; },
                          Clock::now() + linger);
     }
@@ -64,7 +64,7 @@ class Leader {
     int rank;
   };
 
-  /// Other machines may reach that address.
+  /// Warns of a missing or short secret, because other machines may reach the address.
   void warn_if_open() const {
     if (!meeting_.secret.given()) {
       warn(
@@ -85,7 +85,7 @@ class Leader {
     return all;
   }
 
-  /// Waits for the other hosts' lowest ranks to free their connections. By host.
+  /// Waits for the other hosts' lowest ranks to free their connections. Returns them by host.
   std::vector<world::Descriptor> linked() {
     const auto all = [&] {
       return lost_ >= 0 || std::all_of(links_.begin() + (links_.empty() ? 0 : 1), links_.end(),
@@ -112,15 +112,16 @@ class Leader {
     throw RunError(Reason::timed_out, meeting_.absent_text(world::ranks_text(silent)));
   }
 
-  /// Of the lowest rank of another host: its last frame.
+  /// Takes the connection of another host's lowest rank, after its last frame.
   void free_link(const Member& member) {
     if (!verdict_ || verdict_->error) return;
     const uint32_t host = roster_.hosts[size_t(member.rank)];
     if (host < links_.size()) links_[host] = member.connection->release();
   }
 
-  /// Many a machine's own name leads it to itself (127.0.1.1 in /etc/hosts), and the others to an address
-  /// that all reach: which one it cannot know. Who says localhost means it.
+  /// Returns the places to listen on. The own name of many a machine leads it to itself (127.0.1.1 in
+  /// /etc/hosts), and leads the others to an address that all reach. The machine cannot know which one that
+  /// is, so it takes any. A user who says localhost means it.
   std::vector<tcp::endpoint> own_places() const {
     std::vector<tcp::endpoint> found = resolve(meeting_);
     const std::string& host = meeting_.address.host;
@@ -140,7 +141,7 @@ class Leader {
     acceptor.open(endpoint.protocol(), error);
     world::ClosedInForks closed_in_forks;
     if (!error) closed_in_forks = keep_from_others(acceptor.native_handle());
-    // The port of a job that has just ended; not one that is in use.
+    // This allows the port of a job that has just ended, but not one that is in use.
     if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error && endpoint.protocol() == tcp::v6())
       acceptor.set_option(boost::asio::ip::v6_only(true), error);
@@ -204,7 +205,8 @@ class Leader {
                         .closed = [this, from] { lose(*from); }});
   }
 
-  /// Nothing that it says is a reason not to begin; but it may be a rank that was started wrongly.
+  /// Warns of a caller whose greeting failed. Nothing that it says is a reason not to begin, but it may be a
+  /// rank that was started wrongly.
   void refuse(const Connection& from, const Greeting& greeting) {
     const std::string remedy = "; if that is a rank of this world, start it with the secret of rank 0";
     switch (greeting.refusal()) {
@@ -246,7 +248,7 @@ class Leader {
       return;
     }
     const std::optional<Hello> hello = decode_hello(frame.text);
-    // Who has no seat can do nothing but ask for the one that it has proved to be its own.
+    // A caller that has no seat can only ask for the one that it has proved to be its own.
     if (frame.kind != FrameKind::hello || !hello || hello->rank != int(from.greeting().claim().rank)) return;
     if (hello->rank >= 0 && hello->rank < ranks_) seen_[size_t(hello->rank)] = true;
     if (!verdict_) check(*hello);
@@ -318,7 +320,7 @@ class Leader {
   void end(const Verdict& verdict) {
     if (verdict_) return;
     verdict_ = verdict;
-    // The address is free before anybody knows the name: what all do next may be to join under it again.
+    // The address is free before anybody knows the name, because all ranks may join under it again next.
     if (!verdict.error) {
       closed_in_forks_.clear();
       for (const auto& acceptor : acceptors_) acceptor->close();

@@ -1,5 +1,5 @@
 /// \file
-/// What both sides of a rendezvous share: the clock and the words.
+/// Both sides of a rendezvous share the clock and the words.
 #pragma once
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ namespace chorale::net {
 using Clock = std::chrono::steady_clock;
 using Reason = RunError::Reason;
 
-/// How a rendezvous ended: a roster, or an error.
+/// Says how a rendezvous ended: with a roster, or with an error.
 struct Verdict {
   std::optional<Reason> error;
   std::string text;  ///< Roster::encode(), or the message
@@ -38,7 +38,7 @@ inline Frame frame_of(const Verdict& verdict) {
   return {FrameKind::failed, char('a' + int(*verdict.error)) + verdict.text};
 }
 
-/// Of a joined or failed frame.
+/// Reads the verdict in a joined or failed frame.
 inline Verdict verdict_of(const Frame& frame) {
   if (frame.kind == FrameKind::joined) return {{}, frame.text};
   const int reason = frame.text.empty() ? -1 : frame.text[0] - 'a';
@@ -46,19 +46,19 @@ inline Verdict verdict_of(const Frame& frame) {
   return {known ? Reason(reason) : Reason::other, frame.text.empty() ? "" : frame.text.substr(1)};
 }
 
-/// One rank's side: who it is, and until when it waits.
+/// Holds one rank's side: who it is, and until when it waits.
 struct Meeting {
   Meeting(const Address& at, const Hello& me, std::chrono::nanoseconds limit, const Secret& shared)
       : address(at), mine(me), timeout(limit), secret(shared), start(Clock::now()) {}
 
   bool expired() const { return timeout.count() > 0 && Clock::now() - start >= timeout; }
 
-  /// Runs what has been started until `done`, `limit` or the deadline. True if it is done.
+  /// Runs what has been started until `done`, `limit` or the deadline. Returns true if it is done.
   bool run_until(const std::function<bool()>& done, Clock::time_point limit = Clock::time_point::max()) {
     return run(done, std::min(limit, world::deadline_after(timeout, start)));
   }
 
-  /// Sends what is to be sent, deadline or not: errors are sent after it.
+  /// Sends all that is queued, also after the deadline, because errors are sent after it.
   void flush(const std::vector<std::shared_ptr<Connection>>& connections) {
     const auto sent = [&] {
       return std::none_of(connections.begin(), connections.end(),
@@ -72,7 +72,7 @@ struct Meeting {
                        world::seconds_text(timeout), mine.rank);
   }
 
-  /// With what to do about it.
+  /// Returns timed_out_text(), and what to do about it.
   std::string absent_text(const std::string& missing) const {
     return fmt::format("{}: start all ranks with one address; {}", timed_out_text(missing), world::more_time);
   }
@@ -92,14 +92,14 @@ struct Meeting {
       const Clock::time_point now = Clock::now();
       if (now >= limit) return false;
       io.restart();
-      // In slices: time_point::max() would overflow in there.
+      // The wait is in slices, because time_point::max() would overflow in there.
       io.run_one_until(std::min(limit, now + std::chrono::seconds(1)));
     }
     return true;
   }
 };
 
-/// Where no more files may be open no other address, and no time, helps.
+/// Throws if no more files may be open, because no other address, and no time, helps then.
 /// \throws RunError as world::throw_errno() if `error` says that
 inline void throw_if_full(const boost::system::error_code& error, const std::string& what) {
   if (error != boost::system::errc::too_many_files_open &&
@@ -109,15 +109,19 @@ inline void throw_if_full(const boost::system::error_code& error, const std::str
   world::throw_errno(what);
 }
 
-/// The addresses of a host. Retries while the resolver says that it may know later.
+/// Returns the addresses of the host. Retries while the resolver says that it may know later.
 /// \throws RunError other
 std::vector<tcp::endpoint> resolve(Meeting& meeting);
 
-/// The two sides. \throws RunError
+/// Runs the side of rank 0.
+/// \throws RunError
 Met lead(Meeting& meeting);
+/// Runs the side of any other rank.
+/// \throws RunError
 Met follow(Meeting& meeting);
 
-/// What the leader that has taken this rank 0's address says to a second rank 0; none if it is no leader.
+/// Asks the leader that has taken this rank 0's address, and returns what it says to a second rank 0; none if
+/// it is no leader.
 std::optional<Verdict> ask_other_leader(Meeting& meeting, const tcp::endpoint& at);
 
 }  // namespace chorale::net

@@ -1,5 +1,5 @@
 /// \file
-/// How ranks that know one TCP address find each other.
+/// Ranks that know one TCP address find each other here.
 #pragma once
 
 #include <chrono>
@@ -17,16 +17,17 @@ namespace chorale::net {
 
 struct Met {
   Roster roster;  ///< the same on all ranks, with a fresh name
-  /// By host: connections between rank 0 and the lowest rank of each other host, on those two; both may
-  /// speak. Others have none.
+  /// Connections by host, between rank 0 and the lowest rank of each other host. Both ends may speak. Other
+  /// ranks have none.
   std::vector<world::Descriptor> links;
 };
 
-/// Collective: finds out who is where.
+/// Collective: finds out which rank is on which host.
 ///
 /// Rank 0 listens on `address`; the others connect, again and again until it does, and say who they are.
-/// Rank 0 compares, and tells all of them the roster, or what is wrong. Before that both ends of a connection
-/// prove that they know the secret: whoever does not cannot end the meeting, nor take a seat.
+/// Rank 0 compares, and tells all of them the roster, or what is wrong. Before that, both ends of a
+/// connection prove that they know the secret. A caller that does not can neither end the meeting nor take a
+/// seat.
 /// \param timeout  0: none
 /// \throws RunError timed_out naming the ranks that did not come; mismatch if two processes have one rank,
 ///         if numbers of ranks, versions or secrets differ, ranks of one machine share no memory, or

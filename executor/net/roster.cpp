@@ -29,7 +29,7 @@ int Roster::lowest_rank(uint32_t host) const {
   return int(std::find(hosts.begin(), hosts.end(), host) - hosts.begin());
 }
 
-// The name, the hosts of the ranks, and the names of the hosts, one a line.
+// The lines are the name, the hosts of the ranks, and each name of a host.
 std::string Roster::encode() const {
   std::ostringstream text;
   text << name << '\n' << hosts.size();

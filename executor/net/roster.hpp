@@ -1,5 +1,5 @@
 /// \file
-/// Who is where: what a rendezvous finds out.
+/// A Roster says which rank is on which host. A rendezvous makes it.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 namespace chorale::net {
 
 struct Roster {
-  std::string name;                     ///< under which ranks of one host meet
+  std::string name;                     ///< the name under which ranks of one host meet
   std::vector<uint32_t> hosts;          ///< by rank; numbered in the order of their lowest ranks
   std::vector<std::string> host_names;  ///< by host, for people
 
-  /// Of ranks whose hellos these are, one a rank.
+  /// Makes a roster of hellos, one a rank.
   static Roster of(std::string name, const std::vector<Hello>& ranks);
-  /// All on one host.
+  /// Makes a roster with all ranks on one host.
   static Roster of_one_host(std::string name, int ranks);
 
-  /// The rank that speaks for a host.
+  /// Returns the rank that speaks for a host.
   int lowest_rank(uint32_t host) const;
 
   std::string encode() const;
-  /// None if it is no roster, or one with a host that has no name.
+  /// Reads a roster. Returns none if `text` is no roster, or one with a host that has no name.
   static std::optional<Roster> decode(const std::string& text);
 };
 

@@ -36,14 +36,14 @@ void require_private(const std::string& path, const struct stat& file) {
   }
 }
 
-/// An editor or `echo` leaves an end of line behind a secret.
+/// Removes the end of line that an editor or `echo` leaves after a secret.
 std::string_view without_line_end(std::string_view text) {
   while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
   return text;
 }
 
 std::string read_secret_file(const std::string& path) {
-  // A pipe without a writer would be waited for.
+  // O_NONBLOCK keeps open() from waiting for the writer of a pipe.
   const world::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) throw_system_error(path, errno);
   struct stat found {};

@@ -1,5 +1,5 @@
 /// \file
-/// The secret with which the ranks of a world authenticate each other.
+/// Ranks of a world authenticate each other with a secret.
 #pragma once
 
 #include <array>
@@ -26,8 +26,7 @@ class Secret {
 
   /// Reads a setting `secret`: "none" or nothing for none, "file:/path", or the text itself.
   /// \throws UsageError with the remedy, if there is no such file, if others than its owner can read it, or
-  /// if
-  ///         the secret is too long or empty. No message shows a secret.
+  ///         if the secret is too long or empty. No message shows a secret
   static Secret read(const std::string& setting);
 
   bool given() const { return letters_ > 0; }

@@ -20,7 +20,7 @@ void Strangers::add(std::shared_ptr<Connection> connection) {
   all_.push_back(
       {std::move(connection), std::move(address), ++added_, boost::asio::steady_timer(io_, patience)});
   all_.back().time.async_wait([this, number = added_](const boost::system::error_code& error) {
-    // One that was taken out a moment ago may still be called for.
+    // The timer of a connection that was taken out a moment ago may still call this.
     const Place place =
         std::find_if(all_.begin(), all_.end(), [&](const One& one) { return one.number == number; });
     if (error || place == all_.end()) return;

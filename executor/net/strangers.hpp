@@ -1,5 +1,6 @@
 /// \file
-/// Connections to rank 0 that have no seat in the world yet, and what is said of those that get none.
+/// Strangers are connections to rank 0 that have no seat in the world yet. Complaints tell of those that get
+/// none.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -19,27 +20,27 @@
 
 namespace chorale::net {
 
-/// Anybody can be one of these, so their number and their time are limited. A rank that loses its connection
-/// by these limits calls again.
+/// Holds the strangers. Anybody can be one, so their number and their time are limited. A rank that loses its
+/// connection by these limits calls again.
 class Strangers {
  public:
-  /// Besides as many as the world has ranks, which may all call at once.
+  /// The limit is this many more than the ranks of the world, because all ranks may call at once.
   static constexpr size_t most_others = 64;
   static constexpr std::chrono::seconds patience{5};
 
-  /// Told of one that was dropped, before it is closed.
+  /// This is told of a connection that is dropped, before the connection is closed.
   using Dropped = std::function<void(const Connection& connection, const std::string& why)>;
 
   Strangers(boost::asio::io_context& io, int ranks, Dropped dropped)
       : io_(io), most_(size_t(ranks) + most_others), dropped_(std::move(dropped)) {}
   ~Strangers();
 
-  /// Where there are too many, the oldest of the address that has most of them goes: a flood from one address
-  /// does not keep others out.
+  /// Adds one. If there are too many, the oldest of the address that has most of them goes, so that a flood
+  /// from one address does not keep others out.
   void add(std::shared_ptr<Connection> connection);
-  /// Takes one out: it has a seat now, or is closed. Null if it is none of these.
+  /// Takes one out, because it has a seat now or is closed. Returns null if it is no stranger.
   std::shared_ptr<Connection> take(const Connection& connection);
-  /// Makes room, for example when no more files may be open. False if there are none.
+  /// Drops one to make room, for example when no more files may be open. Returns false if there are none.
   bool drop_one(const std::string& why);
   std::vector<std::shared_ptr<Connection>> all() const;
 
@@ -47,7 +48,7 @@ class Strangers {
   struct One {
     std::shared_ptr<Connection> connection;
     std::string address;
-    uint64_t number;  ///< of all that were added
+    uint64_t number;  ///< its number among all that were added
     boost::asio::steady_timer time;
   };
   using Place = std::list<One>::iterator;
@@ -61,14 +62,14 @@ class Strangers {
   uint64_t added_ = 0;
 };
 
-/// Warnings of connections that are no ranks: the first of each address, and of few addresses.
+/// Warns of connections that are no ranks: of the first of each address, and of few addresses.
 class Complaints {
  public:
   static constexpr size_t most_addresses = 8;
 
   /// \param what  a sentence that names the address
   void note(const std::string& address, const std::string& what);
-  /// The last of all that were noted, or "".
+  /// Returns the last of all that were noted, or "".
   const std::string& last() const { return last_; }
 
  private:

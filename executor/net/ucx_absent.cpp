@@ -1,4 +1,4 @@
-// UcxLink in a library that was built without UCX.
+// A library that was built without UCX has this UcxLink.
 
 #include "chorale/error.hpp"
 #include "ucx_link.hpp"

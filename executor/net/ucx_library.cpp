@@ -17,7 +17,8 @@ namespace {
 
 thread_local int talking = 0;  // UcxTalks of this thread
 
-/// UCX handles the signals of crashes as it is loaded, which are the application's affair.
+/// Restores the handlers of signals. UCX takes the signals of crashes when it is loaded, and they are the
+/// application's affair.
 class KeptSignals {
  public:
   KeptSignals() {
@@ -39,15 +40,16 @@ class KeptSignals {
   std::array<bool, 32> valid_{};
 };
 
-/// UCX replaces mmap(), madvise() and the like in the whole process as it is loaded, to know what becomes of
-/// memory that it has registered. It does so once, by the settings that it has then: so it is told them
-/// first.
+/// Keeps UCX from the process's memory functions. When it is loaded, UCX replaces mmap(), madvise() and the
+/// like in the whole process, to know what becomes of memory that it has registered. It does so once, by the
+/// settings that it has then, so it is told them first.
 void leave_memory_functions() {
   for (const char* const asked : {"UCX_MEM_EVENTS", "UCX_MEM_MMAP_HOOK_MODE", "UCX_MEM_MALLOC_HOOKS"}) {
     if (std::getenv(asked)) return;
   }
   if (dlopen("libucs.so.0", RTLD_NOW | RTLD_NOLOAD)) return;  // the application's own, and as it likes it
-  // Some of its functions need libucs, which it does not name: they are found once that is there for all.
+  // Some functions of libucm need libucs, which it does not name. They are found once libucs is there for
+  // all.
   void* const memory = dlopen("libucm.so.0", RTLD_LAZY | RTLD_LOCAL);
   if (!memory) return;
   const auto options = static_cast<const ucm_global_config_t*>(dlsym(memory, "ucm_global_opts"));
@@ -62,7 +64,8 @@ void leave_memory_functions() {
   dlopen("libucs.so.0", RTLD_NOW | RTLD_GLOBAL);
 }
 
-/// The application may use UCX itself: what it says on other threads is not ours to hide.
+/// Takes UCX's messages on a thread that has a UcxTalk. The application may use UCX itself, and its messages
+/// on other threads are not ours to hide.
 ucs_log_func_rc_t log(const char*, unsigned, const char*, ucs_log_level_t, const ucs_log_component_config_t*,
                       const char* message, va_list arguments) {
   if (talking == 0) return UCS_LOG_FUNC_RC_CONTINUE;
@@ -92,7 +95,7 @@ UcxLibrary::UcxLibrary() : problem_(load()) {}
 std::string UcxLibrary::load() {
   const KeptSignals kept;
   leave_memory_functions();
-  // It stays: its threads and its memory cannot be taken back.
+  // The library stays, because its threads and its memory cannot be taken back.
   void* const handle = dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char* const why = dlerror();

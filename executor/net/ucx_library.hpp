@@ -1,5 +1,5 @@
 /// \file
-/// UCX's functions, of a library that is loaded when the first world needs it.
+/// UCX's functions come from a library that is loaded when the first world needs it.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -9,14 +9,15 @@
 
 namespace chorale::net {
 
-/// Loading by name keeps UCX away from applications that have one host: it handles signals of the process
-/// from the moment on that it is loaded, and the machine need not have it.
+/// Loading by name keeps UCX away from applications that have one host. It handles signals of the process as
+/// soon as it is loaded, and the machine need not have it.
 class UcxLibrary {
  public:
-  /// The one of the process. \throws RunError other if it does not load
+  /// Returns the library of this process.
+  /// \throws RunError other if it does not load
   static const UcxLibrary& get();
 
-  /// Why get() would throw; "" if it would not.
+  /// Returns why get() would throw; "" if it would not.
   static const std::string& problem();
 
 #define CHORALE_UCX_FUNCTIONS(F) \
@@ -56,7 +57,7 @@ class UcxLibrary {
   std::string problem_;
 };
 
-/// While it lives, what UCX has to say on this thread goes to our log.
+/// Sends UCX's messages on this thread to our log while it lives.
 class UcxTalk {
  public:
   UcxTalk();

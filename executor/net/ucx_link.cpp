@@ -33,7 +33,7 @@ struct UcxLink::State {
     bool lost = false;
   };
 
-  /// What UCX reads until it has left.
+  /// Holds what UCX reads until it has left.
   struct Outgoing {
     State* link;
     std::list<Outgoing>::iterator self;
@@ -41,7 +41,7 @@ struct UcxLink::State {
     Payload payload;
   };
 
-  /// A large message, of which the header has come.
+  /// This is a large message, of which the header has come.
   struct Incoming {
     State* link;
     std::list<Incoming>::iterator self;
@@ -91,7 +91,7 @@ struct UcxLink::State {
                                what, ucx.ucs_status_string(status)));
   }
 
-  /// What the user has not set otherwise.
+  /// Sets an option that the user has not set.
   void set(ucp_config_t* config, const char* name, const char* value) const {
     if (!std::getenv((std::string("UCX_") + name).c_str())) ucx.ucp_config_modify(config, name, value);
   }
@@ -244,7 +244,8 @@ struct UcxLink::State {
     link.finish(message, status);
   }
 
-  /// Of a sender that died meanwhile it has not come; that is told otherwise.
+  /// Delivers a message that was fetched. If its sender died meanwhile it has not come, which is reported as
+  /// a loss.
   void finish(Incoming& message, ucs_status_t status) {
     const size_t bytes = message.payload.bytes;
     try {
@@ -344,7 +345,7 @@ void UcxLink::sleep(std::chrono::milliseconds limit) {
 }
 
 void UcxLink::wake() {
-  // Safe from any thread, whatever the worker's mode of threads.
+  // This is safe from any thread, whatever the worker's mode of threads.
   state_->ucx.ucp_worker_signal(state_->worker);
 }
 

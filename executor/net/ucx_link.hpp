@@ -1,5 +1,5 @@
 /// \file
-/// Messages between processes of several hosts, by UCX: whole, of any size, in no order.
+/// A UcxLink carries messages between processes of several hosts: whole, of any size, in no order.
 #pragma once
 
 #include <chrono>
@@ -12,44 +12,46 @@
 
 namespace chorale::net {
 
-/// The bytes of a message.
+/// Holds the bytes of a message.
 struct Payload {
   std::shared_ptr<std::byte[]> data;
   size_t bytes = 0;
 
   Payload() = default;
-  /// Of bytes that nobody has set.
+  /// Makes a payload of uninitialised bytes.
   explicit Payload(size_t size)
       : data(size ? std::make_shared_for_overwrite<std::byte[]>(size) : nullptr), bytes(size) {}
 };
 
-/// One process's end. Peers are numbered by who uses it, who also carries the addresses from one to the
+/// A UcxLink is one process's end. Its user numbers the peers, and carries the addresses from one to the
 /// other.
 ///
-/// Used by one thread at a time, except wake(). Connects to a peer with the first message to it.
+/// One thread at a time may use it; any thread may call wake(). It connects to a peer with the first message
+/// to it.
 class UcxLink {
  public:
-  /// What progress() tells. None may throw, but `message` for want of memory, nor destroy the link.
+  /// progress() calls these. None may throw, except `message` if memory runs out, and none may destroy the
+  /// link.
   struct Events {
     std::function<void(std::span<const std::byte> header, Payload payload)> message;
-    /// There is no way to a peer any more: told once, with what UCX says of it.
+    /// There is no way to a peer any more. It is told once, with what UCX says of it.
     std::function<void(int peer, const std::string& why)> lost;
     /// A message came for which there is no memory.
     std::function<void(size_t bytes)> too_large;
   };
 
-  /// Why there cannot be a link in this process, with the remedy; "" if there can.
+  /// Returns why there cannot be a link in this process, with the remedy; "" if there can.
   static std::string missing();
 
   /// \throws RunError other with what UCX says, if it cannot be set up
   UcxLink(int peers, Events events);
 
-  /// Drops what has not left yet: flush() before. Takes a second at most.
+  /// Drops what has not left yet, so wait for flushed() before. Takes a second at most.
   ~UcxLink();
   UcxLink(const UcxLink&) = delete;
   UcxLink& operator=(const UcxLink&) = delete;
 
-  /// What a peer gives to its connect().
+  /// Returns the address that a peer gives to its connect().
   std::vector<std::byte> address() const;
   void connect(int peer, std::span<const std::byte> address);
 
@@ -57,14 +59,14 @@ class UcxLink {
 
   void send(int peer, std::span<const std::byte> header, Payload payload = {});
 
-  /// Lets messages come and go; whether any did.
+  /// Lets messages come and go. Returns whether any did.
   bool progress();
 
-  /// Bytes of payload that have not left yet.
+  /// Returns the bytes of payload that have not left yet.
   size_t unsent_bytes() const;
 
-  /// Whether everything sent before this call has left this process; ask again after progress(), with the
-  /// same `flush`, until it has. To peers that are lost nothing is left to send.
+  /// flushed() returns whether everything sent before its first call with a `flush` has left this process.
+  /// Until it has, ask again after progress(), with the same `flush`. To lost peers nothing is left to send.
   struct Flush {
     void* request = nullptr;
     bool begun = false;

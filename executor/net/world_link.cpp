@@ -21,9 +21,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds goodbye_patience{1};  // with those who hear our goodbye
+constexpr std::chrono::seconds goodbye_patience{1};  // with peers that hear our goodbye
 
-/// Before each header. Hosts are of one kind and run one version: it travels as it is.
+/// A Front comes before each header. It travels as it is, because hosts are of one kind and run one version.
 struct Front {
   uint32_t word, from;
 };

@@ -1,5 +1,5 @@
 /// \file
-/// A rank's messages to ranks of other hosts.
+/// A WorldLink carries a rank's messages to ranks of other hosts.
 #pragma once
 
 #include <chrono>
@@ -16,51 +16,51 @@
 
 namespace chorale::net {
 
-/// A link for one life of a world, from a reset to the next: who makes another one then hears nothing of what
-/// was sent before. A peer that goes says so, so that nobody takes it for a death.
+/// Links this rank to others from one reset of a world to the next. A link that is made after a reset hears
+/// nothing of what was sent before. A peer that goes says so, so that nobody takes it for dead.
 ///
-/// Used by one thread at a time, except wake(); made by all ranks together.
+/// One thread at a time may use it; any thread may call wake(). All ranks make it together.
 class WorldLink {
  public:
-  /// What progress() tells; see UcxLink::Events.
+  /// progress() calls these; see UcxLink::Events.
   struct Events {
     std::function<void(int from, std::span<const std::byte> header, Payload payload)> message;
     /// A peer has gone: it has done all that it will do.
     std::function<void(int peer)> left;
   };
 
-  /// Collective.
+  /// Collective: makes a link on every rank.
   /// \throws RunError on all ranks if one of them cannot have a link
   WorldLink(World& world, Events events);
 
-  /// Tells those it has met, and waits for a second at most until they have heard it.
+  /// Says goodbye to the peers it has met, and waits for a second at most until they have heard it.
   ~WorldLink();
   WorldLink(const WorldLink&) = delete;
 
-  /// Whether the world has not been reset since it was made.
+  /// Returns whether the world has not been reset since this was made.
   bool current() const { return resets_ == world_.resets(); }
 
-  /// Messages may come from there, or may still: it is to hear of our going.
+  /// Notes peers from which messages may come, so that the destructor says goodbye to them.
   void meet(const std::vector<int>& peers);
 
   static constexpr size_t most_header = UcxLink::most_header - 8;  ///< bytes
 
   void send(int peer, std::span<const std::byte> header, Payload payload = {});
 
-  /// Lets messages come and go; whether any did. A peer that is lost stops the world.
+  /// Lets messages come and go. Returns whether any did. A peer that is lost stops the world.
   bool progress();
 
-  /// As UcxLink's.
+  // These are UcxLink's.
   size_t unsent_bytes() const { return link_->unsent_bytes(); }
   bool flushed(UcxLink::Flush& flush) { return link_->flushed(flush); }
   void sleep(std::chrono::milliseconds limit) { link_->sleep(limit); }
   void wake() { link_->wake(); }
 
-  /// Stops the world for want of memory for a message of so many bytes. For who sends and for who receives:
-  /// nobody could catch it on their thread.
+  /// Stops the world because there is no memory for a message of so many bytes. Senders and receivers call
+  /// it, because nobody could catch an exception on their thread.
   void lack(size_t bytes);
 
-  /// The world has stopped: losses are no news any more.
+  /// Reports no more losses, because the world has stopped.
   void be_quiet() { quiet_ = true; }
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 using namespace profile_of;
 
-/// Which of the two has time for a part.
+/// Says which of the two has time for a part.
 enum class Side : uint8_t { both, measured, predicted };
 
 Side side_of(const Part& part) {
@@ -35,7 +35,7 @@ ProfilePlace place_of_operation(const Plan& plan, const Op& op) {
   return {ProfilePlace::Kind::operation, info(op.code).name, plan.line_of(op)};
 }
 
-/// The times of some thread blocks, while they are added up: one block after the other.
+/// Adds up the times of some thread blocks, one block after the other.
 class Blocks {
  public:
   void add(uint32_t rank, uint32_t block, const Part& part) {
@@ -71,7 +71,7 @@ class Blocks {
   std::vector<One> all_;
 };
 
-/// The lines of a comparison, while they are added up.
+/// Adds up the lines of a comparison.
 class Lines {
  public:
   void add(const Plan& plan, uint32_t rank, uint32_t block, const Part& part) {

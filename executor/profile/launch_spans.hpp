@@ -1,5 +1,5 @@
 /// \file
-/// The spans of one launch, as thread blocks had them.
+/// LaunchSpans holds the spans of one launch by thread block.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace chorale::profile_of {
 
-/// A span: its thread block, and how many of the block's were before it.
+/// Names a span by its thread block and by how many of the block's spans were before it.
 struct SpanPlace {
   static constexpr uint32_t none = ~uint32_t{0};
   uint32_t rank = 0, block = 0, at = none;
@@ -20,23 +20,23 @@ struct SpanPlace {
 
 class LaunchSpans {
  public:
-  /// Of the last launch of a message of `bytes`.
+  /// Takes the spans of the last launch of a message of `bytes` bytes.
   LaunchSpans(const Plan&, std::span<const TraceSpan>, uint64_t bytes);
 
   uint64_t launch() const { return launch_; }  ///< 0: there is none
 
-  /// In order of time.
+  /// Returns the spans of a thread block in order of time.
   const std::vector<const TraceSpan*>& of(uint32_t rank, uint32_t block) const {
     return blocks_[rank][block].spans;
   }
   const TraceSpan& at(const SpanPlace& place) const { return *of(place.rank, place.block)[place.at]; }
 
-  /// The one in which an operation was done. What a GPU does together with an operation before has no span of
-  /// its own. at == none: the block has none.
+  /// Returns the span in which an operation was done. An operation that a GPU does together with one before
+  /// it has no span of its own. `at` is none if the block has no span up to this operation.
   SpanPlace holder(const OpPlace&) const;
 
   /// Calls visit(OpPlace) for the operations that were done in a span: its own, and those of the same kind
-  /// behind it that have none.
+  /// after it that have no span.
   template <class Visit>
   void each_op(const TraceSpan& span, Visit&& visit) const {
     const std::vector<Op>& ops = plan_.gpus[span.rank].threadblocks[span.block].ops;
@@ -46,11 +46,11 @@ class LaunchSpans {
     }
   }
 
-  /// When the first span of a rank began.
+  /// Returns when the first span of a rank began.
   uint64_t begin_of(uint32_t rank) const { return begins_[rank]; }
-  static constexpr uint64_t never = ~uint64_t{0};  ///< it has none
+  static constexpr uint64_t never = ~uint64_t{0};  ///< the rank has no span
 
-  /// Calls visit(SpanPlace, const TraceSpan&) for all of them.
+  /// Calls visit(SpanPlace, const TraceSpan&) for all spans.
   template <class Visit>
   void each(Visit&& visit) const {
     for (uint32_t rank = 0; rank < blocks_.size(); ++rank) {

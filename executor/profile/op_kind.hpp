@@ -1,5 +1,5 @@
 /// \file
-/// What operations spend their time on.
+/// These functions tell what an operation spends its time on.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ inline bool moves_data(const OpInfo& op) {
                      [](const Field& field) { return is_operand(field.role); });
 }
 
-/// It moves nothing, and waits.
+/// Returns whether an operation waits and moves nothing.
 inline bool only_waits(const OpInfo& op) {
   return !moves_data(op) &&
          has_any(op, {Role::Await, Role::AwaitRelaxed, Role::Acquire, Role::Arrive, Role::Drain});

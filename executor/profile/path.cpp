@@ -29,7 +29,7 @@ std::vector<ProfileStretch> Path::to(SpanPlace end, uint64_t start_ns) {
   return std::move(stretches_);
 }
 
-/// Through one span; behind the first one of a block no place is left.
+/// Goes back through one span. After the first span of a block no place is left.
 void Path::go_back() {
   const TraceSpan& span = spans_.at(here_);
   const Release release = waits_.of(here_);
@@ -46,9 +46,10 @@ void Path::go_back() {
   here_.at = here_.at == 0 ? SpanPlace::none : here_.at - 1;
 }
 
-/// To the span that released this one; false: it did not wait. The path comes to an end, whatever the times
-/// are: each such way, and each to the span before in a block, leads to what is earlier in every execution of
-/// the plan, or at a barrier to one who came later, and from the last to nobody.
+/// Goes to the span that released this one. Returns false if this one did not wait. The path comes to an end,
+/// whatever the times are. Each such step, and each step to the span before in a block, leads to what is
+/// earlier in every execution of the plan. At a barrier it may lead to one that came later, and from the last
+/// to none.
 bool Path::jump(const Release& release) {
   const TraceSpan& span = spans_.at(here_);
   const uint64_t at_ns = std::min(release.at_ns, now_ns_);
@@ -60,7 +61,7 @@ bool Path::jump(const Release& release) {
   return true;
 }
 
-/// From the first operation of the path to the beginning of the launch.
+/// Goes from the first operation of the path to the beginning of the launch.
 void Path::begin(uint64_t start_ns) {
   using Kind = ProfilePlace::Kind;
   add({{Kind::block_begins, "", {}}, here_.rank, here_.block}, spans_.begin_of(here_.rank));

@@ -1,6 +1,6 @@
 /// \file
-/// The critical path of a launch: back in time from its end, each time from an operation that waited to the
-/// one that released it, and else to the one before in the thread block.
+/// Path finds the critical path of a launch. It goes back in time from the end: from an operation that waited
+/// to the one that released it, and else to the one before it in the thread block.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class Path {
  public:
   Path(const LaunchSpans& spans, const Waits& waits) : spans_(spans), waits_(waits) {}
 
-  /// To `end`, since `start_ns`. In order of time; neighbours differ.
+  /// Returns the path from `start_ns` to `end`, in order of time. Neighbouring stretches differ.
   std::vector<ProfileStretch> to(SpanPlace end, uint64_t start_ns);
 
  private:

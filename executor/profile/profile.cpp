@@ -14,7 +14,7 @@ namespace {
 
 using namespace profile_of;
 
-/// The lines of a profile, while they are counted.
+/// Counts the lines of a profile.
 class ProfiledLines {
  public:
   void add(const TraceSpan& span) {
@@ -57,7 +57,7 @@ class ProfiledLines {
   std::map<std::tuple<std::string, uint32_t, std::string_view, ProfilePlace::Kind>, ProfileLine> lines_;
 };
 
-/// What the time of a span is.
+/// Adds the time of a span to the totals that it belongs to.
 void count(ProfileTotals& totals, const OpInfo& op, const TraceSpan& span, const Release& release) {
   const uint64_t ns = span.end_ns - span.begin_ns;
   if (op.has(Role::Loop)) {

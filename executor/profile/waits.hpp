@@ -1,5 +1,5 @@
 /// \file
-/// Which span released another one, and when.
+/// Waits finds which span released another one, and when.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@
 
 namespace chorale::profile_of {
 
-/// What a span waited for.
+/// Says what a span waited for.
 struct Release {
   enum class Kind : uint8_t {
-    none,     ///< for nobody
-    by_span,  ///< for `by`, until `at_ns`
+    none,     ///< it waited for nobody
+    by_span,  ///< it waited for `by`, until `at_ns`
     by_peers,
     unknown,
   };
   Kind kind = Kind::none;
   SpanPlace by;
-  /// When it had what it waited for, at the latest: not before it began it really waited.
+  /// The latest time at which it had what it waited for. It really waited if this is after it began.
   uint64_t at_ns = 0;
   std::vector<uint32_t> peers;
   std::optional<SourceLine> peers_line;

@@ -6,7 +6,7 @@
 namespace chorale::profile_of {
 namespace {
 
-/// The span that ended last, of one rank or of all; of several the first.
+/// Returns the span that ended last, of one rank or of all; the first one of several.
 SpanPlace last_of(const LaunchSpans& spans, std::optional<uint32_t> rank) {
   SpanPlace last;
   spans.each([&](const SpanPlace& place, const TraceSpan& span) {
@@ -16,7 +16,7 @@ SpanPlace last_of(const LaunchSpans& spans, std::optional<uint32_t> rank) {
   return last;
 }
 
-/// The last span of the rank that took longest; of several the first.
+/// Returns the last span of the rank that took longest; the first one of several.
 SpanPlace last_of_slowest(const LaunchSpans& spans, uint32_t ranks) {
   SpanPlace slowest;
   uint64_t most = 0;

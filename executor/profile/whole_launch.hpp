@@ -1,5 +1,5 @@
 /// \file
-/// From the beginning of a launch to its end.
+/// This measures a launch from its beginning to its end.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ struct WholeLaunch {
   uint64_t start_ns = 0, ns = 0;
 };
 
-/// \param spans  one at least
+/// Finds when a launch began and ended.
+/// \param spans  has at least one span
 WholeLaunch whole_launch(const LaunchSpans& spans, uint32_t ranks, Clocks);
 
 }  // namespace chorale::profile_of

@@ -1,5 +1,5 @@
 /// \file
-/// What a port transport's proxy moves data and words to the peers with.
+/// A carrier moves data and words to the peers, for a port transport's proxy.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace chorale::transport {
 
-/// One word of a link's end at the peer, and the data that comes before it.
+/// Holds one word for a link's end at the peer, and the data that comes before it.
 struct Parcel {
   int peer = -1;
   uint32_t channel = 0;
-  bool free = false;  ///< slot_free, else data_ready
+  bool free = false;  ///< the word is slot_free, else data_ready
   const char* data = nullptr;
-  uint64_t offset = 0, bytes = 0;  ///< into the ring, which they do not wrap round
+  uint64_t offset = 0, bytes = 0;  ///< into the ring; the bytes do not wrap round its end
   uint64_t value = 0, note = 0;    ///< note: 0: none
 };
 
@@ -25,22 +25,22 @@ class Carrier {
  public:
   virtual ~Carrier() = default;
 
-  /// This rank's: the ends of its links and its rings, as Geometry has them.
+  /// Returns this rank's memory: the ends of its links and its rings, as Geometry lays them out.
   virtual char* memory() = 0;
 
-  /// Returns once `parcel.data` may be overwritten. Parcels to one peer arrive in order. In a stopped world
-  /// they may get lost.
+  /// Sends a parcel, and returns once `parcel.data` may be overwritten. Parcels to one peer arrive in order.
+  /// In a stopped world they may get lost.
   virtual void carry(const Parcel& parcel) = 0;
 
-  /// Collective: what has not arrived yet never will.
+  /// Collective: ensures that a parcel that has not arrived yet never will.
   virtual void forget() = 0;
 };
 
-/// Collective.
+// Both of these are collective.
 std::unique_ptr<Carrier> carry_by_memory(World& world, const Geometry& geometry);
 std::unique_ptr<Carrier> carry_by_tcp(World& world, const Geometry& geometry);
 
-/// At the owner of the link's end: what a parcel comes to once its data is there.
+/// Writes a parcel's word into the link's end, at its owner, once the parcel's data is there.
 inline void post(LinkState& link, bool free, uint64_t value, uint64_t note) {
   if (free) return store_release(&link.slot_free.value, value);
   if (note != 0) store_relaxed(&link.data_ready.note, note);

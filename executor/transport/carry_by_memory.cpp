@@ -1,4 +1,4 @@
-// A proxy that copies into the memory of its peers.
+// This proxy copies into the memory of its peers.
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// A proxy that sends over a connection to each peer; a thread puts in place what arrives.
+// This proxy sends over a connection to each peer. A thread puts in place what arrives.
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -24,10 +24,10 @@
 namespace chorale::transport {
 namespace {
 
-/// On the wire, in this machine's byte order: all ranks are on one host.
+/// A Header travels on the wire in this machine's byte order, because all ranks are on one host.
 struct Header {
   uint64_t generation;  ///< of the transport: how often it was reset
-  int32_t rank;         ///< who sends
+  int32_t rank;         ///< the sender
   uint32_t channel;
   uint64_t free, offset, bytes, value, note;
 };
@@ -35,7 +35,7 @@ struct Header {
 /// Bytes that are for nobody are sent and read in parts of this length.
 constexpr uint64_t nobodys_bytes = 64 << 10;
 
-/// A thread that puts in place what arrives.
+/// Runs a thread that puts in place what arrives.
 class Receiver {
  public:
   /// \param memory  laid out as `geometry` has it
@@ -59,14 +59,14 @@ class Receiver {
 
   uint64_t generation() const { return generation_; }
 
-  /// What is of an older generation is dropped when it comes.
+  /// Begins a new generation. Frames of an older one are dropped when they come.
   void begin_generation() {
     const std::lock_guard lock(posting_);
     generation_.fetch_add(1);
   }
 
  private:
-  /// A connection, and how much of a frame has come.
+  /// Holds a connection, and how much of a frame has come.
   struct Peer {
     int socket;
     Header header;
@@ -87,7 +87,7 @@ class Receiver {
     }
   }
 
-  /// Reads what is there; false when the connection has ended.
+  /// Reads what is there. Returns false when the connection has ended.
   bool read(Peer& peer) {
     char* to;
     uint64_t wanted;
@@ -109,7 +109,7 @@ class Receiver {
     if (got <= 0) return false;
     peer.come += uint64_t(got);
     if (peer.come < sizeof(Header) || peer.come < sizeof(Header) + peer.header.bytes) return true;
-    // Nothing of a generation comes once it is over, when its links are made new.
+    // A frame must not be posted after its generation is over, because the links are made new then.
     if (const std::lock_guard lock(posting_); !stale(peer)) {
       auto& link =
           *reinterpret_cast<LinkState*>(memory_ + geometry_.state_at(peer.header.rank, peer.header.channel));
@@ -160,9 +160,9 @@ class ByTcp final : public Carrier {
   void forget() override { receiver_->begin_generation(); }
 
  private:
-  /// The last one to a peer. A stop may leave it half sent. The peer still counts its bytes, so the rest
-  /// comes before the next frame; but by then the transport was reset, so that it does not matter what they
-  /// are.
+  /// This is the last frame to a peer. A stop may leave it half sent. The peer still counts its bytes, so the
+  /// rest goes before the next frame. But by then the transport was reset, so it does not matter what the
+  /// bytes are.
   struct Frame {
     Header header{};
     uint64_t left = 0;  ///< bytes that are not sent
@@ -175,8 +175,8 @@ class ByTcp final : public Carrier {
   /// \returns false if the frame could not be sent: the world has stopped, or the peer is gone
   bool send(int peer, const char* data) {
     Frame& frame = frames_[size_t(peer)];
-    // Under way it is nobody's but the connection's. Where the receiver is in this process it says that it
-    // has come; elsewhere nobody looks for deadlocks.
+    // While the frame is under way, no thread has it. If the receiver is in this process, it says when the
+    // frame has come. In other worlds nobody looks for deadlocks.
     if (world_.local()) world_.scheduler().busy(1);
     Clock::time_point until = deadline_of(world_);
     while (frame.left != 0) {
@@ -194,8 +194,8 @@ class ByTcp final : public Carrier {
       } else if (errno == EAGAIN) {
         if (!wait(peer, until)) break;
       } else if (errno != EINTR) {
-        // Who has closed its end has no use for it any more, as for a credit behind its last launch; or it
-        // died, which its world says.
+        // A peer that has closed its end has no use for the frame any more, for example for a credit after
+        // its last launch. Or it has died, and its world says so.
         frame.left = 0;
         if (world_.local()) world_.scheduler().busy(-1);
         return false;
@@ -207,7 +207,8 @@ class ByTcp final : public Carrier {
     return false;
   }
 
-  /// Until the connection takes more; false if it did not in time, which stops the world, or another stop.
+  /// Waits until the connection takes more. Returns false if it did not in time, which stops the world, or if
+  /// the world has stopped.
   bool wait(int peer, Clock::time_point until) {
     pollfd polled{sockets_[size_t(peer)].get(), POLLOUT, 0};
     const Waited waited = wait_on(world_, {&polled, 1}, until);

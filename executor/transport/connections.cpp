@@ -19,22 +19,23 @@ namespace chorale::transport {
 namespace {
 
 constexpr std::chrono::milliseconds between_looks{20};  ///< at the world
-/// So many callers may not have said who they are. A peer says it at once, so strangers are dropped.
+/// Up to this many callers may not have said yet who they are. A peer says it at once, so the oldest is
+/// dropped.
 constexpr size_t most_silent = 64;
 
-/// The first that a caller says.
+/// A Hello is the first message of a caller.
 struct Hello {
   uint64_t secret;
   int64_t rank;
 };
 
-/// Somebody who has called, and has not said yet who it is.
+/// A Caller has called, and has not said yet who it is.
 struct Caller {
   Socket socket;
   Hello hello{};
   size_t come = 0;  ///< bytes of the hello
 
-  /// Reads what is there; false if no more will come.
+  /// Reads what is there. Returns false if no more will come.
   bool read() {
     const ssize_t got = ::recv(socket.get(), reinterpret_cast<char*>(&hello) + come, sizeof hello - come, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
@@ -53,7 +54,7 @@ sockaddr_in loopback(uint16_t port) {
   return address;
 }
 
-/// Not to wait in it is what makes every wait end.
+/// Makes a socket that does not block, so that every wait ends.
 Socket new_socket() {
   Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) throw_errno("no socket for a proxy");
@@ -161,7 +162,7 @@ Socket call(World& world, int peer, const Invitation& invitation) {
     }
   }
   const Hello hello{invitation.secret, world.rank()};
-  // A new connection has room for as much.
+  // A new connection has room for so few bytes.
   if (::send(socket.get(), &hello, sizeof hello, MSG_NOSIGNAL) != ssize_t(sizeof hello)) {
     throw_errno("a proxy cannot reach a peer's");
   }

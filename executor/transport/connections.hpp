@@ -1,6 +1,6 @@
 /// \file
-/// Connections over TCP between the ranks of a world. All waits for them end: with a deadline of the world's
-/// length, and when the world stops.
+/// Ranks of a world connect over TCP here. Every wait ends: after the world's timeout, or when the world
+/// stops.
 #pragma once
 
 #include <poll.h>
@@ -34,20 +34,20 @@ class Socket {
 
 using Clock = std::chrono::steady_clock;
 
-/// Of a wait that begins now; the end of time if the world has no timeout.
+/// Returns the deadline of a wait that begins now; the end of time if the world has no timeout.
 Clock::time_point deadline_of(const World& world);
 
-/// How a wait ended: something has come, its time was over, or the world has stopped.
+/// Says how a wait ended: something has come, its time was over, or the world has stopped.
 enum class Waited { ready, late, stopped };
 Waited wait_on(World& world, std::span<pollfd> sockets, Clock::time_point until);
 
-/// What a rank needs to call another.
+/// Holds what a rank needs to call another.
 struct Invitation {
   uint16_t port = 0;    ///< of the loopback device
-  uint64_t secret = 0;  ///< the first that a caller says; others of this host do not know it
+  uint64_t secret = 0;  ///< the first word from a caller; other programs of this host do not know it
 };
 
-/// Where a rank is called by those behind it.
+/// Accepts the calls of the higher ranks.
 class Listener {
  public:
   /// \throws RunError resources
@@ -55,7 +55,7 @@ class Listener {
 
   const Invitation& invitation() const { return invitation_; }
 
-  /// Waits for all ranks behind this one; who does not know the secret is hung up on.
+  /// Waits for all higher ranks. Hangs up on a caller that does not know the secret.
   /// \returns sockets by rank
   /// \throws RunError timed_out naming the missing ranks; that of a world that has stopped; resources
   std::vector<Socket> accept_peers(World& world);
@@ -65,12 +65,13 @@ class Listener {
   Invitation invitation_;
 };
 
-/// As `world`'s rank.
-/// \param peer  whose invitation it is
+/// Calls `peer`, as `world`'s rank.
+/// \param peer  the rank that gave the invitation
 /// \throws RunError timed_out naming the peer; that of a world that has stopped; resources
 Socket call(World& world, int peer, const Invitation& invitation);
 
-/// Collective: a connection to each other rank, by rank. \throws as Listener, on all ranks
+/// Collective: connects to each other rank. Returns the sockets by rank.
+/// \throws RunError as Listener, on all ranks
 std::vector<Socket> connect_ranks(World& world);
 
 /// \throws RunError resources with what errno says

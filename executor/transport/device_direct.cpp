@@ -1,4 +1,4 @@
-// Links between GPUs that map each other's memory.
+// These links are between GPUs that map each other's memory.
 
 #include "../cuda/device.hpp"
 #include "../cuda/error.hpp"

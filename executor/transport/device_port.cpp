@@ -1,6 +1,6 @@
-// Links between GPUs over a proxy: kernels stage in a copy of the peer's ring, and a thread of the host has
-// the copy engine move it and then writes the peer's word. Words lie in memory of the host that all ranks
-// map.
+// These links are between GPUs, over a proxy. Kernels stage data in a copy of the peer's ring. A thread of
+// the host has the copy engine move it, and then writes the peer's word. Words lie in memory of the host that
+// all ranks map.
 
 #include <algorithm>
 #include <cstring>
@@ -23,7 +23,7 @@
 namespace chorale::transport {
 namespace {
 
-/// To each peer: while one copy ends, the next goes on.
+/// Each peer has so many streams, so that while one copy ends, the next goes on.
 constexpr size_t copy_streams = 2;
 
 class DevicePort final : public Rings {
@@ -39,12 +39,12 @@ class DevicePort final : public Rings {
     orders_->stop();
     try {
       const cuda::CurrentDevice on(device());
-      // A peer may wait for the last credit, which no launch does.
+      // A peer may wait for the last credit, although no launch of this rank does.
       const std::lock_guard lock(orders_->lock());
       if (load_acquire(&world().abort_word()->stop) == 0) orders_->take_all();
       for (cuda::ProxyCopies& copies : copies_) copies.finish();
     } catch (const RunError&) {
-      // CUDA has failed, as the application has been told or will be.
+      // CUDA has failed. The application has been told so, or will be.
     }
   }
 
@@ -60,7 +60,7 @@ class DevicePort final : public Rings {
     world::together(world(), [&] {
       memory_->finish();
       const std::lock_guard lock(orders_->lock());
-      // What had been taken is under way, to the peers as well.
+      // Orders that were taken are under way, to the peers as well.
       for (cuda::ProxyCopies& copies : copies_) copies.drop();
       orders_->drop();
       std::fill(given_.begin(), given_.end(), 0);
@@ -104,7 +104,7 @@ class DevicePort final : public Rings {
 
   void carry_out(const PortOrder& order) {
     LinkState& theirs = state(order.peer, rank(), order.channel);
-    if (order.kind == PortOrder::Kind::free) return post(theirs, true, order.end, 0);  // behind no copy
+    if (order.kind == PortOrder::Kind::free) return post(theirs, true, order.end, 0);  // it waits for no copy
     const uint64_t offset = order.begin % geometry_.window();
     cuda::ProxyCopies& copies = copies_[size_t(order.peer)];
     copies.copy(memory_->at(order.peer) + geometry_.ring_at(world_size(), rank(), order.channel) + offset,
@@ -118,7 +118,7 @@ class DevicePort final : public Rings {
     copies.then(words);
   }
 
-  /// What proxies write of a link's end.
+  /// Returns the words of a link's end that proxies write.
   LinkState& state(int owner, int peer, uint32_t channel) const {
     return *reinterpret_cast<LinkState*>(words_.at(owner) + geometry_.state_at(peer, channel));
   }
@@ -129,7 +129,7 @@ class DevicePort final : public Rings {
   cuda::HostMapping told_;
   cuda::DeviceMemory stages_;
   std::deque<cuda::ProxyCopies> copies_;  ///< by peer
-  std::vector<uint64_t> given_;           ///< to them, by peer, then by channel
+  std::vector<uint64_t> given_;           ///< orders given to them, by peer, then by channel
   std::shared_ptr<const void> queue_, table_;
   std::unique_ptr<cuda::Orders<PortOrder>> orders_;  // last: its thread uses the others
 };

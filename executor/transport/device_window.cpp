@@ -1,4 +1,4 @@
-// Memory of GPUs that all ranks map, and copies for kernels.
+// This makes memory of GPUs that all ranks map, and copies for kernels.
 
 #include "../cuda/allocation.hpp"
 #include "../cuda/device_memory.hpp"
@@ -23,8 +23,8 @@ class Mapped final : public DeviceWindow {
     });
     peers_ = cuda::PeerMemory::exchange(world, imports_, bytes != 0 ? memory_.data() : nullptr, bytes);
     world.barrier();  // all have cleared theirs
-    // Kernels that wait here must have seen the stop before the world runs on: they look seldom, and would
-    // else stop its next life.
+    // Kernels that wait here must have seen the stop before the world runs on. They look seldom, and would
+    // otherwise stop the world's next life.
     world.group().before_reset(self_, this, [this] {
       const cuda::CurrentDevice on(device());
       cuda::check_quietly(cudaDeviceSynchronize(), "the end of what still runs");

@@ -21,14 +21,15 @@ std::string text_of(const RendezvousOptions& options, const std::string& what) {
       options.ring_at == RingAt::sender ? ", rings at the sender" : "");
 }
 
-/// As many slots as the longest form of packets takes; the next message begins on a line.
+/// Returns the bytes of the longest form of packets, in whole lines, so that the next message begins on a
+/// line.
 uint64_t bytes_of_packets(uint64_t payload) {
   if (payload == 0) return 0;
   const uint64_t longest = std::max(packet_bytes<LL16>(payload), packet_bytes<LL128>(payload));
   return (longest + 127) / 128 * 128;
 }
 
-/// Whether the memory of a rank's links has fewer than 2^62 bytes: nothing that is computed of it wraps then.
+/// Returns whether the memory of a rank's links has fewer than 2^62 bytes, so that no sum of its sizes wraps.
 bool addressable(const RendezvousOptions& options, int ranks) {
   constexpr int bits = 62;
   if (options.packet_bytes >> (bits - 2) != 0) return false;  // packets are at most twice as long
@@ -37,7 +38,7 @@ bool addressable(const RendezvousOptions& options, int ranks) {
   return ((options.per_peer_bytes + options.max_channels * channel) * unsigned(ranks)) >> bits == 0;
 }
 
-/// Why these options cannot be; "" if they can.
+/// Returns why these options are not allowed; "" if they are.
 std::string wrong(const RendezvousOptions& options, int ranks) {
   if (options.max_channels == 0 || options.max_channels > 1024) {
     return fmt::format("max_channels is {}: it is from 1 to 1024", options.max_channels);
@@ -75,7 +76,7 @@ uint64_t Geometry::ring_at(int ranks, int peer, uint32_t channel) const {
   return state_at(ranks, 0) + (uint64_t(peer) * channels + channel) * window();
 }
 uint64_t Geometry::packets_at(int ranks, int peer, uint32_t channel) const {
-  // On whole lines, for LL128.
+  // Packets lie on whole lines, for LL128.
   const uint64_t begin = (ring_at(ranks, ranks, 0) + 127) / 128 * 128;
   return begin + (uint64_t(peer) * channels + channel) * packet_banks * packet_bytes;
 }
@@ -88,7 +89,7 @@ uint64_t offered_number(const World& world) {
 
 Geometry agree_on_geometry(World& world, const RendezvousOptions& options, const std::string& what) {
   world.group().require_one_host(what);
-  // In front the number, then what is to be alike.
+  // The number goes first, then the text that must be the same on all ranks.
   const uint64_t offered = offered_number(world);
   std::string mine(reinterpret_cast<const char*>(&offered), sizeof offered);
   mine += text_of(options, what);

@@ -1,5 +1,5 @@
 /// \file
-/// The sizes of a transport's rings, agreed on by all ranks.
+/// All ranks agree here on the sizes of a transport's rings.
 #pragma once
 
 #include <cstdint>
@@ -18,27 +18,29 @@ struct Geometry {
 
   uint64_t window() const { return slot * depth; }
 
-  /// Where things lie in the memory of a rank: the ends of its links, then its rings, then its packets, each
-  /// by peer and then by channel.
+  // These say where things lie in the memory of a rank: the ends of its links, then its rings, then its
+  // packets, each by peer and then by channel.
   uint64_t state_at(int peer, uint32_t channel) const;
   uint64_t ring_at(int ranks, int peer, uint32_t channel) const;
   uint64_t packets_at(int ranks, int peer, uint32_t channel) const;
   uint64_t bytes(int ranks) const;
 
-  /// The same in a copy of the peers' rings, where kernels leave what a proxy is to send.
+  // These say it for a copy of the peers' rings, in which kernels leave what a proxy will send.
   uint64_t stage_at(int peer, uint32_t channel) const {
     return (uint64_t(peer) * channels + channel) * window();
   }
   uint64_t stage_bytes(int ranks) const { return stage_at(ranks, 0); }
 };
 
-/// What this rank says of the number of a transport that all ranks are about to make: rank 0's word holds.
-/// Its own count would not do: after an error some ranks may have begun more transports than others.
+/// Returns the number that this rank offers for a transport that all ranks are about to make. Rank 0's offer
+/// holds. A count of each rank's own would not do, because after an error some ranks may have begun more
+/// transports than others.
 uint64_t offered_number(const World& world);
 
-/// Collective.
+/// Collective: checks the options and makes a geometry of them.
 /// \param what  the function that asks, and all else that must be the same
-/// \throws UsageError for options that cannot be, RunError mismatch if they differ; either on all ranks
+/// \throws UsageError on all ranks for options that are not allowed
+/// \throws RunError mismatch on all ranks if the options differ
 Geometry agree_on_geometry(World& world, const RendezvousOptions& options, const std::string& what);
 
 }  // namespace chorale::transport

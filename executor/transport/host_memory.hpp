@@ -1,5 +1,5 @@
 /// \file
-/// Memory of a transport that belongs to this process alone.
+/// This allocates memory of a transport that belongs to this process alone.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,8 +19,8 @@ struct FreeLines {
 };
 using HostMemory = std::unique_ptr<char[], FreeLines>;
 
-/// Zeros, from the beginning of a cache line.
-/// \param what  they are for
+/// Returns `bytes` zeros that begin at a cache line.
+/// \param what  the use of the memory, for the error
 /// \throws RunError resources
 inline HostMemory host_memory(uint64_t bytes, const char* what) {
   HostMemory memory(new (line, std::nothrow) char[bytes]());

@@ -1,5 +1,5 @@
 /// \file
-/// Transports and windows in the memory of GPUs. In a build without CUDA all of this throws Unsupported.
+/// This makes transports and windows in the memory of GPUs. A build without CUDA throws Unsupported.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,19 @@
 
 namespace chorale::transport {
 
-/// Collective. \throws RunError as PeerMemory::exchange()
+/// Collective: makes links over mapped memory.
+/// \throws RunError as PeerMemory::exchange()
 std::unique_ptr<Transport> direct_in_device_memory(World& world, const Geometry& geometry);
 
-/// Collective: by copy engines. Errors as above.
+/// Collective: makes links over copy engines.
+/// \throws RunError as PeerMemory::exchange()
 std::unique_ptr<Transport> port_in_device_memory(World& world, const Geometry& geometry);
 
-/// A copy that kernels read.
+/// Makes a copy that kernels read.
 std::shared_ptr<const void> device_copy(const void* data, uint64_t bytes);
 
-/// Zeroed memory of every rank, mapped in all. World::reset() waits until what runs on its GPU has ended.
+/// Holds zeroed memory of every rank, mapped in all. World::reset() waits until what runs on its GPU has
+/// ended.
 class DeviceWindow {
  public:
   virtual ~DeviceWindow() = default;
@@ -33,7 +36,8 @@ class DeviceWindow {
   virtual void clear(uint64_t at, uint64_t bytes) const = 0;
 };
 
-/// Collective. `bytes` may differ by rank. \throws RunError as PeerMemory::exchange()
+/// Collective: makes a window. `bytes` may differ by rank.
+/// \throws RunError as PeerMemory::exchange()
 std::unique_ptr<DeviceWindow> device_window(World& world, uint64_t bytes);
 
 }  // namespace chorale::transport

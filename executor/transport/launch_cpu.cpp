@@ -15,14 +15,14 @@
 namespace chorale {
 namespace {
 
-/// Where the threads of a block, or of a part of one, meet.
+/// Counts the threads of a block, or of a part of one, that meet.
 struct Meeting {
-  uint64_t arrived = 0;  // of the meeting at hand: nothing is left for another number of threads
+  uint64_t arrived = 0;  // in the present meeting; 0 between meetings, so their sizes may differ
   uint64_t held = 0;     // meetings
   uint64_t cell[2] = {0, 0};
 };
 
-/// What the threads of a block share.
+/// Holds what the threads of a block share.
 struct Block {
   explicit Block(uint32_t threads) : threads(threads), parts(threads) {}
 
@@ -46,7 +46,7 @@ std::vector<std::unique_ptr<Block>> make_blocks(uint32_t blocks, uint32_t thread
   }
 }
 
-/// A thread of a block of several: a fiber of its own.
+/// This is a thread of a block of several. It has a fiber of its own.
 class Thread final : public HostBlock {
  public:
   Thread(cpu::BlockHost& fiber, Block& block, Meeting& meeting, uint32_t rank, uint32_t threads)
@@ -58,8 +58,8 @@ class Thread final : public HostBlock {
   void step() override { fiber_.step(); }
   Stop stopped() override { return fiber_.stopped(); }
 
-  /// Threads of a stopped world meet as well: all of them leave a wait with one verdict. Only after a thread
-  /// that has ended early, which should not be, the others give up.
+  /// Threads of a stopped world meet as well, so that all of them leave a wait with one verdict. The others
+  /// give up only after a thread that has ended early, which should not be.
   void sync() override {
     const struct {
       const uint64_t* held;
@@ -98,7 +98,7 @@ class Thread final : public HostBlock {
   std::vector<std::unique_ptr<Thread>> parts_;  // one of each size
 };
 
-/// How far the links of a block that hangs have come.
+/// Says how far the links of a block that hangs have come.
 std::string describe(const Transport& transport, const LaunchName& name, const cpu::Stuck& stuck,
                      uint32_t threads, uint32_t blocks) {
   const uint32_t block = uint32_t(stuck.block) / threads;
@@ -138,8 +138,9 @@ const char* name_of(Stop stop) {
   return "that there is not";
 }
 
-/// Stops the world, as a kernel on CUDA does, for what it has given: peers wait for what it has not done, and
-/// what it has left in the links would be taken for data. Says nothing new if the world has stopped.
+/// Stops the world because a block gave `stop`, as a kernel on CUDA does. Peers wait for what the block has
+/// not done, and what it has left in the links would be taken for data. If the world has stopped, this says
+/// nothing new.
 void raise_stop_of(World& world, const LaunchName& name, uint32_t block, Stop stop) {
   world.group().raise(
       stop, world.rank(),
@@ -216,7 +217,7 @@ void detail::run_kernel(Transport& transport, const LaunchConfig& config, const 
         [&](const cpu::Stuck& stuck) { return describe(transport, name, stuck, threads, config.blocks); });
     stopped = result.stop != Stop::none || gave_up.load(std::memory_order_relaxed);
   } catch (...) {
-    // Peers would wait for what this rank has not launched. In a world that has stopped already it says
+    // Peers would wait for what this rank has not launched. If the world has stopped already, this says
     // nothing new.
     world.abort(world::thrown_text());
     transport.set_broken();
@@ -224,7 +225,7 @@ void detail::run_kernel(Transport& transport, const LaunchConfig& config, const 
     throw;
   }
   end_proxies(stopped);
-  // What blocks that have ended left to a proxy may have got lost in a stop.
+  // Orders that ended blocks left to a proxy may have got lost in a stop.
   if (stopped || (!proxies.empty() && load_acquire(&world.abort_word()->stop) != 0)) {
     transport.set_broken();
     world.check();

@@ -1,4 +1,4 @@
-// Two transports as one: each link is of the one that its ranks' domains ask for.
+// A mesh makes one transport of two. Each link is of the one that its ranks' domains ask for.
 
 #include <fmt/format.h>
 
@@ -77,7 +77,7 @@ class Mesh final : public Transport {
   std::shared_ptr<const void> table_;  ///< the same, for kernels on GPUs
 };
 
-/// What a rank says of the mesh that it makes.
+/// Says which mesh a rank makes.
 struct Made {
   uint64_t number;        ///< see transport::offered_number()
   uint64_t intra, inter;  ///< their numbers
@@ -124,7 +124,7 @@ std::unique_ptr<Transport> mesh(std::shared_ptr<Transport> intra, std::shared_pt
         intra->slot_bytes(), inter->slot_bytes()));
   }
   std::unique_ptr<Mesh> made;
-  // On GPUs it takes memory, which one rank may not have.
+  // A mesh on GPUs takes memory, which one rank may not have.
   world::together(world, [&] {
     made = std::make_unique<Mesh>(first.number, std::move(intra), std::move(inter), local_domain_size);
   });

@@ -15,7 +15,7 @@
 namespace chorale {
 
 struct OneSidedWindow::State {
-  /// One piece of memory a rank, of either space.
+  /// Gives access to one piece of memory a rank, of either space.
   struct Piece {
     std::function<std::byte*(int)> at;
     std::function<uint64_t(int)> bytes;
@@ -41,7 +41,7 @@ struct OneSidedWindow::State {
             }};
   }
 
-  /// The array, where kernels of that space read it.
+  /// Returns the address at which kernels of that space read the array.
   template <class T>
   const T* where_read(const std::vector<T>& array, Space space) {
     if (space == Space::host) return array.data();

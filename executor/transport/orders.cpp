@@ -21,7 +21,7 @@ OrderProxy::OrderProxy(cpu::Scheduler& scheduler, std::function<void(const PortO
 
 bool OrderProxy::ready() const { return load_acquire(&orders_[tail_ % slots].turn) == tail_ + 1; }
 
-/// Carries out one order; false if there is none.
+/// Carries out one order. Returns false if there is none.
 bool OrderProxy::take() {
   if (!ready()) return false;
   const PortOrder order = orders_[tail_ % slots];

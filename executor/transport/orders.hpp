@@ -1,5 +1,5 @@
 /// \file
-/// The host's end of a PortQueue, on the CPU, and the thread or fiber that serves it.
+/// A thread or a fiber serves the host's end of a PortQueue, on the CPU.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace chorale::transport {
 
-/// Takes a rank's orders one after the other and gives them to `carry_out`. Asleep between launches.
+/// Takes a rank's orders one after the other and gives them to `carry_out`. It sleeps between launches.
 class OrderProxy final : public Proxied {
  public:
   static constexpr uint64_t slots = 1024;

@@ -1,4 +1,5 @@
-// Links over a proxy. What is sent is staged in a copy of the peer's ring; own links need no proxy.
+// These links are over a proxy. Kernels stage what they send in a copy of the peer's ring. Own links need no
+// proxy.
 
 #include <fmt/format.h>
 

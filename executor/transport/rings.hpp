@@ -1,5 +1,5 @@
 /// \file
-/// What transports whose links have rings of one geometry share.
+/// Transports whose links have rings of one geometry share this code.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,12 @@
 
 namespace chorale::transport {
 
+/// Checks a peer and a channel.
 /// \throws UsageError if there is no such peer or channel
 void check_place(const Transport& transport, int peer, uint32_t channel);
 
-/// \param seen  where kernels read `endpoints`, which are by peer, then by channel
+/// Makes the table of `endpoints`, which are by peer, then by channel.
+/// \param seen  the address at which kernels read them
 EndpointTable make_table(const Endpoint* seen, const std::vector<Endpoint>& endpoints);
 
 class Rings : public Transport {
@@ -27,23 +29,23 @@ class Rings : public Transport {
   LinkKind link_kind(int peer) const override { return endpoint(peer, 0).kind; }
   Endpoint endpoint(int peer, uint32_t channel) const override;
 
-  /// Of memory that the host reads.
+  /// Returns a table over memory that the host reads.
   EndpointTable table() const override { return make_table(endpoints_.data(), endpoints_); }
 
  protected:
   Rings(World& world, Space space, const Geometry& geometry)
       : Transport(world, geometry.number), geometry_(geometry), space_(space) {}
 
-  /// All links, with what is alike in them; `kind` is that to other ranks.
+  /// Makes all links, with what is the same in them; `kind` is the kind of those to other ranks.
   void make_endpoints(LinkKind kind);
-  /// The ends of links over memory that is mapped here: that of `peer` is at memory[peer], laid out as
-  /// Geometry says.
+  /// Makes the ends of links over memory that is mapped here. The memory of `peer` is at memory[peer], laid
+  /// out as Geometry says.
   void make_direct_endpoints(const std::vector<char*>& memory);
-  /// The ends of links over a proxy.
-  /// \param mine  this rank's memory, laid out as Geometry says
-  /// \param told  as the beginning of `mine`: where the proxies of peers write what they tell
-  /// \param stages  of Geometry::stage_bytes(): where kernels leave what goes to each peer
-  /// \param queue   of the proxy
+  /// Makes the ends of links over a proxy.
+  /// \param mine    this rank's memory, laid out as Geometry says
+  /// \param told    memory in which the proxies of peers write, laid out as the beginning of `mine`
+  /// \param stages  Geometry::stage_bytes() bytes, in which kernels leave what goes to each peer
+  /// \param queue   the proxy's queue
   void make_port_endpoints(char* mine, const char* told, char* stages, PortQueue* queue);
   Endpoint& at(int peer, uint32_t channel) { return endpoints_[size_t(peer) * geometry_.channels + channel]; }
 

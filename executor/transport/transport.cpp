@@ -113,7 +113,7 @@ Transport::Use::Claim::Claim(Transport& of) : transport(of) {
 Transport::Use::Claim::~Claim() { transport.in_use_.store(false, std::memory_order_release); }
 
 Transport::Use::Use(Transport& transport, const void* lane) : claim_(transport) {
-  // Of launches on a GPU the host does not hear whether they were stopped.
+  // The host does not hear whether a launch on a GPU was stopped.
   const bool forgotten = transport.space() == Space::device && transport.used_ &&
                          transport.resets_ != transport.world().resets();
   if (transport.broken_ || forgotten) {
@@ -144,7 +144,7 @@ std::unique_ptr<Transport> ib_rendezvous(World&, const RendezvousOptions&) {
 }
 
 uint64_t detail::bytes_of(uint64_t elements, uint64_t element_bytes) {
-  // What is computed of a message goes a slot or so behind its end.
+  // Positions in a message are computed up to a slot or so after its end.
   if (elements > (~uint64_t{0} >> 1) / element_bytes) {
     throw UsageError(
         fmt::format("{} elements of {} bytes are more than there is memory", elements, element_bytes));

@@ -12,20 +12,21 @@ namespace {
 
 constexpr uint64_t KiB = 1024, MiB = 1024 * KiB, any = UINT64_MAX;
 
-/// What `most` is compared with.
+/// Says what `most` is compared with.
 enum class Counted { message, to_all_peers };
 
 struct Rule {
   std::string_view collective;
   uint64_t most;
-  std::string_view program, variant;  ///< the shipped plan is called by both, the variant is how it was made
+  std::string_view program, variant;  ///< the shipped plan's name is both; the variant says how it was made
   Counted counted = Counted::message;
 };
 
-/// On GPUs behind switches of NVLink. The first whose `most` is not below the message is taken, and the last
-/// of each collective takes any. One rule near the tables that were tuned for two and for four H200s; for
-/// more ranks from what goes over the links: a one-shot all-reduce sends the message to every peer, all
-/// others an equal share. See docs/decisions/0014-defaults-by-size.md.
+/// These rules are for GPUs that NVLink switches connect. The first one whose `most` is not below the message
+/// is taken, and the last of each collective takes any message. The rules are near the tables that were tuned
+/// for two and for four H200s. For more ranks they follow from what goes over the links: a one-shot
+/// all-reduce sends the message to every peer, and all others send an equal share. See
+/// docs/decisions/0014-defaults-by-size.md.
 constexpr Rule gpu_rules[] = {
     {"allreduce", 16 * KiB, "allreduce_one_shot", "_b4", Counted::to_all_peers},
     {"allreduce", 128 * KiB, "allreduce_one_shot", "_b16", Counted::to_all_peers},
@@ -51,7 +52,7 @@ constexpr Rule gpu_rules[] = {
     {"broadcast", any, "broadcast_direct", "_b16"},
 };
 
-/// The same of plans that add up in the order of the ranks.
+/// These rules are for plans that add up in the order of the ranks.
 constexpr Rule gpu_rules_in_rank_order[] = {
     {"allreduce", 16 * KiB, "allreduce_one_shot", "_b4", Counted::to_all_peers},
     {"allreduce", 128 * KiB, "allreduce_one_shot", "_b16", Counted::to_all_peers},
@@ -63,7 +64,7 @@ constexpr Rule gpu_rules_in_rank_order[] = {
     {"reducescatter", any, "reducescatter_staged", "_b64"},
 };
 
-/// Null: there is none for this collective.
+/// Returns the rule for a message; null if there is none for this collective.
 template <size_t N>
 const Rule* rule_for(const Rule (&rules)[N], const std::string& collective, uint64_t bytes, int ranks) {
   const auto applies = [&](const Rule& rule) {
@@ -74,7 +75,7 @@ const Rule* rule_for(const Rule (&rules)[N], const std::string& collective, uint
   return found == std::end(rules) ? nullptr : found;
 }
 
-/// That which takes every number of ranks, and is never far from the fastest.
+/// Returns the plan that takes every number of ranks and is never far from the fastest.
 std::string safe_default(const std::string& collective, bool rank_order) {
   if (rank_order) return collective + "_staged";
   return collective == "allreduce" ? "allreduce_all_pairs" : collective + "_direct";
@@ -96,7 +97,7 @@ std::vector<std::string> default_plans(const TunedFor& machine, const std::strin
   if (machine.backend == "cuda") {
     if (rank_order) rule = rule_for(gpu_rules_in_rank_order, collective, bytes, machine.ranks);
     names.push_back(fmt::format("{}{}", rule->program, rule->variant));
-    // With another number of thread blocks it is still that algorithm.
+    // The program alone is the same algorithm with another number of thread blocks.
     if (!rank_order) names.emplace_back(rule->program);
   }
   names.push_back(safe_default(collective, rank_order));

@@ -1,5 +1,5 @@
 /// \file
-/// Which plan runs where no table has an entry.
+/// These plans run when no table has an entry.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 
 namespace chorale {
 
-/// Names of plans for a message, the one that is likely to be the fastest first. Not all are shipped for
-/// every number of ranks; the last one is the name of a program, which takes any number. All take every size.
+/// Returns the names of plans for a message, the one that is likely to be the fastest first. Not all are
+/// shipped for every number of ranks. The last one is the name of a program, which takes any number. All
+/// take every size.
 /// \param bytes  as in tables: of the input, of an all-gather of the output
 /// \throws UsageError for a collective of another name
 std::vector<std::string> default_plans(const TunedFor& machine, const std::string& collective,

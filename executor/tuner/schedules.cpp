@@ -1,4 +1,4 @@
-// What a configuration says of host schedules.
+// These functions read what a configuration says of host schedules.
 
 #include <fmt/format.h>
 

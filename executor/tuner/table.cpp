@@ -39,7 +39,7 @@ Json to_json(const TuneKey& key) {
           {"device", key.device}, {"backend", key.backend}, {"variant", key.variant}};
 }
 
-/// Only what is not the default.
+/// Writes only what is not the default.
 Json to_json(const TuneConfig& config) {
   Json json = Json::object();
   const auto put = [&json](const char* name, const auto& value) {
@@ -99,7 +99,7 @@ class Reader {
     throw UsageError(fmt::format("{}: '{}' is {}: an array is expected", where_, name, found.dump()));
   }
 
-  /// A member that nobody has read is a word that nobody knows.
+  /// Refuses a member that nobody has read, because nobody knows it.
   void end() const {
     for (const auto& [name, value] : object_.items()) {
       if (std::find(known_.begin(), known_.end(), name) == known_.end()) {
@@ -241,7 +241,7 @@ TuneTable TuneTable::parse(const std::string& text) {
 }
 
 std::string TuneTable::text() const {
-  // One entry a line, so that tables diff well.
+  // Each entry has a line, so that tables diff well.
   std::string text = "{\"version\":1,\n\"entries\":[";
   const char* separator = "\n";
   for (const Entry& entry : entries_) {
@@ -261,12 +261,12 @@ std::string TuneTable::text() const {
 }
 
 void TuneTable::save(const std::string& path) const {
-  // Renamed when it is whole, so that whoever reads meanwhile, or after a disk was full, finds a table. A
-  // link stays one.
+  // The file is renamed when it is whole, so that a reader finds a table meanwhile, and after a disk was
+  // full. A link stays one.
   std::error_code none;
   const std::filesystem::path canonical = std::filesystem::canonical(path, none);
   const std::string target = none ? path : canonical.string();
-  // A device or a pipe is written to: to rename would put a file in its place.
+  // A device or a pipe is written to, because a rename would put a file in its place.
   const bool replaced = !std::filesystem::is_other(std::filesystem::status(target, none));
   const std::string fresh = replaced ? fmt::format("{}.{}", target, ::getpid()) : target;
   const FileLimitAsError limited;

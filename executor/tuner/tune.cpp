@@ -1,4 +1,4 @@
-// Candidates in processes of their own.
+// Candidates run in processes of their own.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What a child says: one Measurement, as text.
+/// Returns what a child says: one Measurement, as text.
 std::string encode(const Measurement& measured) {
   return fmt::format("{} {} {}", measured.correct ? 1 : 0, measured.ns, measured.why);
 }
@@ -42,7 +42,7 @@ bool decode(const std::string& text, Measurement& measured) {
     measured = trial(candidate);
     if (!measured.correct && measured.why.empty()) measured.why = "the result is wrong";
   } catch (...) {
-    // Whatever it is: beyond here is the application, which is not to run a second time in a child.
+    // Every exception ends here: beyond is the application, which must not run a second time in a child.
     measured = {false, 0, world::thrown_text()};
   }
   const std::string text = encode(measured);
@@ -57,8 +57,8 @@ bool decode(const std::string& text, Measurement& measured) {
   std::_Exit(0);
 }
 
-/// What the child says until it has ended; false when time is over. The end of the pipe says nothing: the
-/// child may close it early, and a process that it leaves behind may hold it open.
+/// Reads what the child says until it has ended. Returns false when time is over. The end of the pipe says
+/// nothing, because the child may close it early, and a process that it leaves behind may hold it open.
 bool read_until_ended(pid_t child, int in, Clock::time_point end, std::string& text) {
   bool open = true;
   for (;;) {
@@ -95,13 +95,13 @@ Measurement measure(const TuneConfig& candidate, const Trial& trial, std::chrono
     if (::getppid() != parent) std::_Exit(1);
     run_child(ends[1], candidate, trial);
   }
-  ::setpgid(child, child);  // as the child does: who comes first does not matter
+  ::setpgid(child, child);  // as the child does; either may come first
   ::close(ends[1]);
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   std::string text;
   const bool ended = read_until_ended(child, ends[0], Clock::now() + limit, text);
   ::close(ends[0]);
-  ::kill(-child, SIGKILL);  // what it has left behind, too
+  ::kill(-child, SIGKILL);  // kills what it has left running, too
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -135,7 +135,7 @@ std::vector<Measurement> tune(TuneTable& table, const TuneKey& key, const std::v
   if (best) {
     table.set(key, candidates[size_t(best - all.data())], best->ns);
   } else {
-    // What was right once has failed now, or is not among the candidates any more.
+    // The old choice has failed now, or is not among the candidates any more.
     table.forget_choice(key);
   }
   return all;

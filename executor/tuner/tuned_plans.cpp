@@ -18,7 +18,7 @@
 namespace chorale {
 
 namespace {
-/// All, this one first, then those with elements of its size.
+/// Returns all types: this one first, then those with elements of its size, then the others.
 std::vector<DType> nearest_types(DType dtype) {
   std::vector<DType> types(std::begin(all_dtypes), std::end(all_dtypes));
   const auto distance = [dtype](DType other) {
@@ -143,7 +143,7 @@ const Plan& TunedPlans::read_once(const Choice& choice) {
                     "PLAN --certify FILE says how it does, and chorale tune makes a table of those that do",
                     choice.file));
   }
-  // By the certificate an executor sees that switches must not add in an order of their own.
+  // The certificate tells an executor that switches must not add in an order of their own.
   if (machine_.rank_order && combines_on_switch(plan) && plan.extension.verified.empty())
     plan.extension.verified = certificate(plan, prove_plan(plan, {}, true).facts);
   return plans_.emplace(choice.file, std::move(plan)).first->second;

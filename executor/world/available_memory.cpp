@@ -12,14 +12,14 @@
 namespace chorale::world {
 namespace {
 
-/// The number that a file consists of; none where it is not there, or says "max".
+/// Returns the number that a file consists of; none if there is no file, or it says "max".
 std::optional<uint64_t> number_in(const std::string& path) {
   uint64_t number = 0;
   if (std::ifstream(path) >> number) return number;
   return std::nullopt;
 }
 
-/// The number behind a word, in a file of words and numbers; 0 if it is not there.
+/// Returns the number after a word, in a file of words and numbers; 0 if it is not there.
 uint64_t number_behind(const std::string& path, const std::string& wanted) {
   std::ifstream file(path);
   for (std::string word; file >> word;) {
@@ -29,14 +29,14 @@ uint64_t number_behind(const std::string& path, const std::string& wanted) {
   return 0;
 }
 
-/// How the two versions of control groups name things.
+/// Holds the names that a version of control groups has.
 struct Names {
   const char *most, *taken, *droppable;
 };
 constexpr Names version_1 = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
 constexpr Names version_2 = {"memory.max", "memory.current", "inactive_file"};
 
-/// What a control group leaves.
+/// Returns the bytes that a control group leaves.
 uint64_t left_by(const std::string& folder, const Names& names) {
   const std::optional<uint64_t> most = number_in(folder + "/" + names.most),
                                 taken = number_in(folder + "/" + names.taken);
@@ -46,7 +46,7 @@ uint64_t left_by(const std::string& folder, const Names& names) {
   return *most - std::min(*most, kept);
 }
 
-/// What a control group and those around it leave. In a container some of them may not be seen.
+/// Returns the bytes that a control group and those around it leave. A container may not see some of them.
 uint64_t left_by_all(const std::string& mount, std::string path, const Names& names) {
   uint64_t least = left_by(mount, names);
   for (; path.size() > 1; path.resize(path.rfind('/'))) least = std::min(least, left_by(mount + path, names));

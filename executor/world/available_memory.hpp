@@ -1,5 +1,5 @@
 /// \file
-/// How much memory can still be had before the kernel kills a process for it.
+/// These tell how much memory is left before the kernel kills a process for taking more.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,15 @@
 
 namespace chorale::world {
 
-/// Bytes that the machine has, or the control groups of this process if they are given less. Pages of files
-/// that the kernel can drop count as available. UINT64_MAX where nothing says how much there is.
+/// Returns the bytes that the machine has left, or the control groups of this process if they have less.
+/// Pages of files that the kernel can drop count as available. Returns UINT64_MAX if nothing says how much
+/// there is.
 /// \param root  the folder that has /proc and /sys
 uint64_t available_memory(const std::string& root = "");
 
-/// \param what  is to take the bytes, as the error says it
-/// \throws RunError resources if so many are not available
+/// Checks that so many bytes are available.
+/// \param what  the user of the bytes, as the error names it
+/// \throws RunError resources if they are not
 void require_memory(uint64_t bytes, const std::string& what);
 
 }  // namespace chorale::world

@@ -20,10 +20,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds pause{5};
 constexpr std::chrono::seconds linger{1};  // for ranks that have not come yet
-constexpr std::chrono::seconds board_patience{
-    3};  // with a board on which the ranks of the last join still look
+/// A rank waits this long for the ranks of the last join to leave their board.
+constexpr std::chrono::seconds board_patience{3};
 
-/// FNV-1a, never 0.
+/// Hashes a job's name by FNV-1a. The hash is never 0.
 uint64_t number_of(const std::string& job) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char letter : job) hash = (hash ^ uint8_t(letter)) * 0x100000001b3;
@@ -35,7 +35,8 @@ key_t key_of(uint64_t job) {
   return key == IPC_PRIVATE ? key_t(1) : key;
 }
 
-/// Like is_alive(), but needs no start, which a process that may open no file cannot tell of itself.
+/// Does what is_alive() does, but needs no start, which a process that may open no file cannot tell of
+/// itself.
 bool lives(const Process& process) {
   if (process.start == 0) return ::kill(process.pid, 0) == 0 || errno == EPERM;
   return is_alive(process);
@@ -43,7 +44,7 @@ bool lives(const Process& process) {
 
 }  // namespace
 
-/// One rank's part. Zero is its first state.
+/// Holds one rank's part. Its first state is zero.
 struct Board::Slot {
   enum State : uint32_t { absent, claimed, here, left };
   std::atomic<uint32_t> state;
@@ -51,7 +52,7 @@ struct Board::Slot {
 };
 
 struct Board::Page {
-  std::atomic<uint64_t> job;  ///< whoever comes first writes it
+  std::atomic<uint64_t> job;  ///< the first rank to come writes it
   Refusal refusal;
 
   Slot* slots() { return reinterpret_cast<Slot*>(this + 1); }
@@ -94,8 +95,8 @@ Board::Found Board::attach(size_t bytes, uint64_t job, const Process& self) {
   return enter(job, self, status.shm_nattch == 1);
 }
 
-/// A rank that finds a board on which all others have ended removes it before it enters. So nobody enters the
-/// board of an earlier job.
+/// Takes this rank's slot. A rank that finds a board on which all others have ended removes it first. So
+/// nobody enters the board of an earlier job.
 Board::Found Board::enter(uint64_t job, const Process& self, bool alone) {
   uint64_t nobody = 0;
   if (!page_->job.compare_exchange_strong(nobody, job) && nobody != job) return Found::not_ours;
@@ -166,7 +167,7 @@ void Board::close() {
   if (page_) remove();
 }
 
-/// The name goes at once, the memory with the last that looks at it.
+/// Removes the name at once. The memory goes with the last process that looks at it.
 void Board::remove() { ::shmctl(id_, IPC_RMID, nullptr); }
 
 void Board::detach() {

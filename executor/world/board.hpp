@@ -1,5 +1,5 @@
 /// \file
-/// How ranks of one host that join a world hear that one of them cannot.
+/// Ranks of one host that join a world hear from a board that one of them cannot.
 #pragma once
 
 #include <atomic>
@@ -15,39 +15,40 @@
 
 namespace chorale::world {
 
-/// System V shared memory in which the ranks of one host say that they are joining, and why one of them
-/// fails. It needs neither /dev/shm nor an open file, and no limit of the size of files applies to it: so a
-/// rank that has run into any of these can still tell.
+/// A board is System V shared memory in which the ranks of one host say that they are joining, and why one of
+/// them fails. It needs neither /dev/shm nor an open file, and no limit on the size of files applies to it.
+/// So a rank that has run into any of these limits can still tell.
 ///
-/// Where the system has none to give, or the ranks do not share it, a board tells nothing, and the others
+/// If the system has no such memory left, or the ranks do not share it, a board tells nothing, and the others
 /// wait for the deadline. See docs/decisions/0024-failures-while-joining-are-told.md.
 class Board {
  public:
   /// Finds or makes the board of a job and says that this rank joins.
-  /// \param job   the same on the ranks of this host, and unlike that of any other job of it
+  /// \param job   the same on the ranks of this host, and different for every other job on it
   /// \param near  the ranks of this host
-  /// \param used_once  no earlier job can have had its name: whoever is found dead has died in this join
+  /// \param used_once  no earlier job can have had this name, so a rank that is found dead died in this join
   Board(const std::string& job, int rank, std::vector<int> near, const Process& self, bool used_once);
   /// Says that the rank has ended its part.
   ~Board();
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
 
-  /// \throws RunError if another rank has failed, with its reason and text
+  /// Checks that no other rank has failed.
+  /// \throws RunError if one has, with its reason and text
   void check() const;
 
   struct Dead {
     int rank;
     int pid;
   };
-  /// Looks, at most every 20 ms, for a rank whose process has ended while it joined.
+  /// Returns a rank whose process has ended while it joined. It looks at most every 20 ms.
   std::optional<Dead> dead();
 
-  /// Tells the others. Waits until all of them have come, for a second at most, so that they hear it too;
-  /// but not for those that did not come in time.
+  /// Tells the others why this rank fails. Waits until all of them have come, for a second at most, so that
+  /// they hear it too. After a timeout it does not wait.
   void fail(RunError::Reason reason, const std::string& text);
 
-  /// The ranks have met: the job's name is free again.
+  /// Frees the job's name, because the ranks have met.
   void close();
 
  private:

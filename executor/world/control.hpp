@@ -1,5 +1,5 @@
 /// \file
-/// The memory that all ranks of a world share for their own affairs. The same in one process and over
+/// All ranks of a world share this memory for their own affairs. It is the same in one process and over
 /// several.
 #pragma once
 
@@ -15,7 +15,8 @@
 
 namespace chorale::world {
 
-/// A process: its number alone may have been given to another since, and says nothing in another namespace.
+/// Identifies a process. Its number alone does not: another process may have it by now, and it says nothing
+/// in another namespace.
 struct Process {
   int32_t pid = 0;
   uint64_t start = 0;  ///< clock ticks from boot to its start
@@ -26,9 +27,9 @@ struct Process {
 
 enum class Presence : uint32_t { absent, claimed, joined, left };
 
-/// What a rank calls together with all others.
+/// Names a call that a rank makes together with all others.
 enum class Collective : uint32_t { barrier, allgather, agreement, binding, window, reset, join };
-/// By Collective, as in "rank 1 is in a barrier".
+/// These are indexed by Collective, and read as in "rank 1 is in a barrier".
 inline constexpr const char* collective_names[] = {"a barrier",
                                                    "an allgather",
                                                    "an agreement",
@@ -37,14 +38,14 @@ inline constexpr const char* collective_names[] = {"a barrier",
                                                    "a reset",
                                                    "the end of a join"};
 
-/// Why a rank has given an attempt up to make the next world, see succession.hpp.
+/// Says why a rank gave up an attempt to make the next world, see succession.hpp.
 struct Failure {
-  std::atomic<uint32_t> attempt;  ///< its number, and 1; stored when all else is written
+  std::atomic<uint32_t> attempt;  ///< its number plus 1; stored after all else is written
   uint32_t reason;                ///< a RunError::Reason
   char text[1000];
 };
 
-/// Why a world cannot be joined. The first rank that says so counts. Zero: none has.
+/// Says why a world cannot be joined. The first rank that says so counts. It is zero if none has.
 struct Refusal {
   static constexpr size_t text_bytes = 1000;
 
@@ -54,7 +55,7 @@ struct Refusal {
 
   bool stands() const { return written.load(std::memory_order_acquire) == 2; }
 
-  /// False if another rank was first.
+  /// Writes why. Returns false if another rank was first.
   bool write(RunError::Reason why, const std::string& said) {
     uint32_t nobody = 0;
     if (!written.compare_exchange_strong(nobody, 1)) return false;
@@ -66,14 +67,14 @@ struct Refusal {
     return true;
   }
 
-  /// Once it stands.
+  /// Throws the refusal. Call it only when it stands.
   [[noreturn]] void throw_it() const { throw RunError(RunError::Reason(reason), text); }
 };
 
-/// What a rank has launched last: `count` calls of one executor, since the last reset.
+/// Says what a rank has launched last: `count` calls of one executor since the last reset.
 struct Launched {
-  uint16_t executor = 0;  ///< its number, the same on all ranks; 0: of none
-  uint16_t resets = 0;    ///< of the world by then
+  uint16_t executor = 0;  ///< its number, the same on all ranks; 0: there is none
+  uint16_t resets = 0;    ///< the number of resets of the world by then
   uint32_t count = 0;
 
   static Launched of(uint64_t word) { return {uint16_t(word >> 48), uint16_t(word >> 32), uint32_t(word)}; }
@@ -84,36 +85,36 @@ struct Launched {
   }
 };
 
-/// One rank's part. Zero is its first state.
+/// Holds one rank's part. Its first state is zero.
 struct alignas(64) Seat {
   static constexpr size_t chunk_bytes = 4096;
 
   std::atomic<Presence> presence;
   Process process;                 ///< valid once joined
-  uint32_t host;                   ///< its number; those of one share memory
+  uint32_t host;                   ///< its host's number; ranks of one host share memory
   std::atomic<uint64_t> arrived;   ///< number of the last barrier that it entered
   std::atomic<uint64_t> resets;    ///< number of the last reset that it entered
   std::atomic<uint64_t> launches;  ///< a Launched, see LaunchCount
-  std::atomic<uint64_t> call;      ///< the last of these: a hash of what is the same on all ranks
+  std::atomic<uint64_t> call;      ///< the last launch: a hash of what is the same on all ranks
 
-  // What it says when the next world is made. The rank itself alone writes it.
-  std::atomic<uint32_t> came;   ///< to the attempt of this number, less 1
+  // The rank says these when the next world is made. No other rank writes them.
+  std::atomic<uint32_t> came;   ///< the number of the attempt that it came to, plus 1
   std::atomic<uint64_t> offer;  ///< a descriptor of the next world's control memory
-  std::atomic<uint64_t> ready;  ///< the attempt's word, when it has what that offers
+  std::atomic<uint64_t> ready;  ///< the attempt's word, once the rank has what that offers
   Failure failure;
-  uint32_t former_rank;  ///< in the world before, if there was one: written before any other sees it
+  uint32_t former_rank;  ///< its rank in the world before, if any; written before any other rank sees it
 
-  // What it says in an exchange. The ranks meet once an exchange, so one may be an exchange ahead of another
-  // that still reads; two ahead it cannot be. Hence two of each.
+  // The rank says these in an exchange. Ranks meet once in each exchange, so a rank may be one exchange ahead
+  // of another that still reads, but not two. So there are two of each.
   Collective collective[2];
   uint64_t total_bytes[2];
   std::byte chunk[2][chunk_bytes];
 };
 
-/// Where ranks count each other. All but the last count themselves and wait for `passed`.
+/// Counts the ranks that come to a meeting. All but the last count themselves and wait for `passed`.
 struct Meeting {
   std::atomic<uint32_t> arrived;
-  std::atomic<uint64_t> passed;  ///< number of the last one that all ranks entered
+  std::atomic<uint64_t> passed;  ///< number of the last meeting that all ranks entered
 };
 
 struct Control {
@@ -136,7 +137,7 @@ struct Control {
   Meeting barrier, reset;
 
   std::atomic<uint64_t> attempt;      ///< to make the next world: an Attempt
-  std::atomic<uint64_t> last_failed;  ///< of the attempts
+  std::atomic<uint64_t> last_failed;  ///< the word of the last attempt that failed
   uint64_t offered_in;                ///< the word of the attempt that made this world; 0: none did
 
   Seat* seats() { return reinterpret_cast<Seat*>(this + 1); }

@@ -1,5 +1,5 @@
 /// \file
-/// When a wait of the host is over.
+/// A deadline ends a wait of the host.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,7 +10,8 @@
 
 namespace chorale::world {
 
-/// `timeout` after `from`; the end of time if it is 0, which is no limit, or more than the clock can show.
+/// Returns the time `timeout` after `from`. It is the end of time if `timeout` is 0, which is no limit, or
+/// more than the clock can show.
 inline std::chrono::steady_clock::time_point deadline_after(
     std::chrono::nanoseconds timeout,
     std::chrono::steady_clock::time_point from = std::chrono::steady_clock::now()) {
@@ -18,8 +19,9 @@ inline std::chrono::steady_clock::time_point deadline_after(
   return timeout.count() > 0 && timeout < never - from ? from + timeout : never;
 }
 
-/// \param option  its name, "JoinOptions::timeout"
-/// \throws UsageError for a negative one
+/// Checks a timeout.
+/// \param option  its name, as in "JoinOptions::timeout"
+/// \throws UsageError if it is negative
 inline void check_timeout(std::chrono::nanoseconds timeout, const char* option) {
   if (timeout.count() >= 0) return;
   throw UsageError(fmt::format("{} is {} ns: it should be above 0, or 0 for waits without a limit", option,

@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t most_in_message = 200;  // the kernel takes 253
 
-/// Before the descriptors of one message.
+/// A Header comes before the descriptors of one message.
 struct Header {
   uint64_t pass;  ///< a pass that failed may have left messages behind
   uint32_t from, count;
@@ -97,7 +97,7 @@ class Patience {
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// One message; its descriptors go to the end of `into`. Empty: the sender has closed.
+/// Receives one message. Its descriptors go to the end of `into`. Returns nothing if the sender has closed.
 std::optional<Header> receive_message(const Descriptor& connection, std::vector<Descriptor>& into) {
   Header header{};
   Rights control{};
@@ -142,7 +142,7 @@ DescriptorPassing::DescriptorPassing(World& world, std::optional<Way> way) {
   if (way_ == Way::send) listen(world);
 }
 
-/// With one of each peer's descriptors, as what may be taken depends on who they are.
+/// Tries to take one descriptor of each peer, because what may be taken depends on who the peers are.
 void DescriptorPassing::try_taking(World& world) {
   int ends[2];
   const bool made = pipe2(ends, O_CLOEXEC) == 0;
@@ -158,7 +158,7 @@ void DescriptorPassing::try_taking(World& world) {
       may = std::byte{0};
     }
   }
-  // Also the barrier behind which the probe may close.
+  // This is also the barrier after which the probe may close.
   for (const auto& answer : world.allgather(bytes_of(may))) {
     if (answer[0] == std::byte{0}) way_ = Way::send;
   }
@@ -183,7 +183,7 @@ void DescriptorPassing::listen(World& world) {
 
 std::vector<DescriptorPassing::Offer> DescriptorPassing::gather(World& world, std::span<const int> mine,
                                                                 const std::vector<bool>& wanted) const {
-  // A word a rank for what is wanted, then the descriptors.
+  // Each rank has a word that says whether it is wanted. The descriptors follow.
   std::vector<int> words(wanted.begin(), wanted.end());
   words.insert(words.end(), mine.begin(), mine.end());
   std::vector<Offer> offers;
@@ -212,7 +212,8 @@ std::vector<std::vector<Descriptor>> DescriptorPassing::pass(World& world, std::
     });
     return all;
   }
-  // Apart, so that nobody waits for what could not be sent. What is sent stays in the receiver's socket.
+  // The two steps are apart, so that nobody waits for what could not be sent. What is sent stays in the
+  // receiver's socket.
   together(world, [&] {
     for (int peer = 0; peer < world.ranks(); ++peer) {
       if (offers[peer].wanted[world.rank()] && !mine.empty()) send_to(world, peer, mine);
@@ -273,7 +274,7 @@ void DescriptorPassing::receive(World& world, const std::vector<Offer>& offers,
       patience.wait_for(connection);
       std::vector<Descriptor> came;
       const std::optional<Header> header = receive_message(connection, came);
-      // What a pass that failed has left behind. Of this one all has been sent.
+      // A pass that failed may have left messages behind. All messages of this one have been sent.
       if (!header || header->pass != passes_) break;
       if (header->from >= uint32_t(world.ranks()) || header->count != came.size()) {
         throw RunError(RunError::Reason::other,

@@ -1,5 +1,5 @@
 /// \file
-/// Open files, passed between the processes of a world.
+/// Processes of a world pass open files to each other here.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,28 @@
 
 namespace chorale::world {
 
-/// Unlike open_of_peer(), which opens anew what has a path, this passes any descriptor: CUDA's have none.
-/// Within hosts, that is: nobody may want one of a rank of another.
+/// Passes any descriptor, also CUDA's, which have no path. open_of_peer() opens a file again by its path. No
+/// rank may want a descriptor of a rank on another host.
 class DescriptorPassing {
  public:
   enum class Way {
-    take,  ///< pidfd_getfd(): Linux 5.6, and leave to trace the peer
-    send   ///< over Unix sockets, where a container's or the kernel's rules forbid that
+    take,  ///< by pidfd_getfd(), which needs Linux 5.6 and permission to trace the peer
+    send   ///< over Unix sockets, when a container's or the kernel's rules forbid that
   };
 
-  /// Collective. Tries which way all ranks may go, unless `way` says it.
+  /// Collective: tries which way all ranks may go, unless `way` says it.
   explicit DescriptorPassing(World& world, std::optional<Way> way = std::nullopt);
 
   Way way() const { return way_; }
 
-  /// Collective: [rank] holds copies of what that rank passed as `mine`, if `wanted[rank]`. When it returns
-  /// everybody has taken his, so that `mine` may be closed.
-  /// \throws RunError on all ranks, of the lowest that failed
+  /// Collective: passes descriptors. [rank] of the result holds copies of what that rank passed as `mine`, if
+  /// `wanted[rank]`. When it returns, all ranks have taken theirs, so `mine` may be closed.
+  /// \throws RunError on all ranks: the error of the lowest rank that failed
   std::vector<std::vector<Descriptor>> pass(World& world, std::span<const int> mine,
                                             const std::vector<bool>& wanted);
 
  private:
-  /// What one rank has and wants.
+  /// Says what one rank has and wants.
   struct Offer {
     std::vector<int> descriptors;
     std::vector<bool> wanted;

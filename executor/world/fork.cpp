@@ -16,13 +16,13 @@ struct Forks {
   uint32_t before = 0;  // forks between the first process and this one
 };
 
-/// Never destroyed: other ends of the process may still fork.
+/// Returns the list, which is never destroyed, because other parts of the process may still fork as it ends.
 Forks& forks() {
   static Forks& all = *new Forks;
   static const int watched = pthread_atfork([] { all.mutex.lock(); }, [] { all.mutex.unlock(); },
                                             [] {
-                                              // Other threads may have been in malloc(): nothing is
-                                              // allocated.
+                                              // Other threads may have been in malloc(), so this
+                                              // allocates nothing.
                                               for (const int descriptor : all.closed) close(descriptor);
                                               all.closed.clear();
                                               ++all.before;
@@ -46,7 +46,7 @@ ClosedInForks::~ClosedInForks() {
   if (descriptor_ < 0) return;
   const std::lock_guard lock(forks().mutex);
   std::vector<int>& closed = forks().closed;
-  // In a fork the list does not have it any more.
+  // The list of a fork does not have it any more.
   const auto at = std::find(closed.begin(), closed.end(), descriptor_);
   if (at != closed.end()) closed.erase(at);
 }

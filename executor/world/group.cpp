@@ -25,7 +25,7 @@ constexpr std::chrono::seconds stop_patience{1};  // with a rank that says why i
 
 }  // namespace
 
-/// A rank in a meeting.
+/// A Waiter is a rank in a meeting.
 struct Group::Waiter {
   Group* group;
   Meeting* meeting;
@@ -37,13 +37,13 @@ struct Group::Waiter {
 
   bool met() const { return meeting->passed.load(std::memory_order_acquire) >= wanted; }
 
-  /// Why not to wait any longer; "" if there is no reason.
+  /// Returns why not to wait any longer; "" if there is no reason.
   std::string doubted() const {
     const std::string why = doubt ? doubt() : "";
     return why.empty() || met() ? "" : why;
   }
 
-  /// Somebody has left who will not come any more.
+  /// Returns whether a rank has left that will not come any more.
   bool hopeless() const {
     Control& control = *group->control_;
     if (control.leavers.load(std::memory_order_acquire) == 0) return false;
@@ -91,7 +91,7 @@ Group::Group(Mapping control, int rank, const Options& options, Hosts hosts)
     start(ranks() == 1, nullptr);
     if (!hosts.links.empty()) mirror_ = std::make_unique<Mirror>(*this, host(rank), std::move(hosts.links));
   } catch (...) {
-    // The others have seen it join.
+    // The others have seen this rank join, so they hear why it fails.
     const Thrown thrown = thrown_now();
     control_->refusal.write(thrown.reason, told_text(rank, thrown));
     tell_hosts(hosts.links, rank, thrown);
@@ -135,13 +135,13 @@ void Group::complete_join(int rank) {
 
 void Group::barrier(int rank, Collective what) { meet_for(what, rank); }
 
-/// Which of the two places of a seat its next exchange has.
+/// Returns which of the two places of a seat its next exchange has.
 size_t Group::next_half(int rank) {
   return (control_->seats()[rank].arrived.load(std::memory_order_relaxed) + 1) % 2;
 }
 
-/// All that calls of different kinds have in common is that the ranks meet: so each can say in which the
-/// others are, and all find the same.
+/// Meets the others for a call. The ranks meet even in calls of different kinds, so each can say in which
+/// call the others are, and all find the same.
 void Group::meet_for(Collective what, int rank, const Doubt& doubt, bool obey_stop) {
   const size_t half = next_half(rank);
   control_->seats()[rank].collective[half] = what;
@@ -181,15 +181,15 @@ std::vector<std::vector<std::byte>> Group::allgather(int rank, std::span<const s
   return all;
 }
 
-/// A rank whose reset timed out stays counted: the next one goes on with it. Were it counted anew, it would
-/// be the last to come, with a peer that never did.
+/// Meets the others in a reset. A rank whose reset timed out stays counted, and its next reset goes on with
+/// that. If it counted itself again, it would be the last to come, although a peer never came.
 void Group::meet_in_reset(int rank) {
   Meeting& meeting = control_->reset;
   const char* const what = collective_names[size_t(Collective::reset)];
   uint64_t& over = resets_over_[size_t(rank)];
   const uint64_t counted = control_->seats()[rank].resets.load(std::memory_order_relaxed);
   const bool met = meeting.passed.load(std::memory_order_acquire) >= counted;
-  // What the others did without this rank is of no use if the world has stopped again.
+  // A reset that the others made without this rank is of no use if the world has stopped again.
   if (counted == over || (met && load_acquire(&control_->abort.stop) != 0)) {
     meet(meeting, &Seat::resets, rank, false, what);
   } else if (!met) {
@@ -240,7 +240,7 @@ void Group::meet(Meeting& meeting, std::atomic<uint64_t> Seat::*number, int rank
   wait({this, &meeting, number, wanted, rank, obey_stop, doubt}, what);
 }
 
-/// What ranks of this process that wait in a collective have to say about a stop.
+/// Returns what ranks of this process that wait in a collective have to say about a stop.
 std::string Group::doubted() {
   const std::lock_guard lock(doubts_mutex_);
   for (const Doubt* const doubt : doubts_) {
@@ -266,7 +266,7 @@ void Group::wait(const Waiter& waiter, const char* what) {
     if (joining_ && control_->refusal.stands()) control_->refusal.throw_it();
     const Stop stop = Stop(load_acquire(&control_->abort.stop));
     if (stop != Stop::none && (waiter.obey_stop || stop == Stop::peer_lost)) {
-      // Who has met the others may be stopped by what they do next, but has met them.
+      // A rank that has met the others may be stopped by what they do next, but it has met them.
       if (waiter.met()) return;
       throw_stopped();
     }
@@ -283,7 +283,7 @@ void Group::wait(const Waiter& waiter, const char* what) {
       const std::string why =
           fmt::format("rank {} waited {} in {} for {}; {}", waiter.rank, seconds_text(options_.timeout), what,
                       missing(waiter.number, waiter.wanted, false), more_time);
-      // Last look: who came in time counts.
+      // This is the last look, because a rank that came in time counts.
       if (waiter.met()) return;
       raise(Stop::timed_out, waiter.rank, why);
       if (waiter.obey_stop) throw_stopped();
@@ -312,7 +312,7 @@ void Group::check() {
 }
 
 void Group::throw_stopped() {
-  // Who cannot join ends its connections, too, which is not the cause.
+  // A rank that cannot join ends its connections, too, but that is not the cause.
   if (joining_ && control_->refusal.stands()) control_->refusal.throw_it();
   const Stop stop = Stop(load_acquire(&control_->abort.stop));
   const int rank = int(control_->abort.rank);
@@ -344,7 +344,8 @@ bool Group::raise(Stop stop, int rank, const std::string& why) {
   if (stop == Stop::deadlock || stop == Stop::timed_out) {
     if (const std::string more = doubted(); !more.empty() && more != why) text = more + "; " + why;
   }
-  // Waits in launches do not see who has not come to them, or has left, and may be for them.
+  // A wait in a launch does not see which ranks have not come to it, or have left. It may be for one of
+  // these.
   if (stop == Stop::timed_out && control_->leavers.load(std::memory_order_acquire) != 0)
     text = left_text() + " left the world; " + text;
   if (stop == Stop::timed_out) text = behind_text(rank) + text;
@@ -359,8 +360,8 @@ bool Group::raise_as_said(Stop stop, int rank, const std::string& text) {
   for (uint32_t unclaimed = 0;
        !std::atomic_ref(word.claimed).compare_exchange_strong(unclaimed, 1, std::memory_order_acquire);
        unclaimed = 0) {
-    // The other is about to write why, or a reset to let the next one in; unless it died there, which must
-    // not hang anybody.
+    // The other rank is about to write why, or a reset is about to let the next stop in. If it died there,
+    // that must not hang anybody.
     if (Clock::now() - start > stop_patience) store_release(&word.stop, uint32_t(stop));
     if (load_acquire(&word.stop) != 0) return false;
     sched_yield();

@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Reason = RunError::Reason;
 
-/// One rank on its way into the world.
+/// This is one rank on its way into the world.
 class Joining {
  public:
   Joining(const std::string& name, int rank, const std::vector<uint32_t>& hosts,
@@ -56,7 +56,7 @@ class Joining {
   }
 
  private:
-  /// The others would wait for this rank in vain.
+  /// Tells the others why this rank fails, because they would wait for it in vain.
   void tell(const Thrown& thrown) {
     const std::string text = told_text(rank_, thrown);
     if (seated_) {
@@ -78,12 +78,13 @@ class Joining {
     return ranks;
   }
 
-  /// The lowest rank of this host.
+  /// Returns the lowest rank of this host.
   int first() const {
     return int(std::find(hosts_.begin(), hosts_.end(), hosts_[size_t(rank_)]) - hosts_.begin());
   }
 
-  /// The lowest rank prepares the memory before it gets its name, so that nobody ever sees half of it.
+  /// Makes the memory on the lowest rank. It is ready before it gets its name, so that nobody ever sees half
+  /// of it.
   void create() {
     memory_ = create_shared(Control::bytes(ranks_));
     mapping_ = Mapping(memory_, Control::bytes(ranks_));
@@ -119,7 +120,8 @@ class Joining {
     }
   }
 
-  /// The others wait for it to appear. What a dead first rank has left behind is its successor's to replace.
+  /// Waits, on the other ranks, for the memory to appear. If a dead first rank has left one behind, its
+  /// successor replaces it.
   void find() {
     for (auto pause = std::chrono::microseconds(200);; pause = std::min(pause * 2, longest_pause)) {
       memory_ = open_published(file_);
@@ -154,7 +156,8 @@ class Joining {
     }
   }
 
-  /// Of a rank that can have no seat: those that have one would wait for it in vain.
+  /// Refuses the join, on a rank that can have no seat, because those that have one would wait for it in
+  /// vain.
   [[noreturn]] void refuse(const std::string& why) {
     control().refusal.write(Reason::mismatch, why);
     if (refused()) pass_by();
@@ -163,7 +166,7 @@ class Joining {
 
   bool refused() { return control().refusal.stands(); }
 
-  /// It has heard all that there is to hear.
+  /// Marks this rank as gone, because it has heard all that there is to hear.
   void pass_by() {
     Presence absent = Presence::absent;
     if (rank_ < int(control().ranks)) seat(rank_).presence.compare_exchange_strong(absent, Presence::left);
@@ -173,7 +176,7 @@ class Joining {
   void check_refused() {
     if (!refused()) return;
     if (rank_ == first()) {
-      // Those who are on their way should hear it, too. They do if it stands on the board.
+      // Ranks that are on their way should hear it, too. They do if it stands on the board.
       const bool late = Reason(control().refusal.reason) == Reason::timed_out;
       for (const auto until = Clock::now() + linger; !late && !absent().empty() && Clock::now() < until;) {
         board_->check();
@@ -189,10 +192,10 @@ class Joining {
     return board_->dead();
   }
 
-  /// Whether it is what a dead first rank has left behind, or none yet.
+  /// Returns whether a dead first rank has left this memory, or the memory has no Control yet.
   bool abandoned(const Descriptor& memory) {
     const std::optional<Process> owner = owner_of(memory);
-    // Elsewhere that number is no process, or another one.
+    // That number is no process, or another one, in another namespace.
     return !owner || (owner->space == self_.space && !is_alive(*owner));
   }
 
@@ -230,7 +233,7 @@ class Joining {
     seated_ = true;
     mine.process = self_;
     mine.presence.store(Presence::joined, std::memory_order_release);
-    // Whoever completes the world takes the name away: the next job may use it at once.
+    // The rank that completes the world takes the name away, so that the next job may use it at once.
     if (control().joined.fetch_add(1) + 1 == uint32_t(ranks_)) unpublish(memory_, file_);
     ring();
   }

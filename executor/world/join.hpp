@@ -1,5 +1,5 @@
 /// \file
-/// How processes of one host find each other.
+/// Processes of one host find each other here.
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,8 @@
 
 namespace chorale::world {
 
-/// Collective of a host's ranks: the Control of the job called `name`, joined by all of them; the name is
-/// free again. Ranks of other hosts have joined it from the beginning.
+/// Collective of a host's ranks: returns the Control of the job called `name` when all of them have joined
+/// it. The name is free again then. Ranks of other hosts count as joined from the beginning.
 /// \param hosts    by rank
 /// \param timeout  0: none
 /// \param used_once  the name is this job's alone, and was never another's

@@ -1,4 +1,4 @@
-// Worlds whose ranks live in one process.
+// The ranks of these worlds live in one process.
 
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ std::shared_ptr<world::Group> make_group(int ranks, const LocalOptions& options)
       ranks, world::Group::Options{options.workers, options.seed, options.timeout});
 }
 
-/// Whether it only says that another rank stopped the world.
+/// Returns whether an error only says that another rank stopped the world.
 bool is_echo(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -77,7 +77,7 @@ void run_local(int ranks, const std::function<void(World&)>& body, LocalOptions 
       for (World& world : worlds)
         threads.push_back(world::start_thread("a rank", [&run_rank, &world] { run_rank(std::move(world)); }));
     } catch (const RunError& failed) {
-      // Those that run would wait for it.
+      // The ranks that run would wait for this one.
       const size_t rank = threads.size();
       errors[rank] = std::current_exception();
       worlds[rank].abort(failed.what());

@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// That a peer's host reads what it is told takes no longer: it does nothing else.
+/// A peer's host takes no longer to read what it is told, because the thread that reads does nothing else.
 constexpr std::chrono::seconds send_limit{20};
 constexpr std::chrono::seconds farewell_patience{1};  // with hosts that have not read all when we go
 
@@ -49,7 +49,7 @@ Mirror::Event refused_event(int rank, uint32_t reason, const std::string& text) 
   return event;
 }
 
-/// Whether the other machine has all that was sent to it, or is gone.
+/// Returns whether the other machine has all that was sent to it, or is gone.
 bool has_all(int socket) {
   pollfd ended{socket, 0, 0};
   int left = 0;
@@ -109,7 +109,8 @@ Mirror::~Mirror() {
   listener_.join();
   const std::lock_guard lock(mutex_);
   tell_news();
-  // What they say meanwhile nobody reads any more: then closing takes back what is still on the way.
+  // Nobody reads any more what the others say meanwhile. A close with unread data takes back what is still on
+  // the way, so this waits until they have all.
   const auto missing = [this](Link& link) { return !taken(link); };
   for (const auto until = Clock::now() + farewell_patience;
        std::count_if(links_.begin(), links_.end(), missing) != 0 && Clock::now() < until;)
@@ -135,7 +136,8 @@ void Mirror::tell_all() {
 
 void Mirror::tell_news() {
   tell_refusal();
-  // Who stops a world has met the others as often as it is found here to have.
+  // The stop is read before the arrivals are told, so they include all meetings of the rank that stopped the
+  // world.
   std::string why;
   const Event stop = news_of_stop(why);
   while (tell_arrivals()) {
@@ -154,8 +156,9 @@ void Mirror::tell_refusal() {
   tell(refused_event(mine_.front(), refusal.reason, text), text.data());
 }
 
-/// What a rank does next, it does because others have come as far, so that is told first. Here: the ranks of
-/// this host that have told of fewest resets, or of fewest arrivals behind as many.
+/// Tells the arrivals that come next, and returns whether there are any. A rank takes its next step because
+/// others have come as far, so that is told first. These are the ranks of this host of which fewest resets
+/// were told and, among them, fewest arrivals.
 bool Mirror::tell_arrivals() {
   const uint64_t passed = control_.reset.passed.load(std::memory_order_acquire);
   uint64_t resets = ~uint64_t(0), least = ~uint64_t(0);
@@ -195,7 +198,7 @@ bool Mirror::tell_resets() {
   return any;
 }
 
-/// Its number is 0 if there is nothing to tell.
+/// Returns the stop to tell. Its number is 0 if there is nothing to tell.
 Mirror::Event Mirror::news_of_stop(std::string& why) {
   Event event{};
   event.what = What::stop;
@@ -206,7 +209,7 @@ Mirror::Event Mirror::news_of_stop(std::string& why) {
   if (control_.why_ready.load(std::memory_order_acquire))
     why.assign(control_.why, ::strnlen(control_.why, Control::why_bytes));
   event.bytes = uint32_t(why.size());
-  // It may have been taken back meanwhile, and what was read be half of another.
+  // The stop may have been taken back meanwhile, and what was read may be half of another.
   if (control_.reset.passed.load(std::memory_order_acquire) != event.resets) return event;
   stop_told_in_ = event.resets + 1;
   event.number = stop;
@@ -226,7 +229,7 @@ void Mirror::tell_rest(int rank) {
     tell(event, nullptr);
   }
   if (told.left || seat.presence.load(std::memory_order_acquire) != Presence::left) return;
-  // Where it has been before has been told.
+  // All meetings that the rank has come to are told first.
   if (told.resets != seat.resets.load()) return;
   if (told.arrived < seat.arrived.load() &&
       control_.reset.passed.load(std::memory_order_acquire) == told.resets)
@@ -257,7 +260,8 @@ void Mirror::tell(const Event& event, const void* data, const Link* except) {
   }
 }
 
-/// Does not wait for room: the other host may wait for it too, to tell as much, and has to be read meanwhile.
+/// Sends an event without waiting for room. The other host may wait for room too, to tell as much, and has to
+/// be read meanwhile.
 void Mirror::send(Link& link, const Event& event, const void* data) {
   std::vector<std::byte>& out = link.outgoing;
   const bool queued = !out.empty();
@@ -293,7 +297,7 @@ void Mirror::flush(Link& link) {
   }
 }
 
-/// Whether the other machine has all that it was told, or is gone.
+/// Returns whether the other machine has all that it was told, or is gone.
 bool Mirror::taken(Link& link) {
   flush(link);
   if (!link.reads) return true;
@@ -331,7 +335,7 @@ void Mirror::listen_all() {
   }
 }
 
-/// What is there, passed on before anybody here can have an answer to it.
+/// Reads what is there, and passes it on before anybody here can have an answer to it.
 void Mirror::read(Link& link) {
   std::byte part[64 << 10];
   const ssize_t got = ::recv(link.socket.get(), part, sizeof part, MSG_DONTWAIT);
@@ -359,17 +363,17 @@ void Mirror::do_heard() {
       do_one(link.heard.front());
       link.heard.pop_front();
     }
-    // What is still to be done may be that they have left.
+    // An event that is still to be done may say that they have left.
     if (!link.open && !link.lost && link.heard.empty()) see_to_end(link);
   }
 }
 
-/// Not if ranks of this host have not come as far.
+/// Returns false if ranks of this host have not come as far.
 bool Mirror::may_be_done(const Event& event) const {
   const uint64_t resets = control_.reset.passed.load(std::memory_order_acquire);
   switch (event.what) {
     case What::arrived:
-      // In a stopped world nobody waits for it.
+      // Nobody waits for an arrival in a stopped world.
       return event.resets <= resets &&
              (event.resets < resets || load_acquire(&control_.abort.stop) != 0 ||
               control_.barrier.passed.load(std::memory_order_acquire) + 1 >= event.number);
@@ -424,7 +428,8 @@ void Mirror::do_one(const Heard& heard) {
   }
 }
 
-/// Nothing more is heard of the ranks behind a connection: of one host, or, except on rank 0's, of all.
+/// Gives up the ranks at the other end of a connection, of which nothing more is heard. On rank 0's host
+/// these are the ranks of one host, and on another host the ranks of all others.
 void Mirror::see_to_end(Link& link) {
   link.lost = true;
   std::vector<int> gone;

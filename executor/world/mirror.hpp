@@ -1,5 +1,5 @@
 /// \file
-/// Worlds over several hosts: what ranks say in the control memory of one host is said in that of all others.
+/// In a world over several hosts, a Mirror repeats on all hosts what ranks say in one host's control memory.
 #pragma once
 
 #include <atomic>
@@ -25,28 +25,28 @@ class Group;
 /// and it does in this memory what the others' ranks have done in theirs. So everybody waits as in a world of
 /// one host.
 ///
-/// Rank 0's host passes on what it hears before it does it itself, and every connection keeps its order: what
-/// a rank has done because of something comes, everywhere, behind that. What a rank does next may come to a
-/// host before that host's own ranks have come as far, since they count themselves here at once and there
-/// later: it waits, and all that comes behind it.
+/// Rank 0's host passes on what it hears before it does it itself, and every connection keeps its order. So
+/// an effect comes after its cause on every host. A rank's next step may come to a host before that host's
+/// own ranks have come as far, because a rank counts at once on its own host and later on others. Then that
+/// step waits, and so does all that comes after it.
 class Mirror {
  public:
   enum class What : uint32_t { arrived, reset, launches, stop, left, refused };
 
-  /// On the wire, in this machine's byte order; `bytes` of text or data follow.
+  /// An Event travels on the wire in this machine's byte order; `bytes` of text or data follow.
   struct Event {
     What what;
     uint32_t rank;
     uint64_t number;  ///< of the barrier or reset; the launches; a Stop; refused: a RunError::Reason
-    uint64_t resets;  ///< that the rank, or for a stop its host, had seen
+    uint64_t resets;  ///< the resets that the rank, or for a stop its host, had seen
     uint64_t total;   ///< arrived: Seat::total_bytes; launches: Seat::call
     Collective collective;
     uint32_t bytes;
   };
 
-  /// \param host   whose seats are looked at here
-  /// \param links  by host: connections, those that there are; a fork of this process is not to keep them
-  ///               open, or the others would not hear that it has died
+  /// \param host   the host whose seats are looked at here
+  /// \param links  by host: the connections that there are. A fork of this process must not keep them open,
+  ///               or the others would not hear that this process has died
   /// \throws RunError resources if there are no threads for it
   Mirror(Group& group, uint32_t host, std::vector<Descriptor> links);
 
@@ -63,15 +63,15 @@ class Mirror {
     Descriptor socket;
     uint32_t host = 0;
     std::vector<std::byte> incoming;
-    std::deque<Heard> heard;                      ///< that is not done yet
-    std::vector<std::byte> outgoing;              ///< for which the connection had no room
-    std::chrono::steady_clock::time_point moved;  ///< when it last took something of that
-    bool reads = true;                            ///< the other end does
+    std::deque<Heard> heard;                      ///< events that are not done yet
+    std::vector<std::byte> outgoing;              ///< bytes for which the connection had no room
+    std::chrono::steady_clock::time_point moved;  ///< when the connection last took some of them
+    bool reads = true;                            ///< the other end reads
     bool open = true;                             ///< more may come
-    bool lost = false;                            ///< its end has been seen to
+    bool lost = false;                            ///< see_to_end() has run
   };
 
-  /// What the others have been told of a rank.
+  /// Says what the others have been told of a rank.
   struct Told {
     uint64_t arrived = 0, resets = 0, launches = 0;
     bool left = false;
@@ -103,18 +103,18 @@ class Mirror {
   Control& control_;
   const uint32_t host_;
   std::vector<int> mine_;  ///< ranks of this host
-  std::mutex mutex_;       ///< of all below
+  std::mutex mutex_;       ///< guards all below
   std::vector<Link> links_;
   std::vector<Told> told_;     ///< by rank
-  uint64_t stop_told_in_ = 0;  ///< 1 and the resets there had been when a stop was told; 0: none
+  uint64_t stop_told_in_ = 0;  ///< 1 plus the resets there had been when a stop was told; 0: none
   bool refusal_told_ = false;
   Descriptor wake_;  ///< an eventfd, for listen_all()
   std::atomic<bool> quit_{false};
   std::thread teller_, listener_;
 };
 
-/// Tells the hosts at the other ends of `links`, of a rank that has no Mirror, why this host's ranks cannot
-/// join. Waits until they have it, for a second at most.
+/// Tells the hosts at the other ends of `links` why this host's ranks cannot join. Waits until they have it,
+/// for a second at most. It is for a rank that has no Mirror.
 void tell_hosts(const std::vector<Descriptor>& links, int rank, const Thrown& thrown);
 
 }  // namespace chorale::world

@@ -21,7 +21,7 @@
 namespace chorale {
 namespace {
 
-/// As text, if the hosts of other ranks may reach this one there; else "".
+/// Returns the address as text, if the hosts of other ranks may reach this one there; else "".
 std::string reachable_at(const sockaddr* address) {
   char text[INET6_ADDRSTRLEN] = {};
   if (address->sa_family == AF_INET) {
@@ -33,7 +33,7 @@ std::string reachable_at(const sockaddr* address) {
   return text;
 }
 
-/// The first that is not of this machine alone; one of IPv6 only where there is none of IPv4.
+/// Returns the first address that is not of this machine alone; one of IPv6 only if there is none of IPv4.
 std::string own_address() {
   std::string found[2];
   ifaddrs* all = nullptr;
@@ -50,7 +50,7 @@ std::string own_address() {
   return "127.0.0.1";
 }
 
-/// One that nothing listens on now.
+/// Returns a port that nothing listens on now.
 uint16_t free_port() {
   const int file = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in here{};
@@ -62,7 +62,8 @@ uint16_t free_port() {
   return found ? ntohs(here.sin_port) : 29500;
 }
 
-/// Collective: a secret of this world alone. Nobody has to set one, since MPI connects its ranks already.
+/// Collective: makes a secret of this world alone. Nobody has to set one, since MPI connects its ranks
+/// already.
 std::string common_secret(int rank, MPI_Comm communicator) {
   net::Challenge random{};
   if (rank == 0) random = net::fresh_challenge();
@@ -79,7 +80,8 @@ World world_from_mpi(MPI_Comm communicator, JoinOptions options) {
   MPI_Comm_rank(communicator, &rank);
   MPI_Comm_size(communicator, &ranks);
 
-  // Names do not tell: two machines may have one, and what is apart on one machine has one.
+  // Names of hosts do not tell: two machines may have one name, and places that are apart on a machine have
+  // one.
   const net::Host here = net::hello_of(rank, ranks, options.host).host;
   const std::string place = fmt::format("{} {} {} {}", here.boot, here.shared, here.user, here.label);
   constexpr int host_bytes = 512;
@@ -102,7 +104,7 @@ World world_from_mpi(MPI_Comm communicator, JoinOptions options) {
   }
 
   options.host.clear();
-  // Random, so that no other job of this host can have it.
+  // The name is random, so that no other job of this host can have it.
   uint64_t name[2] = {};
   if (rank == 0) {
     std::random_device random;

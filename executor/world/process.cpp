@@ -21,8 +21,8 @@ struct Status {
   int error = 0;   ///< why nothing is known of it
   char state = 0;  ///< 0: there is no such process
   uint64_t start = 0;
-  bool ending =
-      false;  ///< its first thread has begun to end: it has lost the process's files, or is about to
+  /// Its first thread has begun to end: it has lost the process's files, or is about to.
+  bool ending = false;
 };
 
 Status status_of(int pid) {
@@ -79,7 +79,7 @@ Watch::~Watch() {
 
 void Watch::add(int rank, const Process& process) {
   int pidfd = open_pidfd(process.pid);
-  // In /proc it could not be looked at either.
+  // A look into /proc would need a file, too.
   if (pidfd < 0 && (errno == EMFILE || errno == ENFILE))
     throw_errno(fmt::format("watch the process of rank {}", rank));
   // Between its death and our opening the number may have been given to another process: then watch by start.
@@ -100,7 +100,7 @@ bool Watch::Watched::has_ended(std::chrono::milliseconds patience) const {
 }
 
 std::vector<int> Watch::dead() const {
-  // One by one, since this is called in runs, which are to allocate nothing.
+  // This looks one by one, since runs call it, and they must allocate nothing.
   std::vector<int> ranks;
   for (const Watched& one : watched_) {
     if (one.has_ended()) ranks.push_back(one.rank);

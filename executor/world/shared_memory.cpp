@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* folder = "/dev/shm";
 
-/// More room would not mend what /dev/shm refuses for another reason.
+/// Throws when /dev/shm refuses for another reason than its size, because more room would not help.
 [[noreturn]] void throw_refused(int error) {
   throw RunError(
       RunError::Reason::resources,
@@ -55,7 +55,7 @@ std::string path_of_own(const Descriptor& memory) { return fmt::format("/proc/se
 
 Descriptor create_unnamed() {
 #if defined(O_TMPFILE)
-  // Never has a name, so that even a kill at this very place leaves none.
+  // This memory never has a name, so that even a kill at this very place leaves none.
   Descriptor memory(open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (memory || (errno != EOPNOTSUPP && errno != EISDIR)) return memory;
 #endif
@@ -66,8 +66,9 @@ Descriptor create_unnamed() {
   return named;
 }
 
-/// A signal would take back what has been allocated so far: so they wait, for a piece's time each. Other
-/// ranks allocate meanwhile, so that what is available is looked at before each piece.
+/// Allocates the memory in pieces. A signal would take back what has been allocated so far, so signals wait
+/// until a piece is done. Other ranks allocate meanwhile, so this looks at what is available before each
+/// piece.
 int allocate(const Descriptor& memory, uint64_t bytes) {
   constexpr uint64_t piece_bytes = uint64_t(16) << 20;
   sigset_t all, before;
@@ -143,7 +144,8 @@ Mapping::~Mapping() {
 }
 
 Descriptor create_shared(uint64_t bytes) {
-  // Asked first: posix_fallocate() would fill what is there, and starve others, before it finds out.
+  // This asks first, because posix_fallocate() would fill what is there, and starve others, before it finds
+  // out.
   struct statvfs space {};
   if (statvfs(folder, &space) == 0 && space.f_blocks > 0 && bytes / space.f_frsize > space.f_bavail) {
     throw_full(bytes, "too little space");
@@ -176,7 +178,7 @@ Descriptor open_published(const std::string& name) {
 }
 
 void unpublish(const Descriptor& memory, const std::string& name) {
-  // Two that find the same leftover must not take away what one of them has put in its place meanwhile.
+  // Two ranks that find the same leftover must not take away what one of them has put in its place meanwhile.
   flock(memory.get(), LOCK_EX);
   if (same_file(memory, name)) unlink(fmt::format("{}/{}", folder, name).c_str());
   flock(memory.get(), LOCK_UN);

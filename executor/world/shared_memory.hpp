@@ -1,5 +1,5 @@
 /// \file
-/// Shared memory that has no name, so that no death of a process leaves any behind.
+/// Shared memory has no name here, so that a process that dies leaves none behind.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace chorale::world {
 
-/// A file descriptor.
+/// Owns a file descriptor.
 class Descriptor {
  public:
   explicit Descriptor(int fd = -1) : fd_(fd) {}
@@ -36,7 +36,7 @@ class Descriptor {
 ///         no more files may be open; else its reason is `other`
 [[noreturn]] void throw_errno(const std::string& what);
 
-/// A mapping, shared and writable. Empty for 0 bytes.
+/// Owns a mapping that is shared and writable. It is empty for 0 bytes.
 class Mapping {
  public:
   Mapping() = default;
@@ -54,24 +54,24 @@ class Mapping {
   uint64_t bytes_ = 0;
 };
 
-/// `bytes` > 0 of zeros in /dev/shm, all of them there: touching them cannot raise SIGBUS.
+/// Makes `bytes` > 0 of zeros in /dev/shm. All of them are allocated, so touching them cannot raise SIGBUS.
 /// \throws RunError resources with the bytes needed and free, and the remedy
 Descriptor create_shared(uint64_t bytes);
 
-/// Gives memory of create_shared() a name in /dev/shm; false if there is one already.
+/// Gives memory of create_shared() a name in /dev/shm. Returns false if the name is taken.
 bool publish(const Descriptor& memory, const std::string& name);
 
-/// The memory of that name; empty if there is none.
+/// Opens the memory of that name. Returns an empty descriptor if there is none.
 Descriptor open_published(const std::string& name);
 
 /// Takes the name away if it is still that of `memory`.
 void unpublish(const Descriptor& memory, const std::string& name);
 
-/// Another process's descriptor, as one of ours.
+/// Opens another process's descriptor as one of ours.
 /// \throws RunError as throw_errno()
 Descriptor open_of_peer(int pid, int fd);
 
-/// How another process finds memory of this one, and knows it again.
+/// Says how another process finds memory of this one, and recognises it.
 struct SharedMemory {
   int pid = 0, fd = 0;
   uint64_t device = 0, inode = 0, bytes = 0;
@@ -79,7 +79,8 @@ struct SharedMemory {
 
 SharedMemory offer_of(const Descriptor& memory);
 
-/// \throws RunError as open_of_peer(); mismatch if what is there is another file
+/// Opens the memory that a peer offers.
+/// \throws RunError as open_of_peer(); mismatch if another file is there
 Descriptor open_offered(const SharedMemory& offer);
 
 uint64_t size_of(const Descriptor& memory);

@@ -1,5 +1,5 @@
 /// \file
-/// Steps of the collectives at which tests make a rank fail.
+/// Tests make a rank fail at these steps of the collectives.
 #pragma once
 
 namespace chorale::world {
@@ -15,7 +15,7 @@ enum class Step {
 
 }  // namespace chorale::world
 
-/// A test defines it; a library or program that does not goes without.
+/// A test defines this. A library or program that does not define it does without.
 extern "C" [[gnu::weak]] void chorale_world_step(chorale::world::Step step);
 
 namespace chorale::world {

@@ -20,14 +20,15 @@
 
 namespace chorale::world {
 
-/// One rank in the making of the next world.
+/// A Succession is one rank's part in the making of the next world.
 ///
-/// No rank that lives is ever left out: only when all others have died or left, or have come, does the lowest
-/// that has come offer the next world's memory, and who is in it is written there before anybody sees it. Who
-/// has opened it says that it is ready. The offer becomes the next world when all in it are ready, or dead;
-/// only the rank that offers makes that step, so who takes over from it must have seen it dead. A rank that
-/// gives up makes the attempt fail, which is a step from the same word: so either all that came get the world
-/// or none does. See docs/decisions/0013-survivors-agree-by-one-word.md.
+/// No rank that lives is ever left out. The lowest rank that has come offers the next world's memory, but
+/// only when all others have died or left, or have come. The memory says which ranks are in it before any
+/// rank sees it. A rank that has opened it says that it is ready. The offer becomes the next world when all
+/// ranks in it are ready, or dead. Only the rank that offers makes that step, so a rank that takes over from
+/// it must have seen it dead. A rank that gives up makes the attempt fail, which is a step from the same
+/// word. So either all that came get the world or none does. See
+/// docs/decisions/0013-survivors-agree-by-one-word.md.
 class Succession {
  public:
   Succession(Group& old, int rank)
@@ -72,10 +73,10 @@ class Succession {
   const int rank_;
   uint32_t number_ = 0;     ///< of the attempt
   std::vector<bool> lost_;  ///< by rank: its process has ended
-  bool starved_ = false;    ///< of a seeded world: nothing else can run
+  bool starved_ = false;    ///< in a seeded world: nothing else can run
   Clock::time_point start_ = Clock::now();
 
-  Descriptor offered_;            ///< by this rank
+  Descriptor offered_;            ///< the memory that this rank offers
   std::optional<Attempt> ready_;  ///< the offer that `next_` is
   Place next_;
 };
@@ -108,7 +109,7 @@ Place Succession::run() {
   }
 }
 
-/// To the attempt that is under way, or to the next one.
+/// Comes to the attempt that is under way, or to the next one.
 void Succession::come() {
   for (;;) {
     const Attempt now = current();
@@ -145,8 +146,8 @@ void Succession::step(const Attempt& now) {
   if (int(now.rank) == rank_) confirm(now);
 }
 
-/// Nobody offers, or who did has died: the lowest of those that have come is the next, and there is only one
-/// that sees all below it gone.
+/// Makes the lowest rank that has come offer, when nobody offers or the rank that did has died. Only one rank
+/// sees all below it gone.
 void Succession::gather(const Attempt& now) {
   for (int rank = 0; rank < old_.ranks(); ++rank) {
     if (gone(rank)) continue;
@@ -179,7 +180,7 @@ std::shared_ptr<Group> Succession::make_local(const std::vector<int>& members) c
   return std::make_shared<Group>(int(members.size()), old_.options_, &old_, members);
 }
 
-/// Complete before anybody sees it. It has no name.
+/// Makes the next world's memory. It is complete before anybody sees it, and has no name.
 Descriptor Succession::make_shared_by_processes(const std::vector<int>& members, uint64_t word) const {
   const int ranks = int(members.size());
   Descriptor memory = create_shared(Control::bytes(ranks));
@@ -248,13 +249,13 @@ Place Succession::open_offered(const Attempt& now) const {
   return place;
 }
 
-/// Of the rank that offers: all are ready who can be.
+/// Makes the offer the next world when all ranks that can be are ready. The rank that offers calls it.
 void Succession::confirm(const Attempt& now) {
   if (!missing(now).empty()) return;
   advance(now, {number_, Phase::made, uint32_t(rank_)});
 }
 
-/// Without effect if the attempt has gone on meanwhile: then that counts.
+/// Makes the attempt fail. This has no effect if the attempt has gone on meanwhile, because then that counts.
 void Succession::give_up(const Attempt& now, RunError::Reason reason, const std::string& why) {
   Failure& failure = mine().failure;
   failure.attempt.store(0);
@@ -283,7 +284,7 @@ void Succession::look_for_dead() {
   for (const int rank : old_.watch_.dead()) lost_[size_t(rank)] = true;
 }
 
-/// Ranks that live and are waited for.
+/// Returns the ranks that live and are waited for.
 std::vector<int> Succession::missing(const Attempt& now) const {
   std::vector<int> ranks;
   for (int rank = 0; rank < old_.ranks(); ++rank) {

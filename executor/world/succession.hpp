@@ -1,5 +1,5 @@
 /// \file
-/// How those that are left of a world agree on the next one: World::survivors().
+/// The ranks that are left of a world agree here on the next one: World::survivors().
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ namespace chorale::world {
 
 class Group;
 
-/// Where an attempt to make the next world stands. One word of the control memory, changed by comparing and
-/// swapping alone, so that all ranks see one course of events, whoever dies or sleeps in between:
+/// Says how far an attempt to make the next world has come. It is one word of the control memory that changes
+/// only by compare-and-swap, so all ranks see one course of events, even if some die or sleep in between:
 ///
 ///   open    ->  offered  ->  made
 ///     |         |     ^
@@ -36,7 +36,7 @@ struct Attempt {
   bool operator==(const Attempt&) const = default;
 };
 
-/// A rank of a group.
+/// Names a rank of a group.
 struct Place {
   std::shared_ptr<Group> group;
   int rank = -1;

@@ -1,5 +1,5 @@
 /// \file
-/// Threads that may not be had.
+/// start_thread() reports that the process can have no more threads.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@
 
 namespace chorale::world {
 
-/// \param what  it is for, as in "a proxy"
+/// Starts a thread.
+/// \param what  the user of the thread, as in "a proxy"
 /// \throws RunError resources if the process can have no more threads
 template <class Body>
 std::thread start_thread(const char* what, Body&& body) {

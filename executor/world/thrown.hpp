@@ -1,5 +1,5 @@
 /// \file
-/// What was thrown, for whoever cannot pass it on.
+/// Thrown describes an exception, for code that cannot pass it on.
 #pragma once
 
 #include <exception>
@@ -11,7 +11,7 @@
 
 namespace chorale::world {
 
-/// In a catch block: what the exception says.
+/// Returns what the exception says. Call it in a catch block.
 inline std::string thrown_text() {
   try {
     throw;
@@ -22,15 +22,15 @@ inline std::string thrown_text() {
   }
 }
 
-/// As other ranks are told of it. What is no RunError has the reason `resources` if memory ran out, else
-/// `other`.
+/// Describes an exception as other ranks are told of it. If it is no RunError, its reason is `resources` if
+/// memory ran out, else `other`.
 struct Thrown {
   std::string text;
   bool usage = false;  ///< a UsageError
   RunError::Reason reason = RunError::Reason::other;
 };
 
-/// What `step` throws; nothing if it works.
+/// Returns what `step` throws; nothing if it works.
 template <class Step>
 std::optional<Thrown> thrown_by(const Step& step) {
   try {
@@ -47,12 +47,12 @@ std::optional<Thrown> thrown_by(const Step& step) {
   }
 }
 
-/// As thrown_by(), in a catch block.
+/// Returns the exception as thrown_by() does. Call it in a catch block.
 inline Thrown thrown_now() {
   return *thrown_by([] { throw; });
 }
 
-/// What the others of a join hear of what `rank` has thrown. A text that names ranks itself stays as it is.
+/// Returns what the others of a join hear of an exception of `rank`. A text that names ranks stays as it is.
 inline std::string told_text(int rank, const Thrown& thrown) {
   switch (thrown.reason) {
     case RunError::Reason::mismatch:

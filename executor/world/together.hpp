@@ -1,5 +1,5 @@
 /// \file
-/// Collective steps that work on all ranks or on none, and values as the bytes of an exchange.
+/// A collective step works on all ranks or on none. Values become the bytes of an exchange.
 #pragma once
 
 #include <cstring>
@@ -14,14 +14,14 @@
 
 namespace chorale::world {
 
-/// Before this rank tells what it threw. Who has died may have agreed before, so that nobody misses it: what
-/// peers then cannot have of it is not what is wrong.
+/// Looks for a dead peer before this rank tells what it threw. A peer that died may have agreed before, so
+/// that no rank misses it. Then its death is the cause, and not that peers cannot get something from it.
 inline void look_for_the_cause(World& world, const std::optional<Thrown>& thrown) {
   if (thrown && !thrown->usage && thrown->reason == RunError::Reason::other) world.group().look_for_dead();
 }
 
-/// Collective. Runs `step`; throws on all ranks, with the lowest failing rank's reason, if it throws on one:
-/// see Thrown. But a UsageError stays one on the ranks that threw it.
+/// Collective: runs `step`. If it throws on one rank, this throws on all, with the lowest failing rank's
+/// reason: see Thrown. But a UsageError stays one on the ranks that threw it.
 template <class Step>
 void together(World& world, const Step& step) {
   const std::optional<Thrown> thrown = thrown_by(step);

@@ -13,8 +13,8 @@
 
 namespace chorale {
 
-/// What one rank holds. In a local world the owner's share is reference-counted, so that no order of
-/// destruction leaves a peer with memory that has gone.
+/// Holds one rank's view of all shares. In a local world the owner's share is reference-counted, so that no
+/// order of destruction leaves a peer with memory that has gone.
 struct Window::Maps {
   struct Share {
     std::byte* data = nullptr;
@@ -67,7 +67,8 @@ Window Window::create(World& world, uint64_t bytes) {
       if (rank != world.rank())
         maps->shares[rank] = *static_cast<const Maps::Share*>(group.shown(rank).get());
     }
-    // Until all have copied it, it must be shown; in a world that stops, until this rank shows another.
+    // The share must be shown until all have copied it or, in a world that stops, until this rank shows
+    // another.
     group.barrier(world.rank(), world::Collective::window);
     group.show(world.rank(), nullptr);
     return Window(std::move(maps), world.rank());

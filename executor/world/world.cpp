@@ -18,7 +18,7 @@
 namespace chorale {
 namespace {
 
-/// The part of `address` behind "shm://".
+/// Returns the part of `address` after "shm://".
 std::string shm_name(const std::string& address) {
   constexpr std::string_view shm = "shm://";
   const std::string name = address.starts_with(shm) ? address.substr(shm.size()) : std::string();
@@ -31,8 +31,8 @@ std::string shm_name(const std::string& address) {
   return name;
 }
 
-/// Launchers pass it on as a variable, and a program that joins without a Config must not be open because of
-/// that.
+/// Reads the secret from the options, or else from the environment. Launchers pass it on as a variable, and a
+/// program that joins without a Config must not be open because of that.
 net::Secret secret_of(const JoinOptions& options) {
   const char* const variable = options.secret.empty() ? std::getenv("CHORALE_SECRET") : nullptr;
   try {
@@ -132,7 +132,7 @@ std::vector<std::vector<std::byte>> World::allgather(std::span<const std::byte> 
 }
 
 void World::agree(const std::optional<std::string>& my_error, RunError::Reason reason) {
-  // A byte for the reason, then the message; nothing at all if it went well.
+  // This has a byte for the reason and then the message. It is empty if all went well.
   std::vector<std::byte> mine;
   if (my_error) {
     mine.resize(1 + my_error->size());
